@@ -25,8 +25,8 @@ import numpy as np
 
 from assay.trainer.core.answering import engine_for
 from assay.trainer.data.problems import Problem
-from assay.trainer.engines.engine import Host, Id, Sampler
-from assay.trainer.engines.models import Policy, load_policy
+from assay.trainer.engines.engine import EngineHost, Id, Sampler
+from assay.trainer.engines.models import LoadedPolicy, load_policy
 from assay.trainer.engines.types import Draw, Request, Response, Sampling
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.sections import ModelConfig
@@ -64,11 +64,11 @@ class Contest:
         slots: of windows.
     """
 
-    def __init__(self, name: str, policy: Policy, responses: int, slots: int) -> None:
+    def __init__(self, name: str, policy: LoadedPolicy, responses: int, slots: int) -> None:
         overrides = [f"rollout.backend={name}", f"rollout.max_new_tokens={LONGEST}"]
         config = configs.build({}, overrides, origin="bench")
         steps = count()
-        host = Host(
+        host = EngineHost(
             lambda: nullcontext(policy.model), policy.tokenizer, 0, frozenset(), policy.autocast,
             version=lambda: next(steps),
         )  # fmt: skip

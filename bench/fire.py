@@ -30,7 +30,7 @@ from typing import Any
 
 from assay.kit.runs import environment
 from assay.trainer.data.problems import Problem
-from assay.trainer.engines.engine import Host, Sampler
+from assay.trainer.engines.engine import EngineHost, Sampler
 from assay.trainer.engines.hf import HfEngine
 from assay.trainer.engines.types import Draw, FirstToken, Request, Sampling
 from assay.trainer.methods.fire.settings import FireConfig
@@ -153,7 +153,7 @@ def _sampled(model: Any, tokenizer: Any, first: FirstToken | None, seed: int) ->
         for n in range(PROBLEMS)
     ]
     requests = [Request(draw, index) for draw in draws for index in range(SAMPLES)]
-    host = Host(
+    host = EngineHost(
         lambda: nullcontext(model),
         tokenizer,
         seed,

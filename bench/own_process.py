@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 import torch
 
-from assay.trainer.engines.engine import Engine, Host, Id, OnEnded
+from assay.trainer.engines.engine import Engine, EngineHost, Id, OnEnded
 from assay.trainer.engines.hf import HfEngine
 from assay.trainer.engines.types import Request, Response, Sampling
 from assay.trainer.errors import TrainingStoppedError
@@ -29,7 +29,7 @@ class OwnProcess(Engine):
         host: the policy, whole and on a CPU.
     """
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: EngineHost) -> None:
         super().__init__(host)
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
@@ -87,7 +87,7 @@ def _answer(
 
     torch.set_num_threads(1)
     model = AutoModelForCausalLM.from_config(config).eval()
-    engine = HfEngine(Host(lambda: nullcontext(model), tokenizer, seed, end_ids, nullcontext))
+    engine = HfEngine(EngineHost(lambda: nullcontext(model), tokenizer, seed, end_ids, nullcontext))
 
     def ended(id_: Id, response: Response) -> None:
         pipe.send((id_, response))

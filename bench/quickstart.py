@@ -20,7 +20,7 @@ from assay.kit.runs.stats import wilson
 from assay.trainer.core.evaluation import end_token_ids
 from assay.trainer.core.rewards import Judge, Sample, open_judge
 from assay.trainer.data.problems import Problem, load_problems, render
-from assay.trainer.engines.engine import Host, Sampler
+from assay.trainer.engines.engine import EngineHost, Sampler
 from assay.trainer.engines.hf import HfEngine
 from assay.trainer.engines.models import load_policy
 from assay.trainer.engines.types import Draw, Request, Sampling
@@ -41,7 +41,7 @@ def prefilled_accuracy(model: ModelConfig, problems: tuple[Problem, ...], judge:
         render(problem, policy.tokenizer) + start
         for problem, start in zip(problems, starts, strict=True)
     ]
-    host = Host(
+    host = EngineHost(
         lambda: nullcontext(policy.model),
         policy.tokenizer,
         0,

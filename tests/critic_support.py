@@ -42,10 +42,10 @@ def read_policy(folder: Path) -> Any:
     """The policy in a folder."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from assay.trainer.engines.models import Policy
+    from assay.trainer.engines.models import LoadedPolicy
 
     model: Any = AutoModelForCausalLM.from_pretrained(folder)
-    return Policy(model, AutoTokenizer.from_pretrained(folder))
+    return LoadedPolicy(model, AutoTokenizer.from_pretrained(folder))
 
 
 def batch_of(rows: int = ROWS, prompt: int = 4, length: int = 6, *, seed: int = 0) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from assay.trainer.data.problems import Problem
-from assay.trainer.engines.engine import Host, Sampler
+from assay.trainer.engines.engine import EngineHost, Sampler
 from assay.trainer.engines.types import Draw, Request, Response, Sampling
 
 VOCABULARY = 24
@@ -82,7 +82,7 @@ def sampler(
     host = {"autocast": nullcontext, **{k: v for k, v in settings.items() if k in own}}
     sampling = {k: v for k, v in settings.items() if k not in own}
     return Sampler(
-        kind(Host(opens(model), NumberTokenizer(), seed, end_ids, **host)),
+        kind(EngineHost(opens(model), NumberTokenizer(), seed, end_ids, **host)),
         Sampling(**{"max_new_tokens": 20, **sampling}),
     )
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from assay.trainer.data.problems import Problem
-from assay.trainer.engines.engine import Engine, Host, Id, Sampler
+from assay.trainer.engines.engine import Engine, EngineHost, Id, Sampler
 from assay.trainer.engines.hf import HfEngine
 from assay.trainer.engines.types import Draw, FirstToken, Request, Response, Sampling
 from rollouts_support import ENDS, NumberTokenizer, ignore
@@ -33,8 +33,8 @@ class World:
     shared: dict[str, Any] = field(default_factory=dict)
     ends: frozenset[int] = ENDS
 
-    def host(self, seed: int = 5, **settings: Any) -> Host:
-        return Host(
+    def host(self, seed: int = 5, **settings: Any) -> EngineHost:
+        return EngineHost(
             lambda: nullcontext(self.model), NumberTokenizer(), seed, self.ends, nullcontext,
             **{"version": lambda: self.version, "shared": self.shared, **settings},
         )  # fmt: skip

@@ -96,11 +96,11 @@ def test_who_waits_in_the_host_memory_learns_the_same(
     """Reference and critic, whose rests are during generation; on a CPU they move to where they
     are."""
     from assay.trainer.engines.hf import HfEngine
-    from assay.trainer.engines.offload import Waiting
+    from assay.trainer.engines.offload import OffloadedModel
 
     waiting: list[Any] = []
     away: list[bool] = []
-    begin, generate = Waiting.__init__, HfEngine._draw
+    begin, generate = OffloadedModel.__init__, HfEngine._draw
 
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         begin(self, *args, **kwargs)
@@ -110,7 +110,7 @@ def test_who_waits_in_the_host_memory_learns_the_same(
         away.extend(not one.here for one in waiting)
         return generate(self, *args, **kwargs)
 
-    monkeypatch.setattr(Waiting, "__init__", init)
+    monkeypatch.setattr(OffloadedModel, "__init__", init)
     monkeypatch.setattr(HfEngine, "_draw", generated)
 
     def rows(name: str, *offload: str) -> list[dict[str, Any]]:

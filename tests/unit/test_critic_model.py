@@ -14,7 +14,7 @@ import critic_support as support
 from assay.kit.errors import ConfigError
 from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.model import load_critic
-from assay.trainer.engines.models import Policy
+from assay.trainer.engines.models import LoadedPolicy
 from assay.trainer.settings.objective import CriticConfig
 from genrm_engine_support import Worker
 from genrm_support import make_model
@@ -36,11 +36,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def policy(folder: Path) -> Policy:
+def policy(folder: Path) -> LoadedPolicy:
     return support.read_policy(folder / "policy")
 
 
-def load(init: Any, policy: Policy, **settings: Any) -> tuple[Any, list[str]]:
+def load(init: Any, policy: LoadedPolicy, **settings: Any) -> tuple[Any, list[str]]:
     said: list[str] = []
     return load_critic(CriticConfig(init=str(init), **settings), policy, said.append), said
 
@@ -68,7 +68,7 @@ def whole_dialogue_values(model: Any, batch: Any) -> torch.Tensor:
     return values_BT[torch.arange(len(values_BT)), batch["completion_mask"].sum(dim=1)]
 
 
-def test_of_the_policy_the_backbone_is_copied(policy: Policy) -> None:
+def test_of_the_policy_the_backbone_is_copied(policy: LoadedPolicy) -> None:
     model, _ = load("policy", policy)
     for copied, own in zip(
         model.base_model.parameters(), policy.model.base_model.parameters(), strict=True
@@ -81,8 +81,8 @@ def test_of_the_policy_the_backbone_is_copied(policy: Policy) -> None:
     assert policy.model.config.use_cache
 
 
-def test_all_weights_are_trained_and_nothing_is_dropped_out(policy: Policy) -> None:
-    frozen = Policy(policy.model, policy.tokenizer)
+def test_all_weights_are_trained_and_nothing_is_dropped_out(policy: LoadedPolicy) -> None:
+    frozen = LoadedPolicy(policy.model, policy.tokenizer)
     policy.model.requires_grad_(False)
     try:
         model, _ = load("policy", frozen)
@@ -92,7 +92,7 @@ def test_all_weights_are_trained_and_nothing_is_dropped_out(policy: Policy) -> N
     assert all(m.p == 0 for m in model.modules() if isinstance(m, torch.nn.Dropout))
 
 
-def test_gradient_checkpointing_gives_the_same_gradient(policy: Policy) -> None:
+def test_gradient_checkpointing_gives_the_same_gradient(policy: LoadedPolicy) -> None:
     gradients = []
     for checkpointing in (False, True):
         model = load_critic(SCALAR, policy, print, gradient_checkpointing=checkpointing)
@@ -108,7 +108,9 @@ def test_gradient_checkpointing_gives_the_same_gradient(policy: Policy) -> None:
         torch.testing.assert_close(left, right)
 
 
-def test_a_reward_model_gives_the_score_of_the_whole_dialogue(folder: Path, policy: Policy) -> None:
+def test_a_reward_model_gives_the_score_of_the_whole_dialogue(
+    folder: Path, policy: LoadedPolicy
+) -> None:
     """The state after the last token is the dialogue that a reward model scores."""
     from transformers import AutoModelForSequenceClassification
 
@@ -130,7 +132,7 @@ def test_a_reward_model_gives_the_score_of_the_whole_dialogue(folder: Path, poli
 
 @pytest.mark.parametrize("name", ["step", "steps"])
 def test_a_process_reward_model_gives_its_margin_at_every_token(
-    folder: Path, policy: Policy, name: str
+    folder: Path, policy: LoadedPolicy, name: str
 ) -> None:
     from transformers import AutoModelForTokenClassification
 
@@ -152,7 +154,7 @@ def test_a_process_reward_model_gives_its_margin_at_every_token(
 
 
 def test_from_a_prm_that_regresses_the_values_are_its_scores_at_the_ends_of_lines(
-    folder: Path, policy: Policy
+    folder: Path, policy: LoadedPolicy
 ) -> None:
     """What genrm serves for a line is what the critic says before the token behind that line."""
     scores = Worker(folder / "step", "step", step_scores=True)
@@ -176,7 +178,7 @@ def test_from_a_prm_that_regresses_the_values_are_its_scores_at_the_ends_of_line
 
 @pytest.mark.parametrize("name", ["reward", "steps"])
 def test_classes_of_returns_take_the_backbone_and_say_so(
-    folder: Path, policy: Policy, name: str
+    folder: Path, policy: LoadedPolicy, name: str
 ) -> None:
     model, said = load(folder / name, policy, loss="hl-gauss", bins=11)
     assert model.score.out_features == 11
@@ -184,7 +186,7 @@ def test_classes_of_returns_take_the_backbone_and_say_so(
     assert "head starts from zeros" in said[-1]
 
 
-def test_a_causal_model_gives_its_backbone(folder: Path, policy: Policy) -> None:
+def test_a_causal_model_gives_its_backbone(folder: Path, policy: LoadedPolicy) -> None:
     model, _ = load(folder / "other", policy)
     other = support.read_policy(folder / "other").model.base_model
     assert torch.equal(next(model.base_model.parameters()), next(other.parameters()))
@@ -192,7 +194,9 @@ def test_a_causal_model_gives_its_backbone(folder: Path, policy: Policy) -> None
 
 
 @pytest.mark.parametrize("config", [SCALAR, HISTOGRAM])
-def test_a_saved_critic_comes_back(tmp_path: Path, policy: Policy, config: CriticConfig) -> None:
+def test_a_saved_critic_comes_back(
+    tmp_path: Path, policy: LoadedPolicy, config: CriticConfig
+) -> None:
     model = load_critic(config, policy, print)
     torch.nn.init.normal_(model.score.weight)
     critic = Critic(model, config, support.accelerator(), tokenizer=policy.tokenizer)
@@ -209,14 +213,14 @@ def test_a_saved_critic_comes_back(tmp_path: Path, policy: Policy, config: Criti
                 load(tmp_path / "critic", policy, **{**settings, key: value})
 
 
-def test_a_damaged_record_is_named(tmp_path: Path, folder: Path, policy: Policy) -> None:
+def test_a_damaged_record_is_named(tmp_path: Path, folder: Path, policy: LoadedPolicy) -> None:
     shutil.copytree(folder / "step", tmp_path / "critic")
     (tmp_path / "critic" / "value.json").write_text("{", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"value.json cannot be read"):
         load(tmp_path / "critic", policy)
 
 
-def test_another_vocabulary_is_refused(tmp_path: Path, folder: Path, policy: Policy) -> None:
+def test_another_vocabulary_is_refused(tmp_path: Path, folder: Path, policy: LoadedPolicy) -> None:
     shutil.copytree(folder / "reward", tmp_path / "renamed")
     path = tmp_path / "renamed" / "tokenizer.json"
     tokens = json.loads(path.read_text(encoding="utf-8"))
@@ -228,7 +232,7 @@ def test_another_vocabulary_is_refused(tmp_path: Path, folder: Path, policy: Pol
 
 
 def test_a_smaller_vocabulary_is_refused_even_without_a_tokenizer(
-    tmp_path: Path, policy: Policy
+    tmp_path: Path, policy: LoadedPolicy
 ) -> None:
     from transformers import LlamaConfig, LlamaForSequenceClassification
 
@@ -241,13 +245,15 @@ def test_a_smaller_vocabulary_is_refused_even_without_a_tokenizer(
         load(tmp_path / "small", policy)
 
 
-def test_too_many_outputs_are_refused(tmp_path: Path, policy: Policy) -> None:
+def test_too_many_outputs_are_refused(tmp_path: Path, policy: LoadedPolicy) -> None:
     make_model(tmp_path / "three", "scalar", hidden=32, labels=3)
     with pytest.raises(ConfigError, match=r"has 3 outputs; a reward model has one"):
         load(tmp_path / "three", policy)
 
 
-def test_what_cannot_be_loaded_is_one_line(tmp_path: Path, folder: Path, policy: Policy) -> None:
+def test_what_cannot_be_loaded_is_one_line(
+    tmp_path: Path, folder: Path, policy: LoadedPolicy
+) -> None:
     with pytest.raises(ConfigError, match=r"method.critic.init: model folder .* does not exist"):
         load(tmp_path / "nothing", policy)
     shutil.copytree(folder / "reward", tmp_path / "cut")
@@ -258,11 +264,11 @@ def test_what_cannot_be_loaded_is_one_line(tmp_path: Path, folder: Path, policy:
     assert "\n" not in str(raised.value)
 
 
-def test_a_model_type_without_token_classifier_is_refused(policy: Policy) -> None:
+def test_a_model_type_without_token_classifier_is_refused(policy: LoadedPolicy) -> None:
     from transformers import MambaConfig, MambaForCausalLM
 
     shape = MambaConfig(vocab_size=600, hidden_size=16, num_hidden_layers=1, state_size=4)
-    mamba = Policy(MambaForCausalLM(shape), policy.tokenizer)
+    mamba = LoadedPolicy(MambaForCausalLM(shape), policy.tokenizer)
     with pytest.raises(ConfigError, match=r"no token classifier of model type 'mamba'.*trunk"):
         load("policy", mamba)
 
@@ -271,7 +277,7 @@ def test_of_a_policy_with_adapters_the_weights_beneath_are_copied(folder: Path) 
     peft = pytest.importorskip("peft", reason="PEFT is not installed")
     plain = support.read_policy(folder / "policy")
     settings = peft.LoraConfig(target_modules="all-linear", task_type="CAUSAL_LM")
-    adapted = Policy(
+    adapted = LoadedPolicy(
         peft.get_peft_model(support.read_policy(folder / "policy").model, settings),
         plain.tokenizer,
     )

@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 
 from assay.kit.errors import ConfigError
 from assay.trainer.engines import probing, vllm, vllm_server
-from assay.trainer.engines.engine import Host, OpenRequest, Sampler
+from assay.trainer.engines.engine import EngineHost, OpenRequest, Sampler
 from assay.trainer.engines.hf import HfEngine
 from assay.trainer.engines.types import Draw, FirstToken, Request, Response, Sampling
 from assay.trainer.engines.vllm_requests import check, logprobs_mode, parameters
@@ -31,8 +31,10 @@ from vllm_support import tiny_policy
 WORDS = st.integers(0, 2**64 - 1)
 
 
-def host(model: Any = None, *, seed: int = 5, **settings: Any) -> Host:
-    return Host(lambda: nullcontext(model), NumberTokenizer(), seed, ENDS, nullcontext, **settings)
+def host(model: Any = None, *, seed: int = 5, **settings: Any) -> EngineHost:
+    return EngineHost(
+        lambda: nullcontext(model), NumberTokenizer(), seed, ENDS, nullcontext, **settings
+    )
 
 
 def row(
@@ -228,7 +230,7 @@ def test_a_probe_tells_the_policy_from_another() -> None:
 
 
 def test_probes_are_new_ones_each_time() -> None:
-    def ids(vocabulary: int, round_: int, own: Host) -> list[tuple[int, ...]]:
+    def ids(vocabulary: int, round_: int, own: EngineHost) -> list[tuple[int, ...]]:
         return [row.input_ids for row in probing.probes(own, vocabulary, round_)]
 
     own = host()

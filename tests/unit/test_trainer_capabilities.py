@@ -16,7 +16,7 @@ from assay.trainer.settings import capabilities, registry
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.capabilities import CAPABILITIES, clash
 from assay.trainer.settings.config import Config, _Objective, _tables
-from assay.trainer.settings.method import Backend, Estimator, Loss, Method, Selection
+from assay.trainer.settings.method import Backend, Estimator, Loss, Selection, TrainingMethod
 from assay.trainer.settings.objective import LossConfig
 from assay.trainer.settings.part import Part
 from assay.trainer.settings.registry import declared, methods, parts
@@ -155,7 +155,7 @@ def fresh(group: str) -> Any:
     return declared.__wrapped__(group)
 
 
-GROUPS = [kind.group for kind in (Method, Loss, Estimator, Selection, Backend)]
+GROUPS = [kind.group for kind in (TrainingMethod, Loss, Estimator, Selection, Backend)]
 _LOSS = """
 from assay.trainer.settings.method import Loss
 DECLARED = Loss("{name}", formula=lambda config: "A", function="nowhere:loss")

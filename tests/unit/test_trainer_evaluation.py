@@ -15,7 +15,7 @@ from assay.trainer.core.evaluation import (
     powers_up_to,
 )
 from assay.trainer.data.problems import Problem
-from assay.trainer.engines.engine import Host, Sampler
+from assay.trainer.engines.engine import EngineHost, Sampler
 from assay.trainer.engines.hf import HfEngine
 from assay.trainer.engines.types import Draw, Request, Sampling
 from rollouts_collecting_support import on_ranks
@@ -189,7 +189,7 @@ def untrained() -> Any:
     import torch
     from transformers import AutoModelForCausalLM, LlamaConfig
 
-    from assay.trainer.engines.models import Policy
+    from assay.trainer.engines.models import LoadedPolicy
     from trainer_support import tiny_tokenizer
 
     torch.manual_seed(0)
@@ -200,7 +200,7 @@ def untrained() -> Any:
         pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id, bos_token_id=None,
     )  # fmt: skip
     load: Any = AutoModelForCausalLM.from_config
-    return Policy(load(settings), tokenizer)
+    return LoadedPolicy(load(settings), tokenizer)
 
 
 def test_greedy_answers_do_not_depend_on_their_neighbours(untrained: Any) -> None:
@@ -213,7 +213,7 @@ def test_greedy_answers_do_not_depend_on_their_neighbours(untrained: Any) -> Non
         Request(Draw(n, problem(n), tuple(untrained.tokenizer(text)["input_ids"])), 0)
         for n, text in enumerate(texts)
     ]
-    host = Host(
+    host = EngineHost(
         lambda: nullcontext(untrained.model), untrained.tokenizer, 0, frozenset(), nullcontext
     )
     answers = []

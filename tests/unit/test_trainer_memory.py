@@ -12,7 +12,7 @@ import torch
 from assay.kit.errors import ConfigError
 from assay.trainer.core.build import check_trl, grpo_config
 from assay.trainer.critic.stepping import OPTIMIZERS
-from assay.trainer.engines.offload import Waiting
+from assay.trainer.engines.offload import OffloadedModel
 from assay.trainer.engines.requirements import check_installed
 from assay.trainer.explain.explanation import explain
 from assay.trainer.settings import config as configs
@@ -136,7 +136,7 @@ def test_moments_come_for_a_step_and_counters_stay() -> None:
     optimizer = torch.optim.AdamW(model.parameters())
     model(torch.ones(1, 3)).sum().backward()
     optimizer.step()
-    waiting = Waiting(model, torch.device("meta"), on=True)
+    waiting = OffloadedModel(model, torch.device("meta"), on=True)
     weights = list(model.parameters())
     waiting.moments(optimizer, here=True)
     states = [optimizer.state[weight] for weight in weights]
@@ -148,7 +148,7 @@ def test_moments_come_for_a_step_and_counters_stay() -> None:
     waiting.come()
     assert {weight.device.type for weight in model.parameters()} == {"meta"}
     kept = torch.nn.Linear(3, 2)
-    still = Waiting(kept, torch.device("meta"), on=False)
+    still = OffloadedModel(kept, torch.device("meta"), on=False)
     still.leave()
     still.come()
     assert kept.weight.device.type == "cpu"

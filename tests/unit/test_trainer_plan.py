@@ -11,7 +11,7 @@ from assay.cli import main as cli
 from assay.kit.errors import ConfigError
 from assay.trainer.explain.explanation import explain
 from assay.trainer.plan.command import read_size, setup_of
-from assay.trainer.plan.estimate import GIB, Plan, Setup, estimate
+from assay.trainer.plan.estimate import GIB, MemoryPlan, Setup, estimate
 from assay.trainer.settings import config as configs
 from plan_support import shape
 from scale_support import CONFIGS, METHODS, SCALES, SHAPES, given
@@ -20,7 +20,7 @@ CPU = ("model.device=cpu", "model.precision=float32", "optim.micro_batch=4")
 GAE = "method.advantage.estimator=gae"
 
 
-def planned(*overrides: str, **setup: Any) -> Plan:
+def planned(*overrides: str, **setup: Any) -> MemoryPlan:
     config = configs.build({}, [*CPU, *overrides], origin="test")
     return estimate(config, shape("60m"), Setup(**{"device": "cpu", "prompt": 8, **setup}))
 

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from assay.kit.runs.progress import duration
 from assay.trainer.records.metric_table import METRICS
-from assay.trainer.records.progress import COLUMNS, Display, columns, header, legend, line
+from assay.trainer.records.progress import COLUMNS, StepDisplay, columns, header, legend, line
 from assay.trainer.settings.config import Config, build
 
 CRITIC = ("method.advantage.estimator=gae",)
@@ -98,7 +98,7 @@ def test_lines_stand_under_their_names() -> None:
 
 def test_without_a_terminal_there_is_no_bar() -> None:
     out = io.StringIO()
-    display = Display(Console(file=out))
+    display = StepDisplay(Console(file=out))
     display.steps(config())
     display.begin("training", 2)
     for step in (1, 2):
@@ -113,7 +113,7 @@ def test_without_a_terminal_there_is_no_bar() -> None:
 
 def test_names_come_again_now_and_then() -> None:
     out = io.StringIO()
-    display = Display(Console(file=out))
+    display = StepDisplay(Console(file=out))
     for step in range(1, 42):
         display.step({"step": step}, 41)
     heads = [n for n, text in enumerate(out.getvalue().splitlines()) if text.split()[0] == "step"]
@@ -122,7 +122,7 @@ def test_names_come_again_now_and_then() -> None:
 
 def test_on_a_terminal_the_lines_stay_and_fit() -> None:
     out = io.StringIO()
-    display = Display(Console(file=out, force_terminal=True, width=80, color_system=None))
+    display = StepDisplay(Console(file=out, force_terminal=True, width=80, color_system=None))
     display.steps(config(*EVERYTHING))
     display.begin("training", 200)
     display.step(FULL, 200)
@@ -134,7 +134,7 @@ def test_on_a_terminal_the_lines_stay_and_fit() -> None:
 
 def test_what_stands_beside_the_bar_comes_and_goes() -> None:
     out = io.StringIO()
-    display = Display(Console(file=out, force_terminal=True, width=80, color_system=None))
+    display = StepDisplay(Console(file=out, force_terminal=True, width=80, color_system=None))
     display.aside("held 0:03")  # without a bar there is no place for it
     display.begin("training", 10)
     shown = []

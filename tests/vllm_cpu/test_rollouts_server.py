@@ -278,7 +278,7 @@ def test_a_server_that_was_started_otherwise_is_refused(seeded: Setting, tmp_pat
         VllmConfig(mode="server", server_url=seeded.url, folder=str(tmp_path)),
     )
     with pytest.raises(
-        ConfigError, match=r"tells processed_logprobs, .*--logprobs-mode processed_"
+        ConfigError, match=r"returns processed_logprobs, .*--logprobs-mode processed_"
     ):
         engine.update_weights()
     engine.close()
@@ -319,7 +319,7 @@ def test_a_plain_server_is_refused(tmp_path: Path) -> None:
     world = World(model)
     for environment, error, said in (
         ({}, TrainingStoppedError, "start it with --enable-scale-out and VLLM_SERVER_DEV_MODE=1"),
-        ({"VLLM_SERVER_DEV_MODE": "1"}, ConfigError, "tells raw_logprobs"),
+        ({"VLLM_SERVER_DEV_MODE": "1"}, ConfigError, "returns raw_logprobs"),
     ):
         with vllm_server(
             tmp_path / "model",

@@ -1,14 +1,17 @@
 """Reinforcement learning of language models with rewards from Assay services.
 
 commands    the command line
-config      settings: TOML and key=value -> frozen dataclasses
+settings    TOML and key=value -> frozen dataclasses; plug-ins as they are declared
 data        prompts and references: reasoning-gym, JSONL, the hub
-models      the policy, loaded
-rewards     the reward services, as the trainer sees them
-algos       advantages and fault masking: pure functions
-grpo        TRL's GRPOTrainer, less its trust in every reward
-run         one run, from start to report; beside it folder, callbacks, metrics, progress,
-            evaluation, report, plots
-
-Judges are trained by recipes/reward_model, on the same records.
+selection   which problem comes next
+engines     generation
+rollouts    responses and their judgements
+algos       advantages, losses, fault masking: pure functions
+critic      the value function
+core        the training step, on TRL's GRPOTrainer
+methods     one folder a mechanism
+records     metrics, samples, report
+recipes     whole runs: train, ladder, reward models, value pre-training
+explain     settings in words
+plan        memory of a run, counted beforehand
 """

@@ -1,7 +1,7 @@
 """`assay train` and `assay ladder`: the command lines of the trainer.
 
-torch and TRL take seconds to import, so they are imported when a run starts and not before: `assay
---help` stays quick, and a mistake in a config is told at once.
+torch and TRL take seconds to import, so they are imported when a run starts: `assay --help` stays
+quick and a mistake in a config shows at once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from assay.trainer.settings import config as configs
     "launcher",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="With --plan: the launcher's config, which says how weights are dealt.",
+    help="With --plan: the launcher's config, which says how weights are sharded.",
 )
 @click.option(
     "--processes",
@@ -79,7 +79,6 @@ def train(asked: Asked, *, explained: bool, planned: bool, **planning: Any) -> N
 
 
 def _explain(asked: Asked) -> None:
-    """Prints the composition; neither torch nor a model is loaded."""
     from rich.console import Console  # noqa: PLC0415  # only what prints needs it
 
     from assay.trainer.explain.explanation import explain  # noqa: PLC0415
@@ -93,7 +92,6 @@ def _explain(asked: Asked) -> None:
 def _plan(
     asked: Asked, *, memory: str, launcher: Path | None, processes: int, prompt_tokens: int
 ) -> None:
-    """Prints what the run needs; no weights are loaded."""
     calm()
     from rich.console import Console  # noqa: PLC0415  # only what prints needs it
 

@@ -1,4 +1,4 @@
-"""Why a run ended before its time."""
+"""Why a run ended early."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ class TrainingStoppedError(AssayError):
 
 
 class OutageError(TrainingStoppedError):
-    """The reward services were away for longer than a run waits; the step is left undone.
+    """The reward services were away for longer than a run waits; the step is undone.
 
     Attributes:
-        interrupted: it was interrupted while it waited.
+        interrupted: whether a signal ended the wait.
     """
 
     def __init__(self, text: str, *, interrupted: bool = False) -> None:

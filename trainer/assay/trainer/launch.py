@@ -4,13 +4,12 @@
     torchrun --nproc-per-node 2 -m assay.trainer CONFIG.toml
     torchrun --nproc-per-node 2 -m assay.trainer.recipes.reward_model CONFIG.toml
 
-Collectives need all processes, and a process that has failed comes to none of them. What the
-processes must agree on outside of training goes over the key-value store at which the launcher had
-them meet:
+A failed process joins no collective, so outside of training the processes agree over the key-value
+store of their rendezvous:
 
-* the first process makes the run's folder, whose name has the time in it, and tells the others;
-* an error that all of them meet is said once, by the first. One that another meets alone is said
-  by that one, and what the rest meet because it is gone is not said at all.
+* the first process makes the run's folder and shares its name;
+* an error of all processes is printed by the first, an error of one by that one. Errors that
+  follow from a lost process are silent.
 
 The launcher ends the others when one has failed.
 """
@@ -44,7 +43,7 @@ _FAILED, _SAID = "assay/failed", "assay/said"
 
 
 class Peers:
-    """The processes that a launcher started, before and beside their collectives.
+    """The processes that a launcher started.
 
     Args:
         store: a key-value store that all of them reach, such as torch.distributed's TCPStore.
@@ -74,9 +73,9 @@ class Peers:
         return told
 
     def speaks(self) -> bool:
-        """Whether it is for this process to say why it failed.
+        """Whether this process should print why it failed.
 
-        Another than the first waits a moment, for most errors come to all.
+        A process other than the first waits a moment, since most errors reach all.
         """
         try:
             if not self.main:
@@ -99,7 +98,7 @@ class Peers:
 
 @cache
 def peers() -> Peers | None:
-    """The processes that a launcher started; None without one, or when it started one only."""
+    """The processes that a launcher started; None for a single one."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1 or "RANK" not in os.environ:
         return None
     from torch.distributed.rendezvous import rendezvous  # noqa: PLC0415  # torch takes seconds
@@ -115,7 +114,7 @@ def is_main() -> bool:
 
 
 def opened(kind: RunKind[C], make: Callable[[], tuple[RunFolder, C]]) -> tuple[RunFolder, C]:
-    """The run's folder and settings, on each process as the first one opened them."""
+    """The run's folder and settings on each process, as the first one opened them."""
     there = peers()
     if there is None:
         return make()
@@ -136,9 +135,9 @@ def opened(kind: RunKind[C], make: Callable[[], tuple[RunFolder, C]]) -> tuple[R
 def carry_out(
     kind: RunKind[C], make: Callable[[], tuple[RunFolder, C]], run: Callable[[C, RunFolder], object]
 ) -> None:
-    """Opens a run and runs it; the folder of one that could not begin is taken away again.
+    """Opens a run and runs it; removes the folder of a run that could not begin.
 
-    `run` gives None when it was interrupted.
+    `run` returns None when it was interrupted.
 
     Raises:
         SystemExit: it was interrupted; the code says so.
@@ -161,7 +160,7 @@ def carry_out(
 
 
 def main(arguments: Sequence[str], command: str = "train") -> int:
-    """`assay COMMAND` with these arguments, whoever started this process; gives the exit code."""
+    """Runs `assay COMMAND` with these arguments, under a launcher or alone; gives the exit code."""
     keep_freed_memory()
     calm()
     others = peers()
@@ -190,7 +189,6 @@ def main(arguments: Sequence[str], command: str = "train") -> int:
 
 
 def _is_of_peers(error: BaseException) -> bool:
-    """Whether a collective failed, for want of another process."""
     from torch.distributed import DistError  # noqa: PLC0415  # torch takes seconds
 
     return isinstance(error, DistError) or (
@@ -201,13 +199,13 @@ def _is_of_peers(error: BaseException) -> bool:
 def _gone(error: BaseException, command: str) -> TrainingStoppedError:
     reason = next(iter(str(error).splitlines()), type(error).__name__)
     return TrainingStoppedError(
-        f"another process of this run is gone ({reason[:120]}); if nothing is said of it above, it "
+        f"another process of this run is gone ({reason[:120]}); if nothing above explains it, it "
         f"was killed, as by a machine out of memory; continue with `assay {command} --resume`"
     )
 
 
 def leave() -> None:
-    """Takes this process out of its group, which others must not be waiting in any more."""
+    """Takes this process out of its group; no other may be waiting in a collective."""
     from torch import distributed  # noqa: PLC0415  # torch takes seconds
 
     if distributed.is_available() and distributed.is_initialized():

@@ -1,4 +1,4 @@
-"""The command line of whatever trains: CONFIG.toml [KEY=VALUE]... [--resume] [--run-dir]."""
+"""The command line of everything that trains: CONFIG.toml [KEY=VALUE]... [--resume] [--run-dir]."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NEWEST = "newest"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Which run the command line asks for."""
+    """The run that the command line asks for."""
 
     config: Path | None  # path of a config file
     overrides: tuple[str, ...]  # changed settings, as key=value
@@ -26,10 +26,10 @@ class Asked:
     run_dir: Path | None  # folder of a new run
 
     def open(self, kind: RunKind[C]) -> tuple[RunFolder, C]:
-        """The folder and settings of the run: a new one, or one to continue.
+        """Folder and settings of the run, new or continued.
 
         Raises:
-            UsageError: the options do not go together, or there is no config.
+            UsageError: options exclude one another, or there is no config.
             ConfigError: a file or folder is not as it should be.
         """
         if self.resume is not None:

@@ -1,4 +1,4 @@
-"""Advantages without a critic, and what is done to advantages of any origin.
+"""Advantages without a critic, and filters for advantages of any origin.
 
     group     A_i = (r_i - mean(r)) / (std(r) + eps)      GRPO (arXiv 2402.03300, section 4.1.2)
     none      A_i = r_i - mean(r)                         Dr. GRPO (arXiv 2503.20783)
@@ -8,21 +8,19 @@
     keyed     whitening for each role or task by itself   PAG's RoleAdvNorm (arXiv 2506.10406)
     sigmas    0 where |A - mean| > 3 std                  StableReinforce (arXiv 2505.02835)
 
-where mean and std go over the G samples of one prompt and std is the unbiased one.
+where mean and the unbiased std go over the G samples of one prompt.
 
 Differences from the papers:
-1. A sample without a judgement (NaN) is no sample of its group: it is in no mean and no std, and
-   its advantage is 0. A group with fewer than two judged samples has advantages of 0.
-2. eps is 1e-4 as in TRL, so that the case without faults gives TRL's own numbers; DAPO's authors
-   have 1e-6.
+1. A sample without a judgement (NaN) is in no mean and no std, and its advantage is 0. A group with
+   fewer than two judged samples has advantages of 0.
+2. eps is 1e-4 as in TRL, so that the case without faults gives TRL's numbers; DAPO's authors have
+   1e-6.
 3. `scale="batch"` divides by the std over all judged rewards (arXiv 2508.08221).
-4. RLOO can be scaled as the others can; the paper does not scale.
-5. StableReinforce normalises before it filters; here the two are parts of their own.
-6. The symmetric form is a derivation: the text of Pairwise-RL was not at hand. It can be scaled as
-   the others can.
+4. RLOO can be scaled; the paper does not scale.
+5. StableReinforce normalises before it filters; here the two are separate parts.
+6. The symmetric form is a derivation: the text of Pairwise-RL was not at hand. It can be scaled.
 7. GoLongRL's scale is that of the authors' repository (tmn_grpo), which gives a prompt of one
-   sample the variance 1; here such a prompt has none, and its advantage is 0 as elsewhere. eps is
-   1e-4 for all; theirs is 1e-6.
+   sample the variance 1; here it has none, and its advantage is 0. Their eps is 1e-6.
 """
 
 from __future__ import annotations
@@ -45,17 +43,12 @@ def group_advantages(
 ) -> torch.Tensor:
     """Advantages of P groups of G samples: GRPO (arXiv 2402.03300, section 4.1.2).
 
-    With scale "none" they are Dr. GRPO's (arXiv 2503.20783).
-
-    Args:
-        rewards_PG: rewards, shape (P, G); NaN where there is no judgement.
-        scale: what the centred reward is divided by: the std of its group, of the batch, of the
-            prompts of its task, or nothing.
-        tasks_P: whole numbers, for the scale "task"; without it all prompts are of one task.
+    With scale "none" they are Dr. GRPO's (arXiv 2503.20783). Rewards are NaN where there is no
+    judgement. `tasks_P` are task numbers, for the scale "task"; by default all are of one task.
 
     Returns:
-        Advantages, shape (P, G) and dtype of the rewards, never NaN: 0 for a faulted sample, and 0
-        for a group with fewer than two judged samples, in which there is nothing to compare.
+        Shape (P, G) and dtype of the rewards, never NaN: 0 for a faulted sample, and for a group
+        with fewer than two judged samples.
 
     Raises:
         ValueError: the rewards have not two dimensions, or the scale is unknown.
@@ -73,18 +66,8 @@ def rloo_advantages(
 ) -> torch.Tensor:
     """A_i = R_i - mean over j != i of R_j: RLOO (arXiv 2402.14740).
 
-    With n judged samples this is n / (n - 1) times the reward less the mean of its group.
-
-    Args:
-        rewards_PG: rewards, shape (P, G); NaN where there is no judgement.
-        scale: what the difference is divided by; the paper has "none".
-        tasks_P: as for `group_advantages`.
-
-    Returns:
-        As `group_advantages`.
-
-    Raises:
-        ValueError: the rewards have not two dimensions, or the scale is unknown.
+    With n judged samples this is n / (n - 1) times the reward less the mean of its group. The paper
+    has scale "none". Arguments, result and errors are those of `group_advantages`.
     """
     rewards, judged_PG, count_P1 = _judged(rewards_PG)
     centred_PG = _centred(rewards, judged_PG, count_P1)
@@ -101,18 +84,12 @@ def symmetric_advantages(
     """A_i = mean over j != i of w_ij - 1/2, a derivation from Pairwise-RL (arXiv 2504.04950).
 
     w_ij is the chance that sample i beats sample j, and w_ji = 1 - w_ij: where every pair of a
-    group is judged the advantages sum to 0 without a mean taken, and no critic is needed. A pair
-    without a judgement is in neither mean; then the sum is 0 with each sample weighed by its pairs.
+    group is judged the advantages sum to 0 without a mean or a critic. A pair without a judgement
+    is in neither mean; then the sum is 0 with each sample weighed by its pairs.
 
-    Args:
-        wins_PG: a sample's mean chance over its judged pairs, in [0, 1], with what shaping adds;
-            shape (P, G), NaN where no pair was judged.
-        scale: what the difference is divided by; "none" is the form above.
-        tasks_P: as for `group_advantages`.
-
-    Returns:
-        As `group_advantages`, but a sample that alone was judged keeps its advantage: what it was
-        held against is in its reward.
+    `wins_PG` is a sample's mean chance over its judged pairs, in [0, 1], with what shaping adds;
+    NaN where no pair was judged. The rest is as for `group_advantages`, but a sample that alone was
+    judged keeps its advantage: its reward is a comparison already.
 
     Raises:
         ValueError: the wins have not two dimensions, or the scale is unknown.
@@ -131,15 +108,9 @@ def standardise(
 ) -> torch.Tensor:
     """(A - mean) / sqrt(var + eps) over the tokens of each key.
 
-    Where the keys are roles this is PAG's RoleAdvNorm (arXiv 2506.10406); agents or tasks have the
-    same form.
-
-    Args:
-        advantages_BT: shape (B, T).
-        mask_BT: shape (B, T), of bool or 0 and 1: the tokens that count.
-        keys_BT: shape (B, T) or (B, 1), whole numbers: tokens of one key are normalised together;
-            without it all are.
-        eps: added to the unbiased variance.
+    With roles as keys this is PAG's RoleAdvNorm (arXiv 2506.10406). `keys_BT` are whole numbers,
+    shape (B, T) or (B, 1): tokens of one key are normalised together, by default all. The variance
+    is unbiased.
 
     Returns:
         Shape (B, T) and dtype of the advantages; 0 at masked tokens and where a key has fewer than
@@ -159,17 +130,9 @@ def standardise(
 def within_sigmas(
     advantages_BT: torch.Tensor, mask_BT: torch.Tensor, sigmas: float
 ) -> torch.Tensor:
-    """The advantages, 0 where they lie more than `sigmas` deviations from their mean.
+    """The advantages, 0 at masked tokens and those more than `sigmas` deviations from their mean.
 
-    StableReinforce's advantage filter (arXiv 2505.02835).
-
-    Args:
-        advantages_BT: shape (B, T).
-        mask_BT: shape (B, T): the tokens that count.
-        sigmas: above 0; the paper has 3.
-
-    Returns:
-        Shape (B, T); 0 at masked tokens.
+    StableReinforce's advantage filter (arXiv 2505.02835), whose `sigmas` is 3.
     """
     keep_BT = mask_BT.bool()
     keys_BT = torch.zeros_like(keep_BT, dtype=torch.long)

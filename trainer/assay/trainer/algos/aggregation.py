@@ -7,9 +7,9 @@
 
 Differences from the papers:
 1. The denominators are those of the whole mini-batch, passed in, so that the losses of its
-   micro-batches add up to its own, however it is split. The papers write the mean over one prompt's
-   group; DAPO's own code takes the mini-batch's too.
-2. A row without a token in the mask (a fault, a filtered response) is no row: it is in no mean.
+   micro-batches add up however it is split. The papers write the mean over one prompt's group;
+   DAPO's own code takes the mini-batch's too.
+2. A row without a token in the mask (a fault, a filtered response) is in no mean.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def token_count(mask_BT: torch.Tensor) -> torch.Tensor:
 
 
 def row_count(mask_BT: torch.Tensor) -> torch.Tensor:
-    """How many rows the mask holds a token of; 0-dim."""
+    """How many rows have a token in the mask; 0-dim."""
     return mask_BT.bool().any(dim=1).sum()
 
 
@@ -40,18 +40,15 @@ def aggregate(
     rows: torch.Tensor | float | None = None,
     max_length: int | None = None,
 ) -> torch.Tensor:
-    """The part of a mini-batch's loss that comes from these rows.
+    """The part of a mini-batch's loss that comes from these rows; 0-dim, 0 where the mask is empty.
 
     Args:
-        losses_BT: shape (B, T).
-        mask_BT: of bool or 0 and 1, shape (B, T): the tokens in the loss.
+        losses_BT: of tokens.
+        mask_BT: the tokens in the loss.
         mode: see the module.
         tokens: `token_count` of the whole mini-batch, for token-mean; by default of these rows.
         rows: `row_count` of the whole mini-batch, for the others; by default of these rows.
         max_length: constant: the most tokens that a response may have.
-
-    Returns:
-        0-dim; 0 where the mask is empty.
 
     Raises:
         ValueError: the mode is unknown, or max_length is missing.

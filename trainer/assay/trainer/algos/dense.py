@@ -22,9 +22,9 @@ def dense_group_advantages(
     """GRPO's process supervision (arXiv 2402.03300, section 4.1.3).
 
     Args:
-        step_rewards_BT: the reward of each step at its last token, shape (B, T).
-        steps_BT: of bool or 0 and 1, shape (B, T): where steps end; nowhere in a faulted row.
-        groups_B: whole numbers, shape (B,): rows of one prompt share one.
+        step_rewards_BT: the reward of each step at its last token.
+        steps_BT: mask of the last tokens of steps; empty in a faulted row.
+        groups_B: whole numbers: rows of one prompt share one.
 
     Returns:
         Shape (B, T) and dtype of the rewards: at each token the sum of its row's normalised rewards

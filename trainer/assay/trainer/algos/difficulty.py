@@ -1,4 +1,4 @@
-"""How much a prompt counts for its difficulty: TMN-Reweight of GoLongRL (arXiv 2605.19577).
+"""Weights for the difficulty of prompts: TMN-Reweight of GoLongRL (arXiv 2605.19577).
 
     s = alpha * (mean of the prompt) + (1 - alpha) * (mean over its task's prompts of their means)
 
@@ -11,8 +11,8 @@ their README alone, which gives s and that harder prompts count more.
 
 Differences:
 1. A sample without a judgement (NaN) is in no mean and no share. A prompt without judgements has
-   the weight 1, and no say in its task's mean.
-2. Means of tasks are those of the batch, as in the repository: nothing is carried between steps.
+   the weight 1 and is not in its task's mean.
+2. Means of tasks are those of the batch, as in the repository.
 3. The repository takes the task's mean for a prompt of one sample; its advantage is 0 here anyway.
 """
 
@@ -28,13 +28,8 @@ Form = Literal["exp", "linear"]
 def smoothed(values_PG: torch.Tensor, tasks_P: torch.Tensor, alpha: float) -> torch.Tensor:
     """Alpha * mean of the prompt + (1 - alpha) * mean of its task (arXiv 2605.19577).
 
-    Args:
-        values_PG: shape (P, G); NaN is left out.
-        tasks_P: whole numbers.
-        alpha: the prompt's share, from 0 to 1 (0.8 in the authors' script).
-
-    Returns:
-        Shape (P,); NaN for a prompt without a value.
+    NaN in `values_PG` is left out; `tasks_P` are task numbers; `alpha` is in [0, 1] (0.8 in the
+    authors' script). The result has shape (P,), NaN for a prompt without a value.
     """
     means_P = values_PG.nanmean(dim=1)
     known_P = ~means_P.isnan()
@@ -54,15 +49,10 @@ def weights(
     alpha: float = 0.8,
     gamma: float = 1.0,
 ) -> torch.Tensor:
-    """What each advantage is multiplied by: GoLongRL's reweighting (arXiv 2605.19577).
+    """The factor of each advantage: GoLongRL's reweighting (arXiv 2605.19577).
 
-    Args:
-        rewards_PG: shape (P, G); NaN where there is no judgement.
-        correct_PG: bool.
-        tasks_P: whole numbers.
-        form: see above.
-        alpha: the prompt's share in the smoothed mean, from 0 to 1.
-        gamma: exp: how much difficulty tells, at least 0; 0 weighs all alike.
+    Rewards are NaN where there is no judgement. `gamma` is the strength of "exp", at least 0, which
+    weighs all alike.
 
     Returns:
         Above 0, shape (P, G) and dtype of the rewards: within exp(+-gamma / 2), or from 1 to 2.

@@ -1,4 +1,4 @@
-"""Generalised advantage estimation, and what VC-PPO, VAPO, T-PPO and PAG make of it.
+"""Generalised advantage estimation, and its forms in VC-PPO, VAPO, T-PPO and PAG.
 
     delta_t = r_t + gamma V(s_{t+1}) - V(s_t)
     A_t     = sum_k (gamma lam)^k delta_{t+k}                 GAE (arXiv 1506.02438, equation 16)
@@ -10,11 +10,11 @@ Here s_t is the prompt with the first t tokens of the response, so V(s_t) is rea
 
 Differences from the papers:
 1. A masked token ends a turn: it cuts both the bootstrap and the trace, which is PAG's turn-level
-   discount of 0 (arXiv 2506.10406). In a response without masked tokens inside, nothing changes.
+   discount of 0 (arXiv 2506.10406). A response without masked tokens inside is unaffected.
 2. VAPO's lambda is negative for responses shorter than 1 / alpha tokens; it is clamped to
    [floor, 1]. [derivation]
 3. EGAE's sum is a [derivation] from the boundary assumption, and is one case of a bootstrap value.
-4. Everything is computed in float64, whatever comes in.
+4. Everything is computed in float64.
 """
 
 from __future__ import annotations
@@ -39,14 +39,13 @@ def gae(
     """Advantages by GAE (arXiv 1506.02438, equation 16), each turn by itself (arXiv 2506.10406).
 
     Args:
-        rewards_BT: reward of each token, shape (B, T).
-        values_BT: V of the state before each token, shape (B, T).
-        mask_BT: of bool or 0 and 1, shape (B, T): the policy's own tokens. What rewards and values
-            are elsewhere does not matter.
+        rewards_BT: reward of each token; masked ones are ignored.
+        values_BT: V of the state before each token; masked ones are ignored.
+        mask_BT: the policy's own tokens.
         gamma: discount, in (0, 1].
         lam: in [0, 1], a number or shape (B,).
-        bootstrap_B: V of the state after a row's last token, shape (B,); without it 0, which is
-            right where the response is finished.
+        bootstrap_B: V of the state after a row's last token; by default 0, which is right for a
+            finished response.
 
     Returns:
         Shape (B, T) and dtype of the values; 0 at masked tokens.
@@ -80,16 +79,8 @@ def decoupled_gae(
     """The policy's advantages with one lambda and the critic's targets with another.
 
     VC-PPO (arXiv 2503.01491), VAPO (arXiv 2504.05118, section 4.1). With lam_critic = gamma = 1 the
-    targets are the rewards to go, whatever the values are.
-
-    Args:
-        rewards_BT: as for `gae`.
-        values_BT: as for `gae`.
-        mask_BT: as for `gae`.
-        gamma: as for `gae`.
-        lam_actor: a number or shape (B,).
-        lam_critic: a number or shape (B,).
-        bootstrap_B: as for `gae`.
+    targets are the rewards to go, whatever the values are. Both lambdas are numbers or of shape
+    (B,); the other arguments are those of `gae`.
 
     Returns:
         Advantages and the critic's targets, each of shape (B, T); 0 at masked tokens.
@@ -110,15 +101,11 @@ def boundary_values(
 ) -> torch.Tensor:
     """V(s_l) := V(s_{l-1}) of rows that are not finished: T-PPO's EGAE (arXiv 2506.15050).
 
-    With gamma = 1 the last token of such a row has an advantage of its reward alone. [derivation]
-
-    Args:
-        values_BT: as for `gae`.
-        mask_BT: as for `gae`.
-        truncated_B: shape (B,), true where the response is not finished.
+    With gamma = 1 the advantage of such a row's last token is its reward alone. [derivation]
+    `truncated_B` is true for unfinished rows.
 
     Returns:
-        Shape (B,), float64: what `gae` takes as `bootstrap_B`; 0 for finished rows.
+        Shape (B,), float64, the `bootstrap_B` of `gae`; 0 for finished rows.
     """
     last_BT = _last(mask_BT.bool())
     last_values_B = torch.where(last_BT.bool(), values_BT.double(), 0.0).sum(dim=1)
@@ -131,14 +118,8 @@ def length_adaptive_lambda(
     """1 - 1 / (alpha * length), clamped to [floor, 1]: VAPO (arXiv 2504.05118).
 
     It makes the sum of the weights lam^t, which is 1 / (1 - lam), proportional to the length.
-
-    Args:
-        length_B: tokens of the policy in each row, of any shape.
-        alpha: above 0; VAPO has 0.05.
-        floor: in [0, 1]. Without the clamp lambda is negative below 1 / alpha tokens. [derivation]
-
-    Returns:
-        float64, of the lengths' shape.
+    `length_B` counts the policy's tokens in each row; `alpha` is above 0, 0.05 in VAPO. The result
+    is float64, of the lengths' shape.
     """
     return (1 - 1 / (alpha * length_B.double())).clamp(min=floor, max=1.0)
 
@@ -150,14 +131,9 @@ def explained_variance(
 
     [derivation: the usual definition]
 
-    Args:
-        values_BT: shape (B, T).
-        returns_BT: shape (B, T).
-        mask_BT: shape (B, T).
-
     Returns:
         0-dim float64: 1 for a perfect critic, 0 for one that knows the mean only, negative for a
-        worse one; NaN where the returns do not vary, for then there is nothing to explain.
+        worse one; NaN where the returns do not vary.
     """
     keep_BT = mask_BT.bool()
     values_N, returns_N = values_BT[keep_BT].double(), returns_BT[keep_BT].double()
@@ -183,17 +159,15 @@ def _shifted(x_BT: torch.Tensor) -> torch.Tensor:
 
 
 def _last(keep_BT: torch.Tensor) -> torch.Tensor:
-    """1.0 at the last unmasked token of each row."""
     after_BT = keep_BT.long().flip(1).cumsum(1).flip(1)
     return (keep_BT & (after_BT == 1)).double()
 
 
 def _reverse_scan(delta_BT: torch.Tensor, decay_BT: torch.Tensor) -> torch.Tensor:
-    """x_t = delta_t + decay_t * x_{t+1}, with x_T = 0.
+    """x_t = delta_t + decay_t * x_{t+1}, with x_T = 0, in 2 sqrt(T) sequential steps.
 
-    In chunks of about sqrt(T): first each chunk by itself, all of them at once, together with what
-    it multiplies a value that comes in from its right by; then from chunk to chunk. So there are
-    2 sqrt(T) steps in a row instead of T.
+    Chunks of about sqrt(T) are scanned at once, each with its factor for a value that comes in from
+    its right; then a scan goes from chunk to chunk.
     """
     rows, length = delta_BT.shape
     size = max(1, math.isqrt(length))

@@ -1,8 +1,8 @@
 """Corrections for tokens whose sampler computes other probabilities than the trainer.
 
-An engine and the trainer give one token two probabilities under the same weights: other kernels,
-another precision, another order of sums. The ratio of the trainer's to the sampler's corrects the
-expectation of the gradient; limits keep its variance down.
+Other kernels, precision or order of sums give one token two probabilities under the same weights.
+The ratio of the trainer's to the sampler's corrects the expectation of the gradient; limits keep
+its variance down.
 
     token     w_t = f(pi_trainer(t) / pi_sampler(t))
     sequence  w   = f(prod_t pi_trainer(t) / pi_sampler(t)), one for all tokens of a response
@@ -26,7 +26,7 @@ from assay.trainer.algos.ratios import MAX_LOG_RATIO
 
 @dataclass(frozen=True, slots=True)
 class ImportanceWeights:
-    """What tokens are weighed by, and how that came about; without gradient.
+    """Weights of tokens, and their origin; without gradient.
 
     Attributes:
         weights_BT: of each token.
@@ -50,21 +50,18 @@ def importance_weights(
     low: float = 0.0,
     high: float = float("inf"),
 ) -> ImportanceWeights:
-    """The weights of one micro-batch.
+    """The weights of one micro-batch, (B, T) each; 1 and inside for tokens outside of the mask.
 
-    Log-ratios are kept within [-20, 20], of a token and of a response, so that all is finite.
+    Log-ratios of a token and of a response are kept within [-20, 20], so that all is finite.
 
     Args:
-        trainer_BT: log-probabilities under the policy that the ratio starts from, by the trainer.
-        sampler_BT: those that the token was drawn with; NaN where unknown, which is no difference.
-        mask_BT: bool, tokens in the loss; those of a response's ratio.
-        sequence: one ratio for a response, in place of one for each token.
-        mask: 0 outside of the limits, in place of the limit.
+        trainer_BT: log-probabilities by the trainer, under the policy that the ratio starts from.
+        sampler_BT: by the sampler; NaN, unknown, counts as no difference.
+        mask_BT: tokens in the loss, and in a response's ratio.
+        sequence: one ratio for a response; else one for each token.
+        mask: weight 0 outside the limits; else the limit.
         low: at least 0.
         high: above `low`.
-
-    Returns:
-        Shape (B, T) each; 1 and inside for what is not in the mask.
     """
     counted_BT = mask_BT.bool() & ~sampler_BT.isnan()
     log_BT = torch.where(counted_BT, trainer_BT - sampler_BT, 0.0)

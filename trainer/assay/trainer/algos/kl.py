@@ -5,18 +5,17 @@
 after J. Schulman's note, http://joschu.net/blog/kl-approx.html. On tokens of pi, the mean of k1 and
 that of k3 are KL(pi, ref), k3's with less variance and never negative; that of k2 is close to it.
 
-As a loss it is the gradient that counts, and it is another matter (arXiv 2506.09477; arXiv
-2510.01555). On tokens of pi, in expectation,
+In a loss the gradient counts (arXiv 2506.09477; arXiv 2510.01555). On tokens of pi, in expectation,
 
-    k1 in a loss has no gradient at all; in the reward it is the right one (PPO's place for it);
+    k1 in a loss has no gradient; in the reward it has the right one (PPO's place for it);
     k2 in a loss has the gradient of KL(pi, ref);
     k3 in a loss has the gradient of KL(ref, pi), another divergence with the same minimum (GRPO,
     arXiv 2402.03300, equation 4).
 
-These are the `plain` gradients of method.loss.kl_gradient; the `weighted` ones follow. Weighed
-by the importance ratio of the policy to the one that drew the tokens, all three have the
-gradient of KL(pi, ref), on anyone's tokens: k1 and k3 where the gradient goes through the weight
-too (as in TRL 1.16), k2 where the weight is fixed. [derivation]
+These are the `plain` gradients of method.loss.kl_gradient. The `weighted` ones multiply by the
+ratio of the policy to the one that drew the tokens; all three then have the gradient of
+KL(pi, ref), on anyone's tokens: k1 and k3 where the gradient goes through the weight too (as in TRL
+1.16), k2 where the weight is fixed. [derivation]
 
 Difference: the exponent of k3 is clamped at 20, as that of ratios is.
 """
@@ -61,11 +60,11 @@ def kl_token_losses(
     """An estimate for each token, for a loss or a metric.
 
     Args:
-        logps_BT: under the policy, shape (B, T).
+        logps_BT: under the policy.
         ref_BT: under the other one.
         estimator: k1, k2 or k3; see the module for their gradients.
-        log_ratio_BT: of the policy to the one that drew the tokens, with gradient; then each
-            estimate is weighed by its ratio so that the loss descends KL(pi, ref).
+        log_ratio_BT: of the policy to the one that drew the tokens, with gradient; weighs each
+            estimate so that the loss descends KL(pi, ref).
 
     Raises:
         ValueError: the estimator is unknown.

@@ -1,7 +1,4 @@
-"""Mean and variance of tokens by key. Statistics, no method of a paper.
-
-The sums are float64, so that a variance taken from them agrees with one taken in two passes.
-"""
+"""Mean and variance of tokens by key, from float64 sums. Statistics, no method of a paper."""
 
 from __future__ import annotations
 
@@ -42,11 +39,7 @@ def keyed_moments(
 ) -> Moments:
     """The moments of the unmasked tokens.
 
-    Args:
-        x_BT: shape (B, T).
-        mask_BT: shape (B, T), of bool or 0 and 1.
-        keys_BT: whole numbers from 0 to keys - 1, shape (B, T) or (B, 1).
-        keys: how many there are.
+    `keys_BT` holds whole numbers from 0 to `keys` - 1, shape (B, T) or (B, 1).
     """
     keep_BT = mask_BT.bool()
     x_N = x_BT.detach()[keep_BT].double()

@@ -1,7 +1,7 @@
 """Rows of a step packed into forward passes, each as wide as its own longest row. Pure.
 
-A pass computes rows * widest positions, prompt and response of a row in one piece. Rows of like
-length share a pass, the longest first, so that memory is short at once or not at all.
+A pass computes rows * widest positions, prompt and response of a row in one piece. Rows of similar
+length share a pass, the longest first, so that a lack of memory shows at once.
 
 Shapes: B rows, P columns of prompts (padded on the left), T of responses (padded on the right), L
 of a pass (padded on the right).
@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 INPUTS = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask")
-"""What a forward pass needs of a batch."""
+"""Columns of a batch that a forward pass needs."""
 
 PASS = 50
-"""A pass more is worth its while where it saves more padding than this part of a full pass."""
+"""One more pass pays where it saves more padding than this part of a full pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class Packing:
     Attributes:
         rows: of a pass, at most; 0 for any number.
         positions: rows * widest of a pass, at most; 0 for any number. A longer row goes alone.
-        most: the largest of a number that every process gives; processes must make equally many
-            passes, for they exchange gradients, or shards of weights, in each.
+        most: the maximum of a number over processes; all must make equally many passes, because
+            each exchanges gradients or shards of weights.
     """
 
     rows: int = 0
@@ -39,10 +39,10 @@ class Packing:
     most: Callable[[int], int] = lambda count: count
 
     def passes(self, batch: Mapping[str, Tensor]) -> list[Tensor]:
-        """Row numbers of each pass; every row is in one. On all processes as many.
+        """Row numbers of each pass; every row is in one, and all processes have as many passes.
 
-        A process that needs fewer passes than another splits its own further: that costs less than
-        passes of no weight, and saves padding. Each must have equally many rows.
+        A process that needs fewer passes than another splits its own further, which saves padding.
+        Each process must have equally many rows.
         """
         sizes: list[int] = lengths(batch).tolist()
         found = pack(sizes, rows=self.rows, positions=self.positions)
@@ -54,14 +54,9 @@ class Packing:
 def pack(sizes: Sequence[int], *, rows: int = 0, positions: int = 0) -> list[list[int]]:
     """Row numbers of each pass: neighbours by length, the longest first.
 
-    The cuts that cost least, where a pass costs its positions and `positions` / `PASS` more;
-    without that limit, the fewest passes, and of these the least positions. Dynamic programming
-    over the rows in order of length: exact, and the same on every machine.
-
-    Args:
-        sizes: of the rows, tokens of prompt and response.
-        rows: as for `Packing`.
-        positions: as for `Packing`.
+    Minimises the positions plus `positions` / `PASS` for each pass; without that limit, the number
+    of passes, then positions. Dynamic programming over the rows in order of length: exact, and the
+    same on every machine. `sizes` are tokens of prompt and response; the limits are `Packing`'s.
     """
     order = sorted(range(len(sizes)), key=lambda number: -sizes[number])
     sorted_N = np.array([sizes[number] for number in order], dtype=np.int64)
@@ -84,12 +79,7 @@ def pack(sizes: Sequence[int], *, rows: int = 0, positions: int = 0) -> list[lis
 
 
 def split(passes: Sequence[list[int]], sizes: Sequence[int], count: int) -> list[list[int]]:
-    """As many passes as `count`, the largest halved again and again.
-
-    Args:
-        passes: as from `pack`.
-        sizes: of the rows.
-        count: passes that are wanted, at most as many as there are rows.
+    """Splits passes of `pack`, the largest in halves, until there are `count`.
 
     Raises:
         ValueError: there are fewer rows than that.
@@ -109,9 +99,7 @@ def split(passes: Sequence[list[int]], sizes: Sequence[int], count: int) -> list
 def cut(batch: Mapping[str, Tensor], rows_N: Tensor) -> dict[str, Tensor]:
     """Some rows of a batch, as wide as their longest prompt and their longest response.
 
-    Args:
-        batch: `INPUTS` and whatever else: (B,), (B, T), or without dimension, which stays.
-        rows_N: their numbers.
+    The batch has `INPUTS` and other columns (B,) or (B, T); values without dimension stay.
     """
     prompt = int(batch["prompt_mask"][rows_N].sum(1).max())
     response = max(1, int(batch["completion_mask"][rows_N].sum(1).max()))
@@ -131,13 +119,10 @@ def over_passes(
     passes: Sequence[Tensor],
     compute: Callable[[dict[str, Tensor]], Tensor],
 ) -> Tensor:
-    """What a model says of each response token, pass by pass; (B, T), 0 where completion_mask is.
+    """A model's number for each response token, pass by pass; (B, T), 0 where completion_mask is.
 
-    Args:
-        batch: with `INPUTS`.
-        passes: row numbers of each.
-        compute: given `INPUTS` of a pass, a number for each of its response tokens; its gradient is
-            not kept.
+    `compute` gets `INPUTS` of a pass and returns a number for each of its response tokens; its
+    gradient is dropped.
     """
     inputs = {name: batch[name] for name in INPUTS}
     whole_BT: Tensor | None = None
@@ -155,7 +140,7 @@ def over_passes(
 class Laid:
     """Rows as a model takes them: from the first column on, without a gap.
 
-    A token's position depends on its own row alone, whatever a model makes of positions.
+    A token's position depends on its own row alone.
 
     Attributes:
         ids_BL: prompt, response, then 0.
@@ -180,12 +165,9 @@ def laid(batch: Mapping[str, Tensor]) -> Laid:
 
 
 def of_tokens(values_BLX: Tensor, first_B: Tensor, length: int) -> Tensor:
-    """Of each row `length` neighbouring columns: (B, length, ...).
+    """`length` neighbouring columns of each row from `first_B` on: (B, length, ...).
 
-    Args:
-        values_BLX: (B, L, ...).
-        first_B: each row's first column. What would lie behind the last column is that one.
-        length: T.
+    Beyond the last column, the last one is repeated.
     """
     columns_T = torch.arange(length, device=values_BLX.device)
     columns_BT = (first_B.unsqueeze(1) + columns_T).clamp(min=0, max=values_BLX.shape[1] - 1)

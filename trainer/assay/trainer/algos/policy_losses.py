@@ -1,4 +1,4 @@
-"""What each token adds to the policy's loss.
+"""The policy's loss of each token.
 
     ppo        max( -r A, -clip(r, 1 - low, 1 + high) A )     PPO (arXiv 1707.06347, equation 7)
     high > low                                                clip-higher: DAPO (arXiv 2503.14476)
@@ -6,7 +6,8 @@
     cispo      -sg[clip(r, 1 - low, 1 + high)] A log pi       MiniMax-M1 (arXiv 2506.13585)
     decoupled  (pi_prox / pi_behav) * ppo with r = pi / pi_prox    AReaL (arXiv 2505.24298)
 
-with r = exp(log-ratio), of a token or, for GSPO, of a sequence (see ratios.py).
+with r = exp(log-ratio), of a token or, for GSPO, of a sequence (see ratios.py). Advantages are of
+shape (B, T) or (B, 1).
 
 Differences from the papers:
 1. Losses are of tokens; aggregation.py takes their mean.
@@ -52,15 +53,9 @@ def ppo_token_losses(
 ) -> TokenLosses:
     """PPO's clipped surrogate (arXiv 1707.06347, equation 7).
 
-    With a bound of its own on each side it has DAPO's clip-higher (arXiv 2503.14476);
-    the dual clip is that of arXiv 1912.09729, equation 5.
-
-    Args:
-        log_ratio_BT: shape (B, T), with gradient.
-        advantages_BT: shape (B, T) or (B, 1).
-        clip_low: the ratio's range is [1 - clip_low, 1 + clip_high].
-        clip_high: see clip_low.
-        dual_clip: above 1; bounds the loss at -dual_clip * A where A < 0. None for none.
+    The ratio's range is [1 - clip_low, 1 + clip_high]; unequal bounds are DAPO's clip-higher (arXiv
+    2503.14476). `dual_clip`, above 1, bounds the loss at -dual_clip * A where A < 0 (arXiv
+    1912.09729, equation 5).
     """
     ratio_BT = log_ratio_BT.exp()
     clipped_BT = ratio_BT.clamp(1 - clip_low, 1 + clip_high)
@@ -89,14 +84,8 @@ def cispo_token_losses(
 ) -> TokenLosses:
     """CISPO (MiniMax-M1, arXiv 2506.13585).
 
-    The importance weight is clipped and fixed, and every token keeps its gradient.
-
-    Args:
-        logps_BT: log-probabilities under the policy being trained, shape (B, T), with gradient.
-        log_ratio_BT: shape (B, T).
-        advantages_BT: shape (B, T) or (B, 1).
-        clip_low: the weight's range is [1 - clip_low, 1 + clip_high].
-        clip_high: see clip_low.
+    The importance weight is clipped to [1 - clip_low, 1 + clip_high] and fixed; every token keeps
+    its gradient through `logps_BT`.
     """
     ratio_BT = log_ratio_BT.detach().exp()
     weight_BT = ratio_BT.clamp(1 - clip_low, 1 + clip_high)
@@ -124,15 +113,9 @@ def decoupled_ppo_token_losses(
     (pi_prox / pi_behav) * max( -u A, -clip(u, 1 - low, 1 + high) A ) with u = pi / pi_prox. Where
     the tokens were drawn by the proximal policy this is PPO.
 
-    Args:
-        logps_BT: under the policy being trained, shape (B, T), with gradient.
-        proximal_BT: under the policy just before the update, recomputed.
-        behaviour_BT: under whichever policy drew the token.
-        advantages_BT: shape (B, T) or (B, 1).
-        clip_low: the range of u is [1 - clip_low, 1 + clip_high].
-        clip_high: see clip_low.
-        cap: the most that pi_prox / pi_behav may be; None for no bound.
-        dual_clip: as for `ppo_token_losses`.
+    `proximal_BT` are log-probabilities under the policy just before the update, recomputed;
+    `behaviour_BT` those under the policy that drew the token. `cap` is the upper limit of
+    pi_prox / pi_behav; None for none.
     """
     ppo = ppo_token_losses(
         log_ratio(logps_BT, proximal_BT),

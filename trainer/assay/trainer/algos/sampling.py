@@ -1,8 +1,8 @@
 """Distributions that a token is drawn from.
 
 FIRE (arXiv 2410.21236) draws the first token of a response at a very high temperature among the
-likeliest few, and the others as usual. The first token then comes from another distribution than
-the policy's, so it is to be left out of the policy's loss or weighed. [derivation]
+likeliest few. That token is not from the policy's distribution, so the policy's loss must leave it
+out or weigh it. [derivation]
 """
 
 from __future__ import annotations
@@ -15,15 +15,8 @@ def fire_first_token_probs(
 ) -> torch.Tensor:
     """The softmax of the top_k largest logits / temperature: FIRE (arXiv 2410.21236).
 
-    30 and 16 are those of its first author's code.
-
-    Args:
-        logits_V: shape (..., V).
-        temperature: above 0.
-        top_k: how many tokens can be drawn; those equal to the last of them can be, too.
-
-    Returns:
-        Probabilities, shape (..., V), 0 for tokens that cannot be drawn.
+    30 and 16 are those of its first author's code. Tokens equal to the last of the top_k can be
+    drawn, too. The result has shape (..., V), 0 for tokens that cannot be drawn.
     """
     least = logits_V.topk(min(top_k, logits_V.shape[-1]), dim=-1).values[..., -1:]
     kept = logits_V.masked_fill(logits_V < least, float("-inf"))

@@ -1,8 +1,7 @@
 """Advantages of segments of a response: SPO-chain (arXiv 2505.23564).
 
-A response is cut before tokens that the policy was not sure of. What the policy makes of the state
-at each cut is estimated by continuing from there; a segment's advantage is the value behind it less
-the value before it, V(end) - V(start), and every token of it has that.
+A response is cut before tokens that the policy was unsure of. The value of the state at each cut is
+estimated by continuing from there; every token of a segment has the advantage V(end) - V(start).
 
 Written after the authors' repository (AIFrameResearch/SPO, the chain's episode generator):
 
@@ -23,14 +22,10 @@ from collections.abc import Sequence
 def cut_points(probs_T: Sequence[float], *, threshold: float = 0.9, every: int = 5) -> list[int]:
     """Where a response is cut: SPO-chain (arXiv 2505.23564).
 
-    Args:
-        probs_T: the policy's probability of each token that it drew.
-        threshold: a token below it is one that the policy was not sure of.
-        every: so many of these make a segment, at least 1.
+    `every` unsure tokens, those of a probability below `threshold`, make a segment.
 
     Returns:
-        Places of the tokens that are the first of a segment, ascending; none where the policy was
-        sure of all.
+        Places of the first tokens of segments, ascending; empty where the policy was sure of all.
     """
     unsure = [place for place, prob in enumerate(probs_T) if prob < threshold]
     return unsure[::every]
@@ -41,13 +36,9 @@ def segment_advantages(
 ) -> list[float]:
     """V(end) - V(start) of each token's segment: SPO (arXiv 2505.23564).
 
-    Where all values are known, the segments' advantages add up to end - values[0].
-
-    Args:
-        length: T, tokens of the response.
-        cuts: where segments begin, ascending, below T.
-        values: of the states at the cuts; NaN where nothing is known of one.
-        end: the response's reward; NaN for a fault.
+    Where all values are known, the segments' advantages add up to end - values[0]. `cuts`, where
+    segments begin, ascend below `length`; `values` are of the states there, NaN where unknown;
+    `end` is the response's reward, NaN for a fault.
 
     Returns:
         T advantages; 0 in front of the first cut, NaN where an end of the segment has no value.
@@ -63,10 +54,6 @@ def segment_advantages(
 def value_of(rewards: Sequence[float]) -> float:
     """A state's Monte-Carlo value (arXiv 2505.23564): the mean reward of its judged continuations.
 
-    Args:
-        rewards: of those that were judged.
-
-    Returns:
-        NaN without any: a state all of whose continuations faulted has no value.
+    NaN without any.
     """
     return math.fsum(rewards) / len(rewards) if rewards else math.nan

@@ -8,8 +8,9 @@
 
 Differences from the papers:
 1. PROF's counts: as even as the two sides allow, an odd one goes to the incorrect. [derivation]
-2. Pre-PPO's z-score uses the std without Bessel's correction. Prompts whose z-scores are equal, as
-   most are with a verifier of 0 and 1, come in the order that is given. [derivation]
+2. Pre-PPO's z-score uses the std without Bessel's correction. Prompts of equal z-scores, as most
+are
+   with a verifier of 0 and 1, come in the order that is given. [derivation]
 """
 
 from __future__ import annotations
@@ -26,14 +27,9 @@ def prof_filter(
 ) -> tuple[list[int], list[int]]:
     """Which responses of a group to train on: PROF (arXiv 2509.03403).
 
-    Of the correct responses those with the lowest mean step reward go, of the incorrect those with
-    the highest, so that as even a number as there are of both stays. The process rewards choose and
-    never enter the gradient.
-
-    Args:
-        correct: of each response.
-        prm_mean: mean step reward of each.
-        keep: how many stay, from 0 to the number of responses.
+    Correct responses with the lowest mean step reward (`prm_mean`) go, and incorrect ones with the
+    highest, so that `keep` stay and both sides are as even as possible. The process rewards never
+    enter the gradient.
 
     Returns:
         Places kept and places dropped, each ascending.
@@ -59,13 +55,9 @@ def pre_ppo_select(
 ) -> list[int]:
     """The prompts whose responses score lowest within their domain: Pre-PPO (arXiv 2503.22230).
 
-    z_i = (s_i - mean of its domain) / std of its domain. [derivation]
-
-    Args:
-        scores: a reward model's, of the present policy's response to each prompt.
-        domains: of each prompt.
-        fraction: how much to select, in (0, 1]; rounded down, at least one prompt.
-        ties: of each prompt, its rank among those of equal z; None for that of its place.
+    z_i = (s_i - mean of its domain) / std of its domain. [derivation] The scores are a reward
+    model's, of the present policy's responses. `fraction` in (0, 1] is rounded down to at least one
+    prompt; `ties` ranks prompts of equal z, by default by place.
 
     Returns:
         Places, the lowest z first.
@@ -87,12 +79,8 @@ def pre_ppo_select(
 def lim_score(trajectory_K: torch.Tensor, average_K: torch.Tensor) -> torch.Tensor:
     """1 - sum_k (r_k - mean_k)^2 / sum_k (1 - mean_k)^2: LIMR (arXiv 2502.11886).
 
-    Args:
-        trajectory_K: a prompt's mean reward in each of K epochs, at most 1.
-        average_K: the mean over all prompts in each.
-
-    Returns:
-        0-dim, at most 1; NaN where every mean is 1.
+    `trajectory_K` is a prompt's mean reward in each of K epochs, `average_K` the mean over all
+    prompts. The result is 0-dim, at most 1; NaN where every mean is 1.
     """
     return 1 - (trajectory_K - average_K).square().sum() / (1 - average_K).square().sum()
 
@@ -102,15 +90,8 @@ def dump_domain_weights(
 ) -> torch.Tensor:
     """The softmax of UCB / tau: DUMP (arXiv 2504.09710).
 
-    UCB_d = mean|A|_d + sqrt(2 ln(N + 1) / (n_d + 1)).
-
-    Args:
-        mean_abs_advantage_D: of each domain's latest samples.
-        counts_D: how often each domain was drawn; N is their sum.
-        tau: temperature, above 0.
-
-    Returns:
-        Probabilities, shape (D,).
+    UCB_d = mean|A|_d + sqrt(2 ln(N + 1) / (n_d + 1)), where |A| is of each domain's latest samples,
+    n_d counts the draws of a domain and N is their sum.
     """
     explore_D = (2 * torch.log(counts_D.sum() + 1.0) / (counts_D + 1)).sqrt()
     return torch.softmax((mean_abs_advantage_D + explore_D) / tau, dim=0)
@@ -122,13 +103,5 @@ def dads_domain_weights(
     """The softmax of max(0, target - mean reward) / tau.
 
     RuleReasoner's domain-aware dynamic sampling (arXiv 2506.08672).
-
-    Args:
-        mean_rewards_D: of each domain.
-        target: the reward to reach.
-        tau: temperature, above 0.
-
-    Returns:
-        Probabilities, shape (D,).
     """
     return torch.softmax((target - mean_rewards_D).clamp(min=0) / tau, dim=0)

@@ -1,11 +1,11 @@
-"""What is added to, or takes the place of, the reward of a response for its length and repetition.
+"""What is added to, or replaces, the reward of a response for its length and repetition.
 
     soft overlong     0, falling to -factor over the last tokens   DAPO (arXiv 2503.14476, eq. 13)
     cosine            reward by correctness and length             arXiv 2502.03373, appendix C.1
     repetition        share of n-grams that occurred before        arXiv 2502.03373, appendix C.2
     win               w, w - 1/2 or log(w / (1 - w))               Pairwise-RL, arXiv 2504.04950
 
-These train; the verdict stays as it is, and filters such as dynamic sampling look at that.
+The verdict stays as it is, and filters such as dynamic sampling read that.
 """
 
 from __future__ import annotations
@@ -25,11 +25,7 @@ def soft_overlong(
 ) -> torch.Tensor:
     """DAPO's soft overlong punishment (arXiv 2503.14476, equation 13), times a factor.
 
-    Args:
-        length_B: tokens of each response, a number or of any shape.
-        max_length: the most a response may have.
-        cache_length: over so many tokens before that the punishment grows; at least 1.
-        factor: the whole punishment.
+    It grows over the last `cache_length` tokens before `max_length`.
 
     Returns:
         float64, of the lengths' shape, from -factor to 0.
@@ -83,13 +79,7 @@ def cosine_length_reward(
 def ngram_repetition_penalty(tokens: Sequence[int], n: int, max_penalty: float) -> float:
     """max_penalty * (1 - distinct n-grams / n-grams) (arXiv 2502.03373, appendix C.2).
 
-    Args:
-        tokens: of one response.
-        n: at least 1.
-        max_penalty: what nothing but repetition would come to; below 0.
-
-    Returns:
-        Between max_penalty and 0; 0 for fewer than n tokens.
+    Between max_penalty, which is negative, and 0; 0 for fewer than n tokens.
 
     Raises:
         ValueError: n is less than 1.
@@ -104,16 +94,11 @@ def ngram_repetition_penalty(tokens: Sequence[int], n: int, max_penalty: float) 
 
 
 def win_reward(win: float, form: WinForm = "win", *, clip: float = 5.0) -> float:
-    """The reward that a chance of beating the anchor comes to.
+    """The reward of a chance `win` in [0, 1] of beating the anchor.
 
     w, w - 1/2 or log(w / (1 - w)), the last within [-clip, clip]: derivations from Pairwise-RL
     (arXiv 2504.04950), whose text was not at hand. Where w = sigmoid(r(y) - r(y*)), the log-odds
     are the difference of the scores.
-
-    Args:
-        win: w, in [0, 1]; 0.5 is parity.
-        form: "win", "centred" or "log-odds".
-        clip: bound of the log-odds, above 0.
 
     Raises:
         ValueError: w is no probability, or the form is unknown.

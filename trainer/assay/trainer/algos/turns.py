@@ -3,9 +3,9 @@
 independent   each turn by itself, a turn-level discount of 0       PAG (arXiv 2506.10406)
 joined        as if the turns stood side by side, a discount of 1   [derivation: plain GAE]
 
-Where a dialogue goes on in the next step, V(s_l) := V(s_{l-1}) behind each token from which on its
-reward is not known yet: the boundary of T-PPO's EGAE (arXiv 2506.15050), which has it at the end of
-a response of one turn. [derivation]
+Where a dialogue goes on in the next step, V(s_l) := V(s_{l-1}) behind each token whose later reward
+is unknown: the boundary of T-PPO's EGAE (arXiv 2506.15050), which has it at the end of a response
+of one turn. [derivation]
 """
 
 from __future__ import annotations
@@ -31,16 +31,15 @@ def turn_gae(
     """The policy's advantages and the critic's targets, by turns or over them (arXiv 2506.10406).
 
     Args:
-        rewards_BT: reward of each token, shape (B, T).
-        values_BT: V of the state before each token, shape (B, T).
-        mask_BT: of bool or 0 and 1, shape (B, T): the policy's tokens; at least one other stands
-            between two turns.
-        independent: a turn's credit ends with it; else rewards of later turns reach earlier ones,
-            undiminished but for `gamma` and lambda of the policy's own tokens.
+        rewards_BT: reward of each token.
+        values_BT: V of the state before each token.
+        mask_BT: the policy's tokens; at least one other stands between two turns.
+        independent: a turn's credit ends with it; else later turns' rewards reach earlier ones,
+            discounted by `gamma` and lambda of the policy's own tokens alone.
         gamma: discount, in (0, 1].
         lam_actor: a number or shape (B,).
         lam_critic: a number or shape (B,).
-        open_BT: bool, shape (B, T): last tokens of turns that the value before them stands behind,
+        open_BT: bool, last tokens of turns after which the value before them is the bootstrap,
             beside their reward; None for nowhere.
 
     Returns:

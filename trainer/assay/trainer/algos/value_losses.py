@@ -1,4 +1,4 @@
-"""What each token adds to the critic's loss, for a critic that predicts a number or a histogram.
+"""The critic's loss of each token, for a critic that predicts a number or a histogram.
 
     mse       (V - R)^2 / 2
     clipped   max( (V - R)^2, (clip(V, V_old - c, V_old + c) - R)^2 ) / 2
@@ -11,9 +11,9 @@ Differences:
 1. The bins of both histograms have their centres from `low` to `high` inclusive, so that the two
    encodings share one head; the outermost HL-Gauss bins reach half a width beyond.
 2. HL-Gauss's probabilities are divided by the mass within the bins, so they sum to 1. Near the ends
-   its mean is therefore drawn inwards; choose bins wider than the returns where that matters.
+   this draws its mean inwards; choose bins wider than the returns where that matters.
 3. Targets outside are moved to the nearest end.
-4. The spread s of 0.75 bin widths is a default of ours. [derivation]
+4. The spread s of 0.75 bin widths is our default. [derivation]
 """
 
 from __future__ import annotations
@@ -38,12 +38,7 @@ def clipped_value_losses(
     """The larger of the squared errors of V and of V moved by at most `clip` from V_old, halved.
 
     [derivation: the form of PPO's common implementations; arXiv 1707.06347 does not give it]
-
-    Args:
-        values_BT: shape (B, T), with gradient.
-        old_values_BT: when the response was drawn.
-        returns_BT: targets.
-        clip: above 0.
+    `old_values_BT` are those at the time of the rollout.
     """
     near_BT = torch.maximum(torch.minimum(values_BT, old_values_BT + clip), old_values_BT - clip)
     return torch.maximum((values_BT - returns_BT).square(), (near_BT - returns_BT).square()) / 2
@@ -79,13 +74,9 @@ class ValueBins:
         )
 
     def hl_gauss(self, targets_BT: torch.Tensor) -> torch.Tensor:
-        """The mass of a normal distribution around each target in each bin (arXiv 2403.03950).
+        """The mass of a normal distribution around each target in each bin; shape (..., K).
 
-        Args:
-            targets_BT: of any shape.
-
-        Returns:
-            Probabilities, shape (..., K), dtype of the targets.
+        arXiv 2403.03950.
         """
         centres_K = self.centres(targets_BT)
         edges_E = torch.cat([centres_K - self.width / 2, centres_K[-1:] + self.width / 2])
@@ -95,14 +86,7 @@ class ValueBins:
         return (below.diff(dim=-1) / mass).to(targets_BT.dtype)
 
     def two_hot(self, targets_BT: torch.Tensor) -> torch.Tensor:
-        """The two bins next to each target, with the weights whose mean is the target.
-
-        Args:
-            targets_BT: of any shape.
-
-        Returns:
-            Probabilities, shape (..., K), dtype of the targets.
-        """
+        """Weights of the two bins next to each target whose mean is the target; (..., K)."""
         place = (self._inside(targets_BT) - self.low) / self.width
         distance = (place.unsqueeze(-1) - torch.arange(self.count, device=place.device)).abs()
         return (1 - distance).clamp(min=0).to(targets_BT.dtype)

@@ -1,4 +1,4 @@
-"""What answers prompts in a run: its engine, and the ways it is sampled from."""
+"""A run's engine, and the ways it is sampled."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from trl.models.utils import unwrap_model_for_generation
 
 from assay.trainer.core.evaluation import end_token_ids
 from assay.trainer.core.hooks import Hooks
-from assay.trainer.engines.engine import Engine, Host, Sampler
+from assay.trainer.engines.engine import Engine, EngineHost, Sampler
 from assay.trainer.engines.hf import is_sharded
-from assay.trainer.engines.models import Policy
+from assay.trainer.engines.models import LoadedPolicy
 from assay.trainer.engines.types import FirstToken, Sampling
 from assay.trainer.settings.config import Config
 from assay.trainer.settings.registry import engine_of, resolved
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def generating(trainer: PolicyTrainer) -> Iterator[Any]:
-    """The policy as it is now, made ready to generate, wherever its weights are."""
+    """The present policy, ready to generate, sharded or whole."""
     args: Any = trainer.args
     with (
         unwrap_model_for_generation(
@@ -40,9 +40,9 @@ def generating(trainer: PolicyTrainer) -> Iterator[Any]:
         yield model
 
 
-def host_of(trainer: PolicyTrainer, config: Config, policy: Policy) -> Host:
-    """The policy that is being trained, for an engine."""
-    return Host(
+def host_of(trainer: PolicyTrainer, config: Config, policy: LoadedPolicy) -> EngineHost:
+    """The policy in training, for an engine."""
+    return EngineHost(
         model_context=lambda: generating(trainer),
         tokenizer=policy.tokenizer,
         seed=config.run.seed,
@@ -54,14 +54,14 @@ def host_of(trainer: PolicyTrainer, config: Config, policy: Policy) -> Host:
     )
 
 
-def engine_for(host: Host, config: Config) -> Engine:
+def engine_for(host: EngineHost, config: Config) -> Engine:
     """The configured engine."""
     made: Engine = resolved(engine_of(config.rollout).make)(host, config)
     return made
 
 
-def engine_of_run(trainer: PolicyTrainer, config: Config, policy: Policy) -> Engine:
-    """The engine of a policy, made when it is first asked for; `trainer.close` ends it."""
+def engine_of_run(trainer: PolicyTrainer, config: Config, policy: LoadedPolicy) -> Engine:
+    """The policy's engine, made on the first call; `trainer.close` ends it."""
     if trainer.engine is None:
         trainer.engine = engine_for(host_of(trainer, config, policy), config)
     return trainer.engine
@@ -93,20 +93,13 @@ def evaluation_sampling(config: Config) -> Sampling:
 
 
 def first_token(hooks: Sequence[Hooks]) -> FirstToken | None:
-    """Where the first tokens of training responses come from."""
+    """The source of the first tokens of training responses."""
     return next(filter(None, (hook.first_token() for hook in hooks)), None)
 
 
 def sampler(
-    trainer: PolicyTrainer, config: Config, policy: Policy, sampling: Sampling | None = None
+    trainer: PolicyTrainer, config: Config, policy: LoadedPolicy, sampling: Sampling | None = None
 ) -> Sampler:
-    """What answers prompts with the policy as it is.
-
-    Args:
-        trainer: of the policy.
-        config: of the run.
-        policy: as it was loaded.
-        sampling: that of training responses by default.
-    """
+    """Samples the present policy, by default as training responses are drawn."""
     engine = engine_of_run(trainer, config, policy)
     return Sampler(engine, sampling or rollout_sampling(config.rollout, first_token(trainer.hooks)))

@@ -1,14 +1,12 @@
-"""From judged rollouts to the tensors of a step: padding, rewards on tokens, advantages, masks.
-
-Pure.
+"""From judged rollouts to a step's tensors: padding, rewards on tokens, advantages, masks. Pure.
 
 A rollout without a judgement must leave the loss as if it had never been drawn. Its row stays in
-the batch, so that every process computes equally much, but none of its tokens is in the loss mask,
-it is in no mean and no deviation, and it has no reward: a fault is not a zero.
+the batch, so that every process computes equally much; it has no token in the loss mask, no reward,
+and no part in any mean or deviation.
 
-A response that is not finished (T-PPO, arXiv 2506.15050) has no reward either, and is no fault: the
-tokens that this step drew are in the loss, with the critic's word for what they are worth. Of any
-response, tokens that an earlier step drew are not: they were, then.
+An unfinished response (T-PPO, arXiv 2506.15050) has no reward either, and is no fault: the tokens
+that this step drew are in the loss, valued by the critic. Tokens of earlier steps are in the loss
+of those steps alone.
 """
 
 from __future__ import annotations
@@ -48,8 +46,8 @@ class Across:
     """The processes of a run, each with as many rows.
 
     Attributes:
-        gather: the rows of all processes in their order, padded with 0 to the longest where there
-            is a second dimension.
+        gather: the rows of all processes in order, padded with 0 to the longest where there is a
+            second dimension.
         index: of this process.
     """
 
@@ -57,7 +55,7 @@ class Across:
     index: int = 0
 
     def own(self, gathered: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-        """This process's part of what was gathered, as long as it was."""
+        """This process's part of gathered rows, as long as it was."""
         rows = like.shape[0]
         part = gathered[self.index * rows : (self.index + 1) * rows]
         return part[:, : like.shape[1]] if like.dim() > 1 else part
@@ -71,14 +69,13 @@ class Scored:
     """A rollout with what trains.
 
     Attributes:
-        rollout: the response and its judgement, or as far as it is.
-        reward: shaped; None for a fault, and where the response is not finished.
+        reward: shaped; None for a fault or an unfinished response.
         in_loss: false where a part of the method leaves the response out.
         token_rewards: of the judgement's spans, one for each token; None without.
         ends: for each token, whether a span ends on it; None without.
         drawn: how many of the last tokens this step drew; None for all of them.
         weight: of its advantage, where its class has one.
-        notes: what a method found out, by the method's name, for its hook `mark`.
+        notes: measurements of methods, by their names, for the hook `mark`.
     """
 
     rollout: Rollout | Unfinished
@@ -102,7 +99,7 @@ class Scored:
 
     @property
     def correct(self) -> bool:
-        """Whether the verdict says so."""
+        """Whether the verdict is correct."""
         if isinstance(self.rollout, Unfinished):
             return False
         judgement = self.rollout.result.judgement
@@ -112,11 +109,9 @@ class Scored:
 def scored_stretches(
     stretches: Sequence[Stretch], score: Callable[[Sequence[Group]], list[Scored]]
 ) -> list[Scored]:
-    """A truncated rollout with what trains.
+    """A truncated rollout with what trains, in the order of slots.
 
-    Args:
-        stretches: of the slots, in order.
-        score: shapes the rewards of what is finished; each response is a group of its own.
+    `score` shapes the rewards of finished responses; each is a group of its own.
     """
     finished = iter(score([(s.row,) for s in stretches if isinstance(s.row, Rollout)]))
     return [
@@ -129,12 +124,7 @@ def scored_stretches(
 
 
 def without_left_out(scored: Sequence[Scored], collected: Collected) -> list[Scored]:
-    """Rollouts, those out of the loss that their source leaves out.
-
-    Args:
-        scored: of the source's groups, in order.
-        collected: what the source said.
-    """
+    """Takes rollouts that their source leaves out from the loss."""
     if not collected.left_out:
         return list(scored)
     return [
@@ -144,13 +134,9 @@ def without_left_out(scored: Sequence[Scored], collected: Collected) -> list[Sco
 
 
 def pad(scored: Sequence[Scored], *, pad_id: int, policy_step: int, device: torch.device) -> Batch:
-    """The tensors of B rows.
+    """The tensors of B rows, group after group, on `device`.
 
-    Args:
-        scored: rows, group after group.
-        pad_id: the token that fills.
-        policy_step: of the weights that learn; responses of an earlier one are stale.
-        device: where the tensors go.
+    `policy_step` is that of the weights that learn; responses of an earlier one are stale.
 
     Returns:
         `prompt_ids`, `prompt_mask` (B, P), padded on the left; `completion_ids`, `completion_mask`
@@ -202,18 +188,14 @@ def pad(scored: Sequence[Scored], *, pad_id: int, policy_step: int, device: torc
 
 
 def task_number(task: str) -> int:
-    """The number of a task's name, as a batch's `task` has it."""
+    """The number of a task in a batch's `task`."""
     return zlib.crc32(task.encode())
 
 
 def kl_coefficients(batch: Batch, config: LossConfig) -> float | torch.Tensor:
-    """What a token's KL is weighed by: one number, or (B, 1) where tasks have their own.
+    """The weight of a token's KL: one number, or (B, 1) where tasks have their own.
 
     A coefficient for each kind of prompt is Seed1.5-VL's (arXiv 2505.07062).
-
-    Args:
-        batch: with `task` (B,) where tasks have coefficients of their own.
-        config: the coefficients.
     """
     if not config.kl_coef_by_task:
         return config.kl_coef
@@ -224,7 +206,7 @@ def kl_coefficients(batch: Batch, config: LossConfig) -> float | torch.Tensor:
 
 
 def value_mask(batch: Batch) -> torch.Tensor:
-    """Tokens whose value is trained: the policy's, where what they earn is known; (B, T) bool."""
+    """Tokens whose value is trained: the policy's, where their reward is known; (B, T) bool."""
     if "value_mask" in batch:
         return batch["value_mask"]
     return batch["completion_mask"].bool() & (~batch["rewards"].isnan()).unsqueeze(1)
@@ -245,13 +227,11 @@ def filled(
 
 
 def _lengths_mask(lengths: Sequence[int]) -> torch.Tensor:
-    """1 for the first tokens of each row, 0 behind them."""
     lengths_B1 = torch.tensor(lengths).unsqueeze(1)
     return (torch.arange(max(lengths)) < lengths_B1).long()
 
 
 def _drawn_mask(mask_BT: torch.Tensor, drawn: Sequence[int | None]) -> torch.Tensor:
-    """The last so many tokens of each row; all of them for None. bool."""
     lengths: list[int] = mask_BT.sum(dim=1).tolist()
     earlier_B = torch.tensor(
         [0 if some is None else length - some for length, some in zip(lengths, drawn, strict=True)]
@@ -260,21 +240,11 @@ def _drawn_mask(mask_BT: torch.Tensor, drawn: Sequence[int | None]) -> torch.Ten
 
 
 def old_logps(batch: Batch, computed_BT: torch.Tensor | None, *, decoupled: bool) -> torch.Tensor:
-    """Where the ratio of each token starts from.
+    """The log-probabilities that each token's ratio starts from, (B, T).
 
-    Fresh tokens were sampled by the weights that learn, as they are before the step: computed by
-    the trainer, or left as NaN, which stands for "the weights of the very first pass". Stale ones
-    start from what their sampler said, unless the objective is the decoupled one, whose proximal
-    policy is the present.
-
-    Args:
-        batch: as from `pad`.
-        computed_BT: the trainer's log-probabilities before the step; None where the first pass is
-            the only one.
-        decoupled: whether the sampler's part is taken care of elsewhere.
-
-    Returns:
-        Shape (B, T), NaN where the first pass decides.
+    Fresh tokens have those of the weights before the step: `computed_BT`, or NaN, which stands for
+    "the weights of the very first pass". Stale ones have their sampler's, unless the objective is
+    the decoupled one, whose proximal policy is the present.
     """
     sampler_BT = batch["sampler_logps"]
     base_BT = torch.full_like(sampler_BT, float("nan")) if computed_BT is None else computed_BT
@@ -295,15 +265,8 @@ def group_advantages(
 ) -> torch.Tensor:
     """Advantages without a critic, shape (B, T).
 
-    Every token of a response has the same, but where the rollout found out more, or a hook does.
-
-    Args:
-        batch: as from `pad`.
-        chosen: the estimator, and what is done with its estimates.
-        group_size: of rows of one prompt.
-        across: the processes.
-        hooks: of the methods that are on.
-        step: of the run, from 0.
+    All tokens of a response have the same, unless the rollout or a hook knows more. `step` counts
+    from 0.
     """
     estimator = estimator_of(chosen)
     if estimator.credit == "tokens":
@@ -334,7 +297,7 @@ def group_advantages(
 def refined(
     advantages_BT: torch.Tensor, batch: Batch, config: AdvantageConfig, across: Across = ALONE
 ) -> torch.Tensor:
-    """Advantages whitened and freed of outliers, as the settings say.
+    """Advantages whitened and freed of outliers, as configured.
 
     Statistics are over the tokens in the loss, of all processes.
     """
@@ -357,18 +320,11 @@ def refined(
 def critic_advantages(
     batch: Batch, config: MethodSettings, hooks: Sequence[Hooks] = ()
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Generalised advantages and the critic's targets.
+    """Generalised advantages (B, T), the critic's targets (B, T), and lambda of each response (B,).
 
-    Where a response is not finished, by EGAE: T-PPO (arXiv 2506.15050). Its targets mean nothing.
-
-    Args:
-        batch: with `values` (B, T); with `kl_logps` and `ref_logps` (B, T) where the KL is part of
-            the reward.
-        config: gamma, the two lambdas, the weight of the KL.
-        hooks: of the methods that are on.
-
-    Returns:
-        Advantages (B, T), returns (B, T), and the lambda of each response (B,).
+    Unfinished responses have the advantages of EGAE, T-PPO (arXiv 2506.15050); their targets mean
+    nothing. The batch has `values` (B, T), and `kl_logps` and `ref_logps` (B, T) where the KL is
+    part of the reward.
     """
     settings = config.advantage
     rewards_BT = token_rewards(batch, config.loss, hooks)
@@ -401,7 +357,7 @@ def critic_advantages(
 def estimate_by(
     hooks: Sequence[Hooks], batch: Batch
 ) -> Callable[..., tuple[torch.Tensor, torch.Tensor]] | None:
-    """What stands in for algos.gae.decoupled_gae, where a method says so; see Hooks.returns."""
+    """A method's replacement of algos.gae.decoupled_gae, if there is one; see Hooks.returns."""
     given = [hook.returns(batch) for hook in hooks]
     return next(filter(None, reversed(given)), None)
 
@@ -411,9 +367,8 @@ def token_rewards(
 ) -> torch.Tensor:
     """The reward of each token, (B, T).
 
-    The response's is on its last, or where a method says; less the KL where it is part of the
-    reward. Rows that faulted are 0, and are in no loss; what is not finished has what it earned by
-    then.
+    The response's is on its last token, or where a method puts it; less the KL where it is part of
+    the reward. Faulted rows are 0 and in no loss; unfinished ones have what they earned so far.
     """
     mask_BT = batch["own"]
     last_B = mask_BT.sum(dim=1) - 1

@@ -1,4 +1,4 @@
-"""From our settings to TRL's, and the parts of a run put together."""
+"""From our settings to TRL's, and the assembly of a run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from assay.trainer.critic.trunk import TrunkCritic
 from assay.trainer.data.problems import Problem, render
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.head import head_in_float32
-from assay.trainer.engines.models import Policy
+from assay.trainer.engines.models import LoadedPolicy
 from assay.trainer.rollouts.collector import Collector
 from assay.trainer.rollouts.exchange import SINGLE, Talk
 from assay.trainer.rollouts.prompts import PromptStream
@@ -40,14 +40,9 @@ from assay.trainer.settings.trl_options import OWNED
 def grpo_config(
     config: Config, output: Path, *, on_cuda: bool, mixed: bool, processes: int = 1
 ) -> GRPOConfig:
-    """TRL's settings for a run.
+    """TRL's settings for a run, whose checkpoints go to `output`.
 
-    Args:
-        config: ours.
-        output: where checkpoints go.
-        on_cuda: whether the policy is on a CUDA device.
-        mixed: whether its float32 weights compute in bfloat16.
-        processes: of the run.
+    `mixed` tells whether the policy's float32 weights compute in bfloat16.
     """
     optim, rollout = config.optim, config.rollout
     return GRPOConfig(
@@ -100,7 +95,7 @@ def grpo_config(
 
 
 def check_trl(config: Config) -> None:
-    """Whether TRL has the options of the table [trl].
+    """Checks that TRL has the options of the table [trl].
 
     Raises:
         ConfigError: it has not; the message has the nearest name.
@@ -115,10 +110,10 @@ def check_trl(config: Config) -> None:
 
 
 def check_processes(config: Config, processes: int, hooks: Sequence[Hooks] = ()) -> None:
-    """Whether a step can be dealt to so many processes.
+    """Checks that a step divides among so many processes.
 
     Raises:
-        ConfigError: it cannot; the message says what divides what.
+        ConfigError: it does not; the message says what divides what.
     """
     for hook in hooks:
         hook.check_processes(processes)
@@ -137,11 +132,6 @@ def check_processes(config: Config, processes: int, hooks: Sequence[Hooks] = ())
 
 
 def _check_tasks(config: Config, problems: Sequence[Problem]) -> None:
-    """Whether there are rows of every task that has a KL coefficient of its own.
-
-    Raises:
-        ConfigError: a task has none, as a misspelt one has.
-    """
     there = {problem.task for problem in problems}
     for task in config.method.loss.kl_coef_by_task:
         if task not in there:
@@ -152,10 +142,10 @@ def _check_tasks(config: Config, problems: Sequence[Problem]) -> None:
 
 
 def check_judge(config: Config, judge: Judge, hooks: Sequence[Hooks]) -> None:
-    """Whether the verifier can judge what a step has.
+    """Checks that the verifier can judge a step's responses.
 
     Raises:
-        ConfigError: it judges whole groups, and here a response is judged by itself.
+        ConfigError: it judges whole groups, and a response is judged by itself here.
     """
     if not judge.judges_groups:
         return
@@ -169,14 +159,13 @@ def check_judge(config: Config, judge: Judge, hooks: Sequence[Hooks]) -> None:
 def prompt_stream(
     config: Config,
     problems: Sequence[Problem],
-    policy: Policy,
+    policy: LoadedPolicy,
     hooks: Sequence[Hooks] | None = None,
 ) -> PromptStream:
     """The run's prompts, each checked against the model's context.
 
     Raises:
-        ConfigError: a prompt leaves no room for max_new_tokens, or no row has a task that the
-            settings name.
+        ConfigError: a prompt leaves no room for max_new_tokens, or no row has a configured task.
     """
     _check_tasks(config, problems)
     hooks = hooks_of(config) if hooks is None else hooks
@@ -201,8 +190,8 @@ def prompt_stream(
     )
 
 
-def encoder(policy: Policy) -> Callable[[Problem], Sequence[int]]:
-    """The tokens that the policy is shown of a problem."""
+def encoder(policy: LoadedPolicy) -> Callable[[Problem], Sequence[int]]:
+    """The policy's tokens of a problem."""
     tokenizer = policy.tokenizer
 
     def encode(problem: Problem) -> Sequence[int]:
@@ -213,7 +202,7 @@ def encoder(policy: Policy) -> Callable[[Problem], Sequence[int]]:
 
 
 def scorer(hooks: Sequence[Hooks]) -> Callable[[Sequence[Group]], list[Scored]]:
-    """What responses earn: as they are judged, and what the methods make of that."""
+    """Rewards of responses: as judged, then shaped by the methods."""
 
     def score(groups: Sequence[Group]) -> list[Scored]:
         scored = [[as_judged(rollout) for rollout in group] for group in groups]
@@ -234,20 +223,11 @@ def as_judged(rollout: Rollout) -> Scored:
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
-    """What sources of rollouts are made of.
-
-    Attributes:
-        trainer: of the policy.
-        config: of the run.
-        policy: as it was loaded.
-        stream: of prompts.
-        judge: of the run.
-        hooks: of the methods that are on.
-    """
+    """What sources of rollouts are made of."""
 
     trainer: PolicyTrainer
     config: Config
-    policy: Policy
+    policy: LoadedPolicy
     stream: PromptStream
     judge: Judge
     hooks: Sequence[Hooks]
@@ -259,20 +239,19 @@ class Workshop:
 
     @property
     def talk(self) -> Talk:
-        """What a sample is."""
+        """The shape of a sample: one response or a dialogue."""
         given = (hook.talk(self.policy) for hook in self.hooks)
         return next(filter(None, given), SINGLE)
 
     def generator(self) -> Sampler:
-        """What answers training prompts."""
+        """Answers training prompts."""
         return sampler(self.trainer, self.config, self.policy)
 
     def source(self, *, whole: bool = True) -> Source:
-        """What a step's responses come from.
+        """The source of a step's responses.
 
-        Args:
-            whole: with all that the methods do; else each step draws its prompts once and keeps
-                them all, as value pre-training wants.
+        With `whole` false, as in value pre-training, each step draws its prompts once and keeps
+        them all.
 
         Raises:
             ConfigError: two methods bring a source of their own.
@@ -306,7 +285,7 @@ class Workshop:
         )
 
     def survey(self) -> Survey:
-        """What tells the selector of problems besides the draws, decoded regularly."""
+        """Answers problems for the selector, by regular sampling."""
         return Survey(
             self.stream,
             lambda: sampler(
@@ -324,7 +303,7 @@ class Workshop:
 def build_trainer(
     config: Config,
     output: Path,
-    policy: Policy,
+    policy: LoadedPolicy,
     stream: PromptStream,
     judge: Judge,
     *,
@@ -339,7 +318,7 @@ def build_trainer(
 ) -> PolicyTrainer:
     """The trainer of a run, ready to train; it prints nothing by itself.
 
-    `source_of` and `score` take the places of what the settings say of rollouts and of rewards.
+    `source_of` and `score` replace the configured rollouts and rewards.
     """
     hooks = hooks_of(config) if hooks is None else hooks
     for hook in hooks:  # TRL and accelerate set their own into the policy's forward pass
@@ -398,5 +377,5 @@ def build_trainer(
 
 
 def _unused(prompts: Sequence[str], **_columns: Any) -> list[float | None]:
-    """TRL wants a reward function; rewards come from the source."""
+    """TRL's required reward function; rewards come from the source."""
     return [None] * len(prompts)

@@ -1,21 +1,19 @@
 """Estimates over problems that were answered several times each, with intervals. Pure.
 
-The claim is about problems like these, not about these problems: the problem is what was drawn, and
-the k responses to it are not independent of one another. So every estimate here is a mean over
-problems, and its interval counts problems, not responses.
+The claim is about problems like these: the problem was drawn, and its k responses depend on one
+another. So every estimate is a mean over problems, and its interval counts problems.
 
 1. pass@k is the unbiased estimate of arXiv 2107.03374, equation 1.
-2. The interval of a mean of such numbers is Wilson's score interval (Wilson 1927) at an effective
-   number of trials: how many coin flips would have the variance that the problems show, as is done
-   for clustered surveys [derivation]. It stays within 0 and 1, says something when every problem
-   came out the same, and is exactly Wilson's interval where every problem was answered once. A
-   bootstrap over problems does neither of the first two: with 30 problems of which most are solved
-   it covered pass@4 in 34 % of simulations, this one in 98 %, and nowhere in less than 91 % for 30
-   problems or more (tests/property/test_trainer_evaluation_laws.py repeats both).
+2. The interval of a mean is Wilson's score interval (Wilson 1927) at an effective number of trials:
+   how many coin flips would have the variance of the problems, as for clustered surveys
+   [derivation]. With one answer a problem it is Wilson's interval. It stays within 0 and 1, and has
+   a width when every problem came out the same, unlike a bootstrap over problems: with 30 problems
+   of which most are solved, that covered pass@4 in 34 % of simulations, this one in 98 %, and
+   nowhere in less than 91 % for 30 problems or more
+   (tests/property/test_trainer_evaluation_laws.py repeats both).
 3. The interval of a paired change adds half a flipped response up and half a one down, as Agresti
-   and Min 2005 (Statistics in Medicine 24:729) do for pairs of single responses, and is theirs
-   exactly where every problem was answered once [derivation].
-4. Its p is that of flipping the signs of the problems' differences, which for single responses is
+   and Min 2005 (Statistics in Medicine 24:729) do for pairs of single responses [derivation].
+4. Its p is that of flipping the signs of the problems' differences; for single responses this is
    McNemar's exact test.
 """
 
@@ -38,14 +36,7 @@ _CHUNK = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean over problems, with its 95 % interval.
-
-    Attributes:
-        value: None where no problem could be counted.
-        low: end of the interval.
-        high: end of the interval.
-        problems: counted.
-    """
+    """A mean over problems, with its 95 % interval; `value` is None without problems."""
 
     value: float | None
     low: float
@@ -54,15 +45,10 @@ class Estimate:
 
 
 def pass_at_k(judged: int, correct: int, k: int) -> float:
-    """Probability that one of k responses, drawn from these without return, is correct.
+    """Probability that one of k responses, drawn from n `judged` ones without return, is correct.
 
-    arXiv 2107.03374, equation 1: 1 - C(n - c, k) / C(n, k), as the product of the chances to draw
-    another wrong one.
-
-    Args:
-        judged: n, responses with a judgement; at least k.
-        correct: c, correct ones among them.
-        k: how many are drawn, at least 1.
+    arXiv 2107.03374, equation 1: 1 - C(n - c, k) / C(n, k), with c `correct` ones and n >= k, as
+    the product of the chances to draw another wrong one.
 
     Raises:
         ValueError: the counts do not fit.
@@ -74,16 +60,13 @@ def pass_at_k(judged: int, correct: int, k: int) -> float:
 
 
 def majority(answers: Sequence[str | None], correct: Sequence[bool]) -> float:
-    """Chance that the most frequent answer is correct; ties are drawn from.
+    """Chance that the most frequent answer of a problem is correct; ties are drawn from.
 
-    Args:
-        answers: of one problem's judged responses; None where no answer was found, which is no
-            vote.
-        correct: whether each was judged correct.
+    None, no answer found, is no vote.
 
     Returns:
-        In [0, 1]; 0 where nothing was answered. Where a verifier judged equal answers differently,
-        the share of correct ones among them counts.
+        In [0, 1]; 0 without answers. Where a verifier judged equal answers differently, the share
+        of correct ones among them counts.
     """
     votes = Counter(answer for answer in answers if answer is not None)
     if not votes:
@@ -100,13 +83,9 @@ def majority(answers: Sequence[str | None], correct: Sequence[bool]) -> float:
 def mean_over_problems(values_P: Sequence[float], trials: float) -> Estimate:
     """Mean of numbers in [0, 1], one for each problem, with its interval.
 
-    The effective number of trials is p (1 - p) / Var(mean), at least the number of problems, which
-    is what it would be if all responses to a problem were alike, and at most `trials`.
-
-    Args:
-        values_P: the problems' shares.
-        trials: independent flips that there would be if responses to one problem were as
-            independent as those to different ones: their number, over k where a value is a pass@k.
+    The effective number of trials is p (1 - p) / Var(mean), at least the number of problems, as if
+    all responses to a problem were alike, and at most `trials`, as if all were independent: their
+    number, over k for a pass@k.
     """
     problems = len(values_P)
     if not problems:
@@ -124,15 +103,10 @@ def mean_over_problems(values_P: Sequence[float], trials: float) -> Estimate:
 def paired_mean_change(
     differences_P: Sequence[float], samples: float, z: float = Z95
 ) -> tuple[float, float, float]:
-    """Mean change over problems answered twice, with its interval.
+    """Mean change over problems answered twice, and the low and high end of its interval.
 
-    Args:
-        differences_P: after less before, each in [-1, 1].
-        samples: responses that one value rests on, at least 1; over k where it is a pass@k.
-        z: normal quantile.
-
-    Returns:
-        The change, and the low and high end; (0, -1, 1) without problems.
+    Differences are after less before; (0, -1, 1) without any. `samples` are responses that one
+    value rests on, at least 1; over k where it is a pass@k.
     """
     problems = len(differences_P)
     if not problems:
@@ -148,13 +122,7 @@ def sign_flip_p(differences_P: Sequence[float], *, seed: int = 0) -> float:
     """Two-sided p of "before and after might be exchanged in each problem".
 
     Counted over all flips of signs where at most 14 problems changed, else over 20,000 drawn ones.
-
-    Args:
-        differences_P: after less before.
-        seed: of what is drawn.
-
-    Returns:
-        In (0, 1]; 1 where nothing changed.
+    1 where nothing changed.
     """
     changed_N = np.array([d for d in differences_P if d], dtype=np.float64)
     if not changed_N.size:

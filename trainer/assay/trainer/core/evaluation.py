@@ -1,9 +1,8 @@
-"""The policy's answers on held-out prompts, judged by the same services that train it.
+"""The policy's answers on held-out prompts, judged by the services that train it.
 
 One response a problem is the most likely one (greedy); several are sampled, for avg@k, pass@k and
-maj@k. A response without a judgement is counted as a fault and left out of every estimate: a fault
-is not a wrong answer. Sampled responses depend on the run's seed and on numbers of their own, so
-that an evaluation does not move the run, and a policy that did not change answers as before.
+maj@k. A fault is left out of every estimate. Sampled responses depend on the run's seed and on draw
+numbers of their own: an evaluation leaves the run unchanged, and an unchanged policy answers alike.
 """
 
 from __future__ import annotations
@@ -23,32 +22,24 @@ from assay.trainer.core.estimates import (
 )
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.engine import Sampler
-from assay.trainer.engines.models import Policy
+from assay.trainer.engines.models import LoadedPolicy
 from assay.trainer.engines.types import Draw, Request
 from assay.trainer.rollouts.exchange import SINGLE, Talk, held
 from assay.trainer.rollouts.sharing import at_first, share
 from assay.trainer.rollouts.types import OneRank, Ranks, Rollout, ScoringRound
 
 FIRST_DRAW = 2**63
-"""Numbers of an evaluation's draws; the run's own count from 0 and do not come here."""
+"""First number of an evaluation's draws; the run's count from 0 and stay below."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One response to a held-out problem, judged.
+    """One response to a held-out problem, judged; verdict and reward are None for a fault.
 
     Attributes:
-        problem: its id.
-        question: the bare question.
-        reference: what it was judged against.
-        response: the policy's text.
-        token_count: tokens of the response.
-        truncated: the response was cut at the limit.
-        verdict: the category; None for a fault.
-        reward: the number that would train; None for a fault.
-        fault: the reason, when there is no judgement.
+        fault: its reason.
         sample: its place among the problem's responses, from 0.
-        answer: as the verifier found it in the response; None where it found or looked for none.
+        answer: as the verifier extracted it; None for none.
     """
 
     problem: str
@@ -65,7 +56,7 @@ class Answer:
 
     @property
     def correct(self) -> bool:
-        """Judged, and found correct, or better than its anchor."""
+        """Judged, and correct, or better than its anchor."""
         return self.verdict in ("correct", "better")
 
 
@@ -75,7 +66,7 @@ class Evaluation:
 
     Attributes:
         answers: of dialogues the last attempts.
-        turns: of dialogues, the metrics of their turns by name; empty for single responses.
+        turns: of dialogues, the metrics of their turns by name.
     """
 
     answers: tuple[Answer, ...]
@@ -92,7 +83,7 @@ class Evaluation:
         return 1 + max((answer.sample for answer in self.answers), default=0)
 
     def judged_by_problem(self) -> dict[str, list[Answer]]:
-        """The judged answers of each problem, in order; a problem without any has an empty list."""
+        """The judged answers of each problem, in order; possibly none."""
         found: dict[str, list[Answer]] = {answer.problem: [] for answer in self.answers}
         for answer in self.judged:
             found[answer.problem].append(answer)
@@ -107,13 +98,13 @@ class Evaluation:
         }
 
     def pass_at(self, k: int) -> Estimate:
-        """pass@k over problems; problems with fewer than k judged answers are left out."""
+        """pass@k over problems with k judged answers or more."""
         counted = [len(answers) for answers in self.judged_by_problem().values()]
         trials = sum(count for count in counted if count >= k) / k
         return mean_over_problems(list(self.pass_values(k).values()), trials)
 
     def majority_at_k(self) -> Estimate | None:
-        """maj@k over problems with a judged answer; None where no verifier told answers."""
+        """maj@k over problems with a judged answer; None where no verifier extracts answers."""
         if self.samples == 1 or all(answer.answer is None for answer in self.judged):
             return None
         values = [
@@ -156,11 +147,7 @@ class Evaluation:
         }
 
     def row(self, step: int) -> Row:
-        """The estimates as one flat row of evals.jsonl.
-
-        Args:
-            step: that the policy had made; 0 before training.
-        """
+        """The estimates as a flat row of evals.jsonl; `step` is 0 before training."""
         told = self.summary()
         row: Row = {
             "step": step,
@@ -176,7 +163,7 @@ class Evaluation:
         return row
 
     def to_json(self) -> dict[str, Any]:
-        """As data, to be read back by `from_json`."""
+        """Data for `from_json`."""
         turns = {"turns": dict(self.turns)} if self.turns else {}
         return {"answers": [asdict(answer) for answer in self.answers], **turns}
 
@@ -207,18 +194,12 @@ def evaluate(
 ) -> Evaluation:
     """Has every problem answered, and the answers judged while others are being generated.
 
-    Args:
-        problems: held out of the training; the same list on every process.
-        sampler: answers; with the likeliest tokens for one response, drawing for more.
-        open_round: begins to judge; called once.
-        encode: the tokens that the policy is shown of a problem.
-        samples: responses to each problem.
-        ranks: the processes; one by default.
-        on_progress: called with the number of problems answered, over all processes.
+    Problems are the same list on every process. The sampler takes the likeliest tokens for one
+    response, and draws for more. `open_round` is called once; `on_progress` gets the number of
+    problems answered, over all processes.
 
     Returns:
-        All answers, problem by problem, in the first process, which keeps them; in the others
-        those that this one drew.
+        In the first process all answers, problem by problem; in the others their own.
 
     Raises:
         OutageError: the reward services were away for too long.
@@ -241,7 +222,7 @@ def evaluate(
 def requests_of(
     problems: Sequence[Problem], encode: Callable[[Problem], Sequence[int]], samples: int
 ) -> list[Request]:
-    """What is asked about held-out problems, problem by problem."""
+    """Requests for held-out problems, problem by problem."""
     draws = [
         Draw(FIRST_DRAW + n, problem, tuple(encode(problem))) for n, problem in enumerate(problems)
     ]
@@ -259,9 +240,9 @@ def answered(
     whole: bool = False,
     on_progress: Callable[[int], None] = lambda _done: None,
 ) -> list[Rollout]:
-    """This process's share of all samples, judged, in their order; see `evaluate`.
+    """This process's share of all samples, judged, in order; see `evaluate`.
 
-    With `whole` the samples of a problem are all with one process.
+    With `whole` one process has all samples of a problem.
     """
     problems, unit = len(requests) // samples, samples if whole else 1
     share = math.ceil(len(requests) / unit / ranks.count) * unit
@@ -277,17 +258,17 @@ def answered(
 def gathered(
     mine: Sequence[Rollout], requests: Sequence[Request], ranks: Ranks
 ) -> Sequence[Rollout]:
-    """All samples in the first process, in the order of their requests; in the others its own.
+    """All samples in the first process, in the order of requests; in the others their own.
 
     Raises:
-        OutageError: the reward services were away for too long, for one of the processes.
+        OutageError: one of the processes lacked the reward services for too long.
     """
     whole = at_first([tuple(share(mine, requests, ranks))], ranks)
     return whole[0] if whole else mine
 
 
 def answer_of(rollout: Rollout) -> Answer:
-    """A sample as an answer; of a dialogue its last attempt is judged."""
+    """A sample as an answer: of a dialogue its last attempt."""
     problem, response = rollout.request.draw.problem, rollout.response
     attempts = [turn.result for turn in rollout.turns if turn.result is not None]
     result = attempts[-1] if attempts else rollout.result
@@ -307,8 +288,8 @@ def answer_of(rollout: Rollout) -> Answer:
     )
 
 
-def end_token_ids(policy: Policy) -> frozenset[int]:
-    """Tokens that end a response: the tokenizer's, and those of the model's own settings."""
+def end_token_ids(policy: LoadedPolicy) -> frozenset[int]:
+    """Tokens that end a response: the tokenizer's and the model's."""
     configured = policy.model.generation_config.eos_token_id
     ids = configured if isinstance(configured, list) else [configured]
     return frozenset(int(i) for i in [*ids, policy.tokenizer.eos_token_id] if i is not None)

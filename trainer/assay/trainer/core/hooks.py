@@ -1,18 +1,18 @@
-"""What a method may do within a run: the class whose hooks it overrides.
+"""The hooks by which a method acts within a run.
 
-The core calls the hooks of all methods that are on, in the order of their ranks (settings.method),
-and knows none of them by name. A hook that is not overridden does nothing. What a method does
-before the first step, and in the evaluation, is in recipes/hooks.py.
+The core calls the hooks of all active methods in the order of their ranks (settings.method) and
+knows none of them by name. Those before the first step and in the evaluation are in
+recipes/hooks.py.
 
 A step, in order:
 
-    source, around      what a step's responses come from            generate, judge
-    scored              what a judged response earns                 per group
+    source, around      the source of a step's responses             generate, judge
+    scored              rewards of judged responses                  per group
     mark                columns of the batch                         per batch
-    earned, returns     rewards on tokens, and the estimate of them  with a critic
-    credit              what advantages become                       without a critic
-    credited            the last word before the loss                per batch
-    token_weights       what a token weighs in the loss              per micro-batch
+    earned, returns     rewards on tokens, and their estimate        with a critic
+    credit              changes advantages                           without a critic
+    credited            last change before the loss                  per batch
+    token_weights       weights of tokens in the loss                per micro-batch
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from assay.trainer.core.build import Workshop
     from assay.trainer.core.trainer import PolicyTrainer
     from assay.trainer.data.problems import Problem
-    from assay.trainer.engines.models import Policy
+    from assay.trainer.engines.models import LoadedPolicy
     from assay.trainer.engines.types import FirstToken
     from assay.trainer.rollouts.types import Collected, Source
     from assay.trainer.settings.config import Config
@@ -40,28 +40,20 @@ class InParts(Protocol):
     """Micro-batches that come while their step is still being drawn."""
 
     def following(self) -> tuple[Batch, bool]:
-        """The next micro-batch, with counts, and whether it is its step's last; waits for it."""
+        """Waits for the next micro-batch, with counts; also whether it is its step's last."""
         ...
 
     def settled(self, loss: torch.Tensor, micro: Batch, *, last: bool) -> torch.Tensor:
-        """A micro-batch has gone through backward.
-
-        Args:
-            loss: of it.
-            micro: as `following` gave it.
-            last: whether the weights move now.
+        """Called after a micro-batch's backward pass; `last` says whether the weights move now.
 
         Returns:
-            What to report for it, so that the reports add up to the step's loss.
+            The loss to report for it, so that reports add up to the step's loss.
         """
         ...
 
 
 class Hooks:
-    """The hooks of a method that is on.
-
-    Args:
-        config: of the run.
+    """The hooks of an active method; by default each does nothing.
 
     Attributes:
         config: of the run.
@@ -79,7 +71,7 @@ class Hooks:
     # -- before the run ---------------------------------------------------------------------------
 
     def check_processes(self, processes: int) -> None:
-        """Whether the method runs on so many processes.
+        """Checks that the method runs on so many processes.
 
         Raises:
             ConfigError: it does not; the message says what to do.
@@ -89,26 +81,26 @@ class Hooks:
         """Why each response must be judged by itself, and what to set otherwise; empty if not."""
         return ""
 
-    def room(self, policy: Policy, most: int) -> int:
-        """Tokens that all after the prompt may take, where one turn takes `most`."""
+    def room(self, policy: LoadedPolicy, most: int) -> int:
+        """Most tokens after the prompt, where one turn takes `most`."""
         del policy
         return most
 
     def variants(self) -> tuple[int, Callable[[Problem, int], Problem]] | None:
-        """How many other forms a problem may come in, and what makes form 1, 2 and so on of it."""
+        """The number of other forms of a problem, and a function that makes form 1, 2 and so on."""
         return None
 
     # -- rollouts ---------------------------------------------------------------------------------
 
     def first_token(self) -> FirstToken | None:
-        """Where the first token of a training response comes from, if not from the policy."""
+        """The source of a training response's first token; None for the policy."""
         return None
 
-    def before_training(self, policy: Policy) -> None:
-        """The policy as it was loaded, before TRL wraps it."""
+    def before_training(self, policy: LoadedPolicy) -> None:
+        """Called with the policy as it was loaded, before TRL wraps it."""
 
-    def talk(self, policy: Policy) -> Talk | None:
-        """What a sample is, if not one response."""
+    def talk(self, policy: LoadedPolicy) -> Talk | None:
+        """The shape of a sample; None for one response."""
         del policy
         return None
 
@@ -117,33 +109,28 @@ class Hooks:
         return {}
 
     def source(self, shop: Workshop, *, whole: bool) -> Source | None:
-        """What a step's responses come from, in place of single responses.
+        """A source of a step's responses, in place of single responses.
 
-        Args:
-            shop: what it is made of.
-            whole: false where whole responses of the policy as it is are wanted, each step once.
+        `whole` is false where whole responses of the present policy are wanted, each step once.
         """
         del shop, whole
         return None
 
     def around(self, source: Source, shop: Workshop) -> Source:
-        """The source that the policy learns from, made of the one so far."""
+        """The policy's source, made of the one so far."""
         del shop
         return source
 
     # -- a batch ----------------------------------------------------------------------------------
 
     def scored(self, groups: list[list[Scored]]) -> list[list[Scored]]:
-        """What responses earn and whether they train, of whole groups."""
+        """Changes rewards of whole groups, and whether they train."""
         return groups
 
     def mark(self, batch: Batch, scored: Sequence[Scored], collected: Collected) -> Batch:
-        """The batch with the method's columns.
+        """Adds the method's columns to the batch of `scored`.
 
-        Args:
-            batch: as from core.batch.pad, and what earlier methods made of it.
-            scored: its rows.
-            collected: what the source said of them.
+        `collected` is the source's result.
         """
         del scored, collected
         return batch
@@ -154,27 +141,23 @@ class Hooks:
         return rewards_BT
 
     def returns(self, batch: Batch) -> Callable[..., tuple[torch.Tensor, torch.Tensor]] | None:
-        """What stands in for algos.gae.decoupled_gae, with its arguments."""
+        """A replacement of algos.gae.decoupled_gae, with its arguments."""
         del batch
         return None
 
     def credit(self, batch: Batch, advantages_BT: torch.Tensor, step: int) -> torch.Tensor:
-        """Advantages without a critic, (B, T), before they are weighed and whitened.
+        """Advantages without a critic, (B, T), before weights and whitening; `step` counts from 0.
 
-        Args:
-            batch: with `rewards`, `spans` and the like.
-            advantages_BT: so far.
-            step: of the run, from 0.
+        The batch has `rewards`, `spans` and the like.
         """
         del batch, step
         return advantages_BT
 
     def credited(self, batch: Batch, judged: int) -> None:
-        """The last word on a batch with values and advantages, which it may change in place.
+        """Changes a batch with values and advantages in place, last before the loss.
 
-        Args:
-            batch: with `value_mask` where there is a critic.
-            judged: responses with a judgement, over all processes.
+        The batch has `value_mask` where there is a critic; `judged` counts judged responses over
+        all processes.
         """
 
     def sampled(self, mask_BT: torch.Tensor) -> torch.Tensor:
@@ -184,11 +167,9 @@ class Hooks:
     def token_weights(
         self, batch: Batch, old_BT: torch.Tensor
     ) -> tuple[str, torch.Tensor, slice] | None:
-        """What tokens weigh in the loss.
+        """Weights of tokens in the loss of a micro-batch.
 
-        Args:
-            batch: of a micro-batch.
-            old_BT: log-probabilities that the ratio starts from.
+        `old_BT` are the log-probabilities that the ratio starts from.
 
         Returns:
             The metric's name, the weights (B, T) and the tokens of a row that it is over.
@@ -199,11 +180,11 @@ class Hooks:
     # -- the loop ---------------------------------------------------------------------------------
 
     def in_parts(self, trainer: PolicyTrainer) -> InParts | None:
-        """Micro-batches that come while their step is still being drawn."""
+        """Micro-batches of a step that is still being drawn; None for whole steps."""
         del trainer
         return None
 
 
 def hooks_of(config: Config) -> tuple[Hooks, ...]:
-    """The hooks of all methods that are on, in the order in which they act."""
+    """Hooks of active methods, by rank."""
     return tuple(resolved(method.hooks)(config) for method in methods_on(config) if method.hooks)

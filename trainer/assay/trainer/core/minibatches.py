@@ -1,12 +1,10 @@
 """Which rows of a step share a mini-batch. Pure.
 
 TRL shuffles each process's rows by themselves, so that mini-batches change with the number of
-processes, and with a random state that a resumed run has only on as many. Here the rows of all
-processes, in the order of their groups, are taken in blocks of as many neighbours as there are
-mini-batches, and of each block one row goes to each mini-batch, by a lot that seed and step decide.
-
-Samples of one prompt are neighbours: every mini-batch holds its share of each group, where uniform
-shuffling gives it that share on average only.
+processes. Here the rows of all processes, in the order of their groups, are taken in blocks of as
+many neighbours as there are mini-batches; each mini-batch gets one row of each block, by a lot of
+seed and step. Samples of one prompt are neighbours, so every mini-batch holds its share of each
+group.
 """
 
 from __future__ import annotations
@@ -19,17 +17,12 @@ def order(
 ) -> list[int]:
     """The order in which a process's rows are cut into mini-batches of equal size.
 
-    Args:
-        rows: of this process; a multiple of `mini_batches`, and as many on each process.
-        mini_batches: M.
-        process: this one, from 0.
-        processes: how many there are.
-        seed: of the run, at least 0.
-        step: optimizer steps before this rollout.
+    `rows` is a multiple of `mini_batches` and equal on all processes; `step` counts the optimizer
+    steps before this rollout. The mini-batches of all processes together are the same for any
+    number of processes.
 
     Returns:
-        Row numbers of this process, those of the first mini-batch first. The mini-batches of all
-        processes together are the same for any number of processes.
+        Row numbers of this process, those of the first mini-batch first.
     """
     blocks = rows // mini_batches
     lots = np.random.default_rng([seed, step]).random((blocks * processes, mini_batches))

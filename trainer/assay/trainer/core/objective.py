@@ -1,12 +1,12 @@
-"""The policy's loss on a micro-batch, composed of the parts that the settings name. Pure.
+"""The policy's loss on a micro-batch, composed of the configured parts. Pure.
 
     L = agg( policy token losses * importance weights + kl_coef * KL ) - entropy_coef * H
         + positive_lm_coef * NLL(correct responses)
 
-`kl_gradient` says whether a token's KL is weighed by its ratio of policy to sampler; see algos/kl.
+`kl_gradient` weighs a token's KL, or not, by its ratio of policy to sampler; see algos/kl.
 
-Every mean is over the whole mini-batch of all processes, whose counts are given: the losses of its
-micro-batches add up to its loss, however it was cut.
+Every mean is over the whole mini-batch of all processes, by the counts given: the losses of its
+micro-batches add up to its loss however it was cut.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Counts:
     """What a mini-batch holds over all its micro-batches and processes; 0-dimensional tensors.
 
     Attributes:
-        tokens: that are in the loss.
-        rows: responses with at least one such token.
-        positive_tokens: tokens in the loss of correct responses.
+        tokens: in the loss.
+        rows: responses with such tokens.
+        positive_tokens: those of correct responses.
     """
 
     tokens: torch.Tensor
@@ -45,13 +45,12 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Surrogate:
-    """What a loss makes the losses of tokens of.
+    """The input of a loss function.
 
     Attributes:
         logps_BT: log pi of each token under the weights that learn, with gradient.
-        log_ratio_BT: log(pi / pi_old), clamped and averaged over the response where settings say
-            so; with gradient.
-        advantages_BT: of the tokens.
+        log_ratio_BT: log(pi / pi_old), clamped and averaged over the response as configured; with
+            gradient.
         mask_BT: bool, tokens in the loss.
         config: `method.loss`.
         own: the loss's own table; None without one.
@@ -67,7 +66,7 @@ class Surrogate:
 
 @dataclass(slots=True)
 class Outcome:
-    """The loss of a micro-batch, and what was seen on the way.
+    """The loss of a micro-batch, and its metrics.
 
     Attributes:
         loss: 0-dimensional, with gradient.
@@ -91,10 +90,9 @@ def count(batch: Batch) -> Counts:
 
 
 def window(mini_batch: Batch) -> Batch:
-    """What a mini-batch holds on this process, in the columns that its micro-batches carry it in.
+    """What a mini-batch holds on this process, as columns of its micro-batches.
 
-    Returns:
-        0-dimensional float tensors: as for `Counts`, tokens whose value is trained, and rows.
+    0-dimensional float tensors: those of `Counts`, tokens whose value is trained, and rows.
     """
     counts, rewards_B = count(mini_batch), mini_batch["rewards"]
     values = mini_batch["value_mask"].sum() if "value_mask" in mini_batch else None
@@ -126,13 +124,13 @@ def policy_loss(
         entropies_BT: of the distributions that the tokens were drawn from, in nats.
         batch: `loss_mask` (B, T) bool, `advantages` (B, T), `correct` (B,) bool, `old_logps` (B, T)
             where the ratio starts from, NaN for "these very weights"; `ref_logps` (B, T) where a KL
-            is taken; `task` (B,) where tasks have KL coefficients of their own; `sampler_logps`
-            (B, T), NaN where unknown.
+            is taken; `task` (B,) for KL coefficients by task; `sampler_logps` (B, T), NaN where
+            unknown.
         config: the parts.
         counts: of the whole mini-batch.
         max_length: most tokens of a response, for the constant aggregation.
-        own: the table of the loss, where it has one.
-        hooks: of the methods that are on.
+        own: the loss's own table, if it has one.
+        hooks: of active methods.
     """
     mask_BT = batch["loss_mask"]
     detached_BT = logps_BT.detach()
@@ -246,7 +244,7 @@ def cispo(given: Surrogate) -> policy_losses.TokenLosses:
 def _importance_weights(
     outcome: Outcome, old_BT: torch.Tensor, batch: Batch, config: LossConfig
 ) -> torch.Tensor:
-    """What corrects the sampler's probabilities; what it did not tell is not corrected."""
+    """Weights that correct the sampler's probabilities; 1 where these are unknown."""
     way, mask_BT = CORRECTIONS[config.importance_correction], batch["loss_mask"]
     low, high = config.importance_limits
     found = importance.importance_weights(
@@ -273,7 +271,6 @@ def _observe(
     token: policy_losses.TokenLosses,
     mask_BT: torch.Tensor,
 ) -> None:
-    """Clip fractions, and how far the policy has moved."""
     _add(outcome, "clip_low", token.clipped_low_BT.to(log_ratio_BT.dtype), mask_BT)
     _add(outcome, "clip_high", token.clipped_high_BT.to(log_ratio_BT.dtype), mask_BT)
     _add(outcome, "dual_clip", token.dual_clipped_BT.to(log_ratio_BT.dtype), mask_BT)
@@ -282,6 +279,6 @@ def _observe(
 
 
 def _add(outcome: Outcome, name: str, values_BT: torch.Tensor, mask_BT: torch.Tensor) -> None:
-    """The sum over tokens in the loss; what is not a number outside of it does not count."""
+    """Adds the sum over tokens in the loss; NaN outside of it is ignored."""
     chosen_BT = torch.where(mask_BT, values_BT.detach(), 0.0)
     outcome.sums[name] = (chosen_BT.sum(), mask_BT.sum())

@@ -13,14 +13,14 @@ from assay.kit.runs import checkpoints
 
 
 class Published:
-    """Stands before a Trainer among the bases of a class; see `assay.kit.runs.checkpoints`."""
+    """A mixin before a Trainer among the bases of a class; see `assay.kit.runs.checkpoints`."""
 
     args: Any
     state: Any
     accelerator: Any
 
     def save_beside(self, folder: Path) -> None:
-        """Writes what is ours into the folder of a checkpoint, before it is published."""
+        """Adds our files to the folder of a checkpoint before it is published."""
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         final = Path(str(self.args.output_dir))
@@ -35,7 +35,7 @@ class Published:
 
     @contextmanager
     def staged(self, final: Path, step: int) -> Iterator[Path]:
-        """One folder for all processes, published by the first when every one has written."""
+        """One folder for all processes, published by the first when all have written."""
         if self.accelerator.num_processes == 1:
             with checkpoints.staged(final, step) as staging:
                 yield staging

@@ -1,7 +1,7 @@
-"""The reference of a KL: the policy as it was before training, where no adapters can be taken off.
+"""The reference of a KL: the policy before training, where there are no adapters to take off.
 
-TRL would keep one too. This one is sharded with its weights where one process of each machine has
-read them (TRL 1.16.0 shards without sending them), and may wait in the host's memory.
+TRL's own is replaced: this one is sharded with its weights where one process of each machine has
+read them (TRL 1.16.0 shards without sending them), and can be offloaded.
 """
 
 from __future__ import annotations
@@ -15,16 +15,14 @@ from trl.trainer.utils import add_fused_lm_head, disable_dropout_in_model
 
 from assay.kit.errors import ConfigError
 from assay.trainer.engines.models import load_causal, shard
-from assay.trainer.engines.offload import Waiting
+from assay.trainer.engines.offload import OffloadedModel
 
 
 class Reference:
-    """A model that gives log-probabilities and never learns.
+    """A frozen model that gives log-probabilities, loaded from the policy's `source`.
 
-    Args:
-        trainer: of the policy, whose model is not yet trained.
-        source: where the policy was loaded from.
-        offload: it waits in the host's memory.
+    The trainer's model must not have trained yet. `offload` keeps it in the host's memory while
+    unused.
 
     Raises:
         ConfigError: an option of [trl] does not go with it.
@@ -53,7 +51,7 @@ class Reference:
         else:
             model = accelerator.prepare_model(model, evaluation_mode=True)
         self._model = model
-        self._waiting = Waiting(model, accelerator.device, on=offload)
+        self._waiting = OffloadedModel(model, accelerator.device, on=offload)
         self._waiting.leave()
 
     @contextmanager

@@ -1,7 +1,7 @@
 """The reward services as the trainer sees them: samples in, judgements or faults out.
 
-Everything here goes through `assay.clients`; what stands behind it (services of the run's own, a
-server elsewhere, or a transport in this process, in tests) does not show.
+All goes through `assay.clients`: services of the run's own, a server elsewhere, or a transport in
+this process, in tests.
 """
 
 from __future__ import annotations
@@ -37,13 +37,9 @@ class Sample:
     """One response to be judged.
 
     Attributes:
-        question: the bare question.
-        response: the policy's text.
-        reference: what it is judged against.
         group: samples of one prompt share it.
-        token_count: tokens of the response.
         truncated: the response was cut at max_new_tokens.
-        tests: JSON of what a program is held against, in place of the reference.
+        tests: JSON of a program's tests, in place of the reference.
     """
 
     question: str
@@ -58,19 +54,13 @@ class Sample:
 class Judge:
     """Scores responses with one configured verifier.
 
-    Args:
-        client: reaches the service.
-        config: which verifier, with which parameters, and how long a judgement may take.
-        judges_groups: the verifier judges the samples of a prompt against one another.
-        patience: how long outages are waited for; None for as long as `config` says.
-
     Attributes:
-        patience: how long outages are waited for. Services that the run started itself are not:
-            nobody would start them again.
-        anchors: the response to beat of each problem, where rewards are chances of winning; then a
-            problem that is not in it has nothing to be held against, which is a fault.
-        in_pairs: the samples of a training prompt are held against one another.
-        judges_groups: the same.
+        patience: how long to wait out outages; by default as configured, 0 for services of the
+            run's own, which nobody restarts.
+        anchors: the response to beat of each problem, where rewards are chances of winning; a
+            problem without one is a fault.
+        in_pairs: the samples of a training prompt are compared in pairs.
+        judges_groups: the verifier compares the samples of a prompt.
     """
 
     def __init__(
@@ -100,10 +90,9 @@ class Judge:
         return self.patience.settle(self._client, items, results, whole_groups=self.judges_groups)
 
     def open_round(self, group_size: int) -> StreamingRound:
-        """Begins to score responses while others are still being generated.
+        """Begins to score responses while others are being generated.
 
-        Args:
-            group_size: responses of each draw that will be submitted.
+        `group_size` responses of each draw will be submitted.
 
         Raises:
             ConfigError: the client is closed.
@@ -115,7 +104,7 @@ class Judge:
         )
 
     def open_training_round(self, group_size: int) -> StreamingRound | PairsRound:
-        """`open_round` for the samples that train: where they are in pairs, against one another.
+        """`open_round` for samples that train, in pairs where so configured.
 
         Raises:
             ConfigError: the client is closed.
@@ -133,7 +122,7 @@ class Judge:
         return PairsRound(inner, item_of, group_size=group_size)
 
     def beside(self, config: RewardConfig) -> Judge:
-        """A judge with another verifier of the same service, for as long as this one.
+        """A judge with another verifier of the same service, valid as long as this one.
 
         Raises:
             ConfigError: the service does not serve it.
@@ -160,7 +149,6 @@ class Judge:
         return opened
 
     def _item_of(self, request: Request, response: Response, id_: str) -> Item:
-        """Held against the problem's anchor where there are anchors, else its reference."""
         item = self.item(sample_of(request, response), id_)
         if self.anchors is None:
             return item
@@ -171,12 +159,12 @@ class Judge:
         return self.item(sample_of(request, response), id_)
 
     def close(self) -> None:
-        """Gives up the rounds that are still open."""
+        """Gives up open rounds."""
         for opened in self._rounds:
             opened.close()
 
     def item(self, sample: Sample, id_: str = "") -> Item:
-        """What the service is asked about a sample."""
+        """The service's item for a sample."""
         return Item(
             id=id_,
             response=sample.response,
@@ -207,17 +195,14 @@ def sample_of(request: Request, response: Response) -> Sample:
 
 @lru_cache(maxsize=1024)
 def _suite(tests: str) -> execution_pb2.TestSuite:
-    """Tests as the wire has them; read and found good when the data were loaded."""
     return read_tests(json.loads(tests))
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How other machines reach services that a run starts on its first.
+    """How other machines reach services that a run starts on its first, `host`.
 
-    Attributes:
-        host: of the first machine, as the others call it.
-        token: that they send, since a network sees the port; it crosses it in plain text.
+    The token crosses the network in plain text.
     """
 
     host: str
@@ -230,14 +215,11 @@ def own_services(
     transport: Callable[[], Transport] | None = None,
     reach: Reach | None = None,
 ) -> Iterator[str]:
-    """Where the reward service answers, for the length of a `with` block.
+    """The reward service's address, for the length of a `with` block.
 
-    Of the processes of a run, one enters this and tells the others the address.
-
-    Args:
-        config: an empty target starts services that end with the block.
-        transport: makes what goes instead of the network; then nothing is started.
-        reach: for a run on several machines; None keeps them on loopback.
+    One of a run's processes enters this and shares the address. An empty target starts services
+    that end with the block; a `transport` replaces the network, and nothing is started. Without
+    `reach` they are on loopback.
 
     Raises:
         StartupError: the run's own services could not start.
@@ -267,12 +249,8 @@ def open_judge(
 ) -> Iterator[Judge]:
     """Connects to the reward service for the length of a `with` block.
 
-    Args:
-        config: which service and verifier.
-        transport: makes what goes instead of the network.
-        target: where the service answers, as `own_services` of one process said. None: the
-            configured target; an empty one starts services that end with the block.
-        reach: as `own_services` was given it.
+    `target` is an address of `own_services`; by default the configured target, or, if it is empty,
+    services that end with the block. `transport` and `reach` are as for `own_services`.
 
     Raises:
         ConfigError: nobody answers at the target, it does not serve the verifier, or the file of a
@@ -319,7 +297,6 @@ def _tls(config: RewardConfig) -> ClientTls | None:
 
 
 def _check(client: RewardClient, config: RewardConfig, target: str) -> VerifierInfo:
-    """Fails before any training when the service is not there or does not know the verifier."""
     try:
         client.wait_ready(min(_CONNECT_TIMEOUT_S, config.timeout_s))
         served = client.list_verifiers()
@@ -337,11 +314,10 @@ def _check(client: RewardClient, config: RewardConfig, target: str) -> VerifierI
 
 
 class FaultWatch:
-    """Says when too many of the latest samples had no judgement.
+    """Detects when too many of the latest samples had no judgement.
 
-    One that was held in vain while the services were away is too many. The ratio is taken over
-    `window` whole steps even when fewer have been run, so that one bad step at the start does not
-    stop a run.
+    One that waited in vain for absent services is too many. The ratio is over `window` whole steps
+    even at the start, so that one bad first step does not stop a run.
     """
 
     def __init__(self, *, max_ratio: float, window: int) -> None:
@@ -350,11 +326,7 @@ class FaultWatch:
         self._steps: deque[tuple[int, Counter[str]]] = deque(maxlen=window)
 
     def add(self, results: Sequence[Result]) -> str | None:
-        """Takes in one step's results.
-
-        Returns:
-            A line that says what is wrong, when the limit is passed; otherwise None.
-        """
+        """Takes in one step's results; returns what is wrong, in a line, past the limit."""
         outage = given_up(results)
         if outage is not None and not outage.interrupted:
             return str(outage)

@@ -1,8 +1,8 @@
-"""Answers to problems for a selector that must be told of them, besides what the training draws.
+"""Answers to problems for a selector, besides what the training draws.
 
-Pre-PPO asks once, before the first draw; MMR1's sampling asks then and every so many steps. The
-policy answers as it is, sampled regularly, and nobody trains on it. Draws have the numbers of an
-evaluation's, so that those of the run stay what they are; every process comes to the same.
+Pre-PPO asks before the first draw; MMR1's sampling also every so many steps. The present policy
+answers by regular sampling, and nothing of it trains. Draws have the numbers of an evaluation's, so
+that the run's stay the same; every process gets the same result.
 """
 
 from __future__ import annotations
@@ -20,15 +20,10 @@ from assay.trainer.selection.types import Scorable
 
 
 class Survey:
-    """Tells a stream's selector what it must be told, when it must be.
+    """Gives a stream's selector the answers that it is due.
 
-    Args:
-        stream: whose selector it is.
-        sampler: makes what answers; asked for at each survey.
-        open_round: begins to judge so many responses to each problem.
-        encode: the tokens that the policy is shown of a problem.
-        batch_size: responses that the generator is asked for at a time.
-        ranks: the processes.
+    `sampler` makes the sampler of a survey, which is asked for `batch_size` responses at a time;
+    `open_round` begins to judge so many responses to each problem.
     """
 
     def __init__(
@@ -48,23 +43,21 @@ class Survey:
 
     @property
     def due(self) -> int:
-        """How many problems the selector must be told of now."""
+        """How many problems the selector must learn about now."""
         selector = self._selector()
         return 0 if selector is None else len(selector.unscored)
 
     def __call__(self, on_progress: Callable[[int], None] = lambda _done: None) -> list[Result]:
-        """Has the problems that are due answered and judged, and tells the selector.
+        """Has the problems that are due answered and judged, and updates the selector.
 
-        Args:
-            on_progress: called with the number of problems answered, over all processes.
+        `on_progress` gets the number of problems answered, over all processes.
 
         Returns:
-            What became of the responses that that took, over all processes; a fault counts as one
-            of any other response does. None where nothing is due.
+            Results of all responses, over all processes; empty where nothing is due.
 
         Raises:
             OutageError: the reward services were away for too long.
-            ConfigError: nothing was judged, and the selector has no choice without it.
+            ConfigError: nothing was judged, and the selector cannot choose without it.
         """
         selector = self._selector()
         if selector is None or not selector.unscored:

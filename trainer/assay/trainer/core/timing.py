@@ -1,4 +1,4 @@
-"""Where a step's time goes, and what its device held: of one process."""
+"""One process's times of a step, and its device's memory."""
 
 from __future__ import annotations
 
@@ -17,13 +17,8 @@ _GIB = 2**30
 class Timing:
     """Seconds by name, tokens that updates learnt from, and the peak of a device's memory.
 
-    At the beginning and end of what is timed a CUDA device is waited for.
-
-    Args:
-        device: that the policy is on.
-        flops_token: floating-point operations of an update, for each token; 0 where not known.
-        peak_tflops: what a device can do; 0 where not known.
-        clock: seconds.
+    A CUDA device is synchronised at the beginning and end of what is timed. `flops_token`, the
+    floating-point operations of an update for each token, and `peak_tflops` are 0 where unknown.
     """
 
     def __init__(
@@ -43,7 +38,7 @@ class Timing:
 
     @contextmanager
     def of(self, name: str) -> Iterator[None]:
-        """Adds the seconds of what is inside to those of a name."""
+        """Adds the seconds of the block to those of a name."""
         self._settle()
         began = self._clock()
         try:
@@ -53,14 +48,13 @@ class Timing:
             self._seconds[name] += self._clock() - began
 
     def count(self, tokens: torch.Tensor) -> None:
-        """An update learns from so many tokens, of prompts and responses, without padding."""
+        """Adds an update's tokens, prompts and responses, without padding."""
         self._tokens = self._tokens + tokens
 
     def taken(self, engine: Engine | None = None) -> dict[str, float]:
         """The numbers since the last call, under the names of records.metric_table.
 
-        Args:
-            engine: whose seconds with new weights are taken too, and its preemptions.
+        With an `engine`, also its seconds of weight sync and its preemptions.
         """
         told = {name: round(seconds, 4) for name, seconds in self._seconds.items()}
         if engine is not None and round(engine.sync_s, 4):
@@ -89,8 +83,8 @@ class Timing:
 def flops_of(model: torch.nn.Module) -> float:
     """Floating-point operations of an update for each token, by its linear layers.
 
-    6 for each weight: 2 forward, 4 backward; 4 for one that does not learn, whose gradient is not
-    made. Attention's own operations, which grow with the length, are not in there.
+    6 for each weight: 2 forward, 4 backward; 4 for a frozen one, which has no gradient. Attention's
+    own operations, which grow with the length, are left out.
     """
     return sum(
         (6.0 if module.weight.requires_grad else 4.0) * module.weight.numel()

@@ -1,19 +1,17 @@
 """TRL's GRPOTrainer with our rollouts, our advantages, our loss and our critic inside.
 
-What stays TRL's: the loop, the optimizer and its schedule, mixed precision, gradient accumulation
-and checkpointing, distribution over processes, the fused log-probabilities, the reference model,
-weight sync to vLLM, reporting.
+TRL keeps the loop, the optimizer and its schedule, mixed precision, gradient accumulation and
+checkpointing, distribution over processes and the fused log-probabilities.
 
-Written against trl 1.16.0; tests/contract/test_trl_surface.py pins what is overridden here, and
-what is called. The methods, and why:
+Written against trl 1.16.0; tests/contract/test_trl_surface.py pins what is overridden and called:
 
-    _generate_and_score_completions  our rollouts instead: draws, streams to the services, refills
+    _generate_and_score_completions  our rollouts: draws, streams to the services, refills
     _prepare_inputs                  gives the micro-batch at hand
-    _compute_loss                    the loss that the settings compose
+    _compute_loss                    the configured loss
     training_step                    a mini-batch, in as many micro-batches as its rows are packed
-                                     into: TRL knows one number for all. Mini-batches do not depend
-                                     on the number of processes, and it is counted what each holds,
-                                     so that means are exact. The critic learns beside the policy
+                                     into: TRL knows one number for all. Mini-batches are counted
+                                     and do not depend on the number of processes, so that means
+                                     are exact. The critic learns beside the policy
     create_optimizer                 of shards: an evaluation leaves the head of FSDP2 gathered
     _save_checkpoint                 write beside, then publish by one rename (core/publishing.py)
     _load_optimizer_and_scheduler    read back what save_beside added
@@ -63,29 +61,28 @@ CRITIC = "critic"
 
 
 class PolicyTrainer(Published, GRPOTrainer):
-    """Trains a policy on judged rollouts, by the method that the settings compose.
+    """Trains a policy on judged rollouts, by the configured method.
 
     Args:
         config: of the run.
-        make_source: makes what rollouts come from, given this trainer.
-        score: what a step's responses earn, group after group.
-        hooks: of the methods that are on.
+        make_source: makes the source of rollouts, given this trainer.
+        score: gives a step's responses their rewards, group after group.
+        hooks: of active methods.
         make_critic: makes the critic, given this trainer; None for methods without.
         on_broken: called with the tensors and rollouts of a micro-batch whose loss is no number;
-            returns what to tell.
+            returns the message.
         check_critic: called with the explained variance before the policy's first update; may
             raise.
         *args: as for GRPOTrainer.
         **kwargs: as for GRPOTrainer.
 
     Attributes:
-        ranks: the processes.
-        engine: what answers prompts; None until it is first asked for.
-        collected: what the latest step was given.
-        judged: judged samples among the latest step's, over all processes.
+        engine: answers prompts; made on first use.
+        collected: rollouts of the latest step.
+        judged: judged samples of the latest step, over all processes.
         signal_ratio: share of the latest step's groups with an advantage other than 0.
-        assemble_s: seconds that the latest step took for log-probabilities and values before its
-            first update.
+        assemble_s: the latest step's seconds of log-probabilities and values before its first
+            update.
         drift_alarm: the latest warning about the sampler's log-probabilities, if there was one.
         shaped_rewards: of this process's judged rollouts of the latest step, by place.
         mean_advantages: over a response's tokens in the loss, of the same.
@@ -150,14 +147,13 @@ class PolicyTrainer(Published, GRPOTrainer):
         getattr(self.source, "close", lambda: None)()
 
     def release(self) -> None:
-        """Ends the engine, when nothing more is asked of the policy. May be called twice."""
+        """Ends the engine. May be called twice."""
         if self.engine is not None:
             self.engine.close()
 
     # -- the rollout ------------------------------------------------------------------------------
 
     def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
-        """A step's batch; what the data loader brings is a placeholder."""
         del inputs
         if isinstance(self.critic, Critic):
             self.critic.rest()
@@ -171,7 +167,6 @@ class PolicyTrainer(Published, GRPOTrainer):
         return batch
 
     def _remember(self, batch: Batch) -> None:
-        """What became of each rollout, for the tables of samples."""
         places = [place(row) for row in self.collected.rows]
         mask_BT = batch["loss_mask"]
         means_B = (batch["advantages"] * mask_BT).sum(dim=1) / mask_BT.sum(dim=1).clamp(min=1)
@@ -251,7 +246,7 @@ class PolicyTrainer(Published, GRPOTrainer):
         return batch
 
     def _scored(self, groups: Sequence[Group]) -> list[Scored]:
-        """Rollouts with what trains; one whose judgement turns out to be unusable is a fault."""
+        """Rollouts with what trains; one with an unusable judgement is a fault."""
         scored = self._score(groups)
         rollouts = [rollout for group in groups for rollout in group]
         refused = {
@@ -263,7 +258,6 @@ class PolicyTrainer(Published, GRPOTrainer):
         return scored
 
     def _logps(self, model: Any, batch: Batch, passes: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Log pi of each response token (B, T), without gradient."""
         return packing.over_passes(batch, passes, lambda rows: self._of_tokens(model, rows)[0])
 
     def _of_tokens(self, model: Any, batch: Batch, **wanted: Any) -> tuple[Any, Any, Any]:
@@ -308,12 +302,11 @@ class PolicyTrainer(Published, GRPOTrainer):
         return gathered
 
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
-        """The micro-batch at hand: `training_step` deals them out."""
         del generation_batch
         return self._micro
 
     def _micro_batches(self, inputs: Any) -> Iterator[tuple[Batch, bool]]:
-        """Those of the mini-batch that is next, and whether each is the last; first the rollout."""
+        """Those of the next mini-batch, and whether each is the last; collects a rollout first."""
         if self._parts is not None:
             last = False
             while not last:
@@ -333,18 +326,15 @@ class PolicyTrainer(Published, GRPOTrainer):
             yield micro, number == len(micro_batches)
 
     def _counted(self, mini_batch: Batch) -> Batch:
-        """A mini-batch, with what it holds over all processes."""
         held = objective.window(mini_batch)
         everyone = self.accelerator.reduce(torch.stack(list(held.values()))).unbind()
         return mini_batch | dict(zip(held, everyone, strict=True))
 
     def conclude(self, whole: Collected, seen: Batch, *, judged: int) -> None:
-        """A step whose rollouts came part by part is all there.
+        """Records a step whose rollouts came part by part.
 
-        Args:
-            whole: what is told of it.
-            seen: `advantages`, `loss_mask` and `rewards` of all its rows.
-            judged: responses with a judgement.
+        `seen` has `advantages`, `loss_mask` and `rewards` of all its rows; `judged` counts
+        responses with a judgement.
         """
         self.collected, self.judged = whole, judged
         self._remember(seen)
@@ -352,7 +342,6 @@ class PolicyTrainer(Published, GRPOTrainer):
         self._observe_shaped(seen)
 
     def _cut(self, shuffled: Any) -> list[Batch]:
-        """The rollout's mini-batches, cut so that the number of processes does not matter."""
         batch: Batch = {name: torch.cat([part[name] for part in shuffled]) for name in shuffled[0]}
         rows = batch["row"].argsort()
         batch = {name: values[rows] for name, values in batch.items()}
@@ -368,7 +357,6 @@ class PolicyTrainer(Published, GRPOTrainer):
         return [packing.cut(batch, part) for part in rows.new_tensor(order).chunk(mini_batches)]
 
     def _observe_shaped(self, batch: Batch) -> None:
-        """The mean of what trains, over judged rollouts of all processes."""
         rewards_N = self.across.gather(batch["rewards"])
         if self.judged and any(hook.changes_rewards for hook in self.hooks):
             self._metrics["train"]["shaped_reward"].append(float(rewards_N.nanmean()))
@@ -388,11 +376,6 @@ class PolicyTrainer(Published, GRPOTrainer):
     # -- the update -------------------------------------------------------------------------------
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
-        """The micro-batch's share of its mini-batch's loss.
-
-        Raises:
-            TrainingStoppedError: it is not a number.
-        """
         trunk = self.critic if isinstance(self.critic, TrunkCritic) else None
         with trunk.watch() if trunk else nullcontext():
             logps_BT, entropies_BT, aux_loss = self._of_tokens(
@@ -492,7 +475,6 @@ class PolicyTrainer(Published, GRPOTrainer):
 
     @property
     def _first_pass(self) -> bool:
-        """Whether no update has been made since the rollout."""
         return self.state.global_step % self.config.updates_per_rollout == 0
 
     def _add_sums(self, sums: dict[str, tuple[torch.Tensor, torch.Tensor]]) -> None:
@@ -502,7 +484,6 @@ class PolicyTrainer(Published, GRPOTrainer):
             kept[1] = kept[1] + weight
 
     def _observe_returns(self, batch: Batch, lam_B: torch.Tensor) -> None:
-        """How much of the returns the critic explains, before it learns from them."""
         metrics = self._metrics["train"]
         seen = measure(batch["values"], batch["returns"], batch["value_mask"], self.accelerator)
         metrics["explained_variance"].append(seen.explained_variance)
@@ -556,7 +537,6 @@ class PolicyTrainer(Published, GRPOTrainer):
         self._peaks.clear()
 
     def _publish_drift(self) -> None:
-        """Sampler against trainer, on the tokens of the pass before the first update."""
         if not self._first_pass:
             return
         everyone = self.ranks.gather(np.array([astuple(self._drift)], np.float64)).tolist()
@@ -581,7 +561,7 @@ class PolicyTrainer(Published, GRPOTrainer):
             torch.save(state, folder / ROLLOUT_STATE)
 
     def save_between_steps(self) -> None:
-        """A checkpoint of the steps that are done, where the one after them was left undone."""
+        """Saves the completed steps after an undone one."""
         folder = Path(str(self.args.output_dir)) / checkpoints.name_of(self.state.global_step)
         if self.state.global_step and not folder.exists():
             self._save_checkpoint(self.model, None)

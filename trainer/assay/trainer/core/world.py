@@ -24,14 +24,9 @@ _LOOKS, _LOOK_S = 40, 0.25
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """One of `count` processes.
+    """One of `count` processes that train together, `local_index` on its machine.
 
-    Attributes:
-        index: from 0.
-        count: of processes that train together; 1 without a launcher.
-        local_index: on this machine.
-        machines: that the processes are on.
-        host: under which the others reach the first one's machine.
+    `host` is the address of the first one's machine for the others.
     """
 
     index: int = 0
@@ -42,7 +37,7 @@ class World:
 
     @property
     def main(self) -> bool:
-        """The process that writes and speaks."""
+        """Whether this process writes and prints."""
         return self.index == 0
 
     def same(self, value: T) -> T:
@@ -61,12 +56,12 @@ class World:
         return any(gather_object([value]))
 
     def wait(self) -> None:
-        """Until all are here."""
+        """Waits for all."""
         if self.count > 1:
             PartialState().wait_for_everyone()
 
     def check_shared(self, folder: Path) -> None:
-        """Whether all processes see what the first one writes into a folder that is there.
+        """Checks that all processes see what the first one writes into an existing folder.
 
         Raises:
             ConfigError: some do not; raised on every process.
@@ -90,7 +85,7 @@ class World:
             )
 
     def _blind(self, path: Path) -> int:
-        """This process's index where it does not see a file; else -1."""
+        """This process's index if it does not see a file; else -1."""
         for _ in range(_LOOKS):  # network file systems remember for seconds what was not there
             if path.exists():
                 return -1
@@ -101,14 +96,12 @@ class World:
 def join(*, on_cuda: bool, max_outage_s: float = 0.0) -> World:
     """The world that a launcher (`accelerate launch`, `torchrun`) made; alone without one.
 
-    Args:
-        on_cuda: whether the policy is on CUDA devices.
-        max_outage_s: how long one process may be held for the reward services, while the others
-            wait for it.
+    `max_outage_s` is how long a process may wait for the reward services while the others wait for
+    it.
 
     Raises:
         ConfigError: the launcher's settings have only the first process load the weights, and
-            nothing that gives the others theirs before training begins.
+            nothing gives the others theirs before training begins.
     """
     once = _flag("ACCELERATE_USE_FSDP") and _flag("FSDP_CPU_RAM_EFFICIENT_LOADING")
     if once and os.environ.get("FSDP_VERSION", "1") != "2":
@@ -129,11 +122,11 @@ def join(*, on_cuda: bool, max_outage_s: float = 0.0) -> World:
 
 
 def check_engine(accelerator: Any) -> None:
-    """Whether the weights are sharded, where the launcher's settings say so.
+    """Checks that weights are sharded where the launcher's settings say so.
 
     Raises:
-        ConfigError: they are not: accelerate shards on accelerators only, and would have each
-            process hold all of them without a word.
+        ConfigError: they are not: accelerate shards on accelerators only, and silently has each
+            process hold all of them elsewhere.
     """
     asked = {"FSDP": _flag("ACCELERATE_USE_FSDP"), "DEEPSPEED": _flag("ACCELERATE_USE_DEEPSPEED")}
     for name, wanted in asked.items():
@@ -146,5 +139,4 @@ def check_engine(accelerator: Any) -> None:
 
 
 def _flag(name: str) -> bool:
-    """Whether the launcher set a switch in the environment."""
     return os.environ.get(name, "").lower() in ("1", "true", "yes")

@@ -1,1 +1,1 @@
-"""The value function: a model of its own or a head on the policy, its pre-training, its storage."""
+"""The value function: a model of its own or a head on the policy, pre-training, storage."""

@@ -1,12 +1,12 @@
 """A critic that is a model of its own: VC-PPO's and VAPO's (arXiv 2503.01491, 2504.05118).
 
 V(s_t) is its output at the token before response token t, so values_BT[:, t] has seen the prompt
-and response[:t] and nothing after. Its engine is the policy's: one process, DDP or FSDP2. It is not
-DeepSpeed's, which wants one engine for each model; and not FSDP's first version.
+and response[:t]. Its engine is the policy's: one process, DDP or FSDP2. DeepSpeed, which wants one
+engine for each model, and FSDP's first version are refused.
 
-The gradients of micro-batches and processes add up to that of the mean over the mini-batch's value
-tokens, however they are split: each call adds world_size * sum / tokens, where tokens counts the
-whole mini-batch over all processes, and the engine averages over processes.
+Each backward call adds world_size * sum / tokens, where tokens counts the whole mini-batch over all
+processes, and the engine averages over processes: gradients add up to that of the mini-batch's
+mean however it is split.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from assay.trainer.algos import packing
 from assay.trainer.critic import objective
 from assay.trainer.critic.model import MEANING, check_meaning
 from assay.trainer.critic.stepping import Stepper, make_adamw
-from assay.trainer.engines.offload import Waiting
+from assay.trainer.engines.offload import OffloadedModel
 from assay.trainer.settings.objective import CriticConfig
 
 OPTIMIZER = "optimizer.pt"
@@ -45,12 +45,11 @@ class Critic:
 
     Args:
         model: of `load_critic`.
-        config: loss and rates.
-        accelerator: the policy's trainer's.
-        tokenizer: saved beside the weights, so that they can be used elsewhere.
-        optimizer: which, as `optim.optimizer`.
-        offload: it waits in the host's memory from `rest` until it is used, and its moments
-            whenever it makes no step.
+        accelerator: of the policy's trainer.
+        tokenizer: saved beside the weights.
+        optimizer: as `optim.optimizer`.
+        offload: keeps the weights in the host's memory from `rest` until they are used, and the
+            moments between steps.
 
     Raises:
         ConfigError: the engine holds one model only.
@@ -75,7 +74,7 @@ class Critic:
         wrapped = isinstance(self._model, DistributedDataParallel)
         self._inner: Any = self._model.module if wrapped else self._model
         self._stepper = Stepper(getattr(prepared, "optimizer", prepared), config)
-        self._waiting = Waiting(self._inner, accelerator.device, on=offload)
+        self._waiting = OffloadedModel(self._inner, accelerator.device, on=offload)
         self.rest()
 
     @property
@@ -85,11 +84,11 @@ class Critic:
 
     @property
     def steps(self) -> int:
-        """Optimizer steps made."""
+        """Optimizer steps so far."""
         return self._stepper.steps
 
     def rest(self) -> None:
-        """It is not needed for a while: others generate, or evaluate."""
+        """Frees the device while others generate or evaluate."""
         self._waiting.leave()
 
     @torch.no_grad()
@@ -131,10 +130,9 @@ class Critic:
             returns_BT: targets; anything outside of the mask.
             old_values_BT: of `values` at the rollout.
             mask_BT: value tokens: the policy's own, of judged rows. It may be empty.
-            tokens: 0-dim; value tokens of the whole mini-batch over all processes, the same in each
-                of its micro-batches.
-            sync: exchange gradients with the other processes now. False in all but the last
-                micro-batch saves time; the last one must.
+            tokens: 0-dim; value tokens of the whole mini-batch over all processes.
+            sync: exchanges gradients with the other processes; may be False in all but the last
+                micro-batch.
 
         Returns:
             Detached sums over this micro-batch's value tokens: see `objective.value_loss`.
@@ -152,7 +150,7 @@ class Critic:
         return sums
 
     def step(self) -> dict[str, float]:
-        """Clips, steps, and clears the gradients; nothing moves where there were no value tokens.
+        """Clips, steps, and clears the gradients; without value tokens nothing moves.
 
         Returns:
             grad_norm before clipping, and lr.
@@ -167,7 +165,7 @@ class Critic:
         return moved
 
     def save(self, folder: Path) -> None:
-        """Weights, what they mean, optimizer and step; every process calls it, one writes."""
+        """Writes weights, meaning, optimizer and step; every process calls it, one writes."""
         self.save_pretrained(folder)
         moments = (  # reading them before the first step would make one
             get_optimizer_state_dict(self._inner, self._stepper.optimizer, options=_WHOLE)
@@ -179,10 +177,10 @@ class Critic:
         self._accelerator.wait_for_everyone()
 
     def load(self, folder: Path) -> None:
-        """What `save` wrote; every process calls it.
+        """Reads what `save` wrote; every process calls it.
 
         Raises:
-            ConfigError: the values in there mean something else than the config's.
+            ConfigError: the saved values mean something else than the config's.
         """
         check_meaning(folder, self._config)
         saved = type(self._inner).from_pretrained(folder, dtype=self._inner.dtype)
@@ -196,7 +194,7 @@ class Critic:
         self._stepper.steps = state["steps"]
 
     def save_pretrained(self, folder: Path) -> None:
-        """The weights as transformers reads them, and what they mean; every process calls it."""
+        """Writes weights for transformers, and their meaning; every process calls it."""
         weights = get_model_state_dict(self._inner, options=_WHOLE)
         if self._accelerator.is_main_process:
             folder.mkdir(parents=True, exist_ok=True)

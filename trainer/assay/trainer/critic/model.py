@@ -1,25 +1,20 @@
-"""Makes a critic of a policy, a reward model, a process reward model or a critic saved before.
+"""Makes a critic of a policy, a reward model, a process reward model or a saved critic.
 
-What comes out is a token classifier of transformers: the backbone, and a linear head with one
-output (the value) or one for each class of returns. `from_pretrained` reads it again, and vLLM
-serves it.
+The result is a token classifier of transformers: the backbone, and a linear head with one output
+(the value) or one for each class of returns. `from_pretrained` reads it again, and vLLM serves it.
 
 Where the head comes from:
 
-    the policy, a causal model    zeros. V is 0 everywhere at first, or the middle of the range
-                                  where it has classes. A head with random weights would claim
-                                  differences between states that nobody has seen, as large as its
-                                  hidden states are long, and the first advantages would be that
-                                  noise.
+    the policy, a causal model    zeros: V is 0 at first, or the middle of the range of classes.
+                                  Random weights would make the first advantages noise
     a reward model                its own head (VC-PPO, arXiv 2503.01491, and VAPO, arXiv
                                   2504.05118, start there). It was trained on whole dialogues, so
-                                  that its values of early tokens mean little before pre-training.
+                                  its values of early tokens mean little before pre-training
     a process reward model        its own head; of two outputs, right less wrong, the log-odds that
                                   a step is right
     a saved critic                as it was
 
-Classes of returns cannot be read from one output: there a reward model gives its backbone, and the
-head is zeros.
+With classes of returns, a reward model gives its backbone and the head is zeros.
 """
 
 from __future__ import annotations
@@ -44,7 +39,7 @@ from transformers import (
 from assay.kit.errors import ConfigError
 from assay.kit.pretrained import locate
 from assay.trainer.critic.objective import is_classes, meaning, output_count
-from assay.trainer.engines.models import Policy, read_once
+from assay.trainer.engines.models import LoadedPolicy, read_once
 from assay.trainer.settings.objective import CriticConfig
 
 MEANING = "value.json"
@@ -69,25 +64,19 @@ _UNREADABLE = (
 
 def load_critic(
     config: CriticConfig,
-    policy: Policy,
+    policy: LoadedPolicy,
     say: Callable[[str], None],
     *,
     gradient_checkpointing: bool = False,
 ) -> Any:
     """A critic on the policy's device, in its precision, all weights to be trained.
 
-    Call it before the policy is prepared for several processes: a sharded one cannot be copied. Of
-    a policy with LoRA the weights beneath the adapters are taken.
-
-    Args:
-        config: where the critic comes from, and what its outputs are.
-        policy: whose tokens it reads.
-        say: called with one line before each long step.
-        gradient_checkpointing: as the policy's.
+    Call it before the policy is sharded, which cannot be copied then. Of a policy with LoRA the
+    weights beneath the adapters are taken. `say` gets one line before each long step.
 
     Raises:
-        ConfigError: there is no such model, it reads other tokens than the policy writes, its
-            outputs mean something else, or transformers has no token classifier of its kind.
+        ConfigError: there is no such model, its tokens are other than the policy's, its outputs
+            mean something else, or transformers has no token classifier of its kind.
     """
     if config.init == "policy":
         backbone: Any = _copy_of(policy.model).to(policy.dtype)
@@ -101,7 +90,7 @@ def load_critic(
 
 
 def check_meaning(folder: Path, config: CriticConfig) -> None:
-    """Compares what a saved critic's outputs mean with what the config says.
+    """Compares the meaning of a saved critic's outputs with the config.
 
     Raises:
         ConfigError: they differ, or the record cannot be read.
@@ -130,7 +119,7 @@ def _words(saved: dict[str, Any]) -> str:
 
 
 def head_of(model: Any) -> nn.Linear:
-    """The linear layer of a classifier of transformers, whatever it is called there."""
+    """The linear layer of a classifier of transformers, under any name."""
     heads = [m for m in model.children() if isinstance(m, nn.Linear)]
     if len(heads) != 1:
         raise ConfigError(
@@ -141,7 +130,6 @@ def head_of(model: Any) -> nn.Linear:
 
 
 def _copy_of(model: Any) -> Any:
-    """The backbone of a causal model, copied; without adapters."""
     if hasattr(model, "get_base_model"):  # PEFT puts its layers into the model itself
         return copy.deepcopy(model).unload().base_model
     return copy.deepcopy(model.base_model)
@@ -155,8 +143,7 @@ def _zero_head(backbone: Any, config: CriticConfig) -> nn.Linear:
     return head
 
 
-def _assemble(backbone: Any, head: nn.Linear, policy: Policy) -> Any:
-    """A token classifier of a backbone and a head that exist already."""
+def _assemble(backbone: Any, head: nn.Linear, policy: LoadedPolicy) -> Any:
     shape = backbone.config
     shape.num_labels = head.out_features
     shape.classifier_dropout = 0.0  # noise in a baseline is noise in the advantages
@@ -179,7 +166,7 @@ def _assemble(backbone: Any, head: nn.Linear, policy: Policy) -> Any:
 
 
 def _from_pretrained(
-    config: CriticConfig, policy: Policy, say: Callable[[str], None]
+    config: CriticConfig, policy: LoadedPolicy, say: Callable[[str], None]
 ) -> tuple[Any, nn.Linear]:
     try:
         source = locate(config.init, say)
@@ -256,8 +243,7 @@ def _one_output(found: nn.Linear) -> nn.Linear:
     return head
 
 
-def _check_vocabulary(name: str, source: str, shape: Any, policy: Policy) -> None:
-    """Every token of the policy must be the same token of the critic."""
+def _check_vocabulary(name: str, source: str, shape: Any, policy: LoadedPolicy) -> None:
     own = policy.tokenizer.get_vocab()
     size = shape.get_text_config().vocab_size
     remedy = "; set method.critic.init to a model that reads the policy's tokens"

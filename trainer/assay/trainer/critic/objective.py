@@ -1,8 +1,8 @@
-"""What a value head's outputs mean, and what it is trained on: the pure part of a critic.
+"""The meaning of a value head's outputs, and its loss: the pure part of a critic.
 
 A head has one output per token, which is the value, or one per class of returns, whose expectation
-is the value (HL-Gauss, two-hot: arXiv 2403.03950). Everything here is sums over tokens: whoever
-calls divides by the tokens of the whole mini-batch, so that micro-batches and processes add up.
+is the value (HL-Gauss, two-hot: arXiv 2403.03950). Results are sums over tokens; callers divide by
+the tokens of the whole mini-batch.
 
 Shapes: B rows, T response tokens, K outputs of the head. values_BT[:, t] is V(s_t), the value of
 the state before response token t: prompt + response[:t].
@@ -28,7 +28,7 @@ _CLASSES = ("hl-gauss", "two-hot")
 
 
 def is_classes(config: CriticConfig) -> bool:
-    """Whether the head tells classes of returns apart rather than one number."""
+    """Whether the outputs are classes of returns."""
     return config.loss in _CLASSES
 
 
@@ -38,7 +38,7 @@ def output_count(config: CriticConfig) -> int:
 
 
 def meaning(config: CriticConfig) -> dict[str, Any]:
-    """What one must know to read values from the outputs; saved beside the weights."""
+    """How values are read from the outputs; saved beside the weights."""
     if not is_classes(config):
         return {"head": "scalar"}
     return {
@@ -68,7 +68,7 @@ def value_loss(
     Args:
         outputs_BTK: of the head, with gradient.
         old_values_BT: values at the rollout; used by `clipped` only.
-        returns_BT: targets. Outside of the mask they may be anything, NaN as well.
+        returns_BT: targets; anything, NaN as well, outside of the mask.
         mask_BT: tokens whose value is trained; without those of faulted rows.
         config: which loss.
 
@@ -117,26 +117,16 @@ def _bins(config: CriticConfig) -> ValueBins:
 
 
 def model_inputs(batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What a model takes: prompt and response in one row, from the first column on.
+    """Prompt and response in one row, from the first column on: input_ids, attention_mask (B, L).
 
-    Args:
-        batch: prompt_ids and prompt_mask (B, P), padded on the left; completion_ids and
-            completion_mask (B, T), padded on the right.
-
-    Returns:
-        input_ids and attention_mask (B, L). What transformers makes of positions is right: the
-        padding is behind the tokens.
+    The batch is that of `Critic.values`. The padding is behind the tokens, so transformers derives
+    the right positions.
     """
     rows = laid(batch)
     return {"input_ids": rows.ids_BL, "attention_mask": rows.mask_BL}
 
 
 def before_each_token(states_BLX: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
-    """Of L positions the T whose outputs see prompt + response[:t]; (B, T, ...).
-
-    Args:
-        states_BLX: outputs at every position of `model_inputs`.
-        batch: the rows.
-    """
+    """Outputs at the T positions that see prompt + response[:t], of L; shape (B, T, ...)."""
     starts_B, length = batch["prompt_mask"].sum(dim=1), batch["completion_ids"].shape[1]
     return of_tokens(states_BLX, starts_B - 1, length)

@@ -4,15 +4,15 @@
             fit V to R
     until value loss and explained variance both stand still
 
-VC-PPO (arXiv 2503.01491) shows why: a critic that starts from a reward model is wrong on early
-tokens, in a way that depends on their position, and the policy learns that error first. VAPO
-(arXiv 2504.05118) does 50 steps of it.
+VC-PPO (arXiv 2503.01491): a critic that starts from a reward model is wrong on early tokens, in a
+way that depends on their position, and the policy learns that error first. VAPO (arXiv 2504.05118)
+does 50 steps of it.
 
 Differences from the papers:
 1. Standing still is a rule: neither the loss nor the explained variance has set a new best, by a
    margin, for `pretrain_patience` steps.
-2. Explained variance is measured on a step's rollout before the critic has learnt from it. Measured
-   after, a critic that memorises would look the best.
+2. Explained variance is measured before the critic learns from a rollout; measured after,
+   memorising would look best.
 3. The loss is that of the step's first pass, each mini-batch before its own update.
 """
 
@@ -34,7 +34,7 @@ from assay.trainer.critic.critic import Critic
 from assay.trainer.settings.objective import CriticConfig
 
 Estimate = Callable[..., tuple[Tensor, Tensor]]
-"""algos.gae.decoupled_gae, or what a method has in its place."""
+"""algos.gae.decoupled_gae, or a method's replacement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,12 @@ class Plateau:
     """Whether two curves have stopped improving; each `seen` gives the next state.
 
     Attributes:
-        patience: steps without a new best of either before it is one.
+        patience: steps without a new best of either that make a plateau.
         margin: what counts as better: this part of the best loss, or this much more explained
             variance.
         best_loss: the least so far.
         best_explained: the most so far.
-        waited: steps since either was bettered.
+        waited: steps since either improved.
     """
 
     patience: int
@@ -59,10 +59,7 @@ class Plateau:
     def seen(self, loss: float, explained: float) -> Plateau:
         """The state after one more step.
 
-        Args:
-            loss: of the step, at least 0.
-            explained: explained variance, at most 1. NaN: the returns did not vary. Such a step
-                tells nothing, its loss neither, and is not counted.
+        A step whose `explained` is NaN, because the returns did not vary, is not counted.
         """
         if math.isnan(explained):
             return self
@@ -90,8 +87,6 @@ class PretrainingStep:
         value_loss: mean over tokens.
         explained_variance: before the step's updates, on its fresh rollout; NaN where the returns
             did not vary.
-        returns_mean: over value tokens.
-        returns_std: over value tokens.
         grad_norm: of the last update, before clipping.
         lr: of the last update.
         tokens: value tokens.
@@ -109,12 +104,9 @@ class PretrainingStep:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far pre-training is; with the critic and the data's position, all that resuming needs.
+    """How far pre-training is: with the critic and the data's position, all that resuming needs.
 
-    Attributes:
-        step: steps done.
-        plateau: of the curves so far.
-        explained: explained variance of the last step in which the returns varied; NaN before.
+    `explained` is that of the last step in which the returns varied; NaN before.
     """
 
     step: int
@@ -127,16 +119,16 @@ class Position:
         return cls(0, Plateau(config.pretrain_patience))
 
     def state_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """Plain data."""
         return asdict(self)
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Position:
-        """What `state_dict` gave."""
+        """Reads `state_dict`."""
         return cls(state["step"], Plateau(**state["plateau"]), state["explained"])
 
     def finished(self, config: CriticConfig) -> Literal["", "plateau", "steps"]:
-        """Why there is no further step; empty while there is one."""
+        """Why pre-training ends; empty where it goes on."""
         if self.step >= config.pretrain_steps:
             return "steps"
         return "plateau" if self.plateau.reached else ""
@@ -150,7 +142,6 @@ class Experience:
         batch: prompt_ids, prompt_mask (B, P), completion_ids, completion_mask (B, T).
         rewards_BT: reward of each token; anything outside of the mask.
         mask_BT: the policy's own tokens, of judged rows.
-        estimate: of the returns.
     """
 
     batch: Mapping[str, Tensor]
@@ -166,8 +157,6 @@ class Updates:
     Attributes:
         mini_batches: critic steps in one pass; divides a process's rows.
         packing: of one process's rows into forward and backward passes.
-        epochs: passes.
-        seed: of the order of rows.
     """
 
     mini_batches: int = 1
@@ -187,21 +176,13 @@ def pretrain(
     position: Position | None = None,
     on_step: Callable[[PretrainingStep, Position], None] = lambda _row, _position: None,
 ) -> Position:
-    """Fits the critic to the returns of a policy that stands still.
+    """Fits the critic to the returns of a frozen policy.
 
-    Every process calls it, and all stop at the same step.
+    Every process calls it, and all stop at the same step. `collect` gives a fresh rollout for a
+    step, from 1, with equally many rows on each process. `position` is where to go on.
 
-    Args:
-        critic: to train.
-        collect: given the step's number, from 1, a fresh rollout; equally many rows on each
-            process.
-        config: how long, and when to stop.
-        updates: mini-batches, their packing, passes.
-        accelerator: of the policy's trainer.
-        gamma: discount of the returns.
-        position: where to go on; None starts.
-        on_step: called after each step on every process, with what to report and what to save
-            beside the critic. What it raises ends the loop, and everything is as saved.
+    `on_step` is called after each step on every process, with what to report and what to save
+    beside the critic. What it raises ends the loop in the saved state.
 
     Returns:
         The last position; `explained` is what `check_floor` takes.
@@ -270,7 +251,7 @@ def _learn(
 
 
 def _mini_batches(rows: int, salt: int, updates: Updates) -> Iterator[Tensor]:
-    """The rows of each mini-batch, in an order that seed and step alone decide."""
+    """The rows of each mini-batch, ordered by seed and step alone."""
     generator = torch.Generator().manual_seed(updates.seed * 1_000_003 + salt)
     yield from torch.randperm(rows, generator=generator).chunk(updates.mini_batches)
 
@@ -278,7 +259,6 @@ def _mini_batches(rows: int, salt: int, updates: Updates) -> Iterator[Tensor]:
 def _update(
     critic: Critic, batch: Mapping[str, Tensor], updates: Updates, accelerator: Any
 ) -> dict[str, Tensor]:
-    """Adds up the gradient of one mini-batch."""
     tokens = accelerator.reduce(batch["value_mask"].sum())
     passes = updates.packing.passes(batch)
     total: dict[str, Tensor] = {}
@@ -306,13 +286,9 @@ def monte_carlo_returns(
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """How values compare with returns over all processes.
+    """How values compare with returns over all processes; NaN without tokens.
 
-    Attributes:
-        explained_variance: NaN where the returns do not vary.
-        returns_mean: NaN without tokens.
-        returns_std: NaN without tokens.
-        values_mean: NaN without tokens.
+    explained_variance is also NaN where the returns do not vary.
     """
 
     explained_variance: float
@@ -324,11 +300,7 @@ class Measured:
 def measure(values_BT: Tensor, returns_BT: Tensor, mask_BT: Tensor, accelerator: Any) -> Measured:
     """Explained variance and moments over the value tokens of all processes.
 
-    Args:
-        values_BT: of the critic.
-        returns_BT: targets.
-        mask_BT: value tokens.
-        accelerator: gathers; T may differ between processes, B may not.
+    T may differ between processes, B may not.
     """
     stacked = torch.stack([values_BT.float(), returns_BT.float(), mask_BT.float()], dim=2)
     everyone = accelerator.gather(accelerator.pad_across_processes(stacked, dim=1))
@@ -346,16 +318,14 @@ def measure(values_BT: Tensor, returns_BT: Tensor, mask_BT: Tensor, accelerator:
 def check_floor(explained: float, config: CriticConfig) -> str:
     """Whether the critic knows enough for the policy to learn from it.
 
-    Args:
-        explained: explained variance on rollouts that it has not learnt from. NaN: the returns did
-            not vary, and nothing could be measured.
-        config: the floor, and what to do below it.
+    `explained` is explained variance on rollouts before the critic learnt from them, NaN where the
+    returns did not vary.
 
     Returns:
-        A warning, or nothing.
+        A warning; empty where the critic is good enough.
 
     Raises:
-        ConfigError: it is below, and below_minimum is "refuse".
+        ConfigError: it is below the floor, and below_minimum is "refuse".
     """
     if explained >= config.min_explained_variance or config.below_minimum == "ignore":
         return ""

@@ -1,7 +1,7 @@
 """The optimizer of a critic: warm-up to a constant rate, clipping, and no step without tokens.
 
-What differs from transformers' schedule: the rate of the first of `warmup_steps` steps is
-lr / warmup_steps and not 0, so that no rollout is spent on a step that changes nothing.
+Unlike transformers' schedule, the first of `warmup_steps` steps has the rate lr / warmup_steps
+rather than 0, so that every rollout counts.
 """
 
 from __future__ import annotations
@@ -28,12 +28,9 @@ OPTIMIZERS = {
 def make_adamw(
     modules: Iterable[nn.Module], config: CriticConfig, name: str = "adamw"
 ) -> torch.optim.Optimizer:
-    """An optimizer of the modules' weights; only matrices decay, as transformers has it.
+    """An optimizer of the modules' weights; only matrices decay, as in transformers.
 
-    Args:
-        modules: whose weights learn.
-        config: rate and decay.
-        name: as `optim.optimizer`; all but adamw are of bitsandbytes.
+    `name` is as `optim.optimizer`; all but adamw are of bitsandbytes.
     """
     weights = [weight for module in modules for weight in module.parameters()]
     trained = [weight for weight in weights if weight.requires_grad]
@@ -56,14 +53,8 @@ def make_adamw(
 class Stepper:
     """Counts tokens and steps, and moves the weights.
 
-    Args:
-        optimizer: a plain one of torch. accelerate's wrapper steps only when the policy's
-            accumulation does; unwrap it before.
-        config: rate, warm-up and clipping.
-
-    Attributes:
-        optimizer: the one given.
-        steps: steps made.
+    The optimizer is a plain one of torch; accelerate's wrapper, which steps only with the policy's
+    accumulation, must be unwrapped.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, config: CriticConfig) -> None:
@@ -79,7 +70,7 @@ class Stepper:
         return self._config.learning_rate * (min(1.0, (self.steps + 1) / warmup) if warmup else 1.0)
 
     def count(self, tokens: Tensor) -> None:
-        """Notes the tokens of the mini-batch that a backward pass belonged to."""
+        """Adds the tokens of the mini-batch of a backward pass."""
         self._tokens = tokens if self._tokens is None else torch.maximum(self._tokens, tokens)
 
     def step(self) -> dict[str, float]:
@@ -88,7 +79,7 @@ class Stepper:
         Without tokens since the last step neither weights nor moments change.
 
         Returns:
-            grad_norm before clipping, and lr; both 0 where there was nothing to learn from.
+            grad_norm before clipping, and lr; both 0 without tokens.
 
         Raises:
             TrainingStoppedError: the gradient is not finite. The weights are as they were.

@@ -1,7 +1,7 @@
 """A critic that shares the policy's trunk: a linear head on its last hidden states.
 
 TRL's fused LM head drops the hidden states before the loss sees them. A forward hook on the
-backbone sees them on their way, so that policy and value loss share one forward pass:
+backbone keeps them, so that policy and value loss share one forward pass:
 
     with critic.watch():
         logps = ...                     one or several forward passes of the policy
@@ -10,12 +10,9 @@ backbone sees them on their way, so that policy and value loss share one forward
     optimizer.step(); critic.step()
 
 The value loss's gradient goes through the hidden states into the trunk, which moves with the
-policy's optimizer and under its clipping; the head has an optimizer of its own. The head starts
-from zeros, so the first value gradient does not reach the trunk at all: V is 0 before it can push.
-
-What is different from a critic of its own: no value pre-training while the policy is frozen, and
-the policy's updates move the values as well. The head is float32 whatever the trunk computes in,
-and is on every process whole; its gradients are averaged over them in `step`.
+policy's optimizer; the head has its own. It starts from zeros, so that the first value gradient
+does not reach the trunk, is float32, and is whole on every process; `step` averages its gradients.
+There is no value pre-training, and the policy's updates move the values as well.
 """
 
 from __future__ import annotations
@@ -48,9 +45,7 @@ class TrunkCritic:
     """A value head on the policy.
 
     Args:
-        model: the policy as the trainer trains it: a causal model, with or without PEFT, DDP or
-            FSDP2 around it.
-        config: loss, weight of it, and rates.
+        model: the policy in training: a causal model, with or without PEFT, DDP or FSDP2 around it.
         accelerator: of the policy's trainer.
 
     Attributes:
@@ -89,7 +84,7 @@ class TrunkCritic:
 
     @contextmanager
     def watch(self) -> Iterator[None]:
-        """Keeps the hidden states of the policy's forward passes in this block, in their order."""
+        """Keeps the hidden states of the policy's forward passes in this block, in order."""
         self._seen = []
         self._watching = True
         try:
@@ -102,7 +97,7 @@ class TrunkCritic:
             self._seen.append(output[0] if isinstance(output, tuple) else output.last_hidden_state)
 
     def _outputs(self, batch: Mapping[str, Tensor]) -> Tensor:
-        """Of the passes watched last, which had these rows; they are dropped."""
+        """Outputs for these rows of the passes watched last, which are dropped."""
         if not self._seen:
             raise RuntimeError("no forward pass of the policy ran within watch()")
         states_BLH = torch.cat(self._seen)
@@ -121,15 +116,15 @@ class TrunkCritic:
         *,
         tokens: Tensor,
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """What to add to the policy's loss of a micro-batch.
+        """The value loss that is added to the policy's loss of a micro-batch.
 
         Args:
-            batch: the rows that the passes within `watch` saw, in their order, as
-                `objective.model_inputs` lays them.
-            returns_BT: targets of these rows.
-            old_values_BT: values at the rollout.
-            mask_BT: value tokens: the policy's own, of judged rows. It may be empty.
-            tokens: 0-dim; value tokens of the whole mini-batch over all processes.
+            batch: the rows of the passes within `watch`, in order, laid out as by
+                `objective.model_inputs`.
+            returns_BT: as for `Critic.backward`.
+            old_values_BT: as for `Critic.backward`.
+            mask_BT: as for `Critic.backward`.
+            tokens: as for `Critic.backward`.
 
         Returns:
             coef * world_size * sum / tokens, 0-dim with gradient: added over micro-batches and
@@ -150,15 +145,7 @@ class TrunkCritic:
 
     @torch.no_grad()
     def values(self, batch: Mapping[str, Tensor], passes: Sequence[Tensor]) -> Tensor:
-        """V(s_t) of each response token, by forward passes of the policy.
-
-        Args:
-            batch: as for `Critic.values`.
-            passes: as for `Critic.values`.
-
-        Returns:
-            values_BT, float32; 0 where completion_mask is.
-        """
+        """As `Critic.values`, by forward passes of the policy."""
         # through the whole model, for sharded weights are gathered there; but with one logit a row
         few = {"logits_to_keep": 1} if self._keep_one_logit else {}
         training = self._policy.training
@@ -174,14 +161,7 @@ class TrunkCritic:
         return values_BT
 
     def step(self) -> dict[str, float]:
-        """Averages the head's gradients over processes, clips, steps and clears them.
-
-        Returns:
-            grad_norm before clipping, and lr: of the head.
-
-        Raises:
-            TrainingStoppedError: the gradient is not finite.
-        """
+        """As `Critic.step`, for the head, whose gradients it averages over processes first."""
         for weight in self.head.parameters():
             if weight.grad is None:
                 weight.grad = torch.zeros_like(weight)
@@ -189,7 +169,7 @@ class TrunkCritic:
         return self._stepper.step()
 
     def save(self, folder: Path) -> None:
-        """Head, what it means, optimizer and step; every process calls it, one writes."""
+        """Writes head, meaning, optimizer and step; every process calls it, one writes."""
         self.save_pretrained(folder)
         if self._accelerator.is_main_process:
             state = {"steps": self.steps, "optimizer": self._stepper.optimizer.state_dict()}
@@ -197,10 +177,10 @@ class TrunkCritic:
         self._accelerator.wait_for_everyone()
 
     def load(self, folder: Path) -> None:
-        """What `save` wrote; every process calls it.
+        """Reads what `save` wrote; every process calls it.
 
         Raises:
-            ConfigError: the values in there mean something else than the config's.
+            ConfigError: the saved values mean something else than the config's.
         """
         check_meaning(folder, self._config)
         self.head.load_state_dict(load_file(folder / HEAD))
@@ -209,7 +189,7 @@ class TrunkCritic:
         self._stepper.steps = state["steps"]
 
     def save_pretrained(self, folder: Path) -> None:
-        """The head and what it means; every process calls it. The trunk is the policy's."""
+        """Writes the head and its meaning; every process calls it."""
         if self._accelerator.is_main_process:
             folder.mkdir(parents=True, exist_ok=True)
             weights = {name: w.detach().cpu() for name, w in self.head.state_dict().items()}

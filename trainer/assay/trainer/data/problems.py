@@ -1,11 +1,8 @@
 """Prompts and references: from reasoning-gym, a JSONL file, or the hub.
 
-Every source gives rows (dictionaries); here a row becomes a Problem: a question, what the policy is
-shown, and the reference that its response is judged against. Training and evaluation never share a
-question: a generated training problem that is in the evaluation is dropped, and held-out rows leave
-    the training set.
-
-A row that lacks something is an error that names the row: silently skipped rows are how a data set
+Every source gives rows (dictionaries); a row becomes a Problem. Training and evaluation never share
+a question: a generated training problem of the evaluation is dropped, and held-out rows leave the
+training set. A row that lacks something is an error that names the row, so that no data set
 shrinks unseen.
 """
 
@@ -59,11 +56,10 @@ class Problems:
 
 
 def load_problems(config: DataConfig, *, eval_prompts: int) -> Problems:
-    """Reads the configured source; `eval_prompts` problems are held out, exactly so many.
+    """Reads the configured source; exactly `eval_prompts` problems are held out.
 
     Raises:
-        ConfigError: the source is not there, a row lacks a column or a reference, or there is too
-            little of it.
+        ConfigError: the source is missing or too small, or a row lacks a column or a reference.
     """
     match config.source:
         case "reasoning_gym":
@@ -94,7 +90,6 @@ def _origin(config: DataConfig) -> str:
 
 
 def _generated(config: DataConfig, eval_prompts: int) -> tuple[list[Problem], list[Problem]]:
-    """Problems of a reasoning-gym task; the evaluation's are distinct and never trained on."""
     held_out: dict[str, Problem] = {}
     if eval_prompts:
         for row in _task_rows(
@@ -147,10 +142,10 @@ def _task_rows(config: DataConfig, *, seed: int, size: int) -> Iterator[Row]:
 
 
 def read_jsonl(path: Path) -> list[Row]:
-    """Rows of a .jsonl or .jsonl.gz file; blank lines are passed over.
+    """Rows of a .jsonl or .jsonl.gz file, without blank lines.
 
     Raises:
-        ConfigError: the file is not there, cannot be read, or a line is no JSON object.
+        ConfigError: the file is missing or unreadable, or a line is no JSON object.
     """
     opener = gzip.open if path.suffix == ".gz" else open
     rows: list[Row] = []
@@ -196,7 +191,6 @@ def hub_rows(name: str, subset: str, split: str) -> list[Row]:
 def _split(
     rows: list[Row], separate: list[Row] | None, config: DataConfig, eval_prompts: int
 ) -> tuple[list[Problem], list[Problem]]:
-    """Training and evaluation problems of a data set, whose rows are shuffled by the seed first."""
     origin = _origin(config)
     if not rows:
         raise ConfigError(f"{origin} holds no rows")
@@ -226,11 +220,6 @@ def _split(
 def _problem(
     row: Row, config: DataConfig, id_: str, prompt: str, reference: str, *, number: int = 0
 ) -> Problem:
-    """One row as a Problem.
-
-    Raises:
-        ConfigError: a column is missing or empty; the message names row and column.
-    """
     where = f"{_origin(config)}, row {number}" if number else _origin(config)
     anchor, tests, solution = config.columns.anchor, config.columns.tests, config.columns.solution
     named = [("prompt", prompt), ("tests", tests) if tests else ("reference", reference)]
@@ -267,7 +256,6 @@ def _problem(
 
 
 def _tests(value: Any, where: str) -> str:
-    """The tests as JSON, once it is certain that they can be read."""
     try:
         read_tests(value)
         return json.dumps(value, sort_keys=True)
@@ -276,7 +264,6 @@ def _tests(value: Any, where: str) -> str:
 
 
 def _extract(value: Any, pattern: str, where: str) -> Any:
-    """The reference within a column's text."""
     if not pattern:
         return value
     try:
@@ -294,7 +281,6 @@ def _extract(value: Any, pattern: str, where: str) -> Any:
 
 
 def _fill(template: str, fields: Row, where: str) -> str:
-    """The template with the row's fields in it."""
     try:
         names = [name for _, name, _, _ in string.Formatter().parse(template) if name is not None]
     except ValueError as error:
@@ -313,9 +299,8 @@ def _fill(template: str, fields: Row, where: str) -> str:
 def render(problem: Problem, tokenizer: Any) -> str:
     """The text that the policy continues.
 
-    With a chat template the conversation is rendered by it, up to where the assistant begins.
-    Without one the messages are set one under the other. A begin-of-sequence token that the
-    template wrote is taken off, because tokenizing adds it again.
+    A chat template renders it up to where the assistant begins; without one the messages stand one
+    under the other. The template's begin-of-sequence token is removed, because tokenizing adds one.
     """
     if tokenizer.chat_template is None:
         return "\n".join(content for _, content in problem.messages) + "\n"

@@ -1,1 +1,1 @@
-"""Who generates: transformers, its continuous batching, vLLM; a seed for each response."""
+"""Engines of generation: transformers, its continuous batching, vLLM; a seed for each response."""

@@ -1,4 +1,4 @@
-"""The engines, as they are declared."""
+"""Declarations of the engines."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """How far the sampler's log-probabilities are from the trainer's.
 
-The policy gradient takes responses for samples of the trainer's policy. What generated them may
-differ: another precision, another kernel, weights that did not arrive. On the tokens x that the
-sampler drew, with d = log pi_trainer(x) - log pi_sampler(x), the mean of -d (k1) and of
-exp(d) - 1 - d (k3, never negative) estimate KL(sampler || trainer); see Schulman, "Approximating KL
-Divergence", joschu.net/blog/kl-approx.html. Everything is kept as sums and counts, so that
-micro-batches and processes add up.
+The policy gradient takes responses for samples of the trainer's policy; another precision, another
+kernel or stale weights make them differ. On the tokens x that the sampler drew, with
+d = log pi_trainer(x) - log pi_sampler(x), the mean of -d (k1) and of exp(d) - 1 - d (k3, never
+negative) estimate KL(sampler || trainer); see Schulman, "Approximating KL Divergence",
+joschu.net/blog/kl-approx.html. All is kept as sums and counts, so that micro-batches and processes
+add up.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ import torch
 
 @dataclass(frozen=True, slots=True)
 class DriftReport:
-    """Sums over the tokens of a rollout.
+    """Sums over the tokens of a rollout, with d as in the module.
 
     Attributes:
-        tokens: compared.
-        missing: that the sampler gave no number for; they are in no sum.
+        missing: tokens without a number of the sampler; in no sum.
         sum_abs: of |d|, in nats.
         max_abs: the largest |d|.
         sum_k1: of -d; its mean estimates the KL without bias and may be negative.
@@ -76,7 +75,7 @@ class DriftReport:
         return self.sum_ratio**2 / (self.tokens * self.sum_ratio2)
 
     def metrics(self) -> dict[str, float]:
-        """Numbers by name; empty where nothing could be compared."""
+        """Numbers by name; empty without compared tokens."""
         if not self.tokens:
             return {}
         return {
@@ -95,10 +94,10 @@ def drift(
     """Compares the two on the tokens of one micro-batch.
 
     Args:
-        trainer_logps_BT: log pi of the sampled tokens by the weights that sampled them, as the
-            trainer computes it, at the rollout's temperature.
-        sampler_logps_BT: the same as the sampler tells; NaN or infinite where it does not.
-        mask_BT: bool or 0/1, tokens of responses. What is outside is not looked at.
+        trainer_logps_BT: of the sampled tokens, by the trainer, at the rollout's temperature and
+            under the weights that sampled them.
+        sampler_logps_BT: by the sampler; NaN or infinite where unknown.
+        mask_BT: bool or 0/1, tokens of responses.
     """
     inside_BT = mask_BT.bool()
     told_BT = torch.isfinite(sampler_logps_BT)
@@ -117,15 +116,7 @@ def drift(
 
 
 def alarm(report: DriftReport, limit: float) -> str | None:
-    """A line for the user when the sampler is not the policy that is being trained.
-
-    Args:
-        report: of freshly sampled tokens, before any optimizer step on them.
-        limit: mean |d| in nats that is still accepted.
-
-    Returns:
-        None while all is well, or where nothing could be compared.
-    """
+    """A warning where the mean |d| of freshly sampled tokens is above `limit` nats; else None."""
     if not report.tokens or report.mean_abs <= limit:
         return None
     return (

@@ -1,11 +1,11 @@
-"""Who generates, behind one interface; token ids in and out.
+"""The interface of engines of generation; token ids in and out.
 
-Requests are submitted, each with its own limit and random numbers, and handed over as they end, in
-any order; meanwhile others may be submitted, aborted, and answered on under new weights. One thread
+Requests are submitted, each with its own limit and random numbers, and delivered as they end, in
+any order; meanwhile others may be submitted, aborted, and continued under new weights. One thread
 owns an engine: tokens are drawn only inside `poll`.
 
-What the rollouts need is written here once: what is open, where a response that was begun goes on,
-and what becomes of it when it ends. An engine of its own draws tokens for the open `OpenRequest`s.
+The base class tracks open requests, continues responses that were begun, and delivers ended ones;
+an engine draws tokens for the open `OpenRequest`s.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from typing import Any
 from assay.trainer.engines.types import OnFinished, Request, Response, Sampling, Tokenizer
 
 Id = tuple[int, ...]
-"""Names a request among those that are open; where rows wait, the smaller goes first."""
+"""Names an open request; where rows wait, the smaller goes first."""
 
 OnEnded = Callable[[Id, Response], None]
-"""Told of each response as it ends; quick; may submit and abort."""
+"""Called with each response as it ends; must be quick; may submit and abort."""
 
 
 class StoppedError(Exception):
-    """The engine was told to answer nothing more."""
+    """`Engine.stop` was called."""
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class EngineHost:
     """The policy, as an engine sees it.
 
     Attributes:
@@ -40,12 +40,9 @@ class Host:
             are sharded, every process opens it.
         version: grows when the weights change.
         tokenizer: with a pad token.
-        seed: of the run.
-        end_ids: tokens that end a response.
-        autocast: the context in which the policy computes.
-        dtype: that the weights are cast to where autocast does not reach; None leaves them.
+        dtype: of the weights where autocast does not reach; None leaves them.
         in_step: whether its weights are sharded, so that every process makes each forward pass.
-        shared: of engines of one policy, what they keep in common.
+        shared: state that engines of one policy have in common.
     """
 
     model_context: Callable[[], AbstractContextManager[Any]]
@@ -64,8 +61,8 @@ class OpenRequest:
     """A request that is open.
 
     Attributes:
-        ids: drawn of it since it was submitted, as far as the engine has told.
-        logprobs: of these; None where the engine does not tell.
+        ids: drawn since it was submitted, as far as known.
+        logprobs: of these; None where the engine gives none.
     """
 
     id: Id
@@ -76,22 +73,22 @@ class OpenRequest:
 
     @property
     def begun(self) -> tuple[int, ...]:
-        """What earlier steps drew of the response."""
+        """Tokens of the response from earlier steps."""
         return self.request.begun.ids if self.request.begun is not None else ()
 
     @property
     def position(self) -> int:
-        """The place in the response of the next token, from 0."""
+        """The place of the next token in the response, from 0."""
         return len(self.begun) + len(self.ids)
 
     @property
     def seed_place(self) -> tuple[int, int, int]:
-        """What fixes its random numbers; see engines.seeded.uniform_rows."""
+        """The key of its random numbers; see engines.seeded.uniform_rows."""
         return self.request.draw.number, self.request.index, self.request.turn
 
     @property
     def input_ids(self) -> tuple[int, ...]:
-        """What the policy reads before the next token: the prompt, and the response so far."""
+        """The prompt and the response so far."""
         return (*self.request.draw.prompt_ids, *self.begun, *self.ids)
 
     @property
@@ -103,12 +100,7 @@ class OpenRequest:
         return left - len(self.ids)
 
     def add(self, ids: Sequence[int], logprobs: Sequence[float] | None) -> None:
-        """Tokens were drawn.
-
-        Args:
-            ids: the next ones.
-            logprobs: of these; None where the engine does not tell.
-        """
+        """Adds drawn tokens; `logprobs` is None where the engine gives none."""
         self.ids += ids
         if logprobs is None:
             self.logprobs = None
@@ -132,17 +124,17 @@ class OpenRequest:
 
 
 class Engine(ABC):
-    """Generates for whoever submits.
+    """Generates responses to submitted requests.
 
     Attributes:
-        sync_s: seconds that it took on new weights, so far.
-        preemptions: times, so far, that a response gave up its place in the cache, and was read
-            again later; None for an engine that does not count them.
+        sync_s: seconds of taking on new weights, so far.
+        preemptions: responses, so far, that lost their place in the cache and were read again
+            later; None for an engine that does not count them.
     """
 
     preemptions: int | None = None
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: EngineHost) -> None:
         self.host = host
         self._open: dict[Id, OpenRequest] = {}
         self._between: deque[Callable[[], None]] = deque()
@@ -163,11 +155,11 @@ class Engine(ABC):
 
     @property
     def busy(self) -> bool:
-        """Whether requests are open; with sharded weights, on any process. All ask alike."""
+        """Whether requests are open; with sharded weights, on any process, and all must ask."""
         return bool(self._open)
 
     def poll(self, on_ended: OnEnded) -> None:
-        """Draws until at least one open request has ended, or what `between` asked for was done.
+        """Draws until at least one open request has ended, or the calls of `between` are made.
 
         Raises:
             TrainingStoppedError: the engine broke, or the policy's logits are not numbers. Requests
@@ -184,18 +176,18 @@ class Engine(ABC):
         """`poll`; leaves early, nothing lost, when `_between` fills."""
 
     def between(self, act: Callable[[], None]) -> None:
-        """From any thread: has `act` called in the engine's, after the forward pass that runs.
+        """From any thread: calls `act` in the engine's thread, after the present forward pass.
 
-        Open requests go on after it, under the weights that are there then.
+        Open requests go on after it, under the weights of then.
         """
         self._between.append(act)
 
     def stop(self) -> None:
-        """From any thread: what is open ends with StoppedError out of `poll`."""
+        """From any thread: has `poll` raise StoppedError."""
         self.between(_stopped)
 
     def abort(self, ids: Iterable[Id] | None = None) -> dict[Id, Response]:
-        """Ends requests that are open, all by default; what is known of each, unfinished.
+        """Ends open requests, all by default; returns what is known of each, unfinished.
 
         An engine may know of less than was drawn; going on from there draws the same again.
         """
@@ -203,18 +195,18 @@ class Engine(ABC):
         return {id_: self._open.pop(id_).response(ended=False) for id_ in asked}
 
     def update_weights(self) -> None:  # noqa: B027  # who reads the policy itself has nothing to do
-        """From now on answers by the policy's weights as they are.
+        """Takes on the policy's present weights.
 
-        What is open goes on under them, and nothing that was computed by others is used for it.
-        Whoever wants it to end under the old ones polls until nothing is `busy`; or aborts it.
+        Open requests go on under them, and cached results of the old ones are dropped. To end them
+        under the old weights, poll until nothing is `busy`, or abort.
         """
 
     def close(self) -> None:
-        """Gives back what it holds. May be called twice."""
+        """Frees resources. May be called twice."""
         self.abort()
 
     def _end(self, rows: Sequence[tuple[OpenRequest, bool]], on_ended: OnEnded) -> None:
-        """Hands rows over, each with whether its last token ends the response."""
+        """Delivers rows, each with whether its last token ends the response."""
         whole = [
             [*row.begun, *row.ids]
             for row, ended in rows
@@ -232,11 +224,11 @@ class Engine(ABC):
 
 
 Follow = Callable[[Id, Response], Iterable[tuple[Id, Request]]]
-"""Told of each response as it ends; what is asked because of it."""
+"""Called with each response as it ends; returns the requests that follow."""
 
 
 class Sampler:
-    """An engine with one way to sample: what rollouts ask. A `Generator`."""
+    """An engine with one sampling, as rollouts use it. A `Generator`."""
 
     def __init__(self, engine: Engine, sampling: Sampling) -> None:
         self.engine = engine
@@ -255,17 +247,13 @@ class Sampler:
         return [responses[place] for place in range(len(requests))]
 
     def serve(self, first: Iterable[tuple[Id, Request]], follow: Follow) -> None:
-        """Has requests answered, and those that follow from the answers, until none is open.
+        """Answers requests, and those that follow from the answers, until none is open.
 
-        Each goes its own way: what follows from one is asked while others are being answered.
-        Where weights are sharded, every process calls it.
-
-        Args:
-            first: what is asked at the beginning.
-            follow: never called from another thread.
+        What follows from one is asked while others are being answered. Where weights are sharded,
+        every process calls it. `follow` runs in the caller's thread.
 
         Raises:
-            StoppedError: the engine was told to stop.
+            StoppedError: the engine was stopped.
             TrainingStoppedError: see Engine.poll.
         """
         engine, sampling = self.engine, self.sampling

@@ -1,9 +1,9 @@
 """The output layer in float32, whatever the rest of the policy computes in.
 
-Logits in bfloat16 have three digits, and what a sampler and a trainer make of them differs by as
-much; ScaleRL (arXiv 2510.13786) computes the head in float32 on both sides. TRL does so in its
-fused log-probabilities (`cast_lm_head_to_fp32`); here the model's own forward pass does, which
-generates and which TRL's patch leaves to autocast.
+Logits in bfloat16 have three digits, and sampler and trainer differ by as much; ScaleRL (arXiv
+2510.13786) computes the head in float32 on both sides. TRL does so in its fused log-probabilities
+(`cast_lm_head_to_fp32`); here the model's own forward pass does, which generates and which TRL's
+patch leaves to autocast.
 """
 
 from __future__ import annotations
@@ -17,11 +17,9 @@ from assay.kit.errors import ConfigError
 
 
 def head_in_float32(model: Any) -> None:
-    """Has a model compute its logits in float32, from weights that are float32 from then on.
+    """Has a model compute its logits in float32, from weights that become float32.
 
-    Args:
-        model: of transformers or PEFT. Where its output layer is the embedding as well, that goes
-            on giving what it gave.
+    The output of an embedding that shares the weights stays as it was.
 
     Raises:
         ConfigError: its output layer is no plain linear layer, as one with adapters is not.

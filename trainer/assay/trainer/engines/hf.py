@@ -1,17 +1,16 @@
 """Generation by transformers' own `generate`, with sampling that a seed fixes.
 
-What this adds to `generate` is one logits processor, the last of the chain: it draws each row's
-token with the row's own random numbers (engines.seeded), notes its log-probability, hands a
-response over as soon as it is complete, and leaves the drawn token as the only one that greedy
-decoding can take.
+One logits processor is added, the last of the chain: it draws each row's token with the row's own
+random numbers (engines.seeded), notes its log-probability, delivers a response as soon as it is
+complete, and leaves the drawn token as the only one that greedy decoding can take.
 
 Differences from TRL 1.16's own path (GRPOTrainer._generate_single_turn):
 
-1. A response depends on the run's seed, the draw and the sample's index, not on its batch.
+1. A response depends on the run's seed, the draw and the sample's index, whatever its batch.
 2. Log-probabilities come with the tokens, so that drift from the trainer's can be measured.
 3. Dropout is off while the policy answers.
-4. Nothing of the model's own generation settings applies, such as a repetition penalty: responses
-   come from the distribution that the trainer computes with.
+4. The model's own generation settings, such as a repetition penalty, are ignored: responses come
+   from the distribution that the trainer computes with.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from transformers import (
 )
 
 from assay.trainer.data.problems import Problem
-from assay.trainer.engines.engine import Engine, Host, OnEnded, OpenRequest
+from assay.trainer.engines.engine import Engine, EngineHost, OnEnded, OpenRequest
 from assay.trainer.engines.seeded import drawn, not_numbers, uniform_rows
 from assay.trainer.engines.types import Draw, Request, Sampling
 
@@ -40,11 +39,10 @@ _NOTHING = Problem("", "", (), "")
 
 
 class HfEngine(Engine):
-    """An Engine on `transformers`: rows that wait become a batch, and all of it ends together.
+    """An Engine on `transformers`: waiting rows become a batch, which ends together.
 
     Where weights are sharded (FSDP, ZeRO-3 without gathering), every process polls as often as the
-    others; `generate` keeps their forward passes in step, and who has nothing to ask answers a row
-    that nobody looks at.
+    others; `generate` keeps their forward passes in step, and an idle process answers a dummy row.
     """
 
     @property
@@ -81,7 +79,6 @@ class HfEngine(Engine):
         draws.keep()
 
     def _batch(self) -> list[OpenRequest]:
-        """The rows that go first, of one way to sample, by their ids."""
         if not self._open:  # others have rows, and sharded weights
             request = Request(Draw(0, _NOTHING, (self.host.tokenizer.pad_token_id,)), 0, window=1)
             return [OpenRequest((), request, Sampling(1))]
@@ -101,14 +98,9 @@ class HfEngine(Engine):
 
 
 class HfDraws(LogitsProcessor):
-    """Draws the tokens of one batch and notices which rows are complete.
+    """Draws the tokens of one batch of one sampling, and notices which rows are complete.
 
-    Args:
-        rows: of the batch, of one way to sample.
-        host: seed of the run, and the tokens that end a response.
-        on_ended: called with the rows that are complete, each with whether its last token ends its
-            response.
-        device: where the logits are.
+    `on_ended` is called with complete rows, each with whether its last token ends its response.
 
     Attributes:
         most: tokens that any row may have drawn now.
@@ -117,7 +109,7 @@ class HfDraws(LogitsProcessor):
     def __init__(
         self,
         rows: Sequence[OpenRequest],
-        host: Host,
+        host: EngineHost,
         *,
         on_ended: Callable[[list[tuple[OpenRequest, bool]]], None],
         device: torch.device,
@@ -142,11 +134,7 @@ class HfDraws(LogitsProcessor):
         self._length = 0
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """Draws a token for each row.
-
-        Args:
-            input_ids: (B, length so far); not used.
-            scores: (B, V) logits, a copy that is ours to change.
+        """Draws a token for each row from `scores`, (B, V) logits, which it changes in place.
 
         Returns:
             `scores` with +inf at the drawn tokens.
@@ -168,7 +156,7 @@ class HfDraws(LogitsProcessor):
         return torch.from_numpy(~self._unfinished_B)
 
     def keep(self) -> None:
-        """Notes on the rows that did not end what was drawn of them."""
+        """Stores drawn tokens on the rows that did not end."""
         for place in np.flatnonzero(self._unfinished_B).tolist():
             self._rows[place].add(*self._drawn(place))
 
@@ -193,7 +181,7 @@ class HfDraws(LogitsProcessor):
 
 
 class AllComplete(StoppingCriteria):
-    """Ends a row when its draws are complete, and all where there is something to do between."""
+    """Ends a row when its draws are complete, and all rows when `between` has calls."""
 
     def __init__(self, draws: HfDraws, between: Sized) -> None:
         self._draws = draws
@@ -202,20 +190,15 @@ class AllComplete(StoppingCriteria):
     def __call__(
         self, input_ids: torch.Tensor, scores: torch.Tensor | None, **_kwargs: Any
     ) -> torch.Tensor:
-        """(B,) bool."""
+        """(B,) bool: rows that end."""
         complete_B = self._draws.complete().to(input_ids.device)
         return torch.ones_like(complete_B) if len(self._between) else complete_B
 
 
 def left_padded(prompts: Sequence[Sequence[int]], pad_id: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Prompts of any lengths as one batch that ends where the responses begin.
+    """Prompts as input_ids and attention_mask, both (B, longest) int64, padded on the left.
 
-    Args:
-        prompts: token ids; at least one prompt, each with at least one token.
-        pad_id: fills the left.
-
-    Returns:
-        input_ids and attention_mask, both (B, longest prompt) int64.
+    There must be a prompt, and each must have a token.
     """
     width = max(len(prompt) for prompt in prompts)
     rows = [[pad_id] * (width - len(prompt)) + list(prompt) for prompt in prompts]
@@ -225,12 +208,7 @@ def left_padded(prompts: Sequence[Sequence[int]], pad_id: int) -> tuple[torch.Te
 
 @contextmanager
 def answering(model: Any, settings: GenerationConfig) -> Iterator[None]:
-    """Dropout off and the model's own generation settings set aside, for as long as this is open.
-
-    Args:
-        model: of transformers, or PEFT around one.
-        settings: stand in for the model's own.
-    """
+    """Dropout off, and `settings` in place of the model's own, inside the block."""
     base = model.get_base_model() if hasattr(model, "get_base_model") else model
     own = base.generation_config
     training = [module for module in model.modules() if module.training]
@@ -245,7 +223,7 @@ def answering(model: Any, settings: GenerationConfig) -> Iterator[None]:
 
 
 def is_sharded(model: Any) -> bool:
-    """FSDP2 over several processes, which `generate` does not notice by itself."""
+    """Whether FSDP2 shards the model over several processes, which `generate` does not notice."""
     return (
         isinstance(model, FSDPModule)
         and torch.distributed.is_initialized()
@@ -253,7 +231,7 @@ def is_sharded(model: Any) -> bool:
     )
 
 
-def make_hf(host: Host, config: object) -> HfEngine:
-    """See Engine's declaration."""
+def make_hf(host: EngineHost, config: object) -> HfEngine:
+    """Makes the engine."""
     del config
     return HfEngine(host)

@@ -1,4 +1,4 @@
-"""Finds and loads the policy: a folder, a hub name, or a model that comes from PyPI."""
+"""Finds and loads the policy: a folder, a hub name, or a model from PyPI."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from assay.trainer.settings.sections import LoraConfig, ModelConfig
 
 
 class Placed(Protocol):
-    """Settings of a model that say where it computes."""
+    """Settings of a model that name its device."""
 
     @property
     def device(self) -> str:
@@ -29,14 +29,12 @@ class Placed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A loaded model.
+    """A loaded model; its tokenizer has a pad token.
 
     Attributes:
-        model: of transformers, on its device.
-        tokenizer: with a pad token.
         mixed: its float32 weights compute in bfloat16.
-        computes_on: the device; None for that of the weights. Weights that are to be sharded wait
-            in the host's memory until then.
+        computes_on: the device; None for that of the weights. Weights that will be sharded are in
+            the host's memory until then.
     """
 
     model: Any
@@ -46,21 +44,21 @@ class Loaded:
 
     @property
     def device(self) -> torch.device:
-        """Where the model computes."""
+        """Device of computation."""
         found: torch.device = self.computes_on or self.model.device
         return found
 
     def autocast(self) -> torch.autocast:
-        """The context in which the model computes. One around many calls casts the weights once."""
+        """The context of computation; one around many calls casts the weights once."""
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed)
 
 
 @dataclass(frozen=True, slots=True)
-class Policy(Loaded):
+class LoadedPolicy(Loaded):
     """A causal language model, with adapters a PEFT model; its tokenizer pads on the left.
 
     Attributes:
-        frozen: its weights do not learn and are kept in fewer bits than model.precision says.
+        frozen: its weights do not learn and have fewer bits than model.precision says.
     """
 
     frozen: bool = False
@@ -76,7 +74,7 @@ def device_of(config: Placed) -> torch.device:
     """The configured device; auto takes CUDA where there is one.
 
     Raises:
-        ConfigError: CUDA is asked for and there is none.
+        ConfigError: CUDA is configured and absent.
     """
     if config.device == "cuda" and not torch.cuda.is_available():
         raise ConfigError(
@@ -96,18 +94,14 @@ def computes_mixed(config: ModelConfig, device: torch.device) -> bool:
     return bool(able.get("avx512_bf16") or able.get("amx_bf16"))
 
 
-def load_policy(config: ModelConfig, say: Callable[[str], None]) -> Policy:
-    """Loads model and tokenizer.
-
-    Args:
-        config: which, and how.
-        say: called with one line before each long step.
+def load_policy(config: ModelConfig, say: Callable[[str], None]) -> LoadedPolicy:
+    """Loads model and tokenizer; `say` is called with one line before each long step.
 
     Raises:
         ConfigError: there is no such model, the hub is not reached, or the files are damaged.
     """
     device = device_of(config)
-    with told_why(config.name):
+    with load_errors(config.name):
         source = fetched(config.name, say)
         tokenizer = AutoTokenizer.from_pretrained(source)
         model: Any = load_causal(source, base_dtype(config), config.attention)
@@ -118,7 +112,7 @@ def load_policy(config: ModelConfig, say: Callable[[str], None]) -> Policy:
     if not read_once():
         model = model.to(device)
     mixed = computes_mixed(config, device)
-    return Policy(model, tokenizer, mixed, device, frozen=_frozen(config))
+    return LoadedPolicy(model, tokenizer, mixed, device, frozen=_frozen(config))
 
 
 def load_causal(source: str, dtype: torch.dtype, attention: str = "") -> Any:
@@ -132,7 +126,7 @@ def load_causal(source: str, dtype: torch.dtype, attention: str = "") -> Any:
 
 
 def base_dtype(config: ModelConfig) -> torch.dtype:
-    """What the policy's weights are kept in, without those of adapters."""
+    """Precision of the policy's weights beneath adapters."""
     small = _frozen(config) or config.precision == "bfloat16"
     return torch.bfloat16 if small else torch.float32
 
@@ -143,9 +137,9 @@ def _frozen(config: ModelConfig) -> bool:
 
 
 def read_once() -> bool:
-    """Whether one process of each machine reads weights, of which each then gets its shard.
+    """Whether one process of each machine reads weights for all.
 
-    The launcher says so: fsdp_cpu_ram_efficient_loading in accelerate's config.
+    The launcher decides: fsdp_cpu_ram_efficient_loading in accelerate's config.
     """
     return bool(is_fsdp_enabled())
 
@@ -153,8 +147,8 @@ def read_once() -> bool:
 def shard(accelerator: Any, model: Any) -> Any:
     """The model sharded over the processes, with the first one's weights; else as it is.
 
-    Every process calls it, with models in the same order. Only FSDP2 shards so; DeepSpeed and FSDP
-    1 do when training begins.
+    Every process calls it, with models in the same order. Only FSDP2 shards here; DeepSpeed and
+    FSDP 1 do when training begins.
     """
     if not getattr(accelerator, "is_fsdp2", False):
         return model
@@ -167,22 +161,18 @@ def shard(accelerator: Any, model: Any) -> Any:
 
 
 def reshard(model: Any) -> None:
-    """Lets go of what a forward pass under FSDP2 left gathered."""
+    """Frees what a forward pass under FSDP2 left gathered."""
     for module in model.modules():
         if hasattr(module, "reshard"):
             module.reshard()
 
 
 @contextmanager
-def told_why(name: str, purpose: str = "") -> Iterator[None]:
-    """Around the loading of a model, whatever its libraries raise.
-
-    Args:
-        name: as configured.
-        purpose: " for ..." in the message.
+def load_errors(name: str, purpose: str = "") -> Iterator[None]:
+    """Turns errors of a model's loading into one line; `purpose` is " for ..." in it.
 
     Raises:
-        ConfigError: it cannot be loaded, in one line.
+        ConfigError: it cannot be loaded.
     """
     try:
         yield
@@ -197,7 +187,7 @@ def told_why(name: str, purpose: str = "") -> Iterator[None]:
 
 
 def fetched(name: str, say: Callable[[str], None]) -> str:
-    """What `from_pretrained` takes for a model's name: a folder, or a hub name that is there."""
+    """A model's folder, or hub name that is there, for `from_pretrained`."""
     source = locate(name, say)
     if not Path(source).is_dir():
         say(f"fetching {source} from the hub, unless it is cached")
@@ -208,7 +198,7 @@ def fetched(name: str, say: Callable[[str], None]) -> str:
 
 
 def require_padding(tokenizer: Any, name: str) -> None:
-    """Gives a tokenizer without a pad token that of the end.
+    """Gives a tokenizer without a pad token its end token as one.
 
     Raises:
         ConfigError: it has neither.

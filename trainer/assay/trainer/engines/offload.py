@@ -1,4 +1,4 @@
-"""Models that wait in the host's memory while they are not used."""
+"""Models that are kept in the host's memory while unused."""
 
 from __future__ import annotations
 
@@ -9,16 +9,12 @@ import torch
 _HOST = torch.device("cpu")
 
 
-class Waiting:
-    """A model that comes to its device when it is used, and leaves it when told to.
+class OffloadedModel:
+    """A model that moves to its device for use, and back to the host.
 
-    Its optimizer's moments come for a step only. Weights keep their identity, so that optimizers
-    and DDP go on with them; those of FSDP2 move as shards.
-
-    Args:
-        model: of torch, on its device.
-        device: where it computes.
-        on: False leaves everything where it is.
+    Its optimizer's moments are on the device for a step only. Weights keep their identity, so that
+    optimizers and DDP go on with them; those of FSDP2 move as shards. `on` False leaves all in
+    place.
     """
 
     def __init__(self, model: Any, device: torch.device, *, on: bool) -> None:
@@ -28,11 +24,11 @@ class Waiting:
         self.here = True
 
     def come(self) -> None:
-        """To the device, before the model is used."""
+        """Moves the model to the device."""
         self._move(here=True)
 
     def leave(self) -> None:
-        """To the host, with its gradients. The device's memory is free for others."""
+        """Moves the model and its gradients to the host, and frees the device's memory."""
         self._move(here=False)
 
     def _move(self, *, here: bool) -> None:
@@ -44,7 +40,7 @@ class Waiting:
             torch.cuda.empty_cache()  # an engine of its own, such as vLLM's, takes from there
 
     def moments(self, optimizer: torch.optim.Optimizer, *, here: bool) -> None:
-        """Moves what an optimizer remembers of each weight; counters of steps stay."""
+        """Moves an optimizer's moments; counters of steps stay."""
         if not self._on:
             return
         target = self._device if here else _HOST

@@ -1,21 +1,20 @@
 """Generation by transformers' continuous batching: a paged cache, rows that leave when they end.
 
 Read from transformers 5.19 (generation/continuous_batching). Its loop runs in a thread of its own
-and delivers responses one by one. Sampling is ours, as in engines.hf: a response depends on the
-run's seed, the draw and the sample's index, not on what else is in the batch. Two things of the
-loop are replaced for that: its list of logits processors, by one that draws, and the model runner's
-`_sample`, which would otherwise tell the log-probabilities of a distribution with a single token.
+and delivers responses one by one. A response depends on the run's seed, the draw and the sample's
+index, whatever the batch. Two things of the loop are replaced for that: its list of logits
+processors, by one that draws, and the model runner's `_sample`, which would otherwise give the
+log-probabilities of a distribution with a single token.
 
 Differences from engines.hf:
 
-1. A random number has 32 bits instead of 53, which is what a processor's argument can hold.
-2. The loop's thread does not see autocast. Where the policy computes in mixed precision, its
-   weights are cast for as long as it answers, all of them; autocast keeps norms in float32.
+1. A random number has 32 bits instead of 53, the size of a processor's argument.
+2. The loop's thread does not see autocast. Where the policy computes in mixed precision, all its
+   weights are cast while it answers; autocast keeps norms in float32.
 3. Weights that are sharded over processes are refused: their forward passes could not keep step.
 
-It runs on CPU, for tests, with a cache as large as the requests need: attention reaches over the
-pages of all rows there, so that engines.hf is faster. On CUDA with flash attention it has not been
-run by us.
+On CPU, for tests, its cache is as large as the requests need, and engines.hf is faster, since
+attention reaches over the pages of all rows. We have not run it on CUDA with flash attention.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from transformers.generation.continuous_batching.cb_logits_processors import (
 from transformers.generation.continuous_batching.utils import WorkloadHints
 
 from assay.kit.errors import ConfigError
-from assay.trainer.engines.engine import Engine, Host, Id, OnEnded, OpenRequest
+from assay.trainer.engines.engine import Engine, EngineHost, Id, OnEnded, OpenRequest
 from assay.trainer.engines.hf import answering
 from assay.trainer.engines.seeded import drawn, not_numbers, uniform_rows
 from assay.trainer.engines.types import Request, Response, Sampling
@@ -51,16 +50,15 @@ _CPU_BATCH_TOKENS = 512
 class PagedEngine(Engine):
     """An Engine on continuous batching.
 
-    The loop runs, and holds its cache, for as long as requests of one way to sample are open that
-    its cache has room for. What it has drawn of a response is known when that ends: an aborted one
-    is what it was when it was submitted.
+    The loop runs, and holds its cache, while requests of one sampling are open that fit in it.
+    Tokens are known when a response ends: an aborted one is returned as it was submitted.
 
     Raises, out of `poll`:
         ConfigError: the weights are sharded over processes.
         TrainingStoppedError: the policy's logits are not numbers, or the loop ended early.
     """
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: EngineHost) -> None:
         super().__init__(host)
         self._loop: _Loop | None = None
         self.preemptions = 0
@@ -73,7 +71,7 @@ class PagedEngine(Engine):
             self._loop.add(self._open[id_])
 
     def update_weights(self) -> None:
-        """See Engine: the loop begins anew, and so do the responses that it was drawing."""
+        """See Engine: the loop restarts, and so do the responses in it."""
         if self.host.version() != self._version:
             self._close_loop()
             self._version = self.host.version()
@@ -116,21 +114,15 @@ class PagedEngine(Engine):
 
 
 class _Loop:
-    """Continuous batching that runs, of one way to sample.
+    """Running continuous batching of one sampling.
 
-    Args:
-        host: the policy.
-        sampling: of all rows.
-        rows: to begin with.
-        preempted: told how many rows gave up their place in the cache, in the loop's thread.
-
-    Attributes:
-        rows: that it is drawing, by their names.
+    `preempted` is called in the loop's thread with the number of rows that lost their place in the
+    cache.
     """
 
     def __init__(
         self,
-        host: Host,
+        host: EngineHost,
         sampling: Sampling,
         rows: Sequence[OpenRequest],
         preempted: Callable[[int], None],
@@ -170,20 +162,17 @@ class _Loop:
             self.add(row)
 
     def fits(self, row: OpenRequest) -> bool:
-        """Whether a row may be added now."""
         return row.sampling == self._sampling and (
             self._tokens is None or len(row.input_ids) + row.room < self._tokens
         )
 
     def add(self, row: OpenRequest) -> None:
-        """Draws it too."""
         name = str(next(self._numbers))
         self._draws.add(name, row)
         self.rows[name] = row
         self._manager.add_request(list(row.input_ids), request_id=name, max_new_tokens=row.room)
 
     def cancel(self, ids: Collection[Id]) -> None:
-        """Draws these no more."""
         for name in [name for name, row in self.rows.items() if row.id in ids]:
             del self.rows[name]
             self._cancelled.add(name)
@@ -207,12 +196,11 @@ class _Loop:
         return [(row, ids[-1] in self._host.end_ids)]
 
     def close(self) -> None:
-        """Ends it, and frees its cache."""
         self._stack.close()
 
 
 class PagedDraws(ContinuousBatchingLogitsProcessor):
-    """Draws the next token of every row of a step, whichever rows those are.
+    """Draws the next token of every row of a step.
 
     Args:
         sampling: of all rows.
@@ -230,7 +218,7 @@ class PagedDraws(ContinuousBatchingLogitsProcessor):
         self.firsts = FirstTokens(self) if sampling.first is not None else None
 
     def add(self, name: str, row: OpenRequest) -> None:
-        """Takes in a row, before the loop does."""
+        """Registers a row; call it before the loop's own `add`."""
         count = self._sampling.max_new_tokens
         self._prompt_sizes[name] = len(row.request.draw.prompt_ids)
         self._words[name] = _words(uniform_rows(self._seed, [row.seed_place], count))[0]
@@ -245,7 +233,7 @@ class PagedDraws(ContinuousBatchingLogitsProcessor):
         return torch.tensor(words, dtype=torch.int32)
 
     def __call__(self, scores: Any, tensor_arg: torch.Tensor) -> Any:
-        """Draws; what it drew is for `sample`, and `scores` are left as they are."""
+        """Draws for `sample`; `scores` stay as they are."""
         words_B = tensor_arg[: scores.shape[0]].long() & 0xFFFFFFFF
         numbers_B = (words_B.double() + 0.5) * 2.0**-32
         first_B = None if self.firsts is None else self.firsts.flags_B[: scores.shape[0]] > 0
@@ -253,7 +241,7 @@ class PagedDraws(ContinuousBatchingLogitsProcessor):
         return scores
 
     def sample(self, _scores: torch.Tensor, output_ids: torch.Tensor) -> None:
-        """Stands in for the model runner's `_sample`: tokens, and the bits of log-probabilities."""
+        """Replaces the model runner's `_sample`: tokens, and the bits of log-probabilities."""
         tokens_B, logprobs_B = self._drawn
         output_ids[0, : tokens_B.shape[0]].copy_(tokens_B)
         output_ids[1, : tokens_B.shape[0]].copy_(logprobs_B.view(torch.int32))
@@ -268,13 +256,13 @@ class PagedDraws(ContinuousBatchingLogitsProcessor):
         return int(words[min(self.position(state), len(words) - 1)])
 
     def position(self, state: Any) -> int:
-        """The place in its response of a row's next token; -1 for the loop's own rows."""
+        """The place of a row's next token in its response; -1 for the loop's own rows."""
         size = self._prompt_sizes.get(state.request_id)
         return -1 if size is None else int(state.position_offset - size)
 
 
 class FirstTokens(ContinuousBatchingLogitsProcessor):
-    """Says which rows of a step draw the first token of their response; stands before the draws."""
+    """Marks rows that draw the first token of their response; stands before the draws."""
 
     supported_kwargs: ClassVar[dict[str, type]] = {}  # type: ignore[misc]
     ignored_kwargs: ClassVar[tuple[str, ...]] = ()  # type: ignore[misc]
@@ -284,7 +272,7 @@ class FirstTokens(ContinuousBatchingLogitsProcessor):
         self.flags_B = torch.zeros(0, dtype=torch.int32)
 
     def fill_defaults(self, int32_tensor: torch.Tensor) -> None:
-        """Rows that only pad a step are no first ones."""
+        """Marks rows that only pad a step as no first ones."""
         int32_tensor.zero_()
 
     def prepare_tensor_args(self, requests_with_new_token: list[Any]) -> torch.Tensor:
@@ -293,13 +281,13 @@ class FirstTokens(ContinuousBatchingLogitsProcessor):
         return torch.tensor(flags, dtype=torch.int32)
 
     def __call__(self, scores: Any, tensor_arg: torch.Tensor) -> Any:
-        """Notes the flags for the draws of the same step."""
+        """Keeps the flags for the draws of the same step."""
         self.flags_B = tensor_arg
         return scores
 
 
 def _words(numbers: np.ndarray) -> np.ndarray:
-    """The upper 32 bits of numbers in [0, 1), as the int32 that has these bits."""
+    """The upper 32 bits of numbers in [0, 1), as an int32 of these bits."""
     return (numbers * 2.0**32).astype(np.uint32).view(np.int32)
 
 
@@ -313,9 +301,9 @@ def serving(
     *,
     preempted: Callable[[int], None],
 ) -> Iterator[Any]:
-    """A running ContinuousBatchingManager that draws as told, stopped when this is left.
+    """A running ContinuousBatchingManager with our draws, stopped at the end of the block.
 
-    `preempted` is told of rows that gave up their place in the cache.
+    `preempted` is called with the number of rows that lost their place in the cache.
     """
     manager = model.init_continuous_batching(
         generation_config=settings, continuous_batching_config=cache, workload_hints=hints
@@ -337,7 +325,7 @@ def serving(
 
 
 def count_preemptions(offloading: Any, preempted: Callable[[int], None]) -> None:
-    """Has `preempted` told of each time that the loop takes rows out of its cache, and how many."""
+    """Has `preempted` called with the number of rows each time that the loop evicts some."""
     offload = offloading.offload_requests
 
     def counted() -> bool:
@@ -359,7 +347,7 @@ def _hints(rows: Sequence[OpenRequest]) -> WorkloadHints:
 
 
 def cache_config(device: torch.device, rows: Sequence[OpenRequest]) -> ContinuousBatchingConfig:
-    """Sizes of the cache: on CUDA what transformers makes of the free memory, else what suffices.
+    """Sizes of the cache: on CUDA transformers' choice by free memory, else what suffices.
 
     Without this, a cache on CPU takes most of the machine's memory.
     """
@@ -377,13 +365,12 @@ def cache_config(device: torch.device, rows: Sequence[OpenRequest]) -> Continuou
 
 
 def _size(row: OpenRequest) -> int:
-    """Pages that a row fills at most, with one to spare."""
     return math.ceil((len(row.input_ids) + row.room) / _CPU_PAGE_TOKENS) + 1
 
 
 @contextmanager
 def cast(model: Any, dtype: torch.dtype | None) -> Iterator[None]:
-    """The model's weights in another precision, the very same ones afterwards."""
+    """The model's weights in another precision; the original tensors return at the end."""
     kept = [] if dtype is None else [(p, p.data) for p in model.parameters()]
     try:
         for parameter, data in kept:
@@ -396,7 +383,7 @@ def cast(model: Any, dtype: torch.dtype | None) -> Iterator[None]:
 
 @contextmanager
 def same_random_state(device: torch.device) -> Iterator[None]:
-    """The random state as it was: the loop seeds it for a sampler that is not used here."""
+    """Restores the random state, which the loop seeds for its own sampler."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         yield
 
@@ -413,7 +400,7 @@ def _ended_early(error: object) -> TrainingStoppedError:
     )
 
 
-def make_paged(host: Host, config: object) -> PagedEngine:
-    """See Engine's declaration."""
+def make_paged(host: EngineHost, config: object) -> PagedEngine:
+    """Makes the engine."""
     del config
     return PagedEngine(host)

@@ -1,4 +1,4 @@
-"""Whether an engine with weights of its own answers as the policy does."""
+"""Checks that an engine with weights of its own answers as the policy does."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import torch
 from transformers import GenerationConfig
 
 from assay.trainer.data.problems import Problem
-from assay.trainer.engines.engine import Host, OpenRequest
+from assay.trainer.engines.engine import EngineHost, OpenRequest
 from assay.trainer.engines.hf import answering
 from assay.trainer.engines.types import Draw, Request, Sampling
 from assay.trainer.errors import TrainingStoppedError
 
 PROBES = 2
-"""The first syncs of a run that are probed: the second is the first over weights of the policy."""
+"""How many of a run's first syncs are probed: the second is the first over weights of the policy.
+"""
 _PROMPTS = 4
 _TOKENS = 8
 _TEMPERATURE = 0.7  # not 1, so that log-probabilities before the temperature are found out
@@ -25,14 +26,8 @@ _PLAIN = 1_000, 30_000  # of a large vocabulary, where no token stands for an im
 _SAID = Problem("", "", (), "")
 
 
-def probes(host: Host, vocabulary: int, round_: int) -> list[OpenRequest]:
-    """Rows that an engine is asked to draw, without tokens that end them.
-
-    Args:
-        host: the policy.
-        vocabulary: tokens of the model.
-        round_: other ones for each.
-    """
+def probes(host: EngineHost, vocabulary: int, round_: int) -> list[OpenRequest]:
+    """Rows for an engine to draw, without tokens that end them; others in each round."""
     low, high = _PLAIN if vocabulary > _PLAIN[1] else (0, vocabulary)
     numbers = np.random.Philox(key=np.array([round_, 0], dtype=np.uint64))
     ids_PT = low + numbers.random_raw(_PROMPTS * _TOKENS).reshape(_PROMPTS, _TOKENS) % (high - low)
@@ -47,20 +42,14 @@ def probes(host: Host, vocabulary: int, round_: int) -> list[OpenRequest]:
 
 
 def check(
-    rows: Sequence[OpenRequest], host: Host, model: Any, *, alarm: float, engine: str
+    rows: Sequence[OpenRequest], host: EngineHost, model: Any, *, alarm: float, engine: str
 ) -> None:
-    """Whether what was told of drawn tokens is what the policy makes of them.
+    """Compares the log-probabilities of drawn `probes` with the policy's.
 
-    Args:
-        rows: of `probes`, drawn.
-        host: how the policy computes.
-        model: the policy, opened.
-        alarm: the mean difference of log-probabilities, in nats, that is no rounding; in float32
-            less is none.
-        engine: for the message.
+    `alarm` is the largest mean difference, in nats, that counts as rounding; in float32 less does.
 
     Raises:
-        TrainingStoppedError: it is not.
+        TrainingStoppedError: they differ by more.
     """
     ids_BT = torch.tensor([row.input_ids for row in rows], device=model.device)
     with torch.no_grad(), host.autocast(), answering(model, GenerationConfig()):

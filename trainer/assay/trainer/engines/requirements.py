@@ -1,4 +1,4 @@
-"""Packages that settings name and that are extras: asked for before a model is loaded."""
+"""Optional packages that settings need, checked before a model is loaded."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from assay.trainer.settings.config import Config
 
 
 def check_installed(config: Config) -> None:
-    """Whether what the settings name is here.
+    """Checks that the packages of the settings are installed.
 
     Raises:
-        ConfigError: it is not; the line has the command that installs it.
+        ConfigError: one is missing; the line has the command that installs it.
     """
     for setting, package, install in _wanted(config):
         if find_spec(package) is None:
@@ -24,7 +24,6 @@ def check_installed(config: Config) -> None:
 
 
 def _wanted(config: Config) -> list[tuple[str, str, str]]:
-    """Settings, the module that each needs, and how to install it."""
     model, optimizer = config.model, config.optim.optimizer
     extra = {name: how_to_add(name, ["assay-trainer"]) for name in ("vllm", "memory")}
     wanted = []

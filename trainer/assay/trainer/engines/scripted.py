@@ -1,4 +1,4 @@
-"""An engine that answers what it is told: rollouts without a model."""
+"""An engine that answers from a script: rollouts without a model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
-from assay.trainer.engines.engine import Engine, Host, Id, OnEnded, OpenRequest
+from assay.trainer.engines.engine import Engine, EngineHost, Id, OnEnded, OpenRequest
 from assay.trainer.engines.types import Request, Response, Tokenizer
 
 
@@ -15,13 +15,12 @@ class ScriptedEngine(Engine):
     """Draws one token of every open request at a time, each from its script.
 
     Args:
-        script: of a request, its response from its first token, whatever its window; as long as it
-            has room for or ended.
+        script: gives a request's whole response, whatever its window.
         tokenizer: turns tokens into texts; without one, a response has the script's text.
         slots: most requests that are drawn at a time; 0 for all.
 
     Attributes:
-        passes: for each pass, the ids that it drew a token of.
+        passes: for each pass, the ids of the requests that got a token.
         asked: every request, in the order of submission.
     """
 
@@ -36,7 +35,9 @@ class ScriptedEngine(Engine):
         self._slots = slots
         self.passes: list[list[Id]] = []
         self.asked: list[Request] = []
-        super().__init__(Host(nullcontext, tokenizer or _NoText(), 0, frozenset(), nullcontext))
+        super().__init__(
+            EngineHost(nullcontext, tokenizer or _NoText(), 0, frozenset(), nullcontext)
+        )
 
     def submit(self, id_: Id, request: Request, sampling: Any) -> None:
         """See Engine."""
@@ -66,8 +67,6 @@ class ScriptedEngine(Engine):
 
 
 class _NoText:
-    """Knows no text."""
-
     pad_token_id = 0
 
     def batch_decode(self, rows: Sequence[Sequence[int]], **_: Any) -> list[str]:

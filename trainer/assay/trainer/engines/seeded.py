@@ -1,14 +1,11 @@
-"""Sampling that depends on a seed and a place in the run, and on nothing else.
+"""Sampling that depends on a seed and a place in the run alone.
 
 torch.multinomial draws from a stream that all rows of a batch share, so a response changes with
 its neighbours, with the number of processes and with a resume. Here every response has uniform
 numbers of its own, from a counter-based generator (Philox 4x64-10, Salmon et al., "Parallel Random
 Numbers: As Easy as 1, 2, 3", SC 2011) whose key is the run's seed and whose counter starts at
 (turn, sample, draw). A token is drawn by inverting the cumulative distribution in the order of
-token ids.
-
-A small change of the logits, such as another batch shape's rounding, moves the bounds between
-tokens by as little, so that the drawn token stays the same but for numbers that lie in between.
+token ids, so that small changes of the logits rarely change it.
 """
 
 from __future__ import annotations
@@ -51,14 +48,14 @@ def uniform_rows(
     *,
     firsts: Sequence[int] | None = None,
 ) -> NDArray[np.float64]:
-    """`uniforms` of several responses, (B, count), from one generator that is moved about.
+    """`uniforms` of several responses, (B, count).
 
     Args:
         seed: of the run.
-        places: draw number, index and turn of each; without a turn the first, 0.
+        places: draw number, index and turn of each; the turn is 0 by default.
         count: how many for each.
-        firsts: for each, how many numbers at its beginning are left out: those of tokens that it
-            has already; None for none.
+        firsts: for each, how many numbers to skip: those of tokens that it has already; None for
+            none.
     """
     key = np.array([seed % _WORD, seed // _WORD % _WORD], dtype=np.uint64)
     generator = np.random.Philox(key=key)
@@ -94,7 +91,7 @@ def choose(
 
     Returns:
         tokens_B, int64; and logprobs_B, float32: log softmax(logits / temperature) of these tokens,
-        as if top_k and top_p were not there.
+        before top_k and top_p.
 
     Raises:
         TrainingStoppedError: a row's logits hold NaN or +inf, or nothing but -inf.
@@ -108,7 +105,7 @@ def choose(
 
 
 def not_numbers() -> TrainingStoppedError:
-    """What to raise when a log-probability of `draw` is not finite."""
+    """The error for a log-probability of `draw` that is not finite."""
     return TrainingStoppedError(
         "the policy's logits are not numbers; its weights have diverged, or its precision does not "
         "hold them: lower optim.learning_rate, or set model.precision to float32"
@@ -125,7 +122,7 @@ def draw(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """`choose` without its check: never waits for the device, so that a CUDA graph can hold it.
 
-    With a temperature of 0 it takes the likeliest token, and tells of it log softmax(logits).
+    With a temperature of 0 it takes the likeliest token, with its log softmax(logits).
     """
     if temperature == 0:
         logps_BV = torch.log_softmax(logits_BV.float(), dim=-1)
@@ -143,17 +140,7 @@ def drawn(
     sampling: Sampling,
     firsts_B: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """`draw` as a sampling says; of rows at their first token as that says of these.
-
-    Args:
-        logits_BV: of the next token.
-        uniforms_B: float64 in [0, 1), on the same device.
-        sampling: of all rows.
-        firsts_B: bool, which rows draw the first token of their response; None for none.
-
-    Returns:
-        tokens_B and logprobs_B.
-    """
+    """`draw` by a sampling, and by its `first` where `firsts_B` marks a response's first token."""
     tokens_B, logprobs_B = draw(
         logits_BV,
         uniforms_B,
@@ -175,10 +162,8 @@ def draw_first(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """`draw` of FIRE's first token (arXiv 2410.21236).
 
-    It comes from the softmax of the top_k largest logits / temperature.
-
-    Returns:
-        tokens_B, int64; and logprobs_B, float32, of the distribution that they were drawn from.
+    It comes from the softmax of the top_k largest logits / temperature, as does its
+    log-probability.
     """
     probs_BV = fire_first_token_probs(logits_BV.float(), temperature=temperature, top_k=top_k)
     tokens_B1 = _inverted(probs_BV.double(), uniforms_B)
@@ -186,7 +171,6 @@ def draw_first(
 
 
 def _inverted(probs_BV: torch.Tensor, uniforms_B: torch.Tensor) -> torch.Tensor:
-    """(B, 1): the first token whose cumulative probability passes the row's number."""
     cdf_BV = probs_BV.cumsum_(dim=-1)
     total_B1 = cdf_BV[:, -1:]
     # u * total may round up to the total, which no cumulative probability passes
@@ -201,7 +185,6 @@ def _tempered(logits_BV: torch.Tensor, temperature: float) -> torch.Tensor:
 
 
 def _filtered(logps_BV: torch.Tensor, top_k: int, top_p: float) -> torch.Tensor:
-    """-inf where top_k and then top_p leave a token out."""
     size = logps_BV.shape[1]
     cut = 0 < top_k < size
     if not cut and top_p >= 1.0:

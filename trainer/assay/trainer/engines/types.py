@@ -1,4 +1,4 @@
-"""What an engine is asked and what it answers: plain values, without tensors or network. Pure."""
+"""Requests and responses of an engine: plain values, without tensors or network. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ class Draw:
     Attributes:
         number: its place in the stream, from 0; with the run's seed it fixes the randomness of its
             responses.
-        problem: what is asked.
         prompt_ids: the rendered prompt.
         hint: how much of the solution it shows: 0 nothing, 1 the first of
             method.hints.shares, and so on.
@@ -30,17 +29,14 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One response to generate: sample `index` (from 0) of a draw's group.
-
-    In a dialogue, `turn` (from 0) of that sample, which has random numbers of its own, and
-    draw.prompt_ids holds all that was said before it.
+    """One response to generate: a sample of a draw's group.
 
     Attributes:
-        draw: what is asked.
-        index: of the sample.
-        begun: what earlier steps drew of the response, where it goes on; not finished.
+        index: of the sample, from 0.
+        begun: the unfinished response of earlier steps, if it goes on.
         window: most tokens to draw now; 0 for as many as the response may have.
-        turn: of the sample's dialogue, from 0.
+        turn: of the sample's dialogue, from 0; each has random numbers of its own, and
+            draw.prompt_ids holds all before it.
     """
 
     draw: Draw
@@ -52,14 +48,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What the policy answered.
+    """The policy's answer to a request.
 
     Attributes:
         ids: tokens, the end-of-sequence token included where there is one; at least one.
         text: decoded without special tokens.
         logprobs: for each token, log pi(token) under the sampler's weights at the rollout's
             temperature, before top-p and top-k; of a first token that FIRE drew, under the
-            distribution that it was drawn from. None where the back end does not tell.
+            distribution that it was drawn from. None where the engine gives none.
         truncated: cut at max_new_tokens.
         finished: false where the request's window ended first; then the text is empty.
     """
@@ -77,7 +73,7 @@ class FirstToken:
 
     Attributes:
         temperature: above 0.
-        top_k: it is one of so many likeliest, at least 2.
+        top_k: how many of the likeliest it is drawn from, at least 2.
     """
 
     temperature: float
@@ -93,9 +89,8 @@ class Sampling:
         temperature: divides the logits; 0 takes the likeliest token.
         top_k: only the k likeliest; 0 for all.
         top_p: of these the smallest set with this share of the probability; 1 for all.
-        first: where first tokens come from; None for the policy's own distribution.
-        rows: most responses at a time, for an engine that does not find that out by itself; 0 for
-            as many as there are.
+        first: of first tokens; None for the policy's own distribution.
+        rows: most responses at a time, for an engine without a limit of its own; 0 for all.
     """
 
     max_new_tokens: int
@@ -112,20 +107,18 @@ class Sampling:
 
 
 OnFinished = Callable[[int, Response], None]
-"""Told the place of a request and its response, as soon as that one is complete."""
+"""Called with a request's place and its response, once complete."""
 
 
 class Generator(Protocol):
-    """Answers prompts with the policy as it is now; see engines.engine.Sampler."""
+    """Answers prompts with the present policy; see engines.engine.Sampler."""
 
     def generate(self, requests: Sequence[Request], on_finished: OnFinished) -> list[Response]:
         """One response for each request, in order.
 
-        Args:
-            requests: what to answer. Where weights are sharded, every process makes the call, with
-                as many as it has.
-            on_finished: called once for each request, as soon as its response is complete; quick,
-                and never from another thread.
+        Where weights are sharded, every process makes the call, with any number of requests.
+        `on_finished` is called once for each, as soon as it is complete, in the caller's thread; it
+        must be quick.
         """
         ...
 

@@ -2,18 +2,18 @@
 
 Read from vLLM 0.32.0 (v1/engine/llm_engine.py, v1/worker/gpu_model_runner.py). In this process we
 hold vLLM's LLMEngine ourselves: a step is a forward pass, requests come and go between two of them,
-and every step tells what it drew. The model is made without weights; the policy's are loaded over
-them, and again whenever they moved.
+and every step returns its tokens. The model is made without weights; the policy's are loaded over
+them, and again whenever they change.
 
-What vLLM would do silently, and is held here:
+What vLLM would do silently, and is prevented here:
 
 1. A step that failed leaves an engine that answers nothing for ever: it is dead from then on.
 2. A prompt that does not fit with its limit is cut; ids outside the vocabulary kill the engine.
    Both are refused in `submit`.
 3. A tied head keeps its old weight on CPU, and a prefix cache that of old weights: both are
-   refreshed, and the first syncs of a run are held against the policy's own log-probabilities.
+   refreshed, and the first syncs of a run are compared with the policy's own log-probabilities.
 4. A seed gives the same noise again when a response goes on: see engines.vllm_requests.
-5. vLLM seeds torch, numpy and Python when it starts; the run's own states are put back.
+5. vLLM seeds torch, numpy and Python when it starts; the run's own states are restored.
 6. When it is shut down it destroys the process group, the trainer's too.
 """
 
@@ -40,7 +40,7 @@ from torch.distributed.fsdp import FSDPModule
 
 from assay.kit.errors import ConfigError
 from assay.trainer.engines import probing, vllm_worker
-from assay.trainer.engines.engine import Engine, Host, Id, OnEnded, OpenRequest
+from assay.trainer.engines.engine import Engine, EngineHost, Id, OnEnded, OpenRequest
 from assay.trainer.engines.seeded import not_numbers
 from assay.trainer.engines.types import Request, Response, Sampling
 from assay.trainer.engines.vllm_requests import PROCESSOR, check, logprobs_mode, parameters
@@ -58,8 +58,8 @@ _CPU_BATCH_TOKENS = 4096
 Ended = deque[tuple[OpenRequest, bool]]
 
 
-def make_vllm(host: Host, config: Config) -> Engine:
-    """The engine that settings name: in this process, or on a server.
+def make_vllm(host: EngineHost, config: Config) -> Engine:
+    """The configured engine: in this process, or on a server.
 
     Raises:
         ConfigError: vLLM is not installed here, or the server cannot be used.
@@ -80,13 +80,9 @@ def make_vllm(host: Host, config: Config) -> Engine:
 class VllmEngine(Engine):
     """An Engine on vLLM's loop in this process.
 
-    Engines of one policy share the loop: a step of one draws for all, and each hands over its own.
-
-    Args:
-        host: the policy.
-        settings: rollout.vllm.
-        batch: most responses that are drawn at a time; 0 leaves that to vLLM.
-        alarm: see probing.check.
+    Engines of one policy share the loop: a step of one draws for all, and each delivers its own.
+    `batch` limits the responses drawn at a time; 0 leaves that to vLLM. `alarm` is for
+    probing.check.
 
     Raises, out of `poll` and `update_weights`:
         ConfigError: vLLM did not start.
@@ -94,7 +90,7 @@ class VllmEngine(Engine):
     """
 
     def __init__(
-        self, host: Host, settings: VllmConfig, *, batch: int = 0, alarm: float = 0.1
+        self, host: EngineHost, settings: VllmConfig, *, batch: int = 0, alarm: float = 0.1
     ) -> None:
         super().__init__(host)
         made = Loop(host, settings, batch=batch, alarm=alarm)
@@ -106,7 +102,7 @@ class VllmEngine(Engine):
 
     @property
     def preemptions(self) -> int | None:
-        """See Engine: of the loop, for who asks first."""
+        """See Engine; of the loop, reported to one of its engines."""
         return self._loop.preemptions
 
     @preemptions.setter
@@ -148,7 +144,7 @@ class VllmEngine(Engine):
             return super().abort(asked)
 
     def close(self) -> None:
-        """See Engine; who leaves last ends vLLM."""
+        """See Engine; the last user of the loop ends vLLM."""
         if self._closed:
             return
         super().close()
@@ -169,7 +165,6 @@ class VllmEngine(Engine):
         self._loop.rest()
 
     def _take(self, ids: set[Id]) -> list[tuple[OpenRequest, bool]]:
-        """Takes rows out of those that ended."""
         taken = [one for one in self._ended if one[0].id in ids]
         rest = [one for one in self._ended if one[0].id not in ids]
         self._ended.clear()
@@ -179,11 +174,11 @@ class VllmEngine(Engine):
 
 @dataclass(slots=True)
 class _Drawing:
-    """A row that vLLM draws.
+    """A row in vLLM.
 
     Attributes:
         ends: tokens that end it.
-        ended: where it goes then, with whether one of these did.
+        ended: called then, with whether one of these did.
     """
 
     row: OpenRequest
@@ -195,15 +190,15 @@ class Loop:
     """vLLM in this process; it starts with the first weights.
 
     Attributes:
-        lock: held for every step, and by whoever looks at what steps change.
+        lock: held for every step, and for reading what steps change.
         users: engines that have it.
         starts: how it was started, for tests and messages.
-        preemptions: see Engine; of what makes room for others, and not of what goes on under new
-            weights. None until it has started.
+        preemptions: see Engine; those for want of room, without those of new weights. None until
+            it has started.
     """
 
     def __init__(
-        self, host: Host, settings: VllmConfig, *, batch: int = 0, alarm: float = 0.1
+        self, host: EngineHost, settings: VllmConfig, *, batch: int = 0, alarm: float = 0.1
     ) -> None:
         self.lock = threading.RLock()
         self.users = 0
@@ -226,7 +221,7 @@ class Loop:
         self._patience = _QUIET_STEPS
 
     def add(self, row: OpenRequest, ended: Ended) -> str:
-        """Draws a row too; gives its name here.
+        """Adds a row; returns its name here.
 
         Raises:
             ConfigError, ValueError: see vllm_requests.check.
@@ -244,7 +239,7 @@ class Loop:
             return self._add(_Drawing(row, self._host.end_ids, ended))
 
     def drop(self, names: list[str]) -> None:
-        """Draws these no more."""
+        """Removes rows."""
         with self.lock:
             running = [name for name in names if self._drawing.pop(name, None) is not None]
             if running and not self._dead:
@@ -271,7 +266,7 @@ class Loop:
                 raise self._died(f"no token in {self._quiet} steps")
 
     def update(self) -> None:
-        """Answers by the policy's weights as they are; rows that are being drawn go on under them.
+        """Takes on the policy's present weights; open rows go on under them.
 
         Raises:
             ConfigError: vLLM did not start.
@@ -292,7 +287,7 @@ class Loop:
             self._version = version
 
     def rest(self) -> None:
-        """Where it may sleep and has nothing to draw: gives its memory back until it has."""
+        """Frees its memory while it has nothing to draw, if it may sleep."""
         with self.lock:
             if self._may_sleep and not (self._drawing or self._asleep or self._dead):
                 self._asleep = self._settings.sleep
@@ -337,7 +332,7 @@ class Loop:
         return name
 
     def _hear(self, output: Any) -> bool:
-        """Notes what a step drew of a request; whether that is anything."""
+        """Stores what a step drew of a request; returns whether that is anything."""
         drawing = self._drawing.get(output.request_id)
         if drawing is None:  # aborted
             return False
@@ -388,7 +383,7 @@ class Loop:
         self._probed += 1
 
     def _sleepers(self) -> int:
-        """How deep this or, where weights are gathered together, any process sleeps."""
+        """The deepest sleep of this or, where weights are gathered together, any process."""
         if not self._may_sleep or not self._host.in_step():
             return self._asleep
         everyone = [0] * torch.distributed.get_world_size()
@@ -396,7 +391,6 @@ class Loop:
         return max(everyone)
 
     def _wake(self, load: Callable[[], None]) -> None:
-        """Takes back memory that was given, and loads weights before the cache needs room."""
         level, self._asleep = self._asleep, 0
         if level:
             self._engine.wake_up(tags=["weights"])
@@ -405,7 +399,7 @@ class Loop:
             self._engine.wake_up(tags=["kv_cache"])
 
     def _count_preemptions(self, scheduler: Any) -> None:
-        """Its own statistics come with a server's: a logger, and metrics of the whole process."""
+        """Replaces vLLM's own statistics, which need a server's logger and process-wide metrics."""
         preempt = scheduler._preempt_request  # noqa: SLF001
 
         def counted(*args: Any, **kwargs: Any) -> None:
@@ -454,7 +448,7 @@ class Loop:
 
 
 def set_environment(*, cpu: bool, own_draws: bool) -> None:
-    """What vLLM reads when it is imported; the operator's own values win."""
+    """Sets what vLLM reads when it is imported; the operator's own values win."""
     values = {
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         "VLLM_NO_USAGE_STATS": "1",
@@ -482,7 +476,7 @@ def starts(
     batch: int,
     cpu: bool,
 ) -> dict[str, Any]:
-    """What vLLM's EngineArgs are made of, besides the model's folder."""
+    """Arguments of vLLM's EngineArgs, besides the model's folder."""
     context = settings.max_model_length or base.config.get_text_config().max_position_embeddings
     found: dict[str, Any] = {
         "load_format": "dummy",
@@ -514,12 +508,7 @@ def starts(
 
 
 def describe(base: Any, folder: str) -> None:
-    """Writes the model's config.json, by which vLLM knows what to make.
-
-    Args:
-        base: of transformers.
-        folder: where to.
-    """
+    """Writes the config.json by which vLLM makes the model."""
     config = deepcopy(base.config)
     kinds = (kind for kind in type(base).__mro__ if not issubclass(kind, FSDPModule))
     config.architectures = [next(kinds).__name__]
@@ -527,9 +516,9 @@ def describe(base: Any, folder: str) -> None:
 
 
 def shut_down(engine: Any) -> None:
-    """Ends an LLMEngine of this process as its own `shutdown` does, less one thing.
+    """Ends an LLMEngine of this process, but keeps the process group.
 
-    That one destroys the process group, which is the trainer's, and those of other engines here.
+    vLLM's own `shutdown` destroys that, which is the trainer's, and other engines'.
     """
     core = engine.engine_core.engine_core
     core.structured_output_manager.clear_backend()
@@ -543,7 +532,7 @@ def shut_down(engine: Any) -> None:
 
 @contextmanager
 def same_random_states() -> Iterator[None]:
-    """The random states of torch, numpy and Python as they were."""
+    """Restores the random states of torch, numpy and Python."""
     python, numbers = random.getstate(), np.random.get_state()  # vLLM seeds it
     try:
         with torch.random.fork_rng():

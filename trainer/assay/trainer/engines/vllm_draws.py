@@ -3,8 +3,8 @@
 vLLM imports this module: `logits_processors=["assay.trainer.engines.vllm_draws:SeededDraws"]`, on a
 server `--logits-processors` with the same text. For a request that asks for it, the processor draws
 the token by engines.seeded and leaves it as the only one that greedy decoding can take, its
-log-probability in the place of its logit. With `logprobs_mode="processed_logits"` vLLM tells that
-number as it is, so that log-probabilities take the road that vLLM has for them.
+log-probability in the place of its logit. With `logprobs_mode="processed_logits"` vLLM returns that
+number unchanged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Row:
     Attributes:
         numbers: random numbers of the tokens that it may draw now.
         begun: how many tokens of the response were drawn before.
-        ids: those drawn now; vLLM makes the list longer.
+        ids: those drawn now, a list that vLLM extends.
     """
 
     sampling: Sampling
@@ -44,7 +44,7 @@ class _Row:
 
 
 class SeededDraws(LogitsProcessor):
-    """Draws the tokens of requests that say so in their `extra_args`; leaves others alone."""
+    """Draws the tokens of requests whose `extra_args` ask for it; others stay as they are."""
 
     def __init__(self, _config: Any, _device: torch.device, _pinned: bool) -> None:
         self._rows: dict[int, _Row] = {}
@@ -57,11 +57,11 @@ class SeededDraws(LogitsProcessor):
             _sampling(asked)
 
     def is_argmax_invariant(self) -> bool:
-        """It decides what greedy decoding takes."""
+        """False: it decides what greedy decoding takes."""
         return False
 
     def update_state(self, batch_update: BatchUpdate | None) -> None:
-        """Follows vLLM's batch: what left it, came into it, and changed places."""
+        """Follows vLLM's batch: rows removed, added and moved."""
         if batch_update is None:
             return
         for index in batch_update.removed:

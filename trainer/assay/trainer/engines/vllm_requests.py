@@ -1,32 +1,28 @@
-"""What vLLM is asked, in this process or on a server, and whether it can be."""
+"""Requests to vLLM, in this process or on a server, and their checks."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from assay.kit.errors import ConfigError
-from assay.trainer.engines.engine import Host, OpenRequest
+from assay.trainer.engines.engine import EngineHost, OpenRequest
 from assay.trainer.engines.seeded import uniform_rows
 
 EXTRA = "assay"
-"""Under this name a request's `extra_args` hold what engines.vllm_draws needs."""
+"""Key of a request's `extra_args` for engines.vllm_draws."""
 PROCESSOR = "assay.trainer.engines.vllm_draws:SeededDraws"
 
 
 def logprobs_mode(*, own_draws: bool) -> str:
-    """The setting of that name: what it tells must be of what was drawn from."""
+    """The setting of that name that gives log-probabilities of the distribution drawn from."""
     return "processed_logits" if own_draws else "processed_logprobs"
 
 
-def parameters(row: OpenRequest, host: Host, *, own_draws: bool) -> dict[str, Any]:
-    """What vLLM's SamplingParams are made of, as JSON can hold it.
+def parameters(row: OpenRequest, host: EngineHost, *, own_draws: bool) -> dict[str, Any]:
+    """Arguments of vLLM's SamplingParams, as JSON can hold them.
 
-    Args:
-        row: to be drawn.
-        host: seed of the run, and the tokens that end a response.
-        own_draws: by engines.seeded; else by vLLM with a seed, which follows from the run's seed,
-            the row's place and the tokens that the response has: with one seed again, vLLM would
-            draw with the same noise again.
+    With `own_draws` engines.seeded draws. Else vLLM does, with a seed from the run's seed, the
+    row's place and the tokens that the response has; a constant seed would repeat its noise.
     """
     sampling = row.sampling
     common: dict[str, Any] = {
@@ -59,18 +55,14 @@ def parameters(row: OpenRequest, host: Host, *, own_draws: bool) -> dict[str, An
 
 
 def check(row: OpenRequest, *, vocabulary: int, context: int, own_draws: bool) -> None:
-    """Whether vLLM can be asked for a row; what it would not notice itself is refused here.
+    """Refuses rows that vLLM would not refuse itself.
 
-    Args:
-        row: about to be asked.
-        vocabulary: tokens of the model.
-        context: most tokens of a prompt and its response.
-        own_draws: see `parameters`.
+    `context` is the most tokens of a prompt and its response; `own_draws` as for `parameters`.
 
     Raises:
         ValueError: its prompt holds ids that are no tokens of the model: vLLM would die of it.
-        ConfigError: it does not fit: vLLM would cut it, and the policy be blamed for it; or it
-            wants draws that vLLM itself cannot make.
+        ConfigError: it does not fit: vLLM would cut it, at the policy's cost; or it wants draws
+            that vLLM itself cannot make.
     """
     ids = row.input_ids
     if min(ids) < 0 or max(ids) >= vocabulary:

@@ -1,15 +1,13 @@
 """Generation by a vLLM server on devices of its own, by token ids.
 
 Read from vLLM 0.32.0 (entrypoints/scale_out/token_in_token_out, entrypoints/rl/online). Each
-request is a stream of its own on `/inference/v1/generate`: what is drawn arrives as it is drawn, so
-that a request that is aborted, by closing its stream, leaves what it had. Weights go through a
-folder that both sides see, or over NCCL; while they change, the server holds its requests and then
-reads them anew under the new ones.
+request is a stream of its own on `/inference/v1/generate`; tokens arrive as they are drawn, so
+that an aborted request, whose stream is closed, leaves what it had. Weights go through a shared
+folder, or over NCCL; while they change, the server holds its requests and then reads them anew.
 
-The server is started with the routes and modes that this needs (docs/scaling.md), and is asked for
-them: one that tells log-probabilities of another distribution is refused. The first weights of a
-run are held against the policy's own log-probabilities. Tokens under weights that nobody of this
-run sent end the run.
+The server must be started with the routes and modes that this needs (docs/scaling.md), which is
+checked. The first weights of a run are compared by the policy's own log-probabilities. Tokens under
+weights of another run end the run.
 """
 
 from __future__ import annotations
@@ -31,11 +29,11 @@ from safetensors.torch import save_file
 
 from assay.kit.errors import ConfigError
 from assay.trainer.engines import probing
-from assay.trainer.engines.engine import Engine, Host, Id, OnEnded, OpenRequest
+from assay.trainer.engines.engine import Engine, EngineHost, Id, OnEnded, OpenRequest
 from assay.trainer.engines.seeded import not_numbers
 from assay.trainer.engines.types import Request, Response, Sampling
 from assay.trainer.engines.vllm_requests import PROCESSOR, check, logprobs_mode, parameters
-from assay.trainer.engines.vllm_wires import Event, Stream, Told, Wires
+from assay.trainer.engines.vllm_wires import Event, Events, TokenStream, Wires
 from assay.trainer.engines.weights import described, weights
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.settings.sections import VllmConfig
@@ -47,14 +45,7 @@ _FLOOR = -9000.0  # JSON has no NaN: vLLM says -9999
 
 
 class VllmServerEngine(Engine):
-    """An Engine on a vLLM server.
-
-    Engines of one policy share the server and the weights that it has.
-
-    Args:
-        host: the policy.
-        settings: rollout.vllm.
-        alarm: see probing.check.
+    """An Engine on a vLLM server; engines of one policy share it. `alarm` is for probing.check.
 
     Raises:
         ConfigError: out of `update_weights`: the server was not started as it must be.
@@ -62,15 +53,15 @@ class VllmServerEngine(Engine):
             other weights.
     """
 
-    def __init__(self, host: Host, settings: VllmConfig, *, alarm: float = 0.1) -> None:
+    def __init__(self, host: EngineHost, settings: VllmConfig, *, alarm: float = 0.1) -> None:
         super().__init__(host)
         self._server: Server = host.shared.setdefault(
             "vllm-server", Server(host, settings, alarm=alarm)
         )
         self._server.users += 1
         self._settings = settings
-        self._streams: dict[Id, Stream] = {}
-        self._told: Told = queue.SimpleQueue()
+        self._streams: dict[Id, TokenStream] = {}
+        self._events: Events = queue.SimpleQueue()
         self._closed = False
 
     @property
@@ -86,7 +77,7 @@ class VllmServerEngine(Engine):
         """
         super().submit(id_, request, sampling)
         try:
-            self._streams[id_] = self._server.ask(self._open[id_], self.host.end_ids, self._told)
+            self._streams[id_] = self._server.ask(self._open[id_], self.host.end_ids, self._events)
         except BaseException:
             del self._open[id_]
             raise
@@ -94,7 +85,7 @@ class VllmServerEngine(Engine):
     def between(self, act: Callable[[], None]) -> None:
         """See Engine."""
         super().between(act)
-        self._told.put(None)
+        self._events.put(None)
 
     def update_weights(self) -> None:
         """See Engine."""
@@ -108,7 +99,7 @@ class VllmServerEngine(Engine):
         return super().abort(asked)
 
     def close(self) -> None:
-        """See Engine; who leaves last closes the connections. The server stays."""
+        """See Engine; the last user closes the connections. The server stays."""
         if self._closed:
             return
         super().close()
@@ -123,32 +114,32 @@ class VllmServerEngine(Engine):
         silent_s = 0.0
         while self._open and not ended and not self._between:
             try:
-                told = self._told.get(timeout=_LOOK_S)
+                event = self._events.get(timeout=_LOOK_S)
             except queue.Empty:
                 silent_s += _LOOK_S
                 self._server.check_alive()
                 if silent_s >= self._settings.timeout_s:
                     raise TrainingStoppedError(
-                        f"{self._server.name} said nothing for {silent_s:g} s; see its log, or "
+                        f"{self._server.name} was silent for {silent_s:g} s; see its log, or "
                         "raise rollout.vllm.timeout_s"
                     ) from None
                 continue
-            while told is not None:
+            while event is not None:
                 silent_s = 0.0
-                self._hear(told, ended)
+                self._hear(event, ended)
                 try:
-                    told = self._told.get_nowait()
+                    event = self._events.get_nowait()
                 except queue.Empty:
                     break
         for row, _ in ended:
             del self._streams[row.id]
         self._end(ended, on_ended)
 
-    def _hear(self, told: Event, ended: list[tuple[OpenRequest, bool]]) -> None:
-        row = self._open.get(told.stream.row.id)
-        if row is not told.stream.row:  # aborted
+    def _hear(self, event: Event, ended: list[tuple[OpenRequest, bool]]) -> None:
+        row = self._open.get(event.stream.row.id)
+        if row is not event.stream.row:  # aborted
             return
-        over = self._server.hear(told)
+        over = self._server.hear(event)
         if over is not None:
             ended.append((row, over))
 
@@ -161,7 +152,7 @@ class Server:
         users: engines that have it.
     """
 
-    def __init__(self, host: Host, settings: VllmConfig, *, alarm: float = 0.1) -> None:
+    def __init__(self, host: EngineHost, settings: VllmConfig, *, alarm: float = 0.1) -> None:
         self.name = f"the vLLM server at {settings.server_url}"
         self.users = 0
         self._host = host
@@ -178,8 +169,8 @@ class Server:
         self._transfer: Any = None
         self._lock = threading.RLock()
 
-    def ask(self, row: OpenRequest, ends: frozenset[int], told: Told) -> Stream:
-        """Has a row drawn; what is drawn goes to `told`.
+    def ask(self, row: OpenRequest, ends: frozenset[int], events: Events) -> TokenStream:
+        """Has a row drawn; its tokens go to `events`.
 
         Raises:
             ConfigError, ValueError: see vllm_requests.check.
@@ -192,49 +183,49 @@ class Server:
             context=self._context,
             own_draws=self._settings.own_draws,
         )
-        return self._ask(Stream(row, ends), told)
+        return self._ask(TokenStream(row, ends), events)
 
-    def hear(self, told: Event) -> bool | None:
-        """Notes what arrived; whether its row ended and by its last token, None where it goes on.
+    def hear(self, event: Event) -> bool | None:
+        """Stores what arrived; whether its row ended by its last token, None where it goes on.
 
         Raises:
-            TrainingStoppedError: the stream broke, or its tokens are of nobody's weights.
+            TrainingStoppedError: the stream broke, or its tokens are of unknown weights.
         """
-        row = told.stream.row
-        if told.piece is None:
-            raise self._gone(told.broken)
-        ids = list(told.piece.get("token_ids") or ())
+        row = event.stream.row
+        if event.piece is None:
+            raise self._gone(event.broken)
+        ids = list(event.piece.get("token_ids") or ())
         if ids:
-            content = (told.piece.get("logprobs") or {}).get("content")
+            content = (event.piece.get("logprobs") or {}).get("content")
             if content is None and (self._settings.own_draws or not row.sampling.filters):
-                raise self._gone("it told tokens without log-probabilities")
+                raise self._gone("it sent tokens without log-probabilities")
             row.add(ids, content and self._logprobs(content, ids))
-        for span in told.piece.get("weight_versions") or ():
+        for span in event.piece.get("weight_versions") or ():
             if span["version"] not in self._sent:
                 raise self._gone(
                     f"it answered by weights {span['version']!r}, which this run did not send: is "
                     "another run using it?"
                 )
-        reason = told.piece.get("finish_reason")
+        reason = event.piece.get("finish_reason")
         if reason is None:
             return None
-        over = bool(row.ids) and row.ids[-1] in told.stream.ends
+        over = bool(row.ids) and row.ids[-1] in event.stream.ends
         if not over and row.room > 0:
             raise self._gone(f"it ended a response in the middle ({reason})")
         return over
 
     def check_alive(self) -> None:
-        """Raises TrainingStoppedError where nobody answers."""
+        """Raises TrainingStoppedError without an answer."""
         self._wire.get("/health")
 
     def update(self) -> None:
-        """Sends the policy's weights where they moved, and waits until the server has them.
+        """Sends the policy's weights where they changed, and waits until the server has them.
 
         Where several processes train, the first sends; those of sharded weights gather with it.
 
         Raises:
             ConfigError: the server was not started as it must be.
-            TrainingStoppedError: it is gone, or does not answer by the weights that were sent.
+            TrainingStoppedError: it is gone, or answers by other weights.
         """
         with self._lock:
             if self._broken:
@@ -267,7 +258,7 @@ class Server:
             self._wires = Wires(self._settings.server_url, self._settings.timeout_s)
         return self._wires
 
-    def _ask(self, stream: Stream, told: Told) -> Stream:
+    def _ask(self, stream: TokenStream, events: Events) -> TokenStream:
         host = replace(self._host, end_ids=stream.ends)
         body = {
             "request_id": uuid.uuid4().hex,
@@ -275,7 +266,7 @@ class Server:
             "sampling_params": parameters(stream.row, host, own_draws=self._settings.own_draws),
             "stream": True,
         }
-        self._wire.stream(stream, body, told)
+        self._wire.stream(stream, body, events)
         return stream
 
     def _logprobs(self, content: list[Mapping[str, Any]], ids: list[int]) -> list[float]:
@@ -291,19 +282,18 @@ class Server:
         return TrainingStoppedError(f"{self.name} failed: {why}; go on from the last checkpoint")
 
     def _meet(self, model: Any) -> None:
-        """Whether the server was started as it must be."""
         info = self._wire.get("/server_info?config_format=json").get("vllm_config")
         if not isinstance(info, dict):
-            raise ConfigError(f"{self.name} does not tell its settings; is it vLLM 0.32?")
-        told, parallel = info["model_config"], info["parallel_config"]
+            raise ConfigError(f"{self.name} does not report its settings; is it vLLM 0.32?")
+        served, parallel = info["model_config"], info["parallel_config"]
         own = self._settings.own_draws
         wanted = logprobs_mode(own_draws=own)
-        if told["logprobs_mode"] != wanted:
+        if served["logprobs_mode"] != wanted:
             raise ConfigError(
-                f"{self.name} tells {told['logprobs_mode']}, which are not of what is drawn from; "
+                f"{self.name} returns {served['logprobs_mode']}, not those of what is sampled; "
                 f"start it with --logprobs-mode {wanted}"
             )
-        if own and PROCESSOR not in (told.get("logits_processors") or ()):
+        if own and PROCESSOR not in (served.get("logits_processors") or ()):
             raise ConfigError(
                 f"{self.name} cannot draw by the run's random numbers; start it with "
                 f'--logits-processors {PROCESSOR}, or set rollout.vllm.draws = "engine"'
@@ -323,12 +313,12 @@ class Server:
             torch.distributed.broadcast_object_list(names, src=0)
         [self._run] = names
         base = model.get_base_model() if hasattr(model, "get_base_model") else model
-        self._context = int(told["max_model_len"])
+        self._context = int(served["max_model_len"])
         self._vocabulary = base.config.get_text_config().vocab_size
         self._dtype = self._host.dtype or base.dtype
 
     def _send(self, model: Any, label: str) -> None:
-        """The first process sends; what becomes of it is known to all."""
+        """The first process sends; all learn the outcome."""
         outcome = [""]
         given = weights(model, self._dtype)
         if _rank() == 0:
@@ -374,13 +364,13 @@ class Server:
 
     def _probe(self, model: Any) -> None:
         rows = probing.probes(self._host, self._vocabulary, self._probed)
-        told: Told = queue.SimpleQueue()
-        streams = [self._ask(Stream(row, frozenset()), told) for row in rows]
+        events: Events = queue.SimpleQueue()
+        streams = [self._ask(TokenStream(row, frozenset()), events) for row in rows]
         left = len(rows)
         try:
             while left:
                 try:
-                    event = told.get(timeout=self._settings.timeout_s)
+                    event = events.get(timeout=self._settings.timeout_s)
                 except queue.Empty:
                     raise self._gone("it does not answer") from None
                 if event is not None and self.hear(event) is not None:
@@ -396,7 +386,7 @@ class Server:
 
 
 def write(tensors: Iterable[tuple[str, torch.Tensor]], place: Path) -> None:
-    """Writes weights into .safetensors files of some gigabytes, in a folder that is made."""
+    """Writes weights into .safetensors files of some gigabytes, in a new folder."""
     place.mkdir(parents=True)
     part: dict[str, torch.Tensor] = {}
     size = 0
@@ -429,9 +419,7 @@ def nccl_transfer(settings: VllmConfig, wire: Wires, model: Any, dtype: Any) -> 
             'or set rollout.vllm.transfer = "folder"'
         ) from error
 
-    class Source(WeightSource):
-        """The policy's weights."""
-
+    class _Source(WeightSource):
         def __init__(self) -> None:
             self.model = model
 
@@ -468,7 +456,7 @@ def nccl_transfer(settings: VllmConfig, wire: Wires, model: Any, dtype: Any) -> 
         world_size=1 + int(wire.get("/get_world_size")["world_size"]),
         rank=_rank(),
     )
-    return NCCLTrainerWeightTransferEngine.trainer_init(info, client=Client(), source=Source())
+    return NCCLTrainerWeightTransferEngine.trainer_init(info, client=Client(), source=_Source())
 
 
 def _rank() -> int:

@@ -1,4 +1,4 @@
-"""Connections to a vLLM server: calls that wait for their answer, and streams of tokens."""
+"""Connections to a vLLM server: blocking calls, and streams of tokens."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What arrived on a stream: a piece of an answer, or why it broke."""
+    """A message of a stream: a piece of an answer, or why it broke."""
 
-    stream: Stream
+    stream: TokenStream
     piece: Mapping[str, Any] | None = None
     broken: str = ""
 
 
-Told = queue.SimpleQueue[Event | None]
+Events = queue.SimpleQueue[Event | None]
 
 
 @dataclass(slots=True, eq=False)
-class Stream:
-    """A request on its way.
+class TokenStream:
+    """A request in flight.
 
     Attributes:
         ends: tokens that end its row.
@@ -46,7 +46,7 @@ class Stream:
     task: Future[None] | None = None
 
     def close(self) -> None:
-        """Ends it; the server notices that nobody listens."""
+        """Cancels it; the server notices the lost connection."""
         if self.task is not None:
             self.task.cancel()
 
@@ -81,16 +81,18 @@ class Wires:
         return self._wait(self._call("GET", path, None))
 
     def post(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The server's answer; empty where it says nothing.
+        """The server's answer; empty where it has no content.
 
         Raises:
             TrainingStoppedError: it is gone, or refuses.
         """
         return self._wait(self._call("POST", path, body))
 
-    def stream(self, stream: Stream, body: Mapping[str, Any], told: Told) -> None:
-        """Asks for a response; its pieces, or why it broke, go to `told`."""
-        stream.task = asyncio.run_coroutine_threadsafe(self._listen(stream, body, told), self._loop)
+    def stream(self, stream: TokenStream, body: Mapping[str, Any], events: Events) -> None:
+        """Asks for a response; events go to `events`."""
+        stream.task = asyncio.run_coroutine_threadsafe(
+            self._listen(stream, body, events), self._loop
+        )
 
     def close(self) -> None:
         """Closes all."""
@@ -122,13 +124,13 @@ class Wires:
         found = answer.json() if answer.content else {}
         return found if isinstance(found, dict) else {}
 
-    async def _listen(self, stream: Stream, body: Mapping[str, Any], told: Told) -> None:
+    async def _listen(self, stream: TokenStream, body: Mapping[str, Any], events: Events) -> None:
         try:
             asked = self._client.stream("POST", GENERATE, json=body, timeout=self._patient)
             async with asked as answer:
                 if answer.status_code // 100 != 2:
                     said = (await answer.aread()).decode(errors="replace")
-                    told.put(
+                    events.put(
                         Event(stream, broken=self._refused(GENERATE, answer.status_code, said))
                     )
                     return
@@ -139,15 +141,15 @@ class Wires:
                         return
                     piece = json.loads(line.removeprefix("data: "))
                     if "choices" not in piece:
-                        told.put(Event(stream, broken=f"{piece}"[:300]))
+                        events.put(Event(stream, broken=f"{piece}"[:300]))
                         return
                     for choice in piece["choices"]:
-                        told.put(Event(stream, choice))
+                        events.put(Event(stream, choice))
                         if choice.get("finish_reason") is not None:
                             return
-            told.put(Event(stream, broken="it ended a stream before its response"))
+            events.put(Event(stream, broken="it ended a stream before its response"))
         except (httpx2.HTTPError, httpx2.StreamError, ValueError) as error:
-            told.put(Event(stream, broken=self._lost(GENERATE, error)))
+            events.put(Event(stream, broken=self._lost(GENERATE, error)))
 
     def _lost(self, path: str, error: Exception) -> str:
         return (

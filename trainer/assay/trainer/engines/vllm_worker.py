@@ -1,4 +1,4 @@
-"""What runs in vLLM's worker: weights are loaded over those that it has.
+"""An extension of vLLM's worker that loads weights over those that it has.
 
 A server is started with `--worker-extension-cls assay.trainer.engines.vllm_worker.PolicyWeights`.
 It imports neither vLLM nor anything of Assay.
@@ -14,12 +14,7 @@ import torch
 
 
 def load(worker: Any, weights: Iterable[tuple[str, torch.Tensor]]) -> None:
-    """Loads weights into a worker's model.
-
-    Args:
-        worker: of vLLM.
-        weights: all of them, under the names of a checkpoint; read to their end.
-    """
+    """Loads all weights, under the names of a checkpoint, into the model of vLLM's worker."""
     rest = iter(weights)
     worker.model_runner.reload_weights(weights_iterator=rest)
     for _ in rest:  # what is gathered from several processes must be gathered in all
@@ -30,8 +25,8 @@ def load(worker: Any, weights: Iterable[tuple[str, torch.Tensor]]) -> None:
 def refresh_tied_head(model: Any) -> None:
     """Gives a head that is tied to the embeddings their weight.
 
-    vLLM's reload packs each layer anew as it is loaded, and a tied head is never loaded: on CPU it
-    keeps what was packed before.
+    vLLM's reload packs each layer as it is loaded, and a tied head is never loaded: on CPU it keeps
+    the old one.
     """
     head, inner = getattr(model, "lm_head", None), getattr(model, "model", None)
     embed = getattr(inner, "embed_tokens", None)
@@ -43,10 +38,10 @@ def refresh_tied_head(model: Any) -> None:
 
 
 class PolicyWeights:
-    """Methods that vLLM's worker gets beside its own."""
+    """Methods added to vLLM's worker."""
 
     def load_policy_weights(self, path: str) -> str:
-        """Loads the .safetensors files of a folder; gives the number of tensors."""
+        """Loads the .safetensors files of a folder; returns the number of tensors."""
         files = sorted(Path(path).glob("*.safetensors"))
         if not files:
             raise FileNotFoundError(

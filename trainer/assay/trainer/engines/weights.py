@@ -1,8 +1,7 @@
 """A policy's weights as an engine loads them: full tensors under the names of a checkpoint.
 
-One tensor at a time, so that a policy that is sharded, or has adapters, never stands whole and
-merged beside itself. Nothing of the policy is changed: adapters are added to a copy of the one
-weight that they belong to.
+One tensor is gathered and merged at a time, which spares a second whole policy. Adapters are added
+to a copy of their weight; the policy stays unchanged.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _SAVED = ".modules_to_save."
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """One tensor of a policy, not gathered yet.
+    """One tensor of a policy, before gathering.
 
     Attributes:
         name: in a checkpoint without adapters.
@@ -35,12 +34,9 @@ class Weight:
     layer: Any = None
 
     def full(self, dtype: torch.dtype | None = None) -> torch.Tensor:
-        """The whole tensor, adapters merged in.
+        """The whole tensor, adapters merged in, as `dtype` if it is floating.
 
         Where it is sharded, every process calls this, in the same order.
-
-        Args:
-            dtype: of the result, where the weight is floating; None leaves it.
         """
         whole = _gathered(self.tensor.detach())
         if self.layer is not None:
@@ -49,12 +45,7 @@ class Weight:
 
 
 def weights(model: Any, dtype: torch.dtype | None = None) -> Iterator[tuple[str, torch.Tensor]]:
-    """Names and full tensors; see Weight.full. Tied weights come once, under their first name.
-
-    Args:
-        model: of transformers, or PEFT around one, with its weights at hand.
-        dtype: of the floating ones; None leaves them.
-    """
+    """Names and full tensors; see Weight.full. Tied weights come once, under their first name."""
     with torch.no_grad():
         for weight in listed(model):
             yield weight.name, weight.full(dtype)
@@ -97,7 +88,6 @@ def described(
 
 
 def _adapted(base: Any) -> dict[str, Any]:
-    """The layers of PEFT in a model, by their names."""
     if not getattr(base, "peft_config", None) and not any(
         ".base_layer." in name for name, _ in base.named_parameters()
     ):

@@ -1,1 +1,1 @@
-"""What settings compose, in words, and the published methods that they are held against."""
+"""Settings in words, and the published methods that they are compared with."""

@@ -1,9 +1,6 @@
 """A composition in words, for `assay train --explain`.
 
-What is sampled, what it earns, what that is compared with, what is minimised, and how.
-
-Pure: settings in, text out. The lines are made of the settings and of the table of parts, so that
-what is said is what will be trained.
+Pure: settings in, text out. The lines come from the settings and the table of parts that train.
 """
 
 from __future__ import annotations
@@ -44,7 +41,7 @@ class Explanation:
 
 
 def explain(config: Config) -> Explanation:
-    """What settings compose."""
+    """Describes what settings compose."""
     missing, added = departures(config) or ((), ())
     sections = ((title, tuple(_lines(title, config))) for title in SECTIONS)
     return Explanation(
@@ -59,7 +56,6 @@ def explain(config: Config) -> Explanation:
 
 
 def _lines(title: str, config: Config) -> list[str]:
-    """What the core and every method that is on say under a heading, in order."""
     core: dict[str, list[tuple[int, Callable[[Config], list[str]]]]] = {
         "Sampling": [(0, _sampling)],
         "Reward": [(0, _reward), (90, _faults)],
@@ -73,7 +69,7 @@ def _lines(title: str, config: Config) -> list[str]:
 
 
 def _earned(config: Config) -> Earned | None:
-    """R as the methods make it; None where one says itself what earns."""
+    """R as the methods make it; None where a method's own lines describe it."""
     earned: Earned | None = Earned()
     for method in methods_on(config):
         earned = earned and method.earns(config, earned)
@@ -86,7 +82,6 @@ def _faults(config: Config) -> list[str]:
 
 
 def _sampling(config: Config) -> list[str]:
-    """What a step draws, whatever the method."""
     rollout, chosen = config.rollout, config.data.selection
     asked = f"{count(rollout.prompts_per_step, 'prompt')} x {count(rollout.group_size, 'sample')}"
     made = count(config.samples_per_step, "response")
@@ -103,7 +98,6 @@ def _sampling(config: Config) -> list[str]:
 
 
 def _reward(config: Config) -> list[str]:
-    """Where rewards come from."""
     earned = _earned(config)
     if earned is None:
         return []
@@ -139,7 +133,6 @@ def _optimiser(config: Config) -> list[str]:
 
 
 def _machine(config: Config) -> list[str]:
-    """What spares memory or time and leaves the method as it is."""
     model = config.model
     frozen = "frozen weights in bfloat16 beneath the adapters"
     told = [

@@ -1,8 +1,8 @@
-"""Which parts each published method is made of: those of its preset.
+"""The parts of each published method, read from its preset.
 
-A preset is a file of configs/ that is called as the method it names; `configs` beside this module
-is a link to them, which a wheel carries as files. `--explain` says where settings that carry a
-method's name depart from it. The sources of their numbers stand in the presets.
+A preset is a file of configs/ named after its method; `configs` beside this module is a link to
+them, which a wheel carries as files. `--explain` reports how settings with a method's name depart
+from it. The presets hold the sources of their numbers.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _PRESETS = Path(__file__).with_name("configs")
 _MAY_HAVE: Mapping[str, frozenset[str]] = dict.fromkeys(
     ("ppo", "vc_ppo", "vapo", "t_ppo"), frozenset({"value-init"})
 )
-"""Parts that a method's paper has and its preset leaves to whoever has the model for it."""
+"""Parts of a method's paper that its preset leaves out, for want of a model."""
 
 
 @functools.cache
 def published() -> Mapping[str, frozenset[str]]:
-    """The names of the parts of each published method, by its name."""
+    """Names of the parts of each published method."""
     found = {}
     for path in sorted(_PRESETS.glob("*.toml")):
         tree = toml_config.read(path)
@@ -38,8 +38,8 @@ def departures(config: Config) -> tuple[tuple[str, ...], tuple[str, ...]] | None
     """How settings differ from the method whose name they carry.
 
     Returns:
-        The parts that the method has and the settings lack, and those that the settings add, both
-        in the order of the table; None for a name that is no published method's.
+        The parts that the settings lack and those that they add, both in the order of the table;
+        None where the name is no published method's.
     """
     expected = published().get(config.method.name)
     if expected is None:

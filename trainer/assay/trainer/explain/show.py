@@ -16,12 +16,12 @@ WIDTH = 100
 
 
 def show(explanation: Explanation, console: Console) -> None:
-    """Prints an explanation, no wider than WIDTH."""
+    """Prints an explanation at most WIDTH wide."""
     console.print(render(explanation), width=min(WIDTH, console.width))
 
 
 def render(explanation: Explanation) -> Group:
-    """What is printed: the sections, the parts that are on, and those that are off."""
+    """The sections, the parts that are on, and those that are off."""
     body: list[RenderableType] = [Text(explanation.title, style="bold")]
     for section in explanation.sections:
         body += [_heading(section.title), *map(_line, section.lines)]
@@ -37,7 +37,6 @@ def _heading(title: str) -> RenderableType:
 
 
 def _line(text: str) -> RenderableType:
-    """A line whose continuation is indented as far as its beginning."""
     bare = text.lstrip()
     return Padding(Text(bare), (0, 0, 0, 2 + len(text) - len(bare)))
 
@@ -53,7 +52,6 @@ def _parts(parts: Sequence[Part]) -> Table:
 
 
 def _closing(explanation: Explanation) -> list[str]:
-    """What one may do now, and where this is not the method of its name."""
     lines = []
     if explanation.missing or explanation.added:
         name = explanation.title.partition(":")[0]

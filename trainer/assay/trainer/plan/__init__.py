@@ -1,1 +1,1 @@
-"""What a run will need, told before anything is loaded."""
+"""The memory that a run will need, before anything is loaded."""

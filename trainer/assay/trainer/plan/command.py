@@ -1,4 +1,4 @@
-"""`assay train --plan`: what a run will need, and whether it fits, before anything is loaded."""
+"""`assay train --plan`: what a run will need, and whether it fits."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from transformers import AutoConfig
 
 from assay.kit.errors import ConfigError
 from assay.kit.pretrained import locate
-from assay.trainer.engines.models import told_why
-from assay.trainer.plan.estimate import GIB, MARGIN, Plan, Setup, Sharding, estimate
+from assay.trainer.engines.models import load_errors
+from assay.trainer.plan.estimate import GIB, MARGIN, MemoryPlan, Setup, Sharding, estimate
 from assay.trainer.plan.remedies import remedies
 from assay.trainer.settings.config import Config
 
@@ -51,15 +51,11 @@ def read_size(text: str) -> int:
 def setup_of(
     config: Config, *, memory: str, launcher: Path | None, processes: int, prompt: int
 ) -> Setup:
-    """What a run is to run on, by what was given and what is here.
+    """The hardware of a run, by options and this machine.
 
-    Args:
-        config: of the run.
-        memory: of a device, as a size; empty for this machine's.
-        launcher: accelerate's config, which says how weights are dealt; None for one process, or
-            for whole weights on each.
-        processes: 0 for those of the launcher's config, or one.
-        prompt: tokens of a prompt.
+    `memory` is a device's, as a size; empty for this machine's. `launcher` is accelerate's config,
+    which says how weights are sharded; None for whole weights. `processes` is 0 for the launcher's,
+    or one. `prompt` counts tokens.
 
     Raises:
         ConfigError: the size or the launcher's config cannot be read.
@@ -86,7 +82,6 @@ def setup_of(
 
 
 def _launcher(path: Path) -> Any:
-    """What `accelerate launch --config_file` would read."""
     try:
         return load_config_from_file(str(path))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError) as error:
@@ -105,7 +100,7 @@ def shapes_of(config: Config, say: Callable[[str], None]) -> tuple[Any, Any]:
     """
 
     def shape(name: str) -> Any:
-        with told_why(name):
+        with load_errors(name):
             return AutoConfig.from_pretrained(locate(name, say))
 
     critic = config.method.critic
@@ -121,7 +116,7 @@ def plan(config: Config, setup: Setup, console: Console) -> None:
     """
     shape, critic = shapes_of(config, lambda line: console.print(line, style="dim"))
 
-    def again(changed: Config) -> Plan:
+    def again(changed: Config) -> MemoryPlan:
         return estimate(changed, shape, setup, critic)
 
     made = again(config)
@@ -132,7 +127,7 @@ def plan(config: Config, setup: Setup, console: Console) -> None:
         raise ConfigError(_refusal(*remedies(config, made, again), made))
 
 
-def table(config: Config, made: Plan) -> Table:
+def table(config: Config, made: MemoryPlan) -> Table:
     """Bytes of each thing on each device."""
     setup = made.setup
     where = f"each of {setup.processes} processes" if setup.processes > 1 else "one process"
@@ -152,8 +147,8 @@ def table(config: Config, made: Plan) -> Table:
     return grid
 
 
-def lines(config: Config, made: Plan) -> list[str]:
-    """What is said beneath the table."""
+def lines(config: Config, made: MemoryPlan) -> list[str]:
+    """Lines beneath the table."""
     setup = made.setup
     dynamic = config.method.dynamic_sampling
     more = f", {dynamic.oversample:g} times that in a round" if dynamic.enabled else ""
@@ -175,7 +170,7 @@ def _gib(size: int) -> str:
     return f"{size / GIB:,.2f}" if size < 100 * GIB else f"{size / GIB:,.0f}"
 
 
-def _refusal(found: list[str], enough: bool, made: Plan) -> str:
+def _refusal(found: list[str], enough: bool, made: MemoryPlan) -> str:
     setup = made.setup
     when = "learning" if made.learning >= made.generating else "generating"
     need = (

@@ -1,9 +1,9 @@
-"""What each process of a run will have on its device, by the settings and the model's shape.
+"""The memory of each process of a run on its device, by the settings and the model's shape.
 
 Two times of a step are counted, each at its peak: while the policy generates, and while it learns.
 A device needs the larger. Bytes are of tensors at the longest that the settings allow: every prompt
-as long as planned, every response max_new_tokens. What libraries, kernels and an allocator's gaps
-take is not counted; MARGIN of the memory is left for them.
+as long as planned, every response max_new_tokens. MARGIN of the memory is left for libraries,
+kernels and an allocator's gaps.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _COUNTED: dict[tuple[object, ...], Any] = {}
 
 
 def _once(count: Callable[..., C], shape: Any, **given: Any) -> C:
-    """What is counted of a model and its passes; what is tried to make a plan fit asks again."""
+    """Caches what is counted, for the plans that `remedies` tries."""
     key = (count, shape.to_json_string(), *sorted(given.items()))
     if key not in _COUNTED:
         _COUNTED[key] = count(shape, **given)
@@ -42,14 +42,10 @@ def _once(count: Callable[..., C], shape: Any, **given: Any) -> C:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a run is to run on.
+    """What a run is to run on; one process a device.
 
     Attributes:
-        device: of each process.
-        processes: that train together, one a device.
-        machines: that they are on.
-        sharding: how weights are dealt to them.
-        memory: bytes of a device; 0 where it is not known.
+        memory: bytes of a device; 0 where unknown.
         prompt: tokens of a prompt.
     """
 
@@ -62,20 +58,13 @@ class Setup:
 
     @property
     def shards(self) -> int:
-        """Into how many parts weights are dealt."""
+        """Parts of sharded weights."""
         return self.processes if self.sharding in ("fsdp2", "zero3") else 1
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryUse:
-    """Bytes of one thing on one device.
-
-    Attributes:
-        name: of it.
-        learning: while the policy learns, at the peak.
-        generating: while it generates, at the peak.
-        note: what the bytes are of.
-    """
+    """Bytes of one thing on one device, at the peak of learning and of generating."""
 
     name: str
     learning: int
@@ -84,14 +73,13 @@ class MemoryUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MemoryPlan:
     """A run's needs.
 
     Attributes:
-        setup: what it is planned for.
         rows: of each process and device.
-        host: bytes of each machine's memory, while models are read or wait there.
-        tokens: a step draws at most, prompts not counted.
+        host: bytes of each machine's memory, while models are read or offloaded.
+        tokens: most that a step draws, without prompts.
         rows_at_once: responses that one process draws at a time; 0 where an engine decides.
         micro_batch: rows of a micro-batch.
         length: tokens of its longest row.
@@ -122,7 +110,7 @@ class Plan:
 
     @property
     def fits(self) -> bool:
-        """Whether a device holds it, with the margin; true where its memory is not known."""
+        """Whether a device holds it, with the margin; true where its memory is unknown."""
         return not self.setup.memory or self.peak <= self.setup.memory * (1 - MARGIN)
 
     def row(self, name: str) -> MemoryUse:
@@ -130,14 +118,11 @@ class Plan:
         return next(row for row in self.rows if row.name == name)
 
 
-def estimate(config: Config, shape: Any, setup: Setup, critic: Any = None) -> Plan:
+def estimate(config: Config, shape: Any, setup: Setup, critic: Any = None) -> MemoryPlan:
     """Counts what a run needs.
 
-    Args:
-        config: of the run.
-        shape: of the policy, as transformers configures it.
-        setup: what it is to run on.
-        critic: the shape of a critic of its own; None for the policy's.
+    `shape` is the policy's configuration of transformers, `critic` that of a critic of another
+    kind.
     """
     return _Counting(config, shape, setup, critic).plan()
 
@@ -160,13 +145,13 @@ class _Counting:
         packed = optim.micro_batch_tokens  # a longer response goes alone
         self.micro_batch = max(1, min(rows, packed // self.length)) if packed else rows
 
-    def plan(self) -> Plan:
+    def plan(self) -> MemoryPlan:
         config, setup = self.config, self.setup
         policy = self._kept(self.shape, config.model.lora)
         rows = [*self._policy(policy), *self._reference(policy)]
         rows += self._critic(policy)
         engine, at_once = self._generation(policy)
-        return Plan(
+        return MemoryPlan(
             setup,
             (*rows, *engine),
             self._host(policy),
@@ -195,7 +180,7 @@ class _Counting:
         )
 
     def _stored(self, counted: int, *, learns: bool) -> int:
-        """Bytes on one device of what was counted in the dtype of computing."""
+        """Bytes on one device of weights counted in the dtype of computing."""
         small = self.config.model.precision == "bfloat16" or (
             not learns and base_dtype(self.config.model) == torch.bfloat16
         )
@@ -230,7 +215,7 @@ class _Counting:
         return self.config.model.gradient_checkpointing
 
     def _moments(self, parameters: int) -> int:
-        """Of the optimizer, on one device; those that page are counted on the host."""
+        """Bytes of the optimizer on one device; paged ones count on the host."""
         kind = self.config.optim.optimizer
         if kind.startswith("paged"):
             return 0
@@ -302,12 +287,11 @@ class _Counting:
         return one.cache_token * length
 
     def _sampling(self, rows: int) -> int:
-        """Logits as they come, in float32, and their sums in float64."""
+        """Logits as computed, in float32, and their sums in float64."""
         vocabulary: int = self.shape.get_text_config().vocab_size
         return rows * vocabulary * (4 + 4 + 8 + 8)
 
     def _round(self) -> int:
-        """Responses that one process draws at a time where rollout.batch is 0."""
         dynamic = self.config.method.dynamic_sampling
         factor = dynamic.oversample if dynamic.enabled else 1.0
         prompts = math.ceil(self.config.rollout.prompts_per_step * factor)
@@ -324,7 +308,7 @@ class _Counting:
         return [MemoryUse("vLLM", taken, taken, f"{note}, weights and cache, kept while it learns")]
 
     def _host(self, policy: Kept) -> int:
-        """Of one machine: models as they are read, and what waits there."""
+        """Bytes on one machine: models as they are read, and offloaded ones."""
         setup, model = self.setup, self.config.model
         local = max(1, setup.processes // setup.machines)
         whole = self._stored(policy.weights, learns=not model.lora.rank) * setup.shards
@@ -343,7 +327,6 @@ class _Counting:
 
 
 def _turns(config: Config) -> int:
-    """Responses of max_new_tokens that a row may hold."""
     return {"off": 1, "verify": 3, "reconsider": 2}.get(config.method.turns.mode, 1)
 
 
@@ -352,5 +335,4 @@ def _share(setup: Setup) -> str:
 
 
 def _counted(attention: str) -> str:
-    """The attention that is counted for one that is asked for."""
     return "eager" if attention == "eager" else "sdpa"

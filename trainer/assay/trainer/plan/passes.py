@@ -1,11 +1,11 @@
 """What passes through a model keep in memory, counted without memory.
 
-A model is made of its configuration alone, of tensors that have shapes and no numbers (torch's
-FakeTensor), and computes as the trainer has it compute: autograd frees what it would free. Counted
-are bytes of storages that live at the same time.
+A model is made of its configuration, of tensors that have shapes and no numbers (torch's
+FakeTensor), and computes as in training: autograd frees what it would free. Counted are bytes of
+storages that live at the same time.
 
-Attention is counted as torch's fused kernel for CPUs keeps it, which keeps what those of CUDA keep:
-queries, keys, values, output, and a number for each query and head.
+Attention is counted as torch's fused kernel for CPUs, which keeps what those of CUDA keep: queries,
+keys, values, output, and a number for each query and head.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Kept:
         trained: of those that learn, hence of their gradients.
         parameters: how many learn.
         largest: of the largest layer, which FSDP2 gathers at a time.
-        forward: what a forward pass has at its peak beside weights and gradients.
-        backward: and the backward pass behind it.
+        forward: peak of a forward pass beside weights and gradients.
+        backward: peak of the backward pass.
     """
 
     weights: int
@@ -48,7 +48,7 @@ class Kept:
 
     @property
     def update(self) -> int:
-        """What a pass forward and backward has at its peak."""
+        """Peak of both passes."""
         return max(self.forward, self.backward)
 
 
@@ -58,7 +58,7 @@ class Drawn:
 
     Attributes:
         cache_token: of keys and values of one token of one row.
-        prefill: what reading the prompts has at its peak beside the weights, without the cache.
+        prefill: peak of reading the prompts beside the weights, without the cache.
     """
 
     cache_token: int
@@ -69,7 +69,7 @@ C = TypeVar("C", Kept, Drawn)
 
 
 class _Living(TorchDispatchMode):
-    """Counts bytes of storages made in it that live, and their most."""
+    """Counts bytes of living storages that are made in it, and their peak."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -110,18 +110,12 @@ def kept(
     checkpointing: bool,
     outputs: int = 0,
 ) -> Kept:
-    """Counts the update on a micro-batch.
+    """Counts the update on a micro-batch of `rows`, for `prompt` and `response` tokens each.
 
-    Args:
-        shape: of transformers; the attention that it names is the one that is counted.
-        rows: of a micro-batch.
-        prompt: tokens of a row's prompt.
-        response: and of its response.
-        dtype: of the weights.
-        mixed: they compute in bfloat16.
-        lora: adapters; rank 0 for none.
-        checkpointing: layers are computed again in the backward pass.
-        outputs: of a critic's head; 0 for the policy, with log-probabilities and entropies.
+    `shape` is a configuration of transformers, whose attention is counted. `mixed` weights compute
+    in bfloat16; LoRA of rank 0 is none; `checkpointing` computes layers again in the backward pass.
+    `outputs` are those of a critic's head; 0 counts the policy, with log-probabilities and
+    entropies.
     """
 
     def counted(shape: Any) -> Kept:
@@ -157,15 +151,7 @@ def kept(
 
 
 def drawn(shape: Any, *, rows: int, prompt: int, dtype: torch.dtype, mixed: bool) -> Drawn:
-    """Counts the reading of prompts, and what a token leaves in the cache.
-
-    Args:
-        shape: of transformers.
-        rows: at a time.
-        prompt: tokens of each.
-        dtype: of the weights.
-        mixed: they compute in bfloat16.
-    """
+    """Counts the reading of `rows` prompts, and what a token leaves in the cache."""
 
     def counted(shape: Any) -> Drawn:
         with _faked() as living, torch.no_grad():
@@ -188,9 +174,9 @@ def drawn(shape: Any, *, rows: int, prompt: int, dtype: torch.dtype, mixed: bool
 
 
 def _by_layers(shape: Any, counted: Callable[[Any], C]) -> C:
-    """What is counted of a model, by two of few layers where all of its layers are alike.
+    """Counts a model by two of few layers, where all of its layers are alike.
 
-    Each layer then adds the same to every sum, and to the peak of either pass.
+    Each layer adds the same to every sum, and to the peak of either pass.
     """
     text = shape.get_text_config()
     many, few = text.num_hidden_layers, 3
@@ -259,7 +245,6 @@ class _Adapted(torch.nn.Module):
         self.up = torch.nn.Linear(rank, base.out_features, bias=False)
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """The layer's output and the adapter's."""
         out = self.base(inputs)
         return (out + self.up(self.down(inputs.to(self.down.weight.dtype)))).to(out.dtype)
 

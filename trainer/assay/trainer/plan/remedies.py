@@ -1,4 +1,4 @@
-"""What to change where a plan does not fit: settings, until it does."""
+"""Settings that make a plan fit."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from assay.trainer.plan.estimate import MARGIN, Plan
+from assay.trainer.plan.estimate import MARGIN, MemoryPlan
 from assay.trainer.settings.config import Config
 
 
-def remedies(config: Config, plan: Plan, again: Callable[[Config], Plan]) -> tuple[list[str], bool]:
-    """Settings to change, in the order in which they cost least, and whether they suffice.
+def remedies(
+    config: Config, plan: MemoryPlan, again: Callable[[Config], MemoryPlan]
+) -> tuple[list[str], bool]:
+    """Settings to change, the cheapest first, and whether they suffice.
 
-    Args:
-        config: of a run that does not fit.
-        plan: of it.
-        again: plans another config on the same setup.
+    `again` plans another config on the same setup.
     """
     found: dict[str, str] = {}
     for change in (_checkpoint, _smaller_rows, _batch, _offload, _engine, _eight_bit):
@@ -30,7 +29,7 @@ def remedies(config: Config, plan: Plan, again: Callable[[Config], Plan]) -> tup
     return list(found.values()), False
 
 
-def _limit(plan: Plan) -> int:
+def _limit(plan: MemoryPlan) -> int:
     return int(plan.setup.memory * (1 - MARGIN))
 
 
@@ -41,13 +40,13 @@ def _with(config: Config, section: str, **changes: Any) -> Config:
 Changes = Iterator[tuple[str, Config]]
 
 
-def _checkpoint(config: Config, plan: Plan) -> Changes:
+def _checkpoint(config: Config, plan: MemoryPlan) -> Changes:
     if plan.learning > _limit(plan) and not config.model.gradient_checkpointing:
         changed = _with(config, "model", gradient_checkpointing=True)
         yield "model.gradient_checkpointing=true", changed
 
 
-def _smaller_rows(config: Config, plan: Plan) -> Changes:
+def _smaller_rows(config: Config, plan: MemoryPlan) -> Changes:
     over = plan.learning - _limit(plan)
     if over <= 0 or plan.micro_batch == 1:
         return
@@ -58,7 +57,7 @@ def _smaller_rows(config: Config, plan: Plan) -> Changes:
     yield f"optim.micro_batch_tokens={tokens}", changed
 
 
-def _batch(config: Config, plan: Plan) -> Changes:
+def _batch(config: Config, plan: MemoryPlan) -> Changes:
     over = plan.generating - _limit(plan)
     if over <= 0 or plan.rows_at_once <= 1:
         return
@@ -70,7 +69,7 @@ def _batch(config: Config, plan: Plan) -> Changes:
         yield f"rollout.batch={fewer}", _with(config, "rollout", batch=fewer)
 
 
-def _offload(config: Config, plan: Plan) -> Changes:
+def _offload(config: Config, plan: MemoryPlan) -> Changes:
     names = [row.name for row in plan.rows if row.name in ("reference", "critic")]
     names = [name for name in names if plan.row(name).generating]
     if names:
@@ -79,13 +78,13 @@ def _offload(config: Config, plan: Plan) -> Changes:
         yield f"'model.offload=[{listed}]'", _with(config, "model", offload=offload)
 
 
-def _engine(config: Config, plan: Plan) -> Changes:
+def _engine(config: Config, plan: MemoryPlan) -> Changes:
     vllm = config.rollout.vllm
     if any(row.name == "vLLM" and row.learning for row in plan.rows) and not vllm.sleep:
         changed = _with(config, "rollout", vllm=replace(vllm, sleep=1))
         yield "rollout.vllm.sleep=1", changed
 
 
-def _eight_bit(config: Config, plan: Plan) -> Changes:
+def _eight_bit(config: Config, plan: MemoryPlan) -> Changes:
     if config.optim.optimizer == "adamw" and plan.setup.device == "cuda":
         yield "optim.optimizer=adamw-8bit", _with(config, "optim", optimizer="adamw-8bit")

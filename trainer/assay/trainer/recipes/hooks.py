@@ -14,9 +14,9 @@ from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.core.world import World
 from assay.trainer.data.problems import Problems
 from assay.trainer.engines.engine import Sampler
-from assay.trainer.engines.models import Policy
+from assay.trainer.engines.models import LoadedPolicy
 from assay.trainer.records.folder import RunFolder
-from assay.trainer.records.progress import Display
+from assay.trainer.records.progress import StepDisplay
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.settings.config import Config
 
@@ -27,10 +27,10 @@ class Session:
 
     config: Config
     folder: RunFolder
-    display: Display
+    display: StepDisplay
     world: World
     problems: Problems
-    policy: Policy
+    policy: LoadedPolicy
     judge: Judge
     stop: Interrupt
 

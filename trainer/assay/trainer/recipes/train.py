@@ -57,7 +57,7 @@ from assay.trainer.recipes.value_pretraining import pretrain_critic
 from assay.trainer.records import report
 from assay.trainer.records.callbacks import StepRecorder, StepSpans
 from assay.trainer.records.folder import RunFolder, record
-from assay.trainer.records.progress import Display, interruptible
+from assay.trainer.records.progress import StepDisplay, interruptible
 from assay.trainer.records.reporting import attach, check_reporters
 from assay.trainer.records.saving import save_outcome
 from assay.trainer.rollouts.prompts import PromptStream
@@ -92,7 +92,7 @@ def run(
     world = join(
         on_cuda=device_of(config.model).type == "cuda", max_outage_s=config.reward.max_outage_s
     )
-    display = Display(console if world.main else Console(file=io.StringIO()))
+    display = StepDisplay(console if world.main else Console(file=io.StringIO()))
     try:
         return _run(config, folder, display, world, transport)
     except OutageError as outage:
@@ -106,7 +106,7 @@ def run(
 def _run(
     config: Config,
     folder: RunFolder,
-    display: Display,
+    display: StepDisplay,
     world: World,
     transport: Callable[[], Transport] | None,
 ) -> dict[str, Any] | None:
@@ -201,7 +201,7 @@ def _judge(
         world.wait()
 
 
-def _watch_outages(judge: Judge, display: Display, stop: Interrupt) -> None:
+def _watch_outages(judge: Judge, display: StepDisplay, stop: Interrupt) -> None:
     """Who is told where the services are away, and what ends the waiting."""
     patience = judge.patience
     patience.say, patience.aside = display.note, display.aside

@@ -1,4 +1,4 @@
-"""What happens around each step of a policy: records, the line on the screen, checks.
+"""Callbacks around each step of a policy: records, the line on the screen, checks.
 
 A step is a rollout with all its updates; TRL calls an update a step.
 """
@@ -24,7 +24,7 @@ from assay.trainer.core.world import World
 from assay.trainer.records import postmortem
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.records.metrics import reported, reported_evaluation, step_row
-from assay.trainer.records.progress import Display
+from assay.trainer.records.progress import StepDisplay
 from assay.trainer.records.recorder import RunRecorder
 from assay.trainer.records.reporting import RunReporter
 from assay.trainer.records.samples import sample_rows, samples_table, telling
@@ -37,18 +37,17 @@ _TELLING = 8
 
 
 class StepRecorder(RunRecorder):
-    """Records steps, and stops the run when it is interrupted or when too much goes unjudged.
+    """Records steps, and stops the run when it is interrupted or has too many faults.
 
-    `evaluate` evaluates within the run, given the step, from 1; `held_s` says for how many seconds
-    steps were held so far, for the reward services; `stopped_by_faults` says why the run was
-    stopped, if it was.
+    `evaluate` evaluates within the run, given the step, from 1; `held_s` gives the seconds so far
+    of waiting for the reward services; `stopped_by_faults` is the reason of a stop.
     """
 
     def __init__(
         self,
         config: Config,
         folder: RunFolder,
-        display: Display,
+        display: StepDisplay,
         *,
         interrupt: Interrupt,
         world: World,
@@ -74,12 +73,12 @@ class StepRecorder(RunRecorder):
         self.stopped_by_faults: str | None = None
 
     def watch(self, trainer: PolicyTrainer, reporters: list[RunReporter]) -> None:
-        """Names the trainer whose steps are recorded, and who is told of them."""
+        """Sets the trainer whose steps are recorded, and the reporters."""
         self._trainer = trainer
         self.reporters = reporters
 
     def broken(self, batch: Mapping[str, torch.Tensor], loss: float) -> str:
-        """Saves what led to a loss that is no number; says where."""
+        """Saves what led to a loss that is no number; returns the message."""
         trainer = self._trainer
         assert trainer is not None  # noqa: S101  # it is what calls this
         step = trainer.state.global_step // self._config.updates_per_rollout + 1
@@ -103,7 +102,7 @@ class StepRecorder(RunRecorder):
     def on_pre_optimizer_step(
         self, args: Any, state: TrainerState, control: Any, **kwargs: Any
     ) -> None:
-        """Nothing moves without a judgement, not even by the optimizer's momentum."""
+        """Without a judgement nothing moves, even by the optimizer's momentum."""
         if self._trainer is not None and not self._trainer.moves:
             kwargs["model"].zero_grad(set_to_none=True)
 
@@ -119,7 +118,7 @@ class StepRecorder(RunRecorder):
     def on_log(
         self, args: Any, state: TrainerState, control: Any, logs: Any = None, **kwargs: Any
     ) -> None:
-        """Writes the step's row; what TRL logs when training ends has no step in it."""
+        """Writes the step's row; TRL's log at the end of training has no step in it."""
         if "loss" not in logs or self._trainer is None:
             return
         step = state.global_step // self._config.updates_per_rollout
@@ -157,12 +156,11 @@ class StepRecorder(RunRecorder):
         self._alarmed = trainer.drift_alarm is not None
 
     def report_evaluation(self, row: Row) -> None:
-        """Tells reporters of an evaluation: a row of evals.jsonl."""
+        """Reports a row of evals.jsonl."""
         for reporter in self.reporters:
             reporter.report(reported_evaluation(row), int(row["step"]))
 
     def _samples_of(self, step: int, trainer: PolicyTrainer) -> list[Row]:
-        """The step's rollouts as rows, in the first process; each tells of those that it drew."""
         collected, ranks = trainer.collected, trainer.ranks
         own = list(
             sample_rows(
@@ -201,7 +199,7 @@ class StepRecorder(RunRecorder):
 class StepSpans(TrainerCallback):
     """Opens a span when a step begins, and ends it with its last update.
 
-    What is drawn ahead of time hangs below the step that ordered it.
+    Rollouts that are drawn ahead are children of the step that ordered them.
     """
 
     def __init__(self, updates: int) -> None:

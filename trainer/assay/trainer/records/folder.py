@@ -40,15 +40,13 @@ _REPORTED = (
 )  # fmt: skip
 
 
-class Settings(Protocol):
-    """The settings of any run."""
-
+class _Settings(Protocol):
     @property
     def run(self) -> RunSection:
         """Of the run itself."""
 
 
-C = TypeVar("C", bound=Settings)
+C = TypeVar("C", bound=_Settings)
 
 
 class _Folder(Protocol):
@@ -68,7 +66,7 @@ class Inside:
 
 @dataclass(frozen=True, slots=True)
 class RunFolder(RunPaths):
-    """Paths of a run; what they hold is said above."""
+    """Paths of a run; see the module."""
 
     samples = Inside("samples.jsonl")
     evals = Inside("evals.jsonl")
@@ -84,12 +82,12 @@ class RunFolder(RunPaths):
     tokenizer = Inside("tokenizer")
 
     def keep_evaluation(self, when: str, told: Mapping[str, Any]) -> None:
-        """Writes what came of held-out rows, `before` or `after`."""
+        """Writes the evaluation `before` or `after`."""
         text = json.dumps(told, ensure_ascii=False, indent=1)
         self.evaluation(when).write_text(f"{text}\n", encoding="utf-8")
 
     def kept_evaluation(self, when: str) -> dict[str, Any] | None:
-        """What was written; None where nothing was."""
+        """What was written, if anything."""
         path = self.evaluation(when)
         found: dict[str, Any] | None = None
         if path.is_file():
@@ -113,7 +111,7 @@ class RunKind(Generic[C]):
     def create(self, config: C, name: str, run_dir: Path | None) -> RunFolder:
         """Makes the folder of a new run and saves its settings.
 
-        `run_dir` says where, exactly; without it <run.dir>/<name>-<time>.
+        By default it is <run.dir>/<name>-<time>.
 
         Raises:
             ConfigError: the folder holds something, or cannot be made.
@@ -147,6 +145,6 @@ POLICY_RUNS = RunKind(
 create, reopen = POLICY_RUNS.create, POLICY_RUNS.reopen
 
 
-def record(folder: RunFolder, config: Settings) -> None:
+def record(folder: RunFolder, config: _Settings) -> None:
     """Adds this session to run.json; a resumed run has several."""
     provenance.record(folder.info, provenance.describe(config.run.seed, _REPORTED))

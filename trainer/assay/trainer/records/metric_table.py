@@ -1,9 +1,8 @@
-"""Every number that a step may have: its name, unit, meaning and source.
+"""Every number of a step: its name, unit, meaning and source.
 
-Those of every run stand here, those of a method in its room (`Method.metrics`).
-
-metrics.jsonl has a column for each; docs/metrics.md is written from here by scripts/metrics_doc.py;
-TensorBoard, Weights & Biases and trackio show them under `group/shown`.
+Methods declare further ones (`TrainingMethod.metrics`). metrics.jsonl has a column for each;
+docs/metrics.md is written from here by scripts/metrics_doc.py; TensorBoard, Weights & Biases and
+trackio show them under `group/shown`.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ _TABLE = (
         ("surplus", "groups", "Kept groups that the step did not need."),
         ("stale_groups", "groups", "Groups of the batch that an earlier policy answered."),
         ("surveyed", "responses",
-         ("Responses asked for before the step, to tell `data.selection` of problems (`name = "
+         ("Responses asked for before the step, to inform `data.selection` (`name = "
           '"vas"`). They are in no other line here.')),
         ("selection_estimate", "share",
          ("Success that was expected of the step's problems before it; of those that something "
@@ -201,7 +200,7 @@ _TABLE = (
 )  # fmt: skip
 
 _BEHIND_METHODS = "policy"
-"""The groups that methods bring stand before this one: they are about rollouts."""
+"""The group before which those of methods come."""
 
 
 def _groups() -> dict[str, str]:
@@ -216,7 +215,7 @@ def _metrics() -> dict[str, Metric]:
     for one in every:
         if one.group not in GROUPS:
             raise ConfigError(
-                f"metric {one.key}: nobody heads the group {one.group!r}; name it in metric_groups "
+                f"metric {one.key}: no heading for {one.group!r}; name the group in metric_groups "
                 f"of its method, or use one of {', '.join(GROUPS)}"
             )
     return {one.key: one for group in GROUPS for one in every if one.group == group}

@@ -48,17 +48,10 @@ def rollout_metrics(rollouts: Sequence[Known]) -> Row:
 
 
 def step_row(step: int, logs: Mapping[str, Any], collected: Collected, *, step_s: float) -> Row:
-    """One row of metrics.jsonl.
+    """One row of metrics.jsonl: `step`, from 1, and every key of METRICS.
 
-    Args:
-        step: counted from 1.
-        logs: what the trainer logged: means over the step's updates and over processes, under the
-            names of `metric_table`. What that does not name is left out.
-        collected: what the step was given.
-        step_s: seconds from the log before to this one.
-
-    Returns:
-        `step`, and every key of METRICS.
+    `logs` are the trainer's means over the step's updates and over processes; names outside of
+    `metric_table` are left out. `step_s` are the seconds since the log before.
     """
     seen = rollout_metrics(collected.judged)
     if collected.stretches is not None:  # what ended in this step was drawn over several
@@ -80,7 +73,7 @@ def step_row(step: int, logs: Mapping[str, Any], collected: Collected, *, step_s
 
 
 def _finite(value: object) -> float | int | None:
-    """The number; None for what is none, and for what JSON has no word for."""
+    """The number; None for what is none, and for NaN and infinity, which JSON lacks."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value if math.isfinite(value) else None
@@ -91,7 +84,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def reported(row: Mapping[str, Any]) -> dict[str, float]:
-    """A row of metrics.jsonl for TensorBoard and its like, by grouped names.
+    """A row of metrics.jsonl for reporters, by grouped names.
 
     "reward" becomes "reward/mean", "faults" one "faults/<reason>" for each. What was not measured
     is left out.
@@ -107,7 +100,7 @@ def reported(row: Mapping[str, Any]) -> dict[str, float]:
 
 
 def reported_evaluation(row: Mapping[str, Any]) -> dict[str, float]:
-    """A row of evals.jsonl for the same, as "eval/accuracy" and so on."""
+    """A row of evals.jsonl for reporters, as "eval/accuracy" and so on."""
     return {
         f"eval/{key}": value
         for key, value in row.items()

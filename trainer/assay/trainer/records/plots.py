@@ -1,8 +1,7 @@
-"""The curves of a run as one PNG: a panel for each thing that was measured, and none for the rest.
+"""The curves of a run as one PNG: a panel for each thing that was measured.
 
-Colours are those of Okabe and Ito, which colour-blind readers tell apart. Points as they are in a
-faint line, their moving mean in a strong one, where it ends beside its name; gaps are steps in
-which the number was not measured.
+Colours are those of Okabe and Ito, which colour-blind readers can distinguish. A faint line shows
+the points, a strong one their moving mean, named at its end; gaps are steps without the number.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """What is drawn together, on one scale."""
+    """Curves on one scale."""
 
     title: str  # what it shows, with the unit
     curves: tuple[Curve, ...]  # those that were measured are drawn
@@ -138,7 +137,7 @@ def smooth(values: Sequence[float], width: int) -> list[float]:
 
 
 def panels(rows: Rows, among: Sequence[Panel] = PANELS) -> list[Panel]:
-    """Those with something to show, and in them the curves that were measured."""
+    """Panels and curves that were measured."""
     found = []
     for panel in (*among, *_fault_panel(rows)):
         curves = tuple(curve for curve in panel.curves if _is_measured(curve, rows))
@@ -153,7 +152,6 @@ def _is_measured(curve: Curve, rows: Rows) -> bool:
 
 
 def _fault_panel(rows: Rows) -> list[Panel]:
-    """The most frequent reasons by name, where there were faults."""
     totals: Counter[str] = Counter()
     for row in rows:
         totals.update(row.get("faults") or {})
@@ -184,7 +182,7 @@ def draw(
     """Draws what was measured over the steps.
 
     Evaluations are the first panel where there are two or more, value pre-training is the last,
-    over its own steps. `among` are the panels that there may be.
+    over its own steps. `among` are the possible panels.
     """
     todo: list[Callable[[Axes], None]] = [
         lambda axes, panel=panel: _draw_panel(axes, panel, rows)  # type: ignore[misc]  # a default of its own
@@ -242,7 +240,6 @@ def frame(axes: Axes, title: str, *, pad: int = 20) -> None:
 
 
 def _legend(axes: Axes) -> None:
-    """Names and last values, in one line below the title."""
     legend = axes.legend(
         loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, fontsize=8.5, frameon=False,
         labelcolor=MUTED, handlelength=1.1, handletextpad=0.5, columnspacing=1.1, borderpad=0.3,
@@ -286,7 +283,6 @@ def _draw_curve(axes: Axes, curve: Curve, scale: Scale, rows: Rows) -> None:
 
 
 def _draw_areas(axes: Axes, panel: Panel, rows: Rows) -> None:
-    """Areas on top of one another; smoothed where there are many steps."""
     steps = [row["step"] for row in rows]
     layers = [[_value(row, curve.key) or 0.0 for row in rows] for curve in panel.curves]
     if len(steps) >= _SMOOTH_FROM:
@@ -307,7 +303,6 @@ def _draw_areas(axes: Axes, panel: Panel, rows: Rows) -> None:
 
 
 def _draw_bars(axes: Axes, panel: Panel, rows: Rows) -> None:
-    """Sums over a few steps each, one colour on the other, with the sum over all in the legend."""
     size = math.ceil(len(rows) / _BARS)
     frame(
         axes, panel.title + (f", responses in {size} steps" if size > 1 else ", responses a step")
@@ -350,7 +345,6 @@ def _set_scale(axes: Axes, panel: Panel, rows: Rows) -> None:
 
 
 def _short(value: float) -> str:
-    """As short as it can be: 12k, 0.25, 2e-5."""
     if abs(value) >= 10_000:
         return f"{value / 1000:.3g}k"
     if value and abs(value) < 0.001:
@@ -359,7 +353,6 @@ def _short(value: float) -> str:
 
 
 def _said(value: float, scale: Scale) -> str:
-    """A value beside a name: three digits."""
     if scale == "percent":
         return f"{value:.0%}" if value >= 0.1 else f"{100 * value:.2g}%"
     if 0.001 <= abs(value) < 1000:
@@ -368,7 +361,6 @@ def _said(value: float, scale: Scale) -> str:
 
 
 def _draw_evaluations(axes: Axes, evaluations: Rows) -> None:
-    """Accuracy, pass@k and maj@k on held-out prompts, with their intervals."""
     frame(axes, "held-out prompts, with 95 % intervals")
     k = max(int(row.get("samples") or 1) for row in evaluations)
     names = {"accuracy": ("correct" if k == 1 else f"avg@{k}", GREEN)}

@@ -1,4 +1,4 @@
-"""What led to a loss that is no number, saved whole, so that it can be looked at and repeated.
+"""The whole of what led to a loss that is no number, saved to inspect and repeat.
 
 postmortem/step-N/ within the run's folder:
 
@@ -35,9 +35,7 @@ def save(
     rank: int = 0,
     ranks: int = 1,
 ) -> str:
-    """Writes the files.
-
-    `step`, from 1, could not be made; `metrics` are the rows before it and what is known of it.
+    """Writes the files for a failed step, from 1; `metrics` are the rows before it and its own.
 
     Returns:
         What happened, where it is written down, and what to do, in one line.
@@ -74,8 +72,8 @@ def save(
 def broken_tensors(batch: Mapping[str, torch.Tensor]) -> list[str]:
     """Names of the tensors with a NaN or infinity among the tokens in the loss.
 
-    Elsewhere, and in `rewards`, `old_logps` and `sampler_logps`, NaN says "none": a fault, these
-    very weights, a sampler that does not tell.
+    Elsewhere, and in `rewards`, `old_logps` and `sampler_logps`, NaN is valid: a fault, these very
+    weights, an unknown number.
     """
     mask_BT = batch.get("loss_mask")
     names = []
@@ -118,7 +116,6 @@ NaN in rewards is a fault, in old_logps "the weights that learn", in sampler_log
 
 
 def _plain(value: Any) -> Any:
-    """The value for JSON, where NaN and infinity are texts."""
     if isinstance(value, Mapping):
         return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

@@ -1,7 +1,7 @@
-"""What a run shows while it runs: one line per step, and on a terminal a bar below them.
+"""A run on the screen: one line per step, and on a terminal a bar below them.
 
-Which columns a line has depends on what the method measures and on how wide the terminal is: where
-not all fit, those that matter most stay. What the columns say is told once, at the start.
+The columns depend on what the method measures and on the width of the terminal; the most important
+ones stay. A legend explains them at the start.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ Row = Mapping[str, Any]
 _HEADER_EVERY = 40
 _STEP_WIDTH = 9
 _PLAIN_WIDTH = 120
-"""Where lines go into a file; a terminal says how wide it is."""
+"""Width of lines in a file."""
 
 
 def _fine_percent(value: float) -> str:
-    """Two digits that say something, down to a hundredth of a percent."""
     return f"{100 * value:.0f}" if value >= 0.0995 else f"{100 * value:.2g}"
 
 
@@ -83,12 +82,12 @@ COLUMNS: tuple[Column, ...] = tuple(
 
 
 def columns(config: Config, width: int = _PLAIN_WIDTH) -> tuple[Column, ...]:
-    """What a run shows of each step, in the order of COLUMNS."""
+    """The columns of a run, in the order of COLUMNS."""
     return fitting([column for column in COLUMNS if column.when(config)], width)
 
 
 def fitting(measured: Sequence[Column], width: int = _PLAIN_WIDTH) -> tuple[Column, ...]:
-    """Those of the columns that fit into a line, in their order; the first by rank always does."""
+    """Columns that fit into a line, in their order; the first by rank always does."""
     chosen: list[Column] = []
     room = width - _STEP_WIDTH
     for column in sorted(measured, key=lambda column: column.rank):
@@ -104,7 +103,7 @@ def header(shown: Sequence[Column]) -> str:
 
 
 def line(row: Row, total: int, shown: Sequence[Column]) -> str:
-    """One step's numbers under the header; a dash for what was not measured."""
+    """One step's numbers; a dash for what was not measured."""
     return f"{row['step']}/{total}".rjust(_STEP_WIDTH) + "".join(
         cell(column, row).rjust(column.width) for column in shown
     )
@@ -117,7 +116,7 @@ def cell(column: Column, row: Row) -> str:
 
 
 def legend(shown: Sequence[Column], width: int = _PLAIN_WIDTH) -> str:
-    """What the columns are, in lines of at most `width` characters."""
+    """Meanings of the columns, in lines of at most `width` characters."""
     lines = [""]
     for part in (f"{column.name}: {column.legend}" for column in shown):
         longer = f"{lines[-1]} \u00b7 {part}" if lines[-1] else part
@@ -128,7 +127,7 @@ def legend(shown: Sequence[Column], width: int = _PLAIN_WIDTH) -> str:
     return "\n".join(lines)
 
 
-class Display(progress.Display):
+class StepDisplay(progress.Display):
     """Prints steps and notes; on a terminal a bar stays below them."""
 
     def __init__(self, console: Console) -> None:
@@ -142,17 +141,17 @@ class Display(progress.Display):
         return self.console.width if self.console.is_terminal else _PLAIN_WIDTH
 
     def steps(self, config: Config) -> None:
-        """Says what the lines of a policy's run will show; before the first `step`."""
+        """Prints the legend of a policy's run; before the first `step`."""
         self.show(columns(config, self.width))
 
     def show(self, shown: Sequence[Column]) -> None:
-        """Says what the lines of a run will show; before the first `step`."""
+        """Prints the legend of a run; before the first `step`."""
         self._shown = tuple(shown)
         self._printed = 0
         self._print(Text(legend(self._shown, self.width), style="dim"))
 
     def step(self, row: Row, total: int) -> None:
-        """One step's line, of a row of metrics.jsonl with `left_s`."""
+        """Prints a row of metrics.jsonl with `left_s`."""
         shown = self._shown or COLUMNS
         if self._printed % _HEADER_EVERY == 0:
             self._print(Text(header(shown), style="bold"))
@@ -168,8 +167,8 @@ class Display(progress.Display):
 
 
 @contextmanager
-def interruptible(display: Display) -> Iterator[Interrupt]:
-    """While it is open, Ctrl-C and SIGTERM stop the run after its step; the display says so."""
+def interruptible(display: StepDisplay) -> Iterator[Interrupt]:
+    """Inside the block, Ctrl-C and SIGTERM stop the run after its step, with a note."""
     with Interrupt(
         lambda name: display.note(
             f"{name}: this step ends, then a checkpoint is saved; again to leave at once"

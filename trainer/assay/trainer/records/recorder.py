@@ -1,4 +1,4 @@
-"""What every run does around its steps: when to save and to stop, rows of numbers, the time left.
+"""What every run does around its steps: saving, stopping, rows of numbers, the time left.
 
 A kind of run adds its own numbers; see callbacks.py and recipes/reward_model/callbacks.py.
 """
@@ -15,7 +15,7 @@ from assay.kit.runs.interrupt import Interrupt
 from assay.kit.runs.records import JsonLines, Row
 from assay.trainer.core.world import World
 from assay.trainer.records.folder import RunFolder
-from assay.trainer.records.progress import Display
+from assay.trainer.records.progress import StepDisplay
 from assay.trainer.records.reporting import RunReporter
 from assay.trainer.settings.sections import RunSection
 
@@ -23,15 +23,15 @@ from assay.trainer.settings.sections import RunSection
 class RunRecorder(TrainerCallback):
     """Records steps, and stops the run when it is interrupted.
 
-    The first process writes. `first_step`, from 1, is the first of this session; `reporters` are
-    told of each step.
+    The first process writes. `first_step`, from 1, is the first of this session; `reporters` get
+    each row.
     """
 
     def __init__(
         self,
         run: RunSection,
         folder: RunFolder,
-        display: Display,
+        display: StepDisplay,
         *,
         interrupt: Interrupt,
         world: World,
@@ -54,7 +54,7 @@ class RunRecorder(TrainerCallback):
     def decide(
         self, step: int, state: TrainerState, control: TrainerControl, *, stop: bool = False
     ) -> None:
-        """Whether to save after a step, and whether to stop, for `stop` or an interrupt."""
+        """Decides on saving after a step, and on stopping, for `stop` or an interrupt."""
         every = self._run.checkpoint_every
         last = state.global_step >= state.max_steps
         stop = self._world.any(self._interrupt.requested) or stop

@@ -49,7 +49,6 @@ def compare(before: Evaluation, after: Evaluation) -> dict[str, Any]:
 
 
 def _pairs(before: Evaluation, after: Evaluation, k: int) -> list[tuple[float, float]]:
-    """pass@k of the problems that have it both times."""
     old, new = before.pass_values(k), after.pass_values(k)
     return [(old[problem], new[problem]) for problem in old if problem in new]
 
@@ -69,7 +68,6 @@ def faults_by_reason(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def _rows(report: Report) -> list[tuple[str, str, str, str]]:
-    """What is said, before, after, and its change."""
     before, after, change = report["before"], report["after"], report["change"]
     k = after["samples"]
     rows = [
@@ -155,9 +153,9 @@ def _asked(report: Report) -> str:
 
 
 def grid(title: str, names: Sequence[str], rows: Iterable[Sequence[str]], note: str = "") -> Table:
-    """Rows for a terminal, or for a log, which is narrow: what does not fit is folded.
+    """A table for a terminal, or for a log, which is narrow: long cells are folded.
 
-    `names` are those of all columns but the first, which says what a row is.
+    `names` are those of all columns but the first.
     """
     made = Table(title=title, title_justify="left", caption=note or None, caption_justify="left")
     made.add_column("", overflow="fold")
@@ -190,8 +188,8 @@ def markdown(
 ) -> str:
     """The report for people.
 
-    `report` holds `run`, what `compare` gave and `faults` by reason; the last two may be missing.
-    `show` responses stand side by side; `method` says what was trained with.
+    `report` holds `run`, the result of `compare` and `faults` by reason; the last two are optional.
+    `show` responses stand side by side; `method` describes the training.
     """
     run = report["run"]
     parts = [
@@ -235,12 +233,11 @@ def _faults(faults: Mapping[str, int] | None) -> str:
     if not faults:
         return "Every rollout of the training was judged."
     told = ((f"`{reason}`", str(count)) for reason, count in faults.items())
-    said = "Rollouts without a judgement, which no loss saw (see errors.md for what they mean):"
+    said = "Rollouts without a judgement, which no loss saw (errors.md explains them):"
     return "\n".join([said, "", *markdown_table(["reason", "rollouts"], told)])
 
 
 def _responses(before: Evaluation, after: Evaluation, show: int) -> list[str]:
-    """The first response to each of the first problems, before and after."""
     first = {answer.problem: answer for answer in before.answers if answer.sample == 0}
     parts = []
     for answer in [answer for answer in after.answers if answer.sample == 0][:show]:
@@ -259,7 +256,6 @@ def _response(when: str, answer: Answer) -> str:
 
 
 def _inline(text: str) -> str:
-    """Text as one line of code, whatever it holds."""
     flat = " ".join(text.split())
     if not flat:
         return "(empty)"
@@ -268,13 +264,11 @@ def _inline(text: str) -> str:
 
 
 def _block(text: str) -> str:
-    """Text as a block of code, whatever it holds."""
     fence = "`" * max(3, 1 + _longest_run(text))
     return f"{fence}text\n{text.strip()}\n{fence}"
 
 
 def _longest_run(text: str) -> int:
-    """How many backticks stand together at most."""
     longest = run = 0
     for character in text:
         run = run + 1 if character == "`" else 0

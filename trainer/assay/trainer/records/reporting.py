@@ -1,10 +1,9 @@
 """TensorBoard, Weights & Biases and trackio: the integrations of transformers, with our numbers.
 
-transformers' callbacks (TRL adds none of its own) begin and end what they report to, and tell it
-the settings and the model. What they would log is replaced: the trainer's log holds every number
-twice, under two sets of names, once per update instead of once per step, and all of them are put
-into one section "train/". Here a row is sent under the grouped names of `metrics.reported`, once,
-and the same row is in metrics.jsonl.
+transformers' callbacks begin and end the reporting, with the settings and the model. Their logging
+is replaced: the trainer's log holds every number twice, once per update, all in one section
+"train/". Here the row of metrics.jsonl is sent once a step under the grouped names of
+`metrics.reported`.
 
 1. Written against transformers 5.19; tests/unit/test_trainer_reporting.py pins the classes.
 2. They stay open after the training, for the last evaluation; `close` ends them.
@@ -38,7 +37,7 @@ _STEP = "train/global_step"  # the x axis that transformers' callback defines
 
 
 class RunReporter(Protocol):
-    """Somewhere that numbers are shown."""
+    """A destination of numbers."""
 
     def report(self, values: Mapping[str, float], step: int) -> None:
         """Shows numbers by grouped name."""
@@ -54,7 +53,7 @@ class RunReporter(Protocol):
 
 
 def check_reporters(names: Iterable[str]) -> None:
-    """Fails at the start where something to report to is not installed.
+    """Checks that the reporters are installed.
 
     Raises:
         ConfigError: with the command that installs it.
@@ -68,7 +67,7 @@ def check_reporters(names: Iterable[str]) -> None:
 
 
 class _Quiet:
-    """What transformers' callbacks would log is left out, and their ends are put off."""
+    """Suppresses the logging of transformers' callbacks, and postpones their ends."""
 
     def on_log(self, *_args: Any, **_kwargs: Any) -> None:
         """Nothing: see the module."""
@@ -105,7 +104,6 @@ class TensorBoard(_Quiet, TensorBoardCallback):
 
 
 def _indented(text: str) -> str:
-    """A block of Markdown code, whatever the text holds."""
     return "\n".join(f"    {line}" for line in text.splitlines() or [""])
 
 
@@ -179,7 +177,6 @@ class Trackio(_Quiet, TrackioCallback):
 
 
 def _kept_id(path: Path) -> str:
-    """A name of the run that a resumed one finds again."""
     if not path.is_file():
         path.write_text(secrets.token_hex(4), encoding="utf-8")
     return path.read_text(encoding="utf-8").strip()
@@ -194,12 +191,12 @@ def attach(
     config: Mapping[str, Any],
     first_step: int,
 ) -> list[RunReporter]:
-    """Puts our reporters in the place of those that `args.report_to` gave a trainer.
+    """Replaces the reporters of a trainer's `args.report_to` by ours.
 
     Event files lose what they hold from `first_step` on.
 
     Returns:
-        To be told each row; none but on the first process.
+        The reporters on the first process; none on others.
 
     Raises:
         ConfigError: one is not installed, or refuses.

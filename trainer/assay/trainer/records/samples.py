@@ -1,4 +1,4 @@
-"""Rollouts with their judgements, to read: rows of samples.jsonl, and a table on the screen."""
+"""Judged rollouts to read: rows of samples.jsonl, and a table on the screen."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def sample_rows(
 ) -> Iterator[Row]:
     """Rows of samples.jsonl.
 
-    `shaped` rewards and mean `advantages` of those that are known: rollouts of dropped groups, and
-    those that another process trains on, have none.
+    `shaped` rewards and mean `advantages` are unknown for rollouts of dropped groups, and for those
+    that another process trains on.
     """
     shaped, advantages = shaped or {}, advantages or {}
     for rollout in rollouts:
@@ -61,7 +61,6 @@ def sample_rows(
 
 
 def _turn_row(turn: Turn) -> Row:
-    """One turn: an attempt with its judgement, or a verification with what it says."""
     judgement = turn.result.judgement if turn.result else None
     fault = turn.result.fault if turn.result else None
     return {
@@ -76,7 +75,7 @@ def _turn_row(turn: Turn) -> Row:
 
 
 def telling(rows: Sequence[Row], count: int) -> list[Row]:
-    """The rows to look at first: by turns the best, the worst and a fault.
+    """The first rows to read: by turns the best, the worst and a fault.
 
     Of equal responses to a problem one is shown.
     """
@@ -129,15 +128,14 @@ def samples_table(rows: Sequence[Row], *, width: int) -> Table:
 
 
 def _reward(row: Row) -> str:
-    """The reward that trains where it is known: what shaping makes of it is in samples.jsonl."""
     value = row["reward"] if row["shaped_reward"] is None else row["shaped_reward"]
     return "-" if value is None else f"{value:.2f}"
 
 
 def one_line(text: str, width: int) -> str:
-    """Text as one line of at most `width` columns, with everything that hides made visible.
+    """Text as one line of at most `width` columns, with invisible characters shown.
 
-    Of a long text beginning and end are kept: an answer mostly stands at the end.
+    A long text keeps its beginning and end, where an answer mostly stands.
     """
     if len(text) > 4 * width:  # what is cut away is not looked at
         text = text[: 2 * width] + text[-2 * width :]
@@ -166,7 +164,7 @@ def _shown(character: str) -> str:
 
 
 def describe(row: Row) -> dict[str, Any]:
-    """The row with nested parts as text, for tables that hold only plain cells."""
+    """The row with nested parts as text, for tables of plain cells."""
     return {
         key: value if value is None or isinstance(value, str | int | float) else str(value)
         for key, value in row.items()

@@ -1,10 +1,8 @@
-"""What a run leaves to be used: model/, with LoRA adapter/ too, and critic/.
+"""A run's results: model/, with LoRA adapter/ too, and critic/.
 
-model/ is whole whatever trained it: the shards of FSDP2 are gathered, and with LoRA the adapter is
-merged into the weights that it was trained on, so that any engine loads it without PEFT. adapter/
-is the adapter alone, for `peft.PeftModel.from_pretrained` and for servers that hold many.
-
-Each folder appears by one rename.
+model/ is whole: the shards of FSDP2 are gathered, and with LoRA the adapter is merged into its base
+weights, so that any engine loads it without PEFT. adapter/ is the adapter alone, for
+`peft.PeftModel.from_pretrained` and for servers that hold many. Each folder appears by one rename.
 """
 
 from __future__ import annotations
@@ -65,7 +63,8 @@ def _gather_whole(trainer: PolicyTrainer) -> None:
 def _merge(model: Any, adapter: Path, target: Path, own: torch.dtype | None) -> None:
     """The base weights with the adapter in them, read anew: those in training may be sharded.
 
-    In `own`, the adapter's, where the base is in fewer bits, which would round small changes off.
+    In `own`, the adapter's precision, where the base has fewer bits, which would round small
+    changes off.
     """
     from peft import PeftModel  # noqa: PLC0415  # a second to import; most runs need none
 

@@ -1,1 +1,1 @@
-"""What may be set: sections, checks, methods and parts as they are declared, the registry."""
+"""Settings of a run: sections, checks, plug-in declarations and their registry."""

@@ -1,4 +1,4 @@
-"""Settings with parts switched off. Pure: values in, values out, no TOML."""
+"""Switches parts off. Pure: values in, values out, no TOML."""
 
 from __future__ import annotations
 
@@ -16,20 +16,16 @@ if TYPE_CHECKING:
 
 
 def ablated(config: Config, names: Iterable[str], *, written: Collection[str] = ()) -> Config:
-    """The settings with parts switched off, one after the other.
+    """Switches parts off, one after the other.
 
-    Args:
-        config: the settings.
-        names: of the parts.
-        written: dotted keys that the config file itself sets. A part that is off already is let
-            pass if the file sets all of its keys, as the complete settings of an ablated run do:
-            so these can be loaded again.
+    `written` holds the dotted keys that the config file itself sets. A part that is off already
+    passes if the file sets all of its keys, so that the saved settings of an ablated run load.
 
     Returns:
-        The settings; `ablate` lists the parts that are switched off, each once.
+        The settings, whose `ablate` lists each part that is switched off once.
 
     Raises:
-        ConfigError: a part is unknown, is not on, or has no switch. The message names those that
+        ConfigError: a part is unknown, off already, or has no switch. The message names those that
             can be switched off.
     """
     asked = tuple(dict.fromkeys(names))
@@ -43,7 +39,6 @@ def ablated(config: Config, names: Iterable[str], *, written: Collection[str] = 
 
 
 def _part(config: Config, name: str, written: Collection[str]) -> Part:
-    """The part of a name, if it can be switched off."""
     part = part_names().get(name)
     if part is None:
         close = difflib.get_close_matches(name, part_names(), n=1)
@@ -60,7 +55,7 @@ def _part(config: Config, name: str, written: Collection[str]) -> Part:
 
 
 def written_off(part: Part, config: Config, written: Collection[str]) -> bool:
-    """Whether a file sets all keys of a part that is off."""
+    """Whether a part is off and a file sets all of its keys."""
     return part.off is not None and all(key in written for key in part.off(config))
 
 
@@ -70,7 +65,6 @@ def _choices(config: Config) -> str:
 
 
 def _replaced(value: Any, path: list[str], new: object) -> Any:
-    """A frozen dataclass with one value replaced, down a path of fields."""
     name, rest = path[0], path[1:]
     inner = _replaced(getattr(value, name), rest, new) if rest else new
     return dataclasses.replace(value, **{name: inner})

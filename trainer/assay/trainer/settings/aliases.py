@@ -1,4 +1,4 @@
-"""Old names of settings, which work for one release and say the new one. Pure."""
+"""Old names of settings, which work for one release with a warning. Pure."""
 
 from __future__ import annotations
 
@@ -14,21 +14,18 @@ RENAMED: Mapping[str, str] = {
     "rollout.fire": "method.fire",
     "data.selection.hints": "method.hints",
 }
-"""Tables of 0.1 and where they are now."""
+"""Tables of 0.1 and their new places."""
 VALUES: Mapping[tuple[str, str], str] = {
     ("method.loss.importance_correction", "truncate"): "token-truncate",
 }
-"""Values of 0.1, by key, and what they are called now."""
+"""Values of 0.1, by key, and their new names."""
 UNTIL = "0.3"
 
 
 def renamed(
     tree: Mapping[str, Any], overrides: Iterable[str]
 ) -> tuple[Mapping[str, Any], tuple[str, ...], tuple[str, ...]]:
-    """Tables and overrides under today's names.
-
-    Returns:
-        The tables, the overrides, and a line for each old name that was met.
+    """Tables and overrides under today's names, and a line for each old name found.
 
     Raises:
         ConfigError: a key is given under both names.

@@ -1,7 +1,7 @@
-"""What goes together: what parts need of a run, and what others take away. Pure.
+"""Which parts go together. Pure.
 
-A run has every capability until a part that is on, or its engine, takes it away. Nobody says which
-parts exclude one another: it follows.
+A run has every capability until an active part or its engine takes it away; a part may need some.
+Which parts exclude one another follows from that.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CAPABILITIES: Mapping[str, str] = {
 
 
 def clash(config: Config) -> str:
-    """The first need of a part that another takes away, as a sentence; empty where all are met."""
+    """The first need that another part takes away, as a sentence; empty where all are met."""
     on = parts_on(config)
     engine = engine_of(config.rollout)
     takers = [(_told(part, config), part.takes) for part in on]
@@ -53,6 +53,5 @@ def clash(config: Config) -> str:
 
 
 def _told(part: Part, config: Config) -> str:
-    """A part and the setting that switches it off."""
     key = next(iter(part.off(config)), "") if part.off else ""
     return f"{part.name} ({key})" if key else part.name

@@ -1,8 +1,7 @@
 """Settings of a training run: a TOML file and `key=value` overrides become one frozen Config.
 
-Untrusted text enters here, so here it is checked strictly, once: a wrong type, an unknown key or a
-value out of range is a one-line ConfigError that names the file, the key and what is expected.
-Everything behind this module trusts a Config.
+Untrusted text is checked strictly here, once: a wrong type, an unknown key or a value out of range
+is a one-line ConfigError that names the file, the key and what is expected.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ from assay.trainer.settings.tables import with_tables
 
 @dataclass(frozen=True, slots=True)
 class _Objective(Strict):
-    """What every method has; beside it stands a table for each that is installed."""
+    """What every method has; tables of plug-ins are added."""
 
     name: str = "grpo"
-    """Of the composition, for reports; the parts are what counts."""
+    """Name of the composition in reports."""
     advantage: AdvantageConfig = field(default_factory=AdvantageConfig)
     critic: CriticConfig = field(default_factory=CriticConfig)
     loss: LossConfig = field(default_factory=LossConfig)
@@ -60,7 +59,6 @@ SHARED = frozenset(one.name for one in fields(_Objective))
 
 
 def _tables() -> list[tuple[str, type[Any]]]:
-    """The tables of what is plugged in, with their names."""
     tables = [(one.name, one.settings) for one in methods() if one.name not in SHARED]
     return tables + [(one.table, one.settings) for one in every(Loss) if one.settings]
 
@@ -73,7 +71,7 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class Config(Strict):
-    """A whole run. Every field has a default, so that a config file holds what differs."""
+    """A whole run; every field has a default."""
 
     model: ModelConfig = field(default_factory=ModelConfig)
     data: DataConfig = field(default_factory=DataConfig)
@@ -84,7 +82,7 @@ class Config(Strict):
     eval: EvalConfig = field(default_factory=EvalConfig)
     run: RunConfig = field(default_factory=RunConfig)
     trl: dict[str, Any] = field(default_factory=dict)
-    """Further options of TRL's GRPOConfig, passed on as they are; see settings/trl_options.py."""
+    """Further options of TRL's GRPOConfig; see settings/trl_options.py."""
     ablate: tuple[str, ...] = ()
     """Parts that are switched off; `assay train --explain` lists those that are on."""
 
@@ -106,17 +104,14 @@ def _to_stderr(line: str) -> None:
 def load(
     path: Path, overrides: Iterable[str] = (), *, say: Callable[[str], None] = _to_stderr
 ) -> Config:
-    """Reads a config file and applies overrides.
+    """Reads a TOML file and applies overrides.
 
-    Args:
-        path: a TOML file.
-        overrides: `section.key=value`; the value is read as TOML, or as bare text where the field
-            is a text. For short forms see `overrides`.
-        say: is told of each old name that was read as a new one.
+    An override is `section.key=value`, its value TOML, or bare text for a text field; short forms
+    are in `overrides`. `say` gets a line for each old name.
 
     Raises:
         ConfigError: the file cannot be read, a setting is unknown, of a wrong type or out of
-            range, or a part that is to be switched off is not there.
+            range, or a part cannot be switched off.
     """
     tree, rest = laid_over(toml_config.read(path), overrides, toml_config.read)
     return build(tree, rest, origin=str(path), say=say)
@@ -129,13 +124,10 @@ def build(
     origin: str,
     say: Callable[[str], None] = _to_stderr,
 ) -> Config:
-    """A Config from nested tables and overrides.
-
-    Arguments are as for `load`; `origin` says in messages where the tables come from.
+    """A Config from nested tables and overrides; `origin` names their source in messages.
 
     Raises:
-        ConfigError: a setting is unknown, of a wrong type or out of range, or a part that is to be
-            switched off is not there.
+        ConfigError: as for `load`.
     """
     given = expand(overrides)
     tree, texts = current(tree, given.texts, origin=origin, say=say)
@@ -157,7 +149,6 @@ _CORRECTION = "method.loss.importance_correction"
 
 
 def _given(key: str, tree: Mapping[str, Any], texts: Iterable[str]) -> bool:
-    """Whether a key is written: in the tables, in an override, or in one of a table around it."""
     if key in flat(tree):
         return True
     above, _, last = key.rpartition(".")
@@ -169,7 +160,7 @@ def _given(key: str, tree: Mapping[str, Any], texts: Iterable[str]) -> bool:
 
 
 def with_correction(config: Config) -> Config:
-    """The config with what its engine asks for against the sampler's mismatch, where it tells."""
+    """The config with its engine's importance correction, where the sampler knows probabilities."""
     engine = declared(Backend.group).get(config.rollout.backend)
     if engine is None or not config.rollout.tells_logps:
         return config
@@ -184,7 +175,7 @@ def current(
     origin: str,
     say: Callable[[str], None] = _to_stderr,
 ) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """Tables and overrides under today's names; whoever lays some over others does this first.
+    """Tables and overrides under today's names; call it before merging tables.
 
     Raises:
         ConfigError: a key is given under both names.
@@ -199,7 +190,7 @@ def current(
 
 
 def to_toml(config: Config) -> str:
-    """The whole config as TOML; `load` reads it back to an equal Config."""
+    """The whole config as TOML, which `load` reads back to an equal Config."""
     return toml_config.to_toml(
         config, "The complete settings of this run. `assay train` reads this file."
     )

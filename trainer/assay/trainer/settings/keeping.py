@@ -1,4 +1,4 @@
-"""What the settings of methods that keep groups have in common."""
+"""What methods that keep groups share."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class KeepingConfig(Strict):
     """Groups of earlier steps that train in later ones."""
 
     groups: NonNegative = 0
-    """How many are kept, the latest; 0 switches the method off."""
+    """How many of the latest groups are kept; 0 switches the method off."""
 
 
 def check_keeping(config: Config, name: str) -> str:
-    """What was sampled under other weights needs its log-probabilities; empty where they are."""
+    """Checks that kept samples have their sampler's log-probabilities; empty where they do."""
     if not getattr(config.method, name).groups or config.rollout.tells_logps:
         return ""
     return (
-        f"method.{name} needs the sampler's log-probabilities, and vLLM does not tell those of the "
+        f"method.{name} needs the sampler's log-probabilities, and vLLM does not give those of the "
         "policy with rollout.top_k or rollout.top_p; take these out"
     )

@@ -1,4 +1,4 @@
-"""What sections of settings are, and the kinds of values that they have."""
+"""Base of all sections, and kinds of values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Scalar = str | int | float | bool
 
 
 class Strict:
-    """What every section is: a key that is unknown, or a value of another type, is refused."""
+    """Base of all sections; refuses unknown keys and values of another type."""
 
     __slots__ = ()
     __pydantic_config__: ClassVar[ConfigDict] = STRICT

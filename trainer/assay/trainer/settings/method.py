@@ -1,8 +1,7 @@
-"""What may be plugged in, as it is declared: light values, so that a mistake is told at once.
+"""Declarations of plug-ins: light values, so that a mistake is found before torch is imported.
 
-Whoever brings a method, a selector, a loss or an estimator brings one such value, under an entry
-point of the group that its class names (see registry). The code behind it is named by a text,
-`package.module:name`, and imported when a run needs it.
+A package declares one such value under an entry point of the group that its class names (see
+registry). Code is named as `package.module:name` and imported when a run needs it.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ SECTIONS: tuple[Section, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """What `assay train --explain` says of a method that is on, under one heading.
+    """What `assay train --explain` prints of an active method under one heading.
 
     Attributes:
         section: the heading.
-        rank: their place among the lines of that heading, smaller first.
-        write: the lines that settings make; none where there is nothing to say.
+        rank: order under the heading, smaller first.
+        write: makes the lines.
     """
 
     section: Section
@@ -42,11 +41,11 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Earned:
-    """What a judged response earns, in words; methods that are on change it in their order.
+    """What a judged response earns, in words; active methods change it in their order.
 
     Attributes:
         terms: their sum is R.
-        judged: where the first of them comes from; the verifier's name follows.
+        judged: introduces the verifier's name, the source of the first term.
     """
 
     terms: tuple[str, ...] = ("J",)
@@ -54,30 +53,26 @@ class Earned:
 
 
 def nothing_wrong(_config: Config) -> str:
-    """For what goes with everything."""
+    """A check that passes everything."""
     return ""
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
-    """A mechanism of training: its table under [method], its parts, its words and its code.
+class TrainingMethod:
+    """A mechanism of training: its table under [method], its parts, words and code.
 
     Attributes:
         name: of its table, `[method.<name>]`.
-        settings: a frozen dataclass of which every field has a default, and of which the defaults
-            switch the method off.
-        is_on: whether settings have it.
-        rank: the place of its hooks and parts among those of others, smaller first.
-        hooks: the class of its hooks, `package.module:Name` (see core/hooks.py); empty for a method
-            that is all settings.
-        parts: what `ablate` may switch off.
-        lines: what is said of it where it is on.
-        metrics: the numbers that it adds to those of a step.
-        metric_groups: headings of its own for them, with what they are about.
-        columns: those of them that the line on the screen shows.
-        earns: what it makes of R; None where its own lines say what earns.
-        check: what its settings break among themselves, in a line; empty where nothing.
-        compares: its key, where it compares the samples of a prompt, of which there must be two.
+        settings: a frozen dataclass whose defaults switch the method off.
+        rank: order of its hooks and parts among methods, smaller first.
+        hooks: class of its hooks, `package.module:Name` (see core/hooks.py); empty for none.
+        lines: its words in `--explain`.
+        metrics: numbers that it adds to a step's.
+        metric_groups: headings for them, with what they are about.
+        columns: those of them in the line on the screen.
+        earns: changes R; None where `lines` describe the reward.
+        check: what is wrong with its settings, in a line; empty for nothing.
+        compares: its key, if it compares samples of a prompt and so needs two.
     """
 
     group: ClassVar[str] = "assay.methods"
@@ -98,8 +93,6 @@ class Method:
 
 
 class _Tabled:
-    """What may have a table of settings of its own."""
-
     __slots__ = ()
 
     name: str
@@ -107,11 +100,9 @@ class _Tabled:
 
     @property
     def table(self) -> str:
-        """The name of its table."""
         return self.name.replace("-", "_")
 
     def own(self, tables: Any) -> Any:
-        """Its table among others; None where it has none."""
         return getattr(tables, self.table) if self.settings else None
 
 
@@ -122,10 +113,9 @@ class Selection(_Tabled):
     Attributes:
         name: kebab-case.
         settings: of its table, `[data.selection.<name>]` with "_" for "-"; None without any.
-        make: the function that makes the selector, `package.module:name`: it takes the table, the
-            problems and the seed of the data (see selection/types.py).
-        part: what `ablate` may switch off.
-        check: what its settings break, in a line; empty where nothing.
+        make: `package.module:name`, a function of the table, the problems and the data's seed that
+            makes the selector (see selection/types.py).
+        check: what is wrong with its settings, in a line; empty for nothing.
     """
 
     group: ClassVar[str] = "assay.selectors"
@@ -143,14 +133,14 @@ class Loss(_Tabled):
 
     Attributes:
         name: kebab-case.
-        formula: of what is maximised for a token, as `--explain` prints it: r is the ratio of its
+        formula: what is maximised for a token, as `--explain` prints it: r is the ratio of its
             probabilities, A its advantage, w its weight.
-        function: `package.module:name`: it takes a core.objective.Surrogate and
-            gives algos.policy_losses.TokenLosses.
-        settings: of its table, `[method.<name>]` with "_" for "-", where method.loss does not hold
-            all that it needs; a frozen dataclass with a default for every field, else None.
+        function: `package.module:name`, from core.objective.Surrogate to
+            algos.policy_losses.TokenLosses.
+        settings: a frozen dataclass of defaults for its own table, `[method.<name>]` with "_" for
+            "-"; None where method.loss suffices.
         part: what `ablate` may switch off; None for the plainest.
-        check: what its settings break, in a line; empty where nothing.
+        check: what is wrong with its settings, in a line; empty for nothing.
     """
 
     group: ClassVar[str] = "assay.losses"
@@ -169,12 +159,12 @@ class Estimator:
 
     Attributes:
         name: kebab-case.
-        credit: what it goes by. group: the rewards of a prompt's samples. critic: values of tokens.
-            tokens: what the rollout found out about them.
+        credit: its input. group: rewards of a prompt's samples. critic: values of tokens. tokens:
+            what the rollout measured for them.
         lines: its formula, as `--explain` prints it.
         function: `package.module:name`. group: rewards (P, G), `scale` and `tasks_P` to advantages
             (P, G) (see algos/advantages.py). tokens: the batch to advantages (B, T). critic: none.
-        part: what `ablate` may switch off, or cannot.
+        part: its entry in the table of parts.
     """
 
     group: ClassVar[str] = "assay.estimators"
@@ -188,17 +178,17 @@ class Estimator:
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """Who generates, `rollout.backend`.
+    """An engine of generation, `rollout.backend`.
 
     Attributes:
         name: kebab-case.
-        make: `package.module:name`, a function of the policy (engines.engine.Host) and the config
-            that gives an engines.engine.Engine.
-        takes: capabilities that a run with it has not, each with the reason (see capabilities.py).
-        logprobs: which log-probabilities it tells of the tokens that it draws: processed, those of
-            the distribution that they were drawn from; raw, before temperature and filters; none.
-        correction: `method.loss.importance_correction` of a run with it that names none.
-        check: what its settings break, in a line; empty where nothing.
+        make: `package.module:name`, a function from (engines.engine.EngineHost, Config) to an
+            engines.engine.Engine.
+        takes: capabilities that a run lacks with it, each with the reason (see capabilities.py).
+        logprobs: of drawn tokens: processed, by the distribution that was sampled; raw, before
+            temperature and filters; none.
+        correction: default of `method.loss.importance_correction`.
+        check: what is wrong with its settings, in a line; empty for nothing.
     """
 
     group: ClassVar[str] = "assay.engines"

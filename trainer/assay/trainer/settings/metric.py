@@ -1,4 +1,4 @@
-"""What a number of a step is, and how it stands in the line on the screen."""
+"""Numbers of a step, and their columns on the screen."""
 
 from __future__ import annotations
 
@@ -24,12 +24,7 @@ class Metric:
 def metrics(
     group: str, *rows: tuple[str, str, str] | tuple[str, str, str, str]
 ) -> tuple[Metric, ...]:
-    """Numbers about one thing.
-
-    Args:
-        group: what they are about.
-        *rows: key, unit, meaning, and what it is shown as where that is not the key.
-    """
+    """Numbers of one group; a row is key, unit, meaning and, if it is not the key, display name."""
     return tuple(Metric(r[0], group, r[3] if len(r) == 4 else r[0], r[1], r[2]) for r in rows)
 
 
@@ -53,7 +48,7 @@ def percent(value: float) -> str:
 
 
 def small(value: float) -> str:
-    """Six characters, whatever the size."""
+    """Six characters at any size."""
     if 0.00095 <= abs(value) < 10:
         return f"{value:.4f}"
     return f"{value:.0e}".replace("e-0", "e-").replace("e+0", "e+") if value else "0"

@@ -1,4 +1,4 @@
-"""How rewards become advantages, what values them, and what is minimised."""
+"""Settings of advantages, critic and loss."""
 
 from __future__ import annotations
 
@@ -24,31 +24,36 @@ class AdvantageConfig(Strict):
 
     estimator: str = "group"
     """group: the group's mean is the baseline. rloo: the mean of the others. gae: a critic.
-    symmetric: parity is, 1/2, of chances of beating the others (Pairwise-RL). segments: what the
-    policy makes of a state, by continuing from it (SPO)."""
+    symmetric: 1/2, for chances of beating the others (Pairwise-RL). segments: the mean reward of
+    continuations from a state (SPO).
+    """
     scale: Literal["group", "batch", "task", "none"] = "group"
-    """All but gae: what the centred reward is divided by: its group's deviation, the batch's, that
-    of its task's prompts (GoLongRL), or nothing (Dr. GRPO)."""
+    """All but gae: the centred reward is divided by the deviation of its group, of the batch, of
+    its task's prompts (GoLongRL), or by 1 (Dr. GRPO).
+    """
     difficulty: Literal["none", "exp", "linear"] = "none"
     """group, rloo: weighs harder prompts more, by the form of GoLongRL's code, or linearly; see
-    algos/difficulty.py."""
+    algos/difficulty.py.
+    """
     difficulty_alpha: Ratio = 0.8
-    """The prompt's share in its smoothed mean, its task has the rest (0.8 in GoLongRL's script)."""
+    """The prompt's share in its smoothed mean; its task has the rest (0.8 in GoLongRL's script)."""
     difficulty_gamma: NonNegativeFloat = 1.0
-    """exp: how much difficulty tells (1 in GoLongRL's code)."""
+    """exp: strength of the weight (1 in GoLongRL's code)."""
     normalise: Literal["none", "batch", "task", "role"] = "none"
-    """Whitens the advantages of tokens: over the batch, for each task by itself, or, where
-    `method.turns` has several turns, for attempts and verifications by themselves (PAG)."""
+    """Whitens the advantages of tokens: over the batch, by task, or, where `method.turns` has
+    several turns, attempts and verifications apart (PAG).
+    """
     max_sigma: NonNegativeFloat = 0.0
-    """Advantages farther than so many deviations from their mean become 0; 0 keeps all."""
+    """Advantages more than so many deviations from their mean become 0; 0 keeps all."""
     gamma: Annotated[float, Field(gt=0, le=1)] = 1.0
     lam: Ratio = 0.95
     """gae: lambda of the policy's advantages."""
     length_adaptive_alpha: NonNegativeFloat = 0.0
     """gae: above 0, lambda is 1 - 1 / (alpha * length) instead of `lam` (VAPO: 0.05)."""
     min_lam: Ratio = 0.0
-    """gae: the least that a length-adaptive lambda may be. 0 is the paper's formula, without a
-    floor; where it is negative, below a length of 1 / alpha, lambda is 0."""
+    """gae: lower limit of a length-adaptive lambda. 0 is the paper's formula; lambda is then 0
+    below a length of 1 / alpha, where the formula is negative.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +65,12 @@ class CriticConfig(Strict):
     init: Annotated[str, Field(min_length=1)] = "policy"
     """separate: `policy`, or a folder or hub name of a reward model, or of a saved critic."""
     lam: Ratio = 1.0
-    """lambda of the critic's targets; 1 makes them Monte-Carlo returns. Another value than
-    `advantage.lam` decouples the two (VC-PPO)."""
+    """lambda of the critic's targets; 1 makes them Monte-Carlo returns. A value other than
+    `advantage.lam` decouples the two (VC-PPO).
+    """
     loss: Literal["mse", "clipped", "hl-gauss", "two-hot"] = "mse"
     clip: PositiveFloat = 0.2
-    """clipped: how far a value may move from the old one."""
+    """clipped: largest distance of a value from the old one."""
     bins: Annotated[int, Field(ge=2)] = 51
     """hl-gauss, two-hot: classes between `value_min` and `value_max`."""
     value_min: float = -1.0
@@ -75,13 +81,13 @@ class CriticConfig(Strict):
     weight_decay: NonNegativeFloat = 0.0
     max_grad_norm: NonNegativeFloat = 1.0
     warmup_steps: NonNegative = 0
-    """Optimizer steps of the critic, those of pre-training included."""
+    """Optimizer steps of the critic, with those of pre-training."""
     pretrain_steps: NonNegative = 0
-    """At most so many steps of value pre-training before the policy moves; 0 for none."""
+    """Most steps of value pre-training before the policy moves; 0 for none."""
     pretrain_patience: Positive = 10
-    """Pre-training ends when neither loss nor explained variance has improved for so many steps."""
+    """Pre-training ends after so many steps without a better loss or explained variance."""
     min_explained_variance: Annotated[float, Field(le=1, allow_inf_nan=False)] = 0.0
-    """What the critic should explain of the returns before the policy's first step."""
+    """Least explained variance of the returns before the policy's first step."""
     below_minimum: Literal["warn", "refuse", "ignore"] = "warn"
 
 
@@ -90,10 +96,10 @@ class Correction:
     """A way to weigh what the sampler drew; see algos/importance.py.
 
     Attributes:
-        sequence: by one ratio for a response, in place of one for each token.
-        mask: 0 outside of the limits, in place of the limit.
-        low: its own lower limit.
-        high: its own upper limit.
+        sequence: one ratio for a response; else one for each token.
+        mask: weight 0 outside the limits; else the limit.
+        low: default lower limit.
+        high: default upper limit.
     """
 
     sequence: bool
@@ -109,8 +115,9 @@ CORRECTIONS: Mapping[str, Correction] = {
     "sequence-mask": Correction(sequence=True, mask=True, low=0.0, high=3.0),
     "icepop": Correction(sequence=False, mask=True, low=0.5, high=5.0),
 }
-"""Limits: 2 is what TRL's and verl's documents have for TIS, 3 is the default of TRL 1.16 for its
-masks, 0.5 and 5 are what NeMo RL's document has for IcePop."""
+"""Limits: 2 in TRL's and verl's documents for TIS, 3 the default of TRL 1.16 for its masks, 0.5 and
+5 in NeMo RL's document for IcePop.
+"""
 _DECOUPLED_CAP = 2.0
 """Ours."""
 
@@ -138,16 +145,15 @@ class LossConfig(Strict):
     """Weight of the negative log-likelihood of correct responses (VAPO: 0.1)."""
     entropy_coef: NonNegativeFloat = 0.0
     kl_coef: NonNegativeFloat = 0.0
-    """Weight of the KL to the initial policy. 0 keeps no reference model, and then no KL is
-    measured either."""
+    """Weight of the KL to the initial policy. 0 loads no reference model and measures no KL."""
     kl_coef_by_task: dict[str, NonNegativeFloat] = field(default_factory=dict)
-    """In place of kl_coef for rows of these tasks (Seed1.5-VL, arXiv 2505.07062, has one for each
-    kind of prompt)."""
+    """Replaces kl_coef for rows of these tasks (Seed1.5-VL, arXiv 2505.07062)."""
     kl_estimator: Literal["k1", "k2", "k3"] = "k3"
     kl_gradient: Literal["weighted", "plain"] = "weighted"
-    """In a loss. weighted: each token's estimate by its ratio of policy to sampler, which descends
-    KL(pi, ref) with every estimator (as in TRL). plain: the estimate alone, GRPO's equation 3; k3
-    then descends KL(ref, pi), k2 KL(pi, ref), both on the policy's own tokens."""
+    """In a loss. weighted: each token's estimate times its ratio of policy to sampler, which
+    descends KL(pi, ref) with every estimator (as in TRL). plain: the estimate alone, GRPO's
+    equation 3; k3 then descends KL(ref, pi), k2 KL(pi, ref), both on the policy's own tokens.
+    """
     kl_place: Literal["loss", "reward"] = "loss"
     """reward: each token's reward less kl_coef * k1 (PPO); needs estimator gae."""
     importance_correction: Literal[
@@ -159,30 +165,30 @@ class LossConfig(Strict):
         "icepop",
         "decoupled",
     ] = "none"
-    """For what the sampler draws with other probabilities than the trainer's: weighs a token by the
-    ratio of trainer to sampler, its own or its response's, cut at the limits (truncate) or 0 beyond
-    them (mask; icepop has two). decoupled: the decoupled objective. Where it is not given, the
-    engine's: token-truncate with vllm, none with the others."""
+    """Where the sampler's probabilities differ from the trainer's: weighs a token by the ratio of
+    trainer to sampler, its own or its response's, cut at the limits (truncate) or 0 beyond them
+    (mask, icepop). decoupled: the decoupled objective. Default: the engine's, token-truncate with
+    vllm, else none.
+    """
     importance_floor: NonNegativeFloat = 0.0
-    """The lower limit; 0 takes the correction's own: 0.5 for icepop, none for the others."""
+    """Lower limit; 0 takes the correction's own: 0.5 for icepop, none for the others."""
     importance_cap: NonNegativeFloat = 0.0
-    """The upper limit; 0 takes the correction's own: 2 (truncate, decoupled), 3 (mask), 5
-    (icepop)."""
+    """Upper limit; 0 takes the correction's own: 2 (truncate, decoupled), 3 (mask), 5 (icepop)."""
 
     @property
     def importance_limits(self) -> tuple[float, float]:
-        """The lower and the upper limit of the importance ratio."""
+        """Lower and upper limit of the importance ratio."""
         own = CORRECTIONS.get(self.importance_correction)
         low, high = (own.low, own.high) if own else (0.0, _DECOUPLED_CAP)
         return self.importance_floor or low, self.importance_cap or high
 
     @property
     def kl_most(self) -> float:
-        """The largest coefficient of the KL, of any task; 0 where there is no KL."""
+        """The largest KL coefficient of any task; 0 without a KL."""
         return max(self.kl_coef, *self.kl_coef_by_task.values(), 0.0)
 
     @property
     def kl_words(self) -> str:
-        """The coefficient in words: a number, or one for each task that has its own."""
+        """The KL coefficient, and those of tasks, in words."""
         own = [f"{coef:g} where the task is {task}" for task, coef in self.kl_coef_by_task.items()]
         return f"({', '.join(own)}, else {self.kl_coef:g})" if own else f"{self.kl_coef:g}"

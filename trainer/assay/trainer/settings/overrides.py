@@ -1,10 +1,10 @@
-"""Short forms of overrides: what is typed most often, without the section it belongs to.
+"""Short forms of overrides.
 
 model=PATH_OR_NAME        model.name
 data=FILE.jsonl[.gz]      data.source = "jsonl" and data.path
 data=FOLDER_OR_NAME       data.source = "hub" and data.name, which takes folders as well
 reward=VERIFIER           reward.verifier
-ablate=PART,PART          parts to switch off, besides those that the file names
+ablate=PART,PART          parts to switch off, besides those in the file
 over=FILE.toml            its tables laid over the config's, such as configs/scale/7b.toml
 """
 
@@ -22,7 +22,7 @@ _JSONL = (".jsonl", ".jsonl.gz")
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """What was given on the command line."""
+    """Overrides of the command line."""
 
     texts: tuple[str, ...]  # `section.key=value`, short forms written out
     ablate: tuple[str, ...]  # names of parts to switch off
@@ -55,12 +55,9 @@ def expand(texts: Iterable[str]) -> Overrides:
 def laid_over(
     tree: Mapping[str, Any], texts: Iterable[str], read: Callable[[Path], Mapping[str, Any]]
 ) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """The tables with those of each `over=FILE` on them, in order, and the other overrides.
+    """Lays the tables of each `over=FILE` over `tree`, in order; also returns the other overrides.
 
-    Args:
-        tree: sections, as TOML has them.
-        texts: as they were given.
-        read: gives the tables of a file.
+    `read` gives the tables of a file.
     """
     rest: list[str] = []
     for text in texts:
@@ -82,13 +79,11 @@ def _merged(tree: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _names(value: str) -> list[str]:
-    """`a,b` or a list as TOML writes it."""
     bare = value.strip().removeprefix("[").removesuffix("]")
     return [name for part in bare.split(",") if (name := part.strip().strip("\"'"))]
 
 
 def _data(value: str) -> list[str]:
-    """Where the data are, by how the value looks."""
     if value.endswith(_JSONL):
         return ["data.source=jsonl", f"data.path={value}"]
     path = Path(value)
@@ -110,7 +105,7 @@ def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def merged(tree: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested tables with others laid over them; what is no table is replaced."""
+    """Nested tables with others laid over them."""
     laid = dict(tree)
     for key, value in changes.items():
         below = laid.get(key)
@@ -123,10 +118,7 @@ def merged(tree: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
 
 
 def with_source(tree: Mapping[str, Any], texts: Iterable[str]) -> tuple[str, ...]:
-    """Overrides, with the source that a file of one's own stands for.
-
-    `data.path` without `data.source` is a file to read, and no reason to train on another data set.
-    """
+    """Overrides, with `data.source = "jsonl"` where `data.path` is given alone."""
     given = flat(tree)
     path = tree.get("data", {}).get("path", "") if "data.path" in given else ""
     for text in texts:

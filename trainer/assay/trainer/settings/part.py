@@ -1,4 +1,4 @@
-"""What a part is: a departure from the plainest policy gradient that has a name and a switch."""
+"""Parts: named departures from the plainest policy gradient, each with a switch."""
 
 from __future__ import annotations
 
@@ -20,23 +20,18 @@ Claims = Mapping[str, str]
 class Part:
     """One named part of a method.
 
-    A part is read off the settings: there is no second place that says whether it is on. Switching
-    it off sets keys, and nothing else; where another key would make no sense without the part (a
-    clip range made for a ratio of sequences), it is set too. What has no "off" is no part: a
-    learning rate, a group's size. A part that a method cannot do without has `off` None.
+    The settings alone say whether it is on. Switching it off sets its keys, and those that make no
+    sense without it (a clip range made for a ratio of sequences).
 
     Attributes:
         name: kebab-case, as `ablate` takes it.
         kind: where in a step it acts.
-        what: it does, in one sentence.
-        reference: the paper, with the section or equation where it was read.
-        is_on: whether settings have it.
-        off: the dotted keys that switch it off, with their values; None where nothing would be
-            left.
-        code: where its arithmetic is, as `package.module.name`; below assay.trainer, or whole.
-        needs: capabilities of a run that it cannot do without, each with the reason.
-        takes: capabilities that a run has no more where it is on, each with what is there instead
-            (see capabilities.py).
+        what: its effect, in one sentence.
+        reference: the paper, with the section or equation.
+        off: dotted keys and values that switch it off; None where a method cannot do without.
+        code: its arithmetic, `package.module.name`, whole or below assay.trainer.
+        needs: capabilities that it requires, each with the reason.
+        takes: capabilities that it removes, each with what is there instead (see capabilities.py).
     """
 
     name: str
@@ -53,17 +48,17 @@ class Part:
 def switch(
     key: str, off: object, *on: object
 ) -> tuple[Callable[[Config], bool], Callable[[Config], Switches]]:
-    """Whether a part is on, and its switch, where one key says both.
+    """Whether a part is on, and its switch, for a part of one key.
 
     Args:
         key: dotted.
         off: its value that switches the part off.
-        *on: its values that are this part; without any, all others.
+        *on: its values that are this part; by default all others.
     """
     value_of = attrgetter(key)
     return (lambda config: value_of(config) in on if on else value_of(config) != off, to(key, off))
 
 
 def to(key: str, value: object) -> Callable[[Config], Switches]:
-    """A switch that sets one key, whatever the settings."""
+    """A switch that sets one key."""
     return lambda _config: {key: value}

@@ -1,11 +1,11 @@
-"""What is plugged in: everything that installed packages declare as entry points, ours included.
+"""The registry of plug-ins: what installed packages declare as entry points.
 
 group               what
-assay.methods       a Method: a mechanism with a table of its own under [method]
-assay.losses        a Loss: what is minimised
-assay.estimators    an Estimator: how rewards become advantages
-assay.engines       a Backend: who generates
-assay.selectors     a Selection: a way to choose the next problem
+assay.methods       TrainingMethod: a mechanism with a table of its own under [method]
+assay.losses        Loss: what is minimised
+assay.estimators    Estimator: how rewards become advantages
+assay.engines       Backend: an engine of generation
+assay.selectors     Selection: a way to choose the next problem
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from assay.kit.errors import ConfigError
 from assay.kit.hints import did_you_mean
-from assay.trainer.settings.method import Backend, Estimator, Loss, Method, Selection
+from assay.trainer.settings.method import Backend, Estimator, Loss, Selection, TrainingMethod
 from assay.trainer.settings.part import KINDS, Part
 
 if TYPE_CHECKING:
@@ -34,11 +34,10 @@ K = TypeVar("K", Loss, Estimator, Backend, Selection)
 
 @functools.cache
 def declared(group: str) -> Mapping[str, Any]:
-    """What the entry points of a group declare, by name.
+    """Declarations of a group, by name.
 
     Raises:
-        ConfigError: what a package declares cannot be imported or is something else, or two
-            declare one name.
+        ConfigError: a declaration cannot be imported or has another type, or two share a name.
     """
     found: dict[str, Any] = {}
     owners: dict[str, str] = {}
@@ -67,18 +66,16 @@ def declared(group: str) -> Mapping[str, Any]:
 
 @functools.cache
 def every(kind: type[K]) -> tuple[K, ...]:
-    """All that are declared of a kind, by name."""
+    """All declarations of a kind, sorted by name."""
     found = declared(kind.group)
     return tuple(found[name] for name in sorted(found))
 
 
 def chosen(kind: type[K], name: str, key: str, *, also: tuple[str, ...] = ()) -> K:
-    """What a setting names.
-
-    `also` are values that the setting may have and that name nothing.
+    """The declaration that a setting names; `also` are values that need none.
 
     Raises:
-        ConfigError: nothing of that name is installed; the message says what is.
+        ConfigError: nothing of that name is installed; the message lists what is.
     """
     known: Mapping[str, Any] = declared(kind.group)
     if name not in known:
@@ -91,41 +88,41 @@ def chosen(kind: type[K], name: str, key: str, *, also: tuple[str, ...] = ()) ->
 
 
 def resolved(reference: str) -> Any:
-    """The object that `package.module:name` names; its module is imported."""
+    """Imports the object `package.module:name`."""
     module, _, name = reference.partition(":")
     return getattr(import_module(module), name)
 
 
 @functools.cache
-def methods() -> tuple[Method, ...]:
-    """All methods, in the order in which they act."""
-    return tuple(sorted(declared(Method.group).values(), key=lambda m: (m.rank, m.name)))
+def methods() -> tuple[TrainingMethod, ...]:
+    """All methods, by rank."""
+    return tuple(sorted(declared(TrainingMethod.group).values(), key=lambda m: (m.rank, m.name)))
 
 
 def loss_of(config: LossConfig) -> Loss:
-    """The surrogate that settings name; raises ConfigError where it is not installed."""
+    """The configured surrogate; raises ConfigError where it is not installed."""
     return chosen(Loss, config.objective, "method.loss.objective")
 
 
 def estimator_of(config: AdvantageConfig) -> Estimator:
-    """The estimator that settings name; raises ConfigError where it is not installed."""
+    """The configured estimator; raises ConfigError where it is not installed."""
     return chosen(Estimator, config.estimator, "method.advantage.estimator")
 
 
 def engine_of(config: RolloutConfig) -> Backend:
-    """The engine that settings name; raises ConfigError where it is not installed."""
+    """The configured engine; raises ConfigError where it is not installed."""
     return chosen(Backend, config.backend, "rollout.backend")
 
 
 def selection_of(config: SelectionConfig) -> Selection | None:
-    """The way to choose problems that settings name, as above; None for `uniform`."""
+    """The configured way to choose problems, None for `uniform`; raises ConfigError."""
     if config.name == UNIFORM:
         return None
     return chosen(Selection, config.name, "data.selection.name", also=(UNIFORM,))
 
 
-def methods_on(config: Config) -> tuple[Method, ...]:
-    """The methods that settings have, in the order in which they act."""
+def methods_on(config: Config) -> tuple[TrainingMethod, ...]:
+    """Active methods, by rank."""
     return tuple(method for method in methods() if method.is_on(config))
 
 
@@ -143,10 +140,10 @@ def parts() -> tuple[Part, ...]:
 
 @functools.cache
 def part_names() -> Mapping[str, Part]:
-    """The parts by name."""
+    """Parts by name."""
     return {part.name: part for part in parts()}
 
 
 def parts_on(config: Config) -> tuple[Part, ...]:
-    """The parts that settings have, in the order of a step."""
+    """Active parts, in the order of a step."""
     return tuple(part for part in parts() if part.is_on(config))

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def problem(config: Config) -> str:
-    """The first rule that the settings break; empty where they break none.
+    """The first rule that the settings break; empty for none.
 
     Raises:
-        ConfigError: they name a plug-in that is not installed.
+        ConfigError: a plug-in is not installed.
     """
     own = [method.check for method in methods()] + [loss_of(config.method.loss).check]
     own.append(engine_of(config.rollout).check)
@@ -49,7 +49,6 @@ def _check_sizes(config: Config) -> str:
 
 
 def _check_groups(config: Config) -> str:
-    """Whoever compares the samples of a prompt needs two."""
     estimator = estimator_of(config.method.advantage)
     if config.rollout.group_size > 1:
         return ""
@@ -79,7 +78,6 @@ def _check_entry(config: Config) -> str:
 
 
 def _check_memory(config: Config) -> str:
-    """What saves memory must have something to save it on."""
     model = config.model
     if model.lora.base != "float32" and not model.lora.rank:
         return (

@@ -1,6 +1,6 @@
 """The sections of a run: model, data, reward, optim, rollout, eval, run.
 
-Those that are called ...Section hold what the trainings of policies and of reward models share.
+Classes called ...Section hold what trainings of policies and of reward models share.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from assay.trainer.settings.selecting import SelectionConfig
 
 @dataclass(frozen=True, slots=True)
 class LoraConfig:
-    """Low-rank adapters instead of all weights."""
+    """Low-rank adapters."""
 
     __pydantic_config__ = STRICT
 
@@ -36,8 +36,9 @@ class LoraConfig:
     target_modules: tuple[str, ...] = ()
     """Names of the linear layers; empty for all of them but the output."""
     base: Literal["float32", "bfloat16"] = "float32"
-    """What the frozen weights beneath are kept in: bfloat16 halves them. The adapters, and a critic
-    that begins from the policy, are as model.precision says."""
+    """Precision of the frozen weights: bfloat16 halves them. The adapters, and a critic that begins
+    from the policy, follow model.precision.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,28 +60,30 @@ class ModelConfig(ModelSection):
     __pydantic_config__ = STRICT
 
     precision: Literal["auto", "float32", "mixed", "bfloat16"] = "auto"
-    """mixed: float32 weights that compute in bfloat16. auto: mixed on CUDA and on CPUs that have
-    bfloat16 instructions, else float32. bfloat16 is for the weights themselves; small updates are
-    lost in them."""
+    """mixed: float32 weights that compute in bfloat16. auto: mixed on CUDA and on CPUs with
+    bfloat16 instructions, else float32. bfloat16: the weights themselves, which lose small updates.
+    """
     head_precision: Literal["auto", "float32"] = "auto"
-    """Of the output layer. auto: as the rest. float32: in float32, weights and logits, in training
-    and with the engines hf and paged; vllm's is its own."""
+    """Of the output layer. auto: as the rest. float32: weights and logits, in training and with the
+    engines hf and paged; vllm has its own.
+    """
     attention: str = ""
-    """Of transformers: sdpa, eager, flash_attention_2, or a kernel of the hub; empty takes its
-    choice."""
+    """Of transformers: sdpa, eager, flash_attention_2, or a kernel of the hub; empty: its choice.
+    """
     compile: bool = False
     """Trains through torch.compile."""
     liger: bool = False
-    """Exchanges layers for the kernels of liger-kernel, on CUDA."""
+    """Replaces layers by the kernels of liger-kernel, on CUDA."""
     offload: tuple[Literal["reference", "critic"], ...] = ()
-    """What waits in the host's memory while it is not used, where a run has it: the reference of a
-    KL; a critic of its own, whose optimizer comes back for its steps only."""
+    """What is kept in the host's memory while unused: the reference of a KL; a critic of its own,
+    whose optimizer returns for its steps only.
+    """
     lora: LoraConfig = field(default_factory=LoraConfig)
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One worked exchange that stands before the question."""
+    """One worked exchange before the question."""
 
     __pydantic_config__ = STRICT
 
@@ -90,7 +93,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class ColumnsConfig:
-    """Which columns of a data file hold what."""
+    """Names of a data file's columns."""
 
     __pydantic_config__ = STRICT
 
@@ -99,7 +102,7 @@ class ColumnsConfig:
     anchor: str = ""
     """The response to beat, where method.pairwise.anchors is "data"."""
     tests: str = ""
-    """What programs are held against, in place of a reference; see assay.clients.rows.tests."""
+    """Tests of programs, in place of a reference; see assay.clients.rows.tests."""
     solution: str = ""
     """A worked solution, for method.hints; empty for none."""
 
@@ -117,7 +120,7 @@ class DataSection:
     eval_split: str = ""
     """hub: split for the evaluation; without it, problems are held out of `split`."""
     max_rows: NonNegative = 0
-    """At most so many training rows; 0 for all."""
+    """Most training rows; 0 for all."""
     seed: NonNegative = 0
     """Of the split, and of the choice and order of rows."""
 
@@ -141,11 +144,13 @@ class DataConfig(DataSection):
     """jsonl: a file of its own for the evaluation; without it, rows are held out of `path`."""
     columns: ColumnsConfig = field(default_factory=ColumnsConfig)
     reference_pattern: str = ""
-    """A regular expression whose first group is the reference within its column, such as "####
-    (.+)" for GSM8K's solutions."""
+    """A regular expression whose first group is the reference within its column: "#### (.+)" for
+    GSM8K's solutions.
+    """
     template: str = "{question}"
-    """The user's message. {question} is the prompt column; every other column, or field of the
-    task's metadata, by its name."""
+    """The user's message. {question} is the prompt column; other columns, and fields of the task's
+    metadata, go by name.
+    """
     system: str = ""
     examples: tuple[Example, ...] = ()
     selection: SelectionConfig = field(default_factory=SelectionConfig)
@@ -159,33 +164,37 @@ class RewardConfig:
 
     target: str = ""
     """HOST:PORT of the reward service, or its replicas (dns:///NAME:PORT; IP:PORT,IP:PORT). Empty:
-    start one of its own for the run."""
+    starts one for the run.
+    """
     token_file: str = ""
-    """File with the bearer token that `target` asks for. The run keeps the name, not the token."""
+    """File with the bearer token for `target`; the run records its name alone."""
     tls_ca: str = ""
-    """Encrypt to `target`, whose certificate must come from this authority (PEM)."""
+    """Authority (PEM) of `target`'s certificate; switches TLS on."""
     tls_cert: str = ""
-    """Our own certificate (PEM), with tls_key, where `target` asks for one (mutual TLS)."""
+    """Our own certificate (PEM), with tls_key, for mutual TLS."""
     tls_key: str = ""
     verifier: str = "math"
     parameters: dict[str, Scalar] = field(default_factory=dict)
     timeout_s: PositiveFloat = 60.0
-    """How long a step waits for judgements after its last response; also for one call of the
-    evaluation, retries included."""
+    """Longest wait for judgements after a step's last response; also for one call of the
+    evaluation, retries included.
+    """
     item_timeout_s: NonNegativeFloat = 0.0
     """For one sample's execution; 0 leaves it to the server."""
     max_outage_s: NonNegativeFloat = 1800.0
-    """How long a step is held, after timeout_s, where the services at `target` are away; then the
-    run ends. 0 holds nothing: then these are faults."""
+    """Longest pause of a step, after timeout_s, while the services at `target` are away; then the
+    run ends. 0 makes such samples faults at once.
+    """
     max_fault_ratio: Ratio = 0.2
-    """The run stops when more of the samples of the last `fault_window` steps had no judgement,
-    those of a survey of problems (data.selection) included."""
+    """The run stops when more of the samples of the last `fault_window` steps are faults, with
+    those of a survey (data.selection).
+    """
     fault_window: Positive = 5
 
 
 @dataclass(frozen=True, slots=True)
 class OptimSection:
-    """How whatever trains is optimised."""
+    """How any model is optimised."""
 
     __pydantic_config__ = STRICT
 
@@ -199,7 +208,7 @@ class OptimSection:
 
 @dataclass(frozen=True, slots=True)
 class OptimConfig(OptimSection):
-    """How it is optimised; a step of the run makes mini_batches * epochs of the optimizer."""
+    """How the policy is optimised; a step of the run has mini_batches * epochs optimizer steps."""
 
     __pydantic_config__ = STRICT
 
@@ -208,13 +217,15 @@ class OptimConfig(OptimSection):
     epochs: Positive = 1
     """Passes over a rollout."""
     micro_batch: NonNegative = 0
-    """Samples in a forward and backward pass of one process, at most; 0 for any number."""
+    """Most samples in a forward and backward pass of one process; 0 for any number."""
     micro_batch_tokens: NonNegative = 16384
-    """Positions in a forward and backward pass of one process, at most: its samples times the
-    longest of them, prompt and response. A sample that is longer goes alone. 0 for any number."""
+    """Most positions in a forward and backward pass of one process: its samples times their
+    longest, prompt and response. A longer sample goes alone. 0 for any number.
+    """
     optimizer: Literal["adamw", "adamw-8bit", "paged-adamw", "paged-adamw-8bit"] = "adamw"
-    """Of policy and critic. 8bit: moments of one byte each. paged: they leave the device when it is
-    full. All but adamw are of bitsandbytes, on CUDA."""
+    """Of policy and critic. 8bit: moments of one byte each. paged: moments leave a full device. All
+    but adamw are of bitsandbytes, on CUDA.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,33 +235,35 @@ class VllmConfig:
     __pydantic_config__ = STRICT
 
     mode: Literal["colocate", "server"] = "colocate"
-    """colocate: in this process, on the policy's device. server: vLLM's own, elsewhere."""
+    """colocate: in this process, on the policy's device. server: a vLLM server elsewhere."""
     draws: Literal["run", "engine"] = "run"
-    """run: by the random numbers of the run, the same tokens as hf. engine: by vLLM, each response
-    with a seed; then filters (top_k, top_p) leave log-probabilities untold."""
+    """run: by the run's random numbers, the same tokens as hf. engine: by vLLM, each response with
+    a seed; filters (top_k, top_p) then leave log-probabilities unknown.
+    """
     gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)] = 0.3
     """Share of the device's memory; colocate on CUDA."""
     sleep: Literal[0, 1, 2] = 0
-    """Between rollouts vLLM gives its memory back: 1 keeps its weights in the host's memory, 2 has
-    them sent anew; colocate on CUDA, elsewhere nothing."""
+    """Between rollouts vLLM frees its memory: 1 keeps its weights in the host's memory, 2 has them
+    sent anew. Only colocate on CUDA.
+    """
     tensor_parallel_size: Positive = 1
-    """GPUs of one engine; above 1 on a server only, which is started with it."""
+    """GPUs of one engine; above 1 only on a server, which must be started with it."""
     max_model_length: NonNegative = 0
-    """Most tokens of a prompt and its response; 0 takes the model's own. A server has its own."""
+    """Most tokens of a prompt and its response; 0 takes the model's own. Ignored by a server."""
     server_url: str = ""
-    """As http://127.0.0.1:8000, without /v1; its key is taken from VLLM_API_KEY."""
+    """Such as http://127.0.0.1:8000, without /v1; VLLM_API_KEY holds its key."""
     transfer: Literal["folder", "nccl"] = "folder"
-    """How a server gets the weights: through a folder that both see, or over NCCL."""
+    """How a server gets the weights: through a shared folder, or over NCCL."""
     folder: str = ""
-    """Where weights are put for a server, under the same path on both sides."""
+    """Folder of the weights for a server, under the same path on both sides."""
     transfer_host: str = ""
-    """This machine's address as the server sees it, for NCCL; empty takes the host's name."""
+    """This machine's address for NCCL; empty takes the host's name."""
     timeout_s: PositiveFloat = 600.0
-    """A server that says nothing for so long is given up."""
+    """A server that is silent for so long is given up."""
 
     @property
     def own_draws(self) -> bool:
-        """Whether tokens are drawn by the random numbers of the run."""
+        """Whether the run's random numbers draw the tokens."""
         return self.draws == "run"
 
 
@@ -272,16 +285,16 @@ class RolloutConfig:
     backend: str = "hf"
     """hf: transformers' generate. paged: its continuous batching. vllm: vLLM's loop or server."""
     batch: NonNegative = 0
-    """Responses generated at a time by one process; 0 for all of a round, or as many as the engine
-    has room for."""
+    """Responses generated at a time by one process; 0 for a whole round or the engine's choice."""
     drift_alarm: PositiveFloat = 0.1
-    """Warns when the mean difference between sampler's and trainer's log-probabilities of freshly
-    sampled tokens passes this."""
+    """Warns when the mean difference of sampler's and trainer's log-probabilities of fresh tokens
+    passes this.
+    """
     vllm: VllmConfig = field(default_factory=VllmConfig)
 
     @property
     def tells_logps(self) -> bool:
-        """Whether the sampler tells the policy's log-probabilities; see vllm.draws."""
+        """Whether the sampler returns the policy's log-probabilities; see vllm.draws."""
         filters = self.top_k > 0 or self.top_p < 1
         return self.backend != "vllm" or self.vllm.own_draws or not filters
 
@@ -326,11 +339,11 @@ class RunSection:
     name: str = ""
     """Empty takes the name of the config file."""
     dir: str = "runs"
-    """A folder <name>-<time> is made in it."""
+    """Parent of the run's folder <name>-<time>."""
     steps: Positive = 100
     seed: NonNegative = 0
     checkpoint_every: NonNegative = 50
-    """Steps between checkpoints; 0 saves only at the end or when the run is stopped."""
+    """Steps between checkpoints; 0 saves only when the run ends or is stopped."""
     keep_checkpoints: Positive = 2
     report_to: tuple[Literal["tensorboard", "wandb", "trackio"], ...] = ("tensorboard",)
 
@@ -342,9 +355,10 @@ class RunConfig(RunSection):
     __pydantic_config__ = STRICT
 
     samples_every: NonNegative = 10
-    """Steps between tables of rollouts with their judgements in samples.jsonl; 0 writes none."""
+    """Steps between tables of judged rollouts in samples.jsonl; 0 writes none."""
     show_samples: NonNegative = 0
-    """Of those, so many are printed as well."""
+    """How many of those are printed as well."""
     peak_tflops: Annotated[float, Field(ge=0)] = 0.0
-    """What a device can do in the policy's precision by its data sheet, without sparsity: then
-    `mfu` says what share of it the updates used. 0 where not known."""
+    """A device's dense peak in the policy's precision, by its data sheet; `mfu` is the share that
+    the updates use. 0 where unknown.
+    """

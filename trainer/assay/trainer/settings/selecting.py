@@ -14,7 +14,7 @@ from assay.trainer.settings.tables import with_tables
 @dataclass(frozen=True, slots=True)
 class _Chosen(Strict):
     name: str = UNIFORM
-    """uniform: pass after pass over all. Each of the others has a section of its name."""
+    """uniform: pass after pass over all. The others have sections of their names."""
 
     if TYPE_CHECKING:
 

@@ -1,4 +1,4 @@
-"""Sections that are made of what is installed: a dataclass with a table for each plug-in."""
+"""Sections with a table for each installed plug-in."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from assay.kit.toml_config import STRICT
 def with_tables(
     name: str, base: type[Any], tables: Iterable[tuple[str, type[Any]]], *, section: str
 ) -> type[Any]:
-    """A section with the fields of `base` and tables beside them.
+    """A section with the fields of `base` and a table of settings for each (name, class).
 
-    `tables` are names and classes of settings, whose fields have defaults; `section` says where it
-    stands.
+    `section` names its place in messages.
 
     Raises:
         ConfigError: two plug-ins want one table, or one wants a key that every run has.

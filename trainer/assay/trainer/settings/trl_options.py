@@ -1,7 +1,7 @@
-"""The table [trl]: options of TRL's GRPOConfig beside those that Assay sets itself. Pure.
+"""The table [trl]: options of TRL's GRPOConfig that Assay leaves free. Pure.
 
-What Assay owns is refused with the setting to use. That the rest exists is checked against the
-installed TRL before a model is loaded (core/build.py).
+An option that Assay owns is refused with the setting to use. That the others exist is checked
+against the installed TRL before a model is loaded (core/build.py).
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ OWNED: Mapping[str, str] = {
 
 
 def problem(options: Mapping[str, Any]) -> str:
-    """The first option that Assay owns, as a sentence; empty where there is none."""
+    """The first option that Assay owns, as a sentence; empty for none."""
     for name in options:
         if name in OWNED:
             return f"trl.{name}: {OWNED[name]}"

@@ -1,4 +1,4 @@
-"""How numbers and sentences are put into the lines of `--explain`."""
+"""Words for the lines of `--explain`."""
 
 from __future__ import annotations
 

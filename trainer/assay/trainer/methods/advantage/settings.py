@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay.trainer.settings.method import Lines, Method
+from assay.trainer.settings.method import Lines, TrainingMethod
 from assay.trainer.settings.objective import AdvantageConfig
 from assay.trainer.settings.part import Part, switch, to
 from assay.trainer.settings.registry import estimator_of
@@ -130,7 +130,7 @@ def _difficulty(advantage: AdvantageConfig) -> str:
     )
 
 
-METHOD = Method(
+METHOD = TrainingMethod(
     name="advantage",
     settings=AdvantageConfig,
     is_on=lambda _config: True,

@@ -19,7 +19,7 @@ from assay.trainer.core.build import Workshop
 from assay.trainer.core.hooks import Hooks
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.engines.engine import Sampler
-from assay.trainer.engines.models import Policy
+from assay.trainer.engines.models import LoadedPolicy
 from assay.trainer.methods.asynchrony.background import BackgroundCollector, DrawSchedule, Flight
 from assay.trainer.methods.asynchrony.periodic import Iteration
 from assay.trainer.methods.asynchrony.settings import portion_prompts
@@ -41,7 +41,7 @@ class Asynchrony(Hooks):
                 'every portion of the others; use "bounded" or "off"'
             )
 
-    def before_training(self, policy: Policy) -> None:
+    def before_training(self, policy: LoadedPolicy) -> None:
         """See Hooks: the weights of the policy once more, to draw with."""
         self._shadow = Shadow(policy.model, shares=self._periodic)
 

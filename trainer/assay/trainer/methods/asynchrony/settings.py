@@ -16,7 +16,7 @@ from pydantic import Field
 
 from assay.trainer.methods.asynchrony.parts import METRICS, PARTS, objective_lines, sampling_lines
 from assay.trainer.settings.kinds import Strict
-from assay.trainer.settings.method import Lines, Method
+from assay.trainer.settings.method import Lines, TrainingMethod
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -88,7 +88,7 @@ def check(config: Config) -> str:
     return ""
 
 
-METHOD = Method(
+METHOD = TrainingMethod(
     name="asynchrony",
     settings=AsynchronyConfig,
     is_on=lambda c: c.method.asynchrony.mode != "off",

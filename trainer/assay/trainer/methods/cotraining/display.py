@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from assay.trainer.records.progress import Display
+from assay.trainer.records.progress import StepDisplay
 
 
 def line(row: Mapping[str, Any], total: int) -> str:
@@ -57,7 +57,7 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-class VerifierDisplay(Display):
+class VerifierDisplay(StepDisplay):
     """Prints a line for each step; the bar is the generator's."""
 
     def step(self, row: Mapping[str, Any], total: int) -> None:

@@ -28,7 +28,7 @@ from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.core.world import World
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.engine import Sampler
-from assay.trainer.engines.models import Policy, load_policy
+from assay.trainer.engines.models import LoadedPolicy, load_policy
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.methods.cotraining import display as displays
 from assay.trainer.methods.cotraining.protocol import make_prompts
@@ -37,7 +37,7 @@ from assay.trainer.methods.cotraining.sources import Asker, Solutions, Verificat
 from assay.trainer.methods.cotraining.turns import Alternation, OverError, Saves, Waits
 from assay.trainer.records.callbacks import StepRecorder
 from assay.trainer.records.folder import RunFolder
-from assay.trainer.records.progress import Display
+from assay.trainer.records.progress import StepDisplay
 from assay.trainer.records.reporting import attach
 from assay.trainer.records.saving import save_outcome
 from assay.trainer.rollouts.prompts import PromptStream
@@ -143,11 +143,11 @@ class Partner:
         folder: RunFolder,
         state: State,
         *,
-        policy: Policy,
+        policy: LoadedPolicy,
         trainer: PolicyTrainer,
         problems: Sequence[Problem],
         judge: Judge,
-        display: Display,
+        display: StepDisplay,
         world: World,
         stop: Interrupt,
     ) -> None:
@@ -212,7 +212,7 @@ class Partner:
     def _built(
         self,
         config: Config,
-        policy: Policy,
+        policy: LoadedPolicy,
         problems: Sequence[Problem],
         judge: Judge,
         *,

@@ -16,7 +16,7 @@ from assay.trainer.settings.kinds import (
     PositiveFloat,
     Strict,
 )
-from assay.trainer.settings.method import Lines, Method
+from assay.trainer.settings.method import Lines, TrainingMethod
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -110,7 +110,7 @@ def _check_shared(config: Config) -> str:
     return ""
 
 
-METHOD = Method(
+METHOD = TrainingMethod(
     name="cotraining",
     settings=CotrainingConfig,
     is_on=lambda c: c.method.cotraining.enabled,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay.trainer.settings.method import Lines, Method
+from assay.trainer.settings.method import Lines, TrainingMethod
 from assay.trainer.settings.objective import CriticConfig
 from assay.trainer.settings.part import Part, Switches, to
 from assay.trainer.settings.words import count
@@ -148,7 +148,7 @@ def floor_lines(config: Config) -> list[str]:
     ]
 
 
-METHOD = Method(
+METHOD = TrainingMethod(
     name="critic",
     settings=CriticConfig,
     is_on=lambda c: c.method.has_critic,

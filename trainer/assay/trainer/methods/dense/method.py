@@ -12,7 +12,7 @@ from assay.kit.reasons import Reason
 from assay.trainer.algos.dense import dense_group_advantages
 from assay.trainer.core.batch import Batch, Scored
 from assay.trainer.core.hooks import Hooks
-from assay.trainer.engines.models import Policy
+from assay.trainer.engines.models import LoadedPolicy
 from assay.trainer.methods.dense.settings import DenseConfig
 from assay.trainer.methods.dense.spans import span_tokens
 from assay.trainer.rollouts.types import Rollout
@@ -23,7 +23,7 @@ class Dense(Hooks):
 
     _tokenizer: Any = None
 
-    def before_training(self, policy: Policy) -> None:
+    def before_training(self, policy: LoadedPolicy) -> None:
         """See Hooks."""
         self._tokenizer = policy.tokenizer
 

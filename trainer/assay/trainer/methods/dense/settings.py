@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from assay.trainer.settings.kinds import NonNegativeFloat, Ratio, Strict
-from assay.trainer.settings.method import Earned, Lines, Method
+from assay.trainer.settings.method import Earned, Lines, TrainingMethod
 from assay.trainer.settings.metric import Metric, metrics
 from assay.trainer.settings.part import Part, Switches, to
 
@@ -158,7 +158,7 @@ METRICS: tuple[Metric, ...] = metrics("reward",
      "Of the advantages of steps beside that of the outcome (`method.dense`)."),
 )  # fmt: skip
 
-METHOD = Method(
+METHOD = TrainingMethod(
     name="dense",
     settings=DenseConfig,
     is_on=lambda c: c.method.dense.weight > 0,

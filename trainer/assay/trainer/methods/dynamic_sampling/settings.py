@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from assay.trainer.settings.kinds import Positive, Strict
-from assay.trainer.settings.method import Lines, Method
+from assay.trainer.settings.method import Lines, TrainingMethod
 from assay.trainer.settings.metric import Column, Metric, metrics
 from assay.trainer.settings.part import Part, switch, to
 from assay.trainer.settings.words import count
@@ -89,7 +89,7 @@ COLUMNS = (
     ),
 )  # fmt: skip
 
-METHOD = Method(
+METHOD = TrainingMethod(
     name="dynamic_sampling",
     settings=DynamicSamplingConfig,
     is_on=lambda c: c.method.dynamic_sampling.enabled,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from assay.trainer.settings.kinds import NonNegative, Strict
-from assay.trainer.settings.method import Lines, Method
+from assay.trainer.settings.method import Lines, TrainingMethod
 from assay.trainer.settings.part import Part, switch
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def lines(config: Config) -> list[str]:
     return lines
 
 
-METHOD = Method(
+METHOD = TrainingMethod(
     name="filter",
     settings=FilterConfig,
     is_on=lambda c: (

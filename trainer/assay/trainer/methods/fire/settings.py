@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from assay.trainer.settings.kinds import PositiveFloat, Strict
-from assay.trainer.settings.method import Lines, Method
+from assay.trainer.settings.method import Lines, TrainingMethod
 from assay.trainer.settings.metric import Metric, metrics
 from assay.trainer.settings.part import Part, switch
 
@@ -91,7 +91,7 @@ METRICS: tuple[Metric, ...] = metrics("drift",
       '`method.fire.mode = "exact"` (arXiv 2410.21236).')),
 )  # fmt: skip
 
-METHOD = Method(
+METHOD = TrainingMethod(
     name="fire",
     settings=FireConfig,
     is_on=lambda c: c.method.fire.enabled,

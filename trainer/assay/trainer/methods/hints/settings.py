@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from assay.trainer.settings.kinds import PositiveShare, Strict
-from assay.trainer.settings.method import Lines, Method
+from assay.trainer.settings.method import Lines, TrainingMethod
 from assay.trainer.settings.metric import Metric, metrics
 from assay.trainer.settings.part import Part, switch
 
@@ -70,7 +70,7 @@ METRICS: tuple[Metric, ...] = metrics("sampling",
       "(`method.hints`); samples.jsonl has the level of each.")),
 )  # fmt: skip
 
-METHOD = Method(
+METHOD = TrainingMethod(
     name="hints",
     settings=HintsConfig,
     is_on=lambda c: c.method.hints.enabled,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.trainer.methods.loss.parts import PARTS, lines, reward_lines
-from assay.trainer.settings.method import Lines, Method
+from assay.trainer.settings.method import Lines, TrainingMethod
 from assay.trainer.settings.objective import LossConfig
 from assay.trainer.settings.registry import engine_of
 
@@ -65,7 +65,7 @@ def _check_correction(config: Config) -> str:
     return ""
 
 
-METHOD = Method(
+METHOD = TrainingMethod(
     name="loss",
     settings=LossConfig,
     is_on=lambda _config: True,

@@ -28,7 +28,7 @@ from assay.trainer.data.problems import Problem, Problems
 from assay.trainer.engines.types import Draw, Generator, Request, Response
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.records.folder import RunFolder
-from assay.trainer.records.progress import Display
+from assay.trainer.records.progress import StepDisplay
 from assay.trainer.rollouts.outages import Outage, given_up_by, told_outage
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.types import Ranks
@@ -93,7 +93,7 @@ def prepare_anchors(
     encode: Callable[[Problem], Sequence[int]],
     ranks: Ranks,
     folder: RunFolder,
-    display: Display,
+    display: StepDisplay,
     stop: Callable[[], bool],
     may_retry: bool,
 ) -> bool:
@@ -183,7 +183,7 @@ class _Keeper:
     """
 
     def __init__(
-        self, folder: RunFolder, display: Display, *, total: int, done: int, writes: bool
+        self, folder: RunFolder, display: StepDisplay, *, total: int, done: int, writes: bool
     ) -> None:
         self._display, self._total, self._done = display, total, done
         self._file: JsonLines | None = None
@@ -220,7 +220,7 @@ def _check(
     anchors: Mapping[Problem, str | None],
     known: Mapping[str, Row],
     config: Config,
-    display: Display,
+    display: StepDisplay,
 ) -> None:
     lacking = [problem for problem, anchor in anchors.items() if anchor is None]
     if not lacking:

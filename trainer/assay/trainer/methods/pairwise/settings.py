@@ -9,7 +9,7 @@ from pydantic import Field
 
 from assay.trainer.methods.pairwise.parts import METRICS, PARTS, earns, lines
 from assay.trainer.settings.kinds import Strict
-from assay.trainer.settings.method import Lines, Method
+from assay.trainer.settings.method import Lines, TrainingMethod
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -79,7 +79,7 @@ def pairwise_problem(config: Config) -> str:
     return next((problem for broken, problem in rules if broken), "")
 
 
-METHOD = Method(
+METHOD = TrainingMethod(
     name="pairwise",
     settings=PairwiseConfig,
     is_on=lambda c: c.method.pairwise.against != "none",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from assay.trainer.settings.keeping import KeepingConfig, check_keeping
 from assay.trainer.settings.kinds import BelowHalf, Positive, PositiveShare
-from assay.trainer.settings.method import Lines, Method
+from assay.trainer.settings.method import Lines, TrainingMethod
 from assay.trainer.settings.metric import Metric, metrics
 from assay.trainer.settings.part import Part, switch
 from assay.trainer.settings.words import count
@@ -71,7 +71,7 @@ METRICS: tuple[Metric, ...] = metrics("sampling",
      "Of the stale ones, those whose remainder trains (`method.recomposition`)."),
 )  # fmt: skip
 
-METHOD = Method(
+METHOD = TrainingMethod(
     name="recomposition",
     settings=RecompositionConfig,
     is_on=lambda c: c.method.recomposition.groups > 0,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from assay.trainer.settings.keeping import KeepingConfig, check_keeping
-from assay.trainer.settings.method import Lines, Method
+from assay.trainer.settings.method import Lines, TrainingMethod
 from assay.trainer.settings.metric import Metric, metrics
 from assay.trainer.settings.part import Part, switch
 from assay.trainer.settings.words import count
@@ -67,7 +67,7 @@ METRICS: tuple[Metric, ...] = metrics("sampling",
       "(`method.replay`).")),
 )  # fmt: skip
 
-METHOD = Method(
+METHOD = TrainingMethod(
     name="replay",
     settings=ReplayConfig,
     is_on=lambda c: c.method.replay.groups > 0,

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from assay.trainer.methods.segments.parts import METRICS, PARTS
 from assay.trainer.settings.kinds import Strict
-from assay.trainer.settings.method import Method
+from assay.trainer.settings.method import TrainingMethod
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -44,7 +44,7 @@ def segments_problem(config: Config) -> str:
     return ""
 
 
-METHOD = Method(
+METHOD = TrainingMethod(
     name="segments",
     settings=SegmentsConfig,
     is_on=lambda c: c.method.advantage.estimator == "segments",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from assay.trainer.settings.kinds import NonNegative, PositiveFloat, Strict
-from assay.trainer.settings.method import Earned, Lines, Method
+from assay.trainer.settings.method import Earned, Lines, TrainingMethod
 from assay.trainer.settings.metric import Column
 from assay.trainer.settings.part import Part, switch
 
@@ -145,7 +145,7 @@ COLUMNS = (
     ),
 )  # fmt: skip
 
-METHOD = Method(
+METHOD = TrainingMethod(
     name="shaping",
     settings=ShapingConfig,
     is_on=lambda c: c.method.shaping.changes_rewards or c.method.shaping.overlong != "none",

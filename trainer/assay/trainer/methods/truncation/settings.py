@@ -19,7 +19,7 @@ from assay.trainer.methods.truncation.parts import (
     sampling_lines,
 )
 from assay.trainer.settings.kinds import Strict
-from assay.trainer.settings.method import Lines, Method
+from assay.trainer.settings.method import Lines, TrainingMethod
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -59,7 +59,7 @@ def check(config: Config) -> str:
     return ""
 
 
-METHOD = Method(
+METHOD = TrainingMethod(
     name="truncation",
     settings=TruncationConfig,
     is_on=lambda c: c.method.truncation.window > 0,

@@ -15,7 +15,7 @@ from assay.trainer.core.build import encoder
 from assay.trainer.core.evaluation import Evaluation, end_token_ids
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.engines.engine import Sampler
-from assay.trainer.engines.models import Policy
+from assay.trainer.engines.models import LoadedPolicy
 from assay.trainer.methods.turns.confidence import Confidence
 from assay.trainer.methods.turns.credit import TurnTokens, turn_metrics, turn_tokens
 from assay.trainer.methods.turns.dialogues import Dialogues
@@ -37,11 +37,11 @@ class Turns(RunHooks):
         """See Hooks."""
         return 'method.turns has each attempt judged by itself; set method.turns.mode = "off"'
 
-    def room(self, policy: Policy, most: int) -> int:
+    def room(self, policy: LoadedPolicy, most: int) -> int:
         """See Hooks."""
         return protocol_of(self.config.method.turns, policy.tokenizer).room(most)
 
-    def talk(self, policy: Policy) -> Talk:
+    def talk(self, policy: LoadedPolicy) -> Talk:
         """See Hooks."""
         return dialogues_of(self.config, policy)
 
@@ -119,7 +119,7 @@ class Turns(RunHooks):
         )
 
 
-def dialogues_of(config: Config, policy: Policy, *, validation: bool = False) -> Dialogues:
+def dialogues_of(config: Config, policy: LoadedPolicy, *, validation: bool = False) -> Dialogues:
     """What the policy says to itself, as the settings have it."""
     tokenizer = policy.tokenizer
     return Dialogues(
@@ -129,7 +129,9 @@ def dialogues_of(config: Config, policy: Policy, *, validation: bool = False) ->
     )
 
 
-def make_confidence(trainer: PolicyTrainer, config: Config, policy: Policy) -> Confidence | None:
+def make_confidence(
+    trainer: PolicyTrainer, config: Config, policy: LoadedPolicy
+) -> Confidence | None:
     """Asks the policy how sure it is of its attempts, where an evaluation can choose among several.
 
     None where it has not.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from assay.trainer.methods.turns.lines import turn_credit_lines, turn_lines, turn_reward_lines
 from assay.trainer.methods.turns.parts import GROUPS, METRICS, PARTS
 from assay.trainer.settings.kinds import NonNegativeFloat, Strict
-from assay.trainer.settings.method import Lines, Method
+from assay.trainer.settings.method import Lines, TrainingMethod
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -77,7 +77,7 @@ def check_turns(config: Config) -> str:
     return ""
 
 
-METHOD = Method(
+METHOD = TrainingMethod(
     name="turns",
     settings=TurnsConfig,
     is_on=lambda c: c.method.turns.on,

@@ -18,7 +18,7 @@ import torch
 
 from assay.kit.runs.records import JsonLines, mend, read_rows
 from assay.trainer.data.problems import Problem, render
-from assay.trainer.engines.models import Policy, load_policy
+from assay.trainer.engines.models import LoadedPolicy, load_policy
 from assay.trainer.recipes.code_prm.rows import sample_row
 from assay.trainer.settings.config import Config
 
@@ -81,7 +81,11 @@ def _cut(path: Path, rows: int) -> None:
 
 @torch.inference_mode()
 def _answers(
-    policy: Policy, problems: Sequence[Problem], config: Config, count: int, temperature: float
+    policy: LoadedPolicy,
+    problems: Sequence[Problem],
+    config: Config,
+    count: int,
+    temperature: float,
 ) -> list[str]:
     """`count` responses to each problem, one problem after the other."""
     tokenizer, rollout = policy.tokenizer, config.rollout

@@ -23,7 +23,7 @@ from transformers import (
 )
 
 from assay.kit.errors import ConfigError
-from assay.trainer.engines.models import Loaded, device_of, fetched, require_padding, told_why
+from assay.trainer.engines.models import Loaded, device_of, fetched, load_errors, require_padding
 from assay.trainer.recipes.reward_model.config import TINY, Kind, MethodConfig, RmConfig, TinyConfig
 
 TINY_CONTEXT = 4096
@@ -76,7 +76,7 @@ def load_learner(
 
 def _pretrained(config: RmConfig, say: Callable[[str], None]) -> Loaded:
     name, kind = config.model.name, config.method.kind
-    with told_why(name, f" for {kind}"):
+    with load_errors(name, f" for {kind}"):
         source = fetched(name, say)
         tokenizer = AutoTokenizer.from_pretrained(source)
         shape = AutoConfig.from_pretrained(source, **_head(config.method))

@@ -47,7 +47,7 @@ from assay.trainer.recipes.reward_model.evaluation import RmEvaluation
 from assay.trainer.recipes.reward_model.kinds import KINDS, build_trainer
 from assay.trainer.recipes.reward_model.models import load_learner
 from assay.trainer.records.folder import RunFolder, record
-from assay.trainer.records.progress import Display, fitting, interruptible
+from assay.trainer.records.progress import StepDisplay, fitting, interruptible
 from assay.trainer.records.report import write
 from assay.trainer.records.reporting import attach, check_reporters
 
@@ -58,7 +58,7 @@ class _Session:
 
     config: RmConfig
     folder: RunFolder
-    display: Display
+    display: StepDisplay
     world: World
     learner: Loaded
     train: Examples
@@ -83,7 +83,7 @@ def run(
     world = join(on_cuda=device_of(config.model).type == "cuda")
     check_processes(config, world.count)
     check_reporters(config.run.report_to)
-    display = Display(console if world.main else Console(file=io.StringIO()))
+    display = StepDisplay(console if world.main else Console(file=io.StringIO()))
     checkpoint = checkpoints.latest(folder.checkpoints)
     rows = rows or load_rows(config)
     renderer = open_renderer(config.method.template, [Path(p) for p in config.method.templates])
