@@ -101,6 +101,21 @@ def sleeping_server(queue_items: int = QUEUE_ITEMS, workers: int = WORKERS) -> I
                 os.environ["PYTHONPATH"] = before
 
 
+class Enough:
+    """Sets its event when so many have been added."""
+
+    def __init__(self, least: int) -> None:
+        self.event = asyncio.Event()
+        self._left = least
+        self.add(0)
+
+    def add(self, number: int) -> None:
+        """So many more."""
+        self._left -= number
+        if self._left <= 0:
+            self.event.set()
+
+
 async def compete(
     address: str,
     limit: Callable[[int], int | None],
@@ -115,7 +130,7 @@ async def compete(
     Both parts go on until `least_items` are judged in each: on a busy machine that takes longer.
     """
     counting, over = asyncio.Event(), asyncio.Event()
-    warmed = 0
+    warm, counted = Enough(least_items), Enough(least_items)
     lot: list[Got] = []
 
     async def one(wanted: int) -> Got:
@@ -128,9 +143,9 @@ async def compete(
             while not over.is_set():
                 begun = time.perf_counter()
                 results = await client.score(items)
-                nonlocal warmed
-                warmed += len(results)
+                warm.add(len(results))
                 if counting.is_set() and not over.is_set():
+                    counted.add(len(results))
                     got.judged += sum(result.reward == 1.0 for result in results)
                     got.faults += sum(result.fault is not None for result in results)
                     got.wrong += sum(result.reward not in (1.0, None) for result in results)
@@ -143,13 +158,11 @@ async def compete(
 
     async def clock() -> None:
         await asyncio.sleep(warm_s)
-        while warmed < least_items:
-            await asyncio.sleep(0.1)
+        await warm.event.wait()
         counting.set()
         begun = time.perf_counter()
         await asyncio.sleep(round_s)
-        while sum(got.judged for got in lot) < least_items:
-            await asyncio.sleep(0.1)
+        await counted.event.wait()
         over.set()
         for got in lot:
             got.counted_s = time.perf_counter() - begun

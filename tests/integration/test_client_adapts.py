@@ -8,8 +8,8 @@ import pytest
 from bench.clients_adapt import GREED, Got, compete, jain, ratio, sleeping_server
 
 WARM_S, ROUND_S = 2.0, 3.0
-LEAST_ITEMS = 1000
-"""The limits have settled, and shares mean something, after so many; a busy machine takes longer."""
+LEAST_ITEMS = 2000
+"""Limits have settled, and shares mean something, after so many. A busy machine takes longer."""
 
 
 async def settled(address: str, limit: Callable[[int], int | None]) -> list[Got]:
@@ -34,8 +34,8 @@ async def test_clients_that_adapt_share_a_server_that_greed_would_take() -> None
         assert [got.wrong for got in found] == [0] * len(GREED), "a fault is not a zero"
         assert [got.faults for got in found] == [0] * len(GREED), "who is refused comes again"
     assert min(judged(adapting)) > 0, "nobody starves"
-    assert ratio(adapting) < 2 < ratio(greedy)
-    assert jain(judged(adapting)) > max(0.9, jain(judged(greedy)))
+    assert 2 * ratio(adapting) < ratio(greedy)
+    assert jain(judged(adapting)) > max(0.85, jain(judged(greedy)))
     assert rate(adapting) > 0.8 * rate(fixed), "what a fixed limit gets through"
     assert sum(got.window for got in adapting) < sum(GREED) / 2, "and it asks for less at once"
     assert [got.window for got in fixed] == [8] * len(GREED)
