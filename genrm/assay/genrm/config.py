@@ -158,7 +158,7 @@ class RunnerConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class ServerConfig:
+class JudgeServerConfig:
     """How the server is reached.
 
     Attributes:

@@ -16,14 +16,14 @@ from assay.api.judge.v1 import judge_pb2
 from assay.api.process.v1 import process_pb2
 from assay.clients.judging.types import Aggregation, Overflow, RankingMode, ScoringMode
 from assay.genrm.domain import (
+    CandidateGroup,
+    CandidatePair,
+    CandidateResponse,
+    CandidateSteps,
     ChatMessage,
-    GroupItem,
-    JudgeItem,
-    JudgeSettings,
-    PairItem,
+    ResolvedJudgeSettings,
+    ResolvedStepSettings,
     Splitting,
-    StepItem,
-    StepSettings,
 )
 from assay.kit import limits
 from assay.kit.faults import Unjudgeable
@@ -38,8 +38,8 @@ _SEEDS = 2**62  # judges count up from a seed; what comes out must stay a signed
 _ROLES = frozenset(("system", "user", "assistant", "tool"))
 _MAX_NAME_CHARS = 256
 
-_JUDGE_DEFAULTS = JudgeSettings()
-_STEP_DEFAULTS = StepSettings()
+_JUDGE_DEFAULTS = ResolvedJudgeSettings()
+_STEP_DEFAULTS = ResolvedStepSettings()
 _SCORING: dict[int, ScoringMode] = {
     judge_pb2.SCORING_MODE_UNSPECIFIED: "auto",
     judge_pb2.SCORING_MODE_TOKEN_PROBABILITY: "token-probability",
@@ -75,7 +75,7 @@ AnySettings = judge_pb2.JudgeSettings | process_pb2.StepSettings
 V = TypeVar("V")
 
 
-def judge_settings(message: judge_pb2.JudgeSettings, fresh_seed: int) -> JudgeSettings:
+def judge_settings(message: judge_pb2.JudgeSettings, fresh_seed: int) -> ResolvedJudgeSettings:
     """How to judge.
 
     Args:
@@ -88,7 +88,7 @@ def judge_settings(message: judge_pb2.JudgeSettings, fresh_seed: int) -> JudgeSe
     scoring = _named("scoring_mode", message.scoring_mode, _SCORING)
     votes = _votes(message.votes, _JUDGE_DEFAULTS.votes)
     samples = votes > 1 and scoring in ("auto", "votes", "consensus")
-    return JudgeSettings(
+    return ResolvedJudgeSettings(
         template=_name("template", message.template),
         scoring=scoring,
         votes=votes,
@@ -100,13 +100,13 @@ def judge_settings(message: judge_pb2.JudgeSettings, fresh_seed: int) -> JudgeSe
     )
 
 
-def step_settings(message: process_pb2.StepSettings, fresh_seed: int) -> StepSettings:
+def step_settings(message: process_pb2.StepSettings, fresh_seed: int) -> ResolvedStepSettings:
     """How to score steps; arguments and errors as for `judge_settings`."""
     votes = _votes(message.votes, _STEP_DEFAULTS.votes)
     threshold = None
     if message.HasField("error_threshold"):
         threshold = _between("error_threshold", message.error_threshold, 0.0, 1.0)
-    return StepSettings(
+    return ResolvedStepSettings(
         splitting=_named("splitting", message.splitting, SPLITTINGS),
         step_tag=_name("step_tag", message.step_tag),
         aggregation=_named("aggregation", message.aggregation, _AGGREGATION),
@@ -133,14 +133,14 @@ def max_order_gap(
     return _between("max_order_gap", message.max_order_gap, 0.0, 1.0)
 
 
-def judge_item(message: judge_pb2.JudgeItem) -> JudgeItem:
+def judge_item(message: judge_pb2.JudgeItem) -> CandidateResponse:
     """One response to judge.
 
     Raises:
         Unjudgeable: INVALID_PARAMETER: a role is none.
     """
     against = message.WhichOneof("against")
-    return JudgeItem(
+    return CandidateResponse(
         prompt=chat(message.prompt),
         response=message.response,
         ground_truth=message.ground_truth if against == "ground_truth" else None,
@@ -149,9 +149,9 @@ def judge_item(message: judge_pb2.JudgeItem) -> JudgeItem:
     )
 
 
-def pair_item(message: judge_pb2.PairItem) -> PairItem:
+def pair_item(message: judge_pb2.PairItem) -> CandidatePair:
     """One pair; errors as for `judge_item`."""
-    return PairItem(
+    return CandidatePair(
         prompt=chat(message.prompt),
         a=message.response_a,
         b=message.response_b,
@@ -159,7 +159,7 @@ def pair_item(message: judge_pb2.PairItem) -> PairItem:
     )
 
 
-def group_item(message: judge_pb2.GroupItem, ranking: RankingMode) -> GroupItem:
+def group_item(message: judge_pb2.GroupItem, ranking: RankingMode) -> CandidateGroup:
     """One group.
 
     Args:
@@ -177,7 +177,7 @@ def group_item(message: judge_pb2.GroupItem, ranking: RankingMode) -> GroupItem:
             Reason.INVALID_PARAMETER,
             f"the group has {len(message.responses)} responses; {how}, at most {most} are ranked",
         )
-    return GroupItem(
+    return CandidateGroup(
         prompt=chat(message.prompt),
         responses=tuple(message.responses),
         anchor=message.anchor_response,
@@ -194,9 +194,9 @@ def ranking_mode(number: int) -> RankingMode:
     return _named("ranking_mode", number, _RANKING)
 
 
-def step_item(message: process_pb2.StepItem) -> StepItem:
+def step_item(message: process_pb2.StepItem) -> CandidateSteps:
     """One response to score by steps; errors as for `judge_item`."""
-    return StepItem(
+    return CandidateSteps(
         prompt=chat(message.prompt),
         response=message.response,
         ground_truth=message.ground_truth,

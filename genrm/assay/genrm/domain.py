@@ -11,13 +11,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from assay.clients.judging.types import (
-    Aggregation,
-    Overflow,
-    ScoringMode,
-    StepScore,
-    Usage,
-)
+from assay.clients.judging.types import Aggregation, Overflow, ScoringMode
 from assay.genrm.engines import base
 from assay.genrm.engines.base import Answer, Request
 
@@ -37,8 +31,8 @@ class ChatMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeSettings:
-    """How to judge; see JudgeSettings of judge.proto.
+class ResolvedJudgeSettings:
+    """How to judge: JudgeSettings of judge.proto, with every default filled in.
 
     Attributes:
         template: "name", "name@version", or empty for the default of the call.
@@ -63,7 +57,7 @@ class JudgeSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeItem:
+class CandidateResponse:
     """One response to judge. Of ground_truth, anchor and rubric at most one is not None."""
 
     prompt: tuple[ChatMessage, ...]
@@ -74,7 +68,7 @@ class JudgeItem:
 
 
 @dataclass(frozen=True, slots=True)
-class PairItem:
+class CandidatePair:
     """Two responses to one prompt; the chance that `a` is better is asked for."""
 
     prompt: tuple[ChatMessage, ...]
@@ -84,7 +78,7 @@ class PairItem:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupItem:
+class CandidateGroup:
     """Samples of one prompt; an empty anchor is none."""
 
     prompt: tuple[ChatMessage, ...]
@@ -94,8 +88,12 @@ class GroupItem:
 
 
 @dataclass(frozen=True, slots=True)
-class StepSettings:
-    """How to score steps; see StepSettings of process.proto. 0 and empty mean the default's."""
+class ResolvedStepSettings:
+    """How to score steps: StepSettings of process.proto, with its defaults filled in.
+
+    Two defaults are left to judging: an `error_threshold` of None is the model's, and `max_tokens`
+    of 0 and an empty `template` are the template's and the critique's own.
+    """
 
     splitting: Splitting = "auto"
     step_tag: str = ""
@@ -110,37 +108,13 @@ class StepSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class StepItem:
+class CandidateSteps:
     """One response to score by steps. `steps`, put together, is the response; empty: cut it."""
 
     prompt: tuple[ChatMessage, ...]
     response: str
     ground_truth: str = ""
     steps: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class StepScores:
-    """The steps of a response and their scores; see StepScores of process.proto."""
-
-    steps: tuple[StepScore, ...]
-    aggregate: float
-    error_threshold: float
-    usage: Usage
-    unparsed_votes: int = 0
-
-    @property
-    def first_error(self) -> int | None:
-        """Index of the first step below the threshold, from 0."""
-        for index, step in enumerate(self.steps):
-            if step.score is not None and step.score < self.error_threshold:
-                return index
-        return None
-
-    @property
-    def passed(self) -> bool:
-        """The aggregate is not below the threshold."""
-        return self.aggregate >= self.error_threshold
 
 
 R = TypeVar("R")

@@ -27,7 +27,7 @@ from assay.kit.trails import Stretch
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PlannedRun:
     """What is to be done for one item.
 
     Attributes:
@@ -56,7 +56,7 @@ class PendingJudgement(PendingItem):
         asked: what its run asked the engine when, where there is a trace to show it.
     """
 
-    plan: Plan | None = None
+    plan: PlannedRun | None = None
     asks: RequestBatcher | None = None
     asked: list[Stretch] | None = None
 

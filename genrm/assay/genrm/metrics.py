@@ -5,8 +5,12 @@ from __future__ import annotations
 from prometheus_client import Counter, Gauge
 from prometheus_client.registry import Collector
 
-from assay.clients.judging.types import GroupRanking, ModelJudgement, PairJudgement
-from assay.genrm.domain import StepScores
+from assay.clients.judging.types import (
+    GroupRanking,
+    ModelJudgement,
+    PairJudgement,
+    StepScores,
+)
 from assay.genrm.engines.base import Answer, JudgeEngine
 from assay.genrm.self_verification import DialogueScores
 from assay.kit.batch.coroutines import CoroutinePool

@@ -21,10 +21,10 @@ from assay.genrm.engines.base import (
     EngineError,
     JudgeEngine,
     ModelInfo,
-    Piece,
     Prompt,
     PromptMessage,
-    Rate,
+    PromptPiece,
+    RateDialogue,
     RateSteps,
     Request,
     Write,
@@ -38,12 +38,12 @@ _log = logging.getLogger(__name__)
 
 _JUDGING: tuple[Capability, ...] = ("choose", "write", "rate")
 _STEPS: tuple[Capability, ...] = ("rate-steps", "write")
-_QUESTION = PromptMessage("user", (Piece("Is 7 greater than 3? Answer with yes or no."),))
-_ANSWER = PromptMessage("assistant", (Piece("Yes."),))
+_QUESTION = PromptMessage("user", (PromptPiece("Is 7 greater than 3? Answer with yes or no."),))
+_ANSWER = PromptMessage("assistant", (PromptPiece("Yes."),))
 _PROOFS: dict[Capability, Request] = {
     "choose": Choose(Prompt((_QUESTION,)), ("yes", "no")),
     "write": Write(Prompt((_QUESTION,)), max_tokens=2),
-    "rate": Rate(Prompt((_QUESTION, _ANSWER))),
+    "rate": RateDialogue(Prompt((_QUESTION, _ANSWER))),
     "rate-steps": RateSteps(Prompt((_QUESTION,)), ("7 is greater than 3.\n", "So: yes.")),
 }
 

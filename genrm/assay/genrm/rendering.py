@@ -14,16 +14,16 @@ from typing import Any, TypeVar
 
 from assay.clients.judging.rendering import Ids, PairIds, ShownPairs, StepIds
 from assay.clients.rows.preferences import PairRow, Said, StepRow
-from assay.genrm.domain import ChatMessage, JudgeItem, JudgeSettings, PairItem
+from assay.genrm.domain import CandidatePair, CandidateResponse, ChatMessage, ResolvedJudgeSettings
 from assay.genrm.engines.base import (
     Capability,
     Choose,
     EngineError,
     ModelInfo,
-    Piece,
     Prompt,
     PromptMessage,
-    Rate,
+    PromptPiece,
+    RateDialogue,
     RateSteps,
     Request,
 )
@@ -62,14 +62,14 @@ class JudgeRenderer:
     def pairs(self, rows: Sequence[PairRow], tokenizer: Any, max_tokens: int) -> ShownPairs:
         """Pairs in both orders; see `Renderer`."""
         template, encoder = self._template(), PromptEncoder(tokenizer)
-        settings = JudgeSettings(
+        settings = ResolvedJudgeSettings(
             template=self._name, scoring="token-probability", overflow="keep-ends"
         )
         model = _model_with("choose", max_tokens)
         verdicts = _verdicts(encoder, template)
 
         def show(row: PairRow) -> PairIds:
-            item = PairItem(_chat(row.prompt), row.chosen, row.rejected)
+            item = CandidatePair(_chat(row.prompt), row.chosen, row.rejected)
             asked = _first(judge_pair(item, settings, model, self._templates), Choose)
             one, other = (encoder.encode_request(request, max_tokens) for request in asked)
             first = [_shown_first(request, row) for request in asked]
@@ -82,11 +82,11 @@ class JudgeRenderer:
     ) -> list[Ids | None]:
         """Whole dialogues; see `Renderer`."""
         encoder, model = PromptEncoder(tokenizer), _model_with("rate", max_tokens)
-        settings = JudgeSettings(scoring="scalar-head", overflow="keep-ends")
+        settings = ResolvedJudgeSettings(scoring="scalar-head", overflow="keep-ends")
 
         def show(row: tuple[Sequence[Said], str]) -> Ids:
-            item = JudgeItem(_chat(row[0]), row[1])
-            (asked,) = _first(judge_response(item, settings, model, self._templates), Rate)
+            item = CandidateResponse(_chat(row[0]), row[1])
+            (asked,) = _first(judge_response(item, settings, model, self._templates), RateDialogue)
             return encoder.encode_request(asked, max_tokens).ids
 
         return _each(rows, show)
@@ -183,5 +183,5 @@ def _chat(said: Sequence[Said]) -> tuple[ChatMessage, ...]:
 def _asked(said: Sequence[Said]) -> Prompt:
     """What was asked of the policy, as `score_steps` puts it."""
     return Prompt(
-        tuple(PromptMessage(one.role, (Piece(one.content, trusted=False),)) for one in said)
+        tuple(PromptMessage(one.role, (PromptPiece(one.content, trusted=False),)) for one in said)
     )

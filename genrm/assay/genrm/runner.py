@@ -15,7 +15,7 @@ from assay.genrm import convert, dialogues, listing, results
 from assay.genrm.answers import AnswerVerifier, Attempts
 from assay.genrm.config import RunnerConfig
 from assay.genrm.driving import RequestBatcher
-from assay.genrm.handler import JudgeHandler, PendingJudgement, Plan
+from assay.genrm.handler import JudgeHandler, PendingJudgement, PlannedRun
 from assay.genrm.judges import judge_group, judge_pair, judge_response
 from assay.genrm.metrics import JudgeMetrics
 from assay.genrm.models import Models, ServedModel
@@ -110,12 +110,12 @@ class Runner:
         """
         seed = secrets.randbits(_SEED_BITS)
 
-        def plan(message: judge_pb2.JudgeItem) -> Plan:
+        def plan(message: judge_pb2.JudgeItem) -> PlannedRun:
             model = self._models.judge(request.settings.model)
             settings = convert.judge_settings(request.settings, seed)
             item = convert.judge_item(message)
             run = judge_response(item, settings, model.info, self._templates)
-            return Plan(model, run, partial(results.fill_judgement, model=model.info))
+            return PlannedRun(model, run, partial(results.fill_judgement, model=model.info))
 
         response = judge_pb2.JudgeResponsesResponse()
         await self._answer(request.items, plan, response, timeout_s)
@@ -127,13 +127,13 @@ class Runner:
         """Judges pairs in both orders; arguments and errors as for `judge_responses`."""
         seed = secrets.randbits(_SEED_BITS)
 
-        def plan(message: judge_pb2.PairItem) -> Plan:
+        def plan(message: judge_pb2.PairItem) -> PlannedRun:
             model = self._models.judge(request.settings.model)
             settings = convert.judge_settings(request.settings, seed)
             gap = convert.max_order_gap(request)
             item = convert.pair_item(message)
             run = judge_pair(item, settings, model.info, self._templates, gap)
-            return Plan(model, run, partial(results.fill_pair, model=model.info))
+            return PlannedRun(model, run, partial(results.fill_pair, model=model.info))
 
         response = judge_pb2.JudgePairsResponse()
         await self._answer(request.items, plan, response, timeout_s)
@@ -145,7 +145,7 @@ class Runner:
         """Ranks the samples of groups; arguments and errors as for `judge_responses`."""
         seed = secrets.randbits(_SEED_BITS)
 
-        def plan(message: judge_pb2.GroupItem) -> Plan:
+        def plan(message: judge_pb2.GroupItem) -> PlannedRun:
             model = self._models.judge(request.settings.model)
             settings = convert.judge_settings(request.settings, seed)
             gap = convert.max_order_gap(request)
@@ -154,7 +154,7 @@ class Runner:
             run = judge_group(
                 item, settings, model.info, self._templates, ranking, max_order_gap=gap
             )
-            return Plan(model, run, partial(results.fill_ranking, model=model.info))
+            return PlannedRun(model, run, partial(results.fill_ranking, model=model.info))
 
         response = judge_pb2.JudgeGroupsResponse()
         await self._answer(request.items, plan, response, timeout_s)
@@ -166,12 +166,12 @@ class Runner:
         """Scores the steps of responses; arguments and errors as for `judge_responses`."""
         seed = secrets.randbits(_SEED_BITS)
 
-        def plan(message: process_pb2.StepItem) -> Plan:
+        def plan(message: process_pb2.StepItem) -> PlannedRun:
             model = self._models.step_model(request.settings.model)
             settings = convert.step_settings(request.settings, seed)
             item = convert.step_item(message)
             run = score_steps(item, settings, model.info, self._templates)
-            return Plan(model, run, partial(results.fill_steps, model=model.info))
+            return PlannedRun(model, run, partial(results.fill_steps, model=model.info))
 
         response = process_pb2.ScoreStepsResponse()
         await self._answer(request.items, plan, response, timeout_s)
@@ -185,7 +185,7 @@ class Runner:
         check_chunk(request.items, set(), self._config.max_batch_items)
         known = await self._attempts_correct(request, answer_by_s(0.0, timeout_s))
 
-        def plan(message: process_pb2.SelfVerificationItem) -> Plan:
+        def plan(message: process_pb2.SelfVerificationItem) -> PlannedRun:
             settings = dialogues.settings_from_proto(request.settings)
             name = request.settings.model
             model = self._models.chooser(name) if name else None
@@ -194,7 +194,7 @@ class Runner:
             if isinstance(correct, Fault):
                 raise Unjudgeable(correct.reason, correct.message, correct.metadata)
             run = score_dialogue(item, settings, correct, model.info if model else None)
-            return Plan(model, run, dialogues.fill_scores)
+            return PlannedRun(model, run, dialogues.fill_scores)
 
         response = process_pb2.ScoreSelfVerificationResponse()
         left_s = max(0.0, deadline_s - time.monotonic())
@@ -239,7 +239,11 @@ class Runner:
         return listing.process_models(self._models, self._config.max_batch_items)
 
     async def _answer(
-        self, messages: Sequence[Any], plan: Callable[[Any], Plan], response: Any, timeout_s: float
+        self,
+        messages: Sequence[Any],
+        plan: Callable[[Any], PlannedRun],
+        response: Any,
+        timeout_s: float,
     ) -> list[PendingJudgement]:
         """Has the items of a call judged, and writes one result for each.
 

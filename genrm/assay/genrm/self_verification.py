@@ -29,7 +29,7 @@ from assay.clients.judging.self_verification import (
 )
 from assay.clients.judging.types import Usage
 from assay.genrm.domain import ChatMessage, Run
-from assay.genrm.engines.base import Choose, Chosen, ModelInfo, Piece, Prompt, PromptMessage
+from assay.genrm.engines.base import Choose, Chosen, ModelInfo, Prompt, PromptMessage, PromptPiece
 from assay.genrm.judges.modes import invalid
 from assay.genrm.judges.numbers import option_probabilities
 from assay.genrm.judges.verdict import expect, usage_of
@@ -182,12 +182,12 @@ def verification_prompt(prompt: Sequence[ChatMessage], turns: Sequence[str]) -> 
     said = len(prompt)
     pairs = dialogue_messages([(one.role, one.content) for one in prompt], turns)[:-1]
     messages = tuple(
-        PromptMessage(role, (Piece(text, trusted=place >= said and role == "user"),))
+        PromptMessage(role, (PromptPiece(text, trusted=place >= said and role == "user"),))
         for place, (role, text) in enumerate(pairs)
     )
     before = before_verdict(turns[-1])
     kept = before.rstrip()
-    lead = (Piece(kept, trusted=False),) if kept else ()
+    lead = (PromptPiece(kept, trusted=False),) if kept else ()
     return Prompt(messages, (_gap(before[len(kept) :]) if kept else "") + CLOSING, lead)
 
 

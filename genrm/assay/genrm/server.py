@@ -5,7 +5,7 @@ from __future__ import annotations
 from assay.clients import AsyncRewardClient
 from assay.clients.config import BETWEEN_SERVICES
 from assay.genrm.answers import AnswerVerifier
-from assay.genrm.config import ServerConfig
+from assay.genrm.config import JudgeServerConfig
 from assay.genrm.runner import Runner
 from assay.genrm.service import genrm_services
 from assay.kit.errors import ConfigError
@@ -13,7 +13,7 @@ from assay.kit.process import announce, client_tls, server_tls
 from assay.kit.serving import ServeConfig, serve
 
 
-async def run(config: ServerConfig) -> None:
+async def run(config: JudgeServerConfig) -> None:
     """Serves until SIGTERM or SIGINT, then drains.
 
     Args:
@@ -46,7 +46,7 @@ async def run(config: ServerConfig) -> None:
             config.port_file.unlink(missing_ok=True)
 
 
-def _answers(config: ServerConfig) -> AnswerVerifier | None:
+def _answers(config: JudgeServerConfig) -> AnswerVerifier | None:
     """Who says whether an attempt is right, if the operator named a reward server.
 
     Raises:

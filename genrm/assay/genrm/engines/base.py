@@ -1,9 +1,9 @@
 """The interface between judges and whatever runs a model: four requests, four answers.
 
-    Choose     log-probability of each of some texts as what comes next
-    Write      text, sampled or greedy
-    Rate       the logits of a sequence classification head on a whole dialogue
-    RateSteps  the logits of a token classification head at the end of each step
+    Choose        log-probability of each of some texts as what comes next
+    Write         text, sampled or greedy
+    RateDialogue  the logits of a sequence classification head on a whole dialogue
+    RateSteps     the logits of a token classification head at the end of each step
 
 A prompt is made of pieces. A piece that is not ours (the candidate's text, the question, a
 reference) is data: an engine never reads the model's special tokens out of it. All numbers are of
@@ -20,7 +20,7 @@ Splitting = Literal["auto", "line", "paragraph", "tag", "code-line"]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PromptPiece:
     """Part of a message.
 
     Attributes:
@@ -39,7 +39,7 @@ class PromptMessage:
     """One message to the model: "system", "user" or "assistant"."""
 
     role: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PromptPiece, ...]
 
     @property
     def text(self) -> str:
@@ -52,7 +52,8 @@ class Prompt:
     """What the model reads.
 
     Attributes:
-        messages: in order. For Rate and RateSteps the last is the assistant's, the response.
+        messages: in order. For RateDialogue and RateSteps the last is the response, the
+            assistant's.
         prefill: how the assistant's answer begins; the model goes on from there. Ours. Always
             empty where the last message is the assistant's.
         lead: what the assistant's answer says already, before the prefill: the candidate's own
@@ -61,7 +62,7 @@ class Prompt:
 
     messages: tuple[PromptMessage, ...]
     prefill: str = ""
-    lead: tuple[Piece, ...] = ()
+    lead: tuple[PromptPiece, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class RateDialogue:
     """Asks a sequence classification head about a dialogue that ends with the response."""
 
     prompt: Prompt
@@ -171,7 +172,7 @@ class StepsRated:
     tokens: TokenCounts
 
 
-Request = Choose | Write | Rate | RateSteps
+Request = Choose | Write | RateDialogue | RateSteps
 Answer = Chosen | Written | Rated | StepsRated
 
 

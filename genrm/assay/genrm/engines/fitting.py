@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from assay.genrm.engines.base import Piece, Prompt
+from assay.genrm.engines.base import Prompt, PromptPiece
 
 LEFT_OUT = "\n[... {} characters left out ...]\n"
 
@@ -25,14 +25,14 @@ def level(lengths: Sequence[int], room: int) -> int:
     return max(lengths, default=0)
 
 
-def ends(piece: Piece, kept: int) -> tuple[Piece, ...]:
+def ends(piece: PromptPiece, kept: int) -> tuple[PromptPiece, ...]:
     """The first and the last characters of a piece, `kept` in all, and a line of ours between."""
     head, tail = (kept + 1) // 2, kept // 2
     text = piece.text
     return (
-        Piece(text[:head], trusted=piece.trusted),
-        Piece(LEFT_OUT.format(len(text) - head - tail)),
-        Piece(text[len(text) - tail :], trusted=piece.trusted),
+        PromptPiece(text[:head], trusted=piece.trusted),
+        PromptPiece(LEFT_OUT.format(len(text) - head - tail)),
+        PromptPiece(text[len(text) - tail :], trusted=piece.trusted),
     )
 
 
@@ -61,13 +61,13 @@ def skeleton(prompt: Prompt) -> tuple[object, ...]:
     return (prompt.prefill, _ours(prompt.lead), *messages)
 
 
-def pieces_of(prompt: Prompt) -> list[Piece]:
+def pieces_of(prompt: Prompt) -> list[PromptPiece]:
     """All pieces, in the order in which they stand."""
     pieces = [piece for message in prompt.messages for piece in message.pieces]
     return [*pieces, *prompt.lead]
 
 
-def _ours(pieces: Iterable[Piece]) -> tuple[str | None, ...]:
+def _ours(pieces: Iterable[PromptPiece]) -> tuple[str | None, ...]:
     return tuple(piece.text if piece.trusted else None for piece in pieces)
 
 

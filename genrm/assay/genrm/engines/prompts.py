@@ -30,10 +30,10 @@ from assay.genrm.engines import fitting
 from assay.genrm.engines.base import (
     Choose,
     EngineError,
-    Piece,
     Prompt,
     PromptMessage,
-    Rate,
+    PromptPiece,
+    RateDialogue,
     RateSteps,
     Request,
     Write,
@@ -116,7 +116,7 @@ class PromptEncoder:
             return Encoded(ids, positions=positions)
         limit = context_tokens
         options: tuple[Ids, ...] = ()
-        closed = isinstance(request, Rate)
+        closed = isinstance(request, RateDialogue)
         if isinstance(request, Choose):
             options = self.encode_options(request.options)
             limit -= max(map(len, options))
@@ -167,12 +167,12 @@ class PromptEncoder:
         Raises:
             EngineError: INVALID_PARAMETER, there is no step, or one without a token.
         """
-        pieces: list[Piece] = []
+        pieces: list[PromptPiece] = []
         for step in steps:
             text = (step.rstrip("\r\n") or step) if self._mark else step
-            pieces.append(Piece(text, trusted=False))
+            pieces.append(PromptPiece(text, trusted=False))
             if self._mark:
-                pieces.append(Piece(self._mark))
+                pieces.append(PromptPiece(self._mark))
         if not steps or not all(self.encode_data(p.text) for p in pieces if not p.trusted):
             raise EngineError(
                 Reason.INVALID_PARAMETER,
@@ -288,7 +288,7 @@ class PromptEncoder:
         mark = fitting.mark_for(prompt, self._template)
         numbers = itertools.count()
 
-        def marked(pieces: Iterable[Piece]) -> str:
+        def marked(pieces: Iterable[PromptPiece]) -> str:
             return "".join(p.text if p.trusted else mark.format(next(numbers)) for p in pieces)
 
         messages = [{"role": m.role, "content": marked(m.pieces)} for m in prompt.messages]
@@ -339,13 +339,13 @@ class PromptEncoder:
     def _cut(self, prompt: Prompt, cap: int) -> Prompt:
         messages = []
         for message in prompt.messages:
-            pieces: list[Piece] = []
+            pieces: list[PromptPiece] = []
             for piece in message.pieces:
                 pieces += self._shortened(piece, cap) if piece.cuttable else (piece,)
             messages.append(replace(message, pieces=tuple(pieces)))
         return replace(prompt, messages=tuple(messages))
 
-    def _shortened(self, piece: Piece, cap: int) -> tuple[Piece, ...]:
+    def _shortened(self, piece: PromptPiece, cap: int) -> tuple[PromptPiece, ...]:
         """Both ends of a piece, together at most `cap` tokens with the line between them."""
         tokens = self._size(piece)
         if tokens <= cap:
@@ -360,7 +360,7 @@ class PromptEncoder:
             parts = fitting.ends(piece, kept)
         return parts
 
-    def _size(self, piece: Piece) -> int:
+    def _size(self, piece: PromptPiece) -> int:
         if piece.trusted:
             return len(self._inside(piece.text, special=True))
         return len(self.encode_data(piece.text))

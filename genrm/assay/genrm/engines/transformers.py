@@ -32,8 +32,8 @@ from assay.genrm.engines.base import (
     EngineError,
     EngineTally,
     ModelInfo,
-    Rate,
     Rated,
+    RateDialogue,
     RateSteps,
     Request,
     StepsRated,
@@ -66,7 +66,7 @@ _log = logging.getLogger(__name__)
 _CAPABILITY: dict[type[object], Capability] = {
     Choose: "choose",
     Write: "write",
-    Rate: "rate",
+    RateDialogue: "rate",
     RateSteps: "rate-steps",
 }
 
@@ -395,6 +395,6 @@ def _answer(ticket: _Ticket, body: dict[str, Any]) -> Answer:
         return Chosen(tuple(body["logprobs"]), tokens, cut)
     if isinstance(request, Write):
         return Written(body["text"], body["finish"], tokens, cut)
-    if isinstance(request, Rate):
+    if isinstance(request, RateDialogue):
         return Rated(tuple(body["logits"]), tokens, cut)
     return StepsRated(tuple(body["probabilities"]), tokens)

@@ -4,12 +4,12 @@ It is AsyncLLM, whose engine core is a process of its own.
 Prompts arrive as token ids that we made (`prompts`), so data holds no special token, and equal
 beginnings are equal tokens: vLLM's prefix cache computes the shared part of a group once.
 
-Choose      one token is sampled after the prompt, and the log-probabilities of just the tokens in
-            question come with it (`logprob_token_ids`): the whole distribution's, before any
-            sampling. Options of several tokens are asked for along their tree, see `options`.
-Write       vLLM samples, seeded by request; nothing of the model's generation_config.json is used.
-Rate        pooling task "classify", logits.
-RateSteps   pooling task "token_classify", logits of every token, read where steps end.
+Choose        one token is sampled after the prompt, and the log-probabilities of just the tokens in
+              question come with it (`logprob_token_ids`): the whole distribution's, before any
+              sampling. Options of several tokens are asked for along their tree, see `options`.
+Write         vLLM samples, seeded by request; the model's generation_config.json is not read.
+RateDialogue  pooling task "classify", logits.
+RateSteps     pooling task "token_classify", logits of every token, read where steps end.
 
 When the engine core dies, its requests get ENGINE_DIED and a new one is made; requests wait for
 it. After three failures in a row they are refused at once, while it is tried again now and then.
@@ -37,8 +37,8 @@ from assay.genrm.engines.base import (
     EngineError,
     EngineTally,
     ModelInfo,
-    Rate,
     Rated,
+    RateDialogue,
     RateSteps,
     Request,
     StepsRated,
@@ -170,7 +170,7 @@ class VllmJudgeEngine:
 
     def _can(self, request: Request) -> None:
         head = self._known().head
-        wanted = {Choose: "choose", Write: "write", Rate: "rate", RateSteps: "rate-steps"}
+        wanted = {Choose: "choose", Write: "write", RateDialogue: "rate", RateSteps: "rate-steps"}
         if wanted[type(request)] not in CAPABILITIES[head]:
             raise EngineError(
                 Reason.INVALID_PARAMETER,
@@ -186,7 +186,7 @@ class VllmJudgeEngine:
                 return await self._choose(llm, encoded)
             case Write():
                 return await self._write(llm, request, encoded)
-            case Rate():
+            case RateDialogue():
                 rows, counts = await self._pool(llm, encoded.ids, "classify")
                 return Rated(finite(rows), counts, encoded.cut)
             case RateSteps():

@@ -14,7 +14,13 @@ import re
 from collections.abc import Sequence
 
 from assay.clients.judging.types import JudgeRef, ModelJudgement, Usage, Vote
-from assay.genrm.domain import RATIONALE_CHARS, ChatMessage, JudgeItem, JudgeSettings, Run
+from assay.genrm.domain import (
+    RATIONALE_CHARS,
+    CandidateResponse,
+    ChatMessage,
+    ResolvedJudgeSettings,
+    Run,
+)
 from assay.genrm.engines.base import Written
 from assay.genrm.judges.critique import FORM, Critique, majority, parse_critique
 from assay.genrm.judges.modes import invalid
@@ -27,7 +33,7 @@ _PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
 
 
 def judge_by_consensus(
-    item: JudgeItem, settings: JudgeSettings, templates: Templates
+    item: CandidateResponse, settings: ResolvedJudgeSettings, templates: Templates
 ) -> Run[ModelJudgement]:
     """Judges a response by the majority of its critiques.
 
@@ -74,7 +80,7 @@ def critiques_of(
     steps: Sequence[str],
     ground_truth: str | None,
     *,
-    settings: JudgeSettings,
+    settings: ResolvedJudgeSettings,
     template: Template,
     templates: Templates,
 ) -> Run[tuple[tuple[Critique | None, ...], tuple[Written, ...], Usage]]:

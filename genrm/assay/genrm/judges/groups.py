@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from assay.clients.judging.types import GroupRanking, PairJudgement, RankingMode, Usage
-from assay.genrm.domain import GroupItem, JudgeSettings, Run
+from assay.genrm.domain import CandidateGroup, ResolvedJudgeSettings, Run
 from assay.genrm.engines.base import ModelInfo
 from assay.genrm.judges.modes import invalid, require_text, resolve_mode
 from assay.genrm.judges.pairwise import (
@@ -28,8 +28,8 @@ Results = list[list[PairJudgement]]
 
 
 def judge_group(
-    item: GroupItem,
-    settings: JudgeSettings,
+    item: CandidateGroup,
+    settings: ResolvedJudgeSettings,
     model: ModelInfo,
     templates: Templates,
     ranking: RankingMode = "auto",
@@ -80,7 +80,7 @@ def judge_group(
     )
 
 
-def _check(item: GroupItem, ranking: RankingMode) -> bool:
+def _check(item: CandidateGroup, ranking: RankingMode) -> bool:
     """Whether it goes by the anchor."""
     anchored = ranking == "anchor" or (ranking == "auto" and bool(item.anchor.strip()))
     if anchored and not item.anchor.strip():
@@ -109,7 +109,7 @@ def _counted(own: Sequence[PairJudgement], max_order_gap: float | None) -> list[
 
 
 def _rated_group(
-    item: GroupItem, anchored: bool, settings: JudgeSettings, model: ModelInfo
+    item: CandidateGroup, anchored: bool, settings: ResolvedJudgeSettings, model: ModelInfo
 ) -> Run[GroupRanking]:
     """By a scalar head: one logit for each text, then the chances among them."""
     refuse_reference(model, ground_truth=item.ground_truth)

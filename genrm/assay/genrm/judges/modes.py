@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.clients.judging.types import ScoringMode
-from assay.genrm.domain import JudgeSettings
+from assay.genrm.domain import ResolvedJudgeSettings
 from assay.genrm.engines.base import Capability, ModelInfo
 from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
@@ -19,7 +19,7 @@ NEEDS: dict[ScoringMode, Capability] = {
 
 
 def resolve_mode(
-    settings: JudgeSettings, model: ModelInfo, allowed: Sequence[ScoringMode]
+    settings: ResolvedJudgeSettings, model: ModelInfo, allowed: Sequence[ScoringMode]
 ) -> ScoringMode:
     """How the verdict becomes a number.
 

@@ -15,7 +15,13 @@ from functools import partial
 from typing import Protocol
 
 from assay.clients.judging.types import JudgeRef, PairJudgement, ScoringMode
-from assay.genrm.domain import RATIONALE_CHARS, ChatMessage, JudgeSettings, PairItem, Run
+from assay.genrm.domain import (
+    RATIONALE_CHARS,
+    CandidatePair,
+    ChatMessage,
+    ResolvedJudgeSettings,
+    Run,
+)
 from assay.genrm.engines.base import ModelInfo
 from assay.genrm.judges.modes import invalid, require_text, resolve_mode
 from assay.genrm.judges.numbers import debias, on_grid, sigmoid
@@ -38,8 +44,8 @@ class PairComparison(Protocol):
 
 
 def judge_pair(
-    item: PairItem,
-    settings: JudgeSettings,
+    item: CandidatePair,
+    settings: ResolvedJudgeSettings,
     model: ModelInfo,
     templates: Templates,
     max_order_gap: float | None = None,
@@ -93,7 +99,7 @@ def within(judgement: PairJudgement, max_order_gap: float | None) -> bool:
 def comparison(
     prompt: Sequence[ChatMessage],
     ground_truth: str,
-    settings: JudgeSettings,
+    settings: ResolvedJudgeSettings,
     model: ModelInfo,
     templates: Templates,
 ) -> PairComparison:
@@ -130,7 +136,7 @@ def _compare(
     *,
     prompt: tuple[ChatMessage, ...],
     ground_truth: str,
-    settings: JudgeSettings,
+    settings: ResolvedJudgeSettings,
     template: Template,
     how: How,
 ) -> Run[PairJudgement]:
@@ -190,7 +196,13 @@ def turned(judgement: PairJudgement) -> PairJudgement:
 
 
 def _rated_pair(
-    a: str, b: str, /, *, prompt: Sequence[ChatMessage], settings: JudgeSettings, model: ModelInfo
+    a: str,
+    b: str,
+    /,
+    *,
+    prompt: Sequence[ChatMessage],
+    settings: ResolvedJudgeSettings,
+    model: ModelInfo,
 ) -> Run[PairJudgement]:
     """By a scalar head: sigmoid(r_a - r_b), Bradley and Terry's; it knows no order."""
     if a == b:

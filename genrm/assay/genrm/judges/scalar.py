@@ -10,8 +10,15 @@ import math
 from collections.abc import Sequence
 
 from assay.clients.judging.types import ModelJudgement
-from assay.genrm.domain import ChatMessage, JudgeSettings, Run
-from assay.genrm.engines.base import ModelInfo, Piece, Prompt, PromptMessage, Rate, Rated
+from assay.genrm.domain import ChatMessage, ResolvedJudgeSettings, Run
+from assay.genrm.engines.base import (
+    ModelInfo,
+    Prompt,
+    PromptMessage,
+    PromptPiece,
+    Rated,
+    RateDialogue,
+)
 from assay.genrm.judges.modes import invalid
 from assay.genrm.judges.verdict import expect, keep_ends, usage_of
 from assay.kit.faults import Unjudgeable
@@ -26,18 +33,18 @@ def dialogue(prompt: Sequence[ChatMessage], response: str) -> Prompt:
     asked = tuple(
         PromptMessage(
             "user" if message.role == "tool" else message.role,
-            (Piece(message.content, trusted=False),),
+            (PromptPiece(message.content, trusted=False),),
         )
         for message in prompt
     )
-    answer = PromptMessage("assistant", (Piece(response, trusted=False, cuttable=True),))
+    answer = PromptMessage("assistant", (PromptPiece(response, trusted=False, cuttable=True),))
     return Prompt((*asked, answer))
 
 
 def rate(
     prompt: Sequence[ChatMessage],
     responses: Sequence[str],
-    settings: JudgeSettings,
+    settings: ResolvedJudgeSettings,
     model: ModelInfo,
 ) -> Run[tuple[ModelJudgement, ...]]:
     """The head's logit on each response, unbounded, as judgements without a template.
@@ -50,7 +57,9 @@ def rate(
         raise invalid(
             f"model {model.name} has a scalar head, which reads no template; leave it out"
         )
-    requests = tuple(Rate(dialogue(prompt, text), keep_ends(settings)) for text in responses)
+    requests = tuple(
+        RateDialogue(dialogue(prompt, text), keep_ends(settings)) for text in responses
+    )
     rated = expect(Rated, (yield requests))
     return tuple(
         ModelJudgement(_only_logit(answer, model), truncated=answer.cut, usage=usage_of([answer]))

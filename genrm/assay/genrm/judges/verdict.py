@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 from assay.clients.judging.types import Usage, Vote
-from assay.genrm.domain import RATIONALE_CHARS, RAW_TEXT_CHARS, JudgeSettings, Run
-from assay.genrm.engines.base import Answer, Choose, Chosen, Piece, Prompt, Write, Written
+from assay.genrm.domain import RATIONALE_CHARS, RAW_TEXT_CHARS, ResolvedJudgeSettings, Run
+from assay.genrm.engines.base import Answer, Choose, Chosen, Prompt, PromptPiece, Write, Written
 from assay.genrm.judges.numbers import expected_value, sample_error, vote_error
 from assay.genrm.judges.parsing import (
     ANSWER_BEGINS,
@@ -39,7 +39,7 @@ class VerdictResult:
 
 
 def verdict(
-    prompt: Prompt, template: Template, how: How, settings: JudgeSettings, seed: int
+    prompt: Prompt, template: Template, how: How, settings: ResolvedJudgeSettings, seed: int
 ) -> Run[VerdictResult]:
     """Asks for one verdict.
 
@@ -65,13 +65,13 @@ def verdict(
     return (yield from _voted(prompt, template, how, settings, seed))
 
 
-def keep_ends(settings: JudgeSettings) -> bool:
+def keep_ends(settings: ResolvedJudgeSettings) -> bool:
     """Whether a prompt over the context is cut."""
     return settings.overflow == "keep-ends"
 
 
 def vote_requests(
-    prompt: Prompt, template: Template, settings: JudgeSettings, seed: int
+    prompt: Prompt, template: Template, settings: ResolvedJudgeSettings, seed: int
 ) -> tuple[Write, ...]:
     """One request for each vote; a single one at temperature 0, where all would be equal."""
     count = settings.votes if settings.temperature > 0 else 1
@@ -127,7 +127,7 @@ def require_half(parsed: int, texts: Sequence[str], unread: Sequence[str], form:
 
 
 def _voted(
-    prompt: Prompt, template: Template, how: How, settings: JudgeSettings, seed: int
+    prompt: Prompt, template: Template, how: How, settings: ResolvedJudgeSettings, seed: int
 ) -> Run[VerdictResult]:
     """The mean of the votes that can be read."""
     written = expect(Written, (yield vote_requests(prompt, template, settings, seed)))
@@ -155,7 +155,7 @@ def _voted(
 
 
 def _values_after_reasons(
-    prompt: Prompt, template: Template, settings: JudgeSettings, written: Sequence[Written]
+    prompt: Prompt, template: Template, settings: ResolvedJudgeSettings, written: Sequence[Written]
 ) -> Run[tuple[tuple[float | None, ...], Usage]]:
     """The mean over the options right after each set of reasons; None where they do not end."""
     thoughts = [thought(answer.text) for answer in written]
@@ -175,7 +175,7 @@ def _values_after_reasons(
 
 def _after(prompt: Prompt, text: str) -> Prompt:
     """The judge's answer up to its verdict. Its reasons may quote the candidate: they are data."""
-    said = (*prompt.lead, Piece(prompt.prefill), Piece(text, trusted=False))
+    said = (*prompt.lead, PromptPiece(prompt.prefill), PromptPiece(text, trusted=False))
     return replace(prompt, lead=said, prefill=f"\n{ANSWER_BEGINS}")
 
 

@@ -29,7 +29,7 @@ from assay.api.execution.v1 import execution_pb2
 from assay.clients.rows.items import RowError
 from assay.clients.rows.preferences import Said, steps_of
 from assay.clients.rows.tests import read_tests
-from assay.genrm.engines.base import Piece, Prompt, PromptMessage
+from assay.genrm.engines.base import Prompt, PromptMessage, PromptPiece
 from assay.genrm.steps import StepSpan, label_lines, last_block, spans_of, split
 
 FENCE = "```"
@@ -220,9 +220,10 @@ def ask_for_rest(task: LabelTask, prefix: str) -> Prompt:
     opening = "".join(task.before) if "response" in task.row else f"{FENCE}{task.language}\n"
     lead = opening + prefix
     messages = tuple(
-        PromptMessage(said.role, (Piece(said.content, trusted=False),)) for said in task.prompt
+        PromptMessage(said.role, (PromptPiece(said.content, trusted=False),))
+        for said in task.prompt
     )
-    return Prompt(messages, lead=(Piece(lead, trusted=False),))
+    return Prompt(messages, lead=(PromptPiece(lead, trusted=False),))
 
 
 def labelled(task: LabelTask, feasible: int, *, passed: bool, cost: Cost) -> dict[str, Any]:

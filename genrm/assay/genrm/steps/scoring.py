@@ -14,20 +14,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from assay.clients.judging.types import StepScore, Usage
+from assay.clients.judging.types import StepScore, StepScores, Usage
 from assay.genrm.domain import (
     CRITIQUE_CHARS,
-    JudgeSettings,
+    CandidateSteps,
+    ResolvedJudgeSettings,
+    ResolvedStepSettings,
     Run,
-    StepItem,
-    StepScores,
-    StepSettings,
 )
 from assay.genrm.engines.base import (
     ModelInfo,
-    Piece,
     Prompt,
     PromptMessage,
+    PromptPiece,
     RateSteps,
     StepsRated,
 )
@@ -45,7 +44,7 @@ _CHARS_PER_TOKEN = 64
 
 
 def score_steps(
-    item: StepItem, settings: StepSettings, model: ModelInfo, templates: Templates
+    item: CandidateSteps, settings: ResolvedStepSettings, model: ModelInfo, templates: Templates
 ) -> Run[StepScores]:
     """Scores one response by steps.
 
@@ -70,7 +69,9 @@ def score_steps(
     raise invalid(f"model {model.name} cannot score steps: it answers {able}; choose another model")
 
 
-def _cut(item: StepItem, settings: StepSettings, model: ModelInfo) -> tuple[StepSpan, ...]:
+def _cut(
+    item: CandidateSteps, settings: ResolvedStepSettings, model: ModelInfo
+) -> tuple[StepSpan, ...]:
     """The steps of the item, at least one of them not neutral."""
     require_text(item.response, "the response")
     _require_room(len(item.response) / _CHARS_PER_TOKEN, model)
@@ -107,7 +108,7 @@ def _require_room(tokens: float, model: ModelInfo) -> None:
         )
 
 
-def _check_given(item: StepItem) -> None:
+def _check_given(item: CandidateSteps) -> None:
     if "".join(item.steps) != item.response:
         raise invalid(
             "the steps put together are not the response; keep the white space between steps, or "
@@ -118,7 +119,10 @@ def _check_given(item: StepItem) -> None:
 
 
 def _rated(
-    item: StepItem, spans: Sequence[StepSpan], settings: StepSettings, model: ModelInfo
+    item: CandidateSteps,
+    spans: Sequence[StepSpan],
+    settings: ResolvedStepSettings,
+    model: ModelInfo,
 ) -> Run[StepScores]:
     """Scores by a step head, in one request."""
     if settings.template or settings.meta_critique:
@@ -127,7 +131,7 @@ def _rated(
             "and meta_critique, or choose another model"
         )
     messages = tuple(
-        PromptMessage(message.role, (Piece(message.content, trusted=False),))
+        PromptMessage(message.role, (PromptPiece(message.content, trusted=False),))
         for message in item.prompt
     )
     steps = tuple(item.response[span.start : span.end] for span in spans)
@@ -140,9 +144,9 @@ def _rated(
 
 
 def _criticised(
-    item: StepItem,
+    item: CandidateSteps,
     spans: Sequence[StepSpan],
-    settings: StepSettings,
+    settings: ResolvedStepSettings,
     model: ModelInfo,
     templates: Templates,
 ) -> Run[StepScores]:
@@ -151,7 +155,7 @@ def _criticised(
         item.prompt,
         _shown(item.response, spans),
         item.ground_truth or None,
-        settings=JudgeSettings(
+        settings=ResolvedJudgeSettings(
             votes=settings.votes,
             temperature=settings.temperature,
             max_tokens=settings.max_tokens,
@@ -197,18 +201,25 @@ def _note(critiques: Sequence[Critique], index: int, right: bool) -> str:
 
 def _scores(
     steps: Sequence[StepScore],
-    settings: StepSettings,
+    settings: ResolvedStepSettings,
     model: ModelInfo,
     usage: Usage,
     unparsed: int = 0,
 ) -> StepScores:
     threshold = settings.error_threshold
+    if threshold is None:
+        threshold = model.error_threshold
+    scores = [step.score for step in steps]
+    below = (n for n, score in enumerate(scores) if score is not None and score < threshold)
+    total = aggregate(scores, settings.aggregation)
     return StepScores(
         tuple(steps),
-        aggregate([step.score for step in steps], settings.aggregation),
-        model.error_threshold if threshold is None else threshold,
-        usage,
-        unparsed,
+        total,
+        passed=total >= threshold,
+        error_threshold=threshold,
+        first_error=next(below, None),
+        unparsed_votes=unparsed,
+        usage=usage,
     )
 
 

@@ -9,8 +9,8 @@ A fenced text stands between two lines of ours that carry a code derived from th
 No text holds its own code (assay.clients.judging.fencing), and equal texts get equal fences:
 prompts stay reproducible, and beginnings stay shared.
 
-Covered: closing the fence from within; lines that look like one of ours but lack the code. That
-special tokens of the model are not read out of fenced text is the engine's part (`Piece.trusted`).
+Covered: closing the fence from within; lines that look like one of ours but lack the code. The
+engine's part: it reads no special token of the model out of fenced text (`PromptPiece.trusted`).
 Not covered: text that persuades the model. How often it does is measured by bench/judge_injection.
 """
 
@@ -19,10 +19,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.clients.judging.fencing import code_of
-from assay.genrm.engines.base import Piece
+from assay.genrm.engines.base import PromptPiece
 
 
-def fence(label: str, text: str, *, cuttable: bool = False) -> tuple[Piece, ...]:
+def fence(label: str, text: str, *, cuttable: bool = False) -> tuple[PromptPiece, ...]:
     """A text between an opening and a closing line.
 
     Args:
@@ -30,36 +30,38 @@ def fence(label: str, text: str, *, cuttable: bool = False) -> tuple[Piece, ...]
         text: what stands between; may be empty.
         cuttable: its middle may be left out where it does not fit.
     """
-    return _between(label, code_of(text), (Piece(text, trusted=False, cuttable=cuttable),))
+    return _between(label, code_of(text), (PromptPiece(text, trusted=False, cuttable=cuttable),))
 
 
-def fence_steps(label: str, steps: Sequence[str], *, cuttable: bool = False) -> tuple[Piece, ...]:
+def fence_steps(
+    label: str, steps: Sequence[str], *, cuttable: bool = False
+) -> tuple[PromptPiece, ...]:
     """A text that is cut into steps, each under a line of ours that numbers it from 1."""
     code = code_of("\n".join(steps))
-    inner: list[Piece] = []
+    inner: list[PromptPiece] = []
     for number, step in enumerate(steps, start=1):
         heading = f"[Step {number} {code}]\n"
-        inner.append(Piece(heading if number == 1 else "\n" + heading))
-        inner.append(Piece(step.strip("\r\n"), trusted=False, cuttable=cuttable))
+        inner.append(PromptPiece(heading if number == 1 else "\n" + heading))
+        inner.append(PromptPiece(step.strip("\r\n"), trusted=False, cuttable=cuttable))
     return _between(label, code, inner)
 
 
-def join(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
+def join(pieces: Sequence[PromptPiece]) -> tuple[PromptPiece, ...]:
     """The same text in fewer pieces: our words that touch are one piece; empty ones are gone."""
-    joined: list[Piece] = []
+    joined: list[PromptPiece] = []
     for piece in pieces:
         if not piece.text:
             continue
         if joined and piece.trusted and joined[-1].trusted:
-            joined[-1] = Piece(joined[-1].text + piece.text)
+            joined[-1] = PromptPiece(joined[-1].text + piece.text)
         else:
             joined.append(piece)
     return tuple(joined)
 
 
-def _between(label: str, code: str, inner: Sequence[Piece]) -> tuple[Piece, ...]:
+def _between(label: str, code: str, inner: Sequence[PromptPiece]) -> tuple[PromptPiece, ...]:
     return (
-        Piece(f"[{label} {code} begins]\n"),
+        PromptPiece(f"[{label} {code} begins]\n"),
         *inner,
-        Piece(f"\n[{label} {code} ends]"),
+        PromptPiece(f"\n[{label} {code} ends]"),
     )

@@ -15,7 +15,7 @@ from typing import Literal
 from assay.genrm.domain import (
     ChatMessage,
 )
-from assay.genrm.engines.base import Piece, Prompt, PromptMessage
+from assay.genrm.engines.base import Prompt, PromptMessage, PromptPiece
 from assay.genrm.templates.fencing import fence, fence_steps, join
 from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
@@ -151,8 +151,8 @@ class Template:
             messages.insert(0, PromptMessage("system", self._fill(self.system, given)))
         return Prompt(tuple(messages), self.prefill)
 
-    def _fill(self, text: str, given: dict[str, Slot]) -> tuple[Piece, ...]:
-        pieces: list[Piece] = []
+    def _fill(self, text: str, given: dict[str, Slot]) -> tuple[PromptPiece, ...]:
+        pieces: list[PromptPiece] = []
         skip_blank = False
         for line in _lines(text):
             match = PLACE.fullmatch(line)
@@ -163,11 +163,13 @@ class Template:
             if match and match[2] and match[1] not in given:
                 skip_blank = True
                 continue
-            pieces.extend(self._fenced(match[1], given.get(match[1])) if match else (Piece(line),))
-            pieces.append(Piece("\n"))
+            pieces.extend(
+                self._fenced(match[1], given.get(match[1])) if match else (PromptPiece(line),)
+            )
+            pieces.append(PromptPiece("\n"))
         return join(pieces[:-1])
 
-    def _fenced(self, name: str, slot: Slot) -> tuple[Piece, ...]:
+    def _fenced(self, name: str, slot: Slot) -> tuple[PromptPiece, ...]:
         label, cuttable = self._label(name), name in CUTTABLE
         if name == "question":
             return _conversation(label, slot)
@@ -192,7 +194,7 @@ def _spoken(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _conversation(label: str, slot: Slot) -> tuple[Piece, ...]:
+def _conversation(label: str, slot: Slot) -> tuple[PromptPiece, ...]:
     """What the policy was asked: one text where it is one user's message, else turn by turn."""
     if isinstance(slot, str) or not slot:
         return fence(label, slot if isinstance(slot, str) else "")
@@ -201,7 +203,7 @@ def _conversation(label: str, slot: Slot) -> tuple[Piece, ...]:
     ]
     if [message.role for message in messages] == ["user"]:
         return fence(label, messages[0].content)
-    pieces: list[Piece] = []
+    pieces: list[PromptPiece] = []
     for number, message in enumerate(messages, start=1):
         if message.role not in ROLES:
             raise Unjudgeable(
@@ -209,6 +211,6 @@ def _conversation(label: str, slot: Slot) -> tuple[Piece, ...]:
                 f"a message of the prompt has the role {message.role[:40]!r}; roles are "
                 f"{', '.join(ROLES)}",
             )
-        pieces += [Piece("\n")] if pieces else []
+        pieces += [PromptPiece("\n")] if pieces else []
         pieces += fence(f"{label}, MESSAGE {number} BY {message.role.upper()}", message.content)
     return tuple(pieces)

@@ -56,7 +56,7 @@ _INFO_S = 60.0
 _CONFIG = replace(BETWEEN_SERVICES, max_concurrent_calls=1024)
 
 
-class SandboxFault(Exception):
+class NotRunError(Exception):
     """The sandbox could not run what it was sent.
 
     Attributes:
@@ -121,14 +121,14 @@ class Sandbox:
         """What the sandbox runs, asked once a minute.
 
         Raises:
-            SandboxFault: it does not answer.
+            NotRunError: it does not answer.
         """
         now_s = asyncio.get_running_loop().time()
         if self._info is None or now_s > self._asked_s + _INFO_S:
             try:
                 self._info = await self._client.list_languages(timeout_s=self._left(deadline_s))
             except CallError as error:
-                raise SandboxFault(fault_of_error(error)) from error
+                raise NotRunError(fault_of_error(error)) from error
             self._asked_s = now_s
         return self._info
 
@@ -140,7 +140,7 @@ class Sandbox:
             deadline_s: by the clock of the loop.
 
         Raises:
-            SandboxFault: one of them could not be run; the first fault counts.
+            NotRunError: one of them could not be run; the first fault counts.
         """
         with await self.admit(len(jobs), deadline_s):
             info = await self.info(deadline_s)
@@ -150,7 +150,7 @@ class Sandbox:
         ran = [result for result in results if isinstance(result, Execution)]
         if len(ran) < len(results):
             add_log_fields(faults=len(results) - len(ran))
-            raise SandboxFault(next(each for each in results if isinstance(each, Fault)))
+            raise NotRunError(next(each for each in results if isinstance(each, Fault)))
         return ran
 
     async def test(self, job: TestJob, deadline_s: float) -> TestReport:
@@ -159,14 +159,14 @@ class Sandbox:
             [report] = await self._client.run_tests([job], timeout_s=self._left(deadline_s))
         if isinstance(report, Fault):
             add_log_fields(faults=1)
-            raise SandboxFault(report)
+            raise NotRunError(report)
         return report
 
     async def admit(self, items: int, deadline_s: float) -> ExitStack:
         """Holds the caller's quota until the stack is closed; waits for it where it is used up.
 
         Raises:
-            SandboxFault: QUOTA_EXCEEDED until the deadline.
+            NotRunError: QUOTA_EXCEEDED until the deadline.
         """
         while True:
             stack = ExitStack()
@@ -175,7 +175,7 @@ class Sandbox:
             except CallError as error:
                 pause_s = error.retry_after_s
                 if pause_s is None or pause_s >= self._left(deadline_s):
-                    raise SandboxFault(fault_of_error(error)) from error
+                    raise NotRunError(fault_of_error(error)) from error
                 await asyncio.sleep(max(pause_s, 0.01))
             else:
                 return stack

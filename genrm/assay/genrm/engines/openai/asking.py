@@ -1,12 +1,12 @@
 """How each request of a judge becomes HTTP requests, by what the server offers.
 
-Choose      token ids: /tokenize renders the dialogue and the options, /v1/completions gives the
-            log-probabilities of just the tokens asked for, option by option; exact, whatever the
-            options. Otherwise the listed log-probabilities of one chat completion, matched by
-            text: options must be one token each.
-Write       a chat completion.
-Rate        /classify, logits.
-RateSteps   /pooling of token ids, read where each step ends.
+Choose        token ids: /tokenize renders the dialogue and the options, /v1/completions gives the
+              log-probabilities of just the tokens asked for, option by option; exact, whatever the
+              options. Otherwise the listed log-probabilities of one chat completion, matched by
+              text: options must be one token each.
+Write         a chat completion.
+RateDialogue  /classify, logits.
+RateSteps     /pooling of token ids, read where each step ends.
 
 A server that cannot go on from the beginning of an answer (`prefill`) reads in the last message how
 to begin, or, for Choose, to answer with one of the options at once.
@@ -24,8 +24,8 @@ from assay.genrm.engines.base import (
     Choose,
     Chosen,
     EngineError,
-    Piece,
     Prompt,
+    PromptPiece,
     Rated,
     StepsRated,
     TokenCounts,
@@ -230,7 +230,9 @@ class ServerClient:
         mark = await self._step_token()
         if mark is not None:
             steps = [step.rstrip("\r\n") or step for step in steps]
-        safe = texts.harmless(tuple(Piece(step, trusted=False) for step in steps), self._pattern)
+        safe = texts.harmless(
+            tuple(PromptPiece(step, trusted=False) for step in steps), self._pattern
+        )
         ids, *cut = await asyncio.gather(
             self._ids(prompt), *(self._tokens(piece.text) for piece in safe)
         )

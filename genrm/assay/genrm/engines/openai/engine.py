@@ -13,7 +13,7 @@ from assay.genrm.engines.base import (
     EngineError,
     EngineTally,
     ModelInfo,
-    Rate,
+    RateDialogue,
     RateSteps,
     Request,
     Write,
@@ -128,7 +128,7 @@ class OpenAIEngine:
                     request.max_tokens,
                     lambda p, cut: server.write(p, request, cut),
                 )
-            case Rate():
+            case RateDialogue():
                 self._can("rate")
                 return await fitted(prompt, request.keep_ends, 0, server.rate)
             case RateSteps():

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from assay.genrm.engines import fitting
-from assay.genrm.engines.base import Piece, Prompt, PromptMessage
+from assay.genrm.engines.base import Prompt, PromptMessage, PromptPiece
 
 # Every quantifier is bounded and no two of them meet, so a search takes linear time.
 _FORMS = (
@@ -53,7 +53,7 @@ def breakable(token: str) -> bool:
     return len(token) >= _MIN_NAMED_CHARS and token[0] in "<[" and token[-1] in ">]"
 
 
-def harmless(pieces: tuple[Piece, ...], pattern: re.Pattern[str]) -> tuple[Piece, ...]:
+def harmless(pieces: tuple[PromptPiece, ...], pattern: re.Pattern[str]) -> tuple[PromptPiece, ...]:
     """The pieces, with every special token that holds a character of data broken up."""
     for _ in range(_ROUNDS):
         text = "".join(piece.text for piece in pieces)
@@ -68,7 +68,7 @@ def harmless(pieces: tuple[Piece, ...], pattern: re.Pattern[str]) -> tuple[Piece
     return pieces
 
 
-def _spaced(pieces: tuple[Piece, ...], breaks: list[int]) -> tuple[Piece, ...]:
+def _spaced(pieces: tuple[PromptPiece, ...], breaks: list[int]) -> tuple[PromptPiece, ...]:
     """Puts a space before each of the positions, which count through all pieces."""
     done, start, rest = [], 0, list(reversed(breaks))
     for piece in pieces:
@@ -78,7 +78,7 @@ def _spaced(pieces: tuple[Piece, ...], breaks: list[int]) -> tuple[Piece, ...]:
             parts.append(piece.text[taken:at])
             taken = at
         parts.append(piece.text[taken:])
-        done.append(Piece(" ".join(parts), piece.trusted, piece.cuttable))
+        done.append(PromptPiece(" ".join(parts), piece.trusted, piece.cuttable))
         start = end
     return tuple(done)
 
@@ -102,7 +102,7 @@ def begun(prompt: Prompt, pattern: re.Pattern[str], own: re.Pattern[str]) -> str
         pattern: special tokens of data.
         own: special tokens of what a judge writes.
     """
-    pieces = (*harmless(prompt.lead, pattern), Piece(prompt.prefill, trusted=False))
+    pieces = (*harmless(prompt.lead, pattern), PromptPiece(prompt.prefill, trusted=False))
     return "".join(piece.text for piece in harmless(pieces, own))
 
 
@@ -130,7 +130,7 @@ def keep(prompt: Prompt, chars: int) -> Prompt:
     cap = max(0, fitting.level(sorted(map(len, _cuttable(prompt))), chars))
     messages = []
     for message in prompt.messages:
-        pieces: list[Piece] = []
+        pieces: list[PromptPiece] = []
         for piece in message.pieces:
             shorter = piece.cuttable and len(piece.text) > cap
             pieces += fitting.ends(piece, cap) if shorter else (piece,)

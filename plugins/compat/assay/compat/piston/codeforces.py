@@ -56,7 +56,7 @@ _LATE, _ABORTED = 124, 134  # the package's own exit codes
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class CodeforcesTask:
     """A program and one test.
 
     Attributes:
@@ -81,7 +81,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ScriptOutput:
     """What the package's script would have printed, and its exit code."""
 
     stdout: str
@@ -94,7 +94,7 @@ def is_task(body: object) -> bool:
     return isinstance(body, dict) and body.get("language") in tuple(LANGUAGES)
 
 
-def read_task(body: object, info: SandboxInfo) -> Task:
+def read_task(body: object, info: SandboxInfo) -> CodeforcesTask:
     """Reads a task.
 
     Args:
@@ -130,7 +130,7 @@ def read_task(body: object, info: SandboxInfo) -> Task:
         fetch_paths=(_OUTPUT,) if by_file else (),
     )
     checker = contents.get(_CHECKER, "")
-    return Task(language, job, time_s, memory_mb, by_file, given, expected, checker)
+    return CodeforcesTask(language, job, time_s, memory_mb, by_file, given, expected, checker)
 
 
 def _setting(settings: Fields, name: str, most: float | None) -> float:
@@ -146,7 +146,7 @@ def _setting(settings: Fields, name: str, most: float | None) -> float:
     return value
 
 
-def written(task: Task, execution: Execution) -> str:
+def written(task: CodeforcesTask, execution: Execution) -> str:
     """What the program wrote, without empty lines."""
     data = execution.stdout.data
     if task.by_file:
@@ -155,38 +155,38 @@ def written(task: Task, execution: Execution) -> str:
     return "".join(line for line in text.splitlines(keepends=True) if line.strip("\r\n"))
 
 
-def failure(task: Task, execution: Execution) -> Verdict | None:
+def failure(task: CodeforcesTask, execution: Execution) -> ScriptOutput | None:
     """The verdict on a program that did not end well; None for one that did."""
     match execution.end:
         case "exited" if execution.exit_code == 0:
             if execution.stdout.truncated:
-                return Verdict("0\n", "Output isn't correct (too long)\n", 0)
+                return ScriptOutput("0\n", "Output isn't correct (too long)\n", 0)
             return None
         case "exited":
             code = execution.exit_code
         case "cpu-time-limit" | "wall-time-limit":
             text = f"Time limit exceeded ({task.time_limit_s:g}s)\n"
-            return Verdict("0\n", execution.stderr.text + text, _LATE)
+            return ScriptOutput("0\n", execution.stderr.text + text, _LATE)
         case "memory-limit":
             text = f"Memory limit exceeded ({task.memory_limit_mb:g}MB)\n"
-            return Verdict("0\n", execution.stderr.text + text, _ABORTED)
+            return ScriptOutput("0\n", execution.stderr.text + text, _ABORTED)
         case "signalled":
             code = 128 + execution.signal
         case _:
             code = 128 + 9
     text = f"Runtime error with exit code {code}\n"
-    return Verdict("0\n", execution.stderr.text + text, code)
+    return ScriptOutput("0\n", execution.stderr.text + text, code)
 
 
-def compared(task: Task, output: str) -> Verdict:
+def compared(task: CodeforcesTask, output: str) -> ScriptOutput:
     """The verdict without a checker: equal words, YES and NO in whatever case."""
     if task.expected is None:
-        return Verdict(output, "", 0)
+        return ScriptOutput(output, "", 0)
     right = _words(_unix(task.expected)) == _words(output)
     return _judged(right, "diff", 0)
 
 
-def checker_job(task: Task, output: str) -> ExecutionJob:
+def checker_job(task: CodeforcesTask, output: str) -> ExecutionJob:
     """The run of the checker, which gets the names of input, expected output and output."""
     texts = {_INPUT: task.given, _EXPECTED: _unix(task.expected or ""), _OUTPUT: output}
     files = tuple(SourceFile(name, text.encode()) for name, text in texts.items())
@@ -196,7 +196,7 @@ def checker_job(task: Task, output: str) -> ExecutionJob:
     )
 
 
-def checked(execution: Execution) -> Verdict | None:
+def checked(execution: Execution) -> ScriptOutput | None:
     """The verdict of a checker: it prints 1 or 100 for a right output.
 
     None where it prints no number: it has broken.
@@ -215,7 +215,7 @@ def accepts(execution: Execution | None) -> bool:
     return verdict is not None and verdict.stdout == "1\n"
 
 
-def unreadable(execution: Execution | None) -> Verdict:
+def unreadable(execution: Execution | None) -> ScriptOutput:
     """The verdict on an output that breaks a sound checker."""
     code = _LATE if execution is None else _checker_code(execution)
     return _judged(False, "the checker could not read it", code)
@@ -236,13 +236,15 @@ def _checker_code(execution: Execution) -> int:
     return execution.exit_code if execution.end == "exited" else _LATE
 
 
-def _judged(right: bool, by: str, code: int) -> Verdict:
+def _judged(right: bool, by: str, code: int) -> ScriptOutput:
     if right:
-        return Verdict("1\n", f"Output is correct ({by})\n", code)
-    return Verdict("0\n", f"Output isn't correct ({by})\n", code)
+        return ScriptOutput("1\n", f"Output is correct ({by})\n", code)
+    return ScriptOutput("0\n", f"Output isn't correct ({by})\n", code)
 
 
-def answer_task(task: Task, execution: Execution, verdict: Verdict | None) -> dict[str, object]:
+def answer_task(
+    task: CodeforcesTask, execution: Execution, verdict: ScriptOutput | None
+) -> dict[str, object]:
     """The response.
 
     Args:

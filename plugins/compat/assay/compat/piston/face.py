@@ -20,7 +20,7 @@ from assay.clients.types import Fault
 from assay.compat.fields import BadField
 from assay.compat.piston import codeforces, run
 from assay.compat.programs import is_callers, is_retryable
-from assay.compat.sandbox import WAIT, Endpoint, Sandbox, SandboxFault, deadline_s
+from assay.compat.sandbox import WAIT, Endpoint, NotRunError, Sandbox, deadline_s
 from assay.kit.http import operations as op
 from assay.kit.http.codec import JSON, read_json, write
 from assay.kit.http.faces import Face
@@ -86,7 +86,7 @@ def routes(front: SandboxFront) -> list[Route]:
 
 
 async def _judge(
-    front: SandboxFront, request: Request, box: Sandbox, task: codeforces.Task
+    front: SandboxFront, request: Request, box: Sandbox, task: codeforces.CodeforcesTask
 ) -> dict[str, object]:
     checkers_s = 2 * codeforces.CHECKER_S if task.checker else 0.0
     runs_s = run.COMPILE_TIMEOUT_MS / 1000 + task.time_limit_s + checkers_s
@@ -105,12 +105,12 @@ async def _judge(
 
 
 async def _check(
-    box: Sandbox, task: codeforces.Task, output: str, due_s: float
-) -> codeforces.Verdict:
+    box: Sandbox, task: codeforces.CodeforcesTask, output: str, due_s: float
+) -> codeforces.ScriptOutput:
     """The checker's verdict on an output.
 
     Raises:
-        SandboxFault: it could not be run, or does not accept the correct output either.
+        NotRunError: it could not be run, or does not accept the correct output either.
     """
     execution = await _run_checker(box, task, output, due_s)
     verdict = None if execution is None else codeforces.checked(execution)
@@ -120,18 +120,18 @@ async def _check(
     if task.expected and test not in box.sound:
         reference = await _run_checker(box, task, task.expected, due_s)
         if not codeforces.accepts(reference):
-            raise SandboxFault(codeforces.broken_checker(reference))
+            raise NotRunError(codeforces.broken_checker(reference))
         box.sound.add(test)
     return codeforces.unreadable(execution)
 
 
 async def _run_checker(
-    box: Sandbox, task: codeforces.Task, output: str, due_s: float
+    box: Sandbox, task: codeforces.CodeforcesTask, output: str, due_s: float
 ) -> Execution | None:
     """A run of the checker; None where its files are more than the sandbox takes."""
     try:
         [execution] = await box.execute([codeforces.checker_job(task, output)], due_s)
-    except SandboxFault as error:
+    except NotRunError as error:
         if error.fault.reason == Reason.ITEM_TOO_LARGE:
             return None
         raise
@@ -146,7 +146,7 @@ def _answering(endpoint: Endpoint) -> Endpoint:
             return await endpoint(request)
         except BadField as error:
             return _json(run.refusal(error), 400)
-        except SandboxFault as error:
+        except NotRunError as error:
             return _json(fault_body(error.fault), fault_status(error.fault))
 
     return answer

@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from assay.clients.types import Fault
 from assay.compat.fields import BadField
-from assay.compat.sandbox import Endpoint, Sandbox, SandboxFault, deadline_s
+from assay.compat.sandbox import Endpoint, NotRunError, Sandbox, deadline_s
 from assay.compat.sandbox_fusion import autoeval, jupyter, prompts, run
 from assay.compat.sandbox_fusion import submit as judge
 from assay.compat.sandbox_fusion.custom import (
@@ -99,7 +99,7 @@ def _answering(endpoint: Endpoint, status_of: Callable[[Fault], int]) -> Endpoin
             return await endpoint(request)
         except BadField as error:
             return _json(run.refusal(error), 422)
-        except SandboxFault as error:
+        except NotRunError as error:
             return _json(run.fault_body(error.fault), status_of(error.fault))
 
     return answer

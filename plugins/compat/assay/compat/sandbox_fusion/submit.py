@@ -63,7 +63,7 @@ _NUMPY = "import numpy\nimport numpy as np\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class StdioCase:
     """Feeds stdin and compares stdout."""
 
     stdin: str
@@ -99,7 +99,7 @@ class Submission:
     custom_logic: str = ""
     run_all_cases: bool = False
     return_full_case: bool = False
-    cases: tuple[Case, ...] = ()
+    cases: tuple[StdioCase, ...] = ()
     prompt: str = ""
     tests: str = ""
     entry_point: str = ""
@@ -168,7 +168,7 @@ def read_submit(body: object) -> Submission:
     )
 
 
-def _cases(row: Fields) -> tuple[Case, ...]:
+def _cases(row: Fields) -> tuple[StdioCase, ...]:
     found = row.loaded("test")
     if not isinstance(found, list) or not 0 < len(found) <= MAX_CASES:
         raise row.bad("test", f"must be a list of 1 to {MAX_CASES} cases")
@@ -178,7 +178,7 @@ def _cases(row: Fields) -> tuple[Case, ...]:
         _check_only(case, "input", "stdin")
         _check_only(case, "output", "stdout")
         stdin, stdout = case.inner("input").text("stdin"), case.inner("output").text("stdout")
-        cases.append(Case(stdin, stdout))
+        cases.append(StdioCase(stdin, stdout))
     return tuple(cases)
 
 
@@ -228,7 +228,7 @@ def _continuation(completion: str) -> str:
     return completion if end < 0 or end == len(completion) - 1 else completion[:end]
 
 
-def case_run(submission: Submission, code: str, case: Case) -> RunCode:
+def case_run(submission: Submission, code: str, case: StdioCase) -> RunCode:
     """The run of one case."""
     program = make_program(Fields({}), submission.language, code, {})
     job = make_job(
@@ -241,7 +241,7 @@ def case_run(submission: Submission, code: str, case: Case) -> RunCode:
     return RunCode(job, submission.compile_timeout_s, submission.run_timeout_s, {})
 
 
-def _kept_bytes(case: Case) -> int:
+def _kept_bytes(case: StdioCase) -> int:
     """Of each stream of a case: enough to see that an output is wrong."""
     return min(2 * len(case.stdout.encode()) + _SPARE_BYTES, _MAX_OUTPUT_BYTES)
 
@@ -263,7 +263,7 @@ def full_code(submission: Submission, code: str) -> str:
     return _PRELUDE + (_NUMPY if "numpy" in program or "np." in program else "") + program
 
 
-def passes(case: Case, execution: Execution) -> bool:
+def passes(case: StdioCase, execution: Execution) -> bool:
     """The program ended well, and its output is the expected one.
 
     Line by line, without white space around lines and without regard to case; two lines that are
@@ -288,7 +288,7 @@ def _same_line(ours: str, expected: str) -> bool:
 
 
 def answer_case(
-    submission: Submission, run: RunCode, case: Case, execution: Execution
+    submission: Submission, run: RunCode, case: StdioCase, execution: Execution
 ) -> dict[str, object]:
     """What is said of one case."""
     passed = passes(case, execution)
@@ -358,7 +358,7 @@ def answer_submit(
     }
 
 
-def waves(cases: Sequence[Case], *, all_at_once: bool, program_bytes: int = 0) -> list[range]:
+def waves(cases: Sequence[StdioCase], *, all_at_once: bool, program_bytes: int = 0) -> list[range]:
     """Which cases run together.
 
     Few at first, since most programs that fail do so at once; and never more than one answer of
