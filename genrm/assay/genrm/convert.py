@@ -1,8 +1,7 @@
 """From the messages of the contract to the values of the domain. Pure.
 
-What comes from a caller is checked here, once: roles, numbers, sizes. A value that is wrong is the
-fault of its own item. What the judges themselves must check (an empty response, a missing anchor,
-steps that do not join to the response) they check.
+Roles, numbers and sizes are checked here, once; a wrong value is the fault of its own item. Judges
+check the rest (an empty response, a missing anchor, steps that do not join to the response).
 """
 
 from __future__ import annotations
@@ -76,11 +75,7 @@ V = TypeVar("V")
 
 
 def judge_settings(message: judge_pb2.JudgeSettings, fresh_seed: int) -> ResolvedJudgeSettings:
-    """How to judge.
-
-    Args:
-        message: as the caller says.
-        fresh_seed: the seed in force where the caller states none.
+    """Resolves settings; `fresh_seed` counts where the caller states none.
 
     Raises:
         Unjudgeable: INVALID_PARAMETER, naming the setting.
@@ -101,7 +96,7 @@ def judge_settings(message: judge_pb2.JudgeSettings, fresh_seed: int) -> Resolve
 
 
 def step_settings(message: process_pb2.StepSettings, fresh_seed: int) -> ResolvedStepSettings:
-    """How to score steps; arguments and errors as for `judge_settings`."""
+    """Resolves settings; as `judge_settings`."""
     votes = _votes(message.votes, _STEP_DEFAULTS.votes)
     threshold = None
     if message.HasField("error_threshold"):
@@ -123,7 +118,7 @@ def step_settings(message: process_pb2.StepSettings, fresh_seed: int) -> Resolve
 def max_order_gap(
     message: judge_pb2.JudgePairsRequest | judge_pb2.JudgeGroupsRequest,
 ) -> float | None:
-    """The greatest order gap that counts; None where any does.
+    """The greatest order gap that counts; None for any.
 
     Raises:
         Unjudgeable: INVALID_PARAMETER: not in [0, 1].
@@ -137,7 +132,7 @@ def judge_item(message: judge_pb2.JudgeItem) -> CandidateResponse:
     """One response to judge.
 
     Raises:
-        Unjudgeable: INVALID_PARAMETER: a role is none.
+        Unjudgeable: INVALID_PARAMETER: an unknown role.
     """
     against = message.WhichOneof("against")
     return CandidateResponse(
@@ -160,14 +155,10 @@ def pair_item(message: judge_pb2.PairItem) -> CandidatePair:
 
 
 def group_item(message: judge_pb2.GroupItem, ranking: RankingMode) -> CandidateGroup:
-    """One group.
-
-    Args:
-        message: as the caller says.
-        ranking: how it is ranked; each against each takes fewer responses.
+    """One group; with `ranking` each against each it may hold fewer responses.
 
     Raises:
-        Unjudgeable: INVALID_PARAMETER: a role is none, or the group is too large.
+        Unjudgeable: INVALID_PARAMETER: an unknown role, or the group is too large.
     """
     anchored = ranking == "anchor" or (ranking == "auto" and bool(message.anchor_response))
     most = MAX_GROUP if anchored else MAX_ROUND_ROBIN
@@ -219,10 +210,10 @@ def check_size(message: Any) -> None:
 
 
 def chat(messages: Iterable[common_pb2.ChatMessage]) -> tuple[ChatMessage, ...]:
-    """What the policy was asked.
+    """The policy's prompt.
 
     Raises:
-        Unjudgeable: INVALID_PARAMETER: a role is none.
+        Unjudgeable: INVALID_PARAMETER: an unknown role.
     """
     prompt = tuple(ChatMessage(message.role, message.content) for message in messages)
     for message in prompt:

@@ -1,8 +1,8 @@
-"""The nouns of model-based rewards, as frozen values. Nothing here knows gRPC, torch or a clock.
+"""The values of model-based rewards, frozen. Nothing here knows gRPC, torch or a clock.
 
-The words are those of the contract (judge.proto, process.proto). A *run* is how a judge thinks: a
-generator that yields requests to the engine, is sent their answers, and returns what it makes of
-them. So judges are pure, and whoever drives them decides what happens at the same time.
+The words are those of the contract (judge.proto, process.proto). A *run* is a generator: it yields
+requests to the engine, is sent their answers, and returns a judgement. So judges are pure, and
+whoever drives them decides what happens at the same time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Splitting = base.Splitting
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message of what the policy was asked: role and text."""
+    """One message of the policy's prompt."""
 
     role: str
     content: str
@@ -32,16 +32,16 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedJudgeSettings:
-    """How to judge: JudgeSettings of judge.proto, with every default filled in.
+    """JudgeSettings of judge.proto with every default filled in.
 
     Attributes:
         template: "name", "name@version", or empty for the default of the call.
-        scoring: how a verdict becomes a number; "auto": verdict-token probabilities where the
-            engine gives them, the scalar head where the model has one, else votes.
+        scoring: "auto": verdict-token probabilities where the engine gives them, else the scalar
+            head, else votes.
         votes: at least 1.
         temperature: of votes and reasons, at least 0.
         max_tokens: of one vote; 0 for the template's default.
-        seed: of the sampling; votes count up from it.
+        seed: of the first vote; the others count up from it.
         overflow: what to do with a candidate longer than the context.
         meta_critique: with "consensus": refine each critique by a critique of it.
     """
@@ -69,7 +69,7 @@ class CandidateResponse:
 
 @dataclass(frozen=True, slots=True)
 class CandidatePair:
-    """Two responses to one prompt; the chance that `a` is better is asked for."""
+    """Two responses to one prompt; the judge gives the chance that `a` is better."""
 
     prompt: tuple[ChatMessage, ...]
     a: str
@@ -89,10 +89,9 @@ class CandidateGroup:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedStepSettings:
-    """How to score steps: StepSettings of process.proto, with its defaults filled in.
+    """StepSettings of process.proto with its defaults filled in.
 
-    Two defaults are left to judging: an `error_threshold` of None is the model's, and `max_tokens`
-    of 0 and an empty `template` are the template's and the critique's own.
+    Left to judging: an `error_threshold` of None is the model's, `max_tokens` of 0 the template's.
     """
 
     splitting: Splitting = "auto"
@@ -109,7 +108,7 @@ class ResolvedStepSettings:
 
 @dataclass(frozen=True, slots=True)
 class CandidateSteps:
-    """One response to score by steps. `steps`, put together, is the response; empty: cut it."""
+    """One response to score by steps: `steps` joined are the response; without them it is cut."""
 
     prompt: tuple[ChatMessage, ...]
     response: str
@@ -119,6 +118,7 @@ class CandidateSteps:
 
 R = TypeVar("R")
 Run = Generator[tuple[Request, ...], tuple[Answer, ...], R]
-"""A judge at work: yields requests, is sent one answer for each, in order; returns a judgement.
+"""A judge at work: it yields requests, is sent one answer for each, in order, and returns.
 
-Raises Unjudgeable, before the first request where the item itself is at fault."""
+Raises Unjudgeable, before the first request where the item itself is at fault.
+"""

@@ -1,8 +1,8 @@
 """Drives runs: hands a judge's requests to the engine, and the answers back to the judge.
 
-The requests of one call go through one `RequestBatcher`. What a judge yields at once is handed over
-in one turn of the event loop, so that the engine batches it and shares beginnings; equal requests
-whose answers would be equal are asked once. A request that nobody waits for any more is withdrawn.
+The requests of one call go through one `RequestBatcher`. What a judge yields at once reaches the
+engine in one turn of the event loop, so it is batched; equal requests whose answers would be equal
+are asked once.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ R = TypeVar("R")
 
 @dataclass(eq=False, slots=True)
 class _Asked:
-    """One request at the engine, and how many wait for it."""
-
     task: asyncio.Task[Answer]
     waiters: int = 0
 
@@ -46,11 +44,10 @@ class RequestBatcher:
     async def ask(self, requests: Sequence[Request]) -> tuple[Answer, ...]:
         """Answers requests, all at the same time.
 
-        An answer that is there already, or that somebody else waits for, costs nothing again: its
-        prompt counts as cached, and nothing was written.
+        A shared answer is not paid for again: its prompt counts as cached, and nothing as written.
 
         Raises:
-            EngineError: of the first of them that has no answer; the others are withdrawn.
+            EngineError: of the first that has no answer; the others are withdrawn.
         """
         joined = [self._join(request) for request in requests]
         tasks = [asked.task for asked, _ in joined]
@@ -85,12 +82,12 @@ class RequestBatcher:
         return asked, first
 
     def _look(self, task: asyncio.Task[Answer]) -> None:
-        """Takes note of an answer, or of a failure, so that asyncio reports none as overlooked."""
+        """Retrieves the exception, so that asyncio reports none as overlooked."""
         if not task.cancelled() and task.exception() is None:
             self._answered(task.result())
 
     def _key(self, request: Request) -> Request | None:
-        """What requests with equal answers share; None where each draws its own."""
+        """Equal for requests with equal answers; None where each draws its own."""
         if not isinstance(request, Write):
             return request
         if request.temperature == 0:
@@ -99,12 +96,12 @@ class RequestBatcher:
 
 
 async def drive(run: Run[R], asks: RequestBatcher, asked: list[Stretch] | None = None) -> R:
-    """Runs a judge to its end.
+    """Runs a judge to its end, and closes it.
 
     Args:
-        run: the judge at work; closed afterwards, whatever happens.
+        run: the judge at work.
         asks: answers its requests.
-        asked: gets what was asked when, for a trace; None where nobody will see it.
+        asked: gets a span of each round, for a trace.
 
     Raises:
         Unjudgeable: from the judge.
@@ -137,13 +134,13 @@ def _stretch(began_s: float, answers: Sequence[Answer]) -> Stretch:
 
 
 def _again(answer: Answer) -> Answer:
-    """An answer that was there already, with what it costs now."""
+    """The same answer at the cost of a cached one."""
     prompt = answer.tokens.prompt
     return replace(answer, tokens=TokenCounts(prompt=prompt, cached=prompt))
 
 
 def _leave(asked: _Asked) -> None:
-    """Withdraws a request that nobody waits for any more."""
+    """Withdraws a request that has no waiter left."""
     asked.waiters -= 1
     if not asked.waiters and not asked.task.done():
         asked.task.cancel()

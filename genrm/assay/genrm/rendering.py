@@ -1,9 +1,8 @@
 """Rows in tokens for whoever trains a judge, by the code that serves it.
 
-The judge itself writes the prompts (its run is asked for its first requests and then dropped), and
-the engine's encoder makes ids of them. So what a model learns on is what it will be shown.
-
-The entry point of the group `assay.judge_renderers`; see `assay.clients.judging.rendering`.
+The judge itself writes the prompts (a run is asked for its first requests and dropped), and the
+engine's encoder makes ids of them: a model learns on what it will be shown. The entry point of the
+group `assay.judge_renderers`; see `assay.clients.judging.rendering`.
 """
 
 from __future__ import annotations
@@ -104,11 +103,6 @@ class JudgeRenderer:
         return _each(rows, show)
 
     def _template(self) -> Template:
-        """The template that pairs are shown in.
-
-        Raises:
-            ConfigError: there is none, or it does not name one of two responses at once.
-        """
         try:
             template = self._templates.get(self._name, "pairwise", DEFAULT_TEMPLATE)
         except Unjudgeable as error:
@@ -159,7 +153,6 @@ def _verdicts(encoder: PromptEncoder, template: Template) -> tuple[int, int]:
 
 
 def _shown_first(request: Choose, row: PairRow) -> bool:
-    """Whether the chosen response stands before the other in the prompt."""
     pieces = [piece for message in request.prompt.messages for piece in message.pieces]
     shown = [piece.text for piece in pieces if piece.cuttable]
     return shown.index(row.chosen) < shown.index(row.rejected)
@@ -181,7 +174,7 @@ def _chat(said: Sequence[Said]) -> tuple[ChatMessage, ...]:
 
 
 def _asked(said: Sequence[Said]) -> Prompt:
-    """What was asked of the policy, as `score_steps` puts it."""
+    """The prompt as `score_steps` puts it."""
     return Prompt(
         tuple(PromptMessage(one.role, (PromptPiece(one.content, trusted=False),)) for one in said)
     )

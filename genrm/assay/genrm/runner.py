@@ -36,11 +36,8 @@ class Runner:
 
     Args:
         config: how items are judged.
-        models: who is asked; by default those of the settings.
+        models: by default those of the settings.
         answers: says whether an attempt is right; None where callers must say so.
-
-    Attributes:
-        metrics: what was judged so far.
 
     Raises:
         ConfigError: a template is wrong.
@@ -96,14 +93,11 @@ class Runner:
     async def judge_responses(
         self, request: judge_pb2.JudgeResponsesRequest, *, timeout_s: float
     ) -> judge_pb2.JudgeResponsesResponse:
-        """Judges each response by itself.
+        """Judges each response by itself; one result for each item, in order.
 
         Args:
             request: the items.
-            timeout_s: seconds until the caller's deadline; the answer comes slightly before it.
-
-        Returns:
-            One result for each item, in order.
+            timeout_s: until the caller's deadline; the answer comes slightly before it.
 
         Raises:
             CallError: the request as a whole is refused; nothing was asked.
@@ -206,7 +200,7 @@ class Runner:
     async def _attempts_correct(
         self, request: process_pb2.ScoreSelfVerificationRequest, timeout_s: float
     ) -> dict[str, tuple[bool, ...] | Fault]:
-        """Whether the attempts are right of those dialogues that do not say so themselves."""
+        """Which attempts are right, of the dialogues that do not say so themselves."""
         found: dict[str, tuple[bool, ...] | Fault] = {}
         asked: dict[str, Attempts] = {}
         for message in request.items:
@@ -225,7 +219,7 @@ class Runner:
     async def list_judge_models(
         self, request: judge_pb2.ListJudgeModelsRequest, *, timeout_s: float
     ) -> judge_pb2.ListJudgeModelsResponse:
-        """Says which judges and templates are served, and the limits. Answers at once."""
+        """The judges, the templates, and the limits."""
         del request, timeout_s
         return listing.judge_models(
             self._models, self._templates.all(), self._config.max_batch_items
@@ -234,7 +228,7 @@ class Runner:
     async def list_process_models(
         self, request: process_pb2.ListProcessModelsRequest, *, timeout_s: float
     ) -> process_pb2.ListProcessModelsResponse:
-        """Says which models score steps, and the limits. Answers at once."""
+        """The models that score steps, and the limits."""
         del request, timeout_s
         return listing.process_models(self._models, self._config.max_batch_items)
 
@@ -245,16 +239,9 @@ class Runner:
         response: Any,
         timeout_s: float,
     ) -> list[PendingJudgement]:
-        """Has the items of a call judged, and writes one result for each.
+        """Judges the items of a call and writes their results; returns the settled items, in order.
 
-        Args:
-            messages: the items.
-            plan: what is to be done for one; raises Unjudgeable where the item is wrong.
-            response: gets the results.
-            timeout_s: seconds until the caller's deadline.
-
-        Returns:
-            The settled items, in order.
+        `plan` raises Unjudgeable where an item is wrong.
 
         Raises:
             CallError: the request as a whole is refused.
@@ -273,7 +260,6 @@ class Runner:
         return await self._service.answer(messages, response, admit, timeout_s)
 
     def _asks(self, model: ServedModel | None) -> RequestBatcher:
-        """The requests of one call to one model."""
         if model is None:
             return RequestBatcher(None)
         return RequestBatcher(model.engine, partial(self.metrics.answered, model.name))

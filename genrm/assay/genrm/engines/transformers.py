@@ -1,12 +1,12 @@
-"""The embedded engine: transformers, in a process of its own that is started anew when it dies.
+"""The embedded engine: transformers, in a worker process that is started anew when it dies.
 
-Here, in the service's process: prompts become tokens, requests wait for their turn, answers find
-their way back. There (see worker): the model, continuous batching, shared beginnings. Requests that
-arrive in one turn of the event loop travel in one message, so they are read together.
+This side tokenises, queues, and returns answers; the worker has the model, continuous batching and
+shared beginnings. Requests of one turn of the event loop travel in one message, so they are read
+together.
 
-When the worker dies, what was at work there gets ENGINE_DIED; what waits, and what comes, waits for
-the next worker. One that dies before it has answered anything is a failed start: after each, the
-next waits longer, and after three in a row requests are refused at once until one succeeds.
+When the worker dies, its requests get ENGINE_DIED and waiting ones wait for the next worker. One
+that dies before its first answer is a failed start: pauses grow, and after three in a row requests
+are refused at once until one succeeds.
 """
 
 from __future__ import annotations
@@ -77,8 +77,6 @@ def _nothing() -> Encoded:
 
 @dataclass(slots=True, eq=False)
 class _Ticket:
-    """A request on its way."""
-
     id: int
     request: Request
     future: asyncio.Future[Answer]
@@ -95,12 +93,7 @@ class TransformersEngine:
     """Runs one model with transformers. See `JudgeEngine`."""
 
     def __init__(self, name: str, config: EngineConfig) -> None:
-        """Does not load anything yet.
-
-        Args:
-            name: as the service calls the model.
-            config: its settings.
-        """
+        """Loads nothing yet; `name` is how the service calls the model."""
         self.tally = EngineTally()
         self._name = name
         self._config = config
@@ -121,7 +114,7 @@ class TransformersEngine:
 
     @property
     def info(self) -> ModelInfo:
-        """What the model is; known after `start`."""
+        """The model; known after `start`."""
         if self._info is None:
             raise RuntimeError(f"model {self._name} was not started")
         return self._info
@@ -192,7 +185,7 @@ class TransformersEngine:
     # Requests on their way to the worker, and back.
 
     async def _encode(self) -> None:
-        """Tokenises what has arrived, in a thread, and sends it on together."""
+        """Tokenises in a thread what has arrived, and sends it on together."""
         loop = asyncio.get_running_loop()
         while self._fresh:
             tickets = [ticket for ticket in self._fresh if not ticket.future.done()]
@@ -226,7 +219,6 @@ class TransformersEngine:
                 )
 
     def _send(self) -> None:
-        """Hands over what waits, as far as there is room."""
         if self._link is None:
             return
         jobs = []
@@ -250,7 +242,6 @@ class TransformersEngine:
             self._link.send(_REQUESTS, 0, data)
 
     def _take(self, frame: Frame, _age_s: float) -> None:
-        """Passes answers of the worker on."""
         said = read_object(frame.payload)
         self._answered = True
         self.tally.batches += said["batches"]
@@ -266,7 +257,6 @@ class TransformersEngine:
         self._send()
 
     def _refuse(self, reason: Reason, message: str) -> None:
-        """Fails what waits and what comes."""
         self._refusal = (reason, message)
         tickets = [*self._fresh, *self._inside, *self._waiting, *self._working.values()]
         self._fresh.clear()
@@ -278,7 +268,7 @@ class TransformersEngine:
     # The worker's life.
 
     async def _launch(self) -> Mapping[str, Any]:
-        """Starts a worker; what it says of the model.
+        """Starts a worker; returns what it says of the model.
 
         Raises:
             StartupError: it cannot load the model.
@@ -323,7 +313,7 @@ class TransformersEngine:
             self._send()
 
     async def _relaunch(self, failures: int) -> int:
-        """Starts workers until one stands; how many failures that makes in a row."""
+        """Starts workers until one stands; returns the failures in a row."""
         while True:
             await asyncio.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
             try:

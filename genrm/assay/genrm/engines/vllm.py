@@ -214,7 +214,6 @@ class VllmJudgeEngine:
     async def _next(
         self, llm: Any, ids: Ids, tokens: Ids
     ) -> tuple[Mapping[int, float], TokenCounts]:
-        """Log-probabilities of tokens as what comes after the ids."""
         from vllm import SamplingParams  # noqa: PLC0415  # takes seconds
 
         params = SamplingParams(
@@ -275,7 +274,6 @@ class VllmJudgeEngine:
         return await _last(llm.generate(_prompt(ids), params, self._number()))
 
     async def _pool(self, llm: Any, ids: Ids, task: str) -> tuple[Any, TokenCounts]:
-        """What a head says, as a list."""
         from vllm import PoolingParams  # noqa: PLC0415  # takes seconds
 
         params = PoolingParams(task=task, use_activation=False)
@@ -332,19 +330,13 @@ def _make(name: str, config: EngineConfig, opened: Opened) -> Any:
 
 
 def _set(environment: Mapping[str, str]) -> None:
-    """For vLLM, which reads its settings from the environment, and its processes."""
+    """Sets environment variables, from which vLLM and its processes read settings."""
     for key, value in environment.items():
         os.environ.setdefault(key, value)
 
 
 def arguments(name: str, config: EngineConfig, opened: Opened, *, cpu: bool) -> dict[str, Any]:
-    """What vLLM is started with; the operator's own come last.
-
-    Args:
-        name: for messages.
-        config: the model's settings.
-        opened: the model without its weights.
-        cpu: this vLLM runs on a CPU.
+    """What vLLM is started with; the operator's own come last. `cpu`: this vLLM runs on a CPU.
 
     Raises:
         ConfigError: the device is not that of this vLLM.

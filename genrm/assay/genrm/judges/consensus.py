@@ -1,7 +1,7 @@
 """Consensus: several critiques with a verdict on each step, and what most of them say (SPARK).
 
-SPARK samples verifications of a solution and keeps what they agree on, step by step,
-or has each refined by a critique of it first. It makes labels of that; here it is the judgement:
+SPARK makes labels of verifications that agree step by step, or that were refined by a critique of
+them; here their majority is the judgement:
 
 1. The score is the least share of critiques that call a step, or the whole, right. It is above 0.5
    exactly where the majority of each step, and of the closing verdicts, says "correct".
@@ -92,11 +92,10 @@ def critiques_of(
         ground_truth: the right answer, if there is one.
         settings: votes, temperature, seed, max_tokens, overflow and meta_critique count.
         template: of the critique.
-        templates: where the template of the meta-critique is.
+        templates: where the meta-critique's template is.
 
     Returns:
-        One critique for each vote, None where it cannot be read; what was written last for each;
-        and the tokens of all.
+        One critique for each vote, None where it cannot be read; the last text of each; all tokens.
 
     Raises:
         Unjudgeable: JUDGE_UNPARSED, fewer than half can be read.
@@ -132,14 +131,14 @@ def critiques_of(
 
 
 def _read(answer: Written, step_count: int) -> Critique | None:
-    """A critique that was cut short may end in a quotation: it is not read."""
+    """None for a critique that was cut short: it may end in a quotation."""
     return parse_critique(answer.text, step_count) if answer.finish == "stop" else None
 
 
 def cut(response: str) -> tuple[str, ...]:
-    """The steps of a response: its paragraphs, or its lines where it is one paragraph.
+    """The paragraphs of a response, or its lines where it is one paragraph.
 
-    At most 64: what is left over belongs to the last.
+    At most 64: the last takes the rest.
     """
     parts = _PARAGRAPH.split(response)
     separator = "\n\n"

@@ -38,9 +38,8 @@ def judge_group(
 ) -> Run[GroupRanking]:
     """Ranks a group: the mean win probability of each response, over its comparisons.
 
-    All comparisons are asked for at once, so that they share the prompt. Of n responses there are
-    n comparisons with an anchor and n (n - 1) / 2 without. Round-robin scores of a group whose
-    comparisons all count sum to n / 2.
+    All comparisons are asked for at once and share the prompt: n with an anchor, n (n - 1) / 2
+    without. Round-robin scores sum to n / 2 where all comparisons count.
 
     Args:
         item: the group.
@@ -49,7 +48,7 @@ def judge_group(
         templates: known prompts.
         ranking: "auto": against the anchor where there is one, else round-robin.
         max_order_gap: a comparison with a greater gap does not count. A response that keeps fewer
-            than half of its comparisons cannot be ranked, nor can its group.
+            than half of its comparisons makes the group unrankable.
 
     Raises:
         Unjudgeable: MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER, UNKNOWN_TEMPLATE,
@@ -81,7 +80,7 @@ def judge_group(
 
 
 def _check(item: CandidateGroup, ranking: RankingMode) -> bool:
-    """Whether it goes by the anchor."""
+    """Whether the group is ranked by its anchor."""
     anchored = ranking == "anchor" or (ranking == "auto" and bool(item.anchor.strip()))
     if anchored and not item.anchor.strip():
         raise Unjudgeable(
@@ -101,7 +100,6 @@ def _pairs(count: int) -> list[tuple[int, int]]:
 
 
 def _counted(own: Sequence[PairJudgement], max_order_gap: float | None) -> list[PairJudgement]:
-    """The comparisons whose order gap still counts."""
     counted = [pair for pair in own if within(pair, max_order_gap)]
     if not counted or 2 * len(counted) < len(own):
         require_gap(max(own, key=lambda pair: pair.order_gap), max_order_gap)
@@ -111,7 +109,7 @@ def _counted(own: Sequence[PairJudgement], max_order_gap: float | None) -> list[
 def _rated_group(
     item: CandidateGroup, anchored: bool, settings: ResolvedJudgeSettings, model: ModelInfo
 ) -> Run[GroupRanking]:
-    """By a scalar head: one logit for each text, then the chances among them."""
+    """By a scalar head."""
     refuse_reference(model, ground_truth=item.ground_truth)
     texts = (*item.responses, item.anchor) if anchored else item.responses
     rated = yield from rate(item.prompt, texts, settings, model)

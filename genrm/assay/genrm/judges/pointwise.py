@@ -20,15 +20,8 @@ def judge_response(
 ) -> Run[ModelJudgement]:
     """Judges one response.
 
-    Against an anchor it is the pairwise judge in both orders, and 0.5 is parity; without one, the
-    score is the chance of being right or good that the template asks for. A scalar head gives its
-    logit, or with an anchor the chance of beating it.
-
-    Args:
-        item: the response, and what to hold it against.
-        settings: how to judge.
-        model: what answers.
-        templates: known prompts.
+    With an anchor it is the pairwise judge in both orders, and 0.5 is parity. Otherwise the score
+    is the chance that the template asks for, or a scalar head's logit.
 
     Raises:
         Unjudgeable: MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER, UNKNOWN_TEMPLATE,

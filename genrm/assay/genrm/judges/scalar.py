@@ -1,7 +1,7 @@
 """Scalar reward models: a sequence classification head with one logit on the whole dialogue.
 
-A Bradley-Terry model knows only differences of its logits, so against another response the score is
-sigmoid(r - r'), and the order of the two does not matter.
+A Bradley-Terry model knows differences of its logits only: against another response the score is
+sigmoid(r - r').
 """
 
 from __future__ import annotations
@@ -26,10 +26,7 @@ from assay.kit.reasons import Reason
 
 
 def dialogue(prompt: Sequence[ChatMessage], response: str) -> Prompt:
-    """The dialogue that a head rates: what was asked, then the response, all of it data.
-
-    A tool's message is read as a user's.
-    """
+    """The dialogue that a head rates, all of it data; a tool's message is read as a user's."""
     asked = tuple(
         PromptMessage(
             "user" if message.role == "tool" else message.role,
@@ -68,10 +65,10 @@ def rate(
 
 
 def refuse_reference(model: ModelInfo, **references: str | None) -> None:
-    """A head reads the dialogue and no more; to leave a reference out in silence would mislead.
+    """Refuses references, which a head would not read.
 
     Raises:
-        Unjudgeable: INVALID_PARAMETER, there is a reference.
+        Unjudgeable: INVALID_PARAMETER, there is one.
     """
     for name, text in references.items():
         if text:

@@ -1,12 +1,11 @@
 """Scores the steps of a response: by a head that reads each, or by critiques that judge each.
 
-A step head answers for every step in one pass. A model that writes is asked for critiques with a
-verdict on each step; a step's score is the share of critiques that call it right (SPARK; papers
-11.1), so that a threshold of 0.5 is the majority, and a tie is no error.
+A step head answers for every step in one pass. By critiques, a step's score is the share that calls
+it right (SPARK; papers 11.1): a threshold of 0.5 is the majority, and a tie is no error.
 
 Neutral steps (comments, blank lines) have no score and no part in the aggregate; else a policy
-could fill its program with them (arXiv 2410.17621). A step head reads them where they
-stand; a critique sees them as part of the step behind them, and gives them no verdict.
+could fill its program with them (arXiv 2410.17621). A step head reads them where they stand; a
+critique sees them as part of the next step.
 """
 
 from __future__ import annotations
@@ -46,13 +45,7 @@ _CHARS_PER_TOKEN = 64
 def score_steps(
     item: CandidateSteps, settings: ResolvedStepSettings, model: ModelInfo, templates: Templates
 ) -> Run[StepScores]:
-    """Scores one response by steps.
-
-    Args:
-        item: the response, cut or not. A step head does not see the ground truth.
-        settings: how to cut, and how to bring the scores together.
-        model: what answers: a step head, or a model that writes.
-        templates: of the critiques.
+    """Scores one response by steps; a step head does not see the ground truth.
 
     Raises:
         Unjudgeable: MISSING_RESPONSE, nothing in it can be scored; INVALID_PARAMETER, the steps do
@@ -72,7 +65,6 @@ def score_steps(
 def _cut(
     item: CandidateSteps, settings: ResolvedStepSettings, model: ModelInfo
 ) -> tuple[StepSpan, ...]:
-    """The steps of the item, at least one of them not neutral."""
     require_text(item.response, "the response")
     _require_room(len(item.response) / _CHARS_PER_TOKEN, model)
     splitting = model.splitting if settings.splitting == "auto" else settings.splitting
@@ -95,9 +87,9 @@ def _cut(
 
 
 def _require_room(tokens: float, model: ModelInfo) -> None:
-    """Refuses at once what takes at least so many tokens, before work is spent on it.
+    """Refuses a response that takes at least so many tokens, before work is spent on it.
 
-    A step takes a token or more; and no text worth scoring has 64 code points for each token.
+    A step takes a token or more; no text worth scoring has 64 code points for each token.
     """
     if model.context_tokens and tokens > model.context_tokens:
         raise Unjudgeable(
@@ -124,7 +116,6 @@ def _rated(
     settings: ResolvedStepSettings,
     model: ModelInfo,
 ) -> Run[StepScores]:
-    """Scores by a step head, in one request."""
     if settings.template or settings.meta_critique:
         raise invalid(
             f"model {model.name} has a head for steps and writes no critiques; leave out template "
@@ -150,7 +141,6 @@ def _criticised(
     model: ModelInfo,
     templates: Templates,
 ) -> Run[StepScores]:
-    """Scores by critiques, all sampled at the same time."""
     critiques, _, usage = yield from critiques_of(
         item.prompt,
         _shown(item.response, spans),
@@ -192,7 +182,7 @@ def _shown(response: str, spans: Sequence[StepSpan]) -> tuple[str, ...]:
 
 
 def _note(critiques: Sequence[Critique], index: int, right: bool) -> str:
-    """What the first critique that agrees with the majority says about a step."""
+    """The note on a step of the first critique that agrees with the majority."""
     for critique in critiques:
         if critique.steps[index] == right and critique.notes:
             return critique.notes[index][:CRITIQUE_CHARS]

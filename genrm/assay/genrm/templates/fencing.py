@@ -1,17 +1,17 @@
 """Puts other people's text into a prompt so that it cannot speak for us.
 
-A fenced text stands between two lines of ours that carry a code derived from the text:
+A fenced text stands between two lines that carry a code derived from it:
 
     [RESPONSE 5be01f9c begins]
     ...
     [RESPONSE 5be01f9c ends]
 
-No text holds its own code (assay.clients.judging.fencing), and equal texts get equal fences:
-prompts stay reproducible, and beginnings stay shared.
+No text holds its own code (assay.clients.judging.fencing). Equal texts get equal fences, so prompts
+are reproducible and beginnings shared.
 
-Covered: closing the fence from within; lines that look like one of ours but lack the code. The
-engine's part: it reads no special token of the model out of fenced text (`PromptPiece.trusted`).
-Not covered: text that persuades the model. How often it does is measured by bench/judge_injection.
+Covered: closing the fence from within; lines that look like a fence but lack the code. Special
+tokens in fenced text are the engine's part (`PromptPiece.trusted`). Not covered: text that
+persuades the model; bench/judge_injection measures how often it does.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def fence(label: str, text: str, *, cuttable: bool = False) -> tuple[PromptPiece
     """A text between an opening and a closing line.
 
     Args:
-        label: what it is, in our words; one line.
-        text: what stands between; may be empty.
+        label: what it is, in one line of ours.
+        text: may be empty.
         cuttable: its middle may be left out where it does not fit.
     """
     return _between(label, code_of(text), (PromptPiece(text, trusted=False, cuttable=cuttable),))
@@ -36,7 +36,7 @@ def fence(label: str, text: str, *, cuttable: bool = False) -> tuple[PromptPiece
 def fence_steps(
     label: str, steps: Sequence[str], *, cuttable: bool = False
 ) -> tuple[PromptPiece, ...]:
-    """A text that is cut into steps, each under a line of ours that numbers it from 1."""
+    """A text in steps, each under a line of ours that numbers it from 1."""
     code = code_of("\n".join(steps))
     inner: list[PromptPiece] = []
     for number, step in enumerate(steps, start=1):
@@ -47,7 +47,7 @@ def fence_steps(
 
 
 def join(pieces: Sequence[PromptPiece]) -> tuple[PromptPiece, ...]:
-    """The same text in fewer pieces: our words that touch are one piece; empty ones are gone."""
+    """The same text in fewer pieces: touching trusted ones are merged, empty ones dropped."""
     joined: list[PromptPiece] = []
     for piece in pieces:
         if not piece.text:

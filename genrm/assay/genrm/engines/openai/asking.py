@@ -165,7 +165,6 @@ class ServerClient:
     async def _next(
         self, ids: list[int], before: Ids, wanted: Ids
     ) -> tuple[Mapping[int, float], TokenCounts]:
-        """Log-probabilities of the wanted tokens after the prompt and those before."""
         body: Json = {
             "model": self._model,
             "prompt": [*ids, *before],
@@ -202,7 +201,6 @@ class ServerClient:
     # Tokens
 
     async def _ids(self, prompt: Prompt) -> list[int]:
-        """The prompt as the server tokenises it."""
         if not self._offer.chat:
             return await self._tokens(self._plain(prompt), special=True)
         body: Json = {"model": self._model, **self._messages(prompt)}
@@ -223,10 +221,7 @@ class ServerClient:
         return self._options[text]
 
     async def _steps(self, prompt: Prompt, steps: Sequence[str]) -> tuple[list[int], list[int]]:
-        """The dialogue with the steps after it, and where the head is read.
-
-        The head sees what stands before a step's end alone, so nothing follows the last one.
-        """
+        """The dialogue up to the last step's end, and where the head is read."""
         mark = await self._step_token()
         if mark is not None:
             steps = [step.rstrip("\r\n") or step for step in steps]
@@ -250,7 +245,7 @@ class ServerClient:
         return ids, positions
 
     async def _step_token(self) -> int | None:
-        """The token that stands after each step; None where steps are read at their ends."""
+        """None where steps are read at their ends."""
         layout, text = self._config.step_layout, self._config.step_token
         if layout == "step-end":
             return None
@@ -266,7 +261,6 @@ class ServerClient:
         )
 
     async def _measure(self, prompt: Prompt, reserve: int) -> None:
-        """Says by how much a refused prompt is too long, where the server counts."""
         if self._offer.tokens:
             self._check(await self._ids(prompt), reserve)
 
@@ -283,7 +277,6 @@ class ServerClient:
     # Bodies
 
     def _rendered(self, prompt: Prompt, hint: str = "") -> Json:
-        """The part of a body that says what to answer to."""
         if not self._offer.chat:
             return {"model": self._model, "prompt": self._plain(prompt)}
         return {"model": self._model, **self._messages(prompt, hint)}

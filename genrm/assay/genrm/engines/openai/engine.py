@@ -30,12 +30,7 @@ _WAIT_S = 0.5
 
 
 class OpenAIEngine:
-    """A model on a server; see the package for what it does with which server.
-
-    Args:
-        name: as the service calls it.
-        config: with `base_url`.
-    """
+    """A model on a server; see the package."""
 
     def __init__(self, name: str, config: EngineConfig) -> None:
         self.tally = EngineTally()

@@ -1,9 +1,8 @@
 """What a prompt looks like to a server that renders and tokenises it by itself. Pure.
 
-Such a server reads special tokens wherever they stand in a message. So whatever looks like one in
-a text that is not ours is broken up by a space after its first character: "<|im_end|>" arrives as
-"< |im_end|>", which reads the same and ends no turn. The forms are those of the public chat
-formats; those that the server itself names are added to them.
+Such a server reads special tokens wherever they stand. So what looks like one in data gets a space
+after its first character: "<|im_end|>" arrives as "< |im_end|>" and ends no turn. The forms are
+those of the public chat formats and of the server's own list.
 """
 
 from __future__ import annotations
@@ -36,11 +35,10 @@ _ROUNDS = 8
 
 
 def lookalikes(named: Iterable[str] = (), *, tags: bool = True) -> re.Pattern[str]:
-    """What counts as a special token.
+    """The pattern of special tokens.
 
-    Args:
-        named: tokens that the server says it has.
-        tags: those of thinking and of tools as well; not in a prefill, which may hold them.
+    `named` are the server's own. Without `tags`, those of thinking and tools are left out, for
+    prefills, which may hold them.
     """
     extra = sorted(set(named), key=lambda text: (-len(text), text))
     extra = [text for text in extra if tags or not re.fullmatch(_TAGS, text)]
@@ -49,7 +47,7 @@ def lookalikes(named: Iterable[str] = (), *, tags: bool = True) -> re.Pattern[st
 
 
 def breakable(token: str) -> bool:
-    """Whether a token of the server is one to break up: it has brackets, so it is no word."""
+    """Whether a token of the server is one to break up: it has brackets."""
     return len(token) >= _MIN_NAMED_CHARS and token[0] in "<[" and token[-1] in ">]"
 
 
@@ -69,7 +67,7 @@ def harmless(pieces: tuple[PromptPiece, ...], pattern: re.Pattern[str]) -> tuple
 
 
 def _spaced(pieces: tuple[PromptPiece, ...], breaks: list[int]) -> tuple[PromptPiece, ...]:
-    """Puts a space before each of the positions, which count through all pieces."""
+    """Puts a space before each position; positions count through all pieces."""
     done, start, rest = [], 0, list(reversed(breaks))
     for piece in pieces:
         end, parts, taken = start + len(piece.text), [], 0
@@ -84,7 +82,7 @@ def _spaced(pieces: tuple[PromptPiece, ...], breaks: list[int]) -> tuple[PromptP
 
 
 def chat(prompt: Prompt, pattern: re.Pattern[str]) -> list[dict[str, str]]:
-    """The messages as the API takes them, without what the assistant has begun."""
+    """The messages for the API, without the assistant's beginning."""
     return [
         {
             "role": message.role,
@@ -95,19 +93,16 @@ def chat(prompt: Prompt, pattern: re.Pattern[str]) -> list[dict[str, str]]:
 
 
 def begun(prompt: Prompt, pattern: re.Pattern[str], own: re.Pattern[str]) -> str:
-    """What the assistant has said already: the lead and the prefill, which may quote data.
+    """The assistant's beginning: the lead and the prefill, which may quote data.
 
-    Args:
-        prompt: which.
-        pattern: special tokens of data.
-        own: special tokens of what a judge writes.
+    `pattern` matches special tokens of data, `own` those of what a judge writes.
     """
     pieces = (*harmless(prompt.lead, pattern), PromptPiece(prompt.prefill, trusted=False))
     return "".join(piece.text for piece in harmless(pieces, own))
 
 
 def plain(messages: Sequence[dict[str, str]], begun: str) -> str:
-    """The dialogue for a server without a chat template: `role: text` blocks."""
+    """The dialogue as `role: text` blocks, for a server without a chat template."""
     blocks = [f"{said['role']}: {said['content']}" for said in messages]
     if messages[-1]["role"] != "assistant":
         blocks.append(f"assistant: {begun}" if begun else "assistant:")
@@ -115,17 +110,14 @@ def plain(messages: Sequence[dict[str, str]], begun: str) -> str:
 
 
 def cuttable_chars(prompt: Prompt) -> int:
-    """Characters in the pieces that may be cut."""
+    """Characters in the cuttable pieces."""
     return sum(map(len, _cuttable(prompt)))
 
 
 def keep(prompt: Prompt, chars: int) -> Prompt:
-    """The prompt with the middles of its cuttable pieces left out, the longest first.
+    """The prompt with `chars` characters of its cuttable pieces left, the longest cut first.
 
-    Args:
-        prompt: which.
-        chars: so many characters of all cuttable pieces together stay, and lines of ours that say
-            how many are missing.
+    Lines of ours say how many are missing.
     """
     cap = max(0, fitting.level(sorted(map(len, _cuttable(prompt))), chars))
     messages = []

@@ -42,11 +42,11 @@ Json = dict[str, Any]
 
 
 class Refused(Exception):
-    """The server will not answer this request.
+    """The server refuses this request.
 
     Attributes:
         status: of HTTP.
-        message: what the server says, one line, cut.
+        message: the server's, one line, cut.
     """
 
     def __init__(self, status: int, message: str) -> None:
@@ -60,7 +60,7 @@ class Absent(EngineError):
 
 
 class HttpTransport:
-    """One server, and the time that one request may take, with all its retries.
+    """One server.
 
     Args:
         root: as http://127.0.0.1:8000, without /v1.
@@ -193,7 +193,6 @@ class HttpTransport:
         )
 
     def _said(self, text: str) -> str:
-        """The server's message in one line, without the key."""
         try:
             found = json.loads(text)
         except ValueError:
