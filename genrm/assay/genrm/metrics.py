@@ -71,7 +71,7 @@ class JudgeMetrics:
         return [*self.items.collectors, *own, self._passes, self._rows, self._restarts]
 
     def watch(self, model: str, pool: CoroutinePool, engine: JudgeEngine | None) -> None:
-        """Reads a model's pool and engine at each scrape; "" is the pool of runs that ask nobody."""
+        """Reads pool and engine at each scrape; the model "" stands for runs that ask nobody."""
         self._queued.labels(model or UNKNOWN).set_function(lambda: pool.queued)
         if engine is not None:
             self._passes.by[model] = lambda: engine.tally.batches

@@ -99,7 +99,9 @@ def expect(kind: type[A], answers: Sequence[Answer]) -> tuple[A, ...]:
 
 
 def require_half(parsed: int, texts: Sequence[str], unread: Sequence[str], form: str) -> None:
-    """Refuses to judge where fewer than half of the texts could be read; `form` is what was expected.
+    """Refuses to judge where fewer than half of the texts could be read.
+
+    `form` is what was expected.
 
     Raises:
         Unjudgeable: JUDGE_UNPARSED, with the first unread text as metadata "raw_text".
@@ -160,7 +162,7 @@ def _values_after_reasons(
 
 
 def _after(prompt: Prompt, text: str) -> Prompt:
-    """The judge's answer up to its verdict; its reasons may quote the candidate, so they are data."""
+    """The judge's answer up to its verdict: data, for its reasons may quote the candidate."""
     said = (*prompt.lead, PromptPiece(prompt.prefill), PromptPiece(text, trusted=False))
     return replace(prompt, lead=said, prefill=f"\n{ANSWER_BEGINS}")
 

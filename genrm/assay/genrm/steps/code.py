@@ -176,7 +176,7 @@ def _openers(language: CodeLanguage) -> re.Pattern[str] | None:
 
 
 def _string_end(text: str, token: re.Match[str], quoted: Quoted) -> int:
-    """Where a string ends; unclosed: at the end of its line, or -1 if it may span lines."""
+    """Where a string ends; unclosed: behind its quote or its line, or -1 if it may span lines."""
     closed = quoted.rest.match(text, token.end())
     if closed:
         return closed.end()

@@ -97,7 +97,7 @@ class Template:
 
     @property
     def ref(self) -> str:
-        """ "name@version"."""
+        """How it is asked for and reported: "name@version"."""
         return f"{self.name}@{self.version}"
 
     @property

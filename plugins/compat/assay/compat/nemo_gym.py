@@ -1,9 +1,8 @@
 """NeMo Gym's resources server: /verify, /seed_session, /aggregate_metrics, /reverify_mode.
 
 POST /verify takes a rollout ({"responses_create_params": ..., "response": an OpenAI Response, ...}
-and the fields of its data set) and gives it back with `reward`, `reward_components` and what was
-said. Who judges follows from the fields that Gym's own environments have, if the URL does not say
-(?verifier=math):
+and its data set's fields) and returns it with `reward`, `reward_components` and the verdict. The
+URL chooses the verifier (?verifier=math); else the fields of Gym's own environments do:
 
     verifier_metadata.unit_tests         code
     instruction_id_list (or there)       ifeval; grading_mode fraction is its scoring
@@ -13,12 +12,12 @@ said. Who judges follows from the fields that Gym's own environments have, if th
     options, expected_answer             choice
     expected_answer                      --http-verifier, else math
 
-The response is the text of its messages; reasoning and calls of tools are not judged.
+The response is the text of its messages, without reasoning and tool calls.
 
 A fault is Gym's own failed row: HTTP 200, reward 0.0 because the format asks for a number,
-`_ng_failure_class` and `_ng_failure_judge_error`, by which its collection keeps the row out of the
-rollouts and asks again, and `mask_sample`, at the top and in `instance_config`, by which NeMo RL
-leaves it out of the loss. `_ng_failure_terminal` where asking again cannot help.
+`_ng_failure_class` and `_ng_failure_judge_error`, by which its collection drops the row and asks
+again, and `mask_sample`, at the top and in `instance_config`, by which NeMo RL leaves it out of the
+loss. `_ng_failure_terminal` is set where asking again cannot help.
 """
 
 from __future__ import annotations
@@ -57,12 +56,8 @@ _ANSWERS = ("expected_answer", "answer", "ground_truth", "label")
 
 
 def read(body: dict[str, Any], chosen: tuple[str, str], default: str = "") -> reward_pb2.Item:
-    """The item of a rollout.
-
-    Args:
-        body: the JSON object.
-        chosen: verifier and task of the URL; both empty: the fields say who judges.
-        default: judges where they do not either.
+    """The item of a rollout; without `chosen` (verifier, task) the fields say who judges, or
+    `default`.
 
     Raises:
         BadRequestError: MALFORMED_REQUEST: there is no response, or a field has another shape.
@@ -85,7 +80,7 @@ def read(body: dict[str, Any], chosen: tuple[str, str], default: str = "") -> re
 
 
 def response_text(output: list[Any]) -> str:
-    """What the assistant wrote: the texts of its messages, joined."""
+    """The texts of the assistant's messages, joined."""
     return "".join(
         text_of(part.get("content"))
         for part in output
@@ -94,7 +89,7 @@ def response_text(output: list[Any]) -> str:
 
 
 def answer(body: dict[str, Any], result: reward_pb2.Result) -> dict[str, Any]:
-    """The rollout with what came of it; a row that is verified again keeps nothing of before."""
+    """The rollout with its outcome; what an earlier verification wrote is removed."""
     body = unsaid(body)
     error = fault_of([result])
     if error is not None:
@@ -111,12 +106,7 @@ def answer(body: dict[str, Any], result: reward_pb2.Result) -> dict[str, Any]:
 
 
 def failure(error: CallError, instance: object = None) -> dict[str, Any]:
-    """The fields of a failed row.
-
-    Args:
-        error: what went wrong.
-        instance: the row's `instance_config`, in which NeMo RL looks for the mask.
-    """
+    """The fields of a failed row; NeMo RL looks for the mask in its `instance_config`."""
     row: dict[str, Any] = {
         "reward": 0.0,
         "_ng_failure_class": FAILED_OVER_HTTP,
@@ -133,10 +123,7 @@ def failure(error: CallError, instance: object = None) -> dict[str, Any]:
 
 
 def aggregate(responses: list[dict[str, Any]]) -> dict[str, Any]:
-    """Gym's base statistics over verified rollouts, by task and over all; failed rows are left out.
-
-    Args:
-        responses: verified rollouts.
+    """Gym's base statistics over verified rollouts, by task and over all, without failed rows.
 
     Raises:
         BadRequestError: MALFORMED_REQUEST: an index is no number.
@@ -192,7 +179,7 @@ def routes(front: RewardFront) -> list[Route]:
 
 
 def _by_fields(body: dict[str, Any], text: str) -> tuple[str, dict[str, Any]]:
-    """The verifier that the fields speak of, empty for none, and the rest of the item."""
+    """The verifier by the fields, empty for none, and the rest of the item."""
     metadata = body.get("verifier_metadata")
     told = {**body, **(metadata if isinstance(metadata, dict) else {})}
     parameters: Parameters
@@ -208,7 +195,7 @@ def _by_fields(body: dict[str, Any], text: str) -> tuple[str, dict[str, Any]]:
 
 
 def _by_answer(told: dict[str, Any], text: str) -> tuple[str, dict[str, Any]]:
-    """The same for the environments that hold a response against an answer."""
+    """As `_by_fields`, of environments that compare a response with an answer."""
     parameters: Parameters
     source = told.get("metadata")
     if isinstance(source, dict) and "source_dataset" in source:
@@ -275,7 +262,7 @@ def _call(told: object, want: object) -> tuple[list[Any], Any]:
 
 
 def _statistics(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """Mean, least, greatest, median and deviation of whatever is a number, by name."""
+    """Mean, least, greatest, median and deviation of each numeric field."""
     columns: dict[str, list[float]] = {}
     for row in rows:
         response = row.get("response")

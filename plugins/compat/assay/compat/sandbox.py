@@ -1,10 +1,8 @@
-"""The sandbox as the formats of its peers use it: one answer, or one fault, for all that they sent.
+"""The sandbox for SandboxFusion's and Piston's endpoints: one answer or one fault for a call.
 
-Shared by SandboxFusion's endpoints and Piston's. They ask the runner of their own process through
-the client that others ask it with over gRPC: it numbers jobs, splits what is too much for a call,
-and tries again within the deadline where the queue is full. All jobs of a call here are of one
-program, so what they write that no answer has room for is that program's doing: its end is the
-`output-limit`.
+They ask the runner of their own process through the client that others use over gRPC: it numbers
+jobs, splits large calls, and retries within the deadline where the queue is full. All jobs of a
+call are of one program, so output that no answer has room for is its own end, `output-limit`.
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ from assay.kit.reasons import Reason
 from assay.sandbox.http import SandboxFront
 
 WAIT_S = 8.0
-"""How long a call may wait in queues where it does not say so itself, in seconds."""
+"""How long a call may wait in queues by default, in seconds."""
 
 WAIT = op.query("wait_s", "Seconds that the call may wait for a slot; 8 where it is not said.")
 
@@ -69,10 +67,9 @@ class NotRunError(Exception):
 
 
 class Sound:
-    """What of the callers' own code has worked once, so that what breaks it later is at fault.
+    """Remembers callers' code that has worked once, so that what breaks it later is at fault.
 
-    Args:
-        most: how many are remembered; the latest used ones stay.
+    The `most` latest used ones stay.
     """
 
     def __init__(self, most: int = 1024) -> None:
@@ -97,7 +94,7 @@ class Sound:
 
 
 class Sandbox:
-    """The sandbox, for formats that answer with one status for all that they sent.
+    """The sandbox, for formats that answer a call with one status.
 
     Args:
         front: has the runner, and the caller's quota.
@@ -133,11 +130,9 @@ class Sandbox:
         return self._info
 
     async def execute(self, jobs: list[ExecutionJob], deadline_s: float) -> list[Execution]:
-        """Runs programs within the caller's quota.
+        """Runs programs within the caller's quota; jobs without a CPU limit get one.
 
-        Args:
-            jobs: what to run; those without a CPU limit get one.
-            deadline_s: by the clock of the loop.
+        `deadline_s` is by the clock of the loop.
 
         Raises:
             NotRunError: one of them could not be run; the first fault counts.
@@ -186,7 +181,7 @@ class Sandbox:
 
 
 def _judged(result: ExecutionResult) -> ExecutionResult:
-    """The result; what is too long for an answer is how its program ended."""
+    """The result; one that is too long for an answer is the program's `output-limit`."""
     if isinstance(result, Fault) and result.reason == Reason.MESSAGE_TOO_LARGE:
         words = result.message.encode()
         return Execution("output-limit", stderr=Output(words, total_bytes=len(words)))
@@ -194,12 +189,7 @@ def _judged(result: ExecutionResult) -> ExecutionResult:
 
 
 def deadline_s(front: SandboxFront, request: Request, runs_s: float) -> float:
-    """When the answer is due, by the clock of the loop.
-
-    Args:
-        front: knows the header.
-        request: the call.
-        runs_s: seconds that its programs may take in all.
+    """When the answer is due, by the clock of the loop; programs may take `runs_s` in all.
 
     Raises:
         BadField: `wait_s` is no number of seconds.

@@ -189,7 +189,7 @@ def complete(
 
 
 def written(answer: Json, stop: Sequence[str], *, chat: bool, cut: bool) -> Written:
-    """The text and why it ended; what the server split off as reasoning is put back in `<think>`."""
+    """The text and why it ended; reasoning that the server split off is put back in `<think>`."""
     first = choice(answer)
     message = first.get("message") if chat else first
     text = message.get("content" if chat else "text") if isinstance(message, dict) else None

@@ -132,7 +132,7 @@ class WriteJob:
 
 @dataclass(slots=True, eq=False)
 class RateJob:
-    """Logits of a head over the dialogue, read as in transformers: at the last token but padding."""
+    """Logits of a head, read where transformers reads them: at the last token but padding."""
 
     id: int
     ids: Ids

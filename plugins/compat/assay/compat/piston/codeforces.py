@@ -1,20 +1,18 @@
 """open-r1's Codeforces package for Piston: a program against one test, judged there. Pure.
 
-open-r1's reward for Codeforces problems asks Piston for `c++17` or `cf_python3` with, beside the
-program, `input.txt`, `correct_output.txt`, `grader_config` (TIME_LIMIT in seconds, MEMORY_LIMIT in
-MB, INPUT_MODE "stdio" or "file") and sometimes `checker.py`; the run's stdout is "1" or "0". That
-is a package of its own (guipenedo/piston, `codeforces` 1.0.0), which is answered here the same way.
-What differs:
+open-r1's reward asks Piston for `c++17` or `cf_python3` and sends, beside the program, `input.txt`,
+`correct_output.txt`, `grader_config` (TIME_LIMIT in seconds, MEMORY_LIMIT in MB, INPUT_MODE "stdio"
+or "file") and sometimes `checker.py`; the run's stdout is "1" or "0". This module answers like that
+package (guipenedo/piston, `codeforces` 1.0.0), except:
 
 1. The expected output and the checker are never where the program runs. There they lie in its
    folder, removed by a script that runs as the same user.
-2. The stack is the sandbox's 64 MiB, not unlimited; C++ is `-O2 -std=gnu++17`.
+2. The stack is the sandbox's 64 MiB instead of unlimited; C++ is `-O2 -std=gnu++17`.
 3. What the program may print is bounded at 1 MiB and twice what is expected.
-4. A checker that prints no number has broken: it raised, ran out of time, or said nothing. There
-   that is a "0" always. Here it runs once more on the correct output: where it does not accept that
-   either, the test is at fault, and the request is answered with a fault; where it does, or where
-   the correct output is empty, the program's output is wrong: "0". An output that leaves no room
-   for the checker's run is treated alike.
+4. A checker that prints no number has broken, which there is always "0". Here it runs once more on
+   the correct output. If it does not accept that, the test is at fault, and so is the answer. If it
+   does, or the correct output is empty, the program's output is wrong: "0". An output that leaves
+   no room for the checker's run counts as one that breaks it.
 """
 
 from __future__ import annotations
@@ -65,9 +63,9 @@ class CodeforcesTask:
         time_limit_s: the problem's.
         memory_limit_mb: the problem's; 0 where it states none.
         by_file: it reads input.txt and writes output.txt.
-        given: what it reads, with Unix line ends.
-        expected: what it should write; None: its output is only given back.
-        checker: a program in Python that decides; empty for none.
+        given: its input, with Unix line ends.
+        expected: its expected output; None: the output is only returned.
+        checker: a Python program that decides; empty for none.
     """
 
     language: str
@@ -82,7 +80,7 @@ class CodeforcesTask:
 
 @dataclass(frozen=True, slots=True)
 class ScriptOutput:
-    """What the package's script would have printed, and its exit code."""
+    """What the package's script prints, and its exit code."""
 
     stdout: str
     stderr: str
@@ -90,16 +88,12 @@ class ScriptOutput:
 
 
 def is_task(body: object) -> bool:
-    """The request is one for this package."""
+    """Whether the request is for this package."""
     return isinstance(body, dict) and body.get("language") in tuple(LANGUAGES)
 
 
 def read_task(body: object, info: SandboxInfo) -> CodeforcesTask:
-    """Reads a task.
-
-    Args:
-        body: its JSON.
-        info: what the sandbox runs, and its greatest limits.
+    """Reads a task; `info` gives the sandbox's languages and greatest limits.
 
     Raises:
         BadField: a field or a setting is missing or wrong, or the language is not served.
@@ -147,7 +141,7 @@ def _setting(settings: Fields, name: str, most: float | None) -> float:
 
 
 def written(task: CodeforcesTask, execution: Execution) -> str:
-    """What the program wrote, without empty lines."""
+    """The program's output, without empty lines."""
     data = execution.stdout.data
     if task.by_file:
         data = next((file.content for file in execution.files if file.path == _OUTPUT), b"")
@@ -179,7 +173,7 @@ def failure(task: CodeforcesTask, execution: Execution) -> ScriptOutput | None:
 
 
 def compared(task: CodeforcesTask, output: str) -> ScriptOutput:
-    """The verdict without a checker: equal words, YES and NO in whatever case."""
+    """The verdict without a checker: equal words, YES and NO in any case."""
     if task.expected is None:
         return ScriptOutput(output, "", 0)
     right = _words(_unix(task.expected)) == _words(output)
@@ -187,7 +181,7 @@ def compared(task: CodeforcesTask, output: str) -> ScriptOutput:
 
 
 def checker_job(task: CodeforcesTask, output: str) -> ExecutionJob:
-    """The run of the checker, which gets the names of input, expected output and output."""
+    """The checker's run; its arguments are the names of input, expected output and output."""
     texts = {_INPUT: task.given, _EXPECTED: _unix(task.expected or ""), _OUTPUT: output}
     files = tuple(SourceFile(name, text.encode()) for name, text in texts.items())
     return ExecutionJob(
@@ -197,10 +191,7 @@ def checker_job(task: CodeforcesTask, output: str) -> ExecutionJob:
 
 
 def checked(execution: Execution) -> ScriptOutput | None:
-    """The verdict of a checker: it prints 1 or 100 for a right output.
-
-    None where it prints no number: it has broken.
-    """
+    """The verdict of a checker, which prints 1 or 100 for a right output; None: it has broken."""
     said = execution.stdout.text.strip()
     try:
         float(said)
@@ -210,7 +201,7 @@ def checked(execution: Execution) -> ScriptOutput | None:
 
 
 def accepts(execution: Execution | None) -> bool:
-    """Whether a checker found an output right; None: it had no room to run."""
+    """Whether a checker found an output right; None is one that had no room to run."""
     verdict = None if execution is None else checked(execution)
     return verdict is not None and verdict.stdout == "1\n"
 
@@ -222,7 +213,7 @@ def unreadable(execution: Execution | None) -> ScriptOutput:
 
 
 def broken_checker(execution: Execution | None) -> Fault:
-    """The fault of a test whose checker does not accept the test's own correct output."""
+    """The fault of a test whose checker does not accept its correct output."""
     if execution is None:
         text = "the checker's files are larger than a job of the sandbox may be"
         return make_fault(Reason.ITEM_TOO_LARGE, text)
@@ -245,13 +236,7 @@ def _judged(right: bool, by: str, code: int) -> ScriptOutput:
 def answer_task(
     task: CodeforcesTask, execution: Execution, verdict: ScriptOutput | None
 ) -> dict[str, object]:
-    """The response.
-
-    Args:
-        task: what was asked.
-        execution: the program's run, or its compiler's.
-        verdict: None where the program did not compile.
-    """
+    """The response; `verdict` is None where the program did not compile."""
     body: dict[str, object] = {"language": task.language, "version": ".".join(map(str, _VERSION))}
     if verdict is None:
         failed = answer_stage(execution, failed=True)

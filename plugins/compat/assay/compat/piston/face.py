@@ -1,8 +1,8 @@
 """Piston's endpoints over the sandbox: /api/v2/execute, /api/v2/runtimes, /api/v2/packages.
 
-The mapping is in `run`; here is the rim. What we could not run has no answer of Piston's own
-("XX" is for its isolate): it is a 503 or 504 where the same request may go through later, a 400
-where the caller must change it, a 500 else, with the reason. open-r1's client tries again on each.
+The mapping is in `run`. A fault has no form of Piston's own ("XX" is for its isolate): it is a 503
+or 504 where the same request may go through later, a 400 where the caller must change it, else a
+500, with the reason. open-r1's client tries again on each.
 
 Not served: /api/v2/connect, the interactive socket, and packages that are installed by callers.
 """
@@ -32,14 +32,14 @@ _PACKAGES = "languages are installed by the operator of this server; /api/v2/run
 
 
 def fault_status(fault: Fault) -> int:
-    """The HTTP status that a fault travels under."""
+    """The HTTP status of a fault."""
     if not is_retryable(fault):
         return 400 if is_callers(fault) else 500
     return {"DEADLINE_EXCEEDED": 504, "RESOURCE_EXHAUSTED": 429}.get(fault.code, 503)
 
 
 def fault_body(fault: Fault) -> dict[str, object]:
-    """The body that belongs to it. It says nothing about the program."""
+    """The body of a fault."""
     return {
         "message": fault.message,
         "reason": fault.reason,
@@ -107,11 +107,6 @@ async def _judge(
 async def _check(
     box: Sandbox, task: codeforces.CodeforcesTask, output: str, due_s: float
 ) -> codeforces.ScriptOutput:
-    """The checker's verdict on an output.
-
-    Raises:
-        NotRunError: it could not be run, or does not accept the correct output either.
-    """
     execution = await _run_checker(box, task, output, due_s)
     verdict = None if execution is None else codeforces.checked(execution)
     if verdict is not None:
@@ -139,8 +134,6 @@ async def _run_checker(
 
 
 def _answering(endpoint: Endpoint) -> Endpoint:
-    """The endpoint, with wrong requests and faults in the words of the format."""
-
     async def answer(request: Request) -> Response:
         try:
             return await endpoint(request)
