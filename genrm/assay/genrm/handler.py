@@ -70,8 +70,8 @@ class PendingJudgement(PendingItem):
             raise ValueError("the item has no plan")
         try:
             return await drive(self.plan.run, self.asks, self.asked)
-        except EngineError as trouble:
-            raise Unjudgeable(trouble.reason, trouble.message, trouble.metadata) from trouble
+        except EngineError as error:
+            raise Unjudgeable(error.reason, error.message, error.metadata) from error
 
 
 class JudgeHandler(ItemHandler[PendingJudgement]):

@@ -209,8 +209,8 @@ class Runner:
             try:
                 convert.check_size(message)
                 asked[message.id] = dialogues.attempts_of(message, served=self._answers is not None)
-            except Unjudgeable as trouble:
-                found[message.id] = trouble.fault
+            except Unjudgeable as error:
+                found[message.id] = error.fault
         if asked and self._answers is not None:
             verifier = request.settings.answer_verifier or dialogues.ANSWER_VERIFIER
             found.update(await self._answers.judge(asked, verifier, timeout_s))

@@ -76,7 +76,7 @@ def _nothing() -> Encoded:
 
 
 @dataclass(slots=True, eq=False)
-class _Ticket:
+class _PendingRequest:
     id: int
     request: Request
     future: asyncio.Future[Answer]
@@ -106,10 +106,10 @@ class TransformersEngine:
         self._encoding: asyncio.Task[None] | None = None
         self._encoder = ThreadPoolExecutor(1, thread_name_prefix=f"encode-{name}")
         self._numbers = itertools.count(1)
-        self._fresh: deque[_Ticket] = deque()  # not tokenised yet
-        self._inside: list[_Ticket] = []  # being tokenised
-        self._waiting: deque[_Ticket] = deque()
-        self._working: dict[int, _Ticket] = {}
+        self._fresh: deque[_PendingRequest] = deque()  # not tokenised yet
+        self._inside: list[_PendingRequest] = []  # being tokenised
+        self._waiting: deque[_PendingRequest] = deque()
+        self._working: dict[int, _PendingRequest] = {}
         self._refusal: tuple[str, str] | None = None
 
     @property
@@ -160,14 +160,14 @@ class TransformersEngine:
             )
         if self._refusal:
             raise EngineError(*self._refusal)
-        ticket = _Ticket(next(self._numbers), request, asyncio.get_running_loop().create_future())
-        self._fresh.append(ticket)
+        pending = _PendingRequest(next(self._numbers), request, asyncio.get_running_loop().create_future())
+        self._fresh.append(pending)
         if self._encoding is None:
             self._encoding = asyncio.create_task(self._encode())
         try:
-            return await ticket.future
+            return await pending.future
         except asyncio.CancelledError:
-            self._withdraw(ticket)
+            self._withdraw(pending)
             raise
 
     async def close(self) -> None:
@@ -188,32 +188,32 @@ class TransformersEngine:
         """Tokenises in a thread what has arrived, and sends it on together."""
         loop = asyncio.get_running_loop()
         while self._fresh:
-            tickets = [ticket for ticket in self._fresh if not ticket.future.done()]
+            requests = [pending for pending in self._fresh if not pending.future.done()]
             self._fresh.clear()
-            self._inside = tickets
-            await loop.run_in_executor(self._encoder, self._encode_all, tickets)
-            for ticket in tickets:
-                if ticket.error is not None:
-                    ticket.fail(ticket.error)
-                elif not ticket.future.done():
-                    self._waiting.append(ticket)
+            self._inside = requests
+            await loop.run_in_executor(self._encoder, self._encode_all, requests)
+            for pending in requests:
+                if pending.error is not None:
+                    pending.fail(pending.error)
+                elif not pending.future.done():
+                    self._waiting.append(pending)
             self._inside = []
             self._send()
         self._encoding = None
 
-    def _encode_all(self, tickets: list[_Ticket]) -> None:
+    def _encode_all(self, requests: list[_PendingRequest]) -> None:
         if self._opened is None:
             return
         encoder, context = self._opened.encoder, self._opened.context_tokens
-        for ticket in tickets:
+        for pending in requests:
             try:
-                ticket.encoded = encoder.encode_request(ticket.request, context)
+                pending.encoded = encoder.encode_request(pending.request, context)
             except EngineError as error:
-                ticket.error = error
+                pending.error = error
             except Exception as error:  # noqa: BLE001  # a model's own template and tokenizer
                 _log.exception("%s: a prompt cannot be made into tokens", self._what())
                 text = (str(error) or type(error).__name__).splitlines()[0][:300]
-                ticket.error = EngineError(
+                pending.error = EngineError(
                     Reason.ENGINE_FAILED,
                     f"the chat template or tokenizer of {self._what()} refuses the prompt: {text}",
                 )
@@ -223,17 +223,17 @@ class TransformersEngine:
             return
         jobs = []
         while self._waiting and len(self._working) < self._config.max_concurrent:
-            ticket = self._waiting.popleft()
-            if ticket.future.done():
+            pending = self._waiting.popleft()
+            if pending.future.done():
                 continue
-            self._working[ticket.id] = ticket
-            jobs.append(_job(ticket))
+            self._working[pending.id] = pending
+            jobs.append(_job(pending))
         for first in range(0, len(jobs), _JOBS_A_FRAME):
             self._say({"ask": jobs[first : first + _JOBS_A_FRAME]})
 
-    def _withdraw(self, ticket: _Ticket) -> None:
-        if self._working.pop(ticket.id, None) is not None and self._link is not None:
-            self._say({"cancel": [ticket.id]})
+    def _withdraw(self, pending: _PendingRequest) -> None:
+        if self._working.pop(pending.id, None) is not None and self._link is not None:
+            self._say({"cancel": [pending.id]})
             self._send()
 
     def _say(self, body: dict[str, Any]) -> None:
@@ -247,23 +247,23 @@ class TransformersEngine:
         self.tally.batches += said["batches"]
         self.tally.rows += said["rows"]
         for body in said["answers"]:
-            ticket = self._working.pop(body["id"], None)
-            if ticket is None:
+            pending = self._working.pop(body["id"], None)
+            if pending is None:
                 continue  # withdrawn
             if "error" in body:
-                ticket.fail(EngineError(*body["error"]))
-            elif not ticket.future.done():
-                ticket.future.set_result(_answer(ticket, body))
+                pending.fail(EngineError(*body["error"]))
+            elif not pending.future.done():
+                pending.future.set_result(_answer(pending, body))
         self._send()
 
     def _refuse(self, reason: Reason, message: str) -> None:
         self._refusal = (reason, message)
-        tickets = [*self._fresh, *self._inside, *self._waiting, *self._working.values()]
+        requests = [*self._fresh, *self._inside, *self._waiting, *self._working.values()]
         self._fresh.clear()
         self._waiting.clear()
         self._working.clear()
-        for ticket in tickets:
-            ticket.fail(EngineError(reason, message))
+        for pending in requests:
+            pending.fail(EngineError(reason, message))
 
     # The worker's life.
 
@@ -300,8 +300,8 @@ class TransformersEngine:
             lost = list(self._working.values())
             self._working.clear()
             _log.warning("%s: the worker died with %d requests at work", self._what(), len(lost))
-            for ticket in lost:
-                ticket.fail(
+            for pending in lost:
+                pending.fail(
                     EngineError(
                         Reason.ENGINE_DIED,
                         f"the process that runs {self._what()} died while it worked on this; the "
@@ -357,11 +357,11 @@ def _settings(config: EngineConfig, opened: loading.Opened) -> dict[str, Any]:
     )
 
 
-def _job(ticket: _Ticket) -> dict[str, Any]:
+def _job(pending: _PendingRequest) -> dict[str, Any]:
     """A request as the worker takes it; see worker/jobs.py."""
-    request, encoded = ticket.request, ticket.encoded
-    body: dict[str, Any] = {"id": ticket.id, "kind": _CAPABILITY[type(request)]}
-    body["request_id"] = ticket.request_id
+    request, encoded = pending.request, pending.encoded
+    body: dict[str, Any] = {"id": pending.id, "kind": _CAPABILITY[type(request)]}
+    body["request_id"] = pending.request_id
     body["ids"] = encoded.ids
     if isinstance(request, Choose):
         body["options"] = encoded.options
@@ -378,9 +378,9 @@ def _job(ticket: _Ticket) -> dict[str, Any]:
     return body
 
 
-def _answer(ticket: _Ticket, body: dict[str, Any]) -> Answer:
-    request, cut = ticket.request, ticket.encoded.cut
-    tokens = TokenCounts(len(ticket.encoded.ids), body["cached"], body.get("completion", 0))
+def _answer(pending: _PendingRequest, body: dict[str, Any]) -> Answer:
+    request, cut = pending.request, pending.encoded.cut
+    tokens = TokenCounts(len(pending.encoded.ids), body["cached"], body.get("completion", 0))
     if isinstance(request, Choose):
         return Chosen(tuple(body["logprobs"]), tokens, cut)
     if isinstance(request, Write):

@@ -76,13 +76,13 @@ def spans_of(
 
 def _between(ends: Iterable[int]) -> list[tuple[int, int]]:
     """The spans between rising ends; empty ones are left out."""
-    stretches: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     start = 0
     for end in ends:
         if end > start:
-            stretches.append((start, end))
+            ranges.append((start, end))
             start = end
-    return stretches
+    return ranges
 
 
 def _paragraph_ends(response: str) -> Iterable[int]:
@@ -99,12 +99,12 @@ def _tag_ends(response: str, tag: str) -> Iterable[int]:
 
 
 def _gather(
-    response: str, stretches: Iterable[tuple[int, int]], tag: str = ""
+    response: str, ranges: Iterable[tuple[int, int]], tag: str = ""
 ) -> tuple[StepSpan, ...]:
     """Spans; a blank one joins the one before, or else the next."""
     spans: list[StepSpan] = []
     waiting: int | None = None
-    for start, end in stretches:
+    for start, end in ranges:
         blank = not response[start:end].removesuffix(tag).strip()
         if blank and spans:
             spans[-1] = StepSpan(spans[-1].start, end)
@@ -119,7 +119,7 @@ def _gather(
 
 
 def _mark_idle(
-    response: str, stretches: Iterable[tuple[int, int]], language: str
+    response: str, ranges: Iterable[tuple[int, int]], language: str
 ) -> tuple[StepSpan, ...]:
     """Neutral without code, and where blank, even a blank line within a string."""
     masked = mask_idle(response, language)
@@ -127,5 +127,5 @@ def _mark_idle(
         StepSpan(
             start, end, neutral=not (masked[start:end].strip() and response[start:end].strip())
         )
-        for start, end in stretches
+        for start, end in ranges
     )

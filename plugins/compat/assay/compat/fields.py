@@ -22,13 +22,13 @@ class BadField(ValueError):
 
     Attributes:
         path: where it is, e.g. ("config", "run_timeout").
-        trouble: what is wrong with it, in a few words.
+        problem: what is wrong with it, in a few words.
     """
 
-    def __init__(self, path: tuple[str | int, ...], trouble: str) -> None:
-        super().__init__(f"{'.'.join(map(str, path)) or 'the body'}: {trouble}")
+    def __init__(self, path: tuple[str | int, ...], problem: str) -> None:
+        super().__init__(f"{'.'.join(map(str, path)) or 'the body'}: {problem}")
         self.path = path
-        self.trouble = trouble
+        self.problem = problem
 
 
 class Fields:
@@ -59,9 +59,9 @@ class Fields:
         """Whether the field is there, and not null."""
         return self._fields.get(name) is not None
 
-    def bad(self, name: str, trouble: str) -> BadField:
+    def bad(self, name: str, problem: str) -> BadField:
         """The error about a field."""
-        return BadField((*self._path, name), trouble)
+        return BadField((*self._path, name), problem)
 
     def inner(self, name: str, default: object = REQUIRED) -> Fields:
         """An object."""

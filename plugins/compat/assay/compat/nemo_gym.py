@@ -181,41 +181,41 @@ def routes(front: RewardFront) -> list[Route]:
 def _by_fields(body: dict[str, Any], text: str) -> tuple[str, dict[str, Any]]:
     """The verifier by the fields, empty for none, and the rest of the item."""
     metadata = body.get("verifier_metadata")
-    told = {**body, **(metadata if isinstance(metadata, dict) else {})}
+    fields = {**body, **(metadata if isinstance(metadata, dict) else {})}
     parameters: Parameters
-    if isinstance(told.get("unit_tests"), dict):
-        return "code", {"tests": _tests(told["unit_tests"])}
-    if "instruction_id_list" in told:
-        data = {name: told.get(name) for name in ("instruction_id_list", "kwargs")}
-        parameters = {"scoring": "fraction"} if told.get("grading_mode") == "fraction" else {}
+    if isinstance(fields.get("unit_tests"), dict):
+        return "code", {"tests": _tests(fields["unit_tests"])}
+    if "instruction_id_list" in fields:
+        data = {name: fields.get(name) for name in ("instruction_id_list", "kwargs")}
+        parameters = {"scoring": "fraction"} if fields.get("grading_mode") == "fraction" else {}
         return "ifeval", {"data": data, "parameters": parameters}
-    if "schema_str" in told:
-        return "json-schema", {"data": _schema(told)}
-    return _by_answer(told, text)
+    if "schema_str" in fields:
+        return "json-schema", {"data": _schema(fields)}
+    return _by_answer(fields, text)
 
 
-def _by_answer(told: dict[str, Any], text: str) -> tuple[str, dict[str, Any]]:
+def _by_answer(fields: dict[str, Any], text: str) -> tuple[str, dict[str, Any]]:
     """As `_by_fields`, of environments that compare a response with an answer."""
     parameters: Parameters
-    source = told.get("metadata")
+    source = fields.get("metadata")
     if isinstance(source, dict) and "source_dataset" in source:
-        data = {name: told.get(name) for name in ("question", "answer")} | {"metadata": source}
+        data = {name: fields.get(name) for name in ("question", "answer")} | {"metadata": source}
         parameters = {} if "<answer>" in text else {"extract": "whole"}  # as the environment does
         return "reasoning-gym", {"data": data, "parameters": parameters}
-    extract = _EXTRACT.get(str(told.get("extraction_mode")))
+    extract = _EXTRACT.get(str(fields.get("extraction_mode")))
     if extract is not None:
         parameters = {"extract": extract, "numbers": True}
-        if told.get("case_sensitive") is True:
+        if fields.get("case_sensitive") is True:
             parameters = {**parameters, "case_sensitive": True}
-        return "match", {"label": _label(told), "parameters": parameters}
-    options = _options(told.get("options"))
+        return "match", {"label": _label(fields), "parameters": parameters}
+    options = _options(fields.get("options"))
     if options:
-        return "choice", {"label": _label(told), "parameters": {"choices": options}}
-    return "", {"label": _label(told)}
+        return "choice", {"label": _label(fields), "parameters": {"choices": options}}
+    return "", {"label": _label(fields)}
 
 
-def _label(told: dict[str, Any]) -> Any:
-    return next((told[name] for name in _ANSWERS if told.get(name) is not None), None)
+def _label(fields: dict[str, Any]) -> Any:
+    return next((fields[name] for name in _ANSWERS if fields.get(name) is not None), None)
 
 
 def _options(options: object) -> list[str]:
@@ -226,11 +226,11 @@ def _options(options: object) -> list[str]:
     return [str(text) for _, text in sorted(pairs, key=lambda pair: str(pair[0])) if text]
 
 
-def _schema(told: dict[str, Any]) -> Any:
-    if told.get("schema_type", "json") != "json":
+def _schema(fields: dict[str, Any]) -> Any:
+    if fields.get("schema_type", "json") != "json":
         raise malformed("schema_type must be json: there is no verifier of the others")
     try:
-        return json.loads(str(told["schema_str"]))
+        return json.loads(str(fields["schema_str"]))
     except ValueError:
         raise malformed("schema_str is not JSON") from None
 
@@ -246,19 +246,19 @@ def _tests(unit_tests: dict[str, Any]) -> execution_pb2.TestSuite:
     pairs = zip(inputs, outputs, strict=True)
     if not name:
         return suite_to_proto(
-            TestSuite([StdioTest(str(told).encode(), str(want).encode()) for told, want in pairs])
+            TestSuite([StdioTest(str(fields).encode(), str(want).encode()) for fields, want in pairs])
         )
     try:
-        calls = [CallTest(str(name), *_call(told, want)) for told, want in pairs]
+        calls = [CallTest(str(name), *_call(fields, want)) for fields, want in pairs]
         return suite_to_proto(TestSuite(calls))
     except (TypeError, ValueError, RecursionError) as error:
         raise malformed(f"unit_tests: {error}") from None
 
 
-def _call(told: object, want: object) -> tuple[list[Any], Any]:
-    if isinstance(told, str):
-        return [json.loads(line) for line in told.splitlines() if line], json.loads(str(want))
-    return (told if isinstance(told, list) else [told]), want
+def _call(fields: object, want: object) -> tuple[list[Any], Any]:
+    if isinstance(fields, str):
+        return [json.loads(line) for line in fields.splitlines() if line], json.loads(str(want))
+    return (fields if isinstance(fields, list) else [fields]), want
 
 
 def _statistics(rows: list[dict[str, Any]]) -> dict[str, float]:

@@ -369,5 +369,5 @@ def _signal_name(number: int) -> str:
 def refusal(error: BadField) -> Mapping[str, object]:
     """The body of a 400. A caller switches on nothing but the message."""
     known = {"language", "version", "files"}
-    plain = len(error.path) == 1 and error.path[0] in known and "runtime" in error.trouble
-    return {"message": error.trouble if plain else str(error)}
+    plain = len(error.path) == 1 and error.path[0] in known and "runtime" in error.problem
+    return {"message": error.problem if plain else str(error)}

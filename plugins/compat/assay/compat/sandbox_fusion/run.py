@@ -260,7 +260,7 @@ def fault_status(fault: Fault) -> int:
 def refusal(error: BadField) -> dict[str, object]:
     """The body of a 422, in the form of the peer's framework."""
     location = ["body", *error.path]
-    return {"detail": [{"loc": location, "msg": error.trouble, "type": "value_error"}]}
+    return {"detail": [{"loc": location, "msg": error.problem, "type": "value_error"}]}
 
 
 def fault_body(fault: Fault) -> dict[str, object]:
