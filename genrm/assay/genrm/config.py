@@ -151,27 +151,11 @@ class RunnerConfig:
 
 @dataclass(frozen=True, slots=True)
 class JudgeServerConfig:
-    """How the server is reached. TLS files are PEM; tokens are never printed.
+    """How the server is reached; `__main__` says what each setting means.
 
-    Attributes:
-        runner: how items are judged.
-        host: address to bind.
-        port: 0 for any free one.
-        port_file: the port is written here when the server is ready.
-        tls_cert: certificate chain; None for no TLS.
-        tls_key: its private key.
-        tls_client_ca: clients must show a certificate of this authority, if given.
-        token: bearer token that clients must send, if given.
-        access: further tokens, and what each tenant may ask for.
-        drain_s: how long running calls may take to end after SIGTERM.
-        metrics_port: of the metrics over HTTP, 0 for any free one; None: no metrics.
-        metrics_host: address to bind for them.
-        reward_target: address of the reward server that says whether an attempt is right; empty:
-            callers of ScoreSelfVerification must say so themselves.
-        reward_tls_ca: authority of the reward server's certificate; None for no TLS.
-        reward_token: its bearer token.
-        client_cert: our certificate chain, for services that ask for one.
-        client_key: its private key.
+    TLS files are PEM; tokens are never printed. A port of 0 is any free one, and a metrics_port of
+    None means no metrics. Without a reward_target callers of ScoreSelfVerification must say which
+    attempts are right. The client certificate is ours, for services that ask for one.
     """
 
     runner: RunnerConfig

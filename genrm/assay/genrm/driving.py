@@ -27,11 +27,9 @@ class _Asked:
 
 
 class RequestBatcher:
-    """The requests of one call to one engine.
+    """The requests of one call to one engine, None for runs that ask nothing.
 
-    Args:
-        engine: answers them; None for runs that ask nothing.
-        answered: called once with every answer of the engine.
+    `answered` is called once with every answer of the engine.
     """
 
     def __init__(
@@ -96,12 +94,7 @@ class RequestBatcher:
 
 
 async def drive(run: Run[R], asks: RequestBatcher, asked: list[Stretch] | None = None) -> R:
-    """Runs a judge to its end, and closes it.
-
-    Args:
-        run: the judge at work.
-        asks: answers its requests.
-        asked: gets a span of each round, for a trace.
+    """Runs a judge to its end, and closes it; `asked` gets a span of each round, for a trace.
 
     Raises:
         Unjudgeable: from the judge.

@@ -41,9 +41,8 @@ Shown = TypeVar("Shown")
 class JudgeRenderer:
     """Renders as this service does.
 
-    Args:
-        template: of pairs: "name" or "name@version"; empty for the default.
-        folders: with further templates.
+    `template` is that of pairs ("name" or "name@version"; empty: the default), `folders` hold
+    further ones.
 
     Raises:
         ConfigError: a folder or file of templates is wrong.

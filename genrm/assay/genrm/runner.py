@@ -34,10 +34,8 @@ _SEED_BITS = 62
 class Runner:
     """Judges items. Belongs to the event loop that starts it.
 
-    Args:
-        config: how items are judged.
-        models: by default those of the settings.
-        answers: says whether an attempt is right; None where callers must say so.
+    The models are by default those of the settings. Without `answers` callers must say which
+    attempts are right.
 
     Raises:
         ConfigError: a template is wrong.
@@ -95,9 +93,7 @@ class Runner:
     ) -> judge_pb2.JudgeResponsesResponse:
         """Judges each response by itself; one result for each item, in order.
 
-        Args:
-            request: the items.
-            timeout_s: until the caller's deadline; the answer comes slightly before it.
+        The answer comes slightly before the caller's deadline, in `timeout_s`.
 
         Raises:
             CallError: the request as a whole is refused; nothing was asked.

@@ -16,9 +16,6 @@ from assay.kit.serving import ServeConfig, serve
 async def run(config: JudgeServerConfig) -> None:
     """Serves until SIGTERM or SIGINT, then drains.
 
-    Args:
-        config: the settings.
-
     Raises:
         ConfigError: a setting or a file is wrong.
         StartupError: the port is in use, or a model cannot be loaded or does not answer.
@@ -47,11 +44,6 @@ async def run(config: JudgeServerConfig) -> None:
 
 
 def _answers(config: JudgeServerConfig) -> AnswerVerifier | None:
-    """Who says whether an attempt is right, if the operator named a reward server.
-
-    Raises:
-        ConfigError: the authority's file is wrong.
-    """
     if not config.reward_target:
         return None
     if any(ours := (config.client_cert, config.client_key)) and config.reward_tls_ca is None:

@@ -70,18 +70,12 @@ class Encoded:
 
 
 class PromptEncoder:
-    """Makes token ids of prompts, for one tokenizer. Not thread-safe."""
+    """Makes token ids of prompts, for one tokenizer of transformers. Not thread-safe."""
 
     def __init__(
         self, tokenizer: Any, *, chat_template: str = "", layout: StepLayout | None = None
     ) -> None:
-        """Reads the vocabulary.
-
-        Args:
-            tokenizer: of transformers.
-            chat_template: Jinja text in place of the tokenizer's.
-            layout: of a step head; by default each step's last token.
-        """
+        """Reads the vocabulary; a chat_template (Jinja) replaces the tokenizer's."""
         self._tokenizer = tokenizer
         self._template: str = chat_template or getattr(tokenizer, "chat_template", None) or ""
         self._mark = layout.token if layout else None

@@ -26,12 +26,8 @@ T = TypeVar("T")
 class Revival(Generic[T]):
     """One living thing at a time, belonging to one event loop.
 
-    Args:
-        name: for messages.
-        make: makes one; raises AssayError where it cannot.
-        end: ends one, dead or alive.
-        dead: whether one died unnoticed.
-        revived: called when a new one lives in place of a dead one.
+    `make` raises AssayError where it cannot; `end` takes one dead or alive; `dead` says whether one
+    died unnoticed; `revived` is called when a new one has replaced a dead one.
     """
 
     def __init__(

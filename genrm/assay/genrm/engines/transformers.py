@@ -160,7 +160,9 @@ class TransformersEngine:
             )
         if self._refusal:
             raise EngineError(*self._refusal)
-        pending = _PendingRequest(next(self._numbers), request, asyncio.get_running_loop().create_future())
+        pending = _PendingRequest(
+            next(self._numbers), request, asyncio.get_running_loop().create_future()
+        )
         self._fresh.append(pending)
         if self._encoding is None:
             self._encoding = asyncio.create_task(self._encode())

@@ -83,12 +83,7 @@ _MAKING = threading.Lock()
 
 
 class VllmJudgeEngine:
-    """A model in vLLM.
-
-    Args:
-        name: as the service calls it.
-        config: its settings; `vllm` holds further arguments of AsyncEngineArgs.
-    """
+    """A model in vLLM; `config.vllm` holds further arguments of AsyncEngineArgs."""
 
     def __init__(self, name: str, config: EngineConfig) -> None:
         self.tally = EngineTally()

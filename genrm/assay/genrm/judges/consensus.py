@@ -84,15 +84,10 @@ def critiques_of(
     template: Template,
     templates: Templates,
 ) -> Run[tuple[tuple[Critique | None, ...], tuple[Written, ...], Usage]]:
-    """Samples critiques of a response, each refined where the settings say so.
+    """Samples critiques of a response in steps, each refined where the settings say so.
 
-    Args:
-        prompt: what the policy was asked.
-        steps: the response, cut.
-        ground_truth: the right answer, if there is one.
-        settings: votes, temperature, seed, max_tokens, overflow and meta_critique count.
-        template: of the critique.
-        templates: where the meta-critique's template is.
+    Of the settings votes, temperature, seed, max_tokens, overflow and meta_critique count;
+    `templates` has the meta-critique's.
 
     Returns:
         One critique for each vote, None where it cannot be read; the last text of each; all tokens.

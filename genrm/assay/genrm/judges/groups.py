@@ -39,16 +39,11 @@ def judge_group(
     """Ranks a group: the mean win probability of each response, over its comparisons.
 
     All comparisons are asked for at once and share the prompt: n with an anchor, n (n - 1) / 2
-    without. Round-robin scores sum to n / 2 where all comparisons count.
+    without. Round-robin scores sum to n / 2 where all comparisons count. The ranking "auto" is by
+    the anchor where there is one, else round-robin.
 
-    Args:
-        item: the group.
-        settings: how to judge.
-        model: what answers.
-        templates: known prompts.
-        ranking: "auto": against the anchor where there is one, else round-robin.
-        max_order_gap: a comparison with a greater gap does not count. A response that keeps fewer
-            than half of its comparisons makes the group unrankable.
+    A comparison with an order gap above `max_order_gap` does not count; a response that keeps fewer
+    than half of its comparisons makes the group unrankable.
 
     Raises:
         Unjudgeable: MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER, UNKNOWN_TEMPLATE,

@@ -54,11 +54,8 @@ def read_tasks(
 ) -> list[LabelTask]:
     """The programs of a file, each once.
 
-    Args:
-        path: of the rows.
-        language: of rows that do not say.
-        comments: as for `task_of`.
-        skipped: counts responses without a program, which are left out.
+    `language` is that of rows that do not say; `comments` as for `task_of`; `skipped` counts
+    responses without a program, which are left out.
 
     Raises:
         ConfigError: the file cannot be read, or a row is wrong.
@@ -91,14 +88,8 @@ async def label_all(
 ) -> LabelOutcome:
     """Labels programs, `at_once` at a time, and keeps each row as soon as it is there.
 
-    Args:
-        tasks: to label.
-        label: labels one; raises `UnknownLabel` where there is no answer.
-        samples: K.
-        at_once: programs that are searched at the same time.
-        keep: takes a row.
-        display: where progress is shown.
-        done: programs that were labelled before.
+    `label` raises `UnknownLabel` where there is no answer; `samples` is K; `done` programs were
+    labelled before.
     """
     outcome = LabelOutcome()
     places = asyncio.Semaphore(at_once)

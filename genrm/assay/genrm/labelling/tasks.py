@@ -221,13 +221,9 @@ def ask_for_rest(task: LabelTask, prefix: str) -> Prompt:
 
 
 def labelled(task: LabelTask, feasible: int, *, passed: bool, cost: Cost) -> dict[str, Any]:
-    """The output row.
+    """The output row; `feasible` counts the lines of code in the longest feasible prefix.
 
-    Args:
-        task: the program.
-        feasible: lines of code in the longest feasible prefix.
-        passed: the program passes its tests as it is.
-        cost: what it took.
+    `passed`: the program passes its tests as it is.
     """
     names = ("id", "prompt", "problem", "question", "subset", "checkpoint")
     kept = {name: task.row[name] for name in names if name in task.row}

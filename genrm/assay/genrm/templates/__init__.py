@@ -89,13 +89,9 @@ class Templates:
                 self._newest[template.name] = template
 
     def get(self, name_or_empty: str, kind: str, default: str, *also: str) -> Template:
-        """The template of a name.
+        """The template "name" (its newest version) or "name@version"; `default` for an empty name.
 
-        Args:
-            name_or_empty: "name" for the newest version, or "name@version".
-            kind: what it must be for.
-            default: the name that empty stands for.
-            *also: further kinds that will do.
+        It must be for `kind`, or one of `also`.
 
         Raises:
             Unjudgeable: UNKNOWN_TEMPLATE, there is none, or it is for something else.

@@ -23,13 +23,7 @@ from assay.genrm.engines.base import PromptPiece
 
 
 def fence(label: str, text: str, *, cuttable: bool = False) -> tuple[PromptPiece, ...]:
-    """A text between an opening and a closing line.
-
-    Args:
-        label: what it is, in one line of ours.
-        text: may be empty.
-        cuttable: its middle may be left out where it does not fit.
-    """
+    """A text, which may be empty, between two lines that name it by the label."""
     return _between(label, code_of(text), (PromptPiece(text, trusted=False, cuttable=cuttable),))
 
 

@@ -26,17 +26,10 @@ def make_item(
     tests: execution_pb2.TestSuite | None = None,
     parameters: Parameters | None = None,
 ) -> reward_pb2.Item:
-    """An item.
+    """An item, unnamed parts left out.
 
-    Args:
-        item_id: unique in its call.
-        response: the policy's text, without the prompt.
-        chosen: verifier and task; one of them may be empty.
-        prompt: a text, chat messages, or None.
-        label: the right answer, for `write_label`.
-        data: a structured reference, instead of a label.
-        tests: tests as the reference, instead of a label.
-        parameters: of the verifier.
+    `chosen` is verifier and task, one of which may be empty. `prompt` is a text or chat messages.
+    The reference is `label` (for `write_label`), structured `data`, or `tests`.
 
     Raises:
         BadRequestError: MALFORMED_REQUEST: prompt or label have no known shape.

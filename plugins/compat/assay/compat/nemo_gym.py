@@ -56,8 +56,9 @@ _ANSWERS = ("expected_answer", "answer", "ground_truth", "label")
 
 
 def read(body: dict[str, Any], chosen: tuple[str, str], default: str = "") -> reward_pb2.Item:
-    """The item of a rollout; without `chosen` (verifier, task) the fields say who judges, or
-    `default`.
+    """The item of a rollout.
+
+    Without `chosen` (verifier, task) its fields say who judges, or else `default`.
 
     Raises:
         BadRequestError: MALFORMED_REQUEST: there is no response, or a field has another shape.
@@ -246,19 +247,19 @@ def _tests(unit_tests: dict[str, Any]) -> execution_pb2.TestSuite:
     pairs = zip(inputs, outputs, strict=True)
     if not name:
         return suite_to_proto(
-            TestSuite([StdioTest(str(fields).encode(), str(want).encode()) for fields, want in pairs])
+            TestSuite([StdioTest(str(given).encode(), str(want).encode()) for given, want in pairs])
         )
     try:
-        calls = [CallTest(str(name), *_call(fields, want)) for fields, want in pairs]
+        calls = [CallTest(str(name), *_call(given, want)) for given, want in pairs]
         return suite_to_proto(TestSuite(calls))
     except (TypeError, ValueError, RecursionError) as error:
         raise malformed(f"unit_tests: {error}") from None
 
 
-def _call(fields: object, want: object) -> tuple[list[Any], Any]:
-    if isinstance(fields, str):
-        return [json.loads(line) for line in fields.splitlines() if line], json.loads(str(want))
-    return (fields if isinstance(fields, list) else [fields]), want
+def _call(given: object, want: object) -> tuple[list[Any], Any]:
+    if isinstance(given, str):
+        return [json.loads(line) for line in given.splitlines() if line], json.loads(str(want))
+    return (given if isinstance(given, list) else [given]), want
 
 
 def _statistics(rows: list[dict[str, Any]]) -> dict[str, float]:

@@ -53,14 +53,7 @@ Said = dict[str, str]
 
 
 class ServerClient:
-    """Speaks to one server about one model.
-
-    Args:
-        transport: to the server.
-        config: the model's settings.
-        offer: what the server can do.
-        context_tokens: most tokens of prompt and answer; 0 if only the server knows.
-    """
+    """Speaks to one server about one model; context_tokens is 0 if only the server knows."""
 
     def __init__(
         self, transport: HttpTransport, config: EngineConfig, offer: Offer, context_tokens: int

@@ -60,14 +60,7 @@ class Absent(EngineError):
 
 
 class HttpTransport:
-    """One server.
-
-    Args:
-        root: as http://127.0.0.1:8000, without /v1.
-        key: of the API; empty for none.
-        timeout_s: of one request with its retries.
-        connections: most at the same time.
-    """
+    """One server; `root` is its address without /v1, `timeout_s` includes retries."""
 
     def __init__(self, root: str, key: str, timeout_s: float, connections: int) -> None:
         self._key = key

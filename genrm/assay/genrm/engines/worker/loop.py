@@ -47,7 +47,7 @@ class BatchLoop:
         *,
         inbox: queue.SimpleQueue[dict[str, Any]] | None = None,
     ) -> None:
-        """Starts with nothing to do.
+        """Starts without work.
 
         Args:
             network: the model.

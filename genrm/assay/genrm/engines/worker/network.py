@@ -52,7 +52,7 @@ class Network:
         """Loads it.
 
         Raises:
-            LoadError: it cannot be loaded.
+            LoadError: always with the reason.
         """
         self.device = _device(settings.device)
         self.dtype = _dtype(settings.precision, self.device)
@@ -70,7 +70,7 @@ class Network:
 
     @property
     def labels(self) -> int:
-        """Number of labels of a classification head."""
+        """Of a classification head."""
         return int(self._model.config.num_labels)
 
     def end_tokens(self, tokenizer: Any) -> set[int]:
@@ -88,14 +88,9 @@ class Network:
 
     @torch.inference_mode()
     def run(self, rows: Sequence[RowInput], kv: KvCache | None) -> torch.Tensor:
-        """One forward pass, in chunks where rows are long.
+        """One forward pass, in chunks where rows are long; logits of what is read: [N, V], float32.
 
-        Args:
-            rows: at least one; the cache's rows in order.
-            kv: where their keys and values are and go; None: all starts are 0.
-
-        Returns:
-            Logits of what is read, row by row: [N, V], float32.
+        Rows stand in the order of `kv`, which holds their keys and values; None: all starts are 0.
         """
         longest = max(len(row.ids) for row in rows)
         step = longest if kv is None else min(longest, _CHUNK_TOKENS)

@@ -91,11 +91,9 @@ class PrefixTree:
         self.tokens += len(node.ids)
 
     def shrink(self, waiting: Iterable[tuple[Ids, int]], extra: int) -> None:
-        """Forgets down to the budget.
+        """Forgets down to the budget, which may be exceeded by `extra` tokens of waiting sequences.
 
-        Args:
-            waiting: sequences that will be looked up, and up to where: what they need goes last.
-            extra: tokens by which that may exceed the budget.
+        `waiting` are sequences that will be looked up, and up to where.
         """
         if self.tokens <= self._budget:
             return

@@ -57,11 +57,8 @@ def plan(
 ) -> list[Planned]:
     """The next batch.
 
-    Args:
-        waiting: oldest first.
-        tree: what is known; None where nothing can be kept.
-        limits: of the pass.
-        admit: whether there is room for what follows the reading; asked for one after the other.
+    `waiting` is ordered, oldest first; without a tree nothing can be kept. `admit` says whether
+    there is room for what follows the reading, sequence by sequence.
     """
     leaders: list[Planned] = []
     taken: set[tuple[object, ...]] = set()

@@ -34,14 +34,7 @@ class Writer:
     """The rows at work."""
 
     def __init__(self, network: Network, limits: BatchLimits, ends: Iterable[int], decode: Decode):
-        """Starts without rows.
-
-        Args:
-            network: the model.
-            limits: of one forward pass.
-            ends: tokens that end a text.
-            decode: text of tokens that stand after others.
-        """
+        """Starts without rows; the arguments are those of `BatchLoop`."""
         self._network = network
         self._limits = limits
         self._ends = frozenset(ends)
