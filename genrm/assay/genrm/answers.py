@@ -75,11 +75,6 @@ class AnswerVerifier:
         return found
 
     async def _fault(self, verifier: str, timeout_s: float) -> Fault | None:
-        """What is wrong with a verifier; asked once for each.
-
-        Raises:
-            CallError: the reward server does not say.
-        """
         async with self._lock:
             if verifier in self._able:
                 return None

@@ -1,6 +1,6 @@
-"""The settings of the service, as frozen values. `__main__` makes them from flags and a file.
+"""The settings of the service; `__main__` makes them from flags and a file of models.
 
-A file of models is TOML:
+That file is TOML:
 
     default = "judge"              # who judges where a call names nobody; by default the first
     default_steps = "prm"          # who scores steps; by default the first with a step head

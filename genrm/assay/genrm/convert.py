@@ -1,7 +1,7 @@
-"""From the messages of the contract to the values of the domain. Pure.
+"""From the contract's messages to the domain's values. Pure.
 
-Roles, numbers and sizes are checked here, once; a wrong value is the fault of its own item. Judges
-check the rest (an empty response, a missing anchor, steps that do not join to the response).
+Roles, numbers and sizes are checked here; a wrong value is the fault of its own item. Judges check
+the rest (an empty response, a missing anchor, steps that do not join to the response).
 """
 
 from __future__ import annotations
@@ -253,7 +253,6 @@ def _max_tokens(tokens: int) -> int:
 
 
 def _temperature(message: AnySettings, *, samples: bool) -> float:
-    """The caller's; else 1 where several votes are to differ, and 0 for a single one."""
     if not message.HasField("temperature"):
         return 1.0 if samples else 0.0
     return _between("temperature", message.temperature, 0.0, MAX_TEMPERATURE)

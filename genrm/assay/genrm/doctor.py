@@ -19,7 +19,6 @@ def look() -> list[Finding]:
 
 
 def _engines() -> list[Finding]:
-    """The engines; vllm is not imported, which takes long."""
     findings: list[Finding] = []
     lacking = [name for name in _EMBEDDED if find_spec(name) is None]
     if lacking:

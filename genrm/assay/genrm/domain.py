@@ -1,8 +1,8 @@
-"""The values of model-based rewards, frozen. Nothing here knows gRPC, torch or a clock.
+"""The values of model-based rewards, frozen; no gRPC, no torch, no clock.
 
-The words are those of the contract (judge.proto, process.proto). A *run* is a generator: it yields
-requests to the engine, is sent their answers, and returns a judgement. So judges are pure, and
-whoever drives them decides what happens at the same time.
+The words are those of judge.proto and process.proto. A *run* of a judge is a generator that yields
+requests, is sent their answers, and returns a judgement: judges are pure, and whoever drives them
+decides what happens at the same time.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Drives runs: hands a judge's requests to the engine, and the answers back to the judge.
+"""Drives runs: hands a judge's requests to the engine, and the answers back.
 
-The requests of one call go through one `RequestBatcher`. What a judge yields at once reaches the
-engine in one turn of the event loop, so it is batched; equal requests whose answers would be equal
-are asked once.
+What a judge yields at once reaches the engine in one turn of the event loop, so it is batched. Of
+one call, equal requests whose answers would be equal are asked once.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class RequestBatcher:
                 _leave(asked)
 
     def _join(self, request: Request) -> tuple[_Asked, bool]:
-        """The request at the engine, and whether it was put there for this."""
+        """The request at the engine, and whether this put it there."""
         key = self._key(request)
         asked = None if key is None else self._shared.get(key)
         first = asked is None or asked.task.cancelled() or asked.task.cancelling() > 0
@@ -127,13 +126,12 @@ def _stretch(began_s: float, answers: Sequence[Answer]) -> Stretch:
 
 
 def _again(answer: Answer) -> Answer:
-    """The same answer at the cost of a cached one."""
+    """The answer, counted as cached."""
     prompt = answer.tokens.prompt
     return replace(answer, tokens=TokenCounts(prompt=prompt, cached=prompt))
 
 
 def _leave(asked: _Asked) -> None:
-    """Withdraws a request that has no waiter left."""
     asked.waiters -= 1
     if not asked.waiters and not asked.task.done():
         asked.task.cancel()

@@ -167,7 +167,6 @@ class Models:
 
 
 async def _together(starts: Sequence[Coroutine[Any, Any, None]]) -> None:
-    """Awaits all; the first that fails ends the others."""
     tasks = [asyncio.ensure_future(start) for start in starts]
     try:
         for task in asyncio.as_completed(tasks):

@@ -1,8 +1,8 @@
 """Rows in tokens for whoever trains a judge, by the code that serves it.
 
-The judge itself writes the prompts (a run is asked for its first requests and dropped), and the
-engine's encoder makes ids of them: a model learns on what it will be shown. The entry point of the
-group `assay.judge_renderers`; see `assay.clients.judging.rendering`.
+The judge writes the prompts and the engine's encoder makes ids of them, so a model learns on what
+it will be shown. The entry point of the group `assay.judge_renderers`; see
+`assay.clients.judging.rendering`.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class JudgeRenderer:
 
 
 def _each(rows: Iterable[R], show: Callable[[R], Shown]) -> list[Shown | None]:
-    """Each row shown; None for one that does not fit."""
+    """None for a row that does not fit."""
     shown: list[Shown | None] = []
     for row in rows:
         try:
@@ -137,7 +137,7 @@ def _first(run: Any, kind: type[Any]) -> tuple[Any, ...]:
 
 
 def _verdicts(encoder: PromptEncoder, template: Template) -> tuple[int, int]:
-    """Ids of the tokens that say "the first" and "the second"."""
+    """Ids of the tokens for "the first" and "the second"."""
     try:
         one, other = encoder.encode_options(template.options)
     except EngineError as error:
@@ -173,7 +173,6 @@ def _chat(said: Sequence[Said]) -> tuple[ChatMessage, ...]:
 
 
 def _asked(said: Sequence[Said]) -> Prompt:
-    """The prompt as `score_steps` puts it."""
     return Prompt(
         tuple(PromptMessage(one.role, (PromptPiece(one.content, trusted=False),)) for one in said)
     )

@@ -196,7 +196,7 @@ class Runner:
     async def _attempts_correct(
         self, request: process_pb2.ScoreSelfVerificationRequest, timeout_s: float
     ) -> dict[str, tuple[bool, ...] | Fault]:
-        """Which attempts are right, of the dialogues that do not say so themselves."""
+        """For the dialogues that do not say so themselves."""
         found: dict[str, tuple[bool, ...] | Fault] = {}
         asked: dict[str, Attempts] = {}
         for message in request.items:
@@ -235,9 +235,7 @@ class Runner:
         response: Any,
         timeout_s: float,
     ) -> list[PendingJudgement]:
-        """Judges the items of a call and writes their results; returns the settled items, in order.
-
-        `plan` raises Unjudgeable where an item is wrong.
+        """Judges a call's items, writes their results, and returns the settled items in order.
 
         Raises:
             CallError: the request as a whole is refused.

@@ -1,9 +1,8 @@
 """Scores dialogues of a policy that verifies itself, with a model's P(correct). Pure.
 
-What a turn says and earns is in assay.clients.judging.self_verification. This module adds the
-model: for each verification it asks how likely "correct" is against "wrong" where the closing
-sentence begins, after the dialogue and the verification's text so far. The policy's own model gives
-PAG's confidence for best-of-n (arXiv 2506.10406); any other may be asked too.
+assay.clients.judging.self_verification says what a turn says and earns. Here a model is asked, for
+each verification, how likely "correct" is against "wrong" where the closing sentence begins. The
+policy's own model gives PAG's confidence for best-of-n (arXiv 2506.10406); any other may be asked.
 
 A verification that closes in other words is read up to them, and one without a verdict to its end.
 """
@@ -173,5 +172,4 @@ def verification_prompt(prompt: Sequence[ChatMessage], turns: Sequence[str]) -> 
 
 
 def _gap(white_space: str) -> str:
-    """The white space before the closing sentence, in its simplest form."""
     return "\n" * min(2, white_space.count("\n")) or " "

@@ -24,8 +24,8 @@ class PromptPiece:
 
     Attributes:
         text: what it says.
-        trusted: our own words, in which special tokens count; False for data.
-        cuttable: the candidate's text, whose middle may be left out where the request allows it.
+        trusted: our own words, in which special tokens count; else data.
+        cuttable: its middle may be left out where the request allows it.
     """
 
     text: str
@@ -51,12 +51,10 @@ class Prompt:
     """What the model reads.
 
     Attributes:
-        messages: in order. For RateDialogue and RateSteps the last is the response, the
-            assistant's.
-        prefill: our beginning of the assistant's answer, from which the model goes on; empty where
-            the last message is the assistant's.
-        lead: what the assistant has said before the prefill, such as the candidate's own words.
-            Never cut; empty where the prefill must be.
+        messages: in order. For RateDialogue and RateSteps the last is the assistant's response.
+        prefill: our beginning of the answer; empty where the last message is the assistant's.
+        lead: the assistant's words before the prefill, such as the candidate's. Never cut; empty
+            where the prefill must be.
     """
 
     messages: tuple[PromptMessage, ...]
@@ -196,12 +194,12 @@ class ModelInfo:
     Attributes:
         name: as the service calls it.
         engine: "transformers", "vllm" or "openai".
-        revision: hash of its weights, the hub's commit, or what the operator said.
+        revision: hash of its weights, the hub's commit, or the operator's word.
         capabilities: the requests that it answers.
-        context_tokens: most tokens of prompt and answer together; 0 if only its server knows.
+        context_tokens: of prompt and answer together; 0 if only its server knows.
         deterministic: equal requests get equal answers, but for rounding.
         error_threshold: for step heads, a chance below this is an error.
-        splitting: how it wants a response cut where the caller does not say.
+        splitting: how a response is cut where the caller does not say.
     """
 
     name: str
@@ -216,12 +214,9 @@ class ModelInfo:
 
 @dataclass(slots=True)
 class EngineTally:
-    """What an engine has done since its start.
+    """Since the engine's start: `restarts` after a death, forward passes and sequences in them.
 
-    Attributes:
-        restarts: engines started in place of one that died.
-        batches: forward passes; 0 where somebody else batches.
-        rows: sequences in them, added up.
+    `batches` and `rows` stay 0 where somebody else batches.
     """
 
     restarts: int = 0

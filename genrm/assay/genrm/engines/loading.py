@@ -50,14 +50,8 @@ _log = logging.getLogger(__name__)
 class Opened:
     """A model without its weights.
 
-    Attributes:
-        location: for `from_pretrained`: a folder, or a hub name.
-        head: what it has on top.
-        hf_config: of transformers.
-        tokenizer: of transformers.
-        encoder: prompts to token ids.
-        context_tokens: most tokens of prompt and answer together.
-        revision: see `ModelInfo`.
+    `location` is a folder or a hub name, for `from_pretrained`; `context_tokens` are of prompt and
+    answer together; `revision` is as in `ModelInfo`.
     """
 
     location: str

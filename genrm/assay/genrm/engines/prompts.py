@@ -1,10 +1,9 @@
 """From a prompt to token ids: trusted text with its special tokens, data without any.
 
-The chat template is rendered with a mark in place of each piece of data, and cut at the marks. The
-parts between are trusted and tokenised with special tokens; data is tokenised by itself, so that it
-never yields an added token of the vocabulary, and the ids are joined. A candidate that writes an
-end-of-turn marker thus writes punctuation and letters, and prompts that begin alike begin with the
-same ids.
+The chat template is rendered with a mark for each piece of data, and cut at the marks. The trusted
+parts between are tokenised with special tokens, the data by itself, so that it never yields an
+added token of the vocabulary. A candidate's end-of-turn marker becomes punctuation and letters, and
+prompts that begin alike begin with the same ids.
 
 1. Token borders lie where pieces meet: a template must not count on a merge across them.
 2. A chat template that trims or rewrites the content sees the mark instead of the data.
@@ -228,7 +227,6 @@ class PromptEncoder:
         return tuple(encoded["input_ids"])
 
     def _inside(self, text: str, *, special: bool) -> Ids:
-        """Ids of text in the middle of a prompt."""
         for guard, known in self._guards.items():
             ids = self._ids(guard + text, special=special)
             if ids[: len(known)] == known:
@@ -247,7 +245,6 @@ class PromptEncoder:
         return tuple(token for token in ids if token not in self._added)
 
     def _around(self) -> tuple[Ids, Ids]:
-        """What the tokenizer puts before and behind any text."""
         bare = self._ids("a", special=True)
         full = tuple(self._tokenizer("a")["input_ids"])
         for start in range(len(full) - len(bare) + 1):
@@ -256,7 +253,6 @@ class PromptEncoder:
         return (), ()
 
     def _assemble(self, prompt: Prompt, closed: bool) -> tuple[Ids, Ids]:
-        """The ids, and the index behind each piece of data."""
         texts = [piece.text for piece in fitting.pieces_of(prompt) if not piece.trusted]
         parts = self._parts.get(
             (fitting.skeleton(prompt), closed), lambda: self._render(prompt, len(texts), closed)

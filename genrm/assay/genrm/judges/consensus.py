@@ -1,9 +1,9 @@
 """Consensus: several critiques with a verdict on each step, and what most of them say (SPARK).
 
-SPARK makes labels of verifications that agree step by step, or that were refined by a critique of
-them; here their majority is the judgement:
+SPARK makes labels of critiques that agree, or that a critique of them refined; here their majority
+is the judgement:
 
-1. The score is the least share of critiques that call a step, or the whole, right. It is above 0.5
+1. The score is the least share of critiques that call a step, or the whole, right: above 0.5
    exactly where the majority of each step, and of the closing verdicts, says "correct".
 2. A vote that cannot be read counts for nothing, before and after it is refined.
 """

@@ -26,13 +26,9 @@ _FINAL = re.compile(r"[ \t]*[Vv]erdict: ?([Cc]orrect|[Ww]rong)\.?[ \t]*")
 
 @dataclass(frozen=True, slots=True)
 class Critique:
-    """One critique, read.
+    """One critique, read: whether each step (`steps`) and the whole (`final`) is right.
 
-    Attributes:
-        steps: whether each step is right, [steps].
-        final: whether the whole is right.
-        notes: the text before each step's verdict, cut to 2,000 characters.
-        text: all of it.
+    `notes` are the texts before each step's verdict, cut to 2,000 characters; `text` is all of it.
     """
 
     steps: tuple[bool, ...]

@@ -75,7 +75,6 @@ def judge_group(
 
 
 def _check(item: CandidateGroup, ranking: RankingMode) -> bool:
-    """Whether the group is ranked by its anchor."""
     anchored = ranking == "anchor" or (ranking == "auto" and bool(item.anchor.strip()))
     if anchored and not item.anchor.strip():
         raise Unjudgeable(
@@ -104,7 +103,6 @@ def _counted(own: Sequence[PairJudgement], max_order_gap: float | None) -> list[
 def _rated_group(
     item: CandidateGroup, anchored: bool, settings: ResolvedJudgeSettings, model: ModelInfo
 ) -> Run[GroupRanking]:
-    """By a scalar head."""
     refuse_reference(model, ground_truth=item.ground_truth)
     texts = (*item.responses, item.anchor) if anchored else item.responses
     rated = yield from rate(item.prompt, texts, settings, model)

@@ -134,7 +134,6 @@ def _compare(
     template: Template,
     how: How,
 ) -> Run[PairJudgement]:
-    """Both orders at once, of the sorted pair."""
     if a == b:
         return PairJudgement(0.5, 0.5, 0.5, 0.0, judge=JudgeRef(template=template.ref))
     low, high = sorted((a, b))

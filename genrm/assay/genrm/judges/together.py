@@ -43,7 +43,6 @@ def _step(
     waiting: dict[int, tuple[Request, ...]],
     results: dict[int, R],
 ) -> None:
-    """One round of one run."""
     try:
         waiting[index] = next(run) if answers is None else run.send(answers)
     except StopIteration as end:

@@ -1,8 +1,7 @@
 """The longest feasible prefix of a program: completions by the policy, run in the sandbox.
 
 A prefix is feasible where one of K completions passes all tests (arXiv 2410.17621), and infeasible
-where all were run and none passed. Where something could not be sampled or run, and none of the
-rest passed, the program is not labelled.
+where all were run and none passed. Where neither is known, the program is not labelled.
 
 Differences from the paper:
 

@@ -1,15 +1,15 @@
 """Programs to label: read from rows, cut into lines, written as rows for `assay train-rm`. Pure.
 
-A row has "prompt", a program ("code"), and "tests" in the shapes of `assay.clients.rows.tests`. The
-row of a PRM comes out, {"prompt", "code", "labels"}: 1 up to the longest feasible prefix, -1 behind
-it, 0 for comments and blank lines.
+A row has "prompt", a program ("code"), and "tests" (`assay.clients.rows.tests`). The row of a PRM
+comes out, {"prompt", "code", "labels"}: 1 up to the longest feasible prefix, -1 behind it, 0 for
+comments and blank lines.
 
-With "response" instead of "code" the program is the last fenced block in it, or with "extraction":
-"whole" all of it. The output is then {"prompt", "steps", "labels"} of the whole response, neutral
+With "response" instead of "code" the program is its last fenced block, or with "extraction":
+"whole" all of it. The output is {"prompt", "steps", "labels"} of the whole response, neutral
 outside of the program: a PRM learns from what it is shown when it is served.
 
-Prefixes are counted in lines of code, and comments behind the last one are left to the policy, so
-the search takes ceil(log2(lines of code + 1)) steps at most.
+Prefixes end with a line of code; the comments behind it are left to the policy. So the search takes
+ceil(log2(lines of code + 1)) steps at most.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class LabelTask:
         suite: the tests.
         language: as the sandbox names it.
         row: as it came.
-        before: the lines of the response in front of the program.
+        before: the response's lines in front of the program.
         behind: those behind it.
     """
 

@@ -164,7 +164,6 @@ def _scan(text: str, language: CodeLanguage) -> Iterator[_Part]:
 
 @lru_cache(maxsize=128)
 def _openers(language: CodeLanguage) -> re.Pattern[str] | None:
-    """Finds what begins a comment or a string, the longest first."""
     patterns = {text: re.escape(text) for text, _ in language.blocks}
     apart = r"(?<![^\s;])" if language.apart else ""
     patterns |= {text: apart + re.escape(text) for text in language.line}
@@ -186,7 +185,6 @@ def _string_end(text: str, token: re.Match[str], quoted: Quoted) -> int:
 
 
 def _block_end(text: str, token: re.Match[str], closer: str, nested: bool) -> int:
-    """Where a block comment ends; -1 for never."""
     if not nested:
         end = text.find(closer, token.end())
         return end if end < 0 else end + len(closer)

@@ -4,8 +4,8 @@ Source: process supervision for code (arXiv 2410.17621). A prefix is feasible wh
 completions of it passes all tests: lines up to the longest feasible prefix are right, later ones
 wrong, comments neutral. Sampling and testing are the caller's part.
 
-The paper describes its search in words only. This one bisects, and takes the empty prefix as
-feasible: where even that cannot be completed, every line is wrong.
+The paper's search is described in words only; this one bisects, and takes the empty prefix as
+feasible.
 """
 
 from __future__ import annotations

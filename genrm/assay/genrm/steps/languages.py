@@ -1,8 +1,7 @@
 """Comments and strings of programming languages, as far as it takes to tell lines of code.
 
-Strings are known so that a comment's sign in one opens no comment, and the other way round. Where a
-lexis depends on syntax (regular expressions of JavaScript, heredocs of the shell), the common case
-is covered and the rest is code.
+Where a lexis depends on syntax (regular expressions of JavaScript, heredocs of the shell), the
+common case is covered and the rest is code.
 """
 
 from __future__ import annotations
@@ -49,7 +48,6 @@ def _escaped(quote: str, *, lines: bool) -> Quoted:
 
 
 def _plain(begins: str, ends: str) -> Quoted:
-    """A string over lines without escapes."""
     return Quoted(begins, re.compile(rf"[\s\S]*?{re.escape(ends)}"), spans_lines=True)
 
 

@@ -1,7 +1,7 @@
 """Scores the steps of a response: by a head that reads each, or by critiques that judge each.
 
 A step head answers for every step in one pass. By critiques, a step's score is the share that calls
-it right (SPARK; papers 11.1): a threshold of 0.5 is the majority, and a tie is no error.
+it right (SPARK; papers 11.1): above 0.5 is the majority, and a tie is no error.
 
 Neutral steps (comments, blank lines) have no score and no part in the aggregate; else a policy
 could fill its program with them (arXiv 2410.17621). A step head reads them where they stand; a
@@ -48,10 +48,10 @@ def score_steps(
     """Scores one response by steps; a step head does not see the ground truth.
 
     Raises:
-        Unjudgeable: MISSING_RESPONSE, nothing in it can be scored; INVALID_PARAMETER, the steps do
-            not join to the response, a tag is missing, or the model cannot do it; CONTEXT_TOO_LONG,
-            it is hopelessly long; UNKNOWN_TEMPLATE; JUDGE_UNPARSED, fewer than half of the
-            critiques can be read; SCORE_NOT_FINITE.
+        Unjudgeable: MISSING_RESPONSE, nothing can be scored; INVALID_PARAMETER, the steps do not
+            join to the response, a tag is missing, or the model cannot do it; CONTEXT_TOO_LONG;
+            UNKNOWN_TEMPLATE; JUDGE_UNPARSED, fewer than half of the critiques can be read;
+            SCORE_NOT_FINITE.
     """
     spans = _cut(item, settings, model)
     if "rate-steps" in model.capabilities:

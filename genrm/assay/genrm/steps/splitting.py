@@ -75,7 +75,6 @@ def spans_of(
 
 
 def _between(ends: Iterable[int]) -> list[tuple[int, int]]:
-    """The spans between rising ends; empty ones are left out."""
     ranges: list[tuple[int, int]] = []
     start = 0
     for end in ends:
@@ -101,7 +100,7 @@ def _tag_ends(response: str, tag: str) -> Iterable[int]:
 def _gather(
     response: str, ranges: Iterable[tuple[int, int]], tag: str = ""
 ) -> tuple[StepSpan, ...]:
-    """Spans; a blank one joins the one before, or else the next."""
+    """A blank range joins the span before, or else the next."""
     spans: list[StepSpan] = []
     waiting: int | None = None
     for start, end in ranges:

@@ -43,8 +43,6 @@ _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 @dataclass(frozen=True, slots=True)
 class _Option:
-    """A [[verdicts]] table."""
-
     __pydantic_config__ = toml_config.STRICT
 
     text: Annotated[str, Field(min_length=1, max_length=64)]

@@ -79,7 +79,7 @@ class Template:
         user: the user message.
         verdicts: what the judge chooses from; none for critiques.
         style: "direct": the verdict at once; "reasoned": `<think>...</think>`, then
-            `<answer>...</answer>`, the protocol of R1-Reward (arXiv 2505.02835).
+            `<answer>...</answer>`, as R1-Reward (arXiv 2505.02835).
         prefill: how the judge's answer begins.
         max_tokens: of the answer, where the caller does not say.
     """
@@ -192,7 +192,6 @@ def _spoken(name: str) -> str:
 
 
 def _conversation(label: str, slot: Slot) -> tuple[PromptPiece, ...]:
-    """The prompt: one text where it is one user's message, else message by message."""
     if isinstance(slot, str) or not slot:
         return fence(label, slot if isinstance(slot, str) else "")
     messages = [

@@ -220,7 +220,6 @@ def _label(fields: dict[str, Any]) -> Any:
 
 
 def _options(options: object) -> list[str]:
-    """The options' texts, A first, of [{"A": text}, {"B": text}, ...]."""
     if not isinstance(options, list):
         return []
     pairs = [pair for one in options if isinstance(one, dict) for pair in one.items()]

@@ -214,7 +214,6 @@ class ServerClient:
         return self._options[text]
 
     async def _steps(self, prompt: Prompt, steps: Sequence[str]) -> tuple[list[int], list[int]]:
-        """The dialogue up to the last step's end, and where the head is read."""
         mark = await self._step_token()
         if mark is not None:
             steps = [step.rstrip("\r\n") or step for step in steps]
@@ -275,7 +274,7 @@ class ServerClient:
         return {"model": self._model, **self._messages(prompt, hint)}
 
     def _messages(self, prompt: Prompt, hint: str = "") -> Json:
-        """The dialogue; `hint` is for a server that cannot go on by itself."""
+        """`hint` is for a server that cannot continue an answer."""
         said, begun = self._said(prompt), self._begun(prompt)
         if not self._offer.continues:
             return {"messages": _hinted(said, hint)}
@@ -297,7 +296,6 @@ class ServerClient:
         return texts.plain(self._said(prompt), self._begun(prompt))
 
     async def _speak(self, body: Json) -> Json:
-        """Posts a completion; some servers know `max_tokens` by another name."""
         path = "/v1/chat/completions" if self._offer.chat else "/v1/completions"
         tokens = body.pop("max_tokens")
         try:
@@ -310,7 +308,6 @@ class ServerClient:
 
 
 def _hinted(said: list[Said], hint: str) -> list[Said]:
-    """Adds our words to the last message, if it is the user's, else after it."""
     if not hint:
         return said
     if said[-1]["role"] != "user":

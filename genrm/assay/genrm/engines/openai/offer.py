@@ -32,13 +32,13 @@ class Offer:
 
     Attributes:
         capabilities: the requests that can be answered.
-        owner: "vllm", "sglang", ..., by /v1/models; empty if it does not say.
-        context_tokens: by /v1/models; 0 if it does not say.
+        owner: "vllm", "sglang", ..., by /v1/models; empty if unknown.
+        context_tokens: by /v1/models; 0 if unknown.
         chat: the server renders dialogues; otherwise we write plain text.
-        tokens: it tokenises for us, and completes token ids.
-        picks: it gives the log-probabilities of the tokens that we name.
+        tokens: it tokenises, and completes token ids.
+        picks: it gives the log-probabilities of named tokens.
         top: how many of the likeliest tokens it lists.
-        special: its special tokens, as far as it says.
+        special: its special tokens, if known.
         system: its chat template takes a system message.
     """
 
@@ -135,7 +135,6 @@ async def _special(transport: HttpTransport) -> tuple[str, ...]:
 
 
 async def _generative(transport: HttpTransport, name: str, offer: Offer) -> Offer | None:
-    """What a server that writes can do; None for one that does not."""
     tops = await _top_of_chat(transport, name)
     if offer.tokens:
         listed = await _completes_ids(transport, name)

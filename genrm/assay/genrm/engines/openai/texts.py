@@ -67,7 +67,6 @@ def harmless(pieces: tuple[PromptPiece, ...], pattern: re.Pattern[str]) -> tuple
 
 
 def _spaced(pieces: tuple[PromptPiece, ...], breaks: list[int]) -> tuple[PromptPiece, ...]:
-    """Puts a space before each position; positions count through all pieces."""
     done, start, rest = [], 0, list(reversed(breaks))
     for piece in pieces:
         end, parts, taken = start + len(piece.text), [], 0

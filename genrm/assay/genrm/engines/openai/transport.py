@@ -3,12 +3,12 @@
     429, 502, 503, 504         again, after Retry-After or a growing pause, while there is time
     connection lost            again, a few times at once: the server may just have closed an idle
                                connection; then ENGINE_DIED
-    400, 413, 422              Refused, with what the server says: whoever asked knows what it means
+    400, 413, 422              Refused, with the server's message
     any other status, no JSON  ENGINE_FAILED
     no answer in time          ENGINE_FAILED
 
-Requests ask and change nothing, so each may be sent twice. The key travels in a header and is
-taken out of every message.
+Requests change nothing, so each may be sent twice. The key travels in a header and is removed from
+every message.
 """
 
 from __future__ import annotations
@@ -200,7 +200,6 @@ class HttpTransport:
 
 
 def _pause(headers: Mapping[str, str], tries: int) -> float:
-    """Seconds to wait: what the server says, else doubling."""
     try:
         said = float(headers.get("retry-after", ""))
     except ValueError:

@@ -6,10 +6,10 @@
     prefixes    keys and values of token sequences, as a tree
     jobs        requests: which positions to read, what to make of the logits
     reading     which sequences go into the next forward pass
-    writing     rows that are being written, one token at a time
+    writing     rows that are being written
     sampling    from logits to the next token
     loop        admits, reads, writes, answers
 
-A crash of native code or the kernel's memory killer thus costs the requests at work, and computing
-never holds up the event loop. Why the batching is ours: docs/adr/0026-the-judges-own-batching.md.
+A crash costs the requests at work only, and computing never holds up the event loop. Why the
+batching is ours: docs/adr/0026-the-judges-own-batching.md.
 """

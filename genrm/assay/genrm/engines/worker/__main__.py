@@ -90,7 +90,6 @@ def _say(line: socket.socket, kind: bytes, body: dict[str, Any]) -> None:
 
 
 def _listen(line: socket.socket, inbox: Any) -> None:
-    """Passes on what arrives; ends the process when the other side is gone."""
     reader = frames.FrameReader()
     with contextlib.suppress(OSError, frames.FrameError):
         while data := line.recv(1 << 20):

@@ -1,8 +1,7 @@
-"""Keys and values of a batch of rows, in two tensors, and the cache that transformers writes into.
+"""Keys and values of a batch of rows, and the cache that transformers writes into.
 
 A row's token p lies at index p, without padding before it; the mask hides what lies behind a row's
-end. So rows of different lengths grow side by side without moving, and a segment of one is cut out
-by one operation.
+end. So rows of different lengths grow side by side, and a segment is cut out by one operation.
 
 Shape suffixes: L layers, B rows, H key-value heads, T tokens, D width of a head, S tokens added.
 """

@@ -167,7 +167,6 @@ class Network:
         return False
 
     def _pick(self, _: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Selects the hidden states that are read: [B, S, D] to [1, N, D]."""
         if self._picked is None:
             return inputs
         return (inputs[0][self._picked][None], *inputs[1:])
@@ -269,7 +268,6 @@ def _load(settings: WorkerSettings, dtype: torch.dtype) -> Any:
 
 
 def _kind(settings: WorkerSettings) -> Any:
-    """The class of transformers, or ours, that loads the model."""
     from transformers import (  # noqa: PLC0415  # each takes its time
         AutoConfig,
         AutoModel,

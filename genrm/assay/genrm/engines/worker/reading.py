@@ -1,8 +1,8 @@
 """Which sequences go into the next forward pass.
 
 Of sequences that begin alike one goes first, and the others go on from what it leaves in the prefix
-tree: each common beginning is computed once, on however many levels they part (the template, the
-question, the candidate). A batch takes sequences of similar length, for little padding.
+tree, so each common beginning is computed once. A batch takes sequences of similar length, for
+little padding.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class CodeforcesTask:
         memory_limit_mb: the problem's; 0 where it states none.
         by_file: it reads input.txt and writes output.txt.
         given: its input, with Unix line ends.
-        expected: its expected output; None: the output is only returned.
+        expected: None: the output is only returned.
         checker: a Python program that decides; empty for none.
     """
 

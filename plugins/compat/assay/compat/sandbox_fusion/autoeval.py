@@ -111,7 +111,6 @@ def read_autoeval(body: object, flag: str) -> AutoEval:
 
 
 def _without_entry(code: str, language: str) -> str:
-    """The code without its entry point and its usage example."""
     for mark in filter(None, (_ENTRIES.get(language), "# Example usage")):
         if mark in code:
             code = code.partition(mark)[0].strip()
@@ -119,7 +118,6 @@ def _without_entry(code: str, language: str) -> str:
 
 
 def _inserted(code: str, test: str, *, quoted: bool) -> str:
-    """The test program with the code at its mark, else behind the code."""
     before, mark, behind = test.partition(_INSERT)
     if not mark:
         code = code.partition("if __name__ ==")[0]

@@ -108,7 +108,6 @@ def extract_heuristic_code(completion: str, language: str = "") -> list[CodeBloc
 
 
 def _definitions(lines: list[str]) -> list[str]:
-    """Top-level functions and classes with a body, and the imports and comments before each."""
     found: list[str] = []
     head: list[str] = []
     index = 0
@@ -132,7 +131,6 @@ def _definitions(lines: list[str]) -> list[str]:
 
 
 def _queries(lines: list[str]) -> list[str]:
-    """Statements that begin like a query, each up to its semicolon."""
     text = "\n".join(lines) + "\n"
     found: list[str] = []
     start = 0

@@ -65,7 +65,7 @@ def read_run_jupyter(body: object) -> RunJupyter:
 
 
 def _source(texts: tuple[str, ...]) -> bytes:
-    """The program, with the cells as comments too: the sandbox looks there for their imports."""
+    """The cells stand in it as comments too, where the sandbox looks for their imports."""
     listed = "\n".join(f"# {line}" for text in texts for line in text.splitlines())
     return _runner() + listed.encode() + b"\n"
 

@@ -227,7 +227,6 @@ def answer_run(request: RunCode, execution: Execution) -> dict[str, object]:
 
 
 def _add_last_line(result: CommandResult) -> None:
-    """Adds the last line of `go test` to the output of a program that has ended."""
     if result["status"] == "Finished":
         verdict = "FAIL" if result["return_code"] else "ok  "
         said = f"{verdict}\tcommand-line-arguments\t{result['execution_time']:.3f}s\n"

@@ -219,7 +219,6 @@ def extracted(submission: Submission, custom: list[extract.CodeBlock]) -> tuple[
 
 
 def _continuation(completion: str) -> str:
-    """The body that continues a prompt: up to the first line without indentation."""
     end = completion.find("\n")
     while 0 <= end < len(completion) - 1 and completion[end + 1].isspace():
         end = completion.find("\n", end + 1)
@@ -240,7 +239,6 @@ def case_run(submission: Submission, code: str, case: StdioCase) -> RunCode:
 
 
 def _kept_bytes(case: StdioCase) -> int:
-    """Of each stream: enough to see that an output is wrong."""
     return min(2 * len(case.stdout.encode()) + _SPARE_BYTES, _MAX_OUTPUT_BYTES)
 
 
