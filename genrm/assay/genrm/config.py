@@ -49,7 +49,7 @@ class ModelsConfig:
     default_steps: str = ""
 
     def check(self, origin: str) -> ModelsConfig:
-        """Returns itself.
+        """Checks names and defaults; returns itself.
 
         Raises:
             ConfigError: a model's name is malformed, or a default is none of the models.
@@ -145,7 +145,7 @@ class RunnerConfig:
 
     @property
     def max_batch_items(self) -> int:
-        """Most items of one request: at most what the queue can take at once."""
+        """Most items of one request, which the queue must be able to take at once."""
         return min(limits.MAX_BATCH_ITEMS, self.queue_items)
 
 

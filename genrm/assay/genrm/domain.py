@@ -91,7 +91,8 @@ class CandidateGroup:
 class ResolvedStepSettings:
     """StepSettings of process.proto with its defaults filled in.
 
-    Left to judging: an `error_threshold` of None is the model's, `max_tokens` of 0 the template's.
+    Left to judging: an `error_threshold` of None is the model's, an empty `template` the default
+    critique, and `max_tokens` of 0 the template's.
     """
 
     splitting: Splitting = "auto"

@@ -56,13 +56,9 @@ class DialogueSettings:
 
 @dataclass(frozen=True, slots=True)
 class DialogueScores:
-    """The turns of a dialogue and their rewards.
+    """The turns of a dialogue and their rewards, in order, and the tokens that P(correct) took.
 
-    Attributes:
-        turns: one for each turn, in order.
-        revision_due: the last turn is a verification that asks for another attempt.
-        usage: tokens that the probabilities took.
-        dialogue: what the metrics of a batch count.
+    `revision_due`: the last turn asks for another attempt. `dialogue` is for a batch's metrics.
     """
 
     turns: tuple[TurnScore, ...]
@@ -156,8 +152,7 @@ def ask_probabilities(
 def verification_prompt(prompt: Sequence[ChatMessage], turns: Sequence[str]) -> Prompt:
     """The dialogue up to the closing sentence of its last turn, a verification.
 
-    The policy's words are data; ours are what asks for its turns, and the closing sentence's
-    beginning.
+    The policy's words are data; the requests for its turns, and the closing sentence, are ours.
     """
     said = len(prompt)
     pairs = dialogue_messages([(one.role, one.content) for one in prompt], turns)[:-1]

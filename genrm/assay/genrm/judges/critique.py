@@ -80,7 +80,7 @@ def parse_critique(text: str, step_count: int) -> Critique | None:
 
 
 def majority(critiques: Sequence[Critique]) -> Majority:
-    """The majority of each step, then of the whole, which needs every step (SPARK).
+    """The majority of each step, and of the whole, which needs every step (SPARK).
 
     Raises:
         ValueError: there are no critiques, or they are of different lengths.

@@ -16,8 +16,8 @@ _ANSWER_ENDS = "</answer>"
 def read_direct(text: str, options: Sequence[str], prefill: str = "") -> int | None:
     """Index of the option that the whole text is; None where it is not exactly one.
 
-    The prefill said again (some servers cannot begin an answer), space around the option, and one
-    full stop are passed over.
+    Ignored: the prefill said again (some servers cannot begin an answer), space around, one full
+    stop.
     """
     said = text.strip().removeprefix(prefill.strip()).strip().removesuffix(".")
     return _index(said, options)
@@ -26,7 +26,7 @@ def read_direct(text: str, options: Sequence[str], prefill: str = "") -> int | N
 def read_reasoned(text: str, options: Sequence[str]) -> int | None:
     """Index of the option that a judge gave after it thought (R1-Reward, arXiv 2505.02835).
 
-    The form is reasons, `</think>`, `<answer>OPTION</answer>`, and nothing more; None otherwise.
+    None unless the text is reasons, `</think>`, `<answer>OPTION</answer>`, and nothing more.
     """
     _, ended, rest = text.partition(_THOUGHT_ENDS)
     rest = rest.strip()

@@ -81,13 +81,9 @@ class LabelTask:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What labelling took.
+    """What labelling took: prefixes asked about, completions sampled, programs run, tokens written.
 
-    Attributes:
-        calls: prefixes that were asked about.
-        completions: sampled.
-        executions: different programs that the sandbox ran against their tests.
-        tokens: written by the policy.
+    Equal programs are run once.
     """
 
     calls: int = 0

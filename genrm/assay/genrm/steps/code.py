@@ -73,7 +73,7 @@ def _mask(program: str, language: str) -> str:
 def last_block(text: str, language: str) -> tuple[int, int] | None:
     """Code points of the inside of the last fenced block of a language; None without any block.
 
-    Blocks that name no language count as this one. Where no block is of it, the last of all.
+    Blocks that name no language count as this one; where no block does, the last of all.
     """
     blocks = list(blocks_of(text, language))
     same = PYTHON if language.lower() in PYTHON else {language.lower()}

@@ -35,7 +35,7 @@ class StepSpan:
 def split(
     response: str, splitting: Splitting, tag: str = "", language: str = "python"
 ) -> tuple[StepSpan, ...]:
-    """The steps of a response, in order; none of an empty one.
+    """The steps of a response, in order; an empty response has none.
 
     `tag` ends a step, with "tag"; `language` is that of unnamed programs, with "code-line".
 
@@ -58,7 +58,7 @@ def split(
 def spans_of(
     steps: Sequence[str], splitting: Splitting, language: str = "python"
 ) -> tuple[StepSpan, ...]:
-    """The spans of a response that is cut already, without empty steps.
+    """The spans of a response that is cut already; no step may be empty.
 
     Blank steps are neutral, and with "code-line" steps without code.
     """
@@ -120,7 +120,7 @@ def _gather(
 def _mark_idle(
     response: str, ranges: Iterable[tuple[int, int]], language: str
 ) -> tuple[StepSpan, ...]:
-    """Neutral without code, and where blank, even a blank line within a string."""
+    """Ranges without code are neutral, and blank ones, even a blank line within a string."""
     masked = mask_idle(response, language)
     return tuple(
         StepSpan(

@@ -94,7 +94,7 @@ def top_of_completion(answer: Json) -> dict[str, float]:
 
 
 def _add(found: dict[str, float], token: str, value: object) -> None:
-    """Of two tokens with one text (bytes that are no text by themselves) the likelier stands."""
+    """Of two tokens with one text (bytes that are no text by themselves) the likelier counts."""
     logprob = _logprob(value)
     found[token] = max(found.get(token, -math.inf), logprob)
 
@@ -162,12 +162,9 @@ def _sum(values: Sequence[float]) -> float:
 def complete(
     found: Mapping[Any, float], wanted: Sequence[Any], listed: Sequence[float]
 ) -> dict[Any, float]:
-    """All wanted options: unlisted ones get their upper bound where it is negligible.
+    """All `wanted` options: those not in `found` get an upper bound, where it is negligible.
 
-    Args:
-        found: log-probabilities of those of `wanted` that are listed.
-        wanted: all of them.
-        listed: the log-probabilities of all listed tokens.
+    `listed` are the log-probabilities of all listed tokens.
 
     Raises:
         EngineError: a missing one could matter.

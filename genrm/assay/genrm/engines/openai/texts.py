@@ -94,7 +94,7 @@ def chat(prompt: Prompt, pattern: re.Pattern[str]) -> list[dict[str, str]]:
 def begun(prompt: Prompt, pattern: re.Pattern[str], own: re.Pattern[str]) -> str:
     """The assistant's beginning: the lead and the prefill, which may quote data.
 
-    `pattern` matches special tokens of data, `own` those of what a judge writes.
+    `pattern` matches special tokens of data, `own` those in a judge's text.
     """
     pieces = (*harmless(prompt.lead, pattern), PromptPiece(prompt.prefill, trusted=False))
     return "".join(piece.text for piece in harmless(pieces, own))

@@ -52,7 +52,7 @@ class Network:
         """Loads it.
 
         Raises:
-            LoadError: always with the reason.
+            LoadError: it cannot be loaded.
         """
         self.device = _device(settings.device)
         self.dtype = _dtype(settings.precision, self.device)

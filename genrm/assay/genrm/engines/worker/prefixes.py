@@ -48,7 +48,7 @@ class PrefixTree:
     """The tree, and its budget in tokens."""
 
     def __init__(self, budget: int) -> None:
-        """With a budget of 0 it keeps only what waiting sequences need."""
+        """`budget` is in tokens; with 0 it keeps only what waiting sequences need."""
         self._budget = budget
         self._children: dict[int, PrefixNode] = {}
         self._clock = 0
