@@ -153,10 +153,10 @@ class _Served:
         return f"Case {next(_fresh)}. {text} When do they meet?"
 
     def _ids(self, text: str) -> tuple[int, ...]:
-        from assay.genrm.engines.base import Piece, Prompt, PromptMessage  # noqa: PLC0415 - see above
+        from assay.genrm.engines.base import Prompt, PromptMessage, PromptPiece  # noqa: PLC0415 - see above
 
         return self._encoder.encode(
-            Prompt((PromptMessage("user", (Piece(text),)),), prefill="Answer:")
+            Prompt((PromptMessage("user", (PromptPiece(text),)),), prefill="Answer:")
         )
 
     def _contestant(self, kind: Any, *, shares: bool = True, **options: Any) -> Any:

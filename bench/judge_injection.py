@@ -29,7 +29,7 @@ from pathlib import Path
 from assay.clients.rows.preferences import PairRow, pairs_of, read
 from assay.genrm.domain import ChatMessage
 from assay.genrm.engines import load_engine
-from assay.genrm.engines.base import Choose, Chosen, JudgeEngine, Piece, Prompt, PromptMessage
+from assay.genrm.engines.base import Choose, Chosen, JudgeEngine, Prompt, PromptMessage, PromptPiece
 from assay.genrm.engines.config import EngineConfig
 from assay.genrm.judges.numbers import expected_value
 from assay.genrm.templates import load_templates
@@ -72,7 +72,7 @@ Table = dict[str, dict[str, list[Judged]]]
 def pasted(question: str, a: str, b: str) -> Prompt:
     """The prompt without fences: all of it reads as ours."""
     text = PASTED.replace("{q}", question).replace("{a}", a).replace("{b}", b)
-    return Prompt((PromptMessage("user", (Piece(text),)),), PREFERENCE.prefill)
+    return Prompt((PromptMessage("user", (PromptPiece(text),)),), PREFERENCE.prefill)
 
 
 def fenced(question: str, a: str, b: str) -> Prompt:

@@ -31,7 +31,7 @@ from typing import IO
 from assay.clients import EmbeddedServices, Fault
 from assay.clients.judging import JudgeClient, JudgeItem, JudgeSettings, Usage
 from assay.genrm.engines import load_engine
-from assay.genrm.engines.base import JudgeEngine, Piece, Prompt, PromptMessage, Write, Written
+from assay.genrm.engines.base import JudgeEngine, Prompt, PromptMessage, PromptPiece, Write, Written
 from assay.genrm.engines.config import EngineConfig
 from assay.kit import pretrained
 from bench import judge_batching
@@ -181,7 +181,7 @@ def _writing_prompts() -> list[str]:
 async def _write_all(engine: JudgeEngine, prompts: list[str]) -> int:
     """Tokens written for all prompts, asked at once."""
     requests = [
-        Write(Prompt((PromptMessage("user", (Piece(text),)),)), max_tokens=WRITTEN_TOKENS)
+        Write(Prompt((PromptMessage("user", (PromptPiece(text),)),)), max_tokens=WRITTEN_TOKENS)
         for text in prompts
     ]
     answers = await asyncio.gather(*map(engine.ask, requests))

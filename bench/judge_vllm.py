@@ -26,7 +26,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from assay.genrm.engines import load_engine
-from assay.genrm.engines.base import Choose, JudgeEngine, Piece, Prompt, PromptMessage, Write
+from assay.genrm.engines.base import Choose, JudgeEngine, Prompt, PromptMessage, PromptPiece, Write
 from assay.genrm.engines.config import EngineConfig
 from assay.kit import pretrained
 
@@ -43,9 +43,9 @@ def prompt() -> Prompt:
     number = next(_fresh)
     candidate = f"Candidate {number}: {ANSWERS[number % len(ANSWERS)]}."
     pieces = (
-        Piece(SHARED),
-        Piece(candidate, trusted=False),
-        Piece("\nSay what you think of it."),
+        PromptPiece(SHARED),
+        PromptPiece(candidate, trusted=False),
+        PromptPiece("\nSay what you think of it."),
     )
     return Prompt((PromptMessage("user", pieces),), "I think")
 

@@ -326,14 +326,16 @@ class Lines(Service):
             return
         import torch  # noqa: PLC0415
 
-        from assay.genrm.engines.base import Piece, Prompt, PromptMessage  # noqa: PLC0415
+        from assay.genrm.engines.base import Prompt, PromptMessage, PromptPiece  # noqa: PLC0415
 
         asked = []
         for item, result in zip(items, results, strict=True):
             spans = split(item.response, self._splitting) if item.response.strip() else ()
             if all(span.neutral for span in spans):
                 continue
-            prompt = Prompt((PromptMessage("user", (Piece(_question(item), trusted=False),)),))
+            prompt = Prompt(
+                (PromptMessage("user", (PromptPiece(_question(item), trusted=False),)),)
+            )
             lines = [item.response[span.start : span.end] for span in spans]
             asked.append((result, spans, *self._encoder.encode_steps(prompt, lines)))
         if not asked:

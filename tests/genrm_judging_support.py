@@ -19,8 +19,8 @@ from assay.genrm.engines.base import (
     Chosen,
     ModelInfo,
     Prompt,
-    Rate,
     Rated,
+    RateDialogue,
     Request,
     TokenCounts,
     Write,
@@ -83,7 +83,7 @@ def writing(texts: Callable[[Write], str]) -> Callable[[Request], Answer]:
 
 def rating(logit: Callable[[str], float]) -> Callable[[Request], Answer]:
     def answer(request: Request) -> Answer:
-        assert isinstance(request, Rate)
+        assert isinstance(request, RateDialogue)
         return Rated((logit(request.prompt.messages[-1].text),), TOKENS)
 
     return answer

@@ -13,8 +13,8 @@ from assay.genrm.engines.base import (
     EngineError,
     EngineTally,
     ModelInfo,
-    Rate,
     Rated,
+    RateDialogue,
     Request,
     StepsRated,
     TokenCounts,
@@ -31,7 +31,7 @@ def sound(request: Request) -> Answer:
         return Chosen(tuple(-1.0 for _ in request.options), TokenCounts(7))
     if isinstance(request, Write):
         return Written("yes", "stop", TokenCounts(7, 0, 1))
-    if isinstance(request, Rate):
+    if isinstance(request, RateDialogue):
         return Rated((0.5,), TokenCounts(7))
     return StepsRated(tuple(0.9 for _ in request.steps), TokenCounts(7))
 

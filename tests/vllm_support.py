@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from assay.genrm.engines.base import Piece, Prompt, PromptMessage
+from assay.genrm.engines.base import Prompt, PromptMessage, PromptPiece
 
 TOLERANCE = 1e-4
 START_S = 400.0
@@ -30,13 +30,13 @@ def prompt(candidate: str, prefill: str = "The verdict:") -> Prompt:
     """A judge's prompt with a long beginning that all candidates share."""
     return Prompt(
         (
-            PromptMessage("system", (Piece("You check answers."),)),
+            PromptMessage("system", (PromptPiece("You check answers."),)),
             PromptMessage(
                 "user",
                 (
-                    Piece(LONG),
-                    Piece(candidate, trusted=False, cuttable=True),
-                    Piece("\nSay which is better."),
+                    PromptPiece(LONG),
+                    PromptPiece(candidate, trusted=False, cuttable=True),
+                    PromptPiece("\nSay which is better."),
                 ),
             ),
         ),
@@ -48,8 +48,8 @@ def dialogue(candidate: str) -> Prompt:
     """What a head rates."""
     return Prompt(
         (
-            PromptMessage("user", (Piece(LONG, trusted=False),)),
-            PromptMessage("assistant", (Piece(candidate, trusted=False, cuttable=True),)),
+            PromptMessage("user", (PromptPiece(LONG, trusted=False),)),
+            PromptMessage("assistant", (PromptPiece(candidate, trusted=False, cuttable=True),)),
         )
     )
 

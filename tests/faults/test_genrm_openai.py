@@ -11,10 +11,10 @@ from assay.genrm.engines import load_engine
 from assay.genrm.engines.base import (
     Choose,
     EngineError,
-    Piece,
     Prompt,
     PromptMessage,
-    Rate,
+    PromptPiece,
+    RateDialogue,
     Write,
 )
 from assay.genrm.engines.config import EngineConfig
@@ -22,7 +22,9 @@ from assay.kit.errors import StartupError
 from genrm_support import make_model
 from openai_support import TinyServer, serving
 
-ASK = Choose(Prompt((PromptMessage("user", (Piece("Which?"),)),), "The verdict:"), (" A", " B"))
+ASK = Choose(
+    Prompt((PromptMessage("user", (PromptPiece("Which?"),)),), "The verdict:"), (" A", " B")
+)
 SAY = Write(ASK.prompt, 3)
 
 
@@ -187,10 +189,10 @@ async def test_a_head_that_is_not_finite_is_a_fault(tmp_path):
         tiny.faults = ["nan"]
         dialogue = Prompt(
             (
-                PromptMessage("user", (Piece("?"),)),
-                PromptMessage("assistant", (Piece("B"),)),
+                PromptMessage("user", (PromptPiece("?"),)),
+                PromptMessage("assistant", (PromptPiece("B"),)),
             )
         )
-        assert (await error(engine, Rate(dialogue))).reason == "SCORE_NOT_FINITE"
-        await engine.ask(Rate(dialogue))
+        assert (await error(engine, RateDialogue(dialogue))).reason == "SCORE_NOT_FINITE"
+        await engine.ask(RateDialogue(dialogue))
         await engine.close()

@@ -18,9 +18,9 @@ from assay.genrm.engines.base import (
     Choose,
     Chosen,
     EngineError,
-    Piece,
     Prompt,
     PromptMessage,
+    PromptPiece,
     Write,
 )
 from assay.genrm.engines.config import EngineConfig
@@ -28,7 +28,7 @@ from assay.kit.errors import ConfigError, StartupError
 from genrm_engine_support import Worker
 from genrm_support import make_model
 
-CHOOSE = Choose(Prompt((PromptMessage("user", (Piece("Which one?"),)),)), ("A", "B"))
+CHOOSE = Choose(Prompt((PromptMessage("user", (PromptPiece("Which one?"),)),)), ("A", "B"))
 LONG = Write(CHOOSE.prompt, 3000, temperature=1.5)
 
 
@@ -248,7 +248,9 @@ async def test_a_chat_template_that_refuses_is_the_fault_of_what_it_refuses(tmp_
     engine = load_engine("tiny", EngineConfig(str(folder), chat_template=str(template)))
     await engine.start()
     try:
-        refused = Choose(Prompt((PromptMessage("user", (Piece("a forbidden word"),)),)), ("A", "B"))
+        refused = Choose(
+            Prompt((PromptMessage("user", (PromptPiece("a forbidden word"),)),)), ("A", "B")
+        )
         answers = await asyncio.gather(
             engine.ask(CHOOSE), engine.ask(refused), return_exceptions=True
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -26,6 +25,7 @@ from assay.kit.pool.link import (
 )
 from assay.kit.pool.pool import Pool, PoolConfig
 from assay.kit.pool.worker import WorkerLimits
+from waiting_support import exists, until
 
 CHILD = '''
 """Does with its link what a job says."""
@@ -177,21 +177,6 @@ async def outcomes(pool: Pool[bytes, Any], *tasks: str, timeout_s: float = 20.0)
     jobs = [pool.job(lane, t.encode(), size_bytes=1, timeout_s=timeout_s) for t in tasks]
     pool.submit(jobs)
     return [(await asyncio.wait_for(job.done, 60)).outcome for job in jobs]
-
-
-async def until(condition: Callable[[], object], limit_s: float = 20.0) -> None:
-    ends_s = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < ends_s, "the condition did not come to hold"
-        await asyncio.sleep(0.01)
-
-
-def exists(pid: int) -> bool:
-    """Whether a process is there and not a zombie."""
-    try:
-        return ") Z" not in Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 @pytest.mark.parametrize("workers", [children, forked])

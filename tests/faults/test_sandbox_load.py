@@ -13,7 +13,6 @@ import contextlib
 import os
 import signal
 import tempfile
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -39,6 +38,7 @@ from assay.clients.execution import (
 )
 from assay.kit.errors import error_info, reason_of, retry_after_s
 from assay.kit.limits import channel_options
+from waiting_support import until
 
 SUM = "a, b = map(int, input().split())\nprint(a + b)\n"
 SLEEPS = "import time\ntime.sleep(60)\n"
@@ -64,14 +64,6 @@ def sum_of(number: int) -> TestJob:
     """A right program with an input of its own, so that a mixed-up answer would show."""
     tests = (StdioTest(f"{number} 1\n".encode(), f"{number + 1}\n".encode()),)
     return TestJob(Program("python", SUM), TestSuite(tests), id=f"sum-{number}")
-
-
-async def until(condition: Callable[[], object], limit_s: float = 30.0) -> None:
-    """Waits until a condition holds."""
-    ends_s = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < ends_s, "the condition did not come to hold"
-        await asyncio.sleep(0.02)
 
 
 def named(root: int, part: str) -> list[int]:

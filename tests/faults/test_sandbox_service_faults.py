@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -26,17 +26,10 @@ from assay.clients.execution import (
     TestSuite,
 )
 from sandbox_service import descendants, python, running, supervisors
+from waiting_support import until
 
 FLAGS = ("--languages", "python")
 SLEEP = "import time; time.sleep(60)"
-
-
-async def until(holds: Callable[[], object], within_s: float = 15.0) -> None:
-    """Waits until something holds."""
-    ends_s = time.monotonic() + within_s
-    while not holds():
-        assert time.monotonic() < ends_s, "it did not come to hold"
-        await asyncio.sleep(0.02)
 
 
 async def works(client: AsyncExecutionClient) -> None:

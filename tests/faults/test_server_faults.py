@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
 import grpc
@@ -23,6 +23,7 @@ from assay.reward_server.registry import load_registry
 from assay.reward_server.scorer import RewardScorer
 from assay.reward_server.service import reward_service
 from chaos import NAMES, install
+from waiting_support import exists, until
 
 POISON = {
     "tower": r"\boxed{9^{9^{9^9}}}",
@@ -68,22 +69,6 @@ def batch(items: Iterable[reward_pb2.Item]) -> reward_pb2.BatchScoreRequest:
 def reasons(response: reward_pb2.BatchScoreResponse) -> dict[str, str]:
     """The fault's reason of each item; empty for a judgement."""
     return {r.id: reason_of(r.fault) if r.HasField("fault") else "" for r in response.results}
-
-
-async def until(condition: Callable[[], object], limit_s: float = 20.0) -> None:
-    """Waits until a condition holds."""
-    ends_s = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < ends_s, "the condition did not come to hold"
-        await asyncio.sleep(0.01)
-
-
-def exists(pid: int) -> bool:
-    """Whether a process is there and not a zombie."""
-    try:
-        return ") Z" not in Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 async def test_poison_costs_its_own_items_only() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay.genrm.engines import load_engine
-from assay.genrm.engines.base import Choose, Chosen, Piece, Prompt, PromptMessage
+from assay.genrm.engines.base import Choose, Chosen, Prompt, PromptMessage, PromptPiece
 from assay.genrm.engines.config import EngineConfig
 from genrm_engine_support import Alone
 from genrm_support import make_model
@@ -29,7 +29,11 @@ async def test_probabilities_are_those_of_the_weights(
     try:
         prompts = [
             Prompt(
-                (PromptMessage("user", (Piece(f"The answer is {n}. {'so ' * n}", trusted=False),)),)
+                (
+                    PromptMessage(
+                        "user", (PromptPiece(f"The answer is {n}. {'so ' * n}", trusted=False),)
+                    ),
+                )
             )
             for n in range(30)
         ]

@@ -12,11 +12,11 @@ import pytest_asyncio
 
 import genrm_support
 from assay.genrm.domain import (
+    CandidateGroup,
+    CandidatePair,
+    CandidateResponse,
     ChatMessage,
-    GroupItem,
-    JudgeItem,
-    JudgeSettings,
-    PairItem,
+    ResolvedJudgeSettings,
     Run,
 )
 from assay.genrm.engines import load_engine
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 R = TypeVar("R")
 TEMPLATES = load_templates()
-AUTO = JudgeSettings()
+AUTO = ResolvedJudgeSettings()
 QUESTION = (ChatMessage("system", "Be brief."), ChatMessage("user", "What is two and two?"))
 RESPONSES = (
     "Four.",
@@ -122,7 +122,7 @@ async def test_a_pair_is_two_forward_passes(judge: JudgeEngine, direct: Direct) 
     for a in RESPONSES:
         for b in RESPONSES:
             made = await drive(
-                judge_pair(PairItem(QUESTION, a, b), AUTO, judge.info, TEMPLATES), judge
+                judge_pair(CandidatePair(QUESTION, a, b), AUTO, judge.info, TEMPLATES), judge
             )
             if a == b:
                 assert made.win_probability == 0.5
@@ -134,14 +134,14 @@ async def test_a_pair_is_two_forward_passes(judge: JudgeEngine, direct: Direct) 
 
 
 async def test_a_group_is_its_pairs(judge: JudgeEngine, direct: Direct) -> None:
-    item = GroupItem(QUESTION, RESPONSES)
+    item = CandidateGroup(QUESTION, RESPONSES)
     ranking = await drive(judge_group(item, AUTO, judge.info, TEMPLATES), judge)
     for one, text in enumerate(RESPONSES):
         others = [other for other in RESPONSES if other != text]
         wins = [sum(win(direct, text, other)) / 2 for other in others]
         assert ranking.scores[one] == pytest.approx(sum(wins) / len(wins), abs=1e-5)
     assert ranking.usage.cached > 0
-    anchored = GroupItem(QUESTION, RESPONSES, anchor="The answer is four.")
+    anchored = CandidateGroup(QUESTION, RESPONSES, anchor="The answer is four.")
     ranking = await drive(judge_group(anchored, AUTO, judge.info, TEMPLATES), judge)
     expected = [sum(win(direct, text, anchored.anchor)) / 2 for text in RESPONSES]
     assert list(ranking.scores) == pytest.approx(expected, abs=1e-5)
@@ -161,8 +161,8 @@ async def test_one_response_is_one_forward_pass(
 ) -> None:
     known = {one.name: one for one in TEMPLATES.all()}[template]
     for text in RESPONSES:
-        item = JudgeItem(QUESTION, text, **against)
-        run = judge_response(item, JudgeSettings(template), judge.info, TEMPLATES)
+        item = CandidateResponse(QUESTION, text, **against)
+        run = judge_response(item, ResolvedJudgeSettings(template), judge.info, TEMPLATES)
         expected = direct.expected(known, question=QUESTION, response=text, **against)
         assert (await drive(run, judge)).score == pytest.approx(expected, abs=1e-5)
 
@@ -179,10 +179,10 @@ async def test_a_head_is_its_logit(head: JudgeEngine, folders: dict[str, Path]) 
         ids = encoder.encode(dialogue(QUESTION, text), closed=True)
         with torch.no_grad():
             logits[text] = float(model(torch.tensor([ids])).logits[0, 0])
-        run = judge_response(JudgeItem(QUESTION, text), AUTO, head.info, TEMPLATES)
+        run = judge_response(CandidateResponse(QUESTION, text), AUTO, head.info, TEMPLATES)
         assert (await drive(run, head)).score == pytest.approx(logits[text], abs=1e-5)
     a, b = RESPONSES[:2]
-    made = await drive(judge_pair(PairItem(QUESTION, a, b), AUTO, head.info, TEMPLATES), head)
+    made = await drive(judge_pair(CandidatePair(QUESTION, a, b), AUTO, head.info, TEMPLATES), head)
     expected = 1 / (1 + torch.exp(torch.tensor(logits[b] - logits[a])).item())
     assert made.win_probability == pytest.approx(expected, abs=1e-5)
 
@@ -190,17 +190,17 @@ async def test_a_head_is_its_logit(head: JudgeEngine, folders: dict[str, Path]) 
 @pytest.mark.parametrize(
     "settings",
     [
-        JudgeSettings(scoring="votes", votes=3, seed=1),
-        JudgeSettings("correctness-reasoned", "votes", votes=2, max_tokens=24),
-        JudgeSettings("correctness-reasoned", votes=2, max_tokens=24),
-        JudgeSettings(scoring="consensus", votes=2, max_tokens=24),
+        ResolvedJudgeSettings(scoring="votes", votes=3, seed=1),
+        ResolvedJudgeSettings("correctness-reasoned", "votes", votes=2, max_tokens=24),
+        ResolvedJudgeSettings("correctness-reasoned", votes=2, max_tokens=24),
+        ResolvedJudgeSettings(scoring="consensus", votes=2, max_tokens=24),
     ],
     ids=["votes", "reasoned", "reasoned-probability", "consensus"],
 )
 async def test_a_judge_that_writes_nonsense_has_not_judged(
-    judge: JudgeEngine, settings: JudgeSettings
+    judge: JudgeEngine, settings: ResolvedJudgeSettings
 ) -> None:
-    item = JudgeItem(QUESTION, "Four.", ground_truth="4")
+    item = CandidateResponse(QUESTION, "Four.", ground_truth="4")
     with pytest.raises(Unjudgeable) as caught:
         await drive(judge_response(item, settings, judge.info, TEMPLATES), judge)
     assert caught.value.reason == "JUDGE_UNPARSED"
@@ -208,13 +208,13 @@ async def test_a_judge_that_writes_nonsense_has_not_judged(
 
 
 async def test_a_long_candidate_is_refused_or_cut(judge: JudgeEngine) -> None:
-    item = JudgeItem(QUESTION, "so it is. " * 2000, ground_truth="4")
+    item = CandidateResponse(QUESTION, "so it is. " * 2000, ground_truth="4")
     with pytest.raises(EngineError) as caught:
         await drive(judge_response(item, AUTO, judge.info, TEMPLATES), judge)
     assert caught.value.reason == "CONTEXT_TOO_LONG"
-    settings = JudgeSettings(overflow="keep-ends")
+    settings = ResolvedJudgeSettings(overflow="keep-ends")
     made = await drive(judge_response(item, settings, judge.info, TEMPLATES), judge)
     assert made.truncated
     assert made.usage.prompt <= CONTEXT
-    pair = PairItem(QUESTION, item.response, "Four.")
+    pair = CandidatePair(QUESTION, item.response, "Four.")
     assert (await drive(judge_pair(pair, settings, judge.info, TEMPLATES), judge)).truncated

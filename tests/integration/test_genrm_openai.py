@@ -12,10 +12,10 @@ from assay.genrm.engines import load_engine
 from assay.genrm.engines.base import (
     Choose,
     EngineError,
-    Piece,
     Prompt,
     PromptMessage,
-    Rate,
+    PromptPiece,
+    RateDialogue,
     RateSteps,
     Write,
 )
@@ -58,13 +58,13 @@ async def asked(folders):
 def prompt(candidate: str = "so", prefill: str = "The verdict:", repeat: int = 1) -> Prompt:
     return Prompt(
         (
-            PromptMessage("system", (Piece("Check it."),)),
+            PromptMessage("system", (PromptPiece("Check it."),)),
             PromptMessage(
                 "user",
                 (
-                    Piece("Which answer is better?\n"),
-                    Piece(candidate * repeat, trusted=False, cuttable=True),
-                    Piece("\nSay it."),
+                    PromptPiece("Which answer is better?\n"),
+                    PromptPiece(candidate * repeat, trusted=False, cuttable=True),
+                    PromptPiece("\nSay it."),
                 ),
             ),
         ),
@@ -223,13 +223,13 @@ async def test_a_scalar_head_gives_its_logit(asked):
     assert engine.info.capabilities == {"rate"}
     dialogue = Prompt(
         (
-            PromptMessage("user", (Piece("Which?", trusted=False),)),
-            PromptMessage("assistant", (Piece("B.", trusted=False, cuttable=True),)),
+            PromptMessage("user", (PromptPiece("Which?", trusted=False),)),
+            PromptMessage("assistant", (PromptPiece("B.", trusted=False, cuttable=True),)),
         )
     )
     messages = [{"role": m.role, "content": m.text} for m in dialogue.messages]
     ids = tiny.ids_of({"messages": messages, "add_generation_prompt": False})
-    found = await engine.ask(Rate(dialogue))
+    found = await engine.ask(RateDialogue(dialogue))
     assert found.logits == pytest.approx(tiny.forward(ids)[0].tolist(), abs=TOLERANCE)
 
 
@@ -237,7 +237,7 @@ async def test_a_scalar_head_gives_its_logit(asked):
 async def test_a_step_head_is_read_at_the_steps(asked, layout):
     engine, tiny = await asked("step", step_layout=layout, good_label=1)
     assert engine.info.capabilities == {"rate-steps"}
-    question = Prompt((PromptMessage("user", (Piece("What is 1 + 1?", trusted=False),)),))
+    question = Prompt((PromptMessage("user", (PromptPiece("What is 1 + 1?", trusted=False),)),))
     steps = ("One and one.\n", "So <extra_0> the answer", " is 2.")
     found = await engine.ask(RateSteps(question, steps))
     ids = tiny.ids_of({"messages": [{"role": "user", "content": "What is 1 + 1?"}]})
@@ -267,7 +267,7 @@ async def test_a_model_that_the_server_lacks_is_named_beside_those_it_has(asked)
 
 async def test_a_request_that_the_model_cannot_answer_is_refused(asked):
     engine, _ = await asked()
-    for request in (Rate(prompt()), RateSteps(prompt(), ("a",))):
+    for request in (RateDialogue(prompt()), RateSteps(prompt(), ("a",))):
         with pytest.raises(EngineError) as raised:
             await engine.ask(request)
         assert raised.value.reason == "INVALID_PARAMETER"

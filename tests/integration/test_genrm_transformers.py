@@ -20,11 +20,11 @@ from assay.genrm.engines.base import (
     Chosen,
     EngineError,
     JudgeEngine,
-    Piece,
     Prompt,
     PromptMessage,
-    Rate,
+    PromptPiece,
     Rated,
+    RateDialogue,
     RateSteps,
     StepsRated,
     Write,
@@ -74,10 +74,10 @@ async def causal(folders: Folders) -> AsyncIterator[TransformersEngine]:
 
 def judge(response: str, question: str = "What is two and two? " * 6) -> Prompt:
     pieces = (
-        Piece("Judge the response.\n"),
-        Piece(question, trusted=False),
-        Piece("\n"),
-        Piece(response, trusted=False, cuttable=True),
+        PromptPiece("Judge the response.\n"),
+        PromptPiece(question, trusted=False),
+        PromptPiece("\n"),
+        PromptPiece(response, trusted=False, cuttable=True),
     )
     return Prompt((PromptMessage("user", pieces),), prefill="Verdict:")
 
@@ -144,7 +144,7 @@ async def test_a_candidate_over_the_context(causal: TransformersEngine) -> None:
 @MODULE
 async def test_a_request_that_its_kind_of_model_does_not_answer(causal: TransformersEngine) -> None:
     with pytest.raises(EngineError, match="does not answer rate, only choose, write") as caught:
-        await causal.ask(Rate(judge("x")))
+        await causal.ask(RateDialogue(judge("x")))
     assert caught.value.reason == "INVALID_PARAMETER"
 
 
@@ -188,11 +188,11 @@ def test_a_short_text_does_not_wait_for_a_long_one(folders: Folders) -> None:
 
 @pytest.mark.slow
 async def test_a_dialogue_is_rated(folders: Folders) -> None:
-    said = PromptMessage("assistant", (Piece("First.\nThen.\n", trusted=False),))
+    said = PromptMessage("assistant", (PromptPiece("First.\nThen.\n", trusted=False),))
     dialogue = Prompt((*judge("x").messages, said))
     async with engine(folders("scalar")) as made:
         assert made.info.capabilities == {"rate"}
-        rated = await made.ask(Rate(dialogue))
+        rated = await made.ask(RateDialogue(dialogue))
         assert isinstance(rated, Rated)
         assert made._opened is not None
         ids = made._opened.encoder.encode(dialogue, closed=True)

@@ -17,10 +17,11 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+from assay.clients.core.failures import error_of_call
 from assay.kit import health
 from assay.kit.access import Access
 from assay.kit.channels import open_channel
-from assay.kit.errors import StartupError, UnavailableError, from_rpc_error
+from assay.kit.errors import StartupError, UnavailableError
 from assay.kit.health import Health, check, wait_until_serving
 from assay.kit.reasons import Reason
 from assay.kit.serving import RunningServer, ServeConfig, Service, serve, start
@@ -91,7 +92,7 @@ async def becomes(channel: grpc.aio.Channel, wanted: Health) -> None:
 async def reason_of_failure(pending: Any) -> str:
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await pending
-    return from_rpc_error(caught.value).reason
+    return error_of_call(caught.value, "the server", "").reason
 
 
 async def test_health_says_serving_only_after_the_self_test(slow: Slow) -> None:
@@ -224,7 +225,7 @@ async def test_a_drain_finishes_the_running_call_and_refuses_new_ones(slow: Slow
         refused = call(channel)
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await refused
-        error = from_rpc_error(caught.value)
+        error = error_of_call(caught.value, "the server", "")
         assert (error.code, error.reason) == (grpc.StatusCode.UNAVAILABLE, Reason.DRAINING)
         assert not stopping.done()
         assert slow.closed == 0
@@ -312,7 +313,7 @@ async def test_reflection_can_be_switched_off(slow: Slow) -> None:
         stub: Any = new_stub(channel)
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await stub.ServerReflectionInfo(iter(())).read()
-        assert from_rpc_error(caught.value).reason == Reason.UNKNOWN_METHOD
+        assert error_of_call(caught.value, "the server", "").reason == Reason.UNKNOWN_METHOD
 
 
 @pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGINT])

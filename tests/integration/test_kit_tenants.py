@@ -15,10 +15,11 @@ import pytest
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from assay.api.reward.v1 import reward_pb2, reward_pb2_grpc
+from assay.clients.core.failures import error_of_call
 from assay.kit.access import Access, certified_tenant
 from assay.kit.calls import tenant_var
 from assay.kit.channels import open_channel
-from assay.kit.errors import CallError, ConfigError, from_rpc_error
+from assay.kit.errors import CallError, ConfigError
 from assay.kit.health import Health, check
 from assay.kit.queue import FairQueue, Lane
 from assay.kit.reasons import Reason
@@ -107,7 +108,7 @@ async def score(
         try:
             answer = await new_stub(channel).BatchScore(request, timeout=LIMIT_S)
         except grpc.aio.AioRpcError as error:
-            raise from_rpc_error(error) from None
+            raise error_of_call(error, address, "") from None
         return len(answer.results)
 
 
@@ -374,7 +375,7 @@ async def test_a_token_taken_away_ends_its_streams(file: Path, tokens: dict[str,
         more.set()
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await anext(answers)
-        assert from_rpc_error(caught.value).reason == Reason.UNAUTHENTICATED
+        assert error_of_call(caught.value, server.address, "").reason == Reason.UNAUTHENTICATED
     assert worker.order == ["before"]
 
 

@@ -21,12 +21,12 @@ from typing import Any
 import pytest
 
 from assay.genrm.domain import (
+    CandidatePair,
+    CandidateResponse,
+    CandidateSteps,
     ChatMessage,
-    JudgeItem,
-    JudgeSettings,
-    PairItem,
-    StepItem,
-    StepSettings,
+    ResolvedJudgeSettings,
+    ResolvedStepSettings,
 )
 from assay.kit.errors import ConfigError
 from assay.trainer.errors import TrainingStoppedError
@@ -247,23 +247,27 @@ def test_what_is_served_is_what_was_trained(runs: dict[str, Path], data: Path, k
 
     def ask(info: Any) -> list[Any]:
         if kind == "pairwise":
-            brief = JudgeSettings(template="brief", scoring="token-probability")
+            brief = ResolvedJudgeSettings(template="brief", scoring="token-probability")
             return [
-                judge_pair(PairItem(chat(row), row.chosen, row.rejected), brief, info, templates)
+                judge_pair(
+                    CandidatePair(chat(row), row.chosen, row.rejected), brief, info, templates
+                )
                 for row in rows
             ]
         if kind == "prm":
             return [
                 score_steps(
-                    StepItem(chat(row), row.response, steps=row.steps),
-                    StepSettings(splitting="line"),
+                    CandidateSteps(chat(row), row.response, steps=row.steps),
+                    ResolvedStepSettings(splitting="line"),
                     info,
                     templates,
                 )
                 for row in rows
             ]
         return [
-            judge_response(JudgeItem(chat(row), row.chosen), JudgeSettings(), info, templates)
+            judge_response(
+                CandidateResponse(chat(row), row.chosen), ResolvedJudgeSettings(), info, templates
+            )
             for row in rows
         ]
 

@@ -12,11 +12,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from assay.genrm.domain import (
+    CandidateGroup,
+    CandidatePair,
+    CandidateResponse,
     ChatMessage,
-    GroupItem,
-    JudgeItem,
-    JudgeSettings,
-    PairItem,
+    ResolvedJudgeSettings,
 )
 from assay.genrm.engines.base import Write
 from assay.genrm.judges import judge_group, judge_pair, judge_response
@@ -73,10 +73,12 @@ def coin(seed: int):
 def test_a_pair_swapped_is_one_minus_exactly(a: str, b: str, seed: int) -> None:
     answer = choosing(moody(seed))
     one, rounds = drive(
-        judge_pair(PairItem(QUESTION, a, b), JudgeSettings(), GENERATIVE, TEMPLATES), answer
+        judge_pair(CandidatePair(QUESTION, a, b), ResolvedJudgeSettings(), GENERATIVE, TEMPLATES),
+        answer,
     )
     two, again = drive(
-        judge_pair(PairItem(QUESTION, b, a), JudgeSettings(), GENERATIVE, TEMPLATES), answer
+        judge_pair(CandidatePair(QUESTION, b, a), ResolvedJudgeSettings(), GENERATIVE, TEMPLATES),
+        answer,
     )
     assert one.win_probability == 1.0 - two.win_probability
     assert two.win_probability == 1.0 - one.win_probability
@@ -90,16 +92,18 @@ def test_a_pair_swapped_is_one_minus_exactly(a: str, b: str, seed: int) -> None:
 def test_sampled_pairs_are_as_symmetric(
     a: str, b: str, seed: int, votes: int, temperature: float
 ) -> None:
-    settings = JudgeSettings(votes=votes, temperature=temperature, scoring="votes", seed=seed)
+    settings = ResolvedJudgeSettings(
+        votes=votes, temperature=temperature, scoring="votes", seed=seed
+    )
 
-    def outcome(item: PairItem) -> float | str:
+    def outcome(item: CandidatePair) -> float | str:
         try:
             run = judge_pair(item, settings, WRITER, TEMPLATES)
             return drive(run, writing(coin(seed)))[0].win_probability
         except Unjudgeable as fault:
             return fault.reason
 
-    one, two = outcome(PairItem(QUESTION, a, b)), outcome(PairItem(QUESTION, b, a))
+    one, two = outcome(CandidatePair(QUESTION, a, b)), outcome(CandidatePair(QUESTION, b, a))
     if isinstance(one, str):
         assert one == two == "JUDGE_UNPARSED"
     else:
@@ -110,10 +114,12 @@ def test_sampled_pairs_are_as_symmetric(
 def test_scalar_pairs_are_as_symmetric(r_a: float, r_b: float) -> None:
     answer = rating({"a": r_a, "b": r_b}.__getitem__)
     one, _ = drive(
-        judge_pair(PairItem(QUESTION, "a", "b"), JudgeSettings(), SCALAR, TEMPLATES), answer
+        judge_pair(CandidatePair(QUESTION, "a", "b"), ResolvedJudgeSettings(), SCALAR, TEMPLATES),
+        answer,
     )
     two, _ = drive(
-        judge_pair(PairItem(QUESTION, "b", "a"), JudgeSettings(), SCALAR, TEMPLATES), answer
+        judge_pair(CandidatePair(QUESTION, "b", "a"), ResolvedJudgeSettings(), SCALAR, TEMPLATES),
+        answer,
     )
     assert one.win_probability == 1.0 - two.win_probability
     assert one.order_gap == 0.0
@@ -123,16 +129,18 @@ def test_scalar_pairs_are_as_symmetric(r_a: float, r_b: float) -> None:
 @given(RESPONSES)
 def test_equal_texts_are_equal_and_not_asked_about(text: str) -> None:
     for judge in (GENERATIVE, WRITER, SCALAR):
-        run = judge_pair(PairItem(QUESTION, text, text), JudgeSettings(), judge, TEMPLATES, 0.0)
+        run = judge_pair(
+            CandidatePair(QUESTION, text, text), ResolvedJudgeSettings(), judge, TEMPLATES, 0.0
+        )
         judgement, rounds = drive(run, choosing(moody(0)))
         assert (judgement.win_probability, judgement.order_gap, rounds) == (0.5, 0.0, [])
 
 
 @given(st.lists(RESPONSES, min_size=2, max_size=5), SEEDS)
 def test_round_robin_shares_out_half_a_point_each(responses: list[str], seed: int) -> None:
-    item = GroupItem(QUESTION, tuple(responses))
+    item = CandidateGroup(QUESTION, tuple(responses))
     ranking, rounds = drive(
-        judge_group(item, JudgeSettings(), GENERATIVE, TEMPLATES), choosing(moody(seed))
+        judge_group(item, ResolvedJudgeSettings(), GENERATIVE, TEMPLATES), choosing(moody(seed))
     )
     assert math.fsum(ranking.scores) == pytest.approx(len(responses) / 2, abs=1e-12)
     assert all(0 <= score <= 1 for score in ranking.scores)
@@ -148,13 +156,18 @@ def test_ranking_by_anchor_is_each_judged_alone_in_any_order(
     answer = choosing(moody(seed))
 
     def scores(texts: list[str]) -> tuple[float, ...]:
-        item = GroupItem(QUESTION, tuple(texts), anchor)
-        return drive(judge_group(item, JudgeSettings(), GENERATIVE, TEMPLATES), answer)[0].scores
+        item = CandidateGroup(QUESTION, tuple(texts), anchor)
+        return drive(judge_group(item, ResolvedJudgeSettings(), GENERATIVE, TEMPLATES), answer)[
+            0
+        ].scores
 
     alone = [
         drive(
             judge_response(
-                JudgeItem(QUESTION, text, anchor=anchor), JudgeSettings(), GENERATIVE, TEMPLATES
+                CandidateResponse(QUESTION, text, anchor=anchor),
+                ResolvedJudgeSettings(),
+                GENERATIVE,
+                TEMPLATES,
             ),
             answer,
         )[0].score
@@ -202,7 +215,9 @@ def test_a_bias_for_a_place_alone_is_parity(merit: float, bias: float) -> None:
         good_first = text.index("good") < text.index("poor")
         return (bias + (merit if good_first else -merit), 0.0)
 
-    run = judge_pair(PairItem(QUESTION, "good", "poor"), JudgeSettings(), GENERATIVE, TEMPLATES)
+    run = judge_pair(
+        CandidatePair(QUESTION, "good", "poor"), ResolvedJudgeSettings(), GENERATIVE, TEMPLATES
+    )
     win = drive(run, choosing(logits))[0].win_probability
     if merit == 0:
         assert win == pytest.approx(0.5, abs=1e-12)

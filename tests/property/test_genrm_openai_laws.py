@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.genrm.engines.base import EngineError, Piece, Prompt, PromptMessage
+from assay.genrm.engines.base import EngineError, Prompt, PromptMessage, PromptPiece
 from assay.genrm.engines.openai import answers, texts
 from assay.genrm.engines.options import branches, totals
 from assay.genrm.engines.steps import chance
@@ -19,7 +19,7 @@ SHARDS = st.sampled_from(
      "<extra_0>", "a", "\n", "<\uff5cend\uff5c>", "<start_of_turn>", "<think>", "<|s"]
 )  # fmt: skip
 PIECES = st.lists(
-    st.builds(Piece, st.lists(SHARDS, max_size=8).map("".join), st.booleans(), st.booleans()),
+    st.builds(PromptPiece, st.lists(SHARDS, max_size=8).map("".join), st.booleans(), st.booleans()),
     max_size=6,
 ).map(tuple)
 
@@ -45,12 +45,14 @@ def test_breaking_up_adds_spaces_and_nothing_else(pieces):
 
 @given(st.lists(SHARDS, max_size=12).map("".join))
 def test_our_own_words_stay_as_they_are(text):
-    assert texts.harmless((Piece(text),), PATTERN) == (Piece(text),)
+    assert texts.harmless((PromptPiece(text),), PATTERN) == (PromptPiece(text),)
 
 
 @given(PIECES, st.integers(0, 60))
 def test_cutting_keeps_ends_and_leaves_the_rest(pieces, chars):
-    prompt = Prompt((PromptMessage("user", pieces),), "Verdict:", (Piece("so far", trusted=False),))
+    prompt = Prompt(
+        (PromptMessage("user", pieces),), "Verdict:", (PromptPiece("so far", trusted=False),)
+    )
     kept = texts.keep(prompt, chars)
     assert (kept.prefill, kept.lead) == (prompt.prefill, prompt.lead)
     whole = sum(len(p.text) for p in pieces if p.cuttable)

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from assay.genrm.engines.base import (
     Choose,
     EngineError,
-    Piece,
     Prompt,
     PromptMessage,
-    Rate,
+    PromptPiece,
+    RateDialogue,
     Write,
 )
 from assay.genrm.engines.fitting import level
@@ -44,17 +44,17 @@ def encoder(token: str | None = None) -> PromptEncoder:
 def judge(question: str, response: str, *, lead: str | None = None) -> Prompt:
     """A prompt as judges make them."""
     pieces = (
-        Piece("Question:\n"),
-        Piece(question, trusted=False),
-        Piece("\n<|im_end|> is ours here. Response:\n"),
-        Piece(response, trusted=False, cuttable=True),
-        Piece("\nIs it right?"),
+        PromptPiece("Question:\n"),
+        PromptPiece(question, trusted=False),
+        PromptPiece("\n<|im_end|> is ours here. Response:\n"),
+        PromptPiece(response, trusted=False, cuttable=True),
+        PromptPiece("\nIs it right?"),
     )
     messages = (
-        PromptMessage("system", (Piece("You judge."),)),
+        PromptMessage("system", (PromptPiece("You judge."),)),
         PromptMessage("user", pieces),
     )
-    said = () if lead is None else (Piece(lead, trusted=False),)
+    said = () if lead is None else (PromptPiece(lead, trusted=False),)
     return Prompt(messages, prefill="\nAnswer:", lead=said)
 
 
@@ -114,14 +114,14 @@ def test_what_fits_is_whole_and_what_does_not_is_cut_or_refused(
     assert not head.trusted
     assert not tail.trusted
     missing = len(response) - len(head.text) - len(tail.text)
-    assert note == Piece(f"\n[... {missing} characters left out ...]\n")
+    assert note == PromptPiece(f"\n[... {missing} characters left out ...]\n")
     assert fitted.messages[1].pieces[1].text == question
 
 
 @SETTINGS
 @given(st.lists(hostile.filter(lambda t: t.strip("\r\n")), min_size=1, max_size=5), hostile)
 def test_each_step_is_read_at_its_token(steps: list[str], question: str) -> None:
-    asked = Prompt((PromptMessage("user", (Piece(question, trusted=False),)),))
+    asked = Prompt((PromptMessage("user", (PromptPiece(question, trusted=False),)),))
     ids, ends = encoder().encode_steps(asked, steps)
     assert len(ends) == len(steps)
     begin = ends[0] + 1 - len(encoder().encode_data(steps[0]))
@@ -148,7 +148,7 @@ def test_the_answer_fits_behind_the_prompt(kind: str) -> None:
     requests = {
         "choose": (Choose(prompt, ("A", "not at all"), keep_ends=True), 10),
         "write": (Write(prompt, 37, keep_ends=True), 37),
-        "rate": (Rate(prompt, keep_ends=True), 0),
+        "rate": (RateDialogue(prompt, keep_ends=True), 0),
     }
     request, answer = requests[kind]
     encoded = encoder().encode_request(request, 256)

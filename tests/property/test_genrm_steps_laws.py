@@ -20,7 +20,7 @@ from assay.clients.judging.self_verification import (
     stated_answer,
     turn_rewards,
 )
-from assay.genrm.domain import StepItem, StepSettings
+from assay.genrm.domain import CandidateSteps, ResolvedStepSettings
 from assay.genrm.engines.base import ModelInfo, RateSteps, StepsRated, TokenCounts
 from assay.genrm.self_verification import verification_prompt
 from assay.genrm.steps import (
@@ -132,8 +132,8 @@ def test_the_search_finds_the_border_in_few_steps(lines: int, data: st.DataObjec
 def test_a_head_is_asked_for_every_step_and_judges_those_that_count(
     text: str, data: st.DataObject
 ) -> None:
-    settings = StepSettings(splitting="line", aggregation="mean")
-    item = StepItem(QUESTION, text)
+    settings = ResolvedStepSettings(splitting="line", aggregation="mean")
+    item = CandidateSteps(QUESTION, text)
 
     def answer(request: object) -> StepsRated:
         assert isinstance(request, RateSteps)

@@ -7,7 +7,16 @@ import pytest
 
 from assay.clients.core.failures import error_of_call
 from assay.clients.core.retry import is_retryable
-from assay.kit.errors import STATUS_DETAILS_KEY, CallError, make_status
+from assay.kit.errors import (
+    STATUS_DETAILS_KEY,
+    CallError,
+    DeadlineError,
+    OverloadedError,
+    ServerError,
+    UnauthenticatedError,
+    UnavailableError,
+    make_status,
+)
 from assay.kit.reasons import Reason
 
 RESET = "Stream removed (RST_STREAM error code 2 INTERNAL_ERROR)"
@@ -53,3 +62,35 @@ def test_a_token_that_is_missing_is_asked_for_in_the_words_of_the_client() -> No
     error = failed(grpc.StatusCode.UNAUTHENTICATED, "", told.SerializeToString())
     assert error.reason == "UNAUTHENTICATED"
     assert "unknown at 10.0.0.1:50051; give the operator's token (token=," in str(error)
+
+
+@pytest.mark.parametrize(
+    ("code", "details", "kind", "reason"),
+    [
+        (grpc.StatusCode.UNAVAILABLE, "refused", UnavailableError, Reason.UNREACHABLE),
+        (
+            grpc.StatusCode.RESOURCE_EXHAUSTED,
+            "SERVER: Received message larger than max (5 vs. 4)",
+            OverloadedError,
+            Reason.MESSAGE_TOO_LARGE,
+        ),
+        (grpc.StatusCode.DEADLINE_EXCEEDED, "", DeadlineError, Reason.DEADLINE_EXCEEDED),
+        (grpc.StatusCode.UNAUTHENTICATED, "", UnauthenticatedError, Reason.UNAUTHENTICATED),
+        (grpc.StatusCode.DATA_LOSS, "gone", ServerError, "DATA_LOSS"),
+    ],
+)
+def test_what_grpc_finds_by_itself_gets_a_reason(
+    code: grpc.StatusCode, details: str, kind: type[Exception], reason: str
+) -> None:
+    error = failed(code, details)
+    assert type(error) is kind
+    assert (error.code, error.reason) == (code, reason)
+    assert str(error)
+
+
+def test_the_status_in_trailing_metadata_wins() -> None:
+    status = make_status(Reason.QUEUE_FULL, "full", retry_after_s=0.5, metadata={"a": "b"})
+    error = failed(grpc.StatusCode.RESOURCE_EXHAUSTED, "?", status.SerializeToString())
+    assert (error.reason, error.retry_after_s, error.metadata) == ("QUEUE_FULL", 0.5, {"a": "b"})
+    for junk in (b"\xff\xff", make_status(Reason.DRAINING, "other code").SerializeToString()):
+        assert failed(grpc.StatusCode.DATA_LOSS, "?", junk).reason == "DATA_LOSS"

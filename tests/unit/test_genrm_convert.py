@@ -15,11 +15,17 @@ from assay.clients.judging.types import (
     ModelJudgement,
     PairJudgement,
     StepScore,
+    StepScores,
     Usage,
     Vote,
 )
 from assay.genrm import convert
-from assay.genrm.domain import ChatMessage, JudgeItem, JudgeSettings, StepScores, StepSettings
+from assay.genrm.domain import (
+    CandidateResponse,
+    ChatMessage,
+    ResolvedJudgeSettings,
+    ResolvedStepSettings,
+)
 from assay.genrm.engines.base import ModelInfo
 from assay.genrm.results import fill_judgement, fill_pair, fill_ranking, fill_steps, strip_texts
 from assay.kit.batch.answers import fit_results
@@ -32,8 +38,8 @@ USER = common_pb2.ChatMessage(role="user", content="q")
 
 
 def test_settings_that_say_nothing_are_the_defaults() -> None:
-    assert convert.judge_settings(judge_pb2.JudgeSettings(), 7) == JudgeSettings(seed=7)
-    assert convert.step_settings(process_pb2.StepSettings(), 7) == StepSettings(seed=7)
+    assert convert.judge_settings(judge_pb2.JudgeSettings(), 7) == ResolvedJudgeSettings(seed=7)
+    assert convert.step_settings(process_pb2.StepSettings(), 7) == ResolvedStepSettings(seed=7)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +123,7 @@ def test_an_order_gap_of_0_is_not_an_unset_one() -> None:
 
 def test_an_empty_ground_truth_is_not_an_unset_one() -> None:
     item = convert.judge_item(judge_pb2.JudgeItem(prompt=[USER], response="r", ground_truth=""))
-    assert item == JudgeItem((ChatMessage("user", "q"),), "r", ground_truth="")
+    assert item == CandidateResponse((ChatMessage("user", "q"),), "r", ground_truth="")
 
 
 @pytest.mark.parametrize("role", ["", "judge", "<|im_start|>", "User"])
@@ -161,14 +167,14 @@ def test_a_judgement_on_the_wire() -> None:
 def test_steps_on_the_wire_keep_neutral_apart_from_zero() -> None:
     result = process_pb2.StepResult()
     steps = (StepScore(0, 2, None), StepScore(2, 5, 0.0), StepScore(5, 6, 0.9, "fine"))
-    fill_steps(result, StepScores(steps, 0.0, 0.5, Usage()), INFO)
+    fill_steps(result, StepScores(steps, 0.0, passed=False, first_error=1), INFO)
     assert [step.HasField("score") for step in result.scores.steps] == [False, True, True]
     assert (result.scores.first_error_step, result.scores.passed) == (1, False)
 
 
 def test_no_error_is_no_first_error() -> None:
     result = process_pb2.StepResult()
-    fill_steps(result, StepScores((StepScore(0, 2, 0.5),), 0.5, 0.5, Usage()), INFO)
+    fill_steps(result, StepScores((StepScore(0, 2, 0.5),), 0.5, passed=True), INFO)
     assert not result.scores.HasField("first_error_step")
     assert result.scores.passed
 

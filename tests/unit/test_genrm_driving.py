@@ -17,9 +17,9 @@ from assay.genrm.engines.base import (
     Choose,
     Chosen,
     EngineError,
-    Piece,
     Prompt,
     PromptMessage,
+    PromptPiece,
     Request,
     TokenCounts,
     Write,
@@ -29,11 +29,11 @@ from assay.kit.faults import Unjudgeable
 
 
 def choose(text: str) -> Choose:
-    return Choose(Prompt((PromptMessage("user", (Piece(text),)),)), ("A", "B"))
+    return Choose(Prompt((PromptMessage("user", (PromptPiece(text),)),)), ("A", "B"))
 
 
 def write(text: str, seed: int, temperature: float = 1.0) -> Write:
-    prompt = Prompt((PromptMessage("user", (Piece(text),)),))
+    prompt = Prompt((PromptMessage("user", (PromptPiece(text),)),))
     return Write(prompt, max_tokens=4, temperature=temperature, seed=seed)
 
 

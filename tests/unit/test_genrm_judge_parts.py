@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from assay.genrm.domain import (
-    JudgeItem,
-    JudgeSettings,
+    CandidateResponse,
+    ResolvedJudgeSettings,
     Run,
 )
 from assay.genrm.engines.base import Answer, Choose, Chosen, Request, Write, Written
@@ -131,8 +131,8 @@ def test_what_is_left_over_belongs_to_the_last_step() -> None:
 
 
 def test_reasons_without_an_end_are_unread_by_probability_too() -> None:
-    settings = JudgeSettings("correctness-reasoned", votes=4)
-    item = JudgeItem(QUESTION, "four", ground_truth="4")
+    settings = ResolvedJudgeSettings("correctness-reasoned", votes=4)
+    item = CandidateResponse(QUESTION, "four", ground_truth="4")
 
     def answering(thoughtless: int) -> Callable[[Request], Answer]:
         def answer(request: Request) -> Answer:

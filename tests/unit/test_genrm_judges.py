@@ -10,7 +10,12 @@ from pathlib import Path
 import pytest
 
 from assay.clients.judging.types import Usage
-from assay.genrm.domain import GroupItem, JudgeItem, JudgeSettings, PairItem
+from assay.genrm.domain import (
+    CandidateGroup,
+    CandidatePair,
+    CandidateResponse,
+    ResolvedJudgeSettings,
+)
 from assay.genrm.engines.base import Answer, Choose, Chosen, Rated, Request, Write, Written
 from assay.genrm.judges import judge_group, judge_pair, judge_response
 from assay.genrm.judges.numbers import sigmoid, vote_error
@@ -33,9 +38,9 @@ from genrm_judging_support import (
 )
 
 TEMPLATES = load_templates()
-AUTO = JudgeSettings()
-PAIR = PairItem(QUESTION, "four", "five")
-ALONE = JudgeItem(QUESTION, "four")
+AUTO = ResolvedJudgeSettings()
+PAIR = CandidatePair(QUESTION, "four", "five")
+ALONE = CandidateResponse(QUESTION, "four")
 
 
 def by_place(first: float, second: float) -> Callable[[Request], Answer]:
@@ -116,7 +121,7 @@ def test_a_scalar_head_on_a_pair() -> None:
 
 
 def test_votes_of_both_orders() -> None:
-    settings = JudgeSettings(scoring="votes", votes=4, seed=7)
+    settings = ResolvedJudgeSettings(scoring="votes", votes=4, seed=7)
 
     def says(request: Write) -> str:
         first = text_of(request.prompt)
@@ -132,7 +137,7 @@ def test_votes_of_both_orders() -> None:
 
 
 def test_a_reasoned_pair_by_votes_keeps_both_reasons() -> None:
-    settings = JudgeSettings("preference-reasoned", "votes", votes=1)
+    settings = ResolvedJudgeSettings("preference-reasoned", "votes", votes=1)
     answer = writing(lambda request: "one is right</think>\n<answer>1</answer>")
     judgement, rounds = drive(judge_pair(PAIR, settings, WRITER, TEMPLATES), answer)
     assert (judgement.win_probability, judgement.order_gap) == (0.5, 1.0)
@@ -143,7 +148,7 @@ def test_a_reasoned_pair_by_votes_keeps_both_reasons() -> None:
 
 
 def test_a_reasoned_pair_by_probability_asks_after_the_reasons() -> None:
-    settings = JudgeSettings("preference-reasoned", votes=2)
+    settings = ResolvedJudgeSettings("preference-reasoned", votes=2)
 
     def answer(request: Request) -> Answer:
         if isinstance(request, Write):
@@ -168,12 +173,14 @@ def test_a_reasoned_pair_by_probability_asks_after_the_reasons() -> None:
     ("item", "template"),
     [
         (ALONE, "quality@1"),
-        (JudgeItem(QUESTION, "four", ground_truth="4"), "correctness@1"),
-        (JudgeItem(QUESTION, "four", rubric="is brief"), "rubric@1"),
-        (JudgeItem(QUESTION, "four", anchor="five"), "preference@1"),
+        (CandidateResponse(QUESTION, "four", ground_truth="4"), "correctness@1"),
+        (CandidateResponse(QUESTION, "four", rubric="is brief"), "rubric@1"),
+        (CandidateResponse(QUESTION, "four", anchor="five"), "preference@1"),
     ],
 )
-def test_what_it_is_held_against_chooses_the_template(item: JudgeItem, template: str) -> None:
+def test_what_it_is_held_against_chooses_the_template(
+    item: CandidateResponse, template: str
+) -> None:
     judgement, rounds = drive(judge_response(item, AUTO, GENERATIVE, TEMPLATES), EVEN)
     assert (judgement.judge.template, judgement.score) == (template, pytest.approx(0.5))
     assert judgement.standard_error is None
@@ -183,7 +190,7 @@ def test_what_it_is_held_against_chooses_the_template(item: JudgeItem, template:
 
 
 def test_grades_are_weighed() -> None:
-    item = JudgeItem(QUESTION, "four", rubric="is brief")
+    item = CandidateResponse(QUESTION, "four", rubric="is brief")
     logits = choosing(lambda text: (0.0, 0.0, 0.0, 5.0, 5.0))
     judgement, _ = drive(judge_response(item, AUTO, GENERATIVE, TEMPLATES), logits)
     weights = [1, 1, 1, math.exp(5), math.exp(5)]
@@ -193,7 +200,7 @@ def test_grades_are_weighed() -> None:
 
 
 def test_votes_are_counted_and_the_unread_told() -> None:
-    settings = JudgeSettings(scoring="votes", votes=5, seed=3)
+    settings = ResolvedJudgeSettings(scoring="votes", votes=5, seed=3)
     said = {3: " yes", 4: "no.", 5: "Verdict: yes", 6: "I cannot say", 7: "yes"}
     answer = writing(lambda request: said[request.seed])
     judgement, rounds = drive(judge_response(ALONE, settings, GENERATIVE, TEMPLATES), answer)
@@ -210,7 +217,7 @@ def test_votes_are_counted_and_the_unread_told() -> None:
 
 
 def test_fewer_than_half_readable_votes_are_no_judgement() -> None:
-    settings = JudgeSettings(scoring="votes", votes=5)
+    settings = ResolvedJudgeSettings(scoring="votes", votes=5)
     nonsense = "as an AI " * 400
     answer = writing(lambda request: "yes" if request.seed < 2 else nonsense)
     fault = refused(judge_response(ALONE, settings, GENERATIVE, TEMPLATES), answer)
@@ -220,7 +227,7 @@ def test_fewer_than_half_readable_votes_are_no_judgement() -> None:
 
 
 def test_greedy_votes_would_be_equal_so_one_is_drawn() -> None:
-    settings = JudgeSettings(scoring="votes", votes=64, temperature=0.0)
+    settings = ResolvedJudgeSettings(scoring="votes", votes=64, temperature=0.0)
     judgement, rounds = drive(
         judge_response(ALONE, settings, WRITER, TEMPLATES), writing(lambda request: "yes")
     )
@@ -235,13 +242,13 @@ def test_a_scalar_head_gives_its_logit() -> None:
 
 def test_a_scalar_head_against_an_anchor() -> None:
     answer = rating({"four": 1.0, "five": 2.0}.__getitem__)
-    item = JudgeItem(QUESTION, "four", anchor="five")
+    item = CandidateResponse(QUESTION, "four", anchor="five")
     judgement, _ = drive(judge_response(item, AUTO, SCALAR, TEMPLATES), answer)
     assert judgement.score == pytest.approx(sigmoid(-1.0))
 
 
 def test_p_correct_of_a_policy_that_verifies_itself() -> None:
-    settings = JudgeSettings("self-verification")
+    settings = ResolvedJudgeSettings("self-verification")
     answer = choosing(lambda text: (1.0, 0.0))
     judgement, rounds = drive(judge_response(ALONE, settings, GENERATIVE, TEMPLATES), answer)
     assert judgement.score == pytest.approx(sigmoid(1.0))
@@ -254,7 +261,7 @@ def test_cutting_is_passed_on_and_told() -> None:
         assert request.keep_ends
         return Chosen((-1.0, -1.0), TOKENS, cut=True)
 
-    settings = JudgeSettings(overflow="keep-ends")
+    settings = ResolvedJudgeSettings(overflow="keep-ends")
     assert drive(judge_response(ALONE, settings, GENERATIVE, TEMPLATES), answer)[0].truncated
     assert drive(judge_pair(PAIR, settings, GENERATIVE, TEMPLATES), answer)[0].truncated
 
@@ -268,11 +275,11 @@ def critique(*steps: bool, final: bool) -> str:
     return "\n".join([*lines, f"Verdict: {word[final]}"])
 
 
-TWO_STEPS = JudgeItem(QUESTION, "First.\n\nSecond.", ground_truth="4")
+TWO_STEPS = CandidateResponse(QUESTION, "First.\n\nSecond.", ground_truth="4")
 
 
 def test_the_majority_of_each_step_then_of_the_whole() -> None:
-    settings = JudgeSettings(scoring="consensus", votes=4)
+    settings = ResolvedJudgeSettings(scoring="consensus", votes=4)
     said = [
         critique(True, True, final=True),
         critique(True, False, final=False),
@@ -292,7 +299,7 @@ def test_the_majority_of_each_step_then_of_the_whole() -> None:
 
 
 def test_a_meta_critique_refines_before_it_counts() -> None:
-    settings = JudgeSettings(scoring="consensus", votes=3, meta_critique=True)
+    settings = ResolvedJudgeSettings(scoring="consensus", votes=3, meta_critique=True)
     good, bad = critique(True, True, final=True), critique(False, False, final=False)
 
     def says(request: Write) -> str:
@@ -307,7 +314,7 @@ def test_a_meta_critique_refines_before_it_counts() -> None:
 
 
 def test_unreadable_critiques_are_no_judgement() -> None:
-    settings = JudgeSettings(scoring="consensus", votes=3)
+    settings = ResolvedJudgeSettings(scoring="consensus", votes=3)
     answer = writing(lambda request: critique(True, final=True))
     fault = refused(judge_response(TWO_STEPS, settings, WRITER, TEMPLATES), answer)
     assert (fault.reason, fault.metadata["raw_text"]) == (
@@ -320,7 +327,7 @@ def test_unreadable_critiques_are_no_judgement() -> None:
 
 
 def test_a_group_is_asked_about_at_once() -> None:
-    item = GroupItem(QUESTION, ("a1", "b2", "c3"))
+    item = CandidateGroup(QUESTION, ("a1", "b2", "c3"))
     order = "c3", "a1", "b2"
 
     def logits(text: str) -> tuple[float, ...]:
@@ -336,7 +343,7 @@ def test_a_group_is_asked_about_at_once() -> None:
 
 
 def test_a_group_by_a_scalar_head_rates_each_text_once() -> None:
-    item = GroupItem(QUESTION, ("1", "2", "3"), anchor="0")
+    item = CandidateGroup(QUESTION, ("1", "2", "3"), anchor="0")
     ranking, rounds = drive(judge_group(item, AUTO, SCALAR, TEMPLATES), rating(float))
     assert len(rounds[0]) == 4
     assert ranking.scores == pytest.approx((sigmoid(1), sigmoid(2), sigmoid(3)))
@@ -346,7 +353,7 @@ def test_a_group_by_a_scalar_head_rates_each_text_once() -> None:
 
 
 def test_comparisons_beyond_the_gap_do_not_count() -> None:
-    item = GroupItem(QUESTION, ("a1", "b2", "c3"))
+    item = CandidateGroup(QUESTION, ("a1", "b2", "c3"))
 
     def logits(text: str) -> tuple[float, ...]:
         if "\na1\n" in text and "\nb2\n" in text:
@@ -369,40 +376,82 @@ def test_comparisons_beyond_the_gap_do_not_count() -> None:
 @pytest.mark.parametrize(
     ("item", "settings", "able", "reason", "message"),
     [
-        (JudgeItem(QUESTION, " \n"), AUTO, GENERATIVE, "MISSING_RESPONSE", "is empty"),
-        (JudgeItem(QUESTION, "x", anchor=""), AUTO, GENERATIVE, "MISSING_REFERENCE", "anchor"),
-        (JudgeItem(QUESTION, "x", ground_truth=" "), AUTO, SCALAR, "MISSING_REFERENCE", "truth"),
-        (ALONE, JudgeSettings("correctness"), GENERATIVE, "MISSING_REFERENCE", "needs a ground"),
-        (ALONE, JudgeSettings("nobody"), GENERATIVE, "UNKNOWN_TEMPLATE", "'nobody' is not known"),
-        (ALONE, JudgeSettings("preference"), GENERATIVE, "UNKNOWN_TEMPLATE", "pairwise template"),
-        (ALONE, AUTO, model("rate-steps"), "INVALID_PARAMETER", "cannot judge: it answers rate-"),
-        (ALONE, JudgeSettings(scoring="votes"), SCALAR, "INVALID_PARAMETER", "scored by votes"),
-        (ALONE, JudgeSettings(scoring="scalar-head"), WRITER, "INVALID_PARAMETER", "'rate'"),
-        (ALONE, JudgeSettings("quality"), SCALAR, "INVALID_PARAMETER", "reads no template"),
+        (CandidateResponse(QUESTION, " \n"), AUTO, GENERATIVE, "MISSING_RESPONSE", "is empty"),
         (
-            JudgeItem(QUESTION, "x", ground_truth="4"),
+            CandidateResponse(QUESTION, "x", anchor=""),
+            AUTO,
+            GENERATIVE,
+            "MISSING_REFERENCE",
+            "anchor",
+        ),
+        (
+            CandidateResponse(QUESTION, "x", ground_truth=" "),
+            AUTO,
+            SCALAR,
+            "MISSING_REFERENCE",
+            "truth",
+        ),
+        (
+            ALONE,
+            ResolvedJudgeSettings("correctness"),
+            GENERATIVE,
+            "MISSING_REFERENCE",
+            "needs a ground",
+        ),
+        (
+            ALONE,
+            ResolvedJudgeSettings("nobody"),
+            GENERATIVE,
+            "UNKNOWN_TEMPLATE",
+            "'nobody' is not known",
+        ),
+        (
+            ALONE,
+            ResolvedJudgeSettings("preference"),
+            GENERATIVE,
+            "UNKNOWN_TEMPLATE",
+            "pairwise template",
+        ),
+        (ALONE, AUTO, model("rate-steps"), "INVALID_PARAMETER", "cannot judge: it answers rate-"),
+        (
+            ALONE,
+            ResolvedJudgeSettings(scoring="votes"),
+            SCALAR,
+            "INVALID_PARAMETER",
+            "scored by votes",
+        ),
+        (
+            ALONE,
+            ResolvedJudgeSettings(scoring="scalar-head"),
+            WRITER,
+            "INVALID_PARAMETER",
+            "'rate'",
+        ),
+        (ALONE, ResolvedJudgeSettings("quality"), SCALAR, "INVALID_PARAMETER", "reads no template"),
+        (
+            CandidateResponse(QUESTION, "x", ground_truth="4"),
             AUTO,
             SCALAR,
             "INVALID_PARAMETER",
             "reads no ground truth",
         ),
         (
-            JudgeItem(QUESTION, "x", anchor="y", rubric="z"),
+            CandidateResponse(QUESTION, "x", anchor="y", rubric="z"),
             AUTO,
             GENERATIVE,
             "INVALID_PARAMETER",
             "leave out all but the anchor",
         ),
         (
-            JudgeItem(QUESTION, "x", anchor="y"),
-            JudgeSettings(scoring="consensus"),
+            CandidateResponse(QUESTION, "x", anchor="y"),
+            ResolvedJudgeSettings(scoring="consensus"),
             WRITER,
             "INVALID_PARAMETER",
             "leave out anchor and rubric",
         ),
         (
-            JudgeItem(QUESTION, "x", ground_truth="y"),
-            JudgeSettings("quality"),
+            CandidateResponse(QUESTION, "x", ground_truth="y"),
+            ResolvedJudgeSettings("quality"),
             GENERATIVE,
             "INVALID_PARAMETER",
             "no place for a ground truth",
@@ -410,7 +459,11 @@ def test_comparisons_beyond_the_gap_do_not_count() -> None:
     ],
 )
 def test_what_cannot_be_judged_is_refused_before_anything_is_asked(
-    item: JudgeItem, settings: JudgeSettings, able: object, reason: str, message: str
+    item: CandidateResponse,
+    settings: ResolvedJudgeSettings,
+    able: object,
+    reason: str,
+    message: str,
 ) -> None:
     with pytest.raises(Unjudgeable) as caught:
         next(judge_response(item, settings, able, TEMPLATES))
@@ -421,21 +474,21 @@ def test_what_cannot_be_judged_is_refused_before_anything_is_asked(
 @pytest.mark.parametrize(
     ("item", "ranking", "reason"),
     [
-        (GroupItem(QUESTION, ()), "auto", "MISSING_RESPONSE"),
-        (GroupItem(QUESTION, ("a", " ")), "auto", "MISSING_RESPONSE"),
-        (GroupItem(QUESTION, ("a",)), "auto", "INVALID_PARAMETER"),
-        (GroupItem(QUESTION, ("a",), "x"), "round-robin", "INVALID_PARAMETER"),
-        (GroupItem(QUESTION, ("a", "b")), "anchor", "MISSING_REFERENCE"),
+        (CandidateGroup(QUESTION, ()), "auto", "MISSING_RESPONSE"),
+        (CandidateGroup(QUESTION, ("a", " ")), "auto", "MISSING_RESPONSE"),
+        (CandidateGroup(QUESTION, ("a",)), "auto", "INVALID_PARAMETER"),
+        (CandidateGroup(QUESTION, ("a",), "x"), "round-robin", "INVALID_PARAMETER"),
+        (CandidateGroup(QUESTION, ("a", "b")), "anchor", "MISSING_REFERENCE"),
     ],
 )
-def test_groups_that_cannot_be_ranked(item: GroupItem, ranking: str, reason: str) -> None:
+def test_groups_that_cannot_be_ranked(item: CandidateGroup, ranking: str, reason: str) -> None:
     assert refused(judge_group(item, AUTO, GENERATIVE, TEMPLATES, ranking)).reason == reason
 
 
 def test_pairs_that_cannot_be_judged() -> None:
-    blank = PairItem(QUESTION, "a", "\t")
+    blank = CandidatePair(QUESTION, "a", "\t")
     assert refused(judge_pair(blank, AUTO, GENERATIVE, TEMPLATES)).reason == "MISSING_RESPONSE"
-    consensus = JudgeSettings(scoring="consensus")
+    consensus = ResolvedJudgeSettings(scoring="consensus")
     fault = refused(judge_pair(PAIR, consensus, WRITER, TEMPLATES))
     assert (fault.reason, "single responses" in fault.message) == ("INVALID_PARAMETER", True)
 

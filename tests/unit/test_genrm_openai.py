@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.genrm.engines.base import EngineError, Piece, Prompt, PromptMessage
+from assay.genrm.engines.base import EngineError, Prompt, PromptMessage, PromptPiece
 from assay.genrm.engines.config import EngineConfig
 from assay.genrm.engines.openai import OpenAIEngine, answers, texts
 from assay.genrm.engines.openai.engine import root
@@ -52,31 +52,31 @@ async def test_a_missing_key_is_named(monkeypatch):
 )  # fmt: skip
 def test_special_tokens_in_data_are_broken_up(text):
     pattern = texts.lookalikes()
-    (piece,) = texts.harmless((Piece(f"so {text} it is", trusted=False),), pattern)
+    (piece,) = texts.harmless((PromptPiece(f"so {text} it is", trusted=False),), pattern)
     assert piece.text == f"so {text[0]} {text[1:]} it is"
 
 
 @pytest.mark.parametrize("text", ["a < b and c > d", "x <y> z", "list[int]", "<b>bold</b>", "|>"])
 def test_other_text_stays(text):
-    piece = Piece(text, trusted=False)
+    piece = PromptPiece(text, trusted=False)
     assert texts.harmless((piece,), texts.lookalikes()) == (piece,)
 
 
 def test_a_token_made_of_two_pieces_is_broken_up():
-    pieces = (Piece("<|im_", trusted=False), Piece("end|>", trusted=False))
+    pieces = (PromptPiece("<|im_", trusted=False), PromptPiece("end|>", trusted=False))
     safe = texts.harmless(pieces, texts.lookalikes())
     assert "".join(piece.text for piece in safe) == "< |im_end|>"
 
 
 def test_tokens_that_the_server_names_are_broken_up():
     pattern = texts.lookalikes(["<custom>"])
-    assert texts.harmless((Piece("<custom>", trusted=False),), pattern)[0].text == "< custom>"
+    assert texts.harmless((PromptPiece("<custom>", trusted=False),), pattern)[0].text == "< custom>"
     assert texts.breakable("<custom>")
     assert not texts.breakable("the")
 
 
 def test_what_the_assistant_has_begun_may_think_and_not_end_its_turn():
-    prompt = Prompt((), "</think><answer>", (Piece("<think> <|im_end|>", trusted=False),))
+    prompt = Prompt((), "</think><answer>", (PromptPiece("<think> <|im_end|>", trusted=False),))
     said = texts.begun(prompt, texts.lookalikes(), texts.lookalikes(tags=False))
     assert said == "< think> < |im_end|></think><answer>"
 
@@ -116,7 +116,7 @@ async def test_a_prompt_is_cut_until_it_fits():
         return size
 
     prompt = Prompt(
-        (PromptMessage("user", (Piece("Q: "), Piece("x" * 900, False, cuttable=True))),)
+        (PromptMessage("user", (PromptPiece("Q: "), PromptPiece("x" * 900, False, cuttable=True))),)
     )
     assert 180 < await fitted(prompt, True, 0, attempt) <= 300
     assert sizes[0] == (903, False)
@@ -129,7 +129,7 @@ async def test_a_prompt_that_never_fits_is_too_long(keep_ends):
     async def attempt(prompt, cut):
         raise Refused(400, "maximum context length")
 
-    prompt = Prompt((PromptMessage("user", (Piece("x" * 100, False, cuttable=True),)),))
+    prompt = Prompt((PromptMessage("user", (PromptPiece("x" * 100, False, cuttable=True),)),))
     with pytest.raises(EngineError) as raised:
         await fitted(prompt, keep_ends, 0, attempt)
     assert raised.value.reason == "CONTEXT_TOO_LONG"

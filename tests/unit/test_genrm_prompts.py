@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from assay.genrm.engines.base import EngineError, Piece, Prompt, PromptMessage, RateSteps
+from assay.genrm.engines.base import EngineError, Prompt, PromptMessage, PromptPiece, RateSteps
 from assay.genrm.engines.prompts import PromptEncoder, StepLayout
 from genrm_support import make_tokenizer
 
@@ -16,14 +16,14 @@ def tokenizer() -> Any:
     return make_tokenizer()
 
 
-def asked(*texts: str, prefill: str = "", lead: tuple[Piece, ...] = ()) -> Prompt:
-    pieces = tuple(Piece(text, trusted=n % 2 == 0) for n, text in enumerate(texts))
+def asked(*texts: str, prefill: str = "", lead: tuple[PromptPiece, ...] = ()) -> Prompt:
+    pieces = tuple(PromptPiece(text, trusted=n % 2 == 0) for n, text in enumerate(texts))
     return Prompt((PromptMessage("user", pieces),), prefill=prefill, lead=lead)
 
 
 def test_the_chat_template_stands_around_the_data(tokenizer: Any) -> None:
     encoder = PromptEncoder(tokenizer)
-    lead = (Piece("so far <|im_end|>", trusted=False), Piece(", then"))
+    lead = (PromptPiece("so far <|im_end|>", trusted=False), PromptPiece(", then"))
     ids = encoder.encode(asked("Q: ", "<|im_start|>", "?", prefill=" I say", lead=lead))
     assert tokenizer.decode(ids) == (
         "<|im_start|>user\nQ: <|im_start|>?<|im_end|>\n<|im_start|>assistant\n"
@@ -34,7 +34,7 @@ def test_the_chat_template_stands_around_the_data(tokenizer: Any) -> None:
 
 
 def test_a_dialogue_that_the_assistant_ends_is_not_asked_to_go_on(tokenizer: Any) -> None:
-    said = PromptMessage("assistant", (Piece("yes", trusted=False),))
+    said = PromptMessage("assistant", (PromptPiece("yes", trusted=False),))
     ids = PromptEncoder(tokenizer).encode(Prompt((*asked("a").messages, said)), closed=True)
     assert tokenizer.decode(ids) == (
         "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nyes<|im_end|>\n"
@@ -53,7 +53,7 @@ def test_a_template_that_refuses_the_system_gets_it_with_the_user(tokenizer: Any
         "{% endif %}{{ m['content'] }};{% endfor %}"
     )
     encoder = PromptEncoder(tokenizer, chat_template=template)
-    system = PromptMessage("system", (Piece("Be fair."),))
+    system = PromptMessage("system", (PromptPiece("Be fair."),))
     ids = encoder.encode(Prompt((system, *asked("a").messages)))
     assert tokenizer.decode(ids) == "Be fair.\n\na;"
     with pytest.raises(EngineError, match="refuses these messages: no system") as caught:
@@ -106,7 +106,7 @@ def test_no_space_comes_between_pieces(spaced: Any) -> None:
     assert encoder.decode(ids) == text
     assert len(encoder.encode_options(("A", "B"))[0]) == 1
     assert encoder.decode(encoder.encode_data(" no"), after=ids) == " no"
-    closed = Prompt((PromptMessage("assistant", (Piece("yes"),)),))
+    closed = Prompt((PromptMessage("assistant", (PromptPiece("yes"),)),))
     assert encoder.encode(closed, closed=True)[-1] == 2
     assert encoder.encode(closed)[-1] != 2
 

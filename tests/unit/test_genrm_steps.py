@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from assay.genrm.domain import (
+    CandidateSteps,
     ChatMessage,
-    StepItem,
-    StepSettings,
+    ResolvedStepSettings,
 )
 from assay.genrm.engines.base import (
     Answer,
@@ -300,8 +300,8 @@ def rates(*chances: float):
 
 
 def test_a_step_head_reads_every_step_and_neutral_ones_have_no_score() -> None:
-    item = StepItem(QUESTION, "x = 1\n# why\ny = x / 0\n")
-    settings = StepSettings(splitting="code-line", aggregation="mean")
+    item = CandidateSteps(QUESTION, "x = 1\n# why\ny = x / 0\n")
+    settings = ResolvedStepSettings(splitting="code-line", aggregation="mean")
     scores, rounds = drive(score_steps(item, settings, HEAD, TEMPLATES), rates(0.75, 0.1, 0.25))
     (request,) = rounds[0]
     assert isinstance(request, RateSteps)
@@ -314,11 +314,11 @@ def test_a_step_head_reads_every_step_and_neutral_ones_have_no_score() -> None:
 
 
 def test_the_threshold_is_the_callers_or_the_models() -> None:
-    item = StepItem(QUESTION, "one\ntwo")
+    item = CandidateSteps(QUESTION, "one\ntwo")
     strict = ModelInfo("prm", "vllm", "r", HEAD.capabilities, 99, True, error_threshold=0.8)
-    scores, _ = drive(score_steps(item, StepSettings(), strict, TEMPLATES), rates(0.9, 0.7))
+    scores, _ = drive(score_steps(item, ResolvedStepSettings(), strict, TEMPLATES), rates(0.9, 0.7))
     assert (scores.error_threshold, scores.first_error, scores.passed) == (0.8, 1, False)
-    own = StepSettings(error_threshold=0.0)
+    own = ResolvedStepSettings(error_threshold=0.0)
     scores, _ = drive(score_steps(item, own, strict, TEMPLATES), rates(0.9, 0.7))
     assert (scores.error_threshold, scores.first_error, scores.passed) == (0.0, None, True)
 
@@ -327,10 +327,12 @@ def test_the_models_own_splitting_is_the_default() -> None:
     coder = ModelInfo(
         "prm", "vllm", "r", HEAD.capabilities, 99, deterministic=True, splitting="code-line"
     )
-    item = StepItem(QUESTION, "a\n\nb")
-    scores, _ = drive(score_steps(item, StepSettings(), coder, TEMPLATES), rates(0.9, 0.1, 0.8))
+    item = CandidateSteps(QUESTION, "a\n\nb")
+    scores, _ = drive(
+        score_steps(item, ResolvedStepSettings(), coder, TEMPLATES), rates(0.9, 0.1, 0.8)
+    )
     assert [step.score for step in scores.steps] == [0.9, None, 0.8]
-    paragraphs = StepSettings(splitting="paragraph")
+    paragraphs = ResolvedStepSettings(splitting="paragraph")
     scores, _ = drive(score_steps(item, paragraphs, coder, TEMPLATES), rates(0.9, 0.8))
     assert len(scores.steps) == 2
 
@@ -352,8 +354,8 @@ def criticises(*votes: str):
 
 
 def test_critiques_give_each_step_the_share_of_votes_that_call_it_right() -> None:
-    item = StepItem(QUESTION, "one\n\ntwo\n\nthree", ground_truth="4")
-    settings = StepSettings(votes=4, temperature=1.0)
+    item = CandidateSteps(QUESTION, "one\n\ntwo\n\nthree", ground_truth="4")
+    settings = ResolvedStepSettings(votes=4, temperature=1.0)
     run = score_steps(item, settings, WRITER, TEMPLATES)
     scores, rounds = drive(run, criticises("ccc", "cww", "no verdict", "cwc"))
     assert len(rounds) == 1
@@ -370,18 +372,20 @@ def test_critiques_give_each_step_the_share_of_votes_that_call_it_right() -> Non
 
 
 def test_a_tie_is_no_error_and_one_vote_decides() -> None:
-    item = StepItem(QUESTION, "one\ntwo")
-    settings = StepSettings(votes=2, temperature=1.0)
+    item = CandidateSteps(QUESTION, "one\ntwo")
+    settings = ResolvedStepSettings(votes=2, temperature=1.0)
     scores, _ = drive(score_steps(item, settings, GENERATIVE, TEMPLATES), criticises("cw", "cc"))
     assert [step.score for step in scores.steps] == [1.0, 0.5]
     assert scores.first_error is None
-    scores, _ = drive(score_steps(item, StepSettings(), GENERATIVE, TEMPLATES), criticises("cw"))
+    scores, _ = drive(
+        score_steps(item, ResolvedStepSettings(), GENERATIVE, TEMPLATES), criticises("cw")
+    )
     assert [step.score for step in scores.steps] == [1.0, 0.0]
 
 
 def test_critiques_see_comments_but_give_them_no_verdict() -> None:
-    item = StepItem(QUESTION, "# why\nx = 1\n\n# end\n")
-    settings = StepSettings(splitting="code-line")
+    item = CandidateSteps(QUESTION, "# why\nx = 1\n\n# end\n")
+    settings = ResolvedStepSettings(splitting="code-line")
     scores, rounds = drive(score_steps(item, settings, WRITER, TEMPLATES), criticises("c"))
     (request,) = rounds[0]
     assert isinstance(request, Write)
@@ -393,8 +397,8 @@ def test_critiques_see_comments_but_give_them_no_verdict() -> None:
 
 
 def test_a_meta_critique_refines_each_critique_before_it_counts() -> None:
-    item = StepItem(QUESTION, "one\ntwo")
-    settings = StepSettings(votes=2, temperature=1.0, meta_critique=True, seed=10)
+    item = CandidateSteps(QUESTION, "one\ntwo")
+    settings = ResolvedStepSettings(votes=2, temperature=1.0, meta_critique=True, seed=10)
     run = score_steps(item, settings, WRITER, TEMPLATES)
     scores, rounds = drive(
         run,
@@ -409,43 +413,79 @@ def test_a_meta_critique_refines_each_critique_before_it_counts() -> None:
 @pytest.mark.parametrize(
     ("item", "settings", "model", "reason", "says"),
     [
-        (StepItem(QUESTION, " \n"), StepSettings(), HEAD, "MISSING_RESPONSE", "empty"),
         (
-            StepItem(QUESTION, "# a\n\n"),
-            StepSettings(splitting="code-line"),
+            CandidateSteps(QUESTION, " \n"),
+            ResolvedStepSettings(),
+            HEAD,
+            "MISSING_RESPONSE",
+            "empty",
+        ),
+        (
+            CandidateSteps(QUESTION, "# a\n\n"),
+            ResolvedStepSettings(splitting="code-line"),
             HEAD,
             "MISSING_RESPONSE",
             "none of the response's 2 steps",
         ),
         (
-            StepItem(QUESTION, "a\nb", steps=("a", "b")),
-            StepSettings(),
+            CandidateSteps(QUESTION, "a\nb", steps=("a", "b")),
+            ResolvedStepSettings(),
             HEAD,
             "INVALID_PARAMETER",
             "put together",
         ),
         (
-            StepItem(QUESTION, "ab", steps=("a", "", "b")),
-            StepSettings(),
+            CandidateSteps(QUESTION, "ab", steps=("a", "", "b")),
+            ResolvedStepSettings(),
             HEAD,
             "INVALID_PARAMETER",
             "step 1 is empty",
         ),
-        (StepItem(QUESTION, "a"), StepSettings(splitting="tag"), HEAD, "INVALID_PARAMETER", "tag"),
-        (StepItem(QUESTION, "a"), StepSettings(), SCALAR, "INVALID_PARAMETER", "cannot score"),
-        (StepItem(QUESTION, "a"), StepSettings(), model_that(), "INVALID_PARAMETER", "nothing"),
-        (StepItem(QUESTION, "a\n" * 4097), StepSettings(), HEAD, "CONTEXT_TOO_LONG", "4096 tokens"),
-        (StepItem(QUESTION, "a" * 300_000), StepSettings(), HEAD, "CONTEXT_TOO_LONG", "far more"),
         (
-            StepItem(QUESTION, "a"),
-            StepSettings(meta_critique=True),
+            CandidateSteps(QUESTION, "a"),
+            ResolvedStepSettings(splitting="tag"),
+            HEAD,
+            "INVALID_PARAMETER",
+            "tag",
+        ),
+        (
+            CandidateSteps(QUESTION, "a"),
+            ResolvedStepSettings(),
+            SCALAR,
+            "INVALID_PARAMETER",
+            "cannot score",
+        ),
+        (
+            CandidateSteps(QUESTION, "a"),
+            ResolvedStepSettings(),
+            model_that(),
+            "INVALID_PARAMETER",
+            "nothing",
+        ),
+        (
+            CandidateSteps(QUESTION, "a\n" * 4097),
+            ResolvedStepSettings(),
+            HEAD,
+            "CONTEXT_TOO_LONG",
+            "4096 tokens",
+        ),
+        (
+            CandidateSteps(QUESTION, "a" * 300_000),
+            ResolvedStepSettings(),
+            HEAD,
+            "CONTEXT_TOO_LONG",
+            "far more",
+        ),
+        (
+            CandidateSteps(QUESTION, "a"),
+            ResolvedStepSettings(meta_critique=True),
             HEAD,
             "INVALID_PARAMETER",
             "no critiques",
         ),
         (
-            StepItem(QUESTION, "a"),
-            StepSettings(template="nobody"),
+            CandidateSteps(QUESTION, "a"),
+            ResolvedStepSettings(template="nobody"),
             WRITER,
             "UNKNOWN_TEMPLATE",
             "critique@1",
@@ -453,7 +493,7 @@ def test_a_meta_critique_refines_each_critique_before_it_counts() -> None:
     ],
 )
 def test_refuses_before_it_asks(
-    item: StepItem, settings: StepSettings, model: ModelInfo, reason: str, says: str
+    item: CandidateSteps, settings: ResolvedStepSettings, model: ModelInfo, reason: str, says: str
 ) -> None:
     with pytest.raises(Unjudgeable, match=says) as caught:
         next(score_steps(item, settings, model, TEMPLATES))
@@ -461,9 +501,12 @@ def test_refuses_before_it_asks(
 
 
 def test_nonsense_is_a_fault_with_the_raw_text() -> None:
-    item = StepItem(QUESTION, "one\ntwo")
+    item = CandidateSteps(QUESTION, "one\ntwo")
     with pytest.raises(Unjudgeable) as caught:
-        drive(score_steps(item, StepSettings(), WRITER, TEMPLATES), criticises("I like it." * 999))
+        drive(
+            score_steps(item, ResolvedStepSettings(), WRITER, TEMPLATES),
+            criticises("I like it." * 999),
+        )
     assert caught.value.reason == "JUDGE_UNPARSED"
     assert caught.value.metadata["raw_text"] == ("I like it." * 999)[:2000]
 
@@ -471,14 +514,18 @@ def test_nonsense_is_a_fault_with_the_raw_text() -> None:
 @pytest.mark.parametrize("chance", [math.nan, math.inf])
 def test_a_score_that_is_no_number_is_a_fault(chance: float) -> None:
     with pytest.raises(Unjudgeable) as caught:
-        drive(score_steps(StepItem(QUESTION, "a"), StepSettings(), HEAD, TEMPLATES), rates(chance))
+        drive(
+            score_steps(CandidateSteps(QUESTION, "a"), ResolvedStepSettings(), HEAD, TEMPLATES),
+            rates(chance),
+        )
     assert caught.value.reason == "SCORE_NOT_FINITE"
 
 
 def test_a_prompt_of_several_messages_reaches_the_head_as_it_is() -> None:
     prompt = (ChatMessage("system", "Be brief."), ChatMessage("user", "Why?"))
     _, rounds = drive(
-        score_steps(StepItem(prompt, "a"), StepSettings(), HEAD, TEMPLATES), rates(0.5)
+        score_steps(CandidateSteps(prompt, "a"), ResolvedStepSettings(), HEAD, TEMPLATES),
+        rates(0.5),
     )
     (request,) = rounds[0]
     assert isinstance(request, RateSteps)

@@ -7,7 +7,6 @@ import logging
 import os
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import grpc
 import pytest
@@ -17,18 +16,11 @@ from assay.kit.calls import accept_request_id, add_log_fields, bearer, begin_cal
 from assay.kit.channels import open_channel
 from assay.kit.errors import (
     ConfigError,
-    DeadlineError,
-    OverloadedError,
-    ServerError,
-    UnavailableError,
     call_error,
-    from_rpc_error,
-    make_status,
 )
 from assay.kit.limits import MAX_MESSAGE_BYTES, channel_options, server_options
 from assay.kit.log_format import WORKER_FLAG, worker_flags
 from assay.kit.logs import setup_logging
-from assay.kit.reasons import Reason
 from assay.kit.targets import read_target
 from assay.kit.tls import ClientTls
 
@@ -184,48 +176,6 @@ def test_both_ends_have_the_same_limits() -> None:
         assert server[key] == channel[key] == MAX_MESSAGE_BYTES
     for key in ("grpc.max_metadata_size", "grpc.absolute_max_metadata_size"):
         assert server[key] == channel[key]
-
-
-def rpc_error(
-    code: grpc.StatusCode, details: str, *trailing: tuple[str, Any]
-) -> grpc.aio.AioRpcError:
-    empty = grpc.aio.Metadata()
-    return grpc.aio.AioRpcError(code, empty, grpc.aio.Metadata(*trailing), details)
-
-
-@pytest.mark.parametrize(
-    ("code", "details", "kind", "reason"),
-    [
-        (grpc.StatusCode.UNAVAILABLE, "refused", UnavailableError, Reason.UNREACHABLE),
-        (
-            grpc.StatusCode.RESOURCE_EXHAUSTED,
-            "SERVER: Received message larger than max (5 vs. 4)",
-            OverloadedError,
-            Reason.MESSAGE_TOO_LARGE,
-        ),
-        (grpc.StatusCode.RESOURCE_EXHAUSTED, "?", OverloadedError, "RESOURCE_EXHAUSTED"),
-        (grpc.StatusCode.DEADLINE_EXCEEDED, "", DeadlineError, Reason.DEADLINE_EXCEEDED),
-        (grpc.StatusCode.DATA_LOSS, "gone", ServerError, "DATA_LOSS"),
-    ],
-)
-def test_what_grpc_finds_by_itself_gets_a_reason(
-    code: grpc.StatusCode, details: str, kind: type[Exception], reason: str
-) -> None:
-    error = from_rpc_error(rpc_error(code, details), target="host:1")
-    assert type(error) is kind
-    assert (error.code, error.reason) == (code, reason)
-    assert str(error)
-
-
-def test_the_status_in_trailing_metadata_wins() -> None:
-    status = make_status(Reason.QUEUE_FULL, "full", retry_after_s=0.5, metadata={"a": "b"})
-    key = "grpc-status-details-bin"
-    code = grpc.StatusCode.RESOURCE_EXHAUSTED
-    error = from_rpc_error(rpc_error(code, "?", (key, status.SerializeToString())))
-    assert (error.reason, error.retry_after_s, error.metadata) == ("QUEUE_FULL", 0.5, {"a": "b"})
-    for junk in (b"\xff\xff", make_status(Reason.DRAINING, "other code").SerializeToString()):
-        error = from_rpc_error(rpc_error(code, "?", (key, junk)))
-        assert error.reason == "RESOURCE_EXHAUSTED"
 
 
 def test_a_status_of_another_maker_is_understood() -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from assay.kit.pool.jobs import Done, End, Job
 from assay.kit.pool.link import LinkError
 from assay.kit.pool.pool import Pool, PoolConfig
 from assay.kit.queue import QueueFull
+from waiting_support import until
 
 RUN = b"X"
 
@@ -149,13 +149,6 @@ async def started(workers: ScriptedWorkers, **settings: Any) -> Pool[bytes, Any]
 def jobs_of(pool: Pool[bytes, Any], *tasks: bytes) -> list[Job[bytes, Any]]:
     lane = object()
     return [pool.job(lane, task, size_bytes=len(task)) for task in tasks]
-
-
-async def until(condition: Callable[[], object]) -> None:
-    ends_s = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < ends_s, "the condition did not come to hold"
-        await asyncio.sleep(0.001)
 
 
 async def outcome(job: Job[bytes, Any]) -> Any:

@@ -24,7 +24,7 @@ def body(config: str = "TIME_LIMIT=2.0\nMEMORY_LIMIT=256.0\nINPUT_MODE=stdio", *
     return {"language": "cf_python3", "version": "*", "run_timeout": 12000, "files": files}
 
 
-def read(**more: str) -> codeforces.Task:
+def read(**more: str) -> codeforces.CodeforcesTask:
     return codeforces.read_task(body(**more), INFO)
 
 
@@ -126,7 +126,7 @@ def test_a_checker_that_prints_no_number_has_broken(execution: Execution | None,
 
 def test_a_compile_stage_is_always_told() -> None:
     task = read()
-    answer: Any = codeforces.answer_task(task, ran("x"), codeforces.Verdict("1\n", "", 0))
+    answer: Any = codeforces.answer_task(task, ran("x"), codeforces.ScriptOutput("1\n", "", 0))
     assert (answer["compile"]["code"], answer["run"]["stdout"]) == (0, "1\n")
     failed: Any = codeforces.answer_task(task, ran(end="compile-error"), None)
     assert failed["compile"]["code"] == 1

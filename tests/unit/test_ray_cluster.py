@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -27,6 +26,7 @@ from assay.sandbox.config import RunnerConfig
 from assay.sandbox.languages import Missing, Toolchains
 from assay.sandbox.languages.toolchains import Toolchain
 from assay.sandbox.site import Site
+from waiting_support import until
 
 
 @pytest.mark.parametrize("make", [ScorerConfig, RunnerConfig])
@@ -324,13 +324,6 @@ def near(monkeypatch: pytest.MonkeyPatch) -> NearCluster:
     monkeypatch.setattr(ray_cluster, "this_node", lambda: "here")
     monkeypatch.setattr(EchoLink, "started", 0)
     return near
-
-
-async def until(condition: Callable[[], object]) -> None:
-    ends_s = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < ends_s, "the condition did not come to hold"
-        await asyncio.sleep(0.001)
 
 
 async def pool_on(settings: str = "", **facts: Any) -> Pool[bytes, Any]:

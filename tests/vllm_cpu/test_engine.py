@@ -16,10 +16,10 @@ from assay.genrm.engines import load_engine
 from assay.genrm.engines.base import (
     Choose,
     EngineError,
-    Piece,
     Prompt,
     PromptMessage,
-    Rate,
+    PromptPiece,
+    RateDialogue,
     RateSteps,
 )
 from assay.genrm.engines.base import Write as WriteRequest
@@ -144,7 +144,7 @@ async def test_a_cancelled_request_is_withdrawn(writer):
 
 async def test_a_request_for_another_head_is_refused(writer):
     with pytest.raises(EngineError, match="generative head") as raised:
-        await writer.ask(Rate(dialogue("B")))
+        await writer.ask(RateDialogue(dialogue("B")))
     assert raised.value.reason == "INVALID_PARAMETER"
 
 
@@ -167,7 +167,7 @@ async def test_a_scalar_head_gives_its_logit(folders):
     try:
         direct = Direct(folders["scalar"], "scalar")
         for candidate in CANDIDATES[:3]:
-            found = await engine.ask(Rate(dialogue(candidate)))
+            found = await engine.ask(RateDialogue(dialogue(candidate)))
             ids = engine.encoder.encode(dialogue(candidate), closed=True)
             assert found.logits == pytest.approx(direct.logits(ids).tolist(), abs=TOLERANCE)
     finally:
@@ -180,7 +180,7 @@ async def test_a_step_head_is_read_at_the_steps(folders, layout):
     await engine.start()
     try:
         direct = Direct(folders["step"], "step")
-        question = Prompt((PromptMessage("user", (Piece("What is 1 + 1?", trusted=False),)),))
+        question = Prompt((PromptMessage("user", (PromptPiece("What is 1 + 1?", trusted=False),)),))
         steps = ("One and one.\n", "So the answer", " is 2.")
         found = await engine.ask(RateSteps(question, steps))
         ids, positions = engine.encoder.encode_steps(question, steps)

@@ -13,10 +13,10 @@ from assay.genrm.engines import load_engine
 from assay.genrm.engines.base import (
     Choose,
     EngineError,
-    Piece,
     Prompt,
     PromptMessage,
-    Rate,
+    PromptPiece,
+    RateDialogue,
     RateSteps,
     Write,
 )
@@ -129,7 +129,7 @@ async def test_a_scalar_head_gives_its_logit(tmp_path):
         engine = await connected(url)
         assert engine.info.capabilities == {"rate"}
         for candidate in ("A.", "B, because it follows."):
-            found = await engine.ask(Rate(dialogue(candidate)))
+            found = await engine.ask(RateDialogue(dialogue(candidate)))
             ids = direct.rendered(dialogue(candidate), answered=True)
             assert found.logits == pytest.approx(direct.logits(ids).tolist(), abs=TOLERANCE)
         await engine.close()
@@ -138,7 +138,7 @@ async def test_a_scalar_head_gives_its_logit(tmp_path):
 async def test_a_step_head_is_read_at_the_steps(tmp_path):
     folder = make_model(tmp_path / "step", "step")
     direct = Direct(folder, "step")
-    question = Prompt((PromptMessage("user", (Piece("What is 1 + 1?", trusted=False),)),))
+    question = Prompt((PromptMessage("user", (PromptPiece("What is 1 + 1?", trusted=False),)),))
     steps = ("One and one.\n", "So the answer", " is 2.")
     with vllm_server(folder, tmp_path / "log.txt", "--runner", "pooling") as (url, _):
         for layout in ("step-end", "step-token"):

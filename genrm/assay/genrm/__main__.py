@@ -12,8 +12,8 @@ import click
 from assay.genrm.config import (
     DEFAULT_PORT,
     ENVIRONMENT_PREFIX,
+    JudgeServerConfig,
     RunnerConfig,
-    ServerConfig,
     gather_models,
 )
 from assay.genrm.server import run
@@ -86,7 +86,7 @@ def cli(
         tracing.set_up("genrm")
         runner = {name: flags.pop(name) for name in _RUNNER_FLAGS}
         access = take_access(flags)
-        config = ServerConfig(
+        config = JudgeServerConfig(
             RunnerConfig(gather_models(models, shortcuts), **runner),
             token=read_token(token_file, f"{ENVIRONMENT_PREFIX}_TOKEN"),
             access=access,

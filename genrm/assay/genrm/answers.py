@@ -1,8 +1,7 @@
 """Asks a reward server whether the attempts of dialogues are right.
 
-An attempt is right where the verdict is "correct": a verifier that has no such verdict cannot say
-so, and is refused. What the reward server could not judge is the fault of that dialogue, with the
-reward server's own reason.
+An attempt is right where the verdict is "correct"; a verifier that has no such verdict is refused.
+What the reward server could not judge is that dialogue's fault, with the server's reason.
 """
 
 from __future__ import annotations
@@ -33,11 +32,7 @@ class Attempts:
 
 
 class AnswerVerifier:
-    """Asks a reward server. Belongs to one event loop.
-
-    Args:
-        client: reaches it; closed with this. Nothing is asked before the first dialogue.
-    """
+    """Asks a reward server through `client`, which it closes. Belongs to one event loop."""
 
     def __init__(self, client: AsyncRewardClient) -> None:
         self._client = client
@@ -51,12 +46,9 @@ class AnswerVerifier:
     async def judge(
         self, dialogues: Mapping[str, Attempts], verifier: str, timeout_s: float
     ) -> dict[str, tuple[bool, ...] | Fault]:
-        """Whether each attempt is right; a fault where it cannot be known.
+        """Whether each attempt is right, or a fault, by the caller's id of the dialogue.
 
-        Args:
-            dialogues: by the caller's id.
-            verifier: of the reward server, by name.
-            timeout_s: how long this may take.
+        `verifier` is a name on the reward server; all is answered within `timeout_s`.
         """
         try:
             async with asyncio.timeout(timeout_s):
@@ -83,11 +75,6 @@ class AnswerVerifier:
         return found
 
     async def _fault(self, verifier: str, timeout_s: float) -> Fault | None:
-        """What is wrong with a verifier; asked once for each.
-
-        Raises:
-            CallError: the reward server does not say.
-        """
         async with self._lock:
             if verifier in self._able:
                 return None

@@ -1,6 +1,6 @@
-"""The settings of the service, as frozen values. `__main__` makes them from flags and a file.
+"""The settings of the service; `__main__` makes them from flags and a file of models.
 
-A file of models is TOML:
+That file is TOML:
 
     default = "judge"              # who judges where a call names nobody; by default the first
     default_steps = "prm"          # who scores steps; by default the first with a step head
@@ -36,7 +36,7 @@ class ModelsConfig:
     """Which models are served.
 
     Attributes:
-        model: the models by name, in the order of the file.
+        model: by name, in the order of the file.
         default: who judges where a call names nobody; empty: the first that can.
         default_steps: who scores steps; empty: the default if it has a step head, else the first
             that has one, else the first that writes.
@@ -49,13 +49,10 @@ class ModelsConfig:
     default_steps: str = ""
 
     def check(self, origin: str) -> ModelsConfig:
-        """The same settings, where they make sense.
-
-        Args:
-            origin: where they come from, for messages.
+        """Checks names and defaults; returns itself.
 
         Raises:
-            ConfigError: a name is no name, or a default is none of the models.
+            ConfigError: a model's name is malformed, or a default is none of the models.
         """
         for name in self.model:
             if not _NAME.fullmatch(name):
@@ -84,7 +81,6 @@ def read_models(path: Path) -> ModelsConfig:
 
 
 def _placed(model: EngineConfig, folder: Path) -> EngineConfig:
-    """The model, its relative paths taken from the file's folder."""
     return replace(
         model,
         path=_from(folder, model.path),
@@ -97,11 +93,7 @@ def _from(folder: Path, path: str) -> str:
 
 
 def gather_models(file: Path | None, shortcuts: Sequence[str]) -> ModelsConfig:
-    """The models of --models and --model together; those of the file come first.
-
-    Args:
-        file: as --models gives it.
-        shortcuts: NAME=PATH, as --model gives them.
+    """The models of --models, then those of --model (NAME=PATH).
 
     Raises:
         ConfigError: there is no model, a name comes twice, or a setting is wrong.
@@ -128,9 +120,9 @@ class RunnerConfig:
 
     Attributes:
         models: which models are served.
-        templates: folders of prompt templates, besides those that are shipped.
-        queue_items: items that may wait for a model, for each model.
-        queue_mb: MiB that the waiting items may hold, for each model; at least one message.
+        templates: folders of prompt templates, besides the shipped ones.
+        queue_items: items that may wait, for each model.
+        queue_mb: MiB that they may hold, for each model; at least one message.
 
     Raises:
         ConfigError: a value is out of range.
@@ -153,33 +145,17 @@ class RunnerConfig:
 
     @property
     def max_batch_items(self) -> int:
-        """Most items of one request: what the queue can take at once."""
+        """Most items of one request, which the queue must be able to take at once."""
         return min(limits.MAX_BATCH_ITEMS, self.queue_items)
 
 
 @dataclass(frozen=True, slots=True)
-class ServerConfig:
-    """How the server is reached.
+class JudgeServerConfig:
+    """How the server is reached; `__main__` says what each setting means.
 
-    Attributes:
-        runner: how items are judged.
-        host: address to bind; by default loopback.
-        port: 0 for any free one.
-        port_file: the port is written here when the server is ready.
-        tls_cert: certificate chain, PEM; None for no TLS.
-        tls_key: its private key, PEM.
-        tls_client_ca: clients must show a certificate of this authority; None if they need none.
-        token: bearer token that clients must send; None for none. Never printed.
-        access: further tokens, and what each tenant may ask for.
-        drain_s: how long running calls may take to end after SIGTERM.
-        metrics_port: where metrics are read over HTTP, 0 for any free one; None: nowhere.
-        metrics_host: address to bind for them.
-        reward_target: address of the reward server that says whether an attempt is right; empty:
-            callers of ScoreSelfVerification must say so themselves.
-        reward_tls_ca: authority that the reward server's certificate is of, PEM; None for no TLS.
-        reward_token: bearer token that it asks for; None for none. Never printed.
-        client_cert: our certificate chain, for services that ask for one, PEM; None for none.
-        client_key: its private key, PEM.
+    TLS files are PEM; tokens are never printed. A port of 0 is any free one, and a metrics_port of
+    None means no metrics. Without a reward_target callers of ScoreSelfVerification must say which
+    attempts are right. The client certificate is ours, for services that ask for one.
     """
 
     runner: RunnerConfig

@@ -1,8 +1,7 @@
-"""From the messages of the contract to the values of the domain. Pure.
+"""From the contract's messages to the domain's values. Pure.
 
-What comes from a caller is checked here, once: roles, numbers, sizes. A value that is wrong is the
-fault of its own item. What the judges themselves must check (an empty response, a missing anchor,
-steps that do not join to the response) they check.
+Roles, numbers and sizes are checked here; a wrong value is the fault of its own item. Judges check
+the rest (an empty response, a missing anchor, steps that do not join to the response).
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from assay.api.judge.v1 import judge_pb2
 from assay.api.process.v1 import process_pb2
 from assay.clients.judging.types import Aggregation, Overflow, RankingMode, ScoringMode
 from assay.genrm.domain import (
+    CandidateGroup,
+    CandidatePair,
+    CandidateResponse,
+    CandidateSteps,
     ChatMessage,
-    GroupItem,
-    JudgeItem,
-    JudgeSettings,
-    PairItem,
+    ResolvedJudgeSettings,
+    ResolvedStepSettings,
     Splitting,
-    StepItem,
-    StepSettings,
 )
 from assay.kit import limits
 from assay.kit.faults import Unjudgeable
@@ -38,8 +37,8 @@ _SEEDS = 2**62  # judges count up from a seed; what comes out must stay a signed
 _ROLES = frozenset(("system", "user", "assistant", "tool"))
 _MAX_NAME_CHARS = 256
 
-_JUDGE_DEFAULTS = JudgeSettings()
-_STEP_DEFAULTS = StepSettings()
+_JUDGE_DEFAULTS = ResolvedJudgeSettings()
+_STEP_DEFAULTS = ResolvedStepSettings()
 _SCORING: dict[int, ScoringMode] = {
     judge_pb2.SCORING_MODE_UNSPECIFIED: "auto",
     judge_pb2.SCORING_MODE_TOKEN_PROBABILITY: "token-probability",
@@ -75,12 +74,8 @@ AnySettings = judge_pb2.JudgeSettings | process_pb2.StepSettings
 V = TypeVar("V")
 
 
-def judge_settings(message: judge_pb2.JudgeSettings, fresh_seed: int) -> JudgeSettings:
-    """How to judge.
-
-    Args:
-        message: as the caller says.
-        fresh_seed: the seed in force where the caller states none.
+def judge_settings(message: judge_pb2.JudgeSettings, fresh_seed: int) -> ResolvedJudgeSettings:
+    """Resolves settings; `fresh_seed` counts where the caller states none.
 
     Raises:
         Unjudgeable: INVALID_PARAMETER, naming the setting.
@@ -88,7 +83,7 @@ def judge_settings(message: judge_pb2.JudgeSettings, fresh_seed: int) -> JudgeSe
     scoring = _named("scoring_mode", message.scoring_mode, _SCORING)
     votes = _votes(message.votes, _JUDGE_DEFAULTS.votes)
     samples = votes > 1 and scoring in ("auto", "votes", "consensus")
-    return JudgeSettings(
+    return ResolvedJudgeSettings(
         template=_name("template", message.template),
         scoring=scoring,
         votes=votes,
@@ -100,13 +95,13 @@ def judge_settings(message: judge_pb2.JudgeSettings, fresh_seed: int) -> JudgeSe
     )
 
 
-def step_settings(message: process_pb2.StepSettings, fresh_seed: int) -> StepSettings:
-    """How to score steps; arguments and errors as for `judge_settings`."""
+def step_settings(message: process_pb2.StepSettings, fresh_seed: int) -> ResolvedStepSettings:
+    """Resolves settings; as `judge_settings`."""
     votes = _votes(message.votes, _STEP_DEFAULTS.votes)
     threshold = None
     if message.HasField("error_threshold"):
         threshold = _between("error_threshold", message.error_threshold, 0.0, 1.0)
-    return StepSettings(
+    return ResolvedStepSettings(
         splitting=_named("splitting", message.splitting, SPLITTINGS),
         step_tag=_name("step_tag", message.step_tag),
         aggregation=_named("aggregation", message.aggregation, _AGGREGATION),
@@ -123,7 +118,7 @@ def step_settings(message: process_pb2.StepSettings, fresh_seed: int) -> StepSet
 def max_order_gap(
     message: judge_pb2.JudgePairsRequest | judge_pb2.JudgeGroupsRequest,
 ) -> float | None:
-    """The greatest order gap that counts; None where any does.
+    """The greatest order gap that counts; None for any.
 
     Raises:
         Unjudgeable: INVALID_PARAMETER: not in [0, 1].
@@ -133,14 +128,14 @@ def max_order_gap(
     return _between("max_order_gap", message.max_order_gap, 0.0, 1.0)
 
 
-def judge_item(message: judge_pb2.JudgeItem) -> JudgeItem:
+def judge_item(message: judge_pb2.JudgeItem) -> CandidateResponse:
     """One response to judge.
 
     Raises:
-        Unjudgeable: INVALID_PARAMETER: a role is none.
+        Unjudgeable: INVALID_PARAMETER: an unknown role.
     """
     against = message.WhichOneof("against")
-    return JudgeItem(
+    return CandidateResponse(
         prompt=chat(message.prompt),
         response=message.response,
         ground_truth=message.ground_truth if against == "ground_truth" else None,
@@ -149,9 +144,9 @@ def judge_item(message: judge_pb2.JudgeItem) -> JudgeItem:
     )
 
 
-def pair_item(message: judge_pb2.PairItem) -> PairItem:
+def pair_item(message: judge_pb2.PairItem) -> CandidatePair:
     """One pair; errors as for `judge_item`."""
-    return PairItem(
+    return CandidatePair(
         prompt=chat(message.prompt),
         a=message.response_a,
         b=message.response_b,
@@ -159,15 +154,11 @@ def pair_item(message: judge_pb2.PairItem) -> PairItem:
     )
 
 
-def group_item(message: judge_pb2.GroupItem, ranking: RankingMode) -> GroupItem:
-    """One group.
-
-    Args:
-        message: as the caller says.
-        ranking: how it is ranked; each against each takes fewer responses.
+def group_item(message: judge_pb2.GroupItem, ranking: RankingMode) -> CandidateGroup:
+    """One group; with `ranking` each against each it may hold fewer responses.
 
     Raises:
-        Unjudgeable: INVALID_PARAMETER: a role is none, or the group is too large.
+        Unjudgeable: INVALID_PARAMETER: an unknown role, or the group is too large.
     """
     anchored = ranking == "anchor" or (ranking == "auto" and bool(message.anchor_response))
     most = MAX_GROUP if anchored else MAX_ROUND_ROBIN
@@ -177,7 +168,7 @@ def group_item(message: judge_pb2.GroupItem, ranking: RankingMode) -> GroupItem:
             Reason.INVALID_PARAMETER,
             f"the group has {len(message.responses)} responses; {how}, at most {most} are ranked",
         )
-    return GroupItem(
+    return CandidateGroup(
         prompt=chat(message.prompt),
         responses=tuple(message.responses),
         anchor=message.anchor_response,
@@ -194,9 +185,9 @@ def ranking_mode(number: int) -> RankingMode:
     return _named("ranking_mode", number, _RANKING)
 
 
-def step_item(message: process_pb2.StepItem) -> StepItem:
+def step_item(message: process_pb2.StepItem) -> CandidateSteps:
     """One response to score by steps; errors as for `judge_item`."""
-    return StepItem(
+    return CandidateSteps(
         prompt=chat(message.prompt),
         response=message.response,
         ground_truth=message.ground_truth,
@@ -219,10 +210,10 @@ def check_size(message: Any) -> None:
 
 
 def chat(messages: Iterable[common_pb2.ChatMessage]) -> tuple[ChatMessage, ...]:
-    """What the policy was asked.
+    """The policy's prompt.
 
     Raises:
-        Unjudgeable: INVALID_PARAMETER: a role is none.
+        Unjudgeable: INVALID_PARAMETER: an unknown role.
     """
     prompt = tuple(ChatMessage(message.role, message.content) for message in messages)
     for message in prompt:
@@ -262,7 +253,6 @@ def _max_tokens(tokens: int) -> int:
 
 
 def _temperature(message: AnySettings, *, samples: bool) -> float:
-    """The caller's; else 1 where several votes are to differ, and 0 for a single one."""
     if not message.HasField("temperature"):
         return 1.0 if samples else 0.0
     return _between("temperature", message.temperature, 0.0, MAX_TEMPERATURE)

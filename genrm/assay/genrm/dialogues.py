@@ -67,13 +67,9 @@ def item_from_proto(message: process_pb2.SelfVerificationItem) -> DialogueItem:
 def attempts_of(message: process_pb2.SelfVerificationItem, *, served: bool) -> Attempts:
     """What to ask of a dialogue that does not say which attempts are right.
 
-    Args:
-        message: the dialogue.
-        served: there is a reward server to ask.
-
     Raises:
         Unjudgeable: the dialogue is wrong; MISSING_REFERENCE, it has no right answer;
-            INVALID_PARAMETER, nobody can be asked.
+            INVALID_PARAMETER, no reward server is `served`.
     """
     item = item_from_proto(message)
     check_dialogue(item, ())

@@ -19,7 +19,6 @@ def look() -> list[Finding]:
 
 
 def _engines() -> list[Finding]:
-    """The engines; vllm is not imported, which takes long."""
     findings: list[Finding] = []
     lacking = [name for name in _EMBEDDED if find_spec(name) is None]
     if lacking:
@@ -37,7 +36,6 @@ def _engines() -> list[Finding]:
 
 
 def _device() -> Finding:
-    """Where the models of the embedded engine run."""
     if find_spec("torch") is None:
         return ("genrm device", "torch is not installed", None)
     import torch  # noqa: PLC0415 - takes seconds, which only this question is worth
@@ -50,7 +48,6 @@ def _device() -> Finding:
 
 
 def _memory() -> str:
-    """The machine's memory, all of it."""
     total_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return f"{total_bytes // _MIB} MiB"
 

@@ -1,8 +1,8 @@
-"""The nouns of model-based rewards, as frozen values. Nothing here knows gRPC, torch or a clock.
+"""The values of model-based rewards, frozen; no gRPC, no torch, no clock.
 
-The words are those of the contract (judge.proto, process.proto). A *run* is how a judge thinks: a
-generator that yields requests to the engine, is sent their answers, and returns what it makes of
-them. So judges are pure, and whoever drives them decides what happens at the same time.
+The words are those of judge.proto and process.proto. A *run* of a judge is a generator that yields
+requests, is sent their answers, and returns a judgement: judges are pure, and whoever drives them
+decides what happens at the same time.
 """
 
 from __future__ import annotations
@@ -11,13 +11,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from assay.clients.judging.types import (
-    Aggregation,
-    Overflow,
-    ScoringMode,
-    StepScore,
-    Usage,
-)
+from assay.clients.judging.types import Aggregation, Overflow, ScoringMode
 from assay.genrm.engines import base
 from assay.genrm.engines.base import Answer, Request
 
@@ -30,24 +24,24 @@ Splitting = base.Splitting
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message of what the policy was asked: role and text."""
+    """One message of the policy's prompt."""
 
     role: str
     content: str
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeSettings:
-    """How to judge; see JudgeSettings of judge.proto.
+class ResolvedJudgeSettings:
+    """JudgeSettings of judge.proto with every default filled in.
 
     Attributes:
         template: "name", "name@version", or empty for the default of the call.
-        scoring: how a verdict becomes a number; "auto": verdict-token probabilities where the
-            engine gives them, the scalar head where the model has one, else votes.
+        scoring: "auto": verdict-token probabilities where the engine gives them, else the scalar
+            head, else votes.
         votes: at least 1.
         temperature: of votes and reasons, at least 0.
         max_tokens: of one vote; 0 for the template's default.
-        seed: of the sampling; votes count up from it.
+        seed: of the first vote; the others count up from it.
         overflow: what to do with a candidate longer than the context.
         meta_critique: with "consensus": refine each critique by a critique of it.
     """
@@ -63,7 +57,7 @@ class JudgeSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeItem:
+class CandidateResponse:
     """One response to judge. Of ground_truth, anchor and rubric at most one is not None."""
 
     prompt: tuple[ChatMessage, ...]
@@ -74,8 +68,8 @@ class JudgeItem:
 
 
 @dataclass(frozen=True, slots=True)
-class PairItem:
-    """Two responses to one prompt; the chance that `a` is better is asked for."""
+class CandidatePair:
+    """Two responses to one prompt; the judge gives the chance that `a` is better."""
 
     prompt: tuple[ChatMessage, ...]
     a: str
@@ -84,7 +78,7 @@ class PairItem:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupItem:
+class CandidateGroup:
     """Samples of one prompt; an empty anchor is none."""
 
     prompt: tuple[ChatMessage, ...]
@@ -94,8 +88,12 @@ class GroupItem:
 
 
 @dataclass(frozen=True, slots=True)
-class StepSettings:
-    """How to score steps; see StepSettings of process.proto. 0 and empty mean the default's."""
+class ResolvedStepSettings:
+    """StepSettings of process.proto with its defaults filled in.
+
+    Left to judging: an `error_threshold` of None is the model's, an empty `template` the default
+    critique, and `max_tokens` of 0 the template's.
+    """
 
     splitting: Splitting = "auto"
     step_tag: str = ""
@@ -110,8 +108,8 @@ class StepSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class StepItem:
-    """One response to score by steps. `steps`, put together, is the response; empty: cut it."""
+class CandidateSteps:
+    """One response to score by steps: `steps` joined are the response; without them it is cut."""
 
     prompt: tuple[ChatMessage, ...]
     response: str
@@ -119,32 +117,9 @@ class StepItem:
     steps: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class StepScores:
-    """The steps of a response and their scores; see StepScores of process.proto."""
-
-    steps: tuple[StepScore, ...]
-    aggregate: float
-    error_threshold: float
-    usage: Usage
-    unparsed_votes: int = 0
-
-    @property
-    def first_error(self) -> int | None:
-        """Index of the first step below the threshold, from 0."""
-        for index, step in enumerate(self.steps):
-            if step.score is not None and step.score < self.error_threshold:
-                return index
-        return None
-
-    @property
-    def passed(self) -> bool:
-        """The aggregate is not below the threshold."""
-        return self.aggregate >= self.error_threshold
-
-
 R = TypeVar("R")
 Run = Generator[tuple[Request, ...], tuple[Answer, ...], R]
-"""A judge at work: yields requests, is sent one answer for each, in order; returns a judgement.
+"""A judge at work: it yields requests, is sent one answer for each, in order, and returns.
 
-Raises Unjudgeable, before the first request where the item itself is at fault."""
+Raises Unjudgeable, before the first request where the item itself is at fault.
+"""

@@ -1,8 +1,7 @@
-"""Drives runs: hands a judge's requests to the engine, and the answers back to the judge.
+"""Drives runs: hands a judge's requests to the engine, and the answers back.
 
-The requests of one call go through one `RequestBatcher`. What a judge yields at once is handed over
-in one turn of the event loop, so that the engine batches it and shares beginnings; equal requests
-whose answers would be equal are asked once. A request that nobody waits for any more is withdrawn.
+What a judge yields at once reaches the engine in one turn of the event loop, so it is batched. Of
+one call, equal requests whose answers would be equal are asked once.
 """
 
 from __future__ import annotations
@@ -22,18 +21,14 @@ R = TypeVar("R")
 
 @dataclass(eq=False, slots=True)
 class _Asked:
-    """One request at the engine, and how many wait for it."""
-
     task: asyncio.Task[Answer]
     waiters: int = 0
 
 
 class RequestBatcher:
-    """The requests of one call to one engine.
+    """The requests of one call to one engine, None for runs that ask nothing.
 
-    Args:
-        engine: answers them; None for runs that ask nothing.
-        answered: called once with every answer of the engine.
+    `answered` is called once with every answer of the engine.
     """
 
     def __init__(
@@ -46,11 +41,10 @@ class RequestBatcher:
     async def ask(self, requests: Sequence[Request]) -> tuple[Answer, ...]:
         """Answers requests, all at the same time.
 
-        An answer that is there already, or that somebody else waits for, costs nothing again: its
-        prompt counts as cached, and nothing was written.
+        A shared answer is not paid for again: its prompt counts as cached, and nothing as written.
 
         Raises:
-            EngineError: of the first of them that has no answer; the others are withdrawn.
+            EngineError: of the first that has no answer; the others are withdrawn.
         """
         joined = [self._join(request) for request in requests]
         tasks = [asked.task for asked, _ in joined]
@@ -69,7 +63,7 @@ class RequestBatcher:
                 _leave(asked)
 
     def _join(self, request: Request) -> tuple[_Asked, bool]:
-        """The request at the engine, and whether it was put there for this."""
+        """The request at the engine, and whether this put it there."""
         key = self._key(request)
         asked = None if key is None else self._shared.get(key)
         first = asked is None or asked.task.cancelled() or asked.task.cancelling() > 0
@@ -85,12 +79,12 @@ class RequestBatcher:
         return asked, first
 
     def _look(self, task: asyncio.Task[Answer]) -> None:
-        """Takes note of an answer, or of a failure, so that asyncio reports none as overlooked."""
+        """Retrieves the exception, so that asyncio reports none as overlooked."""
         if not task.cancelled() and task.exception() is None:
             self._answered(task.result())
 
     def _key(self, request: Request) -> Request | None:
-        """What requests with equal answers share; None where each draws its own."""
+        """Equal for requests with equal answers; None where each draws its own."""
         if not isinstance(request, Write):
             return request
         if request.temperature == 0:
@@ -99,12 +93,7 @@ class RequestBatcher:
 
 
 async def drive(run: Run[R], asks: RequestBatcher, asked: list[Stretch] | None = None) -> R:
-    """Runs a judge to its end.
-
-    Args:
-        run: the judge at work; closed afterwards, whatever happens.
-        asks: answers its requests.
-        asked: gets what was asked when, for a trace; None where nobody will see it.
+    """Runs a judge to its end, and closes it; `asked` gets a span of each round, for a trace.
 
     Raises:
         Unjudgeable: from the judge.
@@ -137,13 +126,12 @@ def _stretch(began_s: float, answers: Sequence[Answer]) -> Stretch:
 
 
 def _again(answer: Answer) -> Answer:
-    """An answer that was there already, with what it costs now."""
+    """The answer, counted as cached."""
     prompt = answer.tokens.prompt
     return replace(answer, tokens=TokenCounts(prompt=prompt, cached=prompt))
 
 
 def _leave(asked: _Asked) -> None:
-    """Withdraws a request that nobody waits for any more."""
     asked.waiters -= 1
     if not asked.waiters and not asked.task.done():
         asked.task.cancel()

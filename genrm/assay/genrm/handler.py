@@ -1,7 +1,6 @@
-"""The items of the judges: what is to be done for one, and how it is run, written and counted.
+"""Items of judges for the batch service: how one is run, written and counted.
 
-The pool of a model holds what waits for it, bounded and fair between calls, and puts a bounded
-number of items to work; the engine batches their requests.
+Each model has a bounded pool, fair between calls; the engine batches the requests of its items.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ from assay.kit.trails import Stretch
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PlannedRun:
     """What is to be done for one item.
 
     Attributes:
         model: who is asked; None where nobody is.
         run: the judge, not begun.
-        fill: writes what it came to into the item's result.
+        fill: writes its outcome into the item's result.
     """
 
     model: ServedModel | None
@@ -42,7 +41,7 @@ class Plan:
 
     @property
     def model_name(self) -> str:
-        """Who is asked, by name; empty where nobody is."""
+        """Empty where nobody is asked."""
         return self.model.name if self.model else ""
 
 
@@ -51,12 +50,12 @@ class PendingJudgement(PendingItem):
     """One item on its way to its result.
 
     Attributes:
-        plan: what is to be done; None for an item that is wrong.
+        plan: None for an item that is wrong.
         asks: the call's requests.
-        asked: what its run asked the engine when, where there is a trace to show it.
+        asked: spans of its run's requests, where there is a trace to show them.
     """
 
-    plan: Plan | None = None
+    plan: PlannedRun | None = None
     asks: RequestBatcher | None = None
     asked: list[Stretch] | None = None
 
@@ -64,25 +63,22 @@ class PendingJudgement(PendingItem):
         """Drives the run to what it returns.
 
         Raises:
-            Unjudgeable: the judge has none, or a request of its no answer.
+            Unjudgeable: by the judge, or because a request has no answer.
         """
         self.started_s = time.monotonic()
         if self.plan is None or self.asks is None:
             raise ValueError("the item has no plan")
         try:
             return await drive(self.plan.run, self.asks, self.asked)
-        except EngineError as trouble:
-            raise Unjudgeable(trouble.reason, trouble.message, trouble.metadata) from trouble
+        except EngineError as error:
+            raise Unjudgeable(error.reason, error.message, error.metadata) from error
 
 
 class JudgeHandler(ItemHandler[PendingJudgement]):
     """Runs items in the pool of their model.
 
-    Args:
-        metrics: counts judgements.
-
     Attributes:
-        pools: by the name of the model; that of runs that ask nobody has none.
+        pools: by the model's name; "" for runs that ask nobody.
     """
 
     def __init__(self, metrics: JudgeMetrics) -> None:
@@ -100,16 +96,16 @@ class JudgeHandler(ItemHandler[PendingJudgement]):
         return CoroutineJob(lane, item.size_bytes, item.drive)
 
     def fill(self, result: Any, item: PendingJudgement) -> None:
-        """Writes what the judge made of it."""
+        """Writes the judgement."""
         if item.plan is not None:
             item.plan.fill(result, item.outcome)
 
     def shorten(self, result: Any) -> None:
-        """Leaves out votes' texts, reasons and critiques; the numbers stay."""
+        """Leaves out votes' texts, reasons and critiques."""
         results.strip_texts(result)
 
     def who(self, item: PendingJudgement) -> str:
-        """The name of its model."""
+        """The model's name."""
         return item.plan.model_name if item.plan else ""
 
     def count(self, item: PendingJudgement, who: str, result: Any) -> None:

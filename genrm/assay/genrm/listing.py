@@ -29,13 +29,7 @@ _SPLITTINGS = {
 def judge_models(
     models: Models, templates: Iterable[Template], max_items: int
 ) -> judge_pb2.ListJudgeModelsResponse:
-    """The judges, the templates and the limits.
-
-    Args:
-        models: that run.
-        templates: that are served.
-        max_items: most items of one request.
-    """
+    """The judges, the templates and the limits."""
     response = judge_pb2.ListJudgeModelsResponse(
         limits=_limits(max_items), server_version=version("assay-genrm")
     )

@@ -5,8 +5,12 @@ from __future__ import annotations
 from prometheus_client import Counter, Gauge
 from prometheus_client.registry import Collector
 
-from assay.clients.judging.types import GroupRanking, ModelJudgement, PairJudgement
-from assay.genrm.domain import StepScores
+from assay.clients.judging.types import (
+    GroupRanking,
+    ModelJudgement,
+    PairJudgement,
+    StepScores,
+)
 from assay.genrm.engines.base import Answer, JudgeEngine
 from assay.genrm.self_verification import DialogueScores
 from assay.kit.batch.coroutines import CoroutinePool
@@ -26,9 +30,6 @@ class JudgeMetrics:
 
     items = judgements + faults + abandoned + those in progress. An item that asks no model counts
     for the model "unknown".
-
-    Attributes:
-        items: the part that every service has.
     """
 
     def __init__(self) -> None:
@@ -70,7 +71,7 @@ class JudgeMetrics:
         return [*self.items.collectors, *own, self._passes, self._rows, self._restarts]
 
     def watch(self, model: str, pool: CoroutinePool, engine: JudgeEngine | None) -> None:
-        """Has the metrics say how a model is; empty: the pool of those that ask none."""
+        """Reads pool and engine at each scrape; the model "" stands for runs that ask nobody."""
         self._queued.labels(model or UNKNOWN).set_function(lambda: pool.queued)
         if engine is not None:
             self._passes.by[model] = lambda: engine.tally.batches
@@ -89,10 +90,5 @@ class JudgeMetrics:
             self._tokens.labels(model, kind).inc(count)
 
     def judged(self, model: str, kind: str) -> None:
-        """Counts an item answered with a judgement.
-
-        Args:
-            model: who was asked; empty for nobody.
-            kind: of the judgement.
-        """
+        """Counts an item answered with a judgement; `model` is empty where nobody was asked."""
         self._judgements.labels(model or UNKNOWN, kind).inc()

@@ -1,7 +1,7 @@
 """The models of the service: started, each proved by requests, found by name.
 
-Those of vLLM start after the others and one after another, because they measure a GPU's free memory
-when they start; the others start together.
+vLLM's start one after another, after the others, because they measure a GPU's free memory at the
+start; the others start together.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from assay.genrm.engines.base import (
     EngineError,
     JudgeEngine,
     ModelInfo,
-    Piece,
     Prompt,
     PromptMessage,
-    Rate,
+    PromptPiece,
+    RateDialogue,
     RateSteps,
     Request,
     Write,
@@ -38,19 +38,19 @@ _log = logging.getLogger(__name__)
 
 _JUDGING: tuple[Capability, ...] = ("choose", "write", "rate")
 _STEPS: tuple[Capability, ...] = ("rate-steps", "write")
-_QUESTION = PromptMessage("user", (Piece("Is 7 greater than 3? Answer with yes or no."),))
-_ANSWER = PromptMessage("assistant", (Piece("Yes."),))
+_QUESTION = PromptMessage("user", (PromptPiece("Is 7 greater than 3? Answer with yes or no."),))
+_ANSWER = PromptMessage("assistant", (PromptPiece("Yes."),))
 _PROOFS: dict[Capability, Request] = {
     "choose": Choose(Prompt((_QUESTION,)), ("yes", "no")),
     "write": Write(Prompt((_QUESTION,)), max_tokens=2),
-    "rate": Rate(Prompt((_QUESTION, _ANSWER))),
+    "rate": RateDialogue(Prompt((_QUESTION, _ANSWER))),
     "rate-steps": RateSteps(Prompt((_QUESTION,)), ("7 is greater than 3.\n", "So: yes.")),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """One model that runs."""
+    """One running model."""
 
     name: str
     config: EngineConfig
@@ -58,31 +58,26 @@ class ServedModel:
 
     @property
     def info(self) -> ModelInfo:
-        """What it is."""
+        """Its engine's description."""
         return self.engine.info
 
     def does(self, *capabilities: Capability) -> bool:
-        """It answers one of these requests."""
+        """Whether it answers one of these requests."""
         return not self.info.capabilities.isdisjoint(capabilities)
 
     @property
     def judges(self) -> bool:
-        """It can be a judge."""
+        """Whether it can be a judge."""
         return self.does(*_JUDGING)
 
     @property
     def scores_steps(self) -> bool:
-        """It can score steps."""
+        """Whether it can score steps."""
         return self.does(*_STEPS)
 
 
 class Models:
-    """The models by name. Belongs to the event loop that starts them.
-
-    Args:
-        config: which they are.
-        make: makes an engine of a model's name and settings.
-    """
+    """The models by name. Belongs to the event loop that starts them."""
 
     def __init__(
         self,
@@ -99,7 +94,7 @@ class Models:
         return iter(self._served.values())
 
     async def start(self) -> None:
-        """Loads every model and has each answer every kind of request that it says it answers.
+        """Loads every model and has each answer every kind of request that it claims to answer.
 
         Raises:
             StartupError: a model cannot be loaded or does not answer, or a default cannot do its
@@ -139,35 +134,22 @@ class Models:
         """The judge of a name, or the default one.
 
         Raises:
-            Unjudgeable: UNKNOWN_MODEL, naming those that are known.
+            Unjudgeable: UNKNOWN_MODEL, naming the known ones.
         """
         judges = {model.name: model for model in self if model.judges}
         return _find(name or self._judge, judges, "judges")
 
     def step_model(self, name: str) -> ServedModel:
-        """The model of a name that scores steps, or the default one.
-
-        Raises:
-            Unjudgeable: UNKNOWN_MODEL, naming those that are known.
-        """
+        """The model of a name that scores steps, or the default one; errors as for `judge`."""
         models = {model.name: model for model in self if model.scores_steps}
         return _find(name or self._steps, models, "scores steps")
 
     def chooser(self, name: str) -> ServedModel:
-        """The judge of a name, which gives probabilities.
-
-        Raises:
-            Unjudgeable: UNKNOWN_MODEL, naming those that are known.
-        """
+        """The model of a name that gives probabilities; errors as for `judge`."""
         models = {model.name: model for model in self if model.does("choose")}
         return _find(name, models, "gives probabilities of words")
 
     def _default(self, key: str, able: Callable[[ServedModel], bool]) -> str:
-        """What the settings say; else the first that is able, or empty.
-
-        Raises:
-            StartupError: the one that the settings name is not able.
-        """
         named: str = getattr(self._config, key)
         if named and not able(self._served[named]):
             raise StartupError(
@@ -185,7 +167,6 @@ class Models:
 
 
 async def _together(starts: Sequence[Coroutine[Any, Any, None]]) -> None:
-    """Awaits all; the first that fails ends the others."""
     tasks = [asyncio.ensure_future(start) for start in starts]
     try:
         for task in asyncio.as_completed(tasks):
@@ -197,12 +178,6 @@ async def _together(starts: Sequence[Coroutine[Any, Any, None]]) -> None:
 
 
 async def _start(served: ServedModel) -> None:
-    """Loads a model and has it answer.
-
-    Raises:
-        StartupError: it cannot be loaded, or does not answer.
-        ConfigError: its settings are wrong.
-    """
     began_s = time.monotonic()
     try:
         await served.engine.start()
@@ -224,11 +199,6 @@ async def _start(served: ServedModel) -> None:
 
 
 async def _prove(served: ServedModel) -> None:
-    """Has a model answer one request of each kind.
-
-    Raises:
-        StartupError: it does not.
-    """
     info = served.info
     proofs = [_PROOFS[capability] for capability in sorted(info.capabilities)]
     try:

@@ -1,9 +1,8 @@
 """Rows in tokens for whoever trains a judge, by the code that serves it.
 
-The judge itself writes the prompts (its run is asked for its first requests and then dropped), and
-the engine's encoder makes ids of them. So what a model learns on is what it will be shown.
-
-The entry point of the group `assay.judge_renderers`; see `assay.clients.judging.rendering`.
+The judge writes the prompts and the engine's encoder makes ids of them, so a model learns on what
+it will be shown. The entry point of the group `assay.judge_renderers`; see
+`assay.clients.judging.rendering`.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ from typing import Any, TypeVar
 
 from assay.clients.judging.rendering import Ids, PairIds, ShownPairs, StepIds
 from assay.clients.rows.preferences import PairRow, Said, StepRow
-from assay.genrm.domain import ChatMessage, JudgeItem, JudgeSettings, PairItem
+from assay.genrm.domain import CandidatePair, CandidateResponse, ChatMessage, ResolvedJudgeSettings
 from assay.genrm.engines.base import (
     Capability,
     Choose,
     EngineError,
     ModelInfo,
-    Piece,
     Prompt,
     PromptMessage,
-    Rate,
+    PromptPiece,
+    RateDialogue,
     RateSteps,
     Request,
 )
@@ -42,9 +41,8 @@ Shown = TypeVar("Shown")
 class JudgeRenderer:
     """Renders as this service does.
 
-    Args:
-        template: of pairs: "name" or "name@version"; empty for the default.
-        folders: with further templates.
+    `template` is that of pairs ("name" or "name@version"; empty: the default), `folders` hold
+    further ones.
 
     Raises:
         ConfigError: a folder or file of templates is wrong.
@@ -62,14 +60,14 @@ class JudgeRenderer:
     def pairs(self, rows: Sequence[PairRow], tokenizer: Any, max_tokens: int) -> ShownPairs:
         """Pairs in both orders; see `Renderer`."""
         template, encoder = self._template(), PromptEncoder(tokenizer)
-        settings = JudgeSettings(
+        settings = ResolvedJudgeSettings(
             template=self._name, scoring="token-probability", overflow="keep-ends"
         )
         model = _model_with("choose", max_tokens)
         verdicts = _verdicts(encoder, template)
 
         def show(row: PairRow) -> PairIds:
-            item = PairItem(_chat(row.prompt), row.chosen, row.rejected)
+            item = CandidatePair(_chat(row.prompt), row.chosen, row.rejected)
             asked = _first(judge_pair(item, settings, model, self._templates), Choose)
             one, other = (encoder.encode_request(request, max_tokens) for request in asked)
             first = [_shown_first(request, row) for request in asked]
@@ -82,11 +80,11 @@ class JudgeRenderer:
     ) -> list[Ids | None]:
         """Whole dialogues; see `Renderer`."""
         encoder, model = PromptEncoder(tokenizer), _model_with("rate", max_tokens)
-        settings = JudgeSettings(scoring="scalar-head", overflow="keep-ends")
+        settings = ResolvedJudgeSettings(scoring="scalar-head", overflow="keep-ends")
 
         def show(row: tuple[Sequence[Said], str]) -> Ids:
-            item = JudgeItem(_chat(row[0]), row[1])
-            (asked,) = _first(judge_response(item, settings, model, self._templates), Rate)
+            item = CandidateResponse(_chat(row[0]), row[1])
+            (asked,) = _first(judge_response(item, settings, model, self._templates), RateDialogue)
             return encoder.encode_request(asked, max_tokens).ids
 
         return _each(rows, show)
@@ -104,11 +102,6 @@ class JudgeRenderer:
         return _each(rows, show)
 
     def _template(self) -> Template:
-        """The template that pairs are shown in.
-
-        Raises:
-            ConfigError: there is none, or it does not name one of two responses at once.
-        """
         try:
             template = self._templates.get(self._name, "pairwise", DEFAULT_TEMPLATE)
         except Unjudgeable as error:
@@ -122,7 +115,7 @@ class JudgeRenderer:
 
 
 def _each(rows: Iterable[R], show: Callable[[R], Shown]) -> list[Shown | None]:
-    """Each row shown; None for one that does not fit."""
+    """None for a row that does not fit."""
     shown: list[Shown | None] = []
     for row in rows:
         try:
@@ -144,7 +137,7 @@ def _first(run: Any, kind: type[Any]) -> tuple[Any, ...]:
 
 
 def _verdicts(encoder: PromptEncoder, template: Template) -> tuple[int, int]:
-    """Ids of the tokens that say "the first" and "the second"."""
+    """Ids of the tokens for "the first" and "the second"."""
     try:
         one, other = encoder.encode_options(template.options)
     except EngineError as error:
@@ -159,7 +152,6 @@ def _verdicts(encoder: PromptEncoder, template: Template) -> tuple[int, int]:
 
 
 def _shown_first(request: Choose, row: PairRow) -> bool:
-    """Whether the chosen response stands before the other in the prompt."""
     pieces = [piece for message in request.prompt.messages for piece in message.pieces]
     shown = [piece.text for piece in pieces if piece.cuttable]
     return shown.index(row.chosen) < shown.index(row.rejected)
@@ -181,7 +173,6 @@ def _chat(said: Sequence[Said]) -> tuple[ChatMessage, ...]:
 
 
 def _asked(said: Sequence[Said]) -> Prompt:
-    """What was asked of the policy, as `score_steps` puts it."""
     return Prompt(
-        tuple(PromptMessage(one.role, (Piece(one.content, trusted=False),)) for one in said)
+        tuple(PromptMessage(one.role, (PromptPiece(one.content, trusted=False),)) for one in said)
     )

@@ -7,8 +7,15 @@ from typing import Any
 from assay.api.common.v1 import common_pb2
 from assay.api.judge.v1 import judge_pb2
 from assay.api.process.v1 import process_pb2
-from assay.clients.judging.types import GroupRanking, JudgeRef, ModelJudgement, PairJudgement, Usage
-from assay.genrm.domain import CRITIQUE_CHARS, RATIONALE_CHARS, StepScores
+from assay.clients.judging.types import (
+    GroupRanking,
+    JudgeRef,
+    ModelJudgement,
+    PairJudgement,
+    StepScores,
+    Usage,
+)
+from assay.genrm.domain import CRITIQUE_CHARS, RATIONALE_CHARS
 from assay.genrm.engines.base import ModelInfo
 
 

@@ -15,7 +15,7 @@ from assay.genrm import convert, dialogues, listing, results
 from assay.genrm.answers import AnswerVerifier, Attempts
 from assay.genrm.config import RunnerConfig
 from assay.genrm.driving import RequestBatcher
-from assay.genrm.handler import JudgeHandler, PendingJudgement, Plan
+from assay.genrm.handler import JudgeHandler, PendingJudgement, PlannedRun
 from assay.genrm.judges import judge_group, judge_pair, judge_response
 from assay.genrm.metrics import JudgeMetrics
 from assay.genrm.models import Models, ServedModel
@@ -34,13 +34,8 @@ _SEED_BITS = 62
 class Runner:
     """Judges items. Belongs to the event loop that starts it.
 
-    Args:
-        config: how items are judged.
-        models: who is asked; by default those of the settings.
-        answers: says whether an attempt is right; None where callers must say so.
-
-    Attributes:
-        metrics: what was judged so far.
+    The models are by default those of the settings. Without `answers` callers must say which
+    attempts are right.
 
     Raises:
         ConfigError: a template is wrong.
@@ -96,26 +91,21 @@ class Runner:
     async def judge_responses(
         self, request: judge_pb2.JudgeResponsesRequest, *, timeout_s: float
     ) -> judge_pb2.JudgeResponsesResponse:
-        """Judges each response by itself.
+        """Judges each response by itself; one result for each item, in order.
 
-        Args:
-            request: the items.
-            timeout_s: seconds until the caller's deadline; the answer comes slightly before it.
-
-        Returns:
-            One result for each item, in order.
+        The answer comes slightly before the caller's deadline, in `timeout_s`.
 
         Raises:
             CallError: the request as a whole is refused; nothing was asked.
         """
         seed = secrets.randbits(_SEED_BITS)
 
-        def plan(message: judge_pb2.JudgeItem) -> Plan:
+        def plan(message: judge_pb2.JudgeItem) -> PlannedRun:
             model = self._models.judge(request.settings.model)
             settings = convert.judge_settings(request.settings, seed)
             item = convert.judge_item(message)
             run = judge_response(item, settings, model.info, self._templates)
-            return Plan(model, run, partial(results.fill_judgement, model=model.info))
+            return PlannedRun(model, run, partial(results.fill_judgement, model=model.info))
 
         response = judge_pb2.JudgeResponsesResponse()
         await self._answer(request.items, plan, response, timeout_s)
@@ -127,13 +117,13 @@ class Runner:
         """Judges pairs in both orders; arguments and errors as for `judge_responses`."""
         seed = secrets.randbits(_SEED_BITS)
 
-        def plan(message: judge_pb2.PairItem) -> Plan:
+        def plan(message: judge_pb2.PairItem) -> PlannedRun:
             model = self._models.judge(request.settings.model)
             settings = convert.judge_settings(request.settings, seed)
             gap = convert.max_order_gap(request)
             item = convert.pair_item(message)
             run = judge_pair(item, settings, model.info, self._templates, gap)
-            return Plan(model, run, partial(results.fill_pair, model=model.info))
+            return PlannedRun(model, run, partial(results.fill_pair, model=model.info))
 
         response = judge_pb2.JudgePairsResponse()
         await self._answer(request.items, plan, response, timeout_s)
@@ -145,7 +135,7 @@ class Runner:
         """Ranks the samples of groups; arguments and errors as for `judge_responses`."""
         seed = secrets.randbits(_SEED_BITS)
 
-        def plan(message: judge_pb2.GroupItem) -> Plan:
+        def plan(message: judge_pb2.GroupItem) -> PlannedRun:
             model = self._models.judge(request.settings.model)
             settings = convert.judge_settings(request.settings, seed)
             gap = convert.max_order_gap(request)
@@ -154,7 +144,7 @@ class Runner:
             run = judge_group(
                 item, settings, model.info, self._templates, ranking, max_order_gap=gap
             )
-            return Plan(model, run, partial(results.fill_ranking, model=model.info))
+            return PlannedRun(model, run, partial(results.fill_ranking, model=model.info))
 
         response = judge_pb2.JudgeGroupsResponse()
         await self._answer(request.items, plan, response, timeout_s)
@@ -166,12 +156,12 @@ class Runner:
         """Scores the steps of responses; arguments and errors as for `judge_responses`."""
         seed = secrets.randbits(_SEED_BITS)
 
-        def plan(message: process_pb2.StepItem) -> Plan:
+        def plan(message: process_pb2.StepItem) -> PlannedRun:
             model = self._models.step_model(request.settings.model)
             settings = convert.step_settings(request.settings, seed)
             item = convert.step_item(message)
             run = score_steps(item, settings, model.info, self._templates)
-            return Plan(model, run, partial(results.fill_steps, model=model.info))
+            return PlannedRun(model, run, partial(results.fill_steps, model=model.info))
 
         response = process_pb2.ScoreStepsResponse()
         await self._answer(request.items, plan, response, timeout_s)
@@ -185,7 +175,7 @@ class Runner:
         check_chunk(request.items, set(), self._config.max_batch_items)
         known = await self._attempts_correct(request, answer_by_s(0.0, timeout_s))
 
-        def plan(message: process_pb2.SelfVerificationItem) -> Plan:
+        def plan(message: process_pb2.SelfVerificationItem) -> PlannedRun:
             settings = dialogues.settings_from_proto(request.settings)
             name = request.settings.model
             model = self._models.chooser(name) if name else None
@@ -194,7 +184,7 @@ class Runner:
             if isinstance(correct, Fault):
                 raise Unjudgeable(correct.reason, correct.message, correct.metadata)
             run = score_dialogue(item, settings, correct, model.info if model else None)
-            return Plan(model, run, dialogues.fill_scores)
+            return PlannedRun(model, run, dialogues.fill_scores)
 
         response = process_pb2.ScoreSelfVerificationResponse()
         left_s = max(0.0, deadline_s - time.monotonic())
@@ -206,7 +196,7 @@ class Runner:
     async def _attempts_correct(
         self, request: process_pb2.ScoreSelfVerificationRequest, timeout_s: float
     ) -> dict[str, tuple[bool, ...] | Fault]:
-        """Whether the attempts are right of those dialogues that do not say so themselves."""
+        """For the dialogues that do not say so themselves."""
         found: dict[str, tuple[bool, ...] | Fault] = {}
         asked: dict[str, Attempts] = {}
         for message in request.items:
@@ -215,8 +205,8 @@ class Runner:
             try:
                 convert.check_size(message)
                 asked[message.id] = dialogues.attempts_of(message, served=self._answers is not None)
-            except Unjudgeable as trouble:
-                found[message.id] = trouble.fault
+            except Unjudgeable as error:
+                found[message.id] = error.fault
         if asked and self._answers is not None:
             verifier = request.settings.answer_verifier or dialogues.ANSWER_VERIFIER
             found.update(await self._answers.judge(asked, verifier, timeout_s))
@@ -225,7 +215,7 @@ class Runner:
     async def list_judge_models(
         self, request: judge_pb2.ListJudgeModelsRequest, *, timeout_s: float
     ) -> judge_pb2.ListJudgeModelsResponse:
-        """Says which judges and templates are served, and the limits. Answers at once."""
+        """The judges, the templates, and the limits."""
         del request, timeout_s
         return listing.judge_models(
             self._models, self._templates.all(), self._config.max_batch_items
@@ -234,23 +224,18 @@ class Runner:
     async def list_process_models(
         self, request: process_pb2.ListProcessModelsRequest, *, timeout_s: float
     ) -> process_pb2.ListProcessModelsResponse:
-        """Says which models score steps, and the limits. Answers at once."""
+        """The models that score steps, and the limits."""
         del request, timeout_s
         return listing.process_models(self._models, self._config.max_batch_items)
 
     async def _answer(
-        self, messages: Sequence[Any], plan: Callable[[Any], Plan], response: Any, timeout_s: float
+        self,
+        messages: Sequence[Any],
+        plan: Callable[[Any], PlannedRun],
+        response: Any,
+        timeout_s: float,
     ) -> list[PendingJudgement]:
-        """Has the items of a call judged, and writes one result for each.
-
-        Args:
-            messages: the items.
-            plan: what is to be done for one; raises Unjudgeable where the item is wrong.
-            response: gets the results.
-            timeout_s: seconds until the caller's deadline.
-
-        Returns:
-            The settled items, in order.
+        """Judges a call's items, writes their results, and returns the settled items in order.
 
         Raises:
             CallError: the request as a whole is refused.
@@ -269,7 +254,6 @@ class Runner:
         return await self._service.answer(messages, response, admit, timeout_s)
 
     def _asks(self, model: ServedModel | None) -> RequestBatcher:
-        """The requests of one call to one model."""
         if model is None:
             return RequestBatcher(None)
         return RequestBatcher(model.engine, partial(self.metrics.answered, model.name))

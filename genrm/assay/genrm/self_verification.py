@@ -1,10 +1,8 @@
 """Scores dialogues of a policy that verifies itself, with a model's P(correct). Pure.
 
-What a turn says and earns is in assay.clients.judging.self_verification; this adds the model: for
-each verification it is asked how likely "correct" is against "wrong" where the closing sentence
-begins, in the dialogue as the policy had it and after what the verification says up to there. The
-policy's own model gives PAG's confidence for best-of-n (arXiv 2506.10406); any other model may be
-asked, too.
+assay.clients.judging.self_verification says what a turn says and earns. Here a model is asked, for
+each verification, how likely "correct" is against "wrong" where the closing sentence begins. The
+policy's own model gives PAG's confidence for best-of-n (arXiv 2506.10406); any other may be asked.
 
 A verification that closes in other words is read up to them, and one without a verdict to its end.
 """
@@ -29,7 +27,7 @@ from assay.clients.judging.self_verification import (
 )
 from assay.clients.judging.types import Usage
 from assay.genrm.domain import ChatMessage, Run
-from assay.genrm.engines.base import Choose, Chosen, ModelInfo, Piece, Prompt, PromptMessage
+from assay.genrm.engines.base import Choose, Chosen, ModelInfo, Prompt, PromptMessage, PromptPiece
 from assay.genrm.judges.modes import invalid
 from assay.genrm.judges.numbers import option_probabilities
 from assay.genrm.judges.verdict import expect, usage_of
@@ -41,7 +39,7 @@ MAX_TURNS = 32
 
 @dataclass(frozen=True, slots=True)
 class DialogueItem:
-    """One dialogue: what the policy was asked, and its turns, attempts at even indices from 0."""
+    """The policy's prompt and turns; attempts stand at even indices, from 0."""
 
     prompt: tuple[ChatMessage, ...]
     turns: tuple[str, ...]
@@ -58,13 +56,9 @@ class DialogueSettings:
 
 @dataclass(frozen=True, slots=True)
 class DialogueScores:
-    """The turns of a dialogue and their rewards.
+    """The turns of a dialogue and their rewards, in order, and the tokens that P(correct) took.
 
-    Attributes:
-        turns: one for each turn, in order.
-        revision_due: the last turn is a verification that asks for another attempt.
-        usage: tokens that the probabilities took.
-        dialogue: what the metrics of a batch count.
+    `revision_due`: the last turn asks for another attempt. `dialogue` is for a batch's metrics.
     """
 
     turns: tuple[TurnScore, ...]
@@ -74,11 +68,7 @@ class DialogueScores:
 
 
 def check_dialogue(item: DialogueItem, attempts_correct: Sequence[bool] = ()) -> None:
-    """Refuses a dialogue that cannot be scored.
-
-    Args:
-        item: the dialogue.
-        attempts_correct: what the caller says of the attempts; empty where it says nothing.
+    """Refuses a dialogue that cannot be scored; `attempts_correct` may be empty.
 
     Raises:
         Unjudgeable: MISSING_RESPONSE, there is no turn; INVALID_PARAMETER, there are more than 32,
@@ -109,13 +99,7 @@ def score_dialogue(
     attempts_correct: Sequence[bool],
     model: ModelInfo | None = None,
 ) -> Run[DialogueScores]:
-    """Scores one dialogue.
-
-    Args:
-        item: the dialogue.
-        settings: how.
-        attempts_correct: whether each attempt is right.
-        model: whose P(correct) is reported; None asks nobody.
+    """Scores one dialogue; without a model, no P(correct) is reported.
 
     Raises:
         Unjudgeable: as `check_dialogue`; INVALID_PARAMETER, the model gives no probabilities;
@@ -147,15 +131,7 @@ def score_dialogue(
 def ask_probabilities(
     prompt: tuple[ChatMessage, ...], turns: Sequence[str], model: ModelInfo
 ) -> Run[tuple[tuple[float, ...], Usage]]:
-    """P(correct) of each verification, all asked at the same time.
-
-    Args:
-        prompt: what the policy was asked at first.
-        turns: what it said, attempts at even indices, verifications at odd ones.
-        model: what answers.
-
-    Returns:
-        One number in [0, 1] for each verification, and the tokens that they took.
+    """P(correct) in [0, 1] of each verification, all asked at once, and the tokens that they took.
 
     Raises:
         Unjudgeable: INVALID_PARAMETER, the model gives no probabilities; SCORE_NOT_FINITE.
@@ -176,21 +152,19 @@ def ask_probabilities(
 def verification_prompt(prompt: Sequence[ChatMessage], turns: Sequence[str]) -> Prompt:
     """The dialogue up to the closing sentence of its last turn, a verification.
 
-    The policy's words are data wherever they stand; only what asks for its turns, and the beginning
-    of the closing sentence, is ours.
+    The policy's words are data; the requests for its turns, and the closing sentence, are ours.
     """
     said = len(prompt)
     pairs = dialogue_messages([(one.role, one.content) for one in prompt], turns)[:-1]
     messages = tuple(
-        PromptMessage(role, (Piece(text, trusted=place >= said and role == "user"),))
+        PromptMessage(role, (PromptPiece(text, trusted=place >= said and role == "user"),))
         for place, (role, text) in enumerate(pairs)
     )
     before = before_verdict(turns[-1])
     kept = before.rstrip()
-    lead = (Piece(kept, trusted=False),) if kept else ()
+    lead = (PromptPiece(kept, trusted=False),) if kept else ()
     return Prompt(messages, (_gap(before[len(kept) :]) if kept else "") + CLOSING, lead)
 
 
 def _gap(white_space: str) -> str:
-    """What stands between a text and its closing sentence: as it was, in its simplest form."""
     return "\n" * min(2, white_space.count("\n")) or " "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from assay.clients import AsyncRewardClient
 from assay.clients.config import BETWEEN_SERVICES
 from assay.genrm.answers import AnswerVerifier
-from assay.genrm.config import ServerConfig
+from assay.genrm.config import JudgeServerConfig
 from assay.genrm.runner import Runner
 from assay.genrm.service import genrm_services
 from assay.kit.errors import ConfigError
@@ -13,11 +13,8 @@ from assay.kit.process import announce, client_tls, server_tls
 from assay.kit.serving import ServeConfig, serve
 
 
-async def run(config: ServerConfig) -> None:
+async def run(config: JudgeServerConfig) -> None:
     """Serves until SIGTERM or SIGINT, then drains.
-
-    Args:
-        config: the settings.
 
     Raises:
         ConfigError: a setting or a file is wrong.
@@ -46,12 +43,7 @@ async def run(config: ServerConfig) -> None:
             config.port_file.unlink(missing_ok=True)
 
 
-def _answers(config: ServerConfig) -> AnswerVerifier | None:
-    """Who says whether an attempt is right, if the operator named a reward server.
-
-    Raises:
-        ConfigError: the authority's file is wrong.
-    """
+def _answers(config: JudgeServerConfig) -> AnswerVerifier | None:
     if not config.reward_target:
         return None
     if any(ours := (config.client_cert, config.client_key)) and config.reward_tls_ca is None:

@@ -17,8 +17,8 @@ PROCESS_NAME: str = _PROCESS.full_name
 def genrm_services(runner: Runner) -> list[Service]:
     """The services to serve, on one port and one runner.
 
-    The runner is started by the self-test of the first, for which the second waits, and closed with
-    the server.
+    The first one's self-test starts the runner, the second waits for it; both close with the
+    server.
     """
     judge = service_of(
         _JUDGE,

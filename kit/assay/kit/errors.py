@@ -274,31 +274,3 @@ def status_sent(error: grpc.RpcError) -> status_pb2.Status | None:
             if status_code(status) is call.code():
                 return status
     return None
-
-
-def from_rpc_error(error: grpc.aio.AioRpcError, *, target: str = "") -> CallError:
-    """The exception of a call that failed, as seen by the caller.
-
-    Args:
-        error: what gRPC raised. Its google.rpc.Status is used where the server sent one; what gRPC
-            itself found (nobody answers, too large, too late) gets the reason of the lexicon.
-        target: the server's address, for the message.
-    """
-    status = status_sent(error)
-    if status is not None:
-        return call_error(status)
-    code = error.code()
-    details = error.details() or code.name
-    at = f" at {target}" if target else ""
-    match code:
-        case grpc.StatusCode.UNAVAILABLE:
-            text = f"no server answers{at}: check the address, start the server ({details})"
-            return call_error(make_status(Reason.UNREACHABLE, text))
-        case grpc.StatusCode.RESOURCE_EXHAUSTED if "larger than max" in details:
-            text = f"the message is too large: split it ({details})"
-            return call_error(make_status(Reason.MESSAGE_TOO_LARGE, text))
-        case grpc.StatusCode.DEADLINE_EXCEEDED:
-            text = f"no answer{at} within the call's deadline: allow more time, or send less"
-            return call_error(make_status(Reason.DEADLINE_EXCEEDED, text))
-        case _:
-            return call_error(make_status(code.name, details, code=code))

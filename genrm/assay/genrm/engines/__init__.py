@@ -1,13 +1,4 @@
-"""What runs a model. `base` is the interface; `load_engine` makes the engine of a configuration.
-
-base           the interface: four requests, four answers
-config         the settings of one model
-prompts        prompts to token ids, fitted into the context; with fitting
-loading        a model's files, head, tokenizer, revision
-transformers   runs the model in a process of its own, see worker; the default
-vllm           runs it in vLLM
-openai         asks a server that speaks the OpenAI protocol
-"""
+"""Engines, which run models: `base` is the interface, `transformers` the default."""
 
 from __future__ import annotations
 
@@ -25,11 +16,7 @@ _ENGINES = {
 
 
 def load_engine(name: str, config: EngineConfig) -> JudgeEngine:
-    """Makes the engine of a model; `start` loads it.
-
-    Args:
-        name: as the service calls the model.
-        config: its settings.
+    """Makes the engine of a model, which `start` loads; `name` is how the service calls it.
 
     Raises:
         ConfigError: its settings are wrong.

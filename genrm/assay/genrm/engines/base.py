@@ -1,13 +1,12 @@
 """The interface between judges and whatever runs a model: four requests, four answers.
 
-    Choose     log-probability of each of some texts as what comes next
-    Write      text, sampled or greedy
-    Rate       the logits of a sequence classification head on a whole dialogue
-    RateSteps  the logits of a token classification head at the end of each step
+    Choose        log-probability of each of some texts as what comes next
+    Write         text, sampled or greedy
+    RateDialogue  the logits of a sequence classification head on a whole dialogue
+    RateSteps     the logits of a token classification head at the end of each step
 
-A prompt is made of pieces. A piece that is not ours (the candidate's text, the question, a
-reference) is data: an engine never reads the model's special tokens out of it. All numbers are of
-the model's full distribution, at temperature 1, natural logarithms.
+An engine never reads special tokens out of untrusted pieces (the candidate's text, the question, a
+reference). All numbers are of the model's full distribution, at temperature 1, natural logarithms.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ Splitting = Literal["auto", "line", "paragraph", "tag", "code-line"]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PromptPiece:
     """Part of a message.
 
     Attributes:
         text: what it says.
-        trusted: our own words, in which a special token is one; False for data.
-        cuttable: the candidate's text: the middle may be left out where the request allows it.
+        trusted: our own words, in which special tokens count; else data.
+        cuttable: its middle may be left out where the request allows it.
     """
 
     text: str
@@ -36,14 +35,14 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class PromptMessage:
-    """One message to the model: "system", "user" or "assistant"."""
+    """One message to the model, of role "system", "user" or "assistant"."""
 
     role: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PromptPiece, ...]
 
     @property
     def text(self) -> str:
-        """The pieces put together."""
+        """The pieces joined."""
         return "".join(piece.text for piece in self.pieces)
 
 
@@ -52,16 +51,15 @@ class Prompt:
     """What the model reads.
 
     Attributes:
-        messages: in order. For Rate and RateSteps the last is the assistant's, the response.
-        prefill: how the assistant's answer begins; the model goes on from there. Ours. Always
-            empty where the last message is the assistant's.
-        lead: what the assistant's answer says already, before the prefill: the candidate's own
-            words, for instance. Never cut; empty where the prefill must be.
+        messages: in order. For RateDialogue and RateSteps the last is the assistant's response.
+        prefill: our beginning of the answer; empty where the last message is the assistant's.
+        lead: the assistant's words before the prefill, such as the candidate's. Never cut; empty
+            where the prefill must be.
     """
 
     messages: tuple[PromptMessage, ...]
     prefill: str = ""
-    lead: tuple[Piece, ...] = ()
+    lead: tuple[PromptPiece, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +67,9 @@ class Choose:
     """Asks how likely each option is to come next.
 
     Attributes:
-        prompt: ends with the assistant's prefill, or with nothing of the assistant's.
+        prompt: ends with the prefill, or before the assistant's answer.
         options: at least two different texts, tokenised as they stand, without special tokens.
-        keep_ends: a prompt over the context is cut in its cuttable pieces; otherwise refused.
+        keep_ends: a prompt over the context loses the middle of its cuttable pieces; else refused.
     """
 
     prompt: Prompt
@@ -85,11 +83,11 @@ class Write:
 
     Attributes:
         prompt: as for `Choose`.
-        max_tokens: the most to write; prompt and these together must fit into the context.
+        max_tokens: prompt and these together must fit into the context.
         temperature: 0 is greedy.
-        top_p: of the sampling, in (0, 1].
+        top_p: in (0, 1].
         seed: equal seeds give equal texts where the engine is deterministic.
-        stop: texts at which to stop; what is returned ends before the first of them.
+        stop: the text ends before the first of these.
         keep_ends: as for `Choose`.
     """
 
@@ -103,7 +101,7 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class RateDialogue:
     """Asks a sequence classification head about a dialogue that ends with the response."""
 
     prompt: Prompt
@@ -115,8 +113,8 @@ class RateSteps:
     """Asks a token classification head about each step of a response.
 
     Attributes:
-        prompt: what the policy was asked; the response is not in it.
-        steps: the response, cut; put together they are the response.
+        prompt: what the policy was asked, without the response.
+        steps: joined, they are the response.
     """
 
     prompt: Prompt
@@ -125,7 +123,7 @@ class RateSteps:
 
 @dataclass(frozen=True, slots=True)
 class TokenCounts:
-    """Tokens read (`prompt`), read before and kept (`cached`, part of `prompt`), and written."""
+    """Tokens read (`prompt`), of those reused (`cached`), and written (`completion`)."""
 
     prompt: int
     cached: int = 0
@@ -143,7 +141,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was written, the prefill not included, and why it ended."""
+    """The text without the prefill, and why it ended."""
 
     text: str
     finish: Literal["stop", "length"]
@@ -162,26 +160,23 @@ class Rated:
 
 @dataclass(frozen=True, slots=True)
 class StepsRated:
-    """The chance that each step is right, in [0, 1].
-
-    It is the head's softmax over its labels, or the sigmoid of its one logit.
-    """
+    """The chance that each step is right, in [0, 1], by `steps.chance`."""
 
     probabilities: tuple[float, ...]
     tokens: TokenCounts
 
 
-Request = Choose | Write | Rate | RateSteps
+Request = Choose | Write | RateDialogue | RateSteps
 Answer = Chosen | Written | Rated | StepsRated
 
 
 class EngineError(Exception):
-    """No answer to one request. Becomes the item's fault.
+    """No answer to one request; becomes the item's fault.
 
     Attributes:
         reason: CONTEXT_TOO_LONG, ENGINE_DIED, ENGINE_FAILED, SCORE_NOT_FINITE, JUDGE_UNPARSED or
             INVALID_PARAMETER (a request that this model cannot answer).
-        message: what is wrong, in one line that says what to do.
+        message: what is wrong and what to do, in one line.
         metadata: further facts, for programs.
     """
 
@@ -199,12 +194,12 @@ class ModelInfo:
     Attributes:
         name: as the service calls it.
         engine: "transformers", "vllm" or "openai".
-        revision: hash of its weights, the hub's commit, or what the operator said.
+        revision: hash of its weights, the hub's commit, or the operator's word.
         capabilities: the requests that it answers.
-        context_tokens: most tokens of prompt and answer together; 0 if only its server knows.
+        context_tokens: of prompt and answer together; 0 if only its server knows.
         deterministic: equal requests get equal answers, but for rounding.
         error_threshold: for step heads, a chance below this is an error.
-        splitting: how it wants a response cut into steps where the caller does not say.
+        splitting: how a response is cut where the caller does not say.
     """
 
     name: str
@@ -219,12 +214,9 @@ class ModelInfo:
 
 @dataclass(slots=True)
 class EngineTally:
-    """What an engine has done since its start.
+    """Since the engine's start: `restarts` after a death, forward passes and sequences in them.
 
-    Attributes:
-        restarts: times that it was started in place of one that died.
-        batches: forward passes; 0 where somebody else batches.
-        rows: sequences in them, added up.
+    `batches` and `rows` stay 0 where somebody else batches.
     """
 
     restarts: int = 0
@@ -233,17 +225,13 @@ class EngineTally:
 
 
 class JudgeEngine(Protocol):
-    """Runs one model. Belongs to the event loop that started it.
-
-    Attributes:
-        tally: what it has done; read by other threads.
-    """
+    """Runs one model. Belongs to the event loop that started it; other threads may read `tally`."""
 
     tally: EngineTally
 
     @property
     def info(self) -> ModelInfo:
-        """What it is; known after `start`."""
+        """The model; known after `start`."""
 
     async def start(self) -> None:
         """Loads the model; returns when it answers.
@@ -254,15 +242,15 @@ class JudgeEngine(Protocol):
         """
 
     async def ask(self, request: Request) -> Answer:
-        """Answers one request; requests that wait together are answered together.
+        """Answers one request.
 
-        To share the work on a common beginning, hand over a group's requests in one turn of the
-        event loop (asyncio.gather). A caller that is cancelled withdraws its request. An engine
-        that died starts anew, and requests wait for it.
+        Requests that wait together are batched: hand over those that share a beginning in one turn
+        of the event loop (asyncio.gather). Cancelling withdraws a request. An engine that died
+        restarts, and requests wait for it.
 
         Raises:
             EngineError: no answer.
         """
 
     async def close(self) -> None:
-        """Ends what runs; waiting requests get ENGINE_DIED. May be called twice."""
+        """Ends the engine; waiting requests get ENGINE_DIED. May be called twice."""

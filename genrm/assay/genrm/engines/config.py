@@ -24,14 +24,15 @@ class EngineConfig:
     __pydantic_config__ = STRICT
 
     path: Annotated[str, Field(min_length=1)]
-    """A folder, a hub name, or `smollm2-135m-instruct`, which comes from PyPI; with the engine
-    openai, the model's name on that server."""
+    """A folder, a hub name, `smollm2-135m-instruct` from PyPI, or the model's name on the openai
+    server.
+    """
     engine: Literal["transformers", "vllm", "openai"] = "transformers"
     head: Literal["auto", "generative", "scalar", "step"] = "auto"
     """What the model has on top. auto: by the architecture that its config.json names."""
     revision: str = ""
-    """Of a hub model: the commit, tag or branch to load. Otherwise what to report instead of a hash
-    of the weights."""
+    """Of a hub model: commit, tag or branch. Else what to report instead of a hash of the weights.
+    """
     trust_remote_code: bool = False
     """Run Python that comes with the model. Only for models whose authors you trust."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -42,34 +43,36 @@ class EngineConfig:
     chat_template: str = ""
     """A Jinja file that replaces the tokenizer's."""
     start_timeout_s: PositiveFloat = 600.0
-    """Loading, or waiting for the server, may take so long."""
+    """For loading, or waiting for the server."""
 
     max_batch_tokens: Positive = 16384
-    """transformers: tokens of one forward pass, padding and shared beginnings counted."""
+    """transformers: tokens of one forward pass, padding and shared beginnings included."""
     max_batch_items: Positive = 128
     """transformers: sequences of one forward pass."""
     prefix_cache_tokens: NonNegative = 32768
-    """transformers: tokens whose keys and values are kept between calls; 0 keeps none."""
+    """transformers: tokens whose keys and values are kept between calls."""
     max_concurrent: Positive = 256
-    """Requests at work at the same time; others wait."""
+    """Requests at work at the same time."""
 
     step_layout: Literal["auto", "step-token", "step-end"] = "auto"
-    """Where a step head is read: at a token that stands after each step (Qwen2.5-Math-PRM), or at
-    each step's last token (what `assay train-rm` makes). auto: step-token where `step_token` is
-    set, or the tokenizer knows <extra_0>."""
+    """Where a step head is read.
+
+    step-token: at a token after each step (Qwen2.5-Math-PRM); step-end: at each step's last token
+    (`assay train-rm`); auto: step-token where `step_token` is set or the tokenizer knows <extra_0>.
+    """
     step_token: str = ""
     good_label: NonNegative = 1
-    """Which label of a step head means that the step is right."""
+    """The label of a step head that means "right"."""
     error_threshold: Ratio = 0.5
     splitting: Splitting = "auto"
-    """How a response is cut into steps where the caller does not say. auto: at blank lines, or at
-    line breaks where there is no blank line. A model of code lines wants code-line."""
+    """How a response is cut where the caller does not say. auto: at blank lines, else line breaks.
+    """
 
     base_url: str = ""
     """openai: as http://127.0.0.1:8000/v1."""
     api_key_env: str = ""
     """openai: the environment variable that holds the key."""
     request_timeout_s: PositiveFloat = 120.0
-    """openai: for one request to the server."""
+    """openai: for one request."""
     vllm: dict[str, Scalar] = field(default_factory=dict)
     """vllm: further arguments of its engine, such as tensor_parallel_size = 2."""

@@ -5,18 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from assay.genrm.engines.base import Piece, Prompt
+from assay.genrm.engines.base import Prompt, PromptPiece
 
 LEFT_OUT = "\n[... {} characters left out ...]\n"
 
 
 def level(lengths: Sequence[int], room: int) -> int:
-    """The greatest common cap under which lengths add up to at most `room`; may be below 1.
-
-    Args:
-        lengths: ascending.
-        room: for all of them.
-    """
+    """The greatest cap under which ascending lengths add up to at most `room`; may be below 1."""
     for index, length in enumerate(lengths):
         share = room // (len(lengths) - index)
         if length > share:
@@ -25,14 +20,14 @@ def level(lengths: Sequence[int], room: int) -> int:
     return max(lengths, default=0)
 
 
-def ends(piece: Piece, kept: int) -> tuple[Piece, ...]:
-    """The first and the last characters of a piece, `kept` in all, and a line of ours between."""
+def ends(piece: PromptPiece, kept: int) -> tuple[PromptPiece, ...]:
+    """The first and last characters of a piece, `kept` in all, and a line of ours between."""
     head, tail = (kept + 1) // 2, kept // 2
     text = piece.text
     return (
-        Piece(text[:head], trusted=piece.trusted),
-        Piece(LEFT_OUT.format(len(text) - head - tail)),
-        Piece(text[len(text) - tail :], trusted=piece.trusted),
+        PromptPiece(text[:head], trusted=piece.trusted),
+        PromptPiece(LEFT_OUT.format(len(text) - head - tail)),
+        PromptPiece(text[len(text) - tail :], trusted=piece.trusted),
     )
 
 
@@ -47,7 +42,7 @@ def broken(looks: re.Pattern[str], text: str) -> Iterator[str]:
 
 
 def without_system(messages: list[dict[str, str]]) -> list[dict[str, str]]:
-    """The same with a leading system message put before the first user's, in its message."""
+    """Merges a leading system message into the user's message behind it."""
     roles = [message["role"] for message in messages[:2]]
     if roles != ["system", "user"]:
         return messages
@@ -56,26 +51,23 @@ def without_system(messages: list[dict[str, str]]) -> list[dict[str, str]]:
 
 
 def skeleton(prompt: Prompt) -> tuple[object, ...]:
-    """What is ours of a prompt: equal for prompts that differ in their data only."""
+    """The trusted part of a prompt: equal for prompts that differ in their data only."""
     messages = ((message.role, *_ours(message.pieces)) for message in prompt.messages)
     return (prompt.prefill, _ours(prompt.lead), *messages)
 
 
-def pieces_of(prompt: Prompt) -> list[Piece]:
-    """All pieces, in the order in which they stand."""
+def pieces_of(prompt: Prompt) -> list[PromptPiece]:
+    """All pieces in order."""
     pieces = [piece for message in prompt.messages for piece in message.pieces]
     return [*pieces, *prompt.lead]
 
 
-def _ours(pieces: Iterable[Piece]) -> tuple[str | None, ...]:
+def _ours(pieces: Iterable[PromptPiece]) -> tuple[str | None, ...]:
     return tuple(piece.text if piece.trusted else None for piece in pieces)
 
 
 def mark_for(prompt: Prompt, template: str) -> str:
-    """A format of marks that occur in nothing of ours: letters and digits, so nothing trims them.
-
-    Data is not looked at: a mark stands in its place.
-    """
+    """A format of marks that no trusted text holds: letters and digits, so nothing trims them."""
     ours = [template, prompt.prefill]
     ours += [piece.text for piece in pieces_of(prompt) if piece.trusted]
     whole = "\n".join(ours)

@@ -1,7 +1,6 @@
-"""What is known of a model before its weights are read: files, head, tokenizer, context, revision.
+"""What is known of a model before its weights are read: head, tokenizer, context, revision.
 
-Shared by the engines that run a model themselves. transformers is imported when a model is opened:
-that takes seconds, and whoever only names an engine need not pay.
+transformers is imported when a model is opened, which takes seconds.
 """
 
 from __future__ import annotations
@@ -51,14 +50,8 @@ _log = logging.getLogger(__name__)
 class Opened:
     """A model without its weights.
 
-    Attributes:
-        location: what `from_pretrained` takes: a folder, or a hub name.
-        head: what it has on top.
-        hf_config: of transformers.
-        tokenizer: of transformers.
-        encoder: prompts to token ids.
-        context_tokens: most tokens of prompt and answer together.
-        revision: see `ModelInfo`.
+    `location` is a folder or a hub name, for `from_pretrained`; `context_tokens` are of prompt and
+    answer together; `revision` is as in `ModelInfo`.
     """
 
     location: str
@@ -71,7 +64,7 @@ class Opened:
 
 
 def open_model(name: str, config: EngineConfig) -> Opened:
-    """Reads everything but the weights. Takes seconds, and blocks.
+    """Reads everything but the weights; blocks for seconds.
 
     Raises:
         ConfigError: a setting is wrong or contradicts the model.
@@ -94,7 +87,7 @@ def open_model(name: str, config: EngineConfig) -> Opened:
 
 
 def hub_arguments(config: EngineConfig, location: str) -> dict[str, Any]:
-    """What every `from_pretrained` of this model is given."""
+    """Arguments of every `from_pretrained` of this model."""
     arguments: dict[str, Any] = {"trust_remote_code": config.trust_remote_code}
     if config.revision and not Path(location).is_dir():
         arguments["revision"] = config.revision
@@ -118,7 +111,7 @@ def _read(name: str, config: EngineConfig, location: str) -> tuple[Any, Any]:
 
 
 def head_of(name: str, config: EngineConfig, hf_config: Any) -> Head:
-    """What the model has on top: as configured, or as its architecture's name says.
+    """What the model has on top: as configured, else by its architecture's name.
 
     Raises:
         ConfigError: the name does not say.
@@ -137,9 +130,7 @@ def head_of(name: str, config: EngineConfig, hf_config: Any) -> Head:
 
 
 def step_layout(name: str, config: EngineConfig, hf_config: Any, tokenizer: Any) -> StepLayout:
-    """Where a step head is read: as configured, as its config.json says, or as the vocabulary does.
-
-    `assay_step_layout` in config.json is what `assay train-rm` writes.
+    """Where a step head is read: as configured, else by config.json, else by the vocabulary.
 
     Raises:
         ConfigError: the step token is not a single one.
@@ -162,10 +153,7 @@ def step_layout(name: str, config: EngineConfig, hf_config: Any, tokenizer: Any)
 
 
 def gives_scores(hf_config: Any) -> bool:
-    """Whether the one output of a step head is a score from -1 to 1, and no logit.
-
-    `assay_step_output` in config.json is what `assay train-rm` writes for method.loss = regression.
-    """
+    """Whether a step head gives one score from -1 to 1 (config.json: `assay_step_output`)."""
     return getattr(hf_config, STEP_OUTPUT, "") == SCORE
 
 
@@ -204,10 +192,9 @@ def revision_of(config: EngineConfig, location: str, hf_config: Any) -> str:
 def fingerprint(folder: Path) -> str:
     """Twelve hex digits that differ where weights, configuration or vocabulary differ.
 
-    A sha256 over name, size and content of the files. Of a file of weights it takes the first block
-    (of safetensors: names and shapes) and 64 more, spread evenly over it: a training step moves
-    every tensor, and a model of 100 GB is known in a moment. Two files that differ in fewer than a
-    64th of their bytes may pass for one.
+    A sha256 over name, size and content of the files. Large weight files are sampled: the first
+    block (of safetensors: names and shapes) and 64 more, spread evenly. A training step moves every
+    tensor; two files that differ in fewer than a 64th of their bytes may pass for one.
     """
     digest = hashlib.sha256()
     weights = {path for pattern in _WEIGHTS for path in folder.glob(pattern)}
@@ -227,7 +214,7 @@ def fingerprint(folder: Path) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """What an exception says, in one line of bounded length."""
+    """An exception's message in one line, cut."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (lines[0] if lines else type(error).__name__)[:300]
 

@@ -1,7 +1,6 @@
-"""Options of several tokens as a tree: which tokens to look at where, and what they come to. Pure.
+"""Options of several tokens as a tree, so that common beginnings are asked about once. Pure.
 
-The log-probability of an option is the sum over its tokens, each given those before it. Options
-that begin alike share their first questions; options of one token each need a single one.
+The log-probability of an option is the sum over its tokens, each given those before it.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ Ids = tuple[int, ...]
 
 
 def branches(options: Sequence[Ids]) -> dict[Ids, Ids]:
-    """The questions: after these tokens (of the options), how likely is each of those next.
+    """The questions: after these tokens of the options, how likely is each of those next.
 
     Raises:
         ValueError: an option has no tokens.

@@ -1,20 +1,14 @@
-"""From a prompt to token ids: what is ours with its special tokens, what is data without any.
+"""From a prompt to token ids: trusted text with its special tokens, data without any.
 
-The chat template is rendered with a mark where each piece of data stands, and cut there. The parts
-between are ours and are tokenised with special tokens; the data is tokenised by itself, in a way
-that never yields an added token of the vocabulary, and the ids are joined. So a candidate that
-writes an end-of-turn marker writes some punctuation and letters, and two prompts that begin alike
-begin with the same ids.
+The chat template is rendered with a mark for each piece of data, and cut at the marks. The trusted
+parts between are tokenised with special tokens, the data by itself, so that it never yields an
+added token of the vocabulary. A candidate's end-of-turn marker becomes punctuation and letters, and
+prompts that begin alike begin with the same ids.
 
-What follows from it:
-
-1. Token borders lie where pieces meet. A template must not count on a merge across them.
-2. A chat template that trims or rewrites the content sees the mark, not the data.
-3. A template that knows a thinking mode is asked for none: verdicts are read where they begin.
-4. A tokenizer without a chat template gets plain blocks, "role: text", and the special tokens that
-   it puts around any text.
-
-Pure, but for the memory of what was tokenised last.
+1. Token borders lie where pieces meet: a template must not count on a merge across them.
+2. A chat template that trims or rewrites the content sees the mark instead of the data.
+3. Thinking modes are switched off: verdicts are read where they begin.
+4. A tokenizer without a chat template gets blocks, "role: text", and its usual special tokens.
 """
 
 from __future__ import annotations
@@ -30,10 +24,10 @@ from assay.genrm.engines import fitting
 from assay.genrm.engines.base import (
     Choose,
     EngineError,
-    Piece,
     Prompt,
     PromptMessage,
-    Rate,
+    PromptPiece,
+    RateDialogue,
     RateSteps,
     Request,
     Write,
@@ -64,8 +58,8 @@ class Encoded:
     Attributes:
         ids: the prompt.
         cut: cuttable pieces were shortened.
-        options: of `Choose`: each option's ids, none of them empty.
-        positions: of `RateSteps`: the index of the token at which each step is read.
+        options: of `Choose`: each option's ids, never empty.
+        positions: of `RateSteps`: index of the token at which each step is read.
     """
 
     ids: Ids
@@ -75,18 +69,12 @@ class Encoded:
 
 
 class PromptEncoder:
-    """Makes token ids of prompts, for one tokenizer. Not for several threads at the same time."""
+    """Makes token ids of prompts, for one tokenizer of transformers. Not thread-safe."""
 
     def __init__(
         self, tokenizer: Any, *, chat_template: str = "", layout: StepLayout | None = None
     ) -> None:
-        """Looks at the tokenizer.
-
-        Args:
-            tokenizer: of transformers.
-            chat_template: Jinja text in place of the tokenizer's.
-            layout: of a step head; by default each step's last token.
-        """
+        """Reads the vocabulary; a chat_template (Jinja) replaces the tokenizer's."""
         self._tokenizer = tokenizer
         self._template: str = chat_template or getattr(tokenizer, "chat_template", None) or ""
         self._mark = layout.token if layout else None
@@ -116,7 +104,7 @@ class PromptEncoder:
             return Encoded(ids, positions=positions)
         limit = context_tokens
         options: tuple[Ids, ...] = ()
-        closed = isinstance(request, Rate)
+        closed = isinstance(request, RateDialogue)
         if isinstance(request, Choose):
             options = self.encode_options(request.options)
             limit -= max(map(len, options))
@@ -128,10 +116,8 @@ class PromptEncoder:
     def encode(self, prompt: Prompt, *, closed: bool = False) -> Ids:
         """Token ids of a prompt.
 
-        Args:
-            prompt: what the model reads.
-            closed: for a head over the whole dialogue: a tokenizer without chat template ends it as
-                it ends any text.
+        `closed`, for a head over the whole dialogue: a tokenizer without a chat template ends it as
+        it ends any text.
 
         Raises:
             EngineError: INVALID_PARAMETER, the chat template refuses the messages.
@@ -139,7 +125,7 @@ class PromptEncoder:
         return self._assemble(prompt, closed)[0]
 
     def encode_data(self, text: str) -> Ids:
-        """Ids of data: none of them is an added token of the vocabulary."""
+        """Ids of data, never an added token of the vocabulary."""
         return self._data.get(text, lambda: self._plain(text))
 
     def encode_options(self, options: Sequence[str]) -> tuple[Ids, ...]:
@@ -160,19 +146,18 @@ class PromptEncoder:
     def encode_steps(self, prompt: Prompt, steps: Sequence[str]) -> tuple[Ids, Ids]:
         """The dialogue with the response, and the index of the token at which each step is read.
 
-        With a step token, line breaks at the end of a step are left out, as in the use that
-        Qwen2.5-Math-PRM's model card describes (arXiv 2501.07301); otherwise steps stay as they
-        are.
+        With a step token, line breaks at a step's end are left out, as on Qwen2.5-Math-PRM's model
+        card (arXiv 2501.07301).
 
         Raises:
             EngineError: INVALID_PARAMETER, there is no step, or one without a token.
         """
-        pieces: list[Piece] = []
+        pieces: list[PromptPiece] = []
         for step in steps:
             text = (step.rstrip("\r\n") or step) if self._mark else step
-            pieces.append(Piece(text, trusted=False))
+            pieces.append(PromptPiece(text, trusted=False))
             if self._mark:
-                pieces.append(Piece(self._mark))
+                pieces.append(PromptPiece(self._mark))
         if not steps or not all(self.encode_data(p.text) for p in pieces if not p.trusted):
             raise EngineError(
                 Reason.INVALID_PARAMETER,
@@ -195,13 +180,13 @@ class PromptEncoder:
     def fit(
         self, prompt: Prompt, limit: int, keep_ends: bool, *, closed: bool = False
     ) -> tuple[Prompt, bool]:
-        """The prompt in at most `limit` tokens, and whether something was left out.
+        """The prompt in at most `limit` tokens, and whether it was cut.
 
-        What is cut: the middle of the cuttable pieces, the longest first, down to a common length;
-        a line in its place says how many characters are missing.
+        Cuttable pieces lose their middles, the longest first, down to a common length; a line says
+        how many characters are missing.
 
         Raises:
-            EngineError: CONTEXT_TOO_LONG, it does not fit, or what is not cuttable fills it.
+            EngineError: CONTEXT_TOO_LONG, it cannot be made to fit.
         """
         tokens = len(self.encode(prompt, closed=closed))
         if tokens <= limit:
@@ -222,7 +207,7 @@ class PromptEncoder:
         raise _too_long(tokens, limit)
 
     def decode(self, ids: Sequence[int], after: Sequence[int] = ()) -> str:
-        """Text of tokens that stand after others; special tokens are left out."""
+        """Text of tokens that stand after others, without special tokens."""
         if not self._guards or not after:
             return self._text(ids)
         before = list(after[-_ANCHOR_TOKENS:])
@@ -236,14 +221,12 @@ class PromptEncoder:
         )
 
     def _ids(self, text: str, *, special: bool) -> Ids:
-        """Ids of text at the beginning; `special`: special tokens in it are such."""
         encoded = self._tokenizer(
             text, add_special_tokens=False, split_special_tokens=not special, verbose=False
         )
         return tuple(encoded["input_ids"])
 
     def _inside(self, text: str, *, special: bool) -> Ids:
-        """Ids of text that does not stand at the beginning."""
         for guard, known in self._guards.items():
             ids = self._ids(guard + text, special=special)
             if ids[: len(known)] == known:
@@ -251,7 +234,7 @@ class PromptEncoder:
         return self._ids(text, special=special)
 
     def _plain(self, text: str) -> Ids:
-        """Ids of data; where they name an added token all the same, its text is broken in two."""
+        """Ids of data; text that yields an added token all the same is broken in two."""
         if not text:
             return ()
         ids = self._inside(text, special=False)
@@ -262,7 +245,6 @@ class PromptEncoder:
         return tuple(token for token in ids if token not in self._added)
 
     def _around(self) -> tuple[Ids, Ids]:
-        """What the tokenizer puts before and behind any text."""
         bare = self._ids("a", special=True)
         full = tuple(self._tokenizer("a")["input_ids"])
         for start in range(len(full) - len(bare) + 1):
@@ -271,7 +253,6 @@ class PromptEncoder:
         return (), ()
 
     def _assemble(self, prompt: Prompt, closed: bool) -> tuple[Ids, Ids]:
-        """The ids, and for each piece of data the index behind it."""
         texts = [piece.text for piece in fitting.pieces_of(prompt) if not piece.trusted]
         parts = self._parts.get(
             (fitting.skeleton(prompt), closed), lambda: self._render(prompt, len(texts), closed)
@@ -284,11 +265,11 @@ class PromptEncoder:
         return tuple(ids), tuple(borders)
 
     def _render(self, prompt: Prompt, count: int, closed: bool) -> tuple[Ids, ...]:
-        """Ids of the parts that are ours, around `count` pieces of data."""
+        """Ids of the trusted parts, around `count` pieces of data."""
         mark = fitting.mark_for(prompt, self._template)
         numbers = itertools.count()
 
-        def marked(pieces: Iterable[Piece]) -> str:
+        def marked(pieces: Iterable[PromptPiece]) -> str:
             return "".join(p.text if p.trusted else mark.format(next(numbers)) for p in pieces)
 
         messages = [{"role": m.role, "content": marked(m.pieces)} for m in prompt.messages]
@@ -308,7 +289,7 @@ class PromptEncoder:
         return tuple(parts)
 
     def _rendered(self, messages: list[dict[str, str]]) -> str:
-        """The messages as the model's text; ours to be continued unless the assistant's is last."""
+        """The messages as text, open for the assistant unless its message is last."""
         answered = bool(messages) and messages[-1]["role"] == "assistant"
         if not self._template:
             blocks = [f"{message['role']}: {message['content']}" for message in messages]
@@ -339,14 +320,13 @@ class PromptEncoder:
     def _cut(self, prompt: Prompt, cap: int) -> Prompt:
         messages = []
         for message in prompt.messages:
-            pieces: list[Piece] = []
+            pieces: list[PromptPiece] = []
             for piece in message.pieces:
                 pieces += self._shortened(piece, cap) if piece.cuttable else (piece,)
             messages.append(replace(message, pieces=tuple(pieces)))
         return replace(prompt, messages=tuple(messages))
 
-    def _shortened(self, piece: Piece, cap: int) -> tuple[Piece, ...]:
-        """Both ends of a piece, together at most `cap` tokens with the line between them."""
+    def _shortened(self, piece: PromptPiece, cap: int) -> tuple[PromptPiece, ...]:
         tokens = self._size(piece)
         if tokens <= cap:
             return (piece,)
@@ -360,14 +340,14 @@ class PromptEncoder:
             parts = fitting.ends(piece, kept)
         return parts
 
-    def _size(self, piece: Piece) -> int:
+    def _size(self, piece: PromptPiece) -> int:
         if piece.trusted:
             return len(self._inside(piece.text, special=True))
         return len(self.encode_data(piece.text))
 
 
 class _Memory(Generic[V]):
-    """What was made last, up to a number of tokens."""
+    """The latest values, up to a number of tokens."""
 
     def __init__(self, weight: Callable[[V], int]) -> None:
         self._weight = weight

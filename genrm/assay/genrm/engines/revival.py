@@ -1,7 +1,6 @@
 """Keeps something alive that may die: makes it anew, with pauses, while its users wait.
 
-After some failures in a row users are refused at once with the reason; it is still tried again.
-Knows nothing of models: what is made, and how it ends, is given.
+After three failures in a row users are refused at once; it is still tried again.
 """
 
 from __future__ import annotations
@@ -27,12 +26,8 @@ T = TypeVar("T")
 class Revival(Generic[T]):
     """One living thing at a time, belonging to one event loop.
 
-    Args:
-        name: for messages.
-        make: makes one; raises AssayError where it cannot.
-        end: ends one, dead or alive.
-        dead: tells whether one died unnoticed.
-        revived: called whenever a new one lives in place of a dead one.
+    `make` raises AssayError where it cannot; `end` takes one dead or alive; `dead` says whether one
+    died unnoticed; `revived` is called when a new one has replaced a dead one.
     """
 
     def __init__(
@@ -83,7 +78,7 @@ class Revival(Generic[T]):
         return self._current
 
     def died(self, one: T) -> None:
-        """Notes that this one is dead; a new one is made, once however many say so."""
+        """Notes that this one is dead; repeated calls make one new one."""
         if self._closed or one is not self._current:
             return
         _log.error("model %s: its engine died; starting it anew", self._name)
@@ -91,7 +86,7 @@ class Revival(Generic[T]):
         self._work = asyncio.create_task(self._revive(one))
 
     async def close(self) -> None:
-        """Ends what lives; whoever waits gets ENGINE_DIED."""
+        """Ends the living one; whoever waits gets ENGINE_DIED."""
         self._closed = True
         current, self._current = self._current, None
         if self._work is not None:

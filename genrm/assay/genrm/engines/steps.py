@@ -15,10 +15,10 @@ def chance(logits: Sequence[float], good_label: int, *, scores: bool = False) ->
     """The softmax over the labels at the good one, or the sigmoid of a single logit; in [0, 1].
 
     Args:
-        logits: what the head gives for a step.
+        logits: of one step.
         good_label: which of several means that the step is right.
-        scores: the head's one output is a score from -1 to 1, which is half the way beyond 0 of a
-            chance: (s + 1) / 2, within [0, 1].
+        scores: the head's one output is a score s from -1 to 1, and the chance (s + 1) / 2,
+            clipped.
 
     Raises:
         EngineError: INVALID_PARAMETER, the head has no such label.

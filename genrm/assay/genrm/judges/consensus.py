@@ -1,9 +1,9 @@
 """Consensus: several critiques with a verdict on each step, and what most of them say (SPARK).
 
-SPARK samples verifications of a solution and keeps what they agree on, step by step,
-or has each refined by a critique of it first. It makes labels of that; here it is the judgement:
+SPARK makes labels of critiques that agree, or that a critique of them refined; here their majority
+is the judgement:
 
-1. The score is the least share of critiques that call a step, or the whole, right. It is above 0.5
+1. The score is the least share of critiques that call a step, or the whole, right: above 0.5
    exactly where the majority of each step, and of the closing verdicts, says "correct".
 2. A vote that cannot be read counts for nothing, before and after it is refined.
 """
@@ -14,7 +14,13 @@ import re
 from collections.abc import Sequence
 
 from assay.clients.judging.types import JudgeRef, ModelJudgement, Usage, Vote
-from assay.genrm.domain import RATIONALE_CHARS, ChatMessage, JudgeItem, JudgeSettings, Run
+from assay.genrm.domain import (
+    RATIONALE_CHARS,
+    CandidateResponse,
+    ChatMessage,
+    ResolvedJudgeSettings,
+    Run,
+)
 from assay.genrm.engines.base import Written
 from assay.genrm.judges.critique import FORM, Critique, majority, parse_critique
 from assay.genrm.judges.modes import invalid
@@ -27,7 +33,7 @@ _PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
 
 
 def judge_by_consensus(
-    item: JudgeItem, settings: JudgeSettings, templates: Templates
+    item: CandidateResponse, settings: ResolvedJudgeSettings, templates: Templates
 ) -> Run[ModelJudgement]:
     """Judges a response by the majority of its critiques.
 
@@ -74,23 +80,17 @@ def critiques_of(
     steps: Sequence[str],
     ground_truth: str | None,
     *,
-    settings: JudgeSettings,
+    settings: ResolvedJudgeSettings,
     template: Template,
     templates: Templates,
 ) -> Run[tuple[tuple[Critique | None, ...], tuple[Written, ...], Usage]]:
-    """Samples critiques of a response, each refined where the settings say so.
+    """Samples critiques of a response in steps, each refined where the settings say so.
 
-    Args:
-        prompt: what the policy was asked.
-        steps: the response, cut.
-        ground_truth: the right answer, if there is one.
-        settings: votes, temperature, seed, max_tokens, overflow and meta_critique count.
-        template: of the critique.
-        templates: where the template of the meta-critique is.
+    Of the settings votes, temperature, seed, max_tokens, overflow and meta_critique count;
+    `templates` has the meta-critique's.
 
     Returns:
-        One critique for each vote, None where it cannot be read; what was written last for each;
-        and the tokens of all.
+        One critique for each vote, None where it cannot be read; the last text of each; all tokens.
 
     Raises:
         Unjudgeable: JUDGE_UNPARSED, fewer than half can be read.
@@ -126,14 +126,14 @@ def critiques_of(
 
 
 def _read(answer: Written, step_count: int) -> Critique | None:
-    """A critique that was cut short may end in a quotation: it is not read."""
+    """None for a critique that was cut short: it may end in a quotation."""
     return parse_critique(answer.text, step_count) if answer.finish == "stop" else None
 
 
 def cut(response: str) -> tuple[str, ...]:
-    """The steps of a response: its paragraphs, or its lines where it is one paragraph.
+    """The paragraphs of a response, or its lines where it is one paragraph.
 
-    At most 64: what is left over belongs to the last.
+    At most 64: the last takes the rest.
     """
     parts = _PARAGRAPH.split(response)
     separator = "\n\n"

@@ -8,7 +8,7 @@ The judge writes freely, and gives each verdict on a line of its own:
     Step 2: wrong
     Verdict: wrong
 
-Strict: each step once, in order, none left out, one closing verdict, and nothing after it.
+Strict: each step once, in order, one closing verdict, and nothing after it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,9 @@ _FINAL = re.compile(r"[ \t]*[Vv]erdict: ?([Cc]orrect|[Ww]rong)\.?[ \t]*")
 
 @dataclass(frozen=True, slots=True)
 class Critique:
-    """One critique, read.
+    """One critique, read: whether each step (`steps`) and the whole (`final`) is right.
 
-    Attributes:
-        steps: whether each step is right, [steps].
-        final: whether the whole is right.
-        notes: what was written about each step before its verdict, cut to 2,000 characters.
-        text: all that was written.
+    `notes` are the texts before each step's verdict, cut to 2,000 characters; `text` is all of it.
     """
 
     steps: tuple[bool, ...]
@@ -46,10 +42,10 @@ class Majority:
     """What critiques agree on.
 
     Attributes:
-        steps: whether most critiques call each step right; a tie is not most.
+        steps: whether more than half call each step right.
         shares: the share that calls each step right, in [0, 1].
-        final: most of them call every single step right, and most of them the whole.
-        share: the least of all shares, that of the whole included; above 0.5 where `final`.
+        final: more than half call every step right, and more than half the whole.
+        share: the least share, the whole's included; above 0.5 where `final`.
     """
 
     steps: tuple[bool, ...]
@@ -59,15 +55,7 @@ class Majority:
 
 
 def parse_critique(text: str, step_count: int) -> Critique | None:
-    """The verdicts of a critique.
-
-    Args:
-        text: what the judge wrote.
-        step_count: how many steps the response has.
-
-    Returns:
-        The critique; None where it does not keep to the form.
-    """
+    """The verdicts of a critique of `step_count` steps; None where it does not keep to the form."""
     steps: list[bool] = []
     notes: list[str] = []
     final: bool | None = None
@@ -92,16 +80,10 @@ def parse_critique(text: str, step_count: int) -> Critique | None:
 
 
 def majority(critiques: Sequence[Critique]) -> Majority:
-    """The majority of each step, then of the whole (SPARK).
-
-    The whole is right where the majority finds every step right and the majority of the closing
-    verdicts says so too.
-
-    Args:
-        critiques: at least one; of the same steps.
+    """The majority of each step, and of the whole, which needs every step (SPARK).
 
     Raises:
-        ValueError: there are none, or they are of different lengths.
+        ValueError: there are no critiques, or they are of different lengths.
     """
     if not critiques or len({len(critique.steps) for critique in critiques}) > 1:
         raise ValueError("a majority needs critiques of the same steps, and at least one")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from assay.clients.judging.types import GroupRanking, PairJudgement, RankingMode, Usage
-from assay.genrm.domain import GroupItem, JudgeSettings, Run
+from assay.genrm.domain import CandidateGroup, ResolvedJudgeSettings, Run
 from assay.genrm.engines.base import ModelInfo
 from assay.genrm.judges.modes import invalid, require_text, resolve_mode
 from assay.genrm.judges.pairwise import (
@@ -28,8 +28,8 @@ Results = list[list[PairJudgement]]
 
 
 def judge_group(
-    item: GroupItem,
-    settings: JudgeSettings,
+    item: CandidateGroup,
+    settings: ResolvedJudgeSettings,
     model: ModelInfo,
     templates: Templates,
     ranking: RankingMode = "auto",
@@ -38,18 +38,12 @@ def judge_group(
 ) -> Run[GroupRanking]:
     """Ranks a group: the mean win probability of each response, over its comparisons.
 
-    All comparisons are asked for at once, so that they share the prompt. Of n responses there are
-    n comparisons with an anchor and n (n - 1) / 2 without. Round-robin scores of a group whose
-    comparisons all count sum to n / 2.
+    All comparisons are asked for at once and share the prompt: n with an anchor, n (n - 1) / 2
+    without. Round-robin scores sum to n / 2 where all comparisons count. The ranking "auto" is by
+    the anchor where there is one, else round-robin.
 
-    Args:
-        item: the group.
-        settings: how to judge.
-        model: what answers.
-        templates: known prompts.
-        ranking: "auto": against the anchor where there is one, else round-robin.
-        max_order_gap: a comparison with a greater gap does not count. A response that keeps fewer
-            than half of its comparisons cannot be ranked, nor can its group.
+    A comparison with an order gap above `max_order_gap` does not count; a response that keeps fewer
+    than half of its comparisons makes the group unrankable.
 
     Raises:
         Unjudgeable: MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER, UNKNOWN_TEMPLATE,
@@ -80,8 +74,7 @@ def judge_group(
     )
 
 
-def _check(item: GroupItem, ranking: RankingMode) -> bool:
-    """Whether it goes by the anchor."""
+def _check(item: CandidateGroup, ranking: RankingMode) -> bool:
     anchored = ranking == "anchor" or (ranking == "auto" and bool(item.anchor.strip()))
     if anchored and not item.anchor.strip():
         raise Unjudgeable(
@@ -101,7 +94,6 @@ def _pairs(count: int) -> list[tuple[int, int]]:
 
 
 def _counted(own: Sequence[PairJudgement], max_order_gap: float | None) -> list[PairJudgement]:
-    """The comparisons whose order gap still counts."""
     counted = [pair for pair in own if within(pair, max_order_gap)]
     if not counted or 2 * len(counted) < len(own):
         require_gap(max(own, key=lambda pair: pair.order_gap), max_order_gap)
@@ -109,9 +101,8 @@ def _counted(own: Sequence[PairJudgement], max_order_gap: float | None) -> list[
 
 
 def _rated_group(
-    item: GroupItem, anchored: bool, settings: JudgeSettings, model: ModelInfo
+    item: CandidateGroup, anchored: bool, settings: ResolvedJudgeSettings, model: ModelInfo
 ) -> Run[GroupRanking]:
-    """By a scalar head: one logit for each text, then the chances among them."""
     refuse_reference(model, ground_truth=item.ground_truth)
     texts = (*item.responses, item.anchor) if anchored else item.responses
     rated = yield from rate(item.prompt, texts, settings, model)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.clients.judging.types import ScoringMode
-from assay.genrm.domain import JudgeSettings
+from assay.genrm.domain import ResolvedJudgeSettings
 from assay.genrm.engines.base import Capability, ModelInfo
 from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
@@ -19,17 +19,11 @@ NEEDS: dict[ScoringMode, Capability] = {
 
 
 def resolve_mode(
-    settings: JudgeSettings, model: ModelInfo, allowed: Sequence[ScoringMode]
+    settings: ResolvedJudgeSettings, model: ModelInfo, allowed: Sequence[ScoringMode]
 ) -> ScoringMode:
-    """How the verdict becomes a number.
+    """How the verdict becomes a number; `allowed` are the modes of this call.
 
-    "auto" is the first that the model can do of: verdict-token probabilities, its scalar head,
-    votes.
-
-    Args:
-        settings: what was asked for.
-        model: what answers.
-        allowed: the modes of this call.
+    "auto" is the first that the model can do of verdict-token probabilities, scalar head, votes.
 
     Raises:
         Unjudgeable: INVALID_PARAMETER, the model or the call cannot do it.
@@ -51,7 +45,7 @@ def resolve_mode(
 
 
 def require_text(text: str, what: str) -> None:
-    """Refuses a response of nothing but white space.
+    """Refuses a blank response.
 
     Raises:
         Unjudgeable: MISSING_RESPONSE.
@@ -63,7 +57,7 @@ def require_text(text: str, what: str) -> None:
 
 
 def require_reference(text: str | None, what: str) -> None:
-    """Refuses a reference of nothing but white space; None is no reference, which is fine.
+    """Refuses a blank reference; None is no reference, which is fine.
 
     Raises:
         Unjudgeable: MISSING_REFERENCE.

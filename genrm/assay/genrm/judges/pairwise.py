@@ -1,9 +1,8 @@
 """Pairs, each judged in both orders (Pairwise-RL, arXiv 2504.04950).
 
-Exactly symmetric, whatever the model: the pair is put into an order of its own first, so that both
-ways of asking send the same requests, and win probabilities are whole multiples of 2^-53, of which
-one minus another is exact. Hence w(a, b) = 1 - w(b, a) to the last bit. Equal texts are 0.5 and are
-not asked about.
+w(a, b) = 1 - w(b, a) to the last bit, whatever the model: the pair is sorted first, so both ways of
+asking send the same requests, and win probabilities are multiples of 2^-53. Equal texts are 0.5 and
+are not asked about.
 """
 
 from __future__ import annotations
@@ -15,7 +14,13 @@ from functools import partial
 from typing import Protocol
 
 from assay.clients.judging.types import JudgeRef, PairJudgement, ScoringMode
-from assay.genrm.domain import RATIONALE_CHARS, ChatMessage, JudgeSettings, PairItem, Run
+from assay.genrm.domain import (
+    RATIONALE_CHARS,
+    CandidatePair,
+    ChatMessage,
+    ResolvedJudgeSettings,
+    Run,
+)
 from assay.genrm.engines.base import ModelInfo
 from assay.genrm.judges.modes import invalid, require_text, resolve_mode
 from assay.genrm.judges.numbers import debias, on_grid, sigmoid
@@ -31,27 +36,22 @@ PAIR_MODES: tuple[ScoringMode, ...] = ("token-probability", "scalar-head", "vote
 
 
 class PairComparison(Protocol):
-    """Compares two responses; settled for one prompt, one model and one template."""
+    """Compares two responses to one prompt."""
 
     def __call__(self, a: str, b: str, /) -> Run[PairJudgement]:
         """The chance that `a` is better."""
 
 
 def judge_pair(
-    item: PairItem,
-    settings: JudgeSettings,
+    item: CandidatePair,
+    settings: ResolvedJudgeSettings,
     model: ModelInfo,
     templates: Templates,
     max_order_gap: float | None = None,
 ) -> Run[PairJudgement]:
     """Judges which of two responses is better, in both orders.
 
-    Args:
-        item: the pair.
-        settings: how to judge.
-        model: what answers.
-        templates: known prompts.
-        max_order_gap: greatest order gap that still counts, in [0, 1]; None for any.
+    `max_order_gap` in [0, 1] is the greatest that counts; None for any.
 
     Raises:
         Unjudgeable: MISSING_RESPONSE, INVALID_PARAMETER, UNKNOWN_TEMPLATE, JUDGE_UNPARSED,
@@ -66,7 +66,7 @@ def judge_pair(
 
 
 def require_gap(judgement: PairJudgement, max_order_gap: float | None) -> None:
-    """Refuses a judgement that hangs on the order.
+    """Refuses a judgement that depends on the order too much.
 
     Raises:
         Unjudgeable: ORDER_GAP, with both orders' probabilities as metadata.
@@ -86,18 +86,18 @@ def require_gap(judgement: PairJudgement, max_order_gap: float | None) -> None:
 
 
 def within(judgement: PairJudgement, max_order_gap: float | None) -> bool:
-    """Whether the order gap still counts as a judgement."""
+    """Whether the order gap still counts."""
     return max_order_gap is None or judgement.order_gap <= max_order_gap
 
 
 def comparison(
     prompt: Sequence[ChatMessage],
     ground_truth: str,
-    settings: JudgeSettings,
+    settings: ResolvedJudgeSettings,
     model: ModelInfo,
     templates: Templates,
 ) -> PairComparison:
-    """How two responses to this prompt are compared; everything but the responses is checked.
+    """How two responses to this prompt are compared; checks everything but the responses.
 
     Raises:
         Unjudgeable: INVALID_PARAMETER, UNKNOWN_TEMPLATE, MISSING_REFERENCE.
@@ -130,11 +130,10 @@ def _compare(
     *,
     prompt: tuple[ChatMessage, ...],
     ground_truth: str,
-    settings: JudgeSettings,
+    settings: ResolvedJudgeSettings,
     template: Template,
     how: How,
 ) -> Run[PairJudgement]:
-    """Both orders at once, of the pair in an order of its own."""
     if a == b:
         return PairJudgement(0.5, 0.5, 0.5, 0.0, judge=JudgeRef(template=template.ref))
     low, high = sorted((a, b))
@@ -157,7 +156,7 @@ def _compare(
 
 
 def _both_orders(low_first: VerdictResult, high_first: VerdictResult, ref: str) -> PairJudgement:
-    """The judgement on (low, high); a verdict's value is the chance of what stands first."""
+    """The judgement on (low, high); a verdict's value is the chance of the first response."""
     forward, reverse = on_grid(low_first.value), 1.0 - on_grid(high_first.value)
     win, gap = debias(forward, reverse)
     errors = (low_first.standard_error, high_first.standard_error)
@@ -180,7 +179,7 @@ def _both_orders(low_first: VerdictResult, high_first: VerdictResult, ref: str) 
 
 
 def turned(judgement: PairJudgement) -> PairJudgement:
-    """The same judgement on (b, a): exact, for all three are multiples of 2^-53."""
+    """The judgement on (b, a), exactly."""
     return replace(
         judgement,
         win_probability=1.0 - judgement.win_probability,
@@ -190,9 +189,15 @@ def turned(judgement: PairJudgement) -> PairJudgement:
 
 
 def _rated_pair(
-    a: str, b: str, /, *, prompt: Sequence[ChatMessage], settings: JudgeSettings, model: ModelInfo
+    a: str,
+    b: str,
+    /,
+    *,
+    prompt: Sequence[ChatMessage],
+    settings: ResolvedJudgeSettings,
+    model: ModelInfo,
 ) -> Run[PairJudgement]:
-    """By a scalar head: sigmoid(r_a - r_b), Bradley and Terry's; it knows no order."""
+    """By a scalar head: sigmoid(r_a - r_b), as Bradley and Terry have it."""
     if a == b:
         return PairJudgement(0.5, 0.5, 0.5, 0.0)
     low, high = sorted((a, b))
@@ -210,10 +215,10 @@ def _rated_pair(
 
 
 def win_by_logits(first: float, second: float) -> float:
-    """The chance that the first is better, on the grid: sigmoid(first - second).
+    """sigmoid(first - second), on the grid.
 
     Raises:
-        Unjudgeable: INVALID_PARAMETER, the difference of the logits is not a number.
+        Unjudgeable: INVALID_PARAMETER, the difference is not a number.
     """
     difference = first - second
     if math.isnan(difference):

@@ -1,7 +1,7 @@
 """Reads verdicts out of what a judge wrote: strictly, so that what is unclear is no vote.
 
-Only the judge's own text comes here. What the candidate wrote reaches it only as a quotation by the
-judge, and a quoted verdict beside a real one makes the text unclear. Linear in the text's length.
+The candidate's text reaches this module only as the judge's quotation, and a quoted verdict beside
+a real one makes the text unclear. Linear in the text's length.
 """
 
 from __future__ import annotations
@@ -14,36 +14,19 @@ _ANSWER_ENDS = "</answer>"
 
 
 def read_direct(text: str, options: Sequence[str], prefill: str = "") -> int | None:
-    """Which option a judge gave at once.
+    """Index of the option that the whole text is; None where it is not exactly one.
 
-    The text is the option and nothing else, but for the prefill said again, space around it, and
-    one full stop.
-
-    Args:
-        text: what it wrote.
-        options: the verdicts.
-        prefill: how its answer began; some servers cannot begin it, and the judge says it itself.
-
-    Returns:
-        The option's index, or None where the text is not exactly one.
+    Ignored: the prefill said again (some servers cannot begin an answer), space around, one full
+    stop.
     """
     said = text.strip().removeprefix(prefill.strip()).strip().removesuffix(".")
     return _index(said, options)
 
 
 def read_reasoned(text: str, options: Sequence[str]) -> int | None:
-    """Which option a judge gave after it thought (R1-Reward, arXiv 2505.02835).
+    """Index of the option that a judge gave after it thought (R1-Reward, arXiv 2505.02835).
 
-    Everything after the end of the thinking is one answer tag that holds one option; a second
-    verdict, or words after it, and there is none.
-
-    Args:
-        text: `<think>` (which may be missing: a prefill is not part of the text), the reasons,
-            `</think>`, `<answer>OPTION</answer>`.
-        options: the verdicts.
-
-    Returns:
-        The option's index, or None where the text does not keep to the protocol.
+    None unless the text is reasons, `</think>`, `<answer>OPTION</answer>`, and nothing more.
     """
     _, ended, rest = text.partition(_THOUGHT_ENDS)
     rest = rest.strip()
@@ -53,13 +36,13 @@ def read_reasoned(text: str, options: Sequence[str]) -> int | None:
 
 
 def thought(text: str) -> str | None:
-    """The judge's text up to the end of its thinking, that included; None where it has none."""
+    """The text up to and with the end of the thinking; None where it does not end."""
     before, ended, _ = text.partition(_THOUGHT_ENDS)
     return before + ended if ended else None
 
 
 def reasons(text: str) -> str:
-    """What the judge thought, without the tags; the whole text where it did not end its thought."""
+    """The thinking without its tags; the whole text where the thinking does not end."""
     return text.partition(_THOUGHT_ENDS)[0].strip().removeprefix("<think>").strip()
 
 

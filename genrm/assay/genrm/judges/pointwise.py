@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.clients.judging.types import JudgeRef, ModelJudgement, ScoringMode
-from assay.genrm.domain import RATIONALE_CHARS, JudgeItem, JudgeSettings, Run
+from assay.genrm.domain import RATIONALE_CHARS, CandidateResponse, ResolvedJudgeSettings, Run
 from assay.genrm.engines.base import ModelInfo
 from assay.genrm.judges.consensus import judge_by_consensus
 from assay.genrm.judges.modes import invalid, require_reference, require_text, resolve_mode
@@ -16,19 +16,12 @@ MODES: tuple[ScoringMode, ...] = ("token-probability", "scalar-head", "votes", "
 
 
 def judge_response(
-    item: JudgeItem, settings: JudgeSettings, model: ModelInfo, templates: Templates
+    item: CandidateResponse, settings: ResolvedJudgeSettings, model: ModelInfo, templates: Templates
 ) -> Run[ModelJudgement]:
     """Judges one response.
 
-    Against an anchor it is the pairwise judge in both orders, and 0.5 is parity; without one, the
-    score is the chance of being right or good that the template asks for. A scalar head gives its
-    logit, or with an anchor the chance of beating it.
-
-    Args:
-        item: the response, and what to hold it against.
-        settings: how to judge.
-        model: what answers.
-        templates: known prompts.
+    With an anchor it is the pairwise judge in both orders, and 0.5 is parity. Otherwise the score
+    is the chance that the template asks for, or a scalar head's logit.
 
     Raises:
         Unjudgeable: MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER, UNKNOWN_TEMPLATE,
@@ -51,7 +44,7 @@ def judge_response(
 
 
 def _alone(
-    item: JudgeItem, how: How, settings: JudgeSettings, templates: Templates
+    item: CandidateResponse, how: How, settings: ResolvedJudgeSettings, templates: Templates
 ) -> Run[ModelJudgement]:
     default = "quality"
     if item.ground_truth is not None:
@@ -79,7 +72,11 @@ def _alone(
 
 
 def _against_anchor(
-    item: JudgeItem, anchor: str, settings: JudgeSettings, model: ModelInfo, templates: Templates
+    item: CandidateResponse,
+    anchor: str,
+    settings: ResolvedJudgeSettings,
+    model: ModelInfo,
+    templates: Templates,
 ) -> Run[ModelJudgement]:
     if item.ground_truth is not None or item.rubric is not None:
         raise invalid("a response is held against one thing: leave out all but the anchor")

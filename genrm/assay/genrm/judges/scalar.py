@@ -1,7 +1,7 @@
 """Scalar reward models: a sequence classification head with one logit on the whole dialogue.
 
-A Bradley-Terry model knows only differences of its logits, so against another response the score is
-sigmoid(r - r'), and the order of the two does not matter.
+A Bradley-Terry model knows differences of its logits only: against another response the score is
+sigmoid(r - r').
 """
 
 from __future__ import annotations
@@ -10,8 +10,15 @@ import math
 from collections.abc import Sequence
 
 from assay.clients.judging.types import ModelJudgement
-from assay.genrm.domain import ChatMessage, JudgeSettings, Run
-from assay.genrm.engines.base import ModelInfo, Piece, Prompt, PromptMessage, Rate, Rated
+from assay.genrm.domain import ChatMessage, ResolvedJudgeSettings, Run
+from assay.genrm.engines.base import (
+    ModelInfo,
+    Prompt,
+    PromptMessage,
+    PromptPiece,
+    Rated,
+    RateDialogue,
+)
 from assay.genrm.judges.modes import invalid
 from assay.genrm.judges.verdict import expect, keep_ends, usage_of
 from assay.kit.faults import Unjudgeable
@@ -19,25 +26,22 @@ from assay.kit.reasons import Reason
 
 
 def dialogue(prompt: Sequence[ChatMessage], response: str) -> Prompt:
-    """The dialogue that a head rates: what was asked, then the response, all of it data.
-
-    A tool's message is read as a user's.
-    """
+    """The dialogue that a head rates, all of it data; a tool's message is read as a user's."""
     asked = tuple(
         PromptMessage(
             "user" if message.role == "tool" else message.role,
-            (Piece(message.content, trusted=False),),
+            (PromptPiece(message.content, trusted=False),),
         )
         for message in prompt
     )
-    answer = PromptMessage("assistant", (Piece(response, trusted=False, cuttable=True),))
+    answer = PromptMessage("assistant", (PromptPiece(response, trusted=False, cuttable=True),))
     return Prompt((*asked, answer))
 
 
 def rate(
     prompt: Sequence[ChatMessage],
     responses: Sequence[str],
-    settings: JudgeSettings,
+    settings: ResolvedJudgeSettings,
     model: ModelInfo,
 ) -> Run[tuple[ModelJudgement, ...]]:
     """The head's logit on each response, unbounded, as judgements without a template.
@@ -50,7 +54,9 @@ def rate(
         raise invalid(
             f"model {model.name} has a scalar head, which reads no template; leave it out"
         )
-    requests = tuple(Rate(dialogue(prompt, text), keep_ends(settings)) for text in responses)
+    requests = tuple(
+        RateDialogue(dialogue(prompt, text), keep_ends(settings)) for text in responses
+    )
     rated = expect(Rated, (yield requests))
     return tuple(
         ModelJudgement(_only_logit(answer, model), truncated=answer.cut, usage=usage_of([answer]))
@@ -59,10 +65,10 @@ def rate(
 
 
 def refuse_reference(model: ModelInfo, **references: str | None) -> None:
-    """A head reads the dialogue and no more; to leave a reference out in silence would mislead.
+    """Refuses references, which a head would not read.
 
     Raises:
-        Unjudgeable: INVALID_PARAMETER, there is a reference.
+        Unjudgeable: INVALID_PARAMETER, there is one.
     """
     for name, text in references.items():
         if text:

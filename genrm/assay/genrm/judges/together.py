@@ -1,4 +1,4 @@
-"""Several judges at work as one, so that all their requests reach the engine at the same time."""
+"""Several judges at work as one, so that their requests reach the engine at the same time."""
 
 from __future__ import annotations
 
@@ -12,16 +12,10 @@ R = TypeVar("R")
 
 
 def together(runs: Sequence[Run[R]]) -> Run[tuple[R, ...]]:
-    """Runs side by side: each round of requests is yielded as one.
-
-    Args:
-        runs: not yet started.
-
-    Returns:
-        What each of them returned, in order.
+    """Runs side by side, each round of requests yielded as one; returns what each returned.
 
     Raises:
-        Unjudgeable: what the first of them raised; the others are closed.
+        Unjudgeable: of the first that raised; the others are closed.
     """
     results: dict[int, R] = {}
     waiting: dict[int, tuple[Request, ...]] = {}
@@ -49,7 +43,6 @@ def _step(
     waiting: dict[int, tuple[Request, ...]],
     results: dict[int, R],
 ) -> None:
-    """One round of one run: what it asks next goes to `waiting`, what it returns to `results`."""
     try:
         waiting[index] = next(run) if answers is None else run.send(answers)
     except StopIteration as end:

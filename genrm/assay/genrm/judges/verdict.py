@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 from assay.clients.judging.types import Usage, Vote
-from assay.genrm.domain import RATIONALE_CHARS, RAW_TEXT_CHARS, JudgeSettings, Run
-from assay.genrm.engines.base import Answer, Choose, Chosen, Piece, Prompt, Write, Written
+from assay.genrm.domain import RATIONALE_CHARS, RAW_TEXT_CHARS, ResolvedJudgeSettings, Run
+from assay.genrm.engines.base import Answer, Choose, Chosen, Prompt, PromptPiece, Write, Written
 from assay.genrm.judges.numbers import expected_value, sample_error, vote_error
 from assay.genrm.judges.parsing import (
     ANSWER_BEGINS,
@@ -27,7 +27,7 @@ A = TypeVar("A", bound=Answer)
 
 @dataclass(frozen=True, slots=True)
 class VerdictResult:
-    """What a judge made of one prompt; `value` in [0, 1], the rest as in ModelJudgement."""
+    """What a judge made of one prompt: `value` in [0, 1], the rest as in ModelJudgement."""
 
     value: float
     usage: Usage
@@ -39,20 +39,13 @@ class VerdictResult:
 
 
 def verdict(
-    prompt: Prompt, template: Template, how: How, settings: JudgeSettings, seed: int
+    prompt: Prompt, template: Template, how: How, settings: ResolvedJudgeSettings, seed: int
 ) -> Run[VerdictResult]:
-    """Asks for one verdict.
+    """Asks for one verdict; votes count up from `seed`.
 
-    A direct template's options are read at once, or voted on. A reasoned one always writes its
-    reasons first; each set of reasons is a vote, whose value is what the judge wrote, or with
-    "probability" the mean over its options right after its reasons.
-
-    Args:
-        prompt: rendered by the template.
-        template: its verdicts and its style.
-        how: from probabilities or from votes.
-        settings: of the sampling.
-        seed: of the first vote; the others count up.
+    A direct template's options are read at once, or voted on. A reasoned one writes its reasons
+    first; each set of reasons is a vote, whose value is what the judge wrote, or with "probability"
+    the mean over its options right after its reasons.
 
     Raises:
         Unjudgeable: JUDGE_UNPARSED, fewer than half of the votes can be read; SCORE_NOT_FINITE.
@@ -65,15 +58,15 @@ def verdict(
     return (yield from _voted(prompt, template, how, settings, seed))
 
 
-def keep_ends(settings: JudgeSettings) -> bool:
+def keep_ends(settings: ResolvedJudgeSettings) -> bool:
     """Whether a prompt over the context is cut."""
     return settings.overflow == "keep-ends"
 
 
 def vote_requests(
-    prompt: Prompt, template: Template, settings: JudgeSettings, seed: int
+    prompt: Prompt, template: Template, settings: ResolvedJudgeSettings, seed: int
 ) -> tuple[Write, ...]:
-    """One request for each vote; a single one at temperature 0, where all would be equal."""
+    """One request for each vote; a single one at temperature 0."""
     count = settings.votes if settings.temperature > 0 else 1
     return tuple(
         Write(
@@ -89,7 +82,7 @@ def vote_requests(
 
 
 def usage_of(answers: Sequence[Answer]) -> Usage:
-    """Tokens of all answers together."""
+    """Tokens of all answers."""
     total = Usage()
     for answer in answers:
         tokens = answer.tokens
@@ -98,7 +91,7 @@ def usage_of(answers: Sequence[Answer]) -> Usage:
 
 
 def expect(kind: type[A], answers: Sequence[Answer]) -> tuple[A, ...]:
-    """The answers, known to be of a kind; anything else is a defect of the engine."""
+    """The answers, checked to be of a kind."""
     for answer in answers:
         if not isinstance(answer, kind):
             raise TypeError(f"an engine answered {type(answer).__name__}, not {kind.__name__}")
@@ -106,13 +99,9 @@ def expect(kind: type[A], answers: Sequence[Answer]) -> tuple[A, ...]:
 
 
 def require_half(parsed: int, texts: Sequence[str], unread: Sequence[str], form: str) -> None:
-    """Refuses to judge on fewer than half of the votes.
+    """Refuses to judge where fewer than half of the texts could be read.
 
-    Args:
-        parsed: how many could be read.
-        texts: all that was written.
-        unread: what could not be read.
-        form: what was expected, for the message.
+    `form` is what was expected.
 
     Raises:
         Unjudgeable: JUDGE_UNPARSED, with the first unread text as metadata "raw_text".
@@ -127,9 +116,8 @@ def require_half(parsed: int, texts: Sequence[str], unread: Sequence[str], form:
 
 
 def _voted(
-    prompt: Prompt, template: Template, how: How, settings: JudgeSettings, seed: int
+    prompt: Prompt, template: Template, how: How, settings: ResolvedJudgeSettings, seed: int
 ) -> Run[VerdictResult]:
-    """The mean of the votes that can be read."""
     written = expect(Written, (yield vote_requests(prompt, template, settings, seed)))
     usage = usage_of(written)
     truncated = any(answer.cut for answer in written)
@@ -155,9 +143,9 @@ def _voted(
 
 
 def _values_after_reasons(
-    prompt: Prompt, template: Template, settings: JudgeSettings, written: Sequence[Written]
+    prompt: Prompt, template: Template, settings: ResolvedJudgeSettings, written: Sequence[Written]
 ) -> Run[tuple[tuple[float | None, ...], Usage]]:
-    """The mean over the options right after each set of reasons; None where they do not end."""
+    """The mean over the options after each set of reasons; None where they do not end."""
     thoughts = [thought(answer.text) for answer in written]
     requests = tuple(
         Choose(_after(prompt, text), template.options, keep_ends(settings))
@@ -174,13 +162,13 @@ def _values_after_reasons(
 
 
 def _after(prompt: Prompt, text: str) -> Prompt:
-    """The judge's answer up to its verdict. Its reasons may quote the candidate: they are data."""
-    said = (*prompt.lead, Piece(prompt.prefill), Piece(text, trusted=False))
+    """The judge's answer up to its verdict: data, for its reasons may quote the candidate."""
+    said = (*prompt.lead, PromptPiece(prompt.prefill), PromptPiece(text, trusted=False))
     return replace(prompt, lead=said, prefill=f"\n{ANSWER_BEGINS}")
 
 
 def _written_value(answer: Written, template: Template) -> float | None:
-    """What a vote is worth. Reasons that were cut short may end in a quotation: no verdict."""
+    """A vote's value; None for reasons that were cut short, which may end in a quotation."""
     if template.style == "direct":
         index = read_direct(answer.text, template.options, template.prefill)
     elif answer.finish == "stop":

@@ -39,7 +39,7 @@ class LabelOutcome:
     Attributes:
         rows: labelled, in the order in which they were done.
         faults: programs without labels, by reason.
-        cost: of all, those without labels left out.
+        cost: of the labelled ones.
         bound: ceil(log2(lines of code + 1)) * K completions, summed over what was searched.
     """
 
@@ -54,14 +54,11 @@ def read_tasks(
 ) -> list[LabelTask]:
     """The programs of a file, each once.
 
-    Args:
-        path: of the rows.
-        language: of rows that do not say.
-        comments: as for `task_of`.
-        skipped: counts responses that hold no program, which are left out.
+    `language` is that of rows that do not say; `comments` as for `task_of`; `skipped` counts
+    responses without a program, which are left out.
 
     Raises:
-        ConfigError: the file cannot be read, or a row is not as it should be.
+        ConfigError: the file cannot be read, or a row is wrong.
     """
     tasks: dict[str, LabelTask] = {}
     for number, row in read(path):
@@ -89,16 +86,10 @@ async def label_all(
     display: Display,
     done: int = 0,
 ) -> LabelOutcome:
-    """Labels programs, some at a time; each row is kept as soon as it is there.
+    """Labels programs, `at_once` at a time, and keeps each row as soon as it is there.
 
-    Args:
-        tasks: to label.
-        label: labels one; raises `Unknown` where there is no answer.
-        samples: K.
-        at_once: programs that are searched at the same time.
-        keep: takes a row.
-        display: where progress is shown.
-        done: programs that were labelled before.
+    `label` raises `UnknownLabel` where there is no answer; `samples` is K; `done` programs were
+    labelled before.
     """
     outcome = LabelOutcome()
     places = asyncio.Semaphore(at_once)

@@ -1,13 +1,11 @@
 """The longest feasible prefix of a program: completions by the policy, run in the sandbox.
 
-A prefix is feasible where one of K completions of it passes all tests (arXiv 2410.17621). Whether
-it is, is known in three ways: one passed; none passed and all were run; or something could not be
-sampled or run and none of the rest passed. The last is no answer: the program is not labelled.
+A prefix is feasible where one of K completions passes all tests (arXiv 2410.17621), and infeasible
+where all were run and none passed. Where neither is known, the program is not labelled.
 
 Differences from the paper:
 
-1. A program that passes its tests as it is, is its own completion: all of its lines are right, and
-   nothing is sampled.
+1. A program that passes its tests is its own completion: all of its lines are right.
 2. Equal completions are run once.
 """
 
@@ -42,8 +40,7 @@ class CompletionSettings:
         max_tokens: of one completion.
         temperature: above 0, or all would be alike.
         top_p: in (0, 1].
-        seed: of the labelling; a completion has one of its own, from this, the program and the
-            prefix.
+        seed: each completion's seed is derived from this, the program and the prefix.
     """
 
     samples: int = 20
@@ -54,7 +51,7 @@ class CompletionSettings:
 
 
 class UnknownLabel(Exception):
-    """Whether a prefix is feasible cannot be said: something was not sampled or not run.
+    """Whether a prefix is feasible is not known: something was not sampled or not run.
 
     Attributes:
         reason: of the first fault.
@@ -68,13 +65,7 @@ class UnknownLabel(Exception):
 
 
 class Labeller:
-    """Labels programs. Belongs to the event loop of its engine and client.
-
-    Args:
-        engine: the policy; started.
-        client: reaches the sandbox.
-        sampling: how completions are drawn.
-    """
+    """Labels programs with a started engine. Belongs to the event loop of engine and client."""
 
     def __init__(
         self, engine: JudgeEngine, client: AsyncExecutionClient, sampling: CompletionSettings

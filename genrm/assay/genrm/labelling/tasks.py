@@ -1,17 +1,15 @@
 """Programs to label: read from rows, cut into lines, written as rows for `assay train-rm`. Pure.
 
-A row has a prompt, a program that a policy wrote for it ("code"), and the tests that it is held
-against ("tests", in the shapes of `assay.clients.rows.tests`). What comes out is the row of a PRM,
-{"prompt", "code", "labels"}: 1 up to the longest feasible prefix, -1 behind it, 0 for comments and
-blank lines.
+A row has "prompt", a program ("code"), and "tests" (`assay.clients.rows.tests`). The row of a PRM
+comes out, {"prompt", "code", "labels"}: 1 up to the longest feasible prefix, -1 behind it, 0 for
+comments and blank lines.
 
-Instead of "code" a row may have "response", all that the policy wrote. The program is then the last
-fenced block in it, or with "extraction": "whole" the response itself, and what comes out is
-{"prompt", "steps", "labels"} of the whole response, what is not in the block neutral: a PRM that
-learns from these rows sees what it is shown when it is served.
+With "response" instead of "code" the program is its last fenced block, or with "extraction":
+"whole" all of it. The output is {"prompt", "steps", "labels"} of the whole response, neutral
+outside of the program: a PRM learns from what it is shown when it is served.
 
-Prefixes are counted in lines of code: a comment behind the last line of one is not in it, for the
-policy to write anew. So the search takes ceil(log2(lines of code + 1)) steps at most.
+Prefixes end with a line of code; the comments behind it are left to the policy. So the search takes
+ceil(log2(lines of code + 1)) steps at most.
 """
 
 from __future__ import annotations
@@ -29,14 +27,14 @@ from assay.api.execution.v1 import execution_pb2
 from assay.clients.rows.items import RowError
 from assay.clients.rows.preferences import Said, steps_of
 from assay.clients.rows.tests import read_tests
-from assay.genrm.engines.base import Piece, Prompt, PromptMessage
+from assay.genrm.engines.base import Prompt, PromptMessage, PromptPiece
 from assay.genrm.steps import StepSpan, label_lines, last_block, spans_of, split
 
 FENCE = "```"
 
 
 class NoProgramError(RowError):
-    """A response holds no program: nothing to label, and no mistake in the row."""
+    """A response holds no program, which is no mistake in the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +42,15 @@ class LabelTask:
     """A program to label.
 
     Attributes:
-        key: a digest of prompt, program, tests and language; what a resumed run knows it by.
+        key: a digest of prompt, program, tests and language, by which a resumed run knows it.
         prompt: what the policy was asked.
-        lines: of the program, put together they are the program.
+        lines: joined, they are the program.
         neutral: for each line, whether it is a comment or blank.
         suite: the tests.
-        language: of the program, as the sandbox names it.
+        language: as the sandbox names it.
         row: as it came.
-        before: the lines of the response in front of the program; none where the row has a program.
-        behind: the lines of the response behind it.
+        before: the response's lines in front of the program.
+        behind: those behind it.
     """
 
     key: str
@@ -72,24 +70,20 @@ class LabelTask:
 
     @property
     def program(self) -> str:
-        """The whole."""
+        """The whole program."""
         return "".join(self.lines)
 
     @property
     def most_calls(self) -> int:
-        """The most prefixes that the search asks about."""
+        """Most prefixes that the search asks about."""
         return math.ceil(math.log2(self.code_lines + 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What labelling took.
+    """What labelling took: prefixes asked about, completions sampled, programs run, tokens written.
 
-    Attributes:
-        calls: prefixes that were asked about.
-        completions: sampled.
-        executions: programs that the sandbox ran against their tests; equal ones are run once.
-        tokens: written by the policy.
+    Equal programs are run once.
     """
 
     calls: int = 0
@@ -109,14 +103,10 @@ class Cost:
 def task_of(
     row: Mapping[str, Any], language: str = "python", *, comments: bool = False
 ) -> LabelTask:
-    """Reads a row.
+    """Reads a row: "prompt" or "problem", "code" or "response", "tests", "language".
 
-    Args:
-        row: "prompt" (or "problem"), "code" or "response", "tests", and "language" where it is
-            another.
-        language: of a row that does not say.
-        comments: label comments as if they were code, which leaves out a guard against a policy
-            that writes many of them.
+    `language` is that of a row without one. `comments` labels comments as code, which removes a
+    guard against a policy that writes many.
 
     Raises:
         NoProgramError: its response holds none.
@@ -210,29 +200,26 @@ def lines_in(task: LabelTask, code_lines: int) -> int:
 
 
 def prefix_of(task: LabelTask, code_lines: int) -> str:
-    """The program up to so many lines of code, and the end of the last one's line."""
+    """The program up to so many lines of code, with the last line's end."""
     text = "".join(task.lines[: lines_in(task, code_lines)])
     return text if not text or text.endswith("\n") else text + "\n"
 
 
 def ask_for_rest(task: LabelTask, prefix: str) -> Prompt:
-    """The prompt that has the policy go on with a prefix, in the response or in a fenced block."""
+    """The prompt that has the policy continue a prefix, in the response or in a fenced block."""
     opening = "".join(task.before) if "response" in task.row else f"{FENCE}{task.language}\n"
     lead = opening + prefix
     messages = tuple(
-        PromptMessage(said.role, (Piece(said.content, trusted=False),)) for said in task.prompt
+        PromptMessage(said.role, (PromptPiece(said.content, trusted=False),))
+        for said in task.prompt
     )
-    return Prompt(messages, lead=(Piece(lead, trusted=False),))
+    return Prompt(messages, lead=(PromptPiece(lead, trusted=False),))
 
 
 def labelled(task: LabelTask, feasible: int, *, passed: bool, cost: Cost) -> dict[str, Any]:
-    """The row that comes out.
+    """The output row; `feasible` counts the lines of code in the longest feasible prefix.
 
-    Args:
-        task: the program.
-        feasible: lines of code in the longest feasible prefix.
-        passed: the program passes its tests as it is.
-        cost: what it took.
+    `passed`: the program passes its tests as it is.
     """
     names = ("id", "prompt", "problem", "question", "subset", "checkpoint")
     kept = {name: task.row[name] for name in names if name in task.row}

@@ -1,12 +1,4 @@
-"""Steps of a response: where they are, what each is worth, and how they come together. Pure.
-
-splitting     cuts a response: lines, paragraphs, tags, lines of code
-code          what of a program is code, and what is comment
-languages     comments and strings of the languages that are known
-aggregation   the scores of steps as one
-scoring       asks a step head, or a judge that writes critiques
-labels        labels of lines by binary search for the longest prefix that can still be completed
-"""
+"""Steps of a response: where they are, what each is worth, and one score for all. Pure."""
 
 from __future__ import annotations
 

@@ -9,14 +9,7 @@ from assay.clients.judging.types import Aggregation
 
 
 def aggregate(scores: Sequence[float | None], how: Aggregation) -> float:
-    """Brings the scores of steps together; neutral ones do not count.
-
-    Args:
-        scores: in [0, 1], in the steps' order; None for a neutral step.
-        how: "min", the least; "product"; "last"; "mean".
-
-    Returns:
-        A number in [0, 1].
+    """One number in [0, 1] of the steps' scores; neutral steps (None) do not count.
 
     Raises:
         ValueError: no step has a score.

@@ -1,11 +1,8 @@
 """What of a program is code, and what is comment, blank, or a string that does nothing.
 
-A scan of the lexis only, which survives programs that do not parse: it knows comments, strings
-(also such that span lines) and, for Python, docstrings and every other string that stands as a
-statement of its own, which are comments in all but name. What is opened and never closed is code:
-a broken program gains nothing by a comment that has no end.
-
-The work grows with the length of the text, whatever it holds.
+A lexical scan, which survives programs that do not parse. Python's docstrings, and other strings
+that are statements, count as comments. What is opened and never closed is code: a broken program
+gains nothing by a comment without an end. Linear in the text.
 """
 
 from __future__ import annotations
@@ -43,16 +40,10 @@ _Part = tuple[int, int, bool]
 
 
 def mask_idle(text: str, language: str) -> str:
-    """The text with a space for every character that is not code.
+    """The text with a space for every character that is not code, equally long.
 
-    Args:
-        text: a program, or a response that holds programs in fenced blocks; then all that is not
-            in a block is idle.
-        language: of a text without blocks, and of blocks that name none; one that is not known has
-            no comments.
-
-    Returns:
-        A text of the same length: white space where there is no code.
+    Of a response with fenced blocks, all outside of them is idle. `language` is that of a text
+    without blocks, and of blocks that name none; an unknown one has no comments.
     """
     blocks = list(blocks_of(text, language))
     if not blocks:
@@ -80,15 +71,9 @@ def _mask(program: str, language: str) -> str:
 
 
 def last_block(text: str, language: str) -> tuple[int, int] | None:
-    """Where the inside of the last fenced block of a language begins and ends.
+    """Code points of the inside of the last fenced block of a language; None without any block.
 
-    Args:
-        text: a response.
-        language: of the program that is looked for, and of blocks that name none. Where no block is
-            of it, the last block of all.
-
-    Returns:
-        Code points; None where there is no block.
+    Blocks that name no language count as this one; where no block does, the last of all.
     """
     blocks = list(blocks_of(text, language))
     same = PYTHON if language.lower() in PYTHON else {language.lower()}
@@ -97,9 +82,9 @@ def last_block(text: str, language: str) -> tuple[int, int] | None:
 
 
 def blocks_of(text: str, language: str) -> Iterator[tuple[int, int, str]]:
-    """The fenced blocks: where their inside begins and ends, and their language.
+    """The fenced blocks: start and end of their inside, and their language.
 
-    A fence within a string or comment of a program that stands there as it is opens no block.
+    A fence within a string or comment of an unfenced program opens no block.
     """
     fences = list(_FENCE.finditer(text))
     if not fences or _mask(text, language)[fences[0].start(1)] != fences[0][1][0]:
@@ -116,7 +101,6 @@ def blocks_of(text: str, language: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _scan_python(text: str) -> Iterator[_Part]:
-    """Comments, and strings of Python. A string that is a statement is a comment."""
     position = depth = statement = 0
     while token := _PYTHON_TOKEN.search(text, position):
         position = token.end()
@@ -139,7 +123,7 @@ def _scan_python(text: str) -> Iterator[_Part]:
 
 
 def _is_statement(text: str, statement: int, token: re.Match[str], end: int) -> bool:
-    """A string is a statement of its own, by itself or behind a header such as `def f():`.
+    """Whether a string is a statement, by itself or behind a header such as `def f():`.
 
     Formatted strings may do something, and count as code.
     """
@@ -150,7 +134,7 @@ def _is_statement(text: str, statement: int, token: re.Match[str], end: int) -> 
 
 
 def _python_string_end(text: str, token: re.Match[str]) -> int:
-    """Where a string ends: at the end of its line, or never (-1), where it is not closed."""
+    """Where a string ends; unclosed: at the end of its line, or -1 if it may span lines."""
     closed = _PYTHON_STRINGS[token["quote"]].match(text, token.end())
     if closed:
         return closed.end()
@@ -158,7 +142,6 @@ def _python_string_end(text: str, token: re.Match[str]) -> int:
 
 
 def _scan(text: str, language: CodeLanguage) -> Iterator[_Part]:
-    """Comments, and strings, of a language in the table."""
     openers = _openers(language)
     if openers is None:
         return
@@ -181,7 +164,6 @@ def _scan(text: str, language: CodeLanguage) -> Iterator[_Part]:
 
 @lru_cache(maxsize=128)
 def _openers(language: CodeLanguage) -> re.Pattern[str] | None:
-    """Finds what begins a comment or a string: the longest first."""
     patterns = {text: re.escape(text) for text, _ in language.blocks}
     apart = r"(?<![^\s;])" if language.apart else ""
     patterns |= {text: apart + re.escape(text) for text in language.line}
@@ -193,7 +175,7 @@ def _openers(language: CodeLanguage) -> re.Pattern[str] | None:
 
 
 def _string_end(text: str, token: re.Match[str], quoted: Quoted) -> int:
-    """Where a string ends: behind its quote or its line, or never, where it is not closed."""
+    """Where a string ends; unclosed: behind its quote or its line, or -1 if it may span lines."""
     closed = quoted.rest.match(text, token.end())
     if closed:
         return closed.end()
@@ -203,7 +185,6 @@ def _string_end(text: str, token: re.Match[str], quoted: Quoted) -> int:
 
 
 def _block_end(text: str, token: re.Match[str], closer: str, nested: bool) -> int:
-    """Where a block comment ends; -1 where it is not closed."""
     if not nested:
         end = text.find(closer, token.end())
         return end if end < 0 else end + len(closer)

@@ -1,14 +1,11 @@
 """Labels of a program's lines, by search for the longest prefix that can still be completed.
 
-Source: process supervision for code (arXiv 2410.17621). A prefix is feasible where one
-of K completions of it passes all tests; up to the longest feasible prefix lines are right, behind
-it they are wrong, and comments are neutral. Sampling and testing completions is the caller's part.
+Source: process supervision for code (arXiv 2410.17621). A prefix is feasible where one of K
+completions of it passes all tests: lines up to the longest feasible prefix are right, later ones
+wrong, comments neutral. Sampling and testing are the caller's part.
 
-Differences from the paper:
-
-1. Its search is described in words only; this one halves the range between the longest prefix known
-   to be feasible and the shortest known not to be, and takes the empty prefix as feasible: where
-   even that cannot be completed, every line is wrong.
+The paper's search is described in words only; this one bisects, and takes the empty prefix as
+feasible.
 """
 
 from __future__ import annotations
@@ -19,13 +16,7 @@ from collections.abc import Callable, Generator, Sequence
 def prefix_search(line_count: int) -> Generator[int, bool, int]:
     """The search itself: yields lengths, is sent whether so many lines can be completed.
 
-    Whoever asks may take any time over an answer, and may give up.
-
-    Args:
-        line_count: lines of the program, at least 0.
-
-    Returns:
-        The length of the longest feasible prefix.
+    Returns the length of the longest feasible prefix.
     """
     least, most = 0, line_count
     while least < most:
@@ -38,16 +29,10 @@ def prefix_search(line_count: int) -> Generator[int, bool, int]:
 
 
 def search_prefix(line_count: int, feasible: Callable[[int], bool]) -> tuple[int, int]:
-    """The longest feasible prefix of a program, in lines.
+    """The longest feasible prefix in lines, and how often `feasible` was asked.
 
-    Args:
-        line_count: lines of the program, at least 0.
-        feasible: whether the first m lines can be completed, for m from 1 to `line_count`; taken to
-            be monotone: what holds for m lines holds for fewer.
-
-    Returns:
-        The number of lines, from 0 to `line_count`, and how often `feasible` was asked: at most
-        ceil(log2(line_count + 1)) times.
+    At most ceil(log2(line_count + 1)) times. `feasible(m)` says whether the first m lines, from 1
+    to `line_count`, can be completed; it is taken to be monotone.
     """
     search, calls = prefix_search(line_count), 0
     try:
@@ -61,10 +46,6 @@ def search_prefix(line_count: int, feasible: Callable[[int], bool]) -> tuple[int
 
 def label_lines(neutral: Sequence[bool], feasible_lines: int) -> tuple[int, ...]:
     """A label for each line: 1 up to the longest feasible prefix, -1 behind it, 0 where neutral.
-
-    Args:
-        neutral: for each line, whether it is a comment or blank.
-        feasible_lines: length of the longest feasible prefix, as `search_prefix` finds it.
 
     Raises:
         ValueError: there are not so many lines.

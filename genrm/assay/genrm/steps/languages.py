@@ -1,8 +1,7 @@
 """Comments and strings of programming languages, as far as it takes to tell lines of code.
 
-Not grammars: a string is known so that what looks like a comment in it is none, and a comment so
-that a quote in it opens no string. Where a language's lexis depends on its syntax (regular
-expressions of JavaScript, heredocs of the shell), the common case is covered and the rest is code.
+Where a lexis depends on syntax (regular expressions of JavaScript, heredocs of the shell), the
+common case is covered and the rest is code.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """A string literal: how it begins, the rest of it as a pattern, and whether it spans lines."""
+    """A string literal: its beginning, the rest as a pattern, and whether it spans lines."""
 
     begins: str
     rest: re.Pattern[str]
@@ -22,11 +21,11 @@ class Quoted:
 
 @dataclass(frozen=True, slots=True)
 class CodeLanguage:
-    """What is not code in a language.
+    """Comments and strings of a language.
 
     Attributes:
-        line: what begins a comment up to the end of the line.
-        blocks: what begins and ends a comment.
+        line: begin a comment up to the end of the line.
+        blocks: begin and end a comment.
         nested: block comments nest.
         apart: `line` counts only at the beginning of a word.
         strings: string literals.
@@ -40,7 +39,7 @@ class CodeLanguage:
 
 
 def _escaped(quote: str, *, lines: bool) -> Quoted:
-    """A string with backslash escapes; one that spans no lines may continue behind a backslash."""
+    """A string with backslash escapes, also of line ends."""
     first, length = re.escape(quote[0]), len(quote)
     inside = rf"[^\\{first}]" if lines else rf"[^\\{first}\r\n]"
     short = rf"|{first}(?!{first * (length - 1)})" if length > 1 else ""
@@ -49,7 +48,6 @@ def _escaped(quote: str, *, lines: bool) -> Quoted:
 
 
 def _plain(begins: str, ends: str) -> Quoted:
-    """A string over lines without escapes."""
     return Quoted(begins, re.compile(rf"[\s\S]*?{re.escape(ends)}"), spans_lines=True)
 
 
@@ -79,10 +77,10 @@ _MARKUP = CodeLanguage((), (("<!--", "-->"),))
 _CSS = CodeLanguage((), _STARS, strings=(_DOUBLE, _SINGLE))
 
 PYTHON = frozenset({"python", "python3", "py", "py3", "pycon", "sage", "starlark"})
-"""Names of the language that has a scanner of its own."""
+"""Names of Python, which has a scanner of its own."""
 
 UNKNOWN = CodeLanguage()
-"""A language without comments: every line that is not blank is code."""
+"""A language without comments."""
 
 LANGUAGES: dict[str, CodeLanguage] = {
     **dict.fromkeys(("c", "h", "cpp", "c++", "cc", "cxx", "hpp", "objective-c", "cuda"), _C),

@@ -1,12 +1,11 @@
 """Scores the steps of a response: by a head that reads each, or by critiques that judge each.
 
-A step head answers for every step in one pass. A model that writes is asked for critiques with a
-verdict on each step; a step's score is the share of critiques that call it right (SPARK; papers
-11.1), so that a threshold of 0.5 is the majority, and a tie is no error.
+A step head answers for every step in one pass. By critiques, a step's score is the share that calls
+it right (SPARK; papers 11.1): above 0.5 is the majority, and a tie is no error.
 
 Neutral steps (comments, blank lines) have no score and no part in the aggregate; else a policy
-could fill its program with them (arXiv 2410.17621). A step head reads them where they
-stand; a critique sees them as part of the step behind them, and gives them no verdict.
+could fill its program with them (arXiv 2410.17621). A step head reads them where they stand; a
+critique sees them as part of the next step.
 """
 
 from __future__ import annotations
@@ -14,20 +13,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from assay.clients.judging.types import StepScore, Usage
+from assay.clients.judging.types import StepScore, StepScores, Usage
 from assay.genrm.domain import (
     CRITIQUE_CHARS,
-    JudgeSettings,
+    CandidateSteps,
+    ResolvedJudgeSettings,
+    ResolvedStepSettings,
     Run,
-    StepItem,
-    StepScores,
-    StepSettings,
 )
 from assay.genrm.engines.base import (
     ModelInfo,
-    Piece,
     Prompt,
     PromptMessage,
+    PromptPiece,
     RateSteps,
     StepsRated,
 )
@@ -45,21 +43,15 @@ _CHARS_PER_TOKEN = 64
 
 
 def score_steps(
-    item: StepItem, settings: StepSettings, model: ModelInfo, templates: Templates
+    item: CandidateSteps, settings: ResolvedStepSettings, model: ModelInfo, templates: Templates
 ) -> Run[StepScores]:
-    """Scores one response by steps.
-
-    Args:
-        item: the response, cut or not. A step head does not see the ground truth.
-        settings: how to cut, and how to bring the scores together.
-        model: what answers: a step head, or a model that writes.
-        templates: of the critiques.
+    """Scores one response by steps; a step head does not see the ground truth.
 
     Raises:
-        Unjudgeable: MISSING_RESPONSE, nothing in it can be scored; INVALID_PARAMETER, the steps do
-            not join to the response, a tag is missing, or the model cannot do it; CONTEXT_TOO_LONG,
-            it is hopelessly long; UNKNOWN_TEMPLATE; JUDGE_UNPARSED, fewer than half of the
-            critiques can be read; SCORE_NOT_FINITE.
+        Unjudgeable: MISSING_RESPONSE, nothing can be scored; INVALID_PARAMETER, the steps do not
+            join to the response, a tag is missing, or the model cannot do it; CONTEXT_TOO_LONG;
+            UNKNOWN_TEMPLATE; JUDGE_UNPARSED, fewer than half of the critiques can be read;
+            SCORE_NOT_FINITE.
     """
     spans = _cut(item, settings, model)
     if "rate-steps" in model.capabilities:
@@ -70,8 +62,9 @@ def score_steps(
     raise invalid(f"model {model.name} cannot score steps: it answers {able}; choose another model")
 
 
-def _cut(item: StepItem, settings: StepSettings, model: ModelInfo) -> tuple[StepSpan, ...]:
-    """The steps of the item, at least one of them not neutral."""
+def _cut(
+    item: CandidateSteps, settings: ResolvedStepSettings, model: ModelInfo
+) -> tuple[StepSpan, ...]:
     require_text(item.response, "the response")
     _require_room(len(item.response) / _CHARS_PER_TOKEN, model)
     splitting = model.splitting if settings.splitting == "auto" else settings.splitting
@@ -94,9 +87,9 @@ def _cut(item: StepItem, settings: StepSettings, model: ModelInfo) -> tuple[Step
 
 
 def _require_room(tokens: float, model: ModelInfo) -> None:
-    """Refuses at once what takes at least so many tokens, before work is spent on it.
+    """Refuses a response that takes at least so many tokens, before work is spent on it.
 
-    A step takes a token or more; and no text worth scoring has 64 code points for each token.
+    A step takes a token or more; no text worth scoring has 64 code points for each token.
     """
     if model.context_tokens and tokens > model.context_tokens:
         raise Unjudgeable(
@@ -107,7 +100,7 @@ def _require_room(tokens: float, model: ModelInfo) -> None:
         )
 
 
-def _check_given(item: StepItem) -> None:
+def _check_given(item: CandidateSteps) -> None:
     if "".join(item.steps) != item.response:
         raise invalid(
             "the steps put together are not the response; keep the white space between steps, or "
@@ -118,16 +111,18 @@ def _check_given(item: StepItem) -> None:
 
 
 def _rated(
-    item: StepItem, spans: Sequence[StepSpan], settings: StepSettings, model: ModelInfo
+    item: CandidateSteps,
+    spans: Sequence[StepSpan],
+    settings: ResolvedStepSettings,
+    model: ModelInfo,
 ) -> Run[StepScores]:
-    """Scores by a step head, in one request."""
     if settings.template or settings.meta_critique:
         raise invalid(
             f"model {model.name} has a head for steps and writes no critiques; leave out template "
             "and meta_critique, or choose another model"
         )
     messages = tuple(
-        PromptMessage(message.role, (Piece(message.content, trusted=False),))
+        PromptMessage(message.role, (PromptPiece(message.content, trusted=False),))
         for message in item.prompt
     )
     steps = tuple(item.response[span.start : span.end] for span in spans)
@@ -140,18 +135,17 @@ def _rated(
 
 
 def _criticised(
-    item: StepItem,
+    item: CandidateSteps,
     spans: Sequence[StepSpan],
-    settings: StepSettings,
+    settings: ResolvedStepSettings,
     model: ModelInfo,
     templates: Templates,
 ) -> Run[StepScores]:
-    """Scores by critiques, all sampled at the same time."""
     critiques, _, usage = yield from critiques_of(
         item.prompt,
         _shown(item.response, spans),
         item.ground_truth or None,
-        settings=JudgeSettings(
+        settings=ResolvedJudgeSettings(
             votes=settings.votes,
             temperature=settings.temperature,
             max_tokens=settings.max_tokens,
@@ -188,7 +182,7 @@ def _shown(response: str, spans: Sequence[StepSpan]) -> tuple[str, ...]:
 
 
 def _note(critiques: Sequence[Critique], index: int, right: bool) -> str:
-    """What the first critique that agrees with the majority says about a step."""
+    """The note on a step of the first critique that agrees with the majority."""
     for critique in critiques:
         if critique.steps[index] == right and critique.notes:
             return critique.notes[index][:CRITIQUE_CHARS]
@@ -197,18 +191,25 @@ def _note(critiques: Sequence[Critique], index: int, right: bool) -> str:
 
 def _scores(
     steps: Sequence[StepScore],
-    settings: StepSettings,
+    settings: ResolvedStepSettings,
     model: ModelInfo,
     usage: Usage,
     unparsed: int = 0,
 ) -> StepScores:
     threshold = settings.error_threshold
+    if threshold is None:
+        threshold = model.error_threshold
+    scores = [step.score for step in steps]
+    below = (n for n, score in enumerate(scores) if score is not None and score < threshold)
+    total = aggregate(scores, settings.aggregation)
     return StepScores(
         tuple(steps),
-        aggregate([step.score for step in steps], settings.aggregation),
-        model.error_threshold if threshold is None else threshold,
-        usage,
-        unparsed,
+        total,
+        passed=total >= threshold,
+        error_threshold=threshold,
+        first_error=next(below, None),
+        unparsed_votes=unparsed,
+        usage=usage,
     )
 
 

@@ -1,10 +1,10 @@
 r"""Cuts a response into steps: spans of code points that cover it without overlap.
 
-line        one step for each line that is not blank; blank lines belong to the step before
-paragraph   one step for each part between blank lines, which belong to the step before
-tag         a step ends behind each tag; what is blank between two tags belongs to the step before
-code-line   every line is a step; blank lines and comments are neutral, and so is all that stands
-            outside of fenced blocks where the response has any
+line        each line that is not blank; blank lines belong to the step before
+paragraph   each part between blank lines, which belong to the step before
+tag         a step ends behind each tag; what is blank between tags belongs to the step before
+code-line   every line; blank lines and comments are neutral, and so is all outside of fenced
+            blocks where the response has any
 auto        paragraphs where there are two, else lines
 
 White space before the first step belongs to it. Lines end with "\n", "\r\n" or "\r".
@@ -25,7 +25,7 @@ _PARAGRAPH_ENDS = re.compile(r"(?>\r\n|\r|\n)(?:[ \t]*+(?>\r\n|\r|\n))++")
 
 @dataclass(frozen=True, slots=True)
 class StepSpan:
-    """The code points `start <= i < end` of a response; neutral: there is nothing to score."""
+    """The code points `start <= i < end` of a response; neutral: nothing to score."""
 
     start: int
     end: int
@@ -35,13 +35,9 @@ class StepSpan:
 def split(
     response: str, splitting: Splitting, tag: str = "", language: str = "python"
 ) -> tuple[StepSpan, ...]:
-    """The steps of a response, in order, covering it without overlap.
+    """The steps of a response, in order; an empty response has none.
 
-    Args:
-        response: the policy's text; may be empty, and then it has no steps.
-        splitting: how to cut.
-        tag: what ends a step, with "tag".
-        language: with "code-line": of programs that do not say what they are.
+    `tag` ends a step, with "tag"; `language` is that of unnamed programs, with "code-line".
 
     Raises:
         ValueError: "tag" without a tag.
@@ -62,12 +58,9 @@ def split(
 def spans_of(
     steps: Sequence[str], splitting: Splitting, language: str = "python"
 ) -> tuple[StepSpan, ...]:
-    """The spans of a response that is cut already; blank steps are neutral.
+    """The spans of a response that is cut already; no step may be empty.
 
-    Args:
-        steps: the response, cut; none of them empty.
-        splitting: with "code-line", steps without code are neutral, too.
-        language: as for `split`.
+    Blank steps are neutral, and with "code-line" steps without code.
     """
     response = "".join(steps)
     ends: list[int] = []
@@ -82,14 +75,13 @@ def spans_of(
 
 
 def _between(ends: Iterable[int]) -> list[tuple[int, int]]:
-    """The stretches between ends that rise; empty ones are left out."""
-    stretches: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     start = 0
     for end in ends:
         if end > start:
-            stretches.append((start, end))
+            ranges.append((start, end))
             start = end
-    return stretches
+    return ranges
 
 
 def _paragraph_ends(response: str) -> Iterable[int]:
@@ -106,12 +98,12 @@ def _tag_ends(response: str, tag: str) -> Iterable[int]:
 
 
 def _gather(
-    response: str, stretches: Iterable[tuple[int, int]], tag: str = ""
+    response: str, ranges: Iterable[tuple[int, int]], tag: str = ""
 ) -> tuple[StepSpan, ...]:
-    """Spans of stretches; one without text of its own joins the one before, or else the next."""
+    """A blank range joins the span before, or else the next."""
     spans: list[StepSpan] = []
     waiting: int | None = None
-    for start, end in stretches:
+    for start, end in ranges:
         blank = not response[start:end].removesuffix(tag).strip()
         if blank and spans:
             spans[-1] = StepSpan(spans[-1].start, end)
@@ -126,13 +118,13 @@ def _gather(
 
 
 def _mark_idle(
-    response: str, stretches: Iterable[tuple[int, int]], language: str
+    response: str, ranges: Iterable[tuple[int, int]], language: str
 ) -> tuple[StepSpan, ...]:
-    """Neutral without code, and where blank: also a blank line within a string, which is code."""
+    """Ranges without code are neutral, and blank ones, even a blank line within a string."""
     masked = mask_idle(response, language)
     return tuple(
         StepSpan(
             start, end, neutral=not (masked[start:end].strip() and response[start:end].strip())
         )
-        for start, end in stretches
+        for start, end in ranges
     )

@@ -1,9 +1,4 @@
-"""Versioned prompt templates: the shipped ones in this folder, and the operator's own.
-
-fencing     puts other people's text into a prompt
-template    one template, and how it is filled
-*.toml      the templates; a change of wording is a new version
-"""
+"""Versioned prompt templates: the shipped ones in this folder (*.toml), and the operator's own."""
 
 from __future__ import annotations
 
@@ -48,8 +43,6 @@ _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 @dataclass(frozen=True, slots=True)
 class _Option:
-    """A [[verdicts]] table."""
-
     __pydantic_config__ = toml_config.STRICT
 
     text: Annotated[str, Field(min_length=1, max_length=64)]
@@ -78,7 +71,7 @@ class Templates:
     """The templates that a service knows, by name and version."""
 
     def __init__(self, templates: Iterable[Template]) -> None:
-        """Takes them in.
+        """Indexes them.
 
         Raises:
             ConfigError: two have the same name and version.
@@ -94,14 +87,9 @@ class Templates:
                 self._newest[template.name] = template
 
     def get(self, name_or_empty: str, kind: str, default: str, *also: str) -> Template:
-        """The template of a name.
+        """The template "name" (its newest version) or "name@version"; `default` for an empty name.
 
-        Args:
-            name_or_empty: "name" for the newest version, "name@version" for that one, empty for
-                the default.
-            kind: what it must be for.
-            default: the name that empty stands for.
-            *also: further kinds that will do.
+        It must be for `kind`, or one of `also`.
 
         Raises:
             Unjudgeable: UNKNOWN_TEMPLATE, there is none, or it is for something else.
@@ -125,8 +113,7 @@ class Templates:
 def load_templates(folders: Sequence[Path] = ()) -> Templates:
     """The shipped templates and those of the operator's folders (`*.toml`).
 
-    A name without a version means the newest: an operator who gives a shipped name a higher
-    version replaces the default.
+    A name alone means its newest version, so an operator replaces a default by a higher version.
 
     Raises:
         ConfigError: a folder is not there, or a file is wrong; the text names it.
@@ -142,7 +129,7 @@ def read_template(path: Path) -> Template:
     """The template of one file.
 
     Raises:
-        ConfigError: it cannot be read, or does not hold together; the text names the file.
+        ConfigError: it cannot be read, or is inconsistent; the text names the file.
     """
     tree = toml_config.read(path, examples="the shipped ones are in assay/genrm/templates")
     made = toml_config.build(_File, tree, origin=str(path))
@@ -164,7 +151,6 @@ def read_template(path: Path) -> Template:
 
 
 def _mistake(template: Template) -> str:
-    """What does not hold together, or nothing."""
     if not _NAME.fullmatch(template.name):
         return f"name {template.name!r} must be lower-case words joined by hyphens"
     return _mistake_in_places(template) or _mistake_in_verdicts(template)

@@ -1,17 +1,17 @@
 """Puts other people's text into a prompt so that it cannot speak for us.
 
-A fenced text stands between two lines of ours that carry a code derived from the text:
+A fenced text stands between two lines that carry a code derived from it:
 
     [RESPONSE 5be01f9c begins]
     ...
     [RESPONSE 5be01f9c ends]
 
-No text holds its own code (assay.clients.judging.fencing), and equal texts get equal fences:
-prompts stay reproducible, and beginnings stay shared.
+No text holds its own code (assay.clients.judging.fencing). Equal texts get equal fences, so prompts
+are reproducible and beginnings shared.
 
-Covered: closing the fence from within; lines that look like one of ours but lack the code. That
-special tokens of the model are not read out of fenced text is the engine's part (`Piece.trusted`).
-Not covered: text that persuades the model. How often it does is measured by bench/judge_injection.
+Covered: closing the fence from within; lines that look like a fence but lack the code. Special
+tokens in fenced text are the engine's part (`PromptPiece.trusted`). Not covered: text that
+persuades the model; bench/judge_injection measures how often it does.
 """
 
 from __future__ import annotations
@@ -19,47 +19,43 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.clients.judging.fencing import code_of
-from assay.genrm.engines.base import Piece
+from assay.genrm.engines.base import PromptPiece
 
 
-def fence(label: str, text: str, *, cuttable: bool = False) -> tuple[Piece, ...]:
-    """A text between an opening and a closing line.
-
-    Args:
-        label: what it is, in our words; one line.
-        text: what stands between; may be empty.
-        cuttable: its middle may be left out where it does not fit.
-    """
-    return _between(label, code_of(text), (Piece(text, trusted=False, cuttable=cuttable),))
+def fence(label: str, text: str, *, cuttable: bool = False) -> tuple[PromptPiece, ...]:
+    """A text, which may be empty, between two lines that name it by the label."""
+    return _between(label, code_of(text), (PromptPiece(text, trusted=False, cuttable=cuttable),))
 
 
-def fence_steps(label: str, steps: Sequence[str], *, cuttable: bool = False) -> tuple[Piece, ...]:
-    """A text that is cut into steps, each under a line of ours that numbers it from 1."""
+def fence_steps(
+    label: str, steps: Sequence[str], *, cuttable: bool = False
+) -> tuple[PromptPiece, ...]:
+    """A text in steps, each under a line of ours that numbers it from 1."""
     code = code_of("\n".join(steps))
-    inner: list[Piece] = []
+    inner: list[PromptPiece] = []
     for number, step in enumerate(steps, start=1):
         heading = f"[Step {number} {code}]\n"
-        inner.append(Piece(heading if number == 1 else "\n" + heading))
-        inner.append(Piece(step.strip("\r\n"), trusted=False, cuttable=cuttable))
+        inner.append(PromptPiece(heading if number == 1 else "\n" + heading))
+        inner.append(PromptPiece(step.strip("\r\n"), trusted=False, cuttable=cuttable))
     return _between(label, code, inner)
 
 
-def join(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
-    """The same text in fewer pieces: our words that touch are one piece; empty ones are gone."""
-    joined: list[Piece] = []
+def join(pieces: Sequence[PromptPiece]) -> tuple[PromptPiece, ...]:
+    """The same text in fewer pieces: touching trusted ones are merged, empty ones dropped."""
+    joined: list[PromptPiece] = []
     for piece in pieces:
         if not piece.text:
             continue
         if joined and piece.trusted and joined[-1].trusted:
-            joined[-1] = Piece(joined[-1].text + piece.text)
+            joined[-1] = PromptPiece(joined[-1].text + piece.text)
         else:
             joined.append(piece)
     return tuple(joined)
 
 
-def _between(label: str, code: str, inner: Sequence[Piece]) -> tuple[Piece, ...]:
+def _between(label: str, code: str, inner: Sequence[PromptPiece]) -> tuple[PromptPiece, ...]:
     return (
-        Piece(f"[{label} {code} begins]\n"),
+        PromptPiece(f"[{label} {code} begins]\n"),
         *inner,
-        Piece(f"\n[{label} {code} ends]"),
+        PromptPiece(f"\n[{label} {code} ends]"),
     )

@@ -1,8 +1,7 @@
-"""A prompt template: our words, the places of other people's text, and the verdicts to choose from.
+"""A prompt template: our words, places for other people's text, and the verdicts to choose from.
 
-Of the two texts of a template, a line that is `{name}` is the place of a fenced text, and a line
-that is `{name?}` one that may be absent. Everything else stands as it is. Text that comes early is
-shared by the candidates of one prompt, so what they have in common is put before them.
+A line `{name}` is the place of a fenced text, and `{name?}` of one that may be absent. What the
+candidates of one prompt have in common comes first: beginnings are shared.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Literal
 from assay.genrm.domain import (
     ChatMessage,
 )
-from assay.genrm.engines.base import Piece, Prompt, PromptMessage
+from assay.genrm.engines.base import Prompt, PromptMessage, PromptPiece
 from assay.genrm.templates.fencing import fence, fence_steps, join
 from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
@@ -56,7 +55,7 @@ POSSIBLE: dict[Kind, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class VerdictOption:
-    """One verdict: how the judge words it, and what it is worth.
+    """One verdict.
 
     Attributes:
         text: what comes after the prefill, or stands in the answer tag; a leading space counts.
@@ -69,7 +68,7 @@ class VerdictOption:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """One prompt template of one version.
+    """One version of a prompt template.
 
     Attributes:
         name: lower-case letters, digits and hyphens.
@@ -79,10 +78,10 @@ class Template:
         system: the system message; empty for none.
         user: the user message.
         verdicts: what the judge chooses from; none for critiques.
-        style: "direct": the verdict at once; "reasoned": it thinks first, in the protocol of
-            R1-Reward (arXiv 2505.02835): `<think>...</think>`, then `<answer>...</answer>`.
+        style: "direct": the verdict at once; "reasoned": `<think>...</think>`, then
+            `<answer>...</answer>`, as R1-Reward (arXiv 2505.02835).
         prefill: how the judge's answer begins.
-        max_tokens: the most it may write, where the caller does not say.
+        max_tokens: of the answer, where the caller does not say.
     """
 
     name: str
@@ -98,17 +97,17 @@ class Template:
 
     @property
     def ref(self) -> str:
-        """How it is asked for and reported, "name@version"."""
+        """How it is asked for and reported: "name@version"."""
         return f"{self.name}@{self.version}"
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The texts of the verdicts, in order."""
+        """The texts of the verdicts."""
         return tuple(verdict.text for verdict in self.verdicts)
 
     @property
     def values(self) -> tuple[float, ...]:
-        """What the verdicts are worth, in order."""
+        """The values of the verdicts."""
         return tuple(verdict.value for verdict in self.verdicts)
 
     @property
@@ -120,11 +119,9 @@ class Template:
         return {match[1]: not match[2] for match in matches if match}
 
     def render(self, **slots: Slot) -> Prompt:
-        """The prompt with its places filled.
+        """The prompt with its places filled; None and blank texts are absent.
 
-        Args:
-            **slots: by name: `question` is the conversation, `steps` the texts of the steps, the
-                others are texts. None and blank texts are absent.
+        `question` is the conversation, `steps` the texts of the steps; the others are texts.
 
         Raises:
             Unjudgeable: MISSING_REFERENCE, a place that must be filled is not; INVALID_PARAMETER,
@@ -151,8 +148,8 @@ class Template:
             messages.insert(0, PromptMessage("system", self._fill(self.system, given)))
         return Prompt(tuple(messages), self.prefill)
 
-    def _fill(self, text: str, given: dict[str, Slot]) -> tuple[Piece, ...]:
-        pieces: list[Piece] = []
+    def _fill(self, text: str, given: dict[str, Slot]) -> tuple[PromptPiece, ...]:
+        pieces: list[PromptPiece] = []
         skip_blank = False
         for line in _lines(text):
             match = PLACE.fullmatch(line)
@@ -163,11 +160,13 @@ class Template:
             if match and match[2] and match[1] not in given:
                 skip_blank = True
                 continue
-            pieces.extend(self._fenced(match[1], given.get(match[1])) if match else (Piece(line),))
-            pieces.append(Piece("\n"))
+            pieces.extend(
+                self._fenced(match[1], given.get(match[1])) if match else (PromptPiece(line),)
+            )
+            pieces.append(PromptPiece("\n"))
         return join(pieces[:-1])
 
-    def _fenced(self, name: str, slot: Slot) -> tuple[Piece, ...]:
+    def _fenced(self, name: str, slot: Slot) -> tuple[PromptPiece, ...]:
         label, cuttable = self._label(name), name in CUTTABLE
         if name == "question":
             return _conversation(label, slot)
@@ -192,8 +191,7 @@ def _spoken(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _conversation(label: str, slot: Slot) -> tuple[Piece, ...]:
-    """What the policy was asked: one text where it is one user's message, else turn by turn."""
+def _conversation(label: str, slot: Slot) -> tuple[PromptPiece, ...]:
     if isinstance(slot, str) or not slot:
         return fence(label, slot if isinstance(slot, str) else "")
     messages = [
@@ -201,7 +199,7 @@ def _conversation(label: str, slot: Slot) -> tuple[Piece, ...]:
     ]
     if [message.role for message in messages] == ["user"]:
         return fence(label, messages[0].content)
-    pieces: list[Piece] = []
+    pieces: list[PromptPiece] = []
     for number, message in enumerate(messages, start=1):
         if message.role not in ROLES:
             raise Unjudgeable(
@@ -209,6 +207,6 @@ def _conversation(label: str, slot: Slot) -> tuple[Piece, ...]:
                 f"a message of the prompt has the role {message.role[:40]!r}; roles are "
                 f"{', '.join(ROLES)}",
             )
-        pieces += [Piece("\n")] if pieces else []
+        pieces += [PromptPiece("\n")] if pieces else []
         pieces += fence(f"{label}, MESSAGE {number} BY {message.role.upper()}", message.content)
     return tuple(pieces)

@@ -1,6 +1,6 @@
-"""Reads fields of a JSON object that a stranger sent, and says which one is wrong. Pure.
+"""Reads fields of an untrusted JSON object, and says which one is wrong. Pure.
 
-Unknown fields are passed over, as the servers do whose formats are read with this.
+Unknown fields are ignored, as by the servers whose formats these are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 _ALSO = "/mnt/"
 
 REQUIRED = object()
-"""In place of a default: the field must be there."""
+"""As a default: the field must be there."""
 
 
 class BadField(ValueError):
@@ -22,21 +22,17 @@ class BadField(ValueError):
 
     Attributes:
         path: where it is, e.g. ("config", "run_timeout").
-        trouble: what is wrong with it, in a few words.
+        problem: what is wrong with it, in a few words.
     """
 
-    def __init__(self, path: tuple[str | int, ...], trouble: str) -> None:
-        super().__init__(f"{'.'.join(map(str, path)) or 'the body'}: {trouble}")
+    def __init__(self, path: tuple[str | int, ...], problem: str) -> None:
+        super().__init__(f"{'.'.join(map(str, path)) or 'the body'}: {problem}")
         self.path = path
-        self.trouble = trouble
+        self.problem = problem
 
 
 class Fields:
-    """The fields of one object.
-
-    Args:
-        value: the object.
-        path: where it is in the body.
+    """The fields of one object, at `path` in the body.
 
     Raises:
         BadField: it is no object.
@@ -53,47 +49,47 @@ class Fields:
         return tuple(str(name) for name in self._fields)
 
     def raw(self, name: str, default: object = REQUIRED) -> object:
-        """A field as it is."""
+        """A field of any type."""
         value = self._fields.get(name, default)
         if value is REQUIRED:
             raise BadField((*self._path, name), "is required")
         return value
 
     def has(self, name: str) -> bool:
-        """The field is there, and not null."""
+        """Whether the field is there, and not null."""
         return self._fields.get(name) is not None
 
-    def bad(self, name: str, trouble: str) -> BadField:
+    def bad(self, name: str, problem: str) -> BadField:
         """The error about a field."""
-        return BadField((*self._path, name), trouble)
+        return BadField((*self._path, name), problem)
 
     def inner(self, name: str, default: object = REQUIRED) -> Fields:
-        """A field that is an object."""
+        """An object."""
         return Fields(self.raw(name, default), (*self._path, name))
 
     def text(self, name: str, default: object = REQUIRED) -> str:
-        """A field that is a text which UTF-8 can carry."""
+        """A text that UTF-8 can carry."""
         value = self.raw(name, default)
         if not isinstance(value, str):
             raise self.bad(name, "must be a string")
         return self._encodable(name, value)
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """A field that is a list of texts; none where it is absent."""
+        """A list of texts; empty where it is absent."""
         value = self.raw(name, [])
         if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
             raise self.bad(name, "must be a list of strings")
         return tuple(self._encodable(name, each) for each in value)
 
     def flag(self, name: str) -> bool:
-        """A field that is true or false; false where it is absent."""
+        """True or false; false where it is absent."""
         value = self.raw(name, False)
         if not isinstance(value, bool):
             raise self.bad(name, "must be true or false")
         return value
 
     def number(self, name: str, default: object = REQUIRED) -> float:
-        """A field that is a finite number."""
+        """A finite number."""
         value = self.raw(name, default)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.bad(name, "must be a number")
@@ -102,25 +98,25 @@ class Fields:
         return float(value)
 
     def positive(self, name: str, default: object = REQUIRED) -> float:
-        """A field that is a number above 0."""
+        """A number above 0."""
         value = self.number(name, default)
         if value <= 0:
             raise self.bad(name, "must be above 0")
         return value
 
     def seconds(self, name: str, default: float) -> float:
-        """A field that is a number above 0; null is as good as none."""
+        """A number above 0; null counts as absent."""
         return self.positive(name) if self.has(name) else default
 
     def identity(self, name: str) -> int | str:
-        """A field that is the caller's name for something: a number or a text."""
+        """The caller's name for something: a number or a text."""
         value = self.raw(name)
         if isinstance(value, bool) or not isinstance(value, int | str):
             raise self.bad(name, "must be a number or a string")
         return value
 
     def loaded(self, name: str) -> object:
-        """A field that may have been written as JSON in a text."""
+        """A field that may be JSON within a text."""
         value = self.raw(name)
         if not isinstance(value, str):
             return value
@@ -130,14 +126,13 @@ class Fields:
             raise self.bad(name, f"is not JSON: {error}") from error
 
     def loaded_object(self, name: str) -> Fields:
-        """The same, of an object."""
+        """As `loaded`, of an object."""
         return Fields(self.loaded(name), (*self._path, name))
 
     def files(self, name: str = "") -> dict[str, bytes]:
-        """A field that maps relative paths to contents in base64; null stands for no file.
+        """A map from relative paths to contents in base64; null stands for no file.
 
-        Args:
-            name: of the field; empty: this object itself is that map.
+        With an empty name this object itself is the map.
         """
         contents: dict[str, bytes] = {}
         inner = self.inner(name, {}) if name else self
@@ -159,7 +154,7 @@ class Fields:
         return self.relative_path(name, path.removeprefix(_ALSO))
 
     def relative_path(self, name: str, path: str) -> str:
-        """A path inside the program's folder, in its plain form."""
+        """A normalised path inside the program's folder."""
         plain = posixpath.normpath(self._encodable(name, path)) if path else ""
         if not plain or plain == "." or plain.startswith(("/", "../")) or plain == "..":
             raise self.bad(name, "must be a relative path inside the program's folder")

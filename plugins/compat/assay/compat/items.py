@@ -1,4 +1,4 @@
-"""Items of the contract from the JSON that other formats have, and what failed of them. Pure."""
+"""Items of the contract from the JSON of other formats, and what failed of them. Pure."""
 
 from __future__ import annotations
 
@@ -26,20 +26,13 @@ def make_item(
     tests: execution_pb2.TestSuite | None = None,
     parameters: Parameters | None = None,
 ) -> reward_pb2.Item:
-    """An item.
+    """An item, unnamed parts left out.
 
-    Args:
-        item_id: unique in its call.
-        response: the policy's text, without the prompt.
-        chosen: name of the verifier, and the task; one of them may be empty.
-        prompt: a text, chat messages, or None.
-        label: the right answer, as `write_label` reads it; None for none.
-        data: a structured reference, instead of a label.
-        tests: tests as the reference, instead of a label.
-        parameters: of the verifier.
+    `chosen` is verifier and task, one of which may be empty. `prompt` is a text or chat messages.
+    The reference is `label` (for `write_label`), structured `data`, or `tests`.
 
     Raises:
-        BadRequestError: MALFORMED_REQUEST: prompt or label have no shape that is known.
+        BadRequestError: MALFORMED_REQUEST: prompt or label have no known shape.
     """
     item = reward_pb2.Item(id=item_id, verifier=chosen[0], task=chosen[1], response=response)
     item.prompt.extend(messages_of(prompt))
@@ -55,7 +48,7 @@ def make_item(
 
 
 def write_label(reference: reward_pb2.Reference, label: object) -> None:
-    """Writes a right answer: a text or number is one, a list of texts is several, the rest is data.
+    """Writes a right answer: a text or number is one, a list of texts is several, else data.
 
     Raises:
         BadRequestError: MALFORMED_REQUEST: it is nested too deeply.
@@ -86,7 +79,7 @@ def messages_of(prompt: object) -> list[common_pb2.ChatMessage]:
 
 
 def text_of(content: object) -> str:
-    """The text of a message's content: itself, or its parts of type text, joined."""
+    """A message's content: a text, or parts, of which those of type text are joined."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []
@@ -124,10 +117,7 @@ def _write_parameter(
 
 
 def fault_of(results: Iterable[reward_pb2.Result]) -> CallError | None:
-    """The first fault of some results as a failure of the whole call; None where all are judged.
-
-    For formats of other trainers that have no place for a fault beside a number.
-    """
+    """The first fault as a failure of the whole call, for formats without faults; None: none."""
     faults = [result for result in results if result.WhichOneof("outcome") != "judgement"]
     if not faults:
         return None

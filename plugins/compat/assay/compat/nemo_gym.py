@@ -1,9 +1,8 @@
 """NeMo Gym's resources server: /verify, /seed_session, /aggregate_metrics, /reverify_mode.
 
 POST /verify takes a rollout ({"responses_create_params": ..., "response": an OpenAI Response, ...}
-and the fields of its data set) and gives it back with `reward`, `reward_components` and what was
-said. Who judges follows from the fields that Gym's own environments have, if the URL does not say
-(?verifier=math):
+and its data set's fields) and returns it with `reward`, `reward_components` and the verdict. The
+URL chooses the verifier (?verifier=math); else the fields of Gym's own environments do:
 
     verifier_metadata.unit_tests         code
     instruction_id_list (or there)       ifeval; grading_mode fraction is its scoring
@@ -13,12 +12,12 @@ said. Who judges follows from the fields that Gym's own environments have, if th
     options, expected_answer             choice
     expected_answer                      --http-verifier, else math
 
-The response is the text of its messages; reasoning and calls of tools are not judged.
+The response is the text of its messages, without reasoning and tool calls.
 
 A fault is Gym's own failed row: HTTP 200, reward 0.0 because the format asks for a number,
-`_ng_failure_class` and `_ng_failure_judge_error`, by which its collection keeps the row out of the
-rollouts and asks again, and `mask_sample`, at the top and in `instance_config`, by which NeMo RL
-leaves it out of the loss. `_ng_failure_terminal` where asking again cannot help.
+`_ng_failure_class` and `_ng_failure_judge_error`, by which its collection drops the row and asks
+again, and `mask_sample`, at the top and in `instance_config`, by which NeMo RL leaves it out of the
+loss. `_ng_failure_terminal` is set where asking again cannot help.
 """
 
 from __future__ import annotations
@@ -59,10 +58,7 @@ _ANSWERS = ("expected_answer", "answer", "ground_truth", "label")
 def read(body: dict[str, Any], chosen: tuple[str, str], default: str = "") -> reward_pb2.Item:
     """The item of a rollout.
 
-    Args:
-        body: the JSON object.
-        chosen: verifier and task of the URL; both empty: the fields say who judges.
-        default: judges where they do not either.
+    Without `chosen` (verifier, task) its fields say who judges, or else `default`.
 
     Raises:
         BadRequestError: MALFORMED_REQUEST: there is no response, or a field has another shape.
@@ -85,7 +81,7 @@ def read(body: dict[str, Any], chosen: tuple[str, str], default: str = "") -> re
 
 
 def response_text(output: list[Any]) -> str:
-    """What the assistant wrote: the texts of its messages, joined."""
+    """The texts of the assistant's messages, joined."""
     return "".join(
         text_of(part.get("content"))
         for part in output
@@ -94,7 +90,7 @@ def response_text(output: list[Any]) -> str:
 
 
 def answer(body: dict[str, Any], result: reward_pb2.Result) -> dict[str, Any]:
-    """The rollout with what came of it; a row that is verified again keeps nothing of before."""
+    """The rollout with its outcome; what an earlier verification wrote is removed."""
     body = unsaid(body)
     error = fault_of([result])
     if error is not None:
@@ -111,12 +107,7 @@ def answer(body: dict[str, Any], result: reward_pb2.Result) -> dict[str, Any]:
 
 
 def failure(error: CallError, instance: object = None) -> dict[str, Any]:
-    """The fields of a failed row.
-
-    Args:
-        error: what went wrong.
-        instance: the row's `instance_config`, in which NeMo RL looks for the mask.
-    """
+    """The fields of a failed row; NeMo RL looks for the mask in its `instance_config`."""
     row: dict[str, Any] = {
         "reward": 0.0,
         "_ng_failure_class": FAILED_OVER_HTTP,
@@ -133,10 +124,7 @@ def failure(error: CallError, instance: object = None) -> dict[str, Any]:
 
 
 def aggregate(responses: list[dict[str, Any]]) -> dict[str, Any]:
-    """Gym's base statistics over verified rollouts, by task and over all; failed rows are left out.
-
-    Args:
-        responses: verified rollouts.
+    """Gym's base statistics over verified rollouts, by task and over all, without failed rows.
 
     Raises:
         BadRequestError: MALFORMED_REQUEST: an index is no number.
@@ -192,58 +180,57 @@ def routes(front: RewardFront) -> list[Route]:
 
 
 def _by_fields(body: dict[str, Any], text: str) -> tuple[str, dict[str, Any]]:
-    """The verifier that the fields speak of, empty for none, and the rest of the item."""
+    """The verifier by the fields, empty for none, and the rest of the item."""
     metadata = body.get("verifier_metadata")
-    told = {**body, **(metadata if isinstance(metadata, dict) else {})}
+    fields = {**body, **(metadata if isinstance(metadata, dict) else {})}
     parameters: Parameters
-    if isinstance(told.get("unit_tests"), dict):
-        return "code", {"tests": _tests(told["unit_tests"])}
-    if "instruction_id_list" in told:
-        data = {name: told.get(name) for name in ("instruction_id_list", "kwargs")}
-        parameters = {"scoring": "fraction"} if told.get("grading_mode") == "fraction" else {}
+    if isinstance(fields.get("unit_tests"), dict):
+        return "code", {"tests": _tests(fields["unit_tests"])}
+    if "instruction_id_list" in fields:
+        data = {name: fields.get(name) for name in ("instruction_id_list", "kwargs")}
+        parameters = {"scoring": "fraction"} if fields.get("grading_mode") == "fraction" else {}
         return "ifeval", {"data": data, "parameters": parameters}
-    if "schema_str" in told:
-        return "json-schema", {"data": _schema(told)}
-    return _by_answer(told, text)
+    if "schema_str" in fields:
+        return "json-schema", {"data": _schema(fields)}
+    return _by_answer(fields, text)
 
 
-def _by_answer(told: dict[str, Any], text: str) -> tuple[str, dict[str, Any]]:
-    """The same for the environments that hold a response against an answer."""
+def _by_answer(fields: dict[str, Any], text: str) -> tuple[str, dict[str, Any]]:
+    """As `_by_fields`, of environments that compare a response with an answer."""
     parameters: Parameters
-    source = told.get("metadata")
+    source = fields.get("metadata")
     if isinstance(source, dict) and "source_dataset" in source:
-        data = {name: told.get(name) for name in ("question", "answer")} | {"metadata": source}
+        data = {name: fields.get(name) for name in ("question", "answer")} | {"metadata": source}
         parameters = {} if "<answer>" in text else {"extract": "whole"}  # as the environment does
         return "reasoning-gym", {"data": data, "parameters": parameters}
-    extract = _EXTRACT.get(str(told.get("extraction_mode")))
+    extract = _EXTRACT.get(str(fields.get("extraction_mode")))
     if extract is not None:
         parameters = {"extract": extract, "numbers": True}
-        if told.get("case_sensitive") is True:
+        if fields.get("case_sensitive") is True:
             parameters = {**parameters, "case_sensitive": True}
-        return "match", {"label": _label(told), "parameters": parameters}
-    options = _options(told.get("options"))
+        return "match", {"label": _label(fields), "parameters": parameters}
+    options = _options(fields.get("options"))
     if options:
-        return "choice", {"label": _label(told), "parameters": {"choices": options}}
-    return "", {"label": _label(told)}
+        return "choice", {"label": _label(fields), "parameters": {"choices": options}}
+    return "", {"label": _label(fields)}
 
 
-def _label(told: dict[str, Any]) -> Any:
-    return next((told[name] for name in _ANSWERS if told.get(name) is not None), None)
+def _label(fields: dict[str, Any]) -> Any:
+    return next((fields[name] for name in _ANSWERS if fields.get(name) is not None), None)
 
 
 def _options(options: object) -> list[str]:
-    """The options' texts, A first, of [{"A": text}, {"B": text}, ...]."""
     if not isinstance(options, list):
         return []
     pairs = [pair for one in options if isinstance(one, dict) for pair in one.items()]
     return [str(text) for _, text in sorted(pairs, key=lambda pair: str(pair[0])) if text]
 
 
-def _schema(told: dict[str, Any]) -> Any:
-    if told.get("schema_type", "json") != "json":
+def _schema(fields: dict[str, Any]) -> Any:
+    if fields.get("schema_type", "json") != "json":
         raise malformed("schema_type must be json: there is no verifier of the others")
     try:
-        return json.loads(str(told["schema_str"]))
+        return json.loads(str(fields["schema_str"]))
     except ValueError:
         raise malformed("schema_str is not JSON") from None
 
@@ -259,23 +246,23 @@ def _tests(unit_tests: dict[str, Any]) -> execution_pb2.TestSuite:
     pairs = zip(inputs, outputs, strict=True)
     if not name:
         return suite_to_proto(
-            TestSuite([StdioTest(str(told).encode(), str(want).encode()) for told, want in pairs])
+            TestSuite([StdioTest(str(given).encode(), str(want).encode()) for given, want in pairs])
         )
     try:
-        calls = [CallTest(str(name), *_call(told, want)) for told, want in pairs]
+        calls = [CallTest(str(name), *_call(given, want)) for given, want in pairs]
         return suite_to_proto(TestSuite(calls))
     except (TypeError, ValueError, RecursionError) as error:
         raise malformed(f"unit_tests: {error}") from None
 
 
-def _call(told: object, want: object) -> tuple[list[Any], Any]:
-    if isinstance(told, str):
-        return [json.loads(line) for line in told.splitlines() if line], json.loads(str(want))
-    return (told if isinstance(told, list) else [told]), want
+def _call(given: object, want: object) -> tuple[list[Any], Any]:
+    if isinstance(given, str):
+        return [json.loads(line) for line in given.splitlines() if line], json.loads(str(want))
+    return (given if isinstance(given, list) else [given]), want
 
 
 def _statistics(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """Mean, least, greatest, median and deviation of whatever is a number, by name."""
+    """Mean, least, greatest, median and deviation of each numeric field."""
     columns: dict[str, list[float]] = {}
     for row in rows:
         response = row.get("response")

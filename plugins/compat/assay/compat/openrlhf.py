@@ -5,10 +5,10 @@ Request:  {"query": [text], "prompts": [text], "labels": [any]}; `query` is prom
 Answer:   {"rewards": [n], "scores": [n], "extra_logs": {name: [n]}}, lists as its serve_rm.py has.
 
 The verifier comes from the URL: /get_reward?verifier=math. The response is what follows the prompt
-in the query, without the end-of-turn tokens behind it. Where a tokenizer does not give the prompt
-back as it was, say where the response begins: &response_after=<|im_start|>assistant%0A (what
-follows its last occurrence). Nothing is guessed: a query without its prompt is refused, because an
-answer read from the prompt would be paid.
+in the query, without the end-of-turn tokens behind it. A query that does not hold its prompt is
+refused, because an answer read from the prompt would be paid. Where a tokenizer changes the prompt,
+say where the response begins (behind the last occurrence):
+&response_after=<|im_start|>assistant%0A.
 
 A fault is never a number: the call fails with a status (429, 500, 503, 504, ...) and a problem.
 """
@@ -37,15 +37,12 @@ def read(
 ) -> list[reward_pb2.Item]:
     """The items of a request.
 
-    Args:
-        body: the JSON object.
-        chosen: verifier and task.
-        response_after: the response follows the last occurrence of this; empty: it follows the
-            prompt.
+    `chosen` is verifier and task. The response follows the last `response_after`, or the prompt
+    where that is empty.
 
     Raises:
-        BadRequestError: MALFORMED_REQUEST: lists are missing or of different lengths, or a response
-            cannot be told from its prompt. BATCH_TOO_LARGE.
+        BadRequestError: BATCH_TOO_LARGE. MALFORMED_REQUEST: lists are missing or of different
+            lengths, or a response cannot be told from its prompt.
     """
     queries = _list(body, "query")
     prompts, labels = _list(body, "prompts"), _list(body, "labels")

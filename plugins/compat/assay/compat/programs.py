@@ -1,4 +1,4 @@
-"""What the formats of execution share: a program's limits, and which fault is whose. Pure."""
+"""What the formats of execution share: a program's limits, and whose a fault is. Pure."""
 
 from __future__ import annotations
 
@@ -11,19 +11,14 @@ from assay.kit.reasons import Reason
 DEFAULT_TIMEOUT_S = 10.0
 MIB = 2**20
 CPU_SHARE = 4.0
-"""CPU seconds that a program may use for each second on the clock; its format has no such limit."""
+"""CPU seconds for each second on the clock, where a format has no such limit."""
 
 _RETRYABLE_CODES = frozenset({"UNAVAILABLE", "RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED"})
 _CALLERS_CODES = frozenset({"INVALID_ARGUMENT", "NOT_FOUND"})
 
 
 def fit(job: ExecutionJob, most: Limits) -> ExecutionJob:
-    """The job with a limit on CPU time, where it states none: four cores' worth.
-
-    Args:
-        job: with its limit of time on the clock.
-        most: the greatest limits of the sandbox.
-    """
+    """The job with a limit on CPU time, where it states none: four cores' worth, at most `most`."""
     if job.limits.cpu_time_s is not None:
         return job
     wall_s = job.limits.wall_time_s or DEFAULT_TIMEOUT_S
@@ -32,10 +27,10 @@ def fit(job: ExecutionJob, most: Limits) -> ExecutionJob:
 
 
 def is_retryable(fault: Fault) -> bool:
-    """The same request may well go through later."""
+    """Whether the same request may go through later."""
     return fault.code in _RETRYABLE_CODES and fault.reason != Reason.MESSAGE_TOO_LARGE
 
 
 def is_callers(fault: Fault) -> bool:
-    """The request is wrong: a limit above the maximum, a program that no box could take."""
+    """Whether the request is wrong: a limit above the maximum, a program that no box could take."""
     return fault.code in _CALLERS_CODES

@@ -1,10 +1,8 @@
-"""The sandbox as the formats of its peers use it: one answer, or one fault, for all that they sent.
+"""The sandbox for SandboxFusion's and Piston's endpoints: one answer or one fault for a call.
 
-Shared by SandboxFusion's endpoints and Piston's. They ask the runner of their own process through
-the client that others ask it with over gRPC: it numbers jobs, splits what is too much for a call,
-and tries again within the deadline where the queue is full. All jobs of a call here are of one
-program, so what they write that no answer has room for is that program's doing: its end is the
-`output-limit`.
+They ask the runner of their own process through the client that others use over gRPC: it numbers
+jobs, splits large calls, and retries within the deadline where the queue is full. All jobs of a
+call are of one program, so output that no answer has room for is its own end, `output-limit`.
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ from assay.kit.reasons import Reason
 from assay.sandbox.http import SandboxFront
 
 WAIT_S = 8.0
-"""How long a call may wait in queues where it does not say so itself, in seconds."""
+"""How long a call may wait in queues by default, in seconds."""
 
 WAIT = op.query("wait_s", "Seconds that the call may wait for a slot; 8 where it is not said.")
 
@@ -56,7 +54,7 @@ _INFO_S = 60.0
 _CONFIG = replace(BETWEEN_SERVICES, max_concurrent_calls=1024)
 
 
-class SandboxFault(Exception):
+class NotRunError(Exception):
     """The sandbox could not run what it was sent.
 
     Attributes:
@@ -69,10 +67,9 @@ class SandboxFault(Exception):
 
 
 class Sound:
-    """What of the callers' own code has worked once, so that what breaks it later is at fault.
+    """Remembers callers' code that has worked once, so that what breaks it later is at fault.
 
-    Args:
-        most: how many are remembered; the latest used ones stay.
+    The `most` latest used ones stay.
     """
 
     def __init__(self, most: int = 1024) -> None:
@@ -97,7 +94,7 @@ class Sound:
 
 
 class Sandbox:
-    """The sandbox, for formats that answer with one status for all that they sent.
+    """The sandbox, for formats that answer a call with one status.
 
     Args:
         front: has the runner, and the caller's quota.
@@ -121,26 +118,24 @@ class Sandbox:
         """What the sandbox runs, asked once a minute.
 
         Raises:
-            SandboxFault: it does not answer.
+            NotRunError: it does not answer.
         """
         now_s = asyncio.get_running_loop().time()
         if self._info is None or now_s > self._asked_s + _INFO_S:
             try:
                 self._info = await self._client.list_languages(timeout_s=self._left(deadline_s))
             except CallError as error:
-                raise SandboxFault(fault_of_error(error)) from error
+                raise NotRunError(fault_of_error(error)) from error
             self._asked_s = now_s
         return self._info
 
     async def execute(self, jobs: list[ExecutionJob], deadline_s: float) -> list[Execution]:
-        """Runs programs within the caller's quota.
+        """Runs programs within the caller's quota; jobs without a CPU limit get one.
 
-        Args:
-            jobs: what to run; those without a CPU limit get one.
-            deadline_s: by the clock of the loop.
+        `deadline_s` is by the clock of the loop.
 
         Raises:
-            SandboxFault: one of them could not be run; the first fault counts.
+            NotRunError: one of them could not be run; the first fault counts.
         """
         with await self.admit(len(jobs), deadline_s):
             info = await self.info(deadline_s)
@@ -150,7 +145,7 @@ class Sandbox:
         ran = [result for result in results if isinstance(result, Execution)]
         if len(ran) < len(results):
             add_log_fields(faults=len(results) - len(ran))
-            raise SandboxFault(next(each for each in results if isinstance(each, Fault)))
+            raise NotRunError(next(each for each in results if isinstance(each, Fault)))
         return ran
 
     async def test(self, job: TestJob, deadline_s: float) -> TestReport:
@@ -159,14 +154,14 @@ class Sandbox:
             [report] = await self._client.run_tests([job], timeout_s=self._left(deadline_s))
         if isinstance(report, Fault):
             add_log_fields(faults=1)
-            raise SandboxFault(report)
+            raise NotRunError(report)
         return report
 
     async def admit(self, items: int, deadline_s: float) -> ExitStack:
         """Holds the caller's quota until the stack is closed; waits for it where it is used up.
 
         Raises:
-            SandboxFault: QUOTA_EXCEEDED until the deadline.
+            NotRunError: QUOTA_EXCEEDED until the deadline.
         """
         while True:
             stack = ExitStack()
@@ -175,7 +170,7 @@ class Sandbox:
             except CallError as error:
                 pause_s = error.retry_after_s
                 if pause_s is None or pause_s >= self._left(deadline_s):
-                    raise SandboxFault(fault_of_error(error)) from error
+                    raise NotRunError(fault_of_error(error)) from error
                 await asyncio.sleep(max(pause_s, 0.01))
             else:
                 return stack
@@ -186,7 +181,7 @@ class Sandbox:
 
 
 def _judged(result: ExecutionResult) -> ExecutionResult:
-    """The result; what is too long for an answer is how its program ended."""
+    """The result; one that is too long for an answer is the program's `output-limit`."""
     if isinstance(result, Fault) and result.reason == Reason.MESSAGE_TOO_LARGE:
         words = result.message.encode()
         return Execution("output-limit", stderr=Output(words, total_bytes=len(words)))
@@ -194,12 +189,7 @@ def _judged(result: ExecutionResult) -> ExecutionResult:
 
 
 def deadline_s(front: SandboxFront, request: Request, runs_s: float) -> float:
-    """When the answer is due, by the clock of the loop.
-
-    Args:
-        front: knows the header.
-        request: the call.
-        runs_s: seconds that its programs may take in all.
+    """When the answer is due, by the clock of the loop; programs may take `runs_s` in all.
 
     Raises:
         BadField: `wait_s` is no number of seconds.

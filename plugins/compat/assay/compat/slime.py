@@ -39,7 +39,7 @@ def read(body: dict[str, Any], chosen: tuple[str, str]) -> reward_pb2.Item:
 
 
 def answer(judgement: reward_pb2.Judgement, *, as_dict: bool) -> float | dict[str, Any]:
-    """The answer."""
+    """The number or the dictionary."""
     if not as_dict:
         return judgement.reward
     return {

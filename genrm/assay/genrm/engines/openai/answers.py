@@ -1,10 +1,9 @@
-"""What the server's JSON says. Pure; a shape that is not as it should be is ENGINE_FAILED.
+"""Reads the server's JSON. Pure; a shape that is not as it should be is ENGINE_FAILED.
 
-Log-probabilities arrive for the likeliest tokens only (`top_logprobs`, 20 at most servers). An
-option that is not among them has a probability of at most b: that of the least likely token that
-is listed, and no more than what all listed tokens leave over. Where the options found hold so
-much that b could move no normalised probability by more than 1e-4, the option is given b itself,
-an upper bound. Otherwise there is no answer: ENGINE_FAILED, never a made-up number.
+Servers list log-probabilities of the likeliest tokens only (`top_logprobs`, mostly 20). An option
+that is not listed has a probability of at most b: that of the least likely listed token, and what
+all listed tokens leave over. Where b could move no normalised probability by more than 1e-4, the
+option is given b, an upper bound; otherwise there is no answer: ENGINE_FAILED.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ Json = dict[str, Any]
 
 
 def malformed(what: str) -> EngineError:
-    """ENGINE_FAILED: the answer makes no sense."""
+    """ENGINE_FAILED."""
     return EngineError(Reason.ENGINE_FAILED, f"the server's answer has {what}")
 
 
@@ -41,7 +40,7 @@ def not_finite(what: str) -> EngineError:
 
 
 def choice(answer: Json) -> Json:
-    """The first of the choices."""
+    """The first choice."""
     choices = answer.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise malformed("no choices")
@@ -49,7 +48,7 @@ def choice(answer: Json) -> Json:
 
 
 def counts(answer: Json) -> TokenCounts:
-    """Of `usage`; zeros where the server does not count."""
+    """The counts of `usage`; zeros where the server does not count."""
     usage = answer.get("usage")
     usage = usage if isinstance(usage, dict) else {}
     details = usage.get("prompt_tokens_details")
@@ -83,7 +82,7 @@ def top_of_chat(answer: Json) -> dict[str, float]:
 
 
 def top_of_completion(answer: Json) -> dict[str, float]:
-    """The same of a text completion."""
+    """As `top_of_chat`, of a text completion."""
     logprobs = choice(answer).get("logprobs")
     top = logprobs.get("top_logprobs") if isinstance(logprobs, dict) else None
     if not isinstance(top, list) or not top or not isinstance(top[0], dict) or not top[0]:
@@ -95,7 +94,7 @@ def top_of_completion(answer: Json) -> dict[str, float]:
 
 
 def _add(found: dict[str, float], token: str, value: object) -> None:
-    """Two tokens of one text (bytes that are no text by themselves): the likelier stands."""
+    """Of two tokens with one text (bytes that are no text by themselves) the likelier counts."""
     logprob = _logprob(value)
     found[token] = max(found.get(token, -math.inf), logprob)
 
@@ -111,7 +110,7 @@ def _logprob(value: object) -> float:
 
 
 def tokens_of(top: Mapping[str, float]) -> dict[int, float]:
-    """Tokens written as "token_id:17", by number."""
+    """Log-probabilities by token number, of tokens written as "token_id:17"."""
     found = {}
     for text, value in top.items():
         kind, _, number = text.partition(":")
@@ -124,14 +123,11 @@ def tokens_of(top: Mapping[str, float]) -> dict[int, float]:
 def by_text(top: Mapping[str, float], options: Sequence[str], *, anyhow: bool) -> dict[str, float]:
     """The log-probability of each option that is among the listed tokens.
 
-    Args:
-        top: token text to log-probability.
-        options: texts.
-        anyhow: the answer begins here, so that a token counts whatever white space is around it;
-            tokens of the same option are summed.
+    With `anyhow` the answer begins here: white space around a token does not matter, and tokens of
+    the same option are summed.
 
     Raises:
-        EngineError: an option is more than one token: a listed token is its beginning.
+        EngineError: an option is more than one token, of which one is listed.
     """
     found: dict[str, list[float]] = {}
     for token, value in top.items():
@@ -166,12 +162,9 @@ def _sum(values: Sequence[float]) -> float:
 def complete(
     found: Mapping[Any, float], wanted: Sequence[Any], listed: Sequence[float]
 ) -> dict[Any, float]:
-    """The wanted ones, those not listed by their upper bound where it is negligible.
+    """All `wanted` options: those not in `found` get an upper bound, where it is negligible.
 
-    Args:
-        found: log-probabilities of those of `wanted` that are listed.
-        wanted: all of them.
-        listed: the log-probabilities of all listed tokens.
+    `listed` are the log-probabilities of all listed tokens.
 
     Raises:
         EngineError: a missing one could matter.
@@ -193,11 +186,7 @@ def complete(
 
 
 def written(answer: Json, stop: Sequence[str], *, chat: bool, cut: bool) -> Written:
-    """The text and why it ended.
-
-    What a server took out as reasoning is put back, as `<think>...</think>`: it is part of what
-    the judge wrote.
-    """
+    """The text and why it ended; reasoning that the server split off is put back in `<think>`."""
     first = choice(answer)
     message = first.get("message") if chat else first
     text = message.get("content" if chat else "text") if isinstance(message, dict) else None
@@ -245,7 +234,7 @@ def row(value: object) -> tuple[float, ...]:
 
 
 def data(answer: Json) -> Json:
-    """The first of a pooling answer's data."""
+    """The first entry of a pooling answer."""
     found = answer.get("data")
     if not isinstance(found, list) or not found or not isinstance(found[0], dict):
         raise malformed("no data")

@@ -1,12 +1,12 @@
 """How each request of a judge becomes HTTP requests, by what the server offers.
 
-Choose      token ids: /tokenize renders the dialogue and the options, /v1/completions gives the
-            log-probabilities of just the tokens asked for, option by option; exact, whatever the
-            options. Otherwise the listed log-probabilities of one chat completion, matched by
-            text: options must be one token each.
-Write       a chat completion.
-Rate        /classify, logits.
-RateSteps   /pooling of token ids, read where each step ends.
+Choose        token ids: /tokenize renders the dialogue and the options, /v1/completions gives the
+              log-probabilities of just the tokens asked for, option by option; exact, whatever the
+              options. Otherwise the listed log-probabilities of one chat completion, matched by
+              text: options must be one token each.
+Write         a chat completion.
+RateDialogue  /classify, logits.
+RateSteps     /pooling of token ids, read where each step ends.
 
 A server that cannot go on from the beginning of an answer (`prefill`) reads in the last message how
 to begin, or, for Choose, to answer with one of the options at once.
@@ -24,8 +24,8 @@ from assay.genrm.engines.base import (
     Choose,
     Chosen,
     EngineError,
-    Piece,
     Prompt,
+    PromptPiece,
     Rated,
     StepsRated,
     TokenCounts,
@@ -53,14 +53,7 @@ Said = dict[str, str]
 
 
 class ServerClient:
-    """Speaks to one server about one model.
-
-    Args:
-        transport: to the server.
-        config: the model's settings.
-        offer: what the server can do.
-        context_tokens: most tokens of prompt and answer; 0 if only the server knows.
-    """
+    """Speaks to one server about one model; context_tokens is 0 if only the server knows."""
 
     def __init__(
         self, transport: HttpTransport, config: EngineConfig, offer: Offer, context_tokens: int
@@ -165,7 +158,6 @@ class ServerClient:
     async def _next(
         self, ids: list[int], before: Ids, wanted: Ids
     ) -> tuple[Mapping[int, float], TokenCounts]:
-        """Log-probabilities of the wanted tokens after the prompt and those before."""
         body: Json = {
             "model": self._model,
             "prompt": [*ids, *before],
@@ -202,7 +194,6 @@ class ServerClient:
     # Tokens
 
     async def _ids(self, prompt: Prompt) -> list[int]:
-        """The prompt as the server tokenises it."""
         if not self._offer.chat:
             return await self._tokens(self._plain(prompt), special=True)
         body: Json = {"model": self._model, **self._messages(prompt)}
@@ -223,14 +214,12 @@ class ServerClient:
         return self._options[text]
 
     async def _steps(self, prompt: Prompt, steps: Sequence[str]) -> tuple[list[int], list[int]]:
-        """The dialogue with the steps after it, and where the head is read.
-
-        The head sees what stands before a step's end alone, so nothing follows the last one.
-        """
         mark = await self._step_token()
         if mark is not None:
             steps = [step.rstrip("\r\n") or step for step in steps]
-        safe = texts.harmless(tuple(Piece(step, trusted=False) for step in steps), self._pattern)
+        safe = texts.harmless(
+            tuple(PromptPiece(step, trusted=False) for step in steps), self._pattern
+        )
         ids, *cut = await asyncio.gather(
             self._ids(prompt), *(self._tokens(piece.text) for piece in safe)
         )
@@ -248,7 +237,7 @@ class ServerClient:
         return ids, positions
 
     async def _step_token(self) -> int | None:
-        """The token that stands after each step; None where steps are read at their ends."""
+        """None where steps are read at their ends."""
         layout, text = self._config.step_layout, self._config.step_token
         if layout == "step-end":
             return None
@@ -264,7 +253,6 @@ class ServerClient:
         )
 
     async def _measure(self, prompt: Prompt, reserve: int) -> None:
-        """Says by how much a refused prompt is too long, where the server counts."""
         if self._offer.tokens:
             self._check(await self._ids(prompt), reserve)
 
@@ -281,13 +269,12 @@ class ServerClient:
     # Bodies
 
     def _rendered(self, prompt: Prompt, hint: str = "") -> Json:
-        """The part of a body that says what to answer to."""
         if not self._offer.chat:
             return {"model": self._model, "prompt": self._plain(prompt)}
         return {"model": self._model, **self._messages(prompt, hint)}
 
     def _messages(self, prompt: Prompt, hint: str = "") -> Json:
-        """The dialogue; `hint` is for a server that cannot go on by itself."""
+        """`hint` is for a server that cannot continue an answer."""
         said, begun = self._said(prompt), self._begun(prompt)
         if not self._offer.continues:
             return {"messages": _hinted(said, hint)}
@@ -309,7 +296,6 @@ class ServerClient:
         return texts.plain(self._said(prompt), self._begun(prompt))
 
     async def _speak(self, body: Json) -> Json:
-        """Posts a completion; some servers know `max_tokens` by another name."""
         path = "/v1/chat/completions" if self._offer.chat else "/v1/completions"
         tokens = body.pop("max_tokens")
         try:
@@ -322,7 +308,6 @@ class ServerClient:
 
 
 def _hinted(said: list[Said], hint: str) -> list[Said]:
-    """Adds our words to the last message, if it is the user's, else after it."""
     if not hint:
         return said
     if said[-1]["role"] != "user":

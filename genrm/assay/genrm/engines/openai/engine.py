@@ -13,7 +13,7 @@ from assay.genrm.engines.base import (
     EngineError,
     EngineTally,
     ModelInfo,
-    Rate,
+    RateDialogue,
     RateSteps,
     Request,
     Write,
@@ -30,12 +30,7 @@ _WAIT_S = 0.5
 
 
 class OpenAIEngine:
-    """A model on a server; see the package for what it does with which server.
-
-    Args:
-        name: as the service calls it.
-        config: with `base_url`.
-    """
+    """A model on a server; see the package."""
 
     def __init__(self, name: str, config: EngineConfig) -> None:
         self.tally = EngineTally()
@@ -128,7 +123,7 @@ class OpenAIEngine:
                     request.max_tokens,
                     lambda p, cut: server.write(p, request, cut),
                 )
-            case Rate():
+            case RateDialogue():
                 self._can("rate")
                 return await fitted(prompt, request.keep_ends, 0, server.rate)
             case RateSteps():

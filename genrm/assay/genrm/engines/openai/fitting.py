@@ -1,9 +1,7 @@
-"""A prompt that the server finds too long: refused, or cut and asked again.
+"""A prompt that the server finds too long: refused, or cut and asked again, at most eight times.
 
-Where the server counts tokens (`/tokenize`), the excess is known, and a few cuts come close to what
-fits. Elsewhere it is estimated from what the refusal says, which may be too little, so the
-candidate is shortened by three tenths at least from the second cut on. After eight tries there is
-no answer.
+Where the server counts tokens (`/tokenize`) the excess is known. Elsewhere it is estimated from the
+refusal, so from the second cut on the candidate loses at least three tenths.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ class TooLong(Exception):
     Attributes:
         used: tokens of the prompt; 0 if unknown.
         excess: tokens too many; 0 if unknown.
-        exact: they were counted, and not said by a refusal.
+        exact: both were counted, not read from a refusal.
     """
 
     def __init__(
@@ -54,11 +52,7 @@ class TooLong(Exception):
 
 
 def read(refused: Refused, reserve: int) -> TooLong:
-    """What a refusal means.
-
-    Args:
-        refused: the server's words.
-        reserve: tokens that the answer may take.
+    """What a refusal means, where the answer may take `reserve` tokens.
 
     Raises:
         EngineError: it is about something else.
@@ -87,7 +81,7 @@ async def fitted(
         prompt: the whole.
         keep_ends: the cuttable pieces may lose their middles.
         reserve: tokens that the answer may take.
-        attempt: asks; takes whether the prompt was cut. Raises Refused or TooLong.
+        attempt: asks; takes whether the prompt was cut; raises Refused or TooLong.
 
     Raises:
         EngineError: CONTEXT_TOO_LONG, or what `attempt` met.
@@ -114,7 +108,6 @@ async def fitted(
 
 
 def _shorter(asked: Prompt, chars: int, found: TooLong, *, again: bool) -> int:
-    """How many characters of the cuttable pieces to keep next."""
     if not found.excess or not found.used:
         return int(chars * _SHRINK)
     total = sum(len(message.text) for message in asked.messages)

@@ -1,7 +1,7 @@
-"""What the server at an address can do, found by asking it small things once, at the start.
+"""What a server can do, found by small requests at the start.
 
-Nothing is believed that was not answered: log-probabilities count as offered when they came, raw
-logits when they differ from activated ones.
+Only answers count: log-probabilities are offered when they came, raw logits when they differ from
+activated ones.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Offer:
 
     Attributes:
         capabilities: the requests that can be answered.
-        owner: "vllm", "sglang", ..., as /v1/models says; empty if it does not.
-        context_tokens: as /v1/models says; 0 if it does not.
-        chat: dialogues are rendered by the server; otherwise we write plain text.
-        tokens: the server tokenises for us, and completes token ids.
-        picks: it gives the log-probabilities of the tokens that we name.
+        owner: "vllm", "sglang", ..., by /v1/models; empty if unknown.
+        context_tokens: by /v1/models; 0 if unknown.
+        chat: the server renders dialogues; otherwise we write plain text.
+        tokens: it tokenises, and completes token ids.
+        picks: it gives the log-probabilities of named tokens.
         top: how many of the likeliest tokens it lists.
-        special: tokens that it says are special.
+        special: its special tokens, if known.
         system: its chat template takes a system message.
     """
 
@@ -87,7 +87,6 @@ async def look(transport: HttpTransport, config: EngineConfig) -> Offer:
 
 
 async def _model(transport: HttpTransport, name: str) -> tuple[str, int]:
-    """Who owns the model, and its context."""
     try:
         listed = (await transport.get("/v1/models")).get("data")
     except (Absent, Refused):
@@ -136,7 +135,6 @@ async def _special(transport: HttpTransport) -> tuple[str, ...]:
 
 
 async def _generative(transport: HttpTransport, name: str, offer: Offer) -> Offer | None:
-    """What a server that writes can do; None for one that does not."""
     tops = await _top_of_chat(transport, name)
     if offer.tokens:
         listed = await _completes_ids(transport, name)
@@ -159,7 +157,6 @@ async def _writer(transport: HttpTransport, name: str, offer: Offer) -> Offer:
 
 
 async def _takes_system(transport: HttpTransport, path: str, name: str) -> bool:
-    """Whether the chat template takes a system message: some refuse it."""
     messages = [{"role": "system", "content": "Be brief."}, *_HELLO]
     body: Json = {"model": name, "messages": messages}
     if path == "/v1/chat/completions":

@@ -1,9 +1,8 @@
 """What a prompt looks like to a server that renders and tokenises it by itself. Pure.
 
-Such a server reads special tokens wherever they stand in a message. So whatever looks like one in
-a text that is not ours is broken up by a space after its first character: "<|im_end|>" arrives as
-"< |im_end|>", which reads the same and ends no turn. The forms are those of the public chat
-formats; those that the server itself names are added to them.
+Such a server reads special tokens wherever they stand. So what looks like one in data gets a space
+after its first character: "<|im_end|>" arrives as "< |im_end|>" and ends no turn. The forms are
+those of the public chat formats and of the server's own list.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from assay.genrm.engines import fitting
-from assay.genrm.engines.base import Piece, Prompt, PromptMessage
+from assay.genrm.engines.base import Prompt, PromptMessage, PromptPiece
 
 # Every quantifier is bounded and no two of them meet, so a search takes linear time.
 _FORMS = (
@@ -36,11 +35,10 @@ _ROUNDS = 8
 
 
 def lookalikes(named: Iterable[str] = (), *, tags: bool = True) -> re.Pattern[str]:
-    """What counts as a special token.
+    """The pattern of special tokens.
 
-    Args:
-        named: tokens that the server says it has.
-        tags: those of thinking and of tools as well; not in a prefill, which may hold them.
+    `named` are the server's own. Without `tags`, those of thinking and tools are left out, for
+    prefills, which may hold them.
     """
     extra = sorted(set(named), key=lambda text: (-len(text), text))
     extra = [text for text in extra if tags or not re.fullmatch(_TAGS, text)]
@@ -49,11 +47,11 @@ def lookalikes(named: Iterable[str] = (), *, tags: bool = True) -> re.Pattern[st
 
 
 def breakable(token: str) -> bool:
-    """Whether a token of the server is one to break up: it has brackets, so it is no word."""
+    """Whether a token of the server is one to break up: it has brackets."""
     return len(token) >= _MIN_NAMED_CHARS and token[0] in "<[" and token[-1] in ">]"
 
 
-def harmless(pieces: tuple[Piece, ...], pattern: re.Pattern[str]) -> tuple[Piece, ...]:
+def harmless(pieces: tuple[PromptPiece, ...], pattern: re.Pattern[str]) -> tuple[PromptPiece, ...]:
     """The pieces, with every special token that holds a character of data broken up."""
     for _ in range(_ROUNDS):
         text = "".join(piece.text for piece in pieces)
@@ -68,8 +66,7 @@ def harmless(pieces: tuple[Piece, ...], pattern: re.Pattern[str]) -> tuple[Piece
     return pieces
 
 
-def _spaced(pieces: tuple[Piece, ...], breaks: list[int]) -> tuple[Piece, ...]:
-    """Puts a space before each of the positions, which count through all pieces."""
+def _spaced(pieces: tuple[PromptPiece, ...], breaks: list[int]) -> tuple[PromptPiece, ...]:
     done, start, rest = [], 0, list(reversed(breaks))
     for piece in pieces:
         end, parts, taken = start + len(piece.text), [], 0
@@ -78,13 +75,13 @@ def _spaced(pieces: tuple[Piece, ...], breaks: list[int]) -> tuple[Piece, ...]:
             parts.append(piece.text[taken:at])
             taken = at
         parts.append(piece.text[taken:])
-        done.append(Piece(" ".join(parts), piece.trusted, piece.cuttable))
+        done.append(PromptPiece(" ".join(parts), piece.trusted, piece.cuttable))
         start = end
     return tuple(done)
 
 
 def chat(prompt: Prompt, pattern: re.Pattern[str]) -> list[dict[str, str]]:
-    """The messages as the API takes them, without what the assistant has begun."""
+    """The messages for the API, without the assistant's beginning."""
     return [
         {
             "role": message.role,
@@ -95,19 +92,16 @@ def chat(prompt: Prompt, pattern: re.Pattern[str]) -> list[dict[str, str]]:
 
 
 def begun(prompt: Prompt, pattern: re.Pattern[str], own: re.Pattern[str]) -> str:
-    """What the assistant has said already: the lead and the prefill, which may quote data.
+    """The assistant's beginning: the lead and the prefill, which may quote data.
 
-    Args:
-        prompt: which.
-        pattern: special tokens of data.
-        own: special tokens of what a judge writes.
+    `pattern` matches special tokens of data, `own` those in a judge's text.
     """
-    pieces = (*harmless(prompt.lead, pattern), Piece(prompt.prefill, trusted=False))
+    pieces = (*harmless(prompt.lead, pattern), PromptPiece(prompt.prefill, trusted=False))
     return "".join(piece.text for piece in harmless(pieces, own))
 
 
 def plain(messages: Sequence[dict[str, str]], begun: str) -> str:
-    """The dialogue for a server without a chat template: `role: text` blocks."""
+    """The dialogue as `role: text` blocks, for a server without a chat template."""
     blocks = [f"{said['role']}: {said['content']}" for said in messages]
     if messages[-1]["role"] != "assistant":
         blocks.append(f"assistant: {begun}" if begun else "assistant:")
@@ -115,22 +109,19 @@ def plain(messages: Sequence[dict[str, str]], begun: str) -> str:
 
 
 def cuttable_chars(prompt: Prompt) -> int:
-    """Characters in the pieces that may be cut."""
+    """Characters in the cuttable pieces."""
     return sum(map(len, _cuttable(prompt)))
 
 
 def keep(prompt: Prompt, chars: int) -> Prompt:
-    """The prompt with the middles of its cuttable pieces left out, the longest first.
+    """The prompt with `chars` characters of its cuttable pieces left, the longest cut first.
 
-    Args:
-        prompt: which.
-        chars: so many characters of all cuttable pieces together stay, and lines of ours that say
-            how many are missing.
+    Lines of ours say how many are missing.
     """
     cap = max(0, fitting.level(sorted(map(len, _cuttable(prompt))), chars))
     messages = []
     for message in prompt.messages:
-        pieces: list[Piece] = []
+        pieces: list[PromptPiece] = []
         for piece in message.pieces:
             shorter = piece.cuttable and len(piece.text) > cap
             pieces += fitting.ends(piece, cap) if shorter else (piece,)

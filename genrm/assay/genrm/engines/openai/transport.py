@@ -3,12 +3,12 @@
     429, 502, 503, 504         again, after Retry-After or a growing pause, while there is time
     connection lost            again, a few times at once: the server may just have closed an idle
                                connection; then ENGINE_DIED
-    400, 413, 422              Refused, with what the server says: whoever asked knows what it means
+    400, 413, 422              Refused, with the server's message
     any other status, no JSON  ENGINE_FAILED
     no answer in time          ENGINE_FAILED
 
-Requests ask and change nothing, so each may be sent twice. The key travels in a header and is
-taken out of every message.
+Requests change nothing, so each may be sent twice. The key travels in a header and is removed from
+every message.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ Json = dict[str, Any]
 
 
 class Refused(Exception):
-    """The server will not answer this request.
+    """The server refuses this request.
 
     Attributes:
         status: of HTTP.
-        message: what the server says, one line, cut.
+        message: the server's, one line, cut.
     """
 
     def __init__(self, status: int, message: str) -> None:
@@ -60,14 +60,7 @@ class Absent(EngineError):
 
 
 class HttpTransport:
-    """One server, and the time that one request may take, with all its retries.
-
-    Args:
-        root: as http://127.0.0.1:8000, without /v1.
-        key: of the API; empty for none.
-        timeout_s: of one request with its retries.
-        connections: most at the same time.
-    """
+    """One server; `root` is its address without /v1, `timeout_s` includes retries."""
 
     def __init__(self, root: str, key: str, timeout_s: float, connections: int) -> None:
         self._key = key
@@ -193,7 +186,6 @@ class HttpTransport:
         )
 
     def _said(self, text: str) -> str:
-        """The server's message in one line, without the key."""
         try:
             found = json.loads(text)
         except ValueError:
@@ -208,7 +200,6 @@ class HttpTransport:
 
 
 def _pause(headers: Mapping[str, str], tries: int) -> float:
-    """Seconds to wait: what the server says, else doubling."""
     try:
         said = float(headers.get("retry-after", ""))
     except ValueError:

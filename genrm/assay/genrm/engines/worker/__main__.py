@@ -1,15 +1,13 @@
-"""Loads a model, says so, and serves until the engine that started this process is gone.
+"""Loads a model and serves until the engine that started this process is gone.
 
-Not for people: the engine starts it, with one end of a socket pair. What travels are the kit's
-frames (`assay.kit.pool.frames`), of which each holds JSON for many requests:
+The engine starts it with one end of a socket pair; the kit's frames (`assay.kit.pool.frames`) hold
+JSON for many requests each, NaN and infinities included:
 
     X  to the worker      {"ask": [job, ...]}, handed over together, see jobs.py; or
                           {"cancel": [id, ...]}: nobody waits for these any more
     R  from the worker    loaded; what the engine must know of the model
     N                     it cannot be loaded; why, in a line
     D                     {"answers": [answer, ...], "batches", "rows"}
-
-JSON as Python writes it: NaN and infinities travel.
 """
 
 from __future__ import annotations
@@ -92,7 +90,6 @@ def _say(line: socket.socket, kind: bytes, body: dict[str, Any]) -> None:
 
 
 def _listen(line: socket.socket, inbox: Any) -> None:
-    """Passes on what arrives; ends the process when the other side is gone."""
     reader = frames.FrameReader()
     with contextlib.suppress(OSError, frames.FrameError):
         while data := line.recv(1 << 20):

@@ -6,8 +6,8 @@
     {"id", "kind": "rate", "ids"}                       -> {"id", "logits"}
     {"id", "kind": "rate-steps", "ids", "positions"}    -> {"id", "probabilities"}
 
-Every request has "request_id" too, of its call, for logs. Every answer has "cached", the tokens of
-the prompt that were known; {"id", "error": [reason, message]} says why there is none.
+Requests have the call's "request_id", for logs; answers have "cached", the known tokens of the
+prompt, or {"id", "error": [reason, message]}.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Sequence:
 
 @dataclass(slots=True, eq=False)
 class Logits:
-    """What was read of one sequence: [N, V], row n belongs to its n-th position."""
+    """Logits of one sequence: [N, V], row n at its n-th position."""
 
     values: torch.Tensor
 
@@ -66,12 +66,12 @@ class WorkerJob(Protocol):
         """What to read first."""
 
     def take(self, sequence: Sequence, logits: Logits) -> dict[str, Any] | None:
-        """What is made of it; the answer, once there is one."""
+        """Uses the logits; returns the answer once there is one."""
 
 
 @dataclass(slots=True, eq=False)
 class ChooseJob:
-    """Log-probabilities of options: of several tokens, the sum over them."""
+    """Log-probabilities of options, summed over their tokens."""
 
     id: int
     ids: Ids
@@ -81,7 +81,7 @@ class ChooseJob:
     _waiting: dict[Ids, Sequence] = field(default_factory=dict)
 
     def sequences(self) -> list[Sequence]:
-        """One for each different beginning of an option; one in all if each has one token."""
+        """One for each different beginning of an option."""
         last = len(self.ids) - 1
         beginnings = {option[:-1] for option in self.options if len(option) > 1} or {()}
         for beginning in sorted(beginnings):
@@ -90,7 +90,7 @@ class ChooseJob:
         return list(self._waiting.values())
 
     def take(self, sequence: Sequence, logits: Logits) -> dict[str, Any] | None:
-        """Adds up what the sequence says of each option that it begins."""
+        """Adds up the options that the sequence holds."""
         if not logits.finite():
             return error_answer(self.id, *NOT_FINITE)
         logprobs_NV = torch.log_softmax(logits.values, -1)
@@ -109,7 +109,7 @@ class ChooseJob:
 
 @dataclass(slots=True, eq=False)
 class WriteJob:
-    """Text, token by token; see writing.py, which goes on from what is read here."""
+    """Text, token by token; writing.py goes on from here."""
 
     id: int
     ids: Ids
@@ -121,7 +121,7 @@ class WriteJob:
     written: list[int] = field(default_factory=list)
 
     def sequences(self) -> list[Sequence]:
-        """The prompt, and what is written already if the work was interrupted."""
+        """The prompt, and what was written before an interruption."""
         ids = (*self.ids, *self.written)
         return [Sequence(self, ids, (len(ids) - 1,))]
 
@@ -132,11 +132,7 @@ class WriteJob:
 
 @dataclass(slots=True, eq=False)
 class RateJob:
-    """Logits of a head over the whole dialogue: at the last token that is not padding's.
-
-    That is where transformers reads its sequence classification heads, whatever the dialogue's last
-    token is.
-    """
+    """Logits of a head, read where transformers reads them: at the last token but padding."""
 
     id: int
     ids: Ids
@@ -183,7 +179,7 @@ class RateStepsJob:
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Makes jobs of what the engine sends."""
+    """Makes jobs of the engine's messages."""
 
     pad_token: int | None
     good_label: int
@@ -209,5 +205,5 @@ class Maker:
 
 
 def error_answer(number: int, reason: str, message: str) -> dict[str, Any]:
-    """The answer that there is none."""
+    """The answer of a failed request."""
     return {"id": number, "error": [str(reason), message]}

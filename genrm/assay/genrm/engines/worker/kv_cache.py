@@ -1,8 +1,7 @@
-"""Keys and values of a batch of rows, in two tensors, and the cache that transformers writes into.
+"""Keys and values of a batch of rows, and the cache that transformers writes into.
 
-A row's token number p lies at index p: rows have no padding before them, and what lies behind a
-row's end is never looked at, because the mask goes by position. So rows of different lengths grow
-side by side without moving, and a row or a segment of one is cut out by one operation.
+A row's token p lies at index p, without padding before it; the mask hides what lies behind a row's
+end. So rows of different lengths grow side by side, and a segment is cut out by one operation.
 
 Shape suffixes: L layers, B rows, H key-value heads, T tokens, D width of a head, S tokens added.
 """
@@ -18,7 +17,7 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 
 @dataclass(frozen=True, slots=True)
 class KvShape:
-    """Of the keys and values of one token: layers, heads, and the two widths."""
+    """Keys and values of one token."""
 
     layers: int
     heads: int
@@ -42,7 +41,7 @@ class KvSegment:
 
 
 class KvCache:
-    """Room for B rows of T tokens: keys [L, B, H, T, D], values likewise. Starts as zeros."""
+    """Keys [L, B, H, T, D] and values of B rows with room for T tokens each; zeros at first."""
 
     def __init__(
         self, shape: KvShape, rows: int, tokens: int, dtype: torch.dtype, device: torch.device
@@ -54,12 +53,12 @@ class KvCache:
 
     @property
     def rows(self) -> int:
-        """How many rows there is room for."""
+        """Number of rows."""
         return int(self.keys.shape[1])
 
     @property
     def tokens(self) -> int:
-        """How many tokens of each row there is room for."""
+        """Tokens per row."""
         return int(self.keys.shape[3])
 
     def load(self, rows: list[int], start: int, segment: KvSegment) -> None:
@@ -76,7 +75,7 @@ class KvCache:
         )
 
     def clear(self, row: int) -> None:
-        """Makes a row zeros again."""
+        """Zeroes a row."""
         self.keys[:, row] = 0
         self.values[:, row] = 0
 
@@ -92,7 +91,7 @@ class KvCache:
 
 
 class Place:
-    """Where the next tokens of each row go: token j of row b at `starts[b] + j`."""
+    """Where new tokens go: token j of row b at `starts[b] + j`."""
 
     def __init__(self, starts: list[int], added: int, device: torch.device) -> None:
         self.begin = min(starts)
@@ -105,7 +104,7 @@ class Place:
         self._rows_B1 = torch.arange(len(starts), device=device)[:, None]
 
     def write(self, room_BHTD: torch.Tensor, new_BHSD: torch.Tensor) -> torch.Tensor:
-        """Puts the new tokens into the room; returns the room up to the longest row's end."""
+        """Writes the new tokens; returns the tensor up to the longest row's end."""
         if self.even:
             room_BHTD[:, :, self.begin : self.end] = new_BHSD
         else:
@@ -113,7 +112,7 @@ class Place:
         return room_BHTD[:, :, : self.end]
 
     def mask(self, window: int | None, dtype: torch.dtype) -> torch.Tensor:
-        """[B or 1, 1, S, T], 0 where a token may look and the least number where it may not."""
+        """[B or 1, 1, S, T]: 0 where a token may look, else the least number."""
         positions = self.positions_BS[:1] if self.even else self.positions_BS
         seen = torch.arange(self.end, device=positions.device)[None, None, None]
         own = positions[:, None, :, None]
@@ -137,7 +136,7 @@ class KvCacheLayer(CacheLayerMixin):
         self.is_initialized = True
 
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
-        """There is nothing to do: the cache is there."""
+        """Nothing to do."""
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
@@ -153,11 +152,11 @@ class KvCacheLayer(CacheLayerMixin):
         return self._place.end, 0
 
     def get_seq_length(self) -> int:
-        """Tokens that were there before this pass; used where rows are even."""
+        """Tokens before this pass; used where rows are even."""
         return self._place.begin
 
     def get_max_length(self) -> int:
-        """No limit of its own."""
+        """No limit."""
         return -1
 
 

@@ -47,7 +47,7 @@ class BatchLoop:
         *,
         inbox: queue.SimpleQueue[dict[str, Any]] | None = None,
     ) -> None:
-        """Starts with nothing to do.
+        """Starts without work.
 
         Args:
             network: the model.
@@ -191,7 +191,6 @@ class BatchLoop:
         return list(answers.values())
 
     def _loaded(self, batch: list[Planned]) -> KvCache | None:
-        """The cache with what is known of each sequence."""
         if self._network.shape is None:
             return None
         known = max(planned.match.length for planned in batch)
@@ -213,8 +212,6 @@ class BatchLoop:
         return kv
 
     def _keep(self, kv: KvCache, index: int, sequence: Sequence) -> None:
-        """Remembers what was read, and hands a prompt over to the writer."""
-
         def cut(start: int, end: int) -> KvSegment:
             return kv.segment(index, start, end)
 
@@ -253,7 +250,6 @@ class BatchLoop:
         self._finish(answers)
 
     def _log_failure(self, jobs: Iterable[WorkerJob]) -> None:
-        """Writes down the exception at hand, with the request ids of whom it concerns."""
         ids = dict.fromkeys(self._request_ids.get(job.id, "") for job in jobs)
         _log.exception("a request failed", extra={"request_id": ",".join(filter(None, ids))})
 

@@ -1,12 +1,10 @@
 """The model: weights on a device, and one forward pass over rows of tokens.
 
-What is read is read where it is asked for: the language model's head is applied to those positions
-alone, never to a whole [B, T, V].
+The head is applied only at the positions that are read, so there is never a whole [B, T, V].
 
-Two ways of running. With a KV cache, where the model's attention is plain or by sliding windows:
-rows go on from what is known of them. Without, where it is not (state-space layers, encoders): each
-row is read from its beginning, and nothing is written. Which one serves is tried out at the start,
-by comparing both on a few tokens.
+With plain or sliding-window attention rows go on from a KV cache. Other models (state-space layers,
+encoders) read each row from its beginning, and write nothing. A comparison of both on a few tokens,
+at the start, decides.
 
 Shape suffixes as in kv_cache.py; V vocabulary or labels, N positions read.
 """
@@ -34,7 +32,7 @@ class LoadError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RowInput:
-    """Part of a forward pass: tokens to add behind `start` known ones, and which to read.
+    """A row's part of a forward pass.
 
     Attributes:
         start: tokens that the cache holds already.
@@ -54,7 +52,7 @@ class Network:
         """Loads it.
 
         Raises:
-            LoadError: it cannot be.
+            LoadError: it cannot be loaded.
         """
         self.device = _device(settings.device)
         self.dtype = _dtype(settings.precision, self.device)
@@ -72,11 +70,11 @@ class Network:
 
     @property
     def labels(self) -> int:
-        """How many labels a classification head has."""
+        """Of a classification head."""
         return int(self._model.config.num_labels)
 
     def end_tokens(self, tokenizer: Any) -> set[int]:
-        """Tokens that end a text: those of the generation settings, and of the tokenizer."""
+        """Tokens that end a text, by the generation settings and the tokenizer."""
         settings = getattr(self._model, "generation_config", None)
         named = getattr(settings, "eos_token_id", None)
         ends = {tokenizer.eos_token_id, *(named if isinstance(named, list) else [named])}
@@ -90,14 +88,9 @@ class Network:
 
     @torch.inference_mode()
     def run(self, rows: Sequence[RowInput], kv: KvCache | None) -> torch.Tensor:
-        """One forward pass, in chunks where rows are long.
+        """One forward pass, in chunks where rows are long; logits of what is read: [N, V], float32.
 
-        Args:
-            rows: at least one; the cache's rows in order.
-            kv: where their keys and values are and go; None: all starts are 0.
-
-        Returns:
-            Logits of what is read, row by row: [N, V], float32.
+        Rows stand in the order of `kv`, which holds their keys and values; None: all starts are 0.
         """
         longest = max(len(row.ids) for row in rows)
         step = longest if kv is None else min(longest, _CHUNK_TOKENS)
@@ -127,7 +120,6 @@ class Network:
         wanted: list[tuple[int, int]],
         kv: KvCache | None,
     ) -> torch.Tensor:
-        """One call of the model; logits at (row, offset) of `wanted`: [N, V], float32."""
         picked = torch.tensor(wanted or [(0, 0)], device=self.device)
         self._picked = (picked[:, 0], picked[:, 1])
         arguments: dict[str, Any] = {"input_ids": tokens_BS}
@@ -175,7 +167,6 @@ class Network:
         return False
 
     def _pick(self, _: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Leaves of the hidden states [B, S, D] those that are read, as [1, N, D]."""
         if self._picked is None:
             return inputs
         return (inputs[0][self._picked][None], *inputs[1:])
@@ -277,7 +268,6 @@ def _load(settings: WorkerSettings, dtype: torch.dtype) -> Any:
 
 
 def _kind(settings: WorkerSettings) -> Any:
-    """The class of transformers, or ours, that loads the model."""
     from transformers import (  # noqa: PLC0415  # each takes its time
         AutoConfig,
         AutoModel,

@@ -1,11 +1,7 @@
-"""Keys and values of token sequences that were read, as a tree: what begins alike is kept once.
+"""Keys and values of token sequences as a radix tree (RadixAttention, SGLang, arXiv 2312.07104).
 
-A node holds a segment of tokens; a path from the root is a sequence. Looking up a sequence walks
-down as far as it agrees. Storing one adds what is new, and splits a node where paths part. What was
-used longest ago goes first, leaves before what they hang on.
-
-The idea is RadixAttention's (SGLang, arXiv 2312.07104); here the segments are copied into the rows
-of a batch instead of being paged.
+A path from the root is a sequence, and a node holds a segment of it. Least recently used leaves are
+dropped first. Unlike the paper's pages, segments are copied into the rows of a batch.
 """
 
 from __future__ import annotations
@@ -26,7 +22,7 @@ class Cacheable(Protocol):
 
 @dataclass(slots=True, eq=False)
 class PrefixNode:
-    """Some tokens behind those of its parent."""
+    """Tokens behind those of its parent."""
 
     ids: Ids
     kept: Cacheable
@@ -37,14 +33,14 @@ class PrefixNode:
 
 @dataclass(frozen=True, slots=True)
 class PrefixMatch:
-    """How far a sequence is known: each node, and how many of its tokens. `length` is the sum."""
+    """The known beginning of a sequence: each node, how many of its tokens, and their sum."""
 
     path: tuple[tuple[PrefixNode, int], ...] = ()
     length: int = 0
 
     @property
     def key(self) -> tuple[int, int]:
-        """Equal for two sequences that are known equally far on the same path."""
+        """Equal for sequences that are known equally far on the same path."""
         return (id(self.path[-1][0]) if self.path else 0, self.length)
 
 
@@ -52,18 +48,14 @@ class PrefixTree:
     """The tree, and its budget in tokens."""
 
     def __init__(self, budget: int) -> None:
-        """Makes an empty one.
-
-        Args:
-            budget: tokens to keep; 0 keeps none but those that waiting sequences need.
-        """
+        """`budget` is in tokens; with 0 it keeps only what waiting sequences need."""
         self._budget = budget
         self._children: dict[int, PrefixNode] = {}
         self._clock = 0
         self.tokens = 0
 
     def match(self, ids: Ids, limit: int) -> PrefixMatch:
-        """The longest known beginning of a sequence, at most `limit` tokens of it."""
+        """The longest known beginning of a sequence, at most `limit` tokens."""
         self._clock += 1
         path: list[tuple[PrefixNode, int]] = []
         length = 0
@@ -81,12 +73,7 @@ class PrefixTree:
         return PrefixMatch(tuple(path), length)
 
     def store(self, ids: Ids, cut: Callable[[int, int], Cacheable]) -> None:
-        """Remembers a sequence.
-
-        Args:
-            ids: its tokens.
-            cut: gives what is to be kept of the tokens from one index to another.
-        """
+        """Remembers a sequence; `cut(start, end)` gives what is kept of those tokens."""
         if not ids:
             return
         match = self.match(ids, len(ids))
@@ -104,11 +91,9 @@ class PrefixTree:
         self.tokens += len(node.ids)
 
     def shrink(self, waiting: Iterable[tuple[Ids, int]], extra: int) -> None:
-        """Forgets down to the budget.
+        """Forgets down to the budget, which may be exceeded by `extra` tokens of waiting sequences.
 
-        Args:
-            waiting: sequences that will be looked up, and up to where: what they need goes last.
-            extra: tokens by which that may exceed the budget.
+        `waiting` are sequences that will be looked up, and up to where.
         """
         if self.tokens <= self._budget:
             return
@@ -134,7 +119,6 @@ class PrefixTree:
                 return
 
     def _split(self, node: PrefixNode, at: int) -> PrefixNode:
-        """Cuts a node in two; returns the upper one."""
         upper = PrefixNode(node.ids[:at], node.kept.part(0, at), node.parent, used=node.used)
         siblings = node.parent.children if node.parent else self._children
         siblings[upper.ids[0]] = upper

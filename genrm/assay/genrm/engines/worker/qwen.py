@@ -1,8 +1,7 @@
-"""The process reward model of Qwen2.5-Math-PRM (arXiv 2501.07301): a Qwen2 with two labels.
+"""The process reward model of Qwen2.5-Math-PRM (arXiv 2501.07301), a Qwen2 with two labels.
 
-Its published folder brings Python of its own, which we would run only where the operator trusts
-it. The layout is small: the trunk under `model`, and under `score` two linear layers with a ReLU
-between them, applied to every token.
+Its published folder brings Python of its own; this replaces it. The trunk is `model`; `score` is
+two linear layers with a ReLU between them, at every token.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Which sequences go into the next forward pass.
 
-Sequences that begin alike are not read side by side: one of them goes first, and what it leaves in
-the prefix tree is where the others go on. So each common beginning is computed once, on however
-many levels they part (the template, the question, the candidate), and no plan of it is needed.
-
-Of those that may go, a batch takes such of similar length that little of it is padding.
+Of sequences that begin alike one goes first, and the others go on from what it leaves in the prefix
+tree, so each common beginning is computed once. A batch takes sequences of similar length, for
+little padding.
 """
 
 from __future__ import annotations
@@ -16,9 +14,9 @@ from assay.genrm.engines.worker.jobs import Sequence
 from assay.genrm.engines.worker.prefixes import PrefixMatch, PrefixTree
 
 SHARED_TOKENS = 16
-"""Beginnings that agree for fewer tokens are not worth a pass of their own."""
+"""Shorter common beginnings are not worth a pass of their own."""
 PLANNED = 4
-"""Of what waits, so many times the items of one pass are looked at."""
+"""Passes' worth of waiting sequences that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +24,10 @@ class BatchLimits:
     """Of one forward pass.
 
     Attributes:
-        tokens: rows times the longest row, known tokens counted.
+        tokens: rows times the longest row, known tokens included.
         items: rows.
-        waste: padding up to this part of the pass is accepted.
-        free: and any padding in a pass of no more tokens than this.
+        waste: greatest share of padding,
+        free: except in a pass of no more tokens than this.
     """
 
     tokens: int
@@ -59,11 +57,8 @@ def plan(
 ) -> list[Planned]:
     """The next batch.
 
-    Args:
-        waiting: oldest first.
-        tree: what is known; None where nothing can be kept.
-        limits: of the pass.
-        admit: whether there is room for what follows the reading; asked for one after the other.
+    `waiting` is ordered, oldest first; without a tree nothing can be kept. `admit` says whether
+    there is room for what follows the reading, sequence by sequence.
     """
     leaders: list[Planned] = []
     taken: set[tuple[object, ...]] = set()

@@ -1,4 +1,4 @@
-"""From logits to the next token, each row with settings and random numbers of its own.
+"""From logits to the next token, each row with its own settings and random numbers.
 
 Shape suffixes: B rows, V vocabulary.
 """
@@ -20,8 +20,8 @@ class RowSampler:
 
     Attributes:
         temperature: 0 takes the likeliest.
-        top_p: only the fewest likeliest tokens that together have this probability.
-        numbers: where chance comes from, one number for each token.
+        top_p: keeps the fewest likeliest tokens that together have this probability.
+        numbers: one is drawn for each token.
     """
 
     temperature: float
@@ -30,10 +30,10 @@ class RowSampler:
 
 
 def next_tokens(logits_BV: torch.Tensor, samplers: Sequence[RowSampler]) -> list[int | None]:
-    """The next token of each row; None where the row's logits are not finite.
+    """The next token of each row; None where its logits are not finite.
 
-    A draw is by the inverse of the distribution function, over the tokens in vocabulary order, or
-    with top_p in order of their probability.
+    Drawn by the inverse of the distribution function, in vocabulary order, or with top_p in order
+    of probability.
     """
     sound = torch.logsumexp(logits_BV, -1).isfinite().tolist()
     tokens = logits_BV.argmax(-1).tolist()
@@ -70,7 +70,7 @@ def _invert(weights_BV: torch.Tensor, chances: list[float]) -> list[int]:
 
 
 def _nucleus(probabilities_V: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """The fewest likeliest tokens that reach top_p: their probabilities, and which they are."""
+    """The fewest likeliest tokens that reach top_p: probabilities and ids."""
     for count in (min(_TOP, len(probabilities_V)), len(probabilities_V)):
         values, order = probabilities_V.topk(count)
         before = values.double().cumsum(-1) - values

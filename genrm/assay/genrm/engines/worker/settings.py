@@ -1,4 +1,4 @@
-"""What a worker is told at its start, as data; an argument of its command, as JSON."""
+"""A worker's settings; an argument of its command, as JSON."""
 
 from __future__ import annotations
 
@@ -8,19 +8,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """What a worker starts with: `Opened` and `EngineConfig`, as far as it needs them.
+    """What a worker needs of `Opened` and `EngineConfig`, whose words these are.
 
-    Attributes:
-        location: folder or hub name.
-        arguments: of `from_pretrained`.
-        head: "generative", "scalar" or "step".
-        device: "auto", "cpu" or "cuda".
-        precision: "auto", "float32", "bfloat16" or "float16".
-        good_label: of a step head.
-        max_batch_tokens: of one forward pass.
-        max_batch_items: rows of one forward pass.
-        prefix_cache_tokens: kept between calls.
-        step_scores: the one output of a step head is a score from -1 to 1.
+    `arguments` are of `from_pretrained`; `step_scores`: a step head gives one score from -1 to 1.
     """
 
     location: str

@@ -1,8 +1,7 @@
-"""Rows that are being written, one token at a time, all of them in one forward pass.
+"""Rows that are being written, one token of each in one forward pass.
 
-A row joins when its prompt has been read, and leaves when it has ended; the others do not wait for
-it. Where the rows outgrow the batch's tokens, the newest gives way: it is read anew later, and goes
-on with the random numbers it would have had.
+A row joins when its prompt has been read and leaves when it ends. Where rows outgrow the batch's
+tokens, the newest gives way and is read anew later; its random numbers go on.
 """
 
 from __future__ import annotations
@@ -35,14 +34,7 @@ class Writer:
     """The rows at work."""
 
     def __init__(self, network: Network, limits: BatchLimits, ends: Iterable[int], decode: Decode):
-        """Starts without rows.
-
-        Args:
-            network: the model.
-            limits: of one forward pass.
-            ends: tokens that end a text.
-            decode: text of tokens that stand after others.
-        """
+        """Starts without rows; the arguments are those of `BatchLoop`."""
         self._network = network
         self._limits = limits
         self._ends = frozenset(ends)
@@ -62,11 +54,11 @@ class Writer:
         )
 
     def first(self, job: WriteJob, logits: Logits) -> dict[str, Any] | None:
-        """The token after what was read; the answer if it is the last one."""
+        """Writes the first token; returns the answer if it is the last."""
         return self._add(job, next_tokens(logits.values, [job.sampler])[0])
 
     def join(self, job: WriteJob, segment: KvSegment) -> None:
-        """Takes up a job whose prompt was read: the segment is its keys and values."""
+        """Takes up a job; the segment is its prompt's keys and values."""
         self._reserve(len(self._rows) + 1, len(segment) + 1)
         kv = self._kv
         if kv is None:
@@ -93,7 +85,7 @@ class Writer:
         return answers
 
     def crowded(self) -> list[WriteJob]:
-        """Jobs that must give way for the others to go on."""
+        """Jobs that must give way."""
         out = []
         while len(self._rows) > 1:
             longest = max(row.known for row in self._rows) + 1
@@ -104,7 +96,7 @@ class Writer:
         return out
 
     def give_up(self, count: int) -> list[WriteJob]:
-        """The newest rows leave; their jobs."""
+        """Removes the newest rows; returns their jobs."""
         out = []
         for _ in range(count):
             out.append(self._rows[-1].job)
@@ -112,13 +104,12 @@ class Writer:
         return out
 
     def drop(self, numbers: set[int]) -> None:
-        """Rows of these jobs leave."""
+        """Removes the rows of these jobs."""
         for index in reversed(range(len(self._rows))):
             if self._rows[index].job.id in numbers:
                 self._leave(index)
 
     def _add(self, job: WriteJob, token: int | None) -> dict[str, Any] | None:
-        """Writes a token down; the answer if the text ends with it."""
         if token is None:
             return error_answer(job.id, *NOT_FINITE)
         job.written.append(token)
@@ -131,7 +122,6 @@ class Writer:
         return None
 
     def _stopped(self, job: WriteJob) -> str | None:
-        """The text before the first stop text, if there is one."""
         if not job.stop:
             return None
         reach = max(len(stop.encode()) for stop in job.stop) + _STOP_TOKENS
@@ -150,7 +140,6 @@ class Writer:
         return {"id": job.id, "text": text, "finish": finish, "completion": len(job.written)}
 
     def _reserve(self, rows: int, tokens: int) -> None:
-        """Makes the cache large enough."""
         kv = self._kv
         if kv is not None and kv.rows >= rows and kv.tokens >= tokens:
             return

@@ -6,21 +6,20 @@ Answer:   {"reward": n, "sub_rewards": {...}, "model_grader_token_usage_per_mode
 
     string_check       here
     text_similarity    here, or by the verifiers bleu and rouge; no cosine
-    python             in the sandbox, never in this process
+    python             in the sandbox
     score_model        by a judge of the genrm service
     multi              its graders, put together by its formula
 
-A grader that fails has an error flag that is true, and `reward` is null: OpenAI's flags say whose
-the trouble is, and a number beside them would be taken for a score. A request that is no grader's
-is a problem with status 400.
+A grader that fails has an error flag that is true, which says whose fault it is, and `reward` is
+null: a number would be taken for a score. A request without a grader is a problem with status 400.
 
-What a sample alone brings about is a score, the grader's lowest: its JSON lacks what a template
-names, or it is too long for the metric. A python grader states no lowest score: where grade()
-raises for a sample there is none, so a grader should catch what its samples can make it raise.
+What a sample alone brings about is the grader's lowest score: its JSON lacks what a template names,
+or it is too long for the metric. A python grader states no lowest score: where grade() raises for a
+sample there is none, so a grader should catch what its samples can make it raise.
 
-Differences from OpenAI: a score_model grader is asked through our judge's prompt, with the messages
-of the grader as the prompt and its system messages as the rubric, and its score from 0 to 1 is put
-into `range`; images and audio are refused. `image_tag` of a python grader is not looked at.
+Differences from OpenAI: a score_model grader is asked through our judge's prompt, with its messages
+as the prompt and its system messages as the rubric, and its score from 0 to 1 is mapped to `range`;
+images and audio are refused. `image_tag` of a python grader is ignored.
 """
 
 from __future__ import annotations
@@ -164,11 +163,6 @@ class _Grading:
         self._room = _MAX_RENDERED_CHARS
 
     def _left_s(self) -> float:
-        """Seconds until the call's deadline.
-
-        Raises:
-            DeadlineError: it has passed.
-        """
         left_s = self._due_s - time.monotonic()
         if left_s <= 0:
             raise refuse(Reason.DEADLINE_EXCEEDED, "the deadline came before all graders were done")
@@ -314,7 +308,7 @@ class _Grading:
         return self._filled(_text(grader, name))
 
     def _bare(self, grader: dict[str, Any], name: str) -> int:
-        """How long a template is without the sample, filled in."""
+        """The filled template's length without the sample."""
         template = grading.without_sample(_text(grader, name))
         return len(grading.render(template, self._values, _MAX_RENDERED_CHARS))
 

@@ -5,11 +5,10 @@ Differences from OpenAI's service, which names its metrics and does not publish 
 1. `bleu` and `rouge_N` are our verifiers of that name (sacrebleu's sentence BLEU, the F-measure of
    google's rouge-score), `gleu` and `meteor` are nltk's, METEOR without WordNet (exact matches and
    stems). All go from 0 to 1.
-2. `fuzzy_match` is the indel similarity of characters, 2 * LCS / (sum of the lengths), which is
-   what rapidfuzz calls `ratio`.
+2. `fuzzy_match` is the indel similarity of characters, as rapidfuzz's `ratio`.
 3. `cosine` needs a model of embeddings, and is refused.
-4. Texts of more than 8,000 characters are refused by the metrics that are computed here; a sample
-   that makes a text so long has similarity 0.
+4. The metrics computed here refuse texts of more than 8,000 characters; a sample that makes a text
+   so long has similarity 0.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class SampleError(VariableError):
 
 
 class TooLongError(ValueError):
-    """A template is longer than there is room for, once it is filled in."""
+    """A filled template is longer than there is room for."""
 
 
 def namespace(model_sample: str, item: object) -> dict[str, Any]:
@@ -52,13 +51,8 @@ def namespace(model_sample: str, item: object) -> dict[str, Any]:
 def render(template: str, values: Mapping[str, Any], room: int) -> str:
     """A template with its {{ names }} filled in; what is no text is written as JSON.
 
-    A sample may write half a surrogate pair as an escape of its JSON, which no text can hold: it
-    becomes U+FFFD, so that the sample is judged like any other.
-
-    Args:
-        template: of a grader.
-        values: what it may name.
-        room: most characters; a template of some kilobytes can name a long sample a thousand times.
+    Half a surrogate pair, which a sample may write as a JSON escape, becomes U+FFFD. `room` is the
+    most characters: a template of some kilobytes can name a long sample a thousand times.
 
     Raises:
         VariableError: a name is not there; SampleError where that is the sample's doing.
@@ -78,7 +72,7 @@ def render(template: str, values: Mapping[str, Any], room: int) -> str:
 
 
 def without_sample(template: str) -> str:
-    """The template without what it names of the sample: what is left is the grader's own."""
+    """The template without its parts that name the sample."""
     return _TEMPLATE.sub(
         lambda found: "" if found[1].partition(".")[0] == "sample" else found[0], template
     )
@@ -87,10 +81,10 @@ def without_sample(template: str) -> str:
 def string_check(operation: str, text: str, reference: str) -> float:
     """1 where the check holds, else 0.
 
-    eq, ne: the texts are equal, or not. like: the text holds the reference. ilike: without case.
+    eq, ne: the texts are equal, or not. like: the text holds the reference; ilike: without case.
 
     Raises:
-        ValueError: the operation is none.
+        ValueError: an unknown operation.
     """
     if operation == "eq":
         return float(text == reference)
@@ -106,8 +100,7 @@ def string_check(operation: str, text: str, reference: str) -> float:
 def fuzzy_match(text: str, reference: str) -> float:
     """Indel similarity of two texts: 2 * LCS / (sum of lengths), 0 to 1; of two empty ones 1.
 
-    The length of the longest common subsequence by bit vectors (Hyyro, Bit-parallel LCS-length
-    computation revisited, 2004): one addition of a number of len(text) bits a character.
+    Bit-parallel (Hyyro, Bit-parallel LCS-length computation revisited, 2004).
     """
     if not text or not reference:
         return float(text == reference)
@@ -156,10 +149,9 @@ VERIFIERS: dict[str, dict[str, str]] = {
 
 
 class _NoSynonyms:
-    """What nltk takes for WordNet where there is none."""
+    """Stands for WordNet where there is none."""
 
     def synsets(self, word: str) -> list[Any]:
-        """None, of any word."""
         del word
         return []
 

@@ -1,20 +1,18 @@
 """open-r1's Codeforces package for Piston: a program against one test, judged there. Pure.
 
-open-r1's reward for Codeforces problems asks Piston for `c++17` or `cf_python3` with, beside the
-program, `input.txt`, `correct_output.txt`, `grader_config` (TIME_LIMIT in seconds, MEMORY_LIMIT in
-MB, INPUT_MODE "stdio" or "file") and sometimes `checker.py`; the run's stdout is "1" or "0". That
-is a package of its own (guipenedo/piston, `codeforces` 1.0.0), which is answered here the same way.
-What differs:
+open-r1's reward asks Piston for `c++17` or `cf_python3` and sends, beside the program, `input.txt`,
+`correct_output.txt`, `grader_config` (TIME_LIMIT in seconds, MEMORY_LIMIT in MB, INPUT_MODE "stdio"
+or "file") and sometimes `checker.py`; the run's stdout is "1" or "0". This module answers like that
+package (guipenedo/piston, `codeforces` 1.0.0), except:
 
 1. The expected output and the checker are never where the program runs. There they lie in its
    folder, removed by a script that runs as the same user.
-2. The stack is the sandbox's 64 MiB, not unlimited; C++ is `-O2 -std=gnu++17`.
+2. The stack is the sandbox's 64 MiB instead of unlimited; C++ is `-O2 -std=gnu++17`.
 3. What the program may print is bounded at 1 MiB and twice what is expected.
-4. A checker that prints no number has broken: it raised, ran out of time, or said nothing. There
-   that is a "0" always. Here it runs once more on the correct output: where it does not accept that
-   either, the test is at fault, and the request is answered with a fault; where it does, or where
-   the correct output is empty, the program's output is wrong: "0". An output that leaves no room
-   for the checker's run is treated alike.
+4. A checker that prints no number has broken, which there is always "0". Here it runs once more on
+   the correct output. If it does not accept that, the test is at fault, and so is the answer. If it
+   does, or the correct output is empty, the program's output is wrong: "0". An output that leaves
+   no room for the checker's run counts as one that breaks it.
 """
 
 from __future__ import annotations
@@ -56,7 +54,7 @@ _LATE, _ABORTED = 124, 134  # the package's own exit codes
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class CodeforcesTask:
     """A program and one test.
 
     Attributes:
@@ -65,9 +63,9 @@ class Task:
         time_limit_s: the problem's.
         memory_limit_mb: the problem's; 0 where it states none.
         by_file: it reads input.txt and writes output.txt.
-        given: what it reads, with Unix line ends.
-        expected: what it should write; None: its output is only given back.
-        checker: a program in Python that decides; empty for none.
+        given: its input, with Unix line ends.
+        expected: None: the output is only returned.
+        checker: a Python program that decides; empty for none.
     """
 
     language: str
@@ -81,8 +79,8 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What the package's script would have printed, and its exit code."""
+class ScriptOutput:
+    """What the package's script prints, and its exit code."""
 
     stdout: str
     stderr: str
@@ -90,16 +88,12 @@ class Verdict:
 
 
 def is_task(body: object) -> bool:
-    """The request is one for this package."""
+    """Whether the request is for this package."""
     return isinstance(body, dict) and body.get("language") in tuple(LANGUAGES)
 
 
-def read_task(body: object, info: SandboxInfo) -> Task:
-    """Reads a task.
-
-    Args:
-        body: its JSON.
-        info: what the sandbox runs, and its greatest limits.
+def read_task(body: object, info: SandboxInfo) -> CodeforcesTask:
+    """Reads a task; `info` gives the sandbox's languages and greatest limits.
 
     Raises:
         BadField: a field or a setting is missing or wrong, or the language is not served.
@@ -130,7 +124,7 @@ def read_task(body: object, info: SandboxInfo) -> Task:
         fetch_paths=(_OUTPUT,) if by_file else (),
     )
     checker = contents.get(_CHECKER, "")
-    return Task(language, job, time_s, memory_mb, by_file, given, expected, checker)
+    return CodeforcesTask(language, job, time_s, memory_mb, by_file, given, expected, checker)
 
 
 def _setting(settings: Fields, name: str, most: float | None) -> float:
@@ -146,8 +140,8 @@ def _setting(settings: Fields, name: str, most: float | None) -> float:
     return value
 
 
-def written(task: Task, execution: Execution) -> str:
-    """What the program wrote, without empty lines."""
+def written(task: CodeforcesTask, execution: Execution) -> str:
+    """The program's output, without empty lines."""
     data = execution.stdout.data
     if task.by_file:
         data = next((file.content for file in execution.files if file.path == _OUTPUT), b"")
@@ -155,39 +149,39 @@ def written(task: Task, execution: Execution) -> str:
     return "".join(line for line in text.splitlines(keepends=True) if line.strip("\r\n"))
 
 
-def failure(task: Task, execution: Execution) -> Verdict | None:
+def failure(task: CodeforcesTask, execution: Execution) -> ScriptOutput | None:
     """The verdict on a program that did not end well; None for one that did."""
     match execution.end:
         case "exited" if execution.exit_code == 0:
             if execution.stdout.truncated:
-                return Verdict("0\n", "Output isn't correct (too long)\n", 0)
+                return ScriptOutput("0\n", "Output isn't correct (too long)\n", 0)
             return None
         case "exited":
             code = execution.exit_code
         case "cpu-time-limit" | "wall-time-limit":
             text = f"Time limit exceeded ({task.time_limit_s:g}s)\n"
-            return Verdict("0\n", execution.stderr.text + text, _LATE)
+            return ScriptOutput("0\n", execution.stderr.text + text, _LATE)
         case "memory-limit":
             text = f"Memory limit exceeded ({task.memory_limit_mb:g}MB)\n"
-            return Verdict("0\n", execution.stderr.text + text, _ABORTED)
+            return ScriptOutput("0\n", execution.stderr.text + text, _ABORTED)
         case "signalled":
             code = 128 + execution.signal
         case _:
             code = 128 + 9
     text = f"Runtime error with exit code {code}\n"
-    return Verdict("0\n", execution.stderr.text + text, code)
+    return ScriptOutput("0\n", execution.stderr.text + text, code)
 
 
-def compared(task: Task, output: str) -> Verdict:
-    """The verdict without a checker: equal words, YES and NO in whatever case."""
+def compared(task: CodeforcesTask, output: str) -> ScriptOutput:
+    """The verdict without a checker: equal words, YES and NO in any case."""
     if task.expected is None:
-        return Verdict(output, "", 0)
+        return ScriptOutput(output, "", 0)
     right = _words(_unix(task.expected)) == _words(output)
     return _judged(right, "diff", 0)
 
 
-def checker_job(task: Task, output: str) -> ExecutionJob:
-    """The run of the checker, which gets the names of input, expected output and output."""
+def checker_job(task: CodeforcesTask, output: str) -> ExecutionJob:
+    """The checker's run; its arguments are the names of input, expected output and output."""
     texts = {_INPUT: task.given, _EXPECTED: _unix(task.expected or ""), _OUTPUT: output}
     files = tuple(SourceFile(name, text.encode()) for name, text in texts.items())
     return ExecutionJob(
@@ -196,11 +190,8 @@ def checker_job(task: Task, output: str) -> ExecutionJob:
     )
 
 
-def checked(execution: Execution) -> Verdict | None:
-    """The verdict of a checker: it prints 1 or 100 for a right output.
-
-    None where it prints no number: it has broken.
-    """
+def checked(execution: Execution) -> ScriptOutput | None:
+    """The verdict of a checker, which prints 1 or 100 for a right output; None: it has broken."""
     said = execution.stdout.text.strip()
     try:
         float(said)
@@ -210,19 +201,19 @@ def checked(execution: Execution) -> Verdict | None:
 
 
 def accepts(execution: Execution | None) -> bool:
-    """Whether a checker found an output right; None: it had no room to run."""
+    """Whether a checker found an output right; None is one that had no room to run."""
     verdict = None if execution is None else checked(execution)
     return verdict is not None and verdict.stdout == "1\n"
 
 
-def unreadable(execution: Execution | None) -> Verdict:
+def unreadable(execution: Execution | None) -> ScriptOutput:
     """The verdict on an output that breaks a sound checker."""
     code = _LATE if execution is None else _checker_code(execution)
     return _judged(False, "the checker could not read it", code)
 
 
 def broken_checker(execution: Execution | None) -> Fault:
-    """The fault of a test whose checker does not accept the test's own correct output."""
+    """The fault of a test whose checker does not accept its correct output."""
     if execution is None:
         text = "the checker's files are larger than a job of the sandbox may be"
         return make_fault(Reason.ITEM_TOO_LARGE, text)
@@ -236,20 +227,16 @@ def _checker_code(execution: Execution) -> int:
     return execution.exit_code if execution.end == "exited" else _LATE
 
 
-def _judged(right: bool, by: str, code: int) -> Verdict:
+def _judged(right: bool, by: str, code: int) -> ScriptOutput:
     if right:
-        return Verdict("1\n", f"Output is correct ({by})\n", code)
-    return Verdict("0\n", f"Output isn't correct ({by})\n", code)
+        return ScriptOutput("1\n", f"Output is correct ({by})\n", code)
+    return ScriptOutput("0\n", f"Output isn't correct ({by})\n", code)
 
 
-def answer_task(task: Task, execution: Execution, verdict: Verdict | None) -> dict[str, object]:
-    """The response.
-
-    Args:
-        task: what was asked.
-        execution: the program's run, or its compiler's.
-        verdict: None where the program did not compile.
-    """
+def answer_task(
+    task: CodeforcesTask, execution: Execution, verdict: ScriptOutput | None
+) -> dict[str, object]:
+    """The response; `verdict` is None where the program did not compile."""
     body: dict[str, object] = {"language": task.language, "version": ".".join(map(str, _VERSION))}
     if verdict is None:
         failed = answer_stage(execution, failed=True)

@@ -1,8 +1,8 @@
 """Piston's endpoints over the sandbox: /api/v2/execute, /api/v2/runtimes, /api/v2/packages.
 
-The mapping is in `run`; here is the rim. What we could not run has no answer of Piston's own
-("XX" is for its isolate): it is a 503 or 504 where the same request may go through later, a 400
-where the caller must change it, a 500 else, with the reason. open-r1's client tries again on each.
+The mapping is in `run`. A fault has no form of Piston's own ("XX" is for its isolate): it is a 503
+or 504 where the same request may go through later, a 400 where the caller must change it, else a
+500, with the reason. open-r1's client tries again on each.
 
 Not served: /api/v2/connect, the interactive socket, and packages that are installed by callers.
 """
@@ -20,7 +20,7 @@ from assay.clients.types import Fault
 from assay.compat.fields import BadField
 from assay.compat.piston import codeforces, run
 from assay.compat.programs import is_callers, is_retryable
-from assay.compat.sandbox import WAIT, Endpoint, Sandbox, SandboxFault, deadline_s
+from assay.compat.sandbox import WAIT, Endpoint, NotRunError, Sandbox, deadline_s
 from assay.kit.http import operations as op
 from assay.kit.http.codec import JSON, read_json, write
 from assay.kit.http.faces import Face
@@ -32,14 +32,14 @@ _PACKAGES = "languages are installed by the operator of this server; /api/v2/run
 
 
 def fault_status(fault: Fault) -> int:
-    """The HTTP status that a fault travels under."""
+    """The HTTP status of a fault."""
     if not is_retryable(fault):
         return 400 if is_callers(fault) else 500
     return {"DEADLINE_EXCEEDED": 504, "RESOURCE_EXHAUSTED": 429}.get(fault.code, 503)
 
 
 def fault_body(fault: Fault) -> dict[str, object]:
-    """The body that belongs to it. It says nothing about the program."""
+    """The body of a fault."""
     return {
         "message": fault.message,
         "reason": fault.reason,
@@ -86,7 +86,7 @@ def routes(front: SandboxFront) -> list[Route]:
 
 
 async def _judge(
-    front: SandboxFront, request: Request, box: Sandbox, task: codeforces.Task
+    front: SandboxFront, request: Request, box: Sandbox, task: codeforces.CodeforcesTask
 ) -> dict[str, object]:
     checkers_s = 2 * codeforces.CHECKER_S if task.checker else 0.0
     runs_s = run.COMPILE_TIMEOUT_MS / 1000 + task.time_limit_s + checkers_s
@@ -105,13 +105,8 @@ async def _judge(
 
 
 async def _check(
-    box: Sandbox, task: codeforces.Task, output: str, due_s: float
-) -> codeforces.Verdict:
-    """The checker's verdict on an output.
-
-    Raises:
-        SandboxFault: it could not be run, or does not accept the correct output either.
-    """
+    box: Sandbox, task: codeforces.CodeforcesTask, output: str, due_s: float
+) -> codeforces.ScriptOutput:
     execution = await _run_checker(box, task, output, due_s)
     verdict = None if execution is None else codeforces.checked(execution)
     if verdict is not None:
@@ -120,18 +115,18 @@ async def _check(
     if task.expected and test not in box.sound:
         reference = await _run_checker(box, task, task.expected, due_s)
         if not codeforces.accepts(reference):
-            raise SandboxFault(codeforces.broken_checker(reference))
+            raise NotRunError(codeforces.broken_checker(reference))
         box.sound.add(test)
     return codeforces.unreadable(execution)
 
 
 async def _run_checker(
-    box: Sandbox, task: codeforces.Task, output: str, due_s: float
+    box: Sandbox, task: codeforces.CodeforcesTask, output: str, due_s: float
 ) -> Execution | None:
     """A run of the checker; None where its files are more than the sandbox takes."""
     try:
         [execution] = await box.execute([codeforces.checker_job(task, output)], due_s)
-    except SandboxFault as error:
+    except NotRunError as error:
         if error.fault.reason == Reason.ITEM_TOO_LARGE:
             return None
         raise
@@ -139,14 +134,12 @@ async def _run_checker(
 
 
 def _answering(endpoint: Endpoint) -> Endpoint:
-    """The endpoint, with wrong requests and faults in the words of the format."""
-
     async def answer(request: Request) -> Response:
         try:
             return await endpoint(request)
         except BadField as error:
             return _json(run.refusal(error), 400)
-        except SandboxFault as error:
+        except NotRunError as error:
             return _json(fault_body(error.fault), fault_status(error.fault))
 
     return answer

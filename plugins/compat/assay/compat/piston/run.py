@@ -157,11 +157,7 @@ def find_runtime(fields: Fields, runtimes: Iterable[Runtime]) -> Runtime:
 
 
 def read_execute(body: object, info: SandboxInfo) -> Execute:
-    """Reads a request.
-
-    Args:
-        body: its JSON.
-        info: what the sandbox runs, and its greatest limits.
+    """Reads a request; `info` gives the sandbox's languages and greatest limits.
 
     Raises:
         BadField: a field is missing or wrong, or the language is not served.
@@ -266,13 +262,12 @@ def _program(
 
 
 def _seconds(fields: Fields, name: str, most_s: float | None, default_ms: float) -> float:
-    """A limit in milliseconds, as seconds."""
     stated = _limit(fields, name, None if most_s is None else most_s * 1000)
     return (stated or default_ms) / 1000
 
 
 def _limit(fields: Fields, name: str, most: float | None) -> float:
-    """A limit; 0 where it is not stated, is 0, or is -1."""
+    """0 where it is not stated, 0, or -1."""
     stated = fields.number(name) if fields.has(name) else 0.0
     if stated == -1:
         return 0.0
@@ -301,7 +296,7 @@ def answer_execute(request: Execute, execution: Execution) -> dict[str, object]:
 
 
 def answer_stage(execution: Execution, *, failed: bool) -> dict[str, object]:
-    """What is said of a run; of the compiler's where the program failed to compile."""
+    """The answer of a run, or of the compiler where it failed."""
     stdout = "" if failed else execution.stdout.text
     stderr = execution.compile_output.text if failed else execution.stderr.text
     code: int | None = None
@@ -374,5 +369,5 @@ def _signal_name(number: int) -> str:
 def refusal(error: BadField) -> Mapping[str, object]:
     """The body of a 400. A caller switches on nothing but the message."""
     known = {"language", "version", "files"}
-    plain = len(error.path) == 1 and error.path[0] in known and "runtime" in error.trouble
-    return {"message": error.trouble if plain else str(error)}
+    plain = len(error.path) == 1 and error.path[0] in known and "runtime" in error.problem
+    return {"message": error.problem if plain else str(error)}

@@ -1,7 +1,7 @@
-"""Versions of languages, and whether one fits what a caller of Piston asked for. Pure.
+"""Versions of languages, and the selectors of npm's semver that Piston takes. Pure.
 
-Piston takes the selectors of npm's semver. Served of them: `*`, `x`, a version or its first parts
-(`3`, `3.x`, `3.11`), `^ ~ >= > <= < =` before one, several of these side by side, and `||`.
+Served of them: `*`, `x`, a version or its first parts (`3`, `3.x`, `3.11`), `^ ~ >= > <= < =`
+before one, several side by side, and `||`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def read_version(text: str) -> Version:
 
 
 def fits(selector: str, version: Version) -> bool:
-    """The selector takes this version.
+    """Whether the selector takes this version.
 
     Raises:
-        ValueError: it is no selector that is served.
+        ValueError: the selector is not served.
     """
     return any(
         all(_fits_part(part, version) for part in alternative.split())

@@ -1,14 +1,14 @@
-"""SandboxFusion's `AutoEvalDataset` for `/submit`: a completion's code within a test program. Pure.
+"""SandboxFusion's `AutoEvalDataset` for `/submit`: a completion's code in a test program. Pure.
 
-The row that comes with the request holds the program of its tests, with a mark where the code goes
-(or none: then it goes before), the files beside it, and the language of both. What differs:
+The row of the request holds the test program, with a mark where the code goes (before it, without a
+mark), the files beside it, and the language of both. Differences:
 
 1. A row in Java is refused: the peer takes classes out of texts by patterns of its own.
 2. Go: where code and tests name different packages, the first counts.
 
 The code runs in the process of its tests, whose exit code is the verdict: it can leave before they
-run. `extra.append_flag` (Python) has the program print a word at its very end, and only then is it
-accepted; that holds off who leaves early, not who reads the program's own file.
+run. `extra.append_flag` (Python) has the program print a word at its very end, without which it is
+not accepted; that stops early leavers, but not code that reads the program's own file.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class AutoEval:
     """A request of `/submit` for an `AutoEvalDataset`.
 
     Attributes:
-        id: the caller's name for the problem, given back as it is.
+        id: the caller's name for the problem.
         run: what to run.
         code: the code that was taken.
         kind: how it was found.
@@ -66,11 +66,7 @@ def wanted_by(body: object) -> bool:
 
 
 def read_autoeval(body: object, flag: str) -> AutoEval:
-    """Reads a request.
-
-    Args:
-        body: its JSON.
-        flag: a word that nobody guesses, for callers who want one printed.
+    """Reads a request; `flag` is an unguessable word, for callers who want one printed.
 
     Raises:
         BadField: a field is missing or wrong, or a language is not served.
@@ -115,7 +111,6 @@ def read_autoeval(body: object, flag: str) -> AutoEval:
 
 
 def _without_entry(code: str, language: str) -> str:
-    """The code without what starts it, and without what shows how to call it."""
     for mark in filter(None, (_ENTRIES.get(language), "# Example usage")):
         if mark in code:
             code = code.partition(mark)[0].strip()
@@ -123,7 +118,6 @@ def _without_entry(code: str, language: str) -> str:
 
 
 def _inserted(code: str, test: str, *, quoted: bool) -> str:
-    """The test program with the code in its place, or behind the code."""
     before, mark, behind = test.partition(_INSERT)
     if not mark:
         code = code.partition("if __name__ ==")[0]
@@ -133,7 +127,7 @@ def _inserted(code: str, test: str, *, quoted: bool) -> str:
 
 
 def _one_go_file(code: str) -> str:
-    """One file of Go out of several on end: one package clause, then all imports, each once."""
+    """One Go file of several: one package clause, then all imports, each once."""
     package = _PACKAGE.search(code)
     code = _PACKAGE.sub("", code)
     imports: dict[str, None] = {}
@@ -163,7 +157,7 @@ def answer_autoeval(request: AutoEval, execution: Execution) -> dict[str, object
 
 
 def _jest_cases(report: bytes) -> list[dict[str, object]]:
-    """The tests of a report of Jest's, which the program may have written as it likes."""
+    """The tests of Jest's report, which the program may have forged."""
     try:
         return [
             {

@@ -1,8 +1,8 @@
-"""What runs in the sandbox for `/run_jupyter`: the cells of a notebook, in one namespace.
+"""The program that `/run_jupyter` runs in the sandbox: a notebook's cells, in one namespace.
 
-Its text travels, as a program (`jupyter`); nothing of it runs in this service. It is
-Python and not IPython: a cell's last expression is shown as `text/plain`, figures of Matplotlib as
-`image/png` at the end of their cell, and there are no magics and no shell lines.
+Its source travels (`jupyter`). It is Python, not IPython: a cell's last expression is shown as
+`text/plain`, Matplotlib's figures as `image/png` at the end of their cell; magics and shell lines
+are not served.
 """
 
 from __future__ import annotations
@@ -25,12 +25,9 @@ RESULTS = "assay_results.json"
 
 
 def run_cell(cell: str, name: str, space: dict[str, object]) -> dict[str, object]:
-    """Runs a cell; what it raises is a part of its result.
+    """Runs a cell in the shared namespace; what it raises is part of its result.
 
-    Args:
-        cell: its text.
-        name: for tracebacks.
-        space: the namespace that all cells share.
+    `name` stands in tracebacks.
     """
     shown: list[dict[str, str]] = []
     errors: list[dict[str, object]] = []
@@ -66,7 +63,7 @@ def _evaluate(cell: str, name: str, space: dict[str, object]) -> object:
 
 
 def _figures() -> list[dict[str, str]]:
-    """The open figures of Matplotlib as pictures, if a cell has imported it; they are closed."""
+    """Matplotlib's open figures as pictures, if it was imported; closes them."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     shown: list[dict[str, str]] = []
     if pyplot is None:

@@ -1,9 +1,9 @@
 """A caller's own logic of extraction, `custom_extract_logic`, run in the sandbox. Pure.
 
-The peer executes that text in its own server. Here it is a program like any other: it sees the
-completion and the functions of `extract`, and what it submits comes back as a file.
-Logic that breaks on a completion has found nothing in it; logic that has never worked, and breaks
-on a plain fenced block too, is the caller's to mend.
+The peer executes it in its own server. Here it is a program: it sees the completion and the
+functions of `extract`, and submits its blocks in a file. Logic that breaks on a completion has
+found nothing in it; logic that has never worked, and breaks on a plain fenced block too, is the
+caller's mistake.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from assay.compat.sandbox_fusion import extract
 from assay.compat.sandbox_fusion.extract import CodeBlock
 
 LOGIC_TIMEOUT_S = 10.0
-"""How long it may take for a completion, in seconds."""
+"""For one completion, in seconds."""
 
 _MODULE = "assay_extract"
 _BLOCKS = "assay_blocks.json"
@@ -60,7 +60,7 @@ def read_blocks(execution: Execution) -> list[CodeBlock]:
     """The blocks that the logic submitted.
 
     Raises:
-        LogicError: it raised, ran into a limit, or submitted what is no block.
+        LogicError: it raised, reached a limit, or submitted something else.
     """
     if not execution.ok:
         last = execution.stderr.text.strip().rpartition("\n")[2][:200]

@@ -1,10 +1,10 @@
 """Which code of a completion SandboxFusion's `/submit` takes. Pure.
 
-The rules are the peer's own, so that rewards stay what they were; for what this project would
-choose, see `assay.reward_server.verifiers.code_text`. A block is fenced by three backticks; one
-that is never closed reaches to the end; where there is neither, top-level functions and classes are
-Python, and statements that begin like queries are SQL. The best kind wins, then the first block in
-the language, then the first. Linear in the text.
+The rules are the peer's own, so that rewards stay what they were; this project's are in
+`assay.reward_server.verifiers.code_text`. A block is fenced by three backticks, and one that is
+never closed reaches to the end; without fences, top-level functions and classes are Python, and
+statements that begin like queries are SQL. The best kind wins, then the first block in the
+language, then the first. Linear in the text.
 
 This file needs the standard library only, and its source travels: a caller's own logic of
 extraction runs beside it in the sandbox (`custom`), never in this process.
@@ -55,7 +55,7 @@ class CodeBlock:
 
 
 def extract_fenced_code(completion: str) -> list[CodeBlock]:
-    """The blocks between fences, in order; the closing one stands first in its line."""
+    """The blocks between fences, in order; the closing fence begins its line."""
     blocks: list[CodeBlock] = []
     opening = completion.find(_FENCE)
     while opening >= 0:
@@ -108,7 +108,6 @@ def extract_heuristic_code(completion: str, language: str = "") -> list[CodeBloc
 
 
 def _definitions(lines: list[str]) -> list[str]:
-    """Top-level functions and classes with a body, and the imports and comments before each."""
     found: list[str] = []
     head: list[str] = []
     index = 0
@@ -132,7 +131,6 @@ def _definitions(lines: list[str]) -> list[str]:
 
 
 def _queries(lines: list[str]) -> list[str]:
-    """Statements that begin like a query, each up to its semicolon."""
     text = "\n".join(lines) + "\n"
     found: list[str] = []
     start = 0
@@ -154,11 +152,9 @@ def candidates(completion: str, language: str) -> list[CodeBlock]:
 
 
 def choose(blocks: list[CodeBlock], language: str) -> tuple[str, str | None]:
-    """The code to take of some blocks, and how it was found.
+    """The code to take, and how it was found.
 
-    Returns:
-        The code, and "fenced", "incomplete_fenced", "heuristic" or "empty"; None for a block of
-        the caller's own logic.
+    "fenced", "incomplete_fenced", "heuristic" or "empty"; None for the caller's own logic.
     """
     if not blocks:
         return "", "empty"
@@ -171,8 +167,8 @@ def choose(blocks: list[CodeBlock], language: str) -> tuple[str, str | None]:
 def first_block(completion: str, language: str) -> tuple[str, str]:
     """The first block of the best kind, without what stands behind the functions.
 
-    That is how the peer reads answers to MBPP and HumanEval: an unclosed block counts only where
-    none is closed, and what looks like code only where there is neither; `main` and examples go.
+    So the peer reads answers to MBPP and HumanEval: an unclosed block counts only where none is
+    closed, a heuristic one only where there is neither; `main` and examples are cut off.
     """
     blocks = (
         extract_fenced_code(completion)

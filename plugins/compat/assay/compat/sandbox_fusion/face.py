@@ -1,13 +1,12 @@
 """SandboxFusion's endpoints over the sandbox: /run_code, /submit, /run_jupyter, prompts, /v1/ping.
 
-The mappings are in `run`, `_submit`, `_autoeval`, `_prompts` and `_jupyter`; here is
-the rim. What we could
-not run is never "Failed": it is SandboxError, under 504 where the same request may go through later
-(verl tries that status again, and no other), 422 where the caller must change it, 200 else.
+The mappings are in `run`, `submit`, `autoeval`, `prompts` and `jupyter`. What we could not run is
+SandboxError, never "Failed": under 504 where the same request may go through later (the only status
+that verl tries again), 422 where the caller must change it, else 200.
 
-None of the peer's clients says how long it waits. verl's gives up 10 s after the two time-outs of
-its request; so a call here may spend 8 s in queues, if neither `?wait_s=` in the URL nor the header
-`x-timeout-s` says otherwise.
+None of the peer's clients says how long it waits. verl's gives up 10 s after its request's two
+time-outs, so a call may spend 8 s in queues unless `?wait_s=` or the header `x-timeout-s` says
+otherwise.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from starlette.routing import Route
 
 from assay.clients.types import Fault
 from assay.compat.fields import BadField
-from assay.compat.sandbox import Endpoint, Sandbox, SandboxFault, deadline_s
+from assay.compat.sandbox import Endpoint, NotRunError, Sandbox, deadline_s
 from assay.compat.sandbox_fusion import autoeval, jupyter, prompts, run
 from assay.compat.sandbox_fusion import submit as judge
 from assay.compat.sandbox_fusion.custom import (
@@ -99,7 +98,7 @@ def _answering(endpoint: Endpoint, status_of: Callable[[Fault], int]) -> Endpoin
             return await endpoint(request)
         except BadField as error:
             return _json(run.refusal(error), 422)
-        except SandboxFault as error:
+        except NotRunError as error:
             return _json(run.fault_body(error.fault), status_of(error.fault))
 
     return answer

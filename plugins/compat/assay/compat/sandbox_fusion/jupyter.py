@@ -1,8 +1,8 @@
 """SandboxFusion's `/run_jupyter`: its JSON to a job of the sandbox, and results to JSON. Pure.
 
-There is no kernel here. The cells run as one program in one box, by `cells`, which
-says what is not served. As there, a cell that raises does not end the others, and where the whole
-runs out of time, no cell has a result.
+There is no kernel: the cells run as one program in one box, by `cells`, which says what is not
+served. As there, a cell that raises does not end the others, and where the whole runs out of time,
+no cell has a result.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class RunJupyter:
 
     Attributes:
         job: what to run.
-        total_timeout_s: time on the clock for all cells, in seconds.
-        fetched: the names that the caller has for the files to bring back, by their paths.
+        total_timeout_s: by the clock, for all cells.
+        fetched: the caller's names of the files to bring back, by their paths.
     """
 
     job: ExecutionJob
@@ -65,7 +65,7 @@ def read_run_jupyter(body: object) -> RunJupyter:
 
 
 def _source(texts: tuple[str, ...]) -> bytes:
-    """The program, with the cells once more as comments: what they import is looked for there."""
+    """The cells stand in it as comments too, where the sandbox looks for their imports."""
     listed = "\n".join(f"# {line}" for text in texts for line in text.splitlines())
     return _runner() + listed.encode() + b"\n"
 

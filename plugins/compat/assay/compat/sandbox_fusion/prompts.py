@@ -1,7 +1,7 @@
 """SandboxFusion's `/get_prompts` and `/get_prompt_by_id`, for rows that come along. Pure.
 
-`AutoEvalDataset` and `HumanEvalDataset`: what they ask is in their rows. The free-form instruction
-of HumanEval is in this project's own words. Prompts of other data sets are the peer's own texts and
+Served for `AutoEvalDataset` and `HumanEvalDataset`, whose rows hold what they ask. HumanEval's
+free-form instruction is in this project's words. Other data sets' prompts are the peer's texts and
 are not served, nor is a data set by its name.
 """
 

@@ -1,20 +1,20 @@
-"""SandboxFusion's `/run_code`: its JSON to a job of the sandbox, and what came of it to JSON. Pure.
+"""SandboxFusion's `/run_code`: its JSON to a job of the sandbox, and its outcome to JSON. Pure.
 
-The format is that of github.com/bytedance/SandboxFusion, as of 2026-07 (469de08). What differs:
+The format is that of github.com/bytedance/SandboxFusion, as of 2026-07 (469de08). Differences:
 
-1. Time-outs and memory above the sandbox's maximum are refused, never clipped, and never silently
-   taken. `memory_limit_MB` of 0 or less is the language's default limit, not none.
+1. Time-outs and memory above the sandbox's maximum are refused. `memory_limit_MB` of 0 or less is
+   the language's default limit.
 2. Paths are relative to the program's folder, which is also /mnt: nothing outside it can be written
    or fetched.
 3. A limit other than time (memory, output, processes) or a violation is an end by a signal, -9 or
    -31, and `message` says which limit it was.
 4. TypeScript is compiled, so it has a `compile_result`. Its types are not checked, as there; the
-   line that says so makes the compiler's line numbers one too high. C#, Kotlin's scripts and
-   Racket have one too: the peer compiles them within the run, so `run_timeout` is for both.
-5. Go's tests are compiled apart from their run, so `go_test` has a `compile_result`, and the line
-   that `go test` ends with stands behind the program's own output.
-6. The compiler's exit code is not kept: one that failed has the `return_code` 1. The
-   `execution_time` of one that succeeded is what the sandbox spent besides the run.
+   line that says so makes the compiler's line numbers one too high. C#, Kotlin's scripts and Racket
+   have one too: the peer compiles them within the run, so `run_timeout` is for both.
+5. Go's tests are compiled apart from their run, so `go_test` has a `compile_result`, and the last
+   line of `go test` stands behind the program's own output.
+6. A compiler that failed has the `return_code` 1. The `execution_time` of one that succeeded is
+   what the sandbox spent besides the run.
 """
 
 from __future__ import annotations
@@ -94,13 +94,13 @@ CommandResult = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class RunCode:
-    """A request of `/run_code`.
+    """A request of `/run_code`. Time-outs are by the clock.
 
     Attributes:
         job: what to run.
-        compile_timeout_s: time on the clock for compilation, in seconds.
-        run_timeout_s: time on the clock for the run, in seconds.
-        fetched: the names that the caller has for the files to bring back, by their paths.
+        compile_timeout_s: of the compilation.
+        run_timeout_s: of the run.
+        fetched: the caller's names of the files to bring back, by their paths.
     """
 
     job: ExecutionJob
@@ -110,7 +110,7 @@ class RunCode:
 
     @property
     def compiled(self) -> bool:
-        """Its language is one that is compiled here."""
+        """Whether its language is compiled here."""
         return self.job.program.language in COMPILED
 
 
@@ -149,14 +149,7 @@ def read_run_code(body: object) -> RunCode:
 def make_program(
     fields: Fields, language: str, code: str, files: dict[str, bytes], *, field: str = "language"
 ) -> Program:
-    """The program of some code and the files beside it.
-
-    Args:
-        fields: where the language was named.
-        language: the peer's name of it.
-        code: the main file.
-        files: by path.
-        field: that named the language.
+    """The program of some code and files; `field` named the `language`, in the peer's words.
 
     Raises:
         BadField: the language is not served.
@@ -181,7 +174,7 @@ def make_program(
 
 
 def compile_time_s(language: str, compile_timeout_s: float, run_timeout_s: float) -> float:
-    """How long the compiler may take: as long as the run where the peer has no compiler."""
+    """The compiler's time; where the peer has none, as long as the run's."""
     if language in _COMPILED_IN_RUN:
         return max(compile_timeout_s, min(run_timeout_s, _MOST_COMPILE_S))
     return compile_timeout_s
@@ -234,7 +227,6 @@ def answer_run(request: RunCode, execution: Execution) -> dict[str, object]:
 
 
 def _add_last_line(result: CommandResult) -> None:
-    """Adds what `go test` says behind the output of a test program that has ended."""
     if result["status"] == "Finished":
         verdict = "FAIL" if result["return_code"] else "ok  "
         said = f"{verdict}\tcommand-line-arguments\t{result['execution_time']:.3f}s\n"
@@ -242,7 +234,7 @@ def _add_last_line(result: CommandResult) -> None:
 
 
 def answer_fault(fault: Fault) -> dict[str, object]:
-    """The response for a program that we could not run. It says nothing about the program."""
+    """The response for a program that we could not run."""
     return {
         "status": "SandboxError",
         "message": f"{fault.reason}: {fault.message}",
@@ -254,7 +246,7 @@ def answer_fault(fault: Fault) -> dict[str, object]:
 
 
 def fault_status(fault: Fault) -> int:
-    """The HTTP status that a fault travels under.
+    """The HTTP status of a fault.
 
     504 where it may be tried again: the only one that verl's client tries again; ROLL's tries any.
     422 for what the caller must change, and 200 for the rest, as the peer has it.
@@ -265,9 +257,9 @@ def fault_status(fault: Fault) -> int:
 
 
 def refusal(error: BadField) -> dict[str, object]:
-    """The body of a 422, in the form of the framework that the peer is built on."""
+    """The body of a 422, in the form of the peer's framework."""
     location = ["body", *error.path]
-    return {"detail": [{"loc": location, "msg": error.trouble, "type": "value_error"}]}
+    return {"detail": [{"loc": location, "msg": error.problem, "type": "value_error"}]}
 
 
 def fault_body(fault: Fault) -> dict[str, object]:
@@ -281,7 +273,7 @@ def fault_body(fault: Fault) -> dict[str, object]:
 def command_results(
     execution: Execution, compiled: bool
 ) -> tuple[CommandResult | None, CommandResult | None, str]:
-    """`compile_result`, `run_result` and `message` of what came of a program."""
+    """`compile_result`, `run_result` and `message`."""
     if execution.end == "compile-error":
         ended = _finished(execution.wall_time_s, 1, "", execution.compile_output.text)
         return ended, None, ""

@@ -6,12 +6,12 @@ CommonOJDataset   a program per case of stdin and expected stdout
 MBPPDataset       Python functions and a list of assert statements
 HumanEvalDataset  Python functions, `check(candidate)` and the name of the function
 
-What differs from github.com/bytedance/SandboxFusion (469de08):
+Differences from github.com/bytedance/SandboxFusion (469de08):
 
 1. No data set is kept here: `config.provided_data` is required.
 2. The assertions of MBPP and HumanEval run in a process of their own. There the program and its
    tests share one, and a program that leaves with exit code 0 before they run is accepted.
-3. A case may have stdin and stdout only; the peer takes files by name, and passes over them.
+3. A case may have stdin and stdout only; the peer ignores files by name.
 4. `extracted_type` is always said, except for a block of the caller's own logic.
 5. NumPy is imported for HumanEval only where the program names it.
 """
@@ -63,8 +63,8 @@ _NUMPY = "import numpy\nimport numpy as np\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """Feeds stdin and compares stdout."""
+class StdioCase:
+    """One case: stdin and the expected stdout."""
 
     stdin: str
     stdout: str
@@ -72,18 +72,18 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A request of `/submit`.
+    """A request of `/submit`. Time-outs are by the clock.
 
     Attributes:
-        id: the caller's name for the problem, given back as it is.
+        id: the caller's name for the problem.
         dataset_type: one of those served.
         completion: what the model wrote.
         language: the peer's name of the language.
-        compile_timeout_s: time on the clock for compilation, in seconds.
-        run_timeout_s: time on the clock for each run.
+        compile_timeout_s: of the compilation.
+        run_timeout_s: of each run.
         custom_logic: the caller's own logic of extraction; empty for none.
         run_all_cases: go on after the first case that fails.
-        return_full_case: give back long texts of cases that passed as they are.
+        return_full_case: return long texts of cases that passed uncut.
         cases: for CommonOJDataset.
         prompt: what the completion continues, for HumanEval; empty where it stands for itself.
         tests: assertions, for the others.
@@ -99,14 +99,14 @@ class Submission:
     custom_logic: str = ""
     run_all_cases: bool = False
     return_full_case: bool = False
-    cases: tuple[Case, ...] = ()
+    cases: tuple[StdioCase, ...] = ()
     prompt: str = ""
     tests: str = ""
     entry_point: str = ""
 
     @property
     def has_cases(self) -> bool:
-        """It is judged by cases of stdin and stdout, not by assertions."""
+        """Whether it is judged by cases instead of assertions."""
         return self.dataset_type == "CommonOJDataset"
 
 
@@ -168,7 +168,7 @@ def read_submit(body: object) -> Submission:
     )
 
 
-def _cases(row: Fields) -> tuple[Case, ...]:
+def _cases(row: Fields) -> tuple[StdioCase, ...]:
     found = row.loaded("test")
     if not isinstance(found, list) or not 0 < len(found) <= MAX_CASES:
         raise row.bad("test", f"must be a list of 1 to {MAX_CASES} cases")
@@ -178,7 +178,7 @@ def _cases(row: Fields) -> tuple[Case, ...]:
         _check_only(case, "input", "stdin")
         _check_only(case, "output", "stdout")
         stdin, stdout = case.inner("input").text("stdin"), case.inner("output").text("stdout")
-        cases.append(Case(stdin, stdout))
+        cases.append(StdioCase(stdin, stdout))
     return tuple(cases)
 
 
@@ -201,9 +201,7 @@ def _check(row: Fields) -> str:
 def extracted(submission: Submission, custom: list[extract.CodeBlock]) -> tuple[str, str | None]:
     """The code of a submission, and how it was found.
 
-    Args:
-        submission: what was sent.
-        custom: blocks that the caller's own logic found; none where there is no such logic.
+    `custom` are the blocks of the caller's own logic, if there is any.
     """
     text, language = submission.completion, submission.language
     if submission.has_cases:
@@ -221,14 +219,13 @@ def extracted(submission: Submission, custom: list[extract.CodeBlock]) -> tuple[
 
 
 def _continuation(completion: str) -> str:
-    """The body that continues a prompt: up to the first line that is not indented."""
     end = completion.find("\n")
     while 0 <= end < len(completion) - 1 and completion[end + 1].isspace():
         end = completion.find("\n", end + 1)
     return completion if end < 0 or end == len(completion) - 1 else completion[:end]
 
 
-def case_run(submission: Submission, code: str, case: Case) -> RunCode:
+def case_run(submission: Submission, code: str, case: StdioCase) -> RunCode:
     """The run of one case."""
     program = make_program(Fields({}), submission.language, code, {})
     job = make_job(
@@ -241,13 +238,12 @@ def case_run(submission: Submission, code: str, case: Case) -> RunCode:
     return RunCode(job, submission.compile_timeout_s, submission.run_timeout_s, {})
 
 
-def _kept_bytes(case: Case) -> int:
-    """Of each stream of a case: enough to see that an output is wrong."""
+def _kept_bytes(case: StdioCase) -> int:
     return min(2 * len(case.stdout.encode()) + _SPARE_BYTES, _MAX_OUTPUT_BYTES)
 
 
 def assertion_job(submission: Submission, code: str, most: Limits) -> TestJob:
-    """The job that holds functions against assertions."""
+    """The job that runs the assertions."""
     seconds = submission.run_timeout_s
     limits = Limits(cpu_time_s=min(seconds * CPU_SHARE, most.cpu_time_s or seconds),
                     wall_time_s=seconds)  # fmt: skip
@@ -256,18 +252,17 @@ def assertion_job(submission: Submission, code: str, most: Limits) -> TestJob:
 
 
 def full_code(submission: Submission, code: str) -> str:
-    """The program that is run: for HumanEval, with its prompt and the imports that it counts on."""
+    """The program that is run: for HumanEval, with its prompt and the imports that it expects."""
     if submission.dataset_type != "HumanEvalDataset":
         return code
     program = f"{submission.prompt}\n{code}" if submission.prompt else code
     return _PRELUDE + (_NUMPY if "numpy" in program or "np." in program else "") + program
 
 
-def passes(case: Case, execution: Execution) -> bool:
-    """The program ended well, and its output is the expected one.
+def passes(case: StdioCase, execution: Execution) -> bool:
+    """Whether the program ended well, with the expected output.
 
-    Line by line, without white space around lines and without regard to case; two lines that are
-    numbers may differ by a factor of 1e-5.
+    Line by line, stripped and without case; two lines that are numbers may differ by 1e-5.
     """
     if not execution.ok or execution.stdout.truncated:
         return False
@@ -288,9 +283,9 @@ def _same_line(ours: str, expected: str) -> bool:
 
 
 def answer_case(
-    submission: Submission, run: RunCode, case: Case, execution: Execution
+    submission: Submission, run: RunCode, case: StdioCase, execution: Execution
 ) -> dict[str, object]:
-    """What is said of one case."""
+    """The answer of one case."""
     passed = passes(case, execution)
     cut = passed and not submission.return_full_case
     info = {
@@ -308,7 +303,7 @@ def _brief(text: str) -> str:
 
 
 def answer_assertions(report: TestReport) -> dict[str, object]:
-    """What is said of the assertions, which count as one test."""
+    """The answer of the assertions, which count as one test."""
     outcome = report.outcomes[0]
     execution = outcome.execution or Execution("exited")
     said = outcome.explanation
@@ -327,7 +322,7 @@ def answer_assertions(report: TestReport) -> dict[str, object]:
 
 
 def answer_nothing() -> dict[str, object]:
-    """What is said of a completion that holds no code: there is nothing to run."""
+    """The answer for a completion without code."""
     words = b"no code was found in the completion"
     execution = Execution("exited", 1, stderr=Output(words, total_bytes=len(words)))
     run = RunCode(ExecutionJob(Program("python")), 0.0, 0.0, {})
@@ -339,11 +334,7 @@ def answer_submit(
 ) -> dict[str, object]:
     """The response.
 
-    Args:
-        submission: what was sent.
-        code: the code that was taken.
-        kind: how it was found.
-        tests: the answers of its tests, up to the first that failed, or all.
+    `kind` is how the code was found; `tests` are the answers up to the first that failed, or all.
     """
     assertions = not submission.has_cases
     return {
@@ -358,17 +349,12 @@ def answer_submit(
     }
 
 
-def waves(cases: Sequence[Case], *, all_at_once: bool, program_bytes: int = 0) -> list[range]:
-    """Which cases run together.
+def waves(cases: Sequence[StdioCase], *, all_at_once: bool, program_bytes: int = 0) -> list[range]:
+    """Which cases run together; `all_at_once` begins with as many as there is room for.
 
-    Few at first, since most programs that fail do so at once; and never more than one answer of
-    the sandbox has room for, however much a program prints, nor more than one request: each case
-    is sent with a copy of the program.
-
-    Args:
-        cases: all of them.
-        all_at_once: as many at first as there is room for.
-        program_bytes: what the program takes.
+    Few at first, since most programs that fail do so at once. A wave fits one answer of the
+    sandbox, however much a program prints, and one request, where each case has its copy of the
+    program.
     """
     found: list[range] = []
     start, size = 0, len(cases) if all_at_once else 1
