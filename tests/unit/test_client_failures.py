@@ -74,6 +74,12 @@ def test_a_token_that_is_missing_is_asked_for_in_the_words_of_the_client() -> No
             OverloadedError,
             Reason.MESSAGE_TOO_LARGE,
         ),
+        (
+            grpc.StatusCode.RESOURCE_EXHAUSTED,
+            "too many requests",
+            OverloadedError,
+            Reason.QUEUE_FULL,
+        ),
         (grpc.StatusCode.DEADLINE_EXCEEDED, "", DeadlineError, Reason.DEADLINE_EXCEEDED),
         (grpc.StatusCode.UNAUTHENTICATED, "", UnauthenticatedError, Reason.UNAUTHENTICATED),
         (grpc.StatusCode.DATA_LOSS, "gone", ServerError, "DATA_LOSS"),

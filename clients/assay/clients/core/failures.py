@@ -29,7 +29,7 @@ def new_request_id() -> str:
 
 _REASON_OF_CODE = {
     grpc.StatusCode.DEADLINE_EXCEEDED: Reason.DEADLINE_EXCEEDED,
-    grpc.StatusCode.RESOURCE_EXHAUSTED: Reason.MESSAGE_TOO_LARGE,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: Reason.QUEUE_FULL,  # a proxy's own limit, or gRPC's
     grpc.StatusCode.UNAUTHENTICATED: Reason.UNAUTHENTICATED,
     grpc.StatusCode.UNAVAILABLE: Reason.UNREACHABLE,
 }
@@ -107,6 +107,8 @@ def error_of_call(
         # its port.
         code, reason = grpc.StatusCode.UNAVAILABLE, str(Reason.DRAINING)
         message = f"{target} stopped before it took the call; try again"
+    elif code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:
+        reason, message = str(Reason.MESSAGE_TOO_LARGE), f"{target}: {details}; send less at once"
     elif code is grpc.StatusCode.INTERNAL and "RST_STREAM" in details:
         # A servicer's own defect carries a status. So does a proxy end a call that was under way
         # at a replica that died.
