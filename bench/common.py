@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping
 from importlib.metadata import distributions, version
@@ -33,16 +34,25 @@ def print_machine() -> None:
     print(f"Python {platform.python_version()}, {versions}")
 
 
+_REPORTED_S = 2.0
+
+
 def interleaved(
     contestants: Mapping[str, Callable[[], None]], rounds: int
 ) -> dict[str, list[float]]:
-    """Seconds of each round of each contestant, who take turns: one machine, one run."""
+    """Seconds of each round of each contestant, who take turns: one machine, one run.
+
+    Turns of over two seconds are reported on stderr as they end.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in contestants}
-    for _ in range(rounds):
+    for number in range(1, rounds + 1):
         for name, go in contestants.items():
             started = time.perf_counter()
             go()
             seconds[name].append(time.perf_counter() - started)
+            if seconds[name][-1] > _REPORTED_S:
+                line = f"  round {number} of {rounds}: {name} {seconds[name][-1]:.1f} s"
+                print(line, file=sys.stderr, flush=True)
     return seconds
 
 
