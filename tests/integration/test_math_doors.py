@@ -35,7 +35,7 @@ Row = tuple[str, str]  # response and reference
 def in_service(
     response: str, references: Sequence[str], *, truncated: bool, **given: domain.ParameterValue
 ) -> domain.Outcome:
-    item = domain.Item(
+    item = domain.VerifierItem(
         domain.Candidate(response),
         tuple(references),
         parameters=MATH.spec.complete(given),
@@ -57,7 +57,7 @@ def assert_same(ours: Outcome, theirs: domain.Outcome) -> None:
 
 
 @pytest.mark.parametrize("example", MATH.examples, ids=lambda e: str(e.item.candidate.text)[:30])
-def test_the_examples_of_the_verifier(example: domain.Example) -> None:
+def test_the_examples_of_the_verifier(example: domain.VerifierExample) -> None:
     item = example.item
     ours = grade(item.response(), item.references, timeout_s=TIMEOUT_S)
     assert_same(ours, border.judge(MATH, item))

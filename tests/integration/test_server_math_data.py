@@ -18,7 +18,7 @@ import pytest
 
 from assay.api.reward.v1 import reward_pb2
 from assay.reward_server.config import ScorerConfig
-from assay.reward_server.domain import Candidate, Item
+from assay.reward_server.domain import Candidate, VerifierItem
 from assay.reward_server.scorer import RewardScorer
 from assay.reward_server.verifiers.math import MathVerifier
 
@@ -132,7 +132,7 @@ def test_the_quick_tiers_are_quick_and_decide_nearly_all(shared_data: Path) -> N
     undecided = 0
     labelled = rows(shared_data / "math_equiv_dev.jsonl.gz")
     for response, reference in pairs_of(labelled):
-        item = Item(Candidate(response), references=(reference,), parameters=parameters)
+        item = VerifierItem(Candidate(response), references=(reference,), parameters=parameters)
         started = time.process_time()
         undecided += verifier.glance(item) is None
         milliseconds.append((time.process_time() - started) * 1e3)

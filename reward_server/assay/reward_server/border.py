@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import math
 import re
 import traceback
 from collections.abc import Generator, Sequence
@@ -21,13 +20,13 @@ from assay.reward_server.domain import (
     MAX_EXPLANATION_CHARS,
     VERIFIER_FAILED,
     Fault,
-    Item,
     Judgement,
     Outcome,
     RemoteOutcome,
     RemoteVerifier,
     Unjudgeable,
     Verifier,
+    VerifierItem,
     VerifierSpec,
 )
 
@@ -43,7 +42,7 @@ _NOT_UNICODE = "gave a name that is not Unicode text"
 _REASON = re.compile(r"[A-Z][A-Z0-9_]{0,62}")
 
 
-def judge(verifier: Verifier, item: Item) -> Outcome:
+def judge(verifier: Verifier, item: VerifierItem) -> Outcome:
     """Judges an item; every exception becomes a fault."""
     spec = verifier.spec
     try:
@@ -57,7 +56,7 @@ def judge(verifier: Verifier, item: Item) -> Outcome:
         return failed(spec, _raised(error))
 
 
-def glance(verifier: Verifier, item: Item) -> Outcome | None:
+def glance(verifier: Verifier, item: VerifierItem) -> Outcome | None:
     """Judges an item here if its verifier can; None when a worker has to."""
     spec = verifier.spec
     try:
@@ -98,7 +97,7 @@ def step(
 
 
 async def judge_all(
-    verifier: RemoteVerifier, items: Sequence[Item], timeout_s: float
+    verifier: RemoteVerifier, items: Sequence[VerifierItem], timeout_s: float
 ) -> list[RemoteOutcome]:
     """Has another service judge items; every exception becomes their fault."""
     spec = verifier.spec
@@ -135,7 +134,7 @@ def checked(spec: VerifierSpec, outcome: Outcome) -> Outcome:
         return failed(spec, f"returned a {type(given).__name__}, not a Judgement")
     trouble = (
         _trouble_with_size(outcome)
-        or _trouble_with_numbers(spec, outcome)
+        or _trouble_with_reward(spec, outcome)
         or _trouble(spec, outcome)
     )
     if trouble:
@@ -185,15 +184,8 @@ def _trouble_with_size(judgement: Judgement) -> str | None:
     return None
 
 
-def _trouble_with_numbers(spec: VerifierSpec, judgement: Judgement) -> str | None:
+def _trouble_with_reward(spec: VerifierSpec, judgement: Judgement) -> str | None:
     reward = judgement.reward
-    finite = math.isfinite(reward)
-    for part in judgement.components:
-        finite = finite and math.isfinite(part.score) and math.isfinite(part.weight)
-    for span in judgement.spans:
-        finite = finite and math.isfinite(span.reward)
-    if not finite:
-        return "gave a number that is not finite"
     if not spec.min_reward - _ROUNDING <= reward <= spec.max_reward + _ROUNDING:
         return f"gave the reward {reward:g}, outside its stated range"
     return None

@@ -16,13 +16,13 @@ from assay.reward_server.domain import (
     UNSUPPORTED_INPUT,
     UNUSABLE_REFERENCE,
     Candidate,
-    Item,
     JsonValue,
     Judgement,
     Message,
     ParameterSpec,
     ParameterValue,
     Unjudgeable,
+    VerifierItem,
     VerifierSpec,
 )
 
@@ -42,7 +42,7 @@ _KINDS: dict[str, Callable[[common_pb2.ParameterValue], ParameterValue]] = {
 }
 
 
-def item_from_proto(message: reward_pb2.Item, spec: VerifierSpec) -> Item:
+def item_from_proto(message: reward_pb2.Item, spec: VerifierSpec) -> VerifierItem:
     """An item, ready for the verifier: its parameters checked and completed.
 
     Args:
@@ -62,7 +62,7 @@ def item_from_proto(message: reward_pb2.Item, spec: VerifierSpec) -> Item:
     if spec.needs_group and not message.group_id:
         raise Unjudgeable(UNSUPPORTED_INPUT, f"verifier {spec.name!r} needs items with a group_id")
     counted = message.HasField("response_token_count")
-    return Item(
+    return VerifierItem(
         _candidate(message),
         references=references,
         anchor=anchor,
@@ -77,7 +77,7 @@ def item_from_proto(message: reward_pb2.Item, spec: VerifierSpec) -> Item:
     )
 
 
-def sketch(message: reward_pb2.Item) -> Item:
+def sketch(message: reward_pb2.Item) -> VerifierItem:
     """What can be read of an item that is not sound: to be shown, never to be judged."""
     references: tuple[str, ...] = ()
     anchor = tests = data = None
@@ -86,7 +86,7 @@ def sketch(message: reward_pb2.Item) -> Item:
     candidate = Candidate()
     with contextlib.suppress(Unjudgeable):
         candidate = _candidate(message)
-    return Item(
+    return VerifierItem(
         candidate,
         references=references,
         anchor=anchor,

@@ -17,7 +17,7 @@ from assay.reward_server.journal.writer import Journal
 from assay.reward_server.workers.codec import ScorePool
 
 
-class Counts:
+class RewardMetrics:
     """Counts judgements, and what every service counts.
 
     Attributes:

@@ -21,6 +21,9 @@ from assay.api.execution.v1 import execution_pb2
 # Nouns of all services; whoever writes a verifier finds them here.
 from assay.kit.faults import Fault as Fault  # noqa: PLC0414
 from assay.kit.faults import Unjudgeable as Unjudgeable  # noqa: PLC0414
+from assay.kit.judgements import Component as Component  # noqa: PLC0414
+from assay.kit.judgements import Judgement as Judgement  # noqa: PLC0414
+from assay.kit.judgements import Span as Span  # noqa: PLC0414
 
 ParameterValue = bool | int | float | str | tuple[str, ...]
 JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
@@ -67,7 +70,7 @@ def _is_numbers(data: JsonValue) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class VerifierItem:
     """One thing to judge.
 
     Attributes:
@@ -151,68 +154,6 @@ class Item:
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number of JSON")
-
-
-@dataclass(frozen=True, slots=True)
-class Component:
-    """One part of a reward: name (kebab-case), raw score, and its weight in the reward."""
-
-    name: str
-    score: float
-    weight: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A reward for the code points `start <= i < end` of the response, or of one turn."""
-
-    start: int
-    end: int
-    reward: float
-    label: str
-    turn_index: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """An opinion about a candidate.
-
-    Attributes:
-        reward: the number that trains; finite, inside the verifier's stated range.
-        verdict: the category, one of the verifier's verdicts.
-        components: what the reward is made of; at least one.
-        extracted_answer: the answer found in the response, if one was.
-        explanation: why, in one line of at most 1,000 characters, for people. It may hold the
-            reference; a policy is never shown it.
-        spans: dense rewards, sorted, not overlapping.
-        suspicions: signs of gaming, kebab-case.
-    """
-
-    reward: float
-    verdict: str
-    components: tuple[Component, ...]
-    extracted_answer: str | None = None
-    explanation: str = ""
-    spans: tuple[Span, ...] = ()
-    suspicions: tuple[str, ...] = ()
-
-    @classmethod
-    def composed(
-        cls,
-        verdict: str,
-        components: tuple[Component, ...],
-        *,
-        extracted_answer: str | None = None,
-        explanation: str = "",
-        suspicions: tuple[str, ...] = (),
-    ) -> Judgement:
-        """A judgement whose reward is the sum of weight times score, in the components' order."""
-        reward = 0.0
-        for component in components:
-            reward += component.weight * component.score
-        return cls(
-            reward, verdict, components, extracted_answer, explanation, suspicions=suspicions
-        )
 
 
 Outcome = Judgement | Fault
@@ -361,10 +302,10 @@ class VerifierSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class VerifierExample:
     """An item with the verdict that it must get; tested each time the server starts."""
 
-    item: Item
+    item: VerifierItem
     verdict: str
 
 
@@ -381,14 +322,14 @@ class Verifier(Protocol):
         """What it is."""
 
     @property
-    def examples(self) -> tuple[Example, ...]:
+    def examples(self) -> tuple[VerifierExample, ...]:
         """Items with known verdicts, at least one."""
 
     def prepare(self) -> None:
         """Loads what is slow to load; called once before the workers are forked."""
         return
 
-    def glance(self, item: Item) -> Judgement | None:
+    def glance(self, item: VerifierItem) -> Judgement | None:
         """Judges in the server's own process what takes bounded time and memory there.
 
         Only asked of verifiers that run in workers. It must agree with `judge` and is held to what
@@ -403,7 +344,7 @@ class Verifier(Protocol):
         del item
         return None
 
-    def judge(self, item: Item) -> Judgement:
+    def judge(self, item: VerifierItem) -> Judgement:
         """Judges an item whose parameters are complete.
 
         Raises:
@@ -430,11 +371,13 @@ class RemoteOutcome:
 class RemoteVerifier(Verifier):
     """Judges the items of a call together, by asking another service. Belongs to one event loop."""
 
-    def judge(self, item: Item) -> Judgement:
+    def judge(self, item: VerifierItem) -> Judgement:
         """Not by itself: see `judge_all`."""
         raise Unjudgeable(VERIFIER_FAILED, f"verifier {self.spec.name!r} asks another service")
 
-    async def judge_all(self, items: Sequence[Item], timeout_s: float) -> list[RemoteOutcome]:
+    async def judge_all(
+        self, items: Sequence[VerifierItem], timeout_s: float
+    ) -> list[RemoteOutcome]:
         """What became of each item, in order; a failure of the other service is their fault.
 
         Args:
@@ -454,7 +397,7 @@ Lookup = Callable[[str], Verifier | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class Subtask:
     """What a composite asks another verifier.
 
     Attributes:
@@ -465,20 +408,20 @@ class Task:
 
     component: str
     verifier: str
-    item: Item
+    item: VerifierItem
 
 
-Stages = Generator[tuple[Task, ...], tuple[Outcome, ...], Outcome]
+Stages = Generator[tuple[Subtask, ...], tuple[Outcome, ...], Outcome]
 
 
 class CompositeVerifier(Verifier):
     """Judges by asking other verifiers of this server. Pure: the server drives `run`."""
 
-    def judge(self, item: Item) -> Judgement:
+    def judge(self, item: VerifierItem) -> Judgement:
         """Not by itself: see `run`."""
         raise Unjudgeable(VERIFIER_FAILED, f"verifier {self.spec.name!r} asks other verifiers")
 
-    def run(self, item: Item) -> Stages:
+    def run(self, item: VerifierItem) -> Stages:
         """Judges an item.
 
         Args:
@@ -498,7 +441,9 @@ class CompositeVerifier(Verifier):
         return Fault(VERIFIER_FAILED, f"{self.spec.name!r} judges nothing")
 
 
-def handed_on(item: Item, spec: VerifierSpec, parameters: Mapping[str, ParameterValue]) -> Item:
+def handed_on(
+    item: VerifierItem, spec: VerifierSpec, parameters: Mapping[str, ParameterValue]
+) -> VerifierItem:
     """The item as another verifier gets it.
 
     Args:

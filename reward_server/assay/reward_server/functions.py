@@ -4,7 +4,9 @@ The decorator says who it is, the signature what it can be told, the docstring's
 what it judges, and rows of data beside the module what must come of some items:
 
     @verifier("shout", isolation="inline")
-    def shout(item: Item, *, marks: Annotated[int, Range(0, 9), "How many."] = 0) -> Judgement:
+    def shout(
+        item: VerifierItem, *, marks: Annotated[int, Range(0, 9), "How many."] = 0
+    ) -> Judgement:
         '''The response is the reference in capitals.'''
 
 A parameter is keyword-only, and its annotation has its type (bool, int, float, str, tuple[str, ...]
@@ -28,15 +30,15 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from assay.reward_server.domain import (
     Candidate,
-    Example,
     Isolation,
-    Item,
     Judgement,
     Message,
     ParameterKind,
     ParameterSpec,
     Unjudgeable,
     Verifier,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
 )
 
@@ -104,7 +106,7 @@ class FunctionVerifier(Verifier):
         return self._spec
 
     @cached_property
-    def examples(self) -> tuple[Example, ...]:
+    def examples(self) -> tuple[VerifierExample, ...]:
         """The rows, as items.
 
         Raises:
@@ -117,7 +119,7 @@ class FunctionVerifier(Verifier):
         if self._prepare is not None:
             self._prepare()
 
-    def glance(self, item: Item) -> Judgement | None:
+    def glance(self, item: VerifierItem) -> Judgement | None:
         """Judges in the server's own process what is bounded there; None for the rest."""
         glance = self._glance
         if glance is None:
@@ -127,7 +129,7 @@ class FunctionVerifier(Verifier):
         parameters = item.parameters
         return glance(item, **(self._told if parameters is self._defaults else parameters))
 
-    def judge(self, item: Item) -> Judgement:
+    def judge(self, item: VerifierItem) -> Judgement:
         """Calls the function with the item and its parameters."""
         if item.parameters is self._defaults:
             return self.function(item)  # they stand in its signature
@@ -263,7 +265,7 @@ def _parameter(name: str, one: inspect.Parameter, hint: Any) -> ParameterSpec:
     )
 
 
-def _examples(spec: VerifierSpec, rows: Iterable[tuple[str, Any]]) -> Iterator[Example]:
+def _examples(spec: VerifierSpec, rows: Iterable[tuple[str, Any]]) -> Iterator[VerifierExample]:
     for where, row in rows:
         if not isinstance(row, dict) or not isinstance(row.get("verdict"), str):
             raise ExampleError(f'{where}: a row is an object with "response" and "verdict"')
@@ -273,12 +275,12 @@ def _examples(spec: VerifierSpec, rows: Iterable[tuple[str, Any]]) -> Iterator[E
             known = ", ".join(sorted(_ROW_KEYS))
             raise ExampleError(f"{where}: no key is named {min(unknown)!r}; there are {known}")
         try:
-            yield Example(_item(spec, fields), row["verdict"])
+            yield VerifierExample(_item(spec, fields), row["verdict"])
         except (KeyError, TypeError, Unjudgeable) as error:
             raise ExampleError(f"{where}: {error}") from None
 
 
-def _item(spec: VerifierSpec, fields: Mapping[str, Any]) -> Item:
+def _item(spec: VerifierSpec, fields: Mapping[str, Any]) -> VerifierItem:
     """The item of a row; a reference is what the client takes it for."""
     reference, data = fields.get("reference"), fields.get("data")
     texts = [reference] if isinstance(reference, str) else reference
@@ -289,7 +291,7 @@ def _item(spec: VerifierSpec, fields: Mapping[str, Any]) -> Item:
         key: tuple(value) if isinstance(value, list) else value
         for key, value in fields.get("params", {}).items()
     }
-    return Item(
+    return VerifierItem(
         Candidate(fields["response"]),
         references=tuple(texts),
         data=data,

@@ -16,12 +16,12 @@ from assay.kit.batch.spans import Details, stretch
 from assay.kit.trails import Fact
 from assay.reward_server import border, convert
 from assay.reward_server.config import ScorerConfig
-from assay.reward_server.counts import Counts
+from assay.reward_server.counts import RewardMetrics
 from assay.reward_server.domain import (
     Fault,
-    Item,
     Unjudgeable,
     Verifier,
+    VerifierItem,
 )
 from assay.reward_server.equality import item_key
 from assay.reward_server.judging import Proves, judge_composites, judge_remote
@@ -51,7 +51,7 @@ class ScoreHandler(ItemHandler[PendingScore]):
         registry: Registry,
         config: ScorerConfig,
         pool: ScorePool,
-        counts: Counts,
+        counts: RewardMetrics,
         cache: OutcomeCache,
     ) -> None:
         self.unhealthy: dict[str, str] = {}
@@ -92,7 +92,7 @@ class ScoreHandler(ItemHandler[PendingScore]):
         if self.unhealthy:
             self.check_health(item)
 
-    def part(self, name: str, item: Item, timeout_s: float) -> PendingScore:
+    def part(self, name: str, item: VerifierItem, timeout_s: float) -> PendingScore:
         """An item of our own making: an example, or a part of a composite.
 
         Args:

@@ -15,14 +15,14 @@ from assay.reward_server import border
 from assay.reward_server.domain import (
     CompositeVerifier,
     Fault,
-    Item,
     Outcome,
     RemoteVerifier,
     Stages,
+    VerifierItem,
 )
 from assay.reward_server.pending import PendingScore
 
-MakePart = Callable[[str, Item, float], PendingScore]
+MakePart = Callable[[str, VerifierItem, float], PendingScore]
 """A part of a composite as an item of its own: for a verifier, with a time-out in seconds."""
 
 
@@ -40,7 +40,7 @@ async def judge_remote(items: Sequence[PendingScore], deadline_s: float) -> None
         items: any; those that are settled, or of other verifiers, stay as they are.
         deadline_s: when to answer, by the monotonic clock.
     """
-    waiting: dict[str, list[tuple[PendingScore, Item]]] = {}
+    waiting: dict[str, list[tuple[PendingScore, VerifierItem]]] = {}
     verifiers: dict[str, RemoteVerifier] = {}
     for pending in items:
         served, item = pending.served, pending.item
@@ -50,7 +50,7 @@ async def judge_remote(items: Sequence[PendingScore], deadline_s: float) -> None
             verifiers[served.spec.name] = served.verifier
             waiting.setdefault(served.spec.name, []).append((pending, item))
 
-    async def ask(verifier: RemoteVerifier, pairs: list[tuple[PendingScore, Item]]) -> None:
+    async def ask(verifier: RemoteVerifier, pairs: list[tuple[PendingScore, VerifierItem]]) -> None:
         began_s = time.monotonic()
         items = [item for _, item in pairs]
         with tracing.span(f"ask {verifier.spec.name}", {"assay.items": len(items)}):

@@ -10,9 +10,9 @@ from assay.api.reward.v1 import reward_pb2
 from assay.kit.batch.items import PendingItem
 from assay.reward_server.domain import (
     CompositeVerifier,
-    Item,
     RemoteVerifier,
     Verifier,
+    VerifierItem,
     VerifierSpec,
 )
 
@@ -59,7 +59,7 @@ class PendingScore(PendingItem):
     """
 
     served: Served | None = None
-    item: Item | None = None
+    item: VerifierItem | None = None
     refused: reward_pb2.Item | None = None
     parts: Sequence[PendingScore] = ()
 

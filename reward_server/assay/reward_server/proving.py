@@ -17,11 +17,11 @@ from assay.kit.errors import StartupError
 from assay.reward_server import border
 from assay.reward_server.domain import (
     CompositeVerifier,
-    Example,
     Fault,
     Outcome,
     RemoteVerifier,
     Verifier,
+    VerifierExample,
 )
 from assay.reward_server.functions import ExampleError
 from assay.reward_server.handler import ScoreHandler
@@ -128,7 +128,7 @@ class Prover:
                     return _Trouble(text)
         return None
 
-    async def _outcomes(self, verifier: Verifier, example: Example) -> list[Outcome]:
+    async def _outcomes(self, verifier: Verifier, example: VerifierExample) -> list[Outcome]:
         """What becomes of an example by each road that its verifier has."""
         if not isinstance(verifier, CompositeVerifier) and verifier.spec.isolation == "inline":
             return [border.judge(verifier, example.item)]

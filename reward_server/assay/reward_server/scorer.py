@@ -21,7 +21,7 @@ from assay.kit.pool.link import LinkError, Workers
 from assay.kit.pool.pool import Pool, PoolConfig
 from assay.reward_server import convert
 from assay.reward_server.config import ScorerConfig
-from assay.reward_server.counts import Counts
+from assay.reward_server.counts import RewardMetrics
 from assay.reward_server.domain import RemoteVerifier
 from assay.reward_server.equality import is_small
 from assay.reward_server.handler import ScoreHandler
@@ -64,7 +64,7 @@ class RewardScorer:
         self._service: BatchService[PendingScore] | None = None
         self._prover: Prover | None = None
         self._journal = journal
-        self.counts = Counts()
+        self.counts = RewardMetrics()
         self.workers: Workers = place(self._config)
         if journal is not None:
             self.counts.watch_journal(journal)

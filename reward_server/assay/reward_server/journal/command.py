@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import click
 
 from assay.kit.errors import ConfigError
-from assay.reward_server.journal.comparison import Comparison
+from assay.reward_server.journal.comparison import VerifierComparison
 from assay.reward_server.journal.explorer import Explorer
 from assay.reward_server.journal.reader import Filter, Reader, Record
 
@@ -171,7 +171,7 @@ def compare(path: Path, first: str, second: str, examples: int) -> None:
     if first == second:
         raise ConfigError("name two different verifiers")
     with _reading(path) as reader:
-        result = Comparison(first, second, examples).add(reader.pairs(first, second))
+        result = VerifierComparison(first, second, examples).add(reader.pairs(first, second))
     if not result.judged and not result.faulted:
         raise ConfigError(
             f"{path} has no item that {first!r} and {second!r} both saw; `assay score --compare` "
@@ -274,7 +274,7 @@ def _whole(record: Record) -> str:
     return "\n".join(lines)
 
 
-def _comparison(result: Comparison) -> str:
+def _comparison(result: VerifierComparison) -> str:
     lines = [
         f"{result.judged} items that both judged, {result.faulted} without a judgement of both",
     ]

@@ -16,7 +16,7 @@ _EQUAL = 1e-9
 
 
 @dataclass(slots=True)
-class Comparison:
+class VerifierComparison:
     """What came of the pairs so far.
 
     Attributes:
@@ -43,7 +43,7 @@ class Comparison:
     differ: int = 0
     examples: list[tuple[Record, Record]] = field(default_factory=list)
 
-    def add(self, pairs: Iterable[tuple[Record, Record]]) -> Comparison:
+    def add(self, pairs: Iterable[tuple[Record, Record]]) -> VerifierComparison:
         """Counts pairs; returns itself."""
         for pair in pairs:
             for record, faults in zip(pair, self.faults, strict=True):

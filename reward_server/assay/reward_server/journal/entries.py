@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from google.protobuf import json_format
 
-from assay.reward_server.domain import Fault, Item, Judgement, Message
+from assay.reward_server.domain import Fault, Judgement, Message, VerifierItem
 from assay.reward_server.pending import PendingScore
 
 MAX_RESPONSE_CHARS = 32_768
@@ -156,7 +156,7 @@ def _said(outcome: Judgement | Fault) -> Row:
     )
 
 
-def _texts(item: Item | None) -> Row:
+def _texts(item: VerifierItem | None) -> Row:
     """Prompt, response, whether it is a dialogue, its length, and the reference."""
     if item is None:
         return "[]", None, False, 0, None
@@ -193,7 +193,7 @@ def _dialogue(turns: Sequence[Message]) -> str:
     return _ENCODE(kept)
 
 
-def _reference(item: Item) -> str | None:
+def _reference(item: VerifierItem) -> str | None:
     if item.references:
         text = item.references[0] if len(item.references) == 1 else _ENCODE(item.references)
     elif item.anchor is not None:
@@ -210,7 +210,7 @@ def _reference(item: Item) -> str | None:
     return text[:MAX_REFERENCE_CHARS]
 
 
-def _key(item: Item) -> bytes | None:
+def _key(item: VerifierItem) -> bytes | None:
     """What makes two items the same to a reader: prompt, response and reference, uncut."""
     candidate = item.candidate
     if candidate.text is None and not candidate.turns:

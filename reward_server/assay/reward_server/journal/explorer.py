@@ -21,7 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from assay.kit.errors import ConfigError
 from assay.reward_server.journal import page
-from assay.reward_server.journal.comparison import Comparison
+from assay.reward_server.journal.comparison import VerifierComparison
 from assay.reward_server.journal.reader import Filter, Reader
 
 RECENT = 10_000
@@ -183,7 +183,7 @@ def _compare(reader: Reader, query: dict[str, str], title: str) -> str:
     first, second = query.get("a", ""), query.get("b", "")
     result = None
     if first and second and first != second:
-        result = Comparison(first, second, _EXAMPLES).add(reader.pairs(first, second))
+        result = VerifierComparison(first, second, _EXAMPLES).add(reader.pairs(first, second))
     return page.comparison(title, names, result)
 
 

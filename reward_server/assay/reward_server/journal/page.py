@@ -12,7 +12,7 @@ from datetime import datetime
 from html import escape
 from urllib.parse import urlencode
 
-from assay.reward_server.journal.comparison import Comparison
+from assay.reward_server.journal.comparison import VerifierComparison
 from assay.reward_server.journal.reader import Moment, Rate, Record, Summary
 
 LIVE_S = 3
@@ -118,7 +118,7 @@ def entry(title: str, record: Record) -> str:
     return _page(f"{number} - {title}", parts, up=_UP)
 
 
-def comparison(title: str, names: Sequence[str], result: Comparison | None) -> str:
+def comparison(title: str, names: Sequence[str], result: VerifierComparison | None) -> str:
     """Two verifiers on the same items.
 
     Args:
@@ -346,7 +346,7 @@ def _response(record: Record) -> str:
     return "".join(parts)
 
 
-def _compared(result: Comparison) -> list[str]:
+def _compared(result: VerifierComparison) -> list[str]:
     first, second = escape(result.first), escape(result.second)
     rows = "".join(
         f"<tr><td>{escape(a)}<td>{escape(b)}<td class=n>{items}</tr>"

@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 from assay.kit.errors import ConfigError
 from assay.reward_server.absent import WHAT_BRINGS
 from assay.reward_server.domain import (
-    Example,
     Isolation,
-    Item,
     Lookup,
     ParameterSpec,
     ParameterValue,
     Unjudgeable,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
 )
-from assay.reward_server.profiles.model import Definition, Knob, Member, Part
+from assay.reward_server.profiles.model import Definition, Knob, Member, ProfilePart
 from assay.reward_server.profiles.tables import guess
 from assay.reward_server.verifiers import suspicions
 
@@ -50,7 +50,7 @@ class Bound:
     fixed: Mapping[str, ParameterValue]
     by_knob: Mapping[str, str] = field(default_factory=dict)
 
-    def parameters(self, item: Item) -> dict[str, ParameterValue]:
+    def parameters(self, item: VerifierItem) -> dict[str, ParameterValue]:
         """The verifier's parameters for an item of the profile."""
         values = dict(self.fixed)
         for name, knob in self.by_knob.items():
@@ -82,7 +82,7 @@ class Binding:
     definition: Definition
     bound: Mapping[str, Bound]
     spec: VerifierSpec
-    examples: tuple[Example, ...]
+    examples: tuple[VerifierExample, ...]
 
 
 def bind(definition: Definition, lookup: Lookup, known: Iterable[str] = ()) -> Binding:
@@ -314,7 +314,7 @@ def reward_range(definition: Definition, bound: Mapping[str, Bound]) -> Interval
     return min([low, *rewards]), max([high, *rewards])
 
 
-def _contribution(part: Part, bound: Mapping[str, Bound]) -> Interval:
+def _contribution(part: ProfilePart, bound: Mapping[str, Bound]) -> Interval:
     """What a part adds: weight times shaped reward, or nothing where it may be left out."""
     ends = [part.weight * part.shaped(end) for end in bound[part.name].range]
     if part.when or part.only_if.words or part.optional:
@@ -324,9 +324,9 @@ def _contribution(part: Part, bound: Mapping[str, Bound]) -> Interval:
 
 def _examples(
     definition: Definition, bound: Mapping[str, Bound], spec: VerifierSpec, where: str
-) -> tuple[Example, ...]:
+) -> tuple[VerifierExample, ...]:
     """Those of the file, complete, as far as this server can judge them by itself."""
-    found: list[Example] = []
+    found: list[VerifierExample] = []
     for number, sample in enumerate(definition.samples, start=1):
         place = f"{where}, example number {number}"
         if sample.verdict not in spec.verdicts and all(one.spec for one in bound.values()):
@@ -343,11 +343,11 @@ def _examples(
         except Unjudgeable as trouble:
             raise ConfigError(f"{place}: {trouble.message}") from None
         item = dataclasses.replace(sample.item, parameters=parameters)
-        found.append(Example(item, sample.verdict))
+        found.append(VerifierExample(item, sample.verdict))
     return tuple(found)
 
 
-def selected(definition: Definition, item: Item) -> list[Part] | None:
+def selected(definition: Definition, item: VerifierItem) -> list[ProfilePart] | None:
     """The parts that have to do with an item, by what it carries; None when no route applies."""
     routed = {route.component for route in definition.routes}
     chosen = chosen_route(definition, item)
@@ -360,7 +360,7 @@ def selected(definition: Definition, item: Item) -> list[Part] | None:
     ]
 
 
-def chosen_route(definition: Definition, item: Item) -> str | None:
+def chosen_route(definition: Definition, item: VerifierItem) -> str | None:
     """The component of the first route that applies."""
     for route in definition.routes:
         if route.condition.holds(item):

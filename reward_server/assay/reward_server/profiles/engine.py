@@ -21,19 +21,25 @@ from assay.reward_server.domain import (
     VERIFIER_FAILED,
     Component,
     CompositeVerifier,
-    Example,
     Fault,
-    Item,
     Judgement,
     Outcome,
     Stages,
-    Task,
+    Subtask,
     Unjudgeable,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
     handed_on,
 )
 from assay.reward_server.profiles.binding import Binding, Bound, chosen_route, selected
-from assay.reward_server.profiles.model import CARRIES, REFERENCES, Definition, Gate, Part
+from assay.reward_server.profiles.model import (
+    CARRIES,
+    REFERENCES,
+    Definition,
+    ProfileGate,
+    ProfilePart,
+)
 from assay.reward_server.profiles.reading import ANY_FLAG
 from assay.reward_server.verifiers import suspicions
 
@@ -60,11 +66,11 @@ class Profile(CompositeVerifier):
         return self._spec
 
     @property
-    def examples(self) -> tuple[Example, ...]:
+    def examples(self) -> tuple[VerifierExample, ...]:
         """Items with known verdicts; none that asks another service."""
         return self._examples
 
-    def run(self, item: Item) -> Stages:
+    def run(self, item: VerifierItem) -> Stages:
         """Judges an item; see `CompositeVerifier.run`."""
         parts = selected(self._definition, item)
         if parts is None:
@@ -80,14 +86,16 @@ class Profile(CompositeVerifier):
             fault = yield from self._judge_parts(parts, tasks, report)
         return fault or report.judgement()
 
-    def _tasks(self, item: Item, parts: list[Part], report: _Report) -> dict[str, Task] | Fault:
+    def _tasks(
+        self, item: VerifierItem, parts: list[ProfilePart], report: _Report
+    ) -> dict[str, Subtask] | Fault:
         """What to ask each gate and part, or why one that is needed cannot be asked."""
         optional = {part.name for part in parts if part.optional}
         names = [gate.name for gate in self._definition.gates if gate.member]
-        tasks: dict[str, Task] = {}
+        tasks: dict[str, Subtask] = {}
         for name in (*names, *(part.name for part in parts)):
             task = self._task(self._bound[name], item)
-            if isinstance(task, Task):
+            if isinstance(task, Subtask):
                 tasks[name] = task
             elif name not in optional:
                 return task
@@ -96,8 +104,8 @@ class Profile(CompositeVerifier):
         return tasks
 
     def _pass_gates(
-        self, tasks: dict[str, Task], report: _Report
-    ) -> Generator[tuple[Task, ...], tuple[Outcome, ...], Fault | None]:
+        self, tasks: dict[str, Subtask], report: _Report
+    ) -> Generator[tuple[Subtask, ...], tuple[Outcome, ...], Fault | None]:
         """Asks the gates, until one ends the matter."""
         for gate in self._definition.gates:
             if gate.member is None:
@@ -112,8 +120,8 @@ class Profile(CompositeVerifier):
         return None
 
     def _judge_parts(
-        self, parts: list[Part], tasks: dict[str, Task], report: _Report
-    ) -> Generator[tuple[Task, ...], tuple[Outcome, ...], Fault | None]:
+        self, parts: list[ProfilePart], tasks: dict[str, Subtask], report: _Report
+    ) -> Generator[tuple[Subtask, ...], tuple[Outcome, ...], Fault | None]:
         """Judges the components, stage by stage."""
         left = [part for part in parts if part.name in tasks]
         while left:
@@ -136,7 +144,7 @@ class Profile(CompositeVerifier):
                 report.check_suspicions(gate)
         return None
 
-    def _task(self, bound: Bound, item: Item) -> Task | Fault:
+    def _task(self, bound: Bound, item: VerifierItem) -> Subtask | Fault:
         """What to ask a verifier, or why it cannot be asked."""
         spec = bound.spec
         if spec is None:
@@ -149,9 +157,9 @@ class Profile(CompositeVerifier):
             own = handed_on(item, spec, bound.parameters(item))
         except Unjudgeable as trouble:
             return self._trouble(bound, trouble.reason, trouble.message)
-        return Task(bound.part, bound.verifier, own)
+        return Subtask(bound.part, bound.verifier, own)
 
-    def _no_route(self, item: Item) -> Fault:
+    def _no_route(self, item: VerifierItem) -> Fault:
         roads = "; or ".join(
             f"{route.condition} for {route.component!r}" for route in self._definition.routes
         )
@@ -167,7 +175,7 @@ class Profile(CompositeVerifier):
     def _trouble(self, bound: Bound, reason: str, text: str) -> Fault:
         return self._named(bound.part, bound.verifier, Fault(reason, text))
 
-    def _fault(self, task: Task, fault: Fault) -> Fault:
+    def _fault(self, task: Subtask, fault: Fault) -> Fault:
         return self._named(task.component, task.verifier, fault)
 
     def _named(self, part: str, verifier: str, fault: Fault) -> Fault:
@@ -197,8 +205,8 @@ class _Report:
     spec: VerifierSpec
     main: str
     judged: dict[str, Judgement] = field(default_factory=dict)
-    failed: list[Gate] = field(default_factory=list)
-    stopped_by: Gate | None = None
+    failed: list[ProfileGate] = field(default_factory=list)
+    stopped_by: ProfileGate | None = None
     flags: dict[str, None] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -211,13 +219,13 @@ class _Report:
         """Says that an optional component is missing."""
         self.notes.append(f"{part} is left out: {fault.reason}")
 
-    def check_suspicions(self, gate: Gate) -> None:
+    def check_suspicions(self, gate: ProfileGate) -> None:
         """Whether a gate passes that looks for suspicions; asked again when all is judged."""
         hits = [flag for flag in self.flags if flag in gate.flags or ANY_FLAG in gate.flags]
         if hits and gate not in self.failed:
             self._stop(gate, f"found {', '.join(hits)}")
 
-    def add_gate(self, gate: Gate, judgement: Judgement) -> None:
+    def add_gate(self, gate: ProfileGate, judgement: Judgement) -> None:
         """Takes in what the verifier of a gate said."""
         self.judged[gate.name] = judgement
         self.suspect(judgement.suspicions)
@@ -228,7 +236,7 @@ class _Report:
         if not passed:
             self._stop(gate, f"{judgement.verdict}: {judgement.explanation[:_SHOWN_CHARS]}")
 
-    def _stop(self, gate: Gate, why: str) -> None:
+    def _stop(self, gate: ProfileGate, why: str) -> None:
         if gate.penalty is None:
             self.stopped_by = gate
             self.notes.append(f"gate {gate.name!r} decides, {why}")
@@ -236,14 +244,14 @@ class _Report:
             self.failed.append(gate)
             self.notes.append(f"gate {gate.name!r} takes {gate.penalty:g} off, {why}")
 
-    def wants(self, part: Part) -> bool:
+    def wants(self, part: ProfilePart) -> bool:
         """Whether a part's condition on another part's verdict holds."""
         if part.when is None:
             return True
         other = self.judged.get(part.when.component)
         return other is not None and part.when.holds(other.verdict)
 
-    def add_part(self, part: Part, judgement: Judgement) -> None:
+    def add_part(self, part: ProfilePart, judgement: Judgement) -> None:
         """Takes in what the verifier of a component said."""
         self.judged[part.name] = judgement
         self.suspect(judgement.suspicions)
@@ -273,10 +281,10 @@ class _Report:
             reward,
             stopped.verdict if stopped is not None else self.judged[self.main].verdict,
             tuple(components),
+            spanned.spans if spanned else (),
             main.extracted_answer if main else None,
             "; ".join(self.notes),
-            spanned.spans if spanned else (),
-            tuple(self.flags),
+            suspicions=tuple(self.flags),
         )
 
     def _gate_components(self) -> list[Component]:
@@ -300,7 +308,7 @@ class _Report:
         return found
 
 
-def _text(item: Item) -> str:
+def _text(item: VerifierItem) -> str:
     """All that the policy wrote."""
     if item.candidate.text is not None:
         return item.candidate.text

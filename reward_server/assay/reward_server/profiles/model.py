@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from assay.reward_server.domain import Item, ParameterValue
+from assay.reward_server.domain import ParameterValue, VerifierExample, VerifierItem
 
-CARRIES: Mapping[str, Callable[[Item], bool]] = {
+CARRIES: Mapping[str, Callable[[VerifierItem], bool]] = {
     "tests": lambda item: item.tests is not None,
     "answers": lambda item: bool(item.references),
     "data": lambda item: item.data is not None,
@@ -37,7 +37,7 @@ class Condition:
 
     words: tuple[str, ...] = ()
 
-    def holds(self, item: Item) -> bool:
+    def holds(self, item: VerifierItem) -> bool:
         """Whether the item carries all of it."""
         return all(_carries(item, word) for word in self.words)
 
@@ -49,7 +49,7 @@ class Condition:
         return " and ".join(self.words) or "any item"
 
 
-def _carries(item: Item, word: str) -> bool:
+def _carries(item: VerifierItem, word: str) -> bool:
     name = word.removeprefix(NOT_PREFIX)
     if name.startswith(TASK_PREFIX):
         holds = item.task == name.removeprefix(TASK_PREFIX)
@@ -98,7 +98,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class ProfileGate:
     """What has to hold before anything else is judged.
 
     It asks a verifier or looks for suspicions. One that does not pass either ends the matter with
@@ -126,7 +126,7 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ProfilePart:
     """One component: a verifier, and what its reward adds to that of the whole.
 
     It adds weight * clip(scale * reward + offset).
@@ -191,14 +191,6 @@ class Knob:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """An item with the verdict that it must get."""
-
-    item: Item
-    verdict: str
-
-
-@dataclass(frozen=True, slots=True)
 class Definition:
     """One profile as its file has it.
 
@@ -222,12 +214,12 @@ class Definition:
     name: str
     description: str
     tasks: tuple[str, ...]
-    gates: tuple[Gate, ...]
-    parts: tuple[Part, ...]
+    gates: tuple[ProfileGate, ...]
+    parts: tuple[ProfilePart, ...]
     routes: tuple[Route, ...]
     main: str
     clip: Clip | None
     knobs: tuple[Knob, ...]
-    samples: tuple[Sample, ...]
+    samples: tuple[VerifierExample, ...]
     digest: str
     spans: str = ""

@@ -25,7 +25,7 @@ def guess(word: str, known: Iterable[str]) -> str:
     return f"{hint}; known: {', '.join(names) or 'none'}"
 
 
-class Table:
+class TomlTable:
     """One table, whose keys are taken out one by one.
 
     Args:
@@ -164,7 +164,7 @@ class Table:
             raise self.error(f"{key!r} must be a table, not {_kind(value)}")
         return value
 
-    def tables(self, key: str, what: str) -> list[Table]:
+    def tables(self, key: str, what: str) -> list[TomlTable]:
         """An array of tables; empty when absent."""
         value = self._take(key)
         if value is None:
@@ -172,7 +172,7 @@ class Table:
         if not isinstance(value, list):
             raise self.error(f"{key!r} must be an array of tables: write [[profile.{key}]]")
         return [
-            Table(one, f"{self.where}, {what} {_title(one, number)}")
+            TomlTable(one, f"{self.where}, {what} {_title(one, number)}")
             for number, one in enumerate(value, start=1)
         ]
 

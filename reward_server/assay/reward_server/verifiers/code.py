@@ -27,15 +27,15 @@ from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
     Candidate,
     Component,
-    Example,
     Fault,
-    Item,
     Judgement,
     Outcome,
     ParameterSpec,
     RemoteOutcome,
     RemoteVerifier,
     Unjudgeable,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
 )
 from assay.reward_server.verifiers import code_text
@@ -95,15 +95,17 @@ class CodeVerifier(RemoteVerifier):
         return _SPEC
 
     @property
-    def examples(self) -> tuple[Example, ...]:
+    def examples(self) -> tuple[VerifierExample, ...]:
         """One item for each verdict."""
         return (
-            Example(_example("```python\nprint(int(input()) + 1)\n```"), "correct"),
-            Example(_example("```python\nprint(input())\n```"), "incorrect"),
-            Example(_example("It is a hard problem."), "unparsed"),
+            VerifierExample(_example("```python\nprint(int(input()) + 1)\n```"), "correct"),
+            VerifierExample(_example("```python\nprint(input())\n```"), "incorrect"),
+            VerifierExample(_example("It is a hard problem."), "unparsed"),
         )
 
-    async def judge_all(self, items: Sequence[Item], timeout_s: float) -> list[RemoteOutcome]:
+    async def judge_all(
+        self, items: Sequence[VerifierItem], timeout_s: float
+    ) -> list[RemoteOutcome]:
         """Runs the programs of the items in one go; see `RemoteVerifier.judge_all`."""
         answers: list[RemoteOutcome | None] = [None] * len(items)
         jobs: list[TestJob] = []
@@ -192,7 +194,7 @@ def _explanation(report: TestReport, passed: int, count: int) -> str:
     return f"{text}: {failure.explanation}" if failure.explanation else text
 
 
-def _job(item: Item, job_id: str) -> TestJob | None:
+def _job(item: VerifierItem, job_id: str) -> TestJob | None:
     """The item's program and tests; None where the response holds no program.
 
     Raises:
@@ -213,7 +215,7 @@ def _job(item: Item, job_id: str) -> TestJob | None:
     return TestJob(Program(language, program), suite, id=job_id)
 
 
-def _answer(item: Item, program: str, result: TestResult) -> RemoteOutcome:
+def _answer(item: VerifierItem, program: str, result: TestResult) -> RemoteOutcome:
     outcome: Outcome
     if isinstance(result, ClientFault):
         outcome = Fault(result.reason, result.message, dict(result.metadata))
@@ -233,7 +235,7 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def _untaken(item: Item, program: str, why: str) -> Judgement:
+def _untaken(item: VerifierItem, program: str, why: str) -> Judgement:
     """The judgement of a program that no sandbox takes, by its own doing."""
     shown = program[:_SHOWN_CHARS].encode("utf-8", "replace").decode()
     return Judgement.composed(
@@ -252,7 +254,7 @@ def _unparsed(scoring: str) -> Judgement:
     )
 
 
-def _example(response: str) -> Item:
+def _example(response: str) -> VerifierItem:
     test = execution_pb2.StdioTest(stdin=b"41\n", expected_stdout=b"42\n")
     suite = execution_pb2.TestSuite(tests=[execution_pb2.TestCase(stdio=test)])
-    return Item(Candidate(response), tests=suite, parameters=_SPEC.complete({}))
+    return VerifierItem(Candidate(response), tests=suite, parameters=_SPEC.complete({}))

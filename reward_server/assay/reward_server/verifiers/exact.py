@@ -16,9 +16,9 @@ from assay.reward_server.domain import (
     INVALID_PARAMETER,
     UNUSABLE_REFERENCE,
     Component,
-    Item,
     Judgement,
     Unjudgeable,
+    VerifierItem,
 )
 from assay.reward_server.functions import verifier
 
@@ -53,7 +53,7 @@ def normalise(text: str, *, case_sensitive: bool, strip: bool) -> str:
     "exact", verdicts=("correct", "incorrect", "unparsed"), isolation="inline", cacheable=False
 )
 def exact(
-    item: Item,
+    item: VerifierItem,
     *,
     case_sensitive: Annotated[bool, "Whether upper and lower case differ."] = True,
     strip: Annotated[bool, "Whether white space around the text is ignored."] = True,

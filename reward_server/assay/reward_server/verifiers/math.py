@@ -34,13 +34,13 @@ from assay.math.policy import Policy
 from assay.reward_server.domain import (
     Candidate,
     Component,
-    Example,
-    Item,
     Judgement,
     ParameterSpec,
     ParameterValue,
     Unjudgeable,
     Verifier,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
 )
 from assay.reward_server.verifiers import suspicions
@@ -204,19 +204,19 @@ class MathVerifier(Verifier):
         return _SPEC
 
     @property
-    def examples(self) -> tuple[Example, ...]:
+    def examples(self) -> tuple[VerifierExample, ...]:
         """Items for each verdict and tier, and traps that graders are known to fall into."""
         return (
-            Example(_example(r"So it is $\boxed{\frac{1}{2}}$.", "0.5"), "correct"),
-            Example(_example("48 + 24 = 72\n#### 72", "48/2 = 24\n#### 72"), "correct"),
-            Example(_example("The answer is (B).", "B"), "correct"),
-            Example(_example(r"\boxed{(x+1)^2}", "x^2+2x+1"), "correct"),
-            Example(_example(r"\boxed{12}", r"12\pi"), "incorrect"),
-            Example(_example(r"\boxed{3 \text{ or } 5}", "3"), "incorrect"),
-            Example(_example(r"\boxed{\sqrt[3]{2}}", r"\sqrt{2}"), "incorrect"),
-            Example(_example("To calculate 4 * 7, we need to", "28"), "incorrect"),
-            Example(_example(r"It is 3, so \boxed{3", "3"), "unparsed"),
-            Example(_example("I do not know.", "3"), "unparsed"),
+            VerifierExample(_example(r"So it is $\boxed{\frac{1}{2}}$.", "0.5"), "correct"),
+            VerifierExample(_example("48 + 24 = 72\n#### 72", "48/2 = 24\n#### 72"), "correct"),
+            VerifierExample(_example("The answer is (B).", "B"), "correct"),
+            VerifierExample(_example(r"\boxed{(x+1)^2}", "x^2+2x+1"), "correct"),
+            VerifierExample(_example(r"\boxed{12}", r"12\pi"), "incorrect"),
+            VerifierExample(_example(r"\boxed{3 \text{ or } 5}", "3"), "incorrect"),
+            VerifierExample(_example(r"\boxed{\sqrt[3]{2}}", r"\sqrt{2}"), "incorrect"),
+            VerifierExample(_example("To calculate 4 * 7, we need to", "28"), "incorrect"),
+            VerifierExample(_example(r"It is 3, so \boxed{3", "3"), "unparsed"),
+            VerifierExample(_example("I do not know.", "3"), "unparsed"),
         )
 
     def prepare(self) -> None:
@@ -225,11 +225,11 @@ class MathVerifier(Verifier):
 
         symbolic.prepare()
 
-    def glance(self, item: Item) -> Judgement | None:
+    def glance(self, item: VerifierItem) -> Judgement | None:
         """Judges by the quick tiers; None when sympy has to be asked."""
         return None if item.parameters["cross_check"] else _judged(item, None)
 
-    def judge(self, item: Item) -> Judgement:
+    def judge(self, item: VerifierItem) -> Judgement:
         """Compares the response's answer with each reference.
 
         Raises:
@@ -242,7 +242,7 @@ class MathVerifier(Verifier):
         return judgement
 
 
-def _judged(item: Item, ask: Ask | None) -> Judgement | None:
+def _judged(item: VerifierItem, ask: Ask | None) -> Judgement | None:
     """What `assay.math` says, with the parts of the reward; None when nobody can be asked."""
     response, rules = item.response(), _in_force(item)
     said = judged(
@@ -264,12 +264,17 @@ def _judged(item: Item, ask: Ask | None) -> Judgement | None:
         part = _RIGHT if said.verdict == "correct" else _WRONG
         answer = said.answer and said.answer[:_SHOWN_CHARS]
         return Judgement(
-            part.score, said.verdict, (part,), answer, said.explanation, suspicions=flags
+            part.score,
+            said.verdict,
+            (part,),
+            extracted_answer=answer,
+            explanation=said.explanation,
+            suspicions=flags,
         )
     return _rewarded(item, said, flags)
 
 
-def _in_force(item: Item) -> Rules:
+def _in_force(item: VerifierItem) -> Rules:
     """The rules that an item asks for."""
     parameters = item.parameters
     return _DEFAULTS if parameters is _SPEC.defaults else _rules(*_VALUES(parameters))
@@ -287,7 +292,7 @@ def _rules(*values: ParameterValue) -> Rules:
 _DEFAULTS = _rules(*_VALUES(_SPEC.complete({})))
 
 
-def _rewarded(item: Item, said: LibraryJudgement, flags: tuple[str, ...]) -> Judgement:
+def _rewarded(item: VerifierItem, said: LibraryJudgement, flags: tuple[str, ...]) -> Judgement:
     """The judgement: correctness always, the other components where they have a weight."""
     components = [_RIGHT if said.verdict == "correct" else _WRONG]
     unparsed_reward = float(item.parameters["unparsed_reward"])  # type: ignore[arg-type]  # checked against the spec
@@ -305,12 +310,12 @@ def _rewarded(item: Item, said: LibraryJudgement, flags: tuple[str, ...]) -> Jud
     )
 
 
-def _is_marked(item: Item, said: LibraryJudgement) -> bool:
+def _is_marked(item: VerifierItem, said: LibraryJudgement) -> bool:
     """Whether the response marks an answer as its answer, whatever `extract` reads."""
     if said.how in extraction.MARKED:
         return True
     return extraction.find_answer(item.response(), "strict") is not None
 
 
-def _example(response: str, reference: str) -> Item:
-    return Item(Candidate(response), references=(reference,), parameters=_SPEC.complete({}))
+def _example(response: str, reference: str) -> VerifierItem:
+    return VerifierItem(Candidate(response), references=(reference,), parameters=_SPEC.complete({}))

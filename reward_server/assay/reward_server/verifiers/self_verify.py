@@ -41,9 +41,7 @@ from assay.reward_server.domain import (
     Candidate,
     Component,
     CompositeVerifier,
-    Example,
     Fault,
-    Item,
     Judgement,
     Lookup,
     Message,
@@ -51,9 +49,11 @@ from assay.reward_server.domain import (
     ParameterValue,
     Span,
     Stages,
-    Task,
+    Subtask,
     Unjudgeable,
     Verifier,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
     handed_on,
 )
@@ -125,23 +125,23 @@ class SelfVerifyVerifier(CompositeVerifier):
         return _SPEC
 
     @property
-    def examples(self) -> tuple[Example, ...]:
+    def examples(self) -> tuple[VerifierExample, ...]:
         """One attempt, a repaired one, and one that was talked out of the right answer."""
         right, wrong = "So \\boxed{12}.", "So \\boxed{13}."
         says_wrong = "Step 2 adds badly. The answer is wrong."
         return (
-            Example(_example(right), "correct"),
-            Example(_example(wrong, says_wrong, right), "correct"),
-            Example(_example(right, says_wrong, wrong), "incorrect"),
+            VerifierExample(_example(right), "correct"),
+            VerifierExample(_example(wrong, says_wrong, right), "correct"),
+            VerifierExample(_example(right, says_wrong, wrong), "incorrect"),
         )
 
-    def run(self, item: Item) -> Stages:
+    def run(self, item: VerifierItem) -> Stages:
         """Has the attempts judged, all at once; see `CompositeVerifier.run`."""
         places, texts = _policy_turns(item)
         name = str(item.parameters["answer_verifier"])
         verifier = self._answer_verifier(name)
         outcomes = yield tuple(
-            Task(f"attempt-{number}", name, _attempt(item, text, verifier))
+            Subtask(f"attempt-{number}", name, _attempt(item, text, verifier))
             for number, text in enumerate(texts[::2], start=1)
         )
         judged: list[Judgement] = []
@@ -210,7 +210,7 @@ def judge_turns(
     return dataclasses.replace(base, spans=spans)
 
 
-def _policy_turns(item: Item) -> tuple[list[int], list[str]]:
+def _policy_turns(item: VerifierItem) -> tuple[list[int], list[str]]:
     """Where the policy's turns stand, and what they say."""
     if item.candidate.text is not None:
         return [0], [item.candidate.text]
@@ -225,7 +225,7 @@ def _policy_turns(item: Item) -> tuple[list[int], list[str]]:
     return places, [turns[place].content for place in places]
 
 
-def _attempt(item: Item, text: str, verifier: Verifier) -> Item:
+def _attempt(item: VerifierItem, text: str, verifier: Verifier) -> VerifierItem:
     """The item of one attempt."""
     spec = verifier.spec
     try:
@@ -262,9 +262,9 @@ def _number(value: ParameterValue) -> float:
     return value
 
 
-def _example(*turns: str) -> Item:
+def _example(*turns: str) -> VerifierItem:
     candidate = Candidate(turns[0])
     if len(turns) > 1:
         said = [Message("assistant", turn, from_policy=True) for turn in turns]
         candidate = Candidate(turns=tuple(said))
-    return Item(candidate, references=("12",), parameters=_SPEC.complete({}))
+    return VerifierItem(candidate, references=("12",), parameters=_SPEC.complete({}))

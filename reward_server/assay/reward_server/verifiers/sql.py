@@ -47,9 +47,7 @@ from assay.reward_server.domain import (
     VERIFIER_FAILED,
     Candidate,
     Component,
-    Example,
     Fault,
-    Item,
     JsonValue,
     Judgement,
     Outcome,
@@ -57,6 +55,8 @@ from assay.reward_server.domain import (
     RemoteOutcome,
     RemoteVerifier,
     Unjudgeable,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
 )
 from assay.reward_server.verifiers import code_text
@@ -168,15 +168,17 @@ class SqlVerifier(RemoteVerifier):
         return _SPEC
 
     @property
-    def examples(self) -> tuple[Example, ...]:
+    def examples(self) -> tuple[VerifierExample, ...]:
         """One item for each verdict."""
         return (
-            Example(_example("```sql\nSELECT name FROM t WHERE n >= 2\n```"), "correct"),
-            Example(_example("```sql\nSELECT name FROM t\n```"), "incorrect"),
-            Example(_example("There is no such name."), "unparsed"),
+            VerifierExample(_example("```sql\nSELECT name FROM t WHERE n >= 2\n```"), "correct"),
+            VerifierExample(_example("```sql\nSELECT name FROM t\n```"), "incorrect"),
+            VerifierExample(_example("There is no such name."), "unparsed"),
         )
 
-    async def judge_all(self, items: Sequence[Item], timeout_s: float) -> list[RemoteOutcome]:
+    async def judge_all(
+        self, items: Sequence[VerifierItem], timeout_s: float
+    ) -> list[RemoteOutcome]:
         """Runs the queries of the items in one go; see `RemoteVerifier.judge_all`."""
         answers: list[RemoteOutcome | None] = [None] * len(items)
         jobs: dict[int, ExecutionJob] = {}
@@ -204,7 +206,7 @@ class SqlVerifier(RemoteVerifier):
                 answers[index] = RemoteOutcome(outcome, result.queue_s, result.service_s)
         return [answer for answer in answers if answer is not None]
 
-    def _job(self, task: dict[str, JsonValue], job_id: str, item: Item) -> ExecutionJob:
+    def _job(self, task: dict[str, JsonValue], job_id: str, item: VerifierItem) -> ExecutionJob:
         seconds = float(item.parameters["timeout_s"])  # type: ignore[arg-type]
         wall_s = _SPARE_S + 2 * seconds
         limits = Limits(cpu_time_s=wall_s, wall_time_s=wall_s, memory_bytes=_MEMORY_BYTES)
@@ -215,7 +217,7 @@ class SqlVerifier(RemoteVerifier):
         await self._client.close()
 
 
-def task_of(item: Item) -> dict[str, JsonValue] | None:
+def task_of(item: VerifierItem) -> dict[str, JsonValue] | None:
     """What `sql_runner` is told; None where the response holds no query. Pure.
 
     Raises:
@@ -362,7 +364,7 @@ def _unusable(trouble: str) -> Unjudgeable:
     return Unjudgeable(UNUSABLE_REFERENCE, f"the reference of sql: {trouble}")
 
 
-def _example(response: str) -> Item:
+def _example(response: str) -> VerifierItem:
     setup = "CREATE TABLE t(name TEXT, n INT); INSERT INTO t VALUES ('a', 1), ('b', 2), ('c', 3);"
     data: JsonValue = {"setup": setup, "query": "SELECT name FROM t WHERE n > 1"}
-    return Item(Candidate(response), data=data, parameters=_SPEC.complete({}))
+    return VerifierItem(Candidate(response), data=data, parameters=_SPEC.complete({}))

@@ -31,10 +31,10 @@ from assay.math.extraction import final_part
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
     Component,
-    Item,
     JsonValue,
     Judgement,
     Unjudgeable,
+    VerifierItem,
 )
 from assay.reward_server.functions import verifier
 from assay.reward_server.verifiers.assignment import assign
@@ -50,7 +50,7 @@ class _Malformed(ValueError):
     """What stands where a call is expected is none."""
 
 
-def _glance(item: Item, **_: object) -> Judgement:
+def _glance(item: VerifierItem, **_: object) -> Judgement:
     """The judgement: what is read is bounded."""
     return tool_call.judge(item)
 
@@ -63,7 +63,7 @@ def _glance(item: Item, **_: object) -> Judgement:
     glance=_glance,
 )
 def tool_call(
-    item: Item,
+    item: VerifierItem,
     *,
     reward: Annotated[
         Literal["all", "f1"], "1 if all calls are right and no other is made, or F1 of the calls."

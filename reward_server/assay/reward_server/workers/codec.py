@@ -8,7 +8,7 @@ from assay.kit.pool import frames
 from assay.kit.pool.jobs import End, Job
 from assay.kit.pool.pool import Pool
 from assay.reward_server import border
-from assay.reward_server.domain import VERIFIER_FAILED, Fault, Item, Outcome, VerifierSpec
+from assay.reward_server.domain import VERIFIER_FAILED, Fault, Outcome, VerifierItem, VerifierSpec
 from assay.reward_server.workers import wire
 
 _JUDGE = b"J"
@@ -18,7 +18,7 @@ class Task(NamedTuple):
     """An item, and the verifier that judges it."""
 
     spec: VerifierSpec
-    item: Item
+    item: VerifierItem
 
 
 ScoreJob: TypeAlias = Job[Task, Outcome]

@@ -34,7 +34,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from assay.reward_server import Component, Item, Judgement, OneOf, Range, verifier
+from assay.reward_server import Component, Judgement, OneOf, Range, VerifierItem, verifier
 from assay.verifiers_extra.geometry.matching import Matching, match
 from assay.verifiers_extra.geometry.reading import (
     LabelledBox,
@@ -73,7 +73,7 @@ class _Task:
 
 
 def _glance(
-    item: Item,
+    item: VerifierItem,
     *,
     format: str,  # noqa: A002 - the parameter's name
     frame: str,
@@ -94,7 +94,7 @@ def _glance(
     glance=_glance,
 )
 def boxes(
-    item: Item,
+    item: VerifierItem,
     *,
     measure: Annotated[
         Literal["iou", "giou", "giou-scaled"],
@@ -143,7 +143,7 @@ def boxes(
     )
 
 
-def _read(item: Item, box_format: str, frame: str, extract: str) -> _Task:
+def _read(item: VerifierItem, box_format: str, frame: str, extract: str) -> _Task:
     expected = reference_boxes(item)
     x, y = frame_scale(item, frame)
     region = answer_region(item.response(), strict=extract == "answer-tag")

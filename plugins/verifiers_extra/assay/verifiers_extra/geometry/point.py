@@ -28,12 +28,12 @@ from typing import Annotated, Literal
 from assay.reward_server import (
     INVALID_PARAMETER,
     Component,
-    Item,
     JsonValue,
     Judgement,
     OneOf,
     Range,
     Unjudgeable,
+    VerifierItem,
     verifier,
 )
 from assay.reward_server.verifiers.assignment import assign
@@ -66,7 +66,7 @@ _Worth = Callable[[Point], float]
 
 
 def _glance(
-    item: Item, *, reward: str, distance: float, frame: str, extract: str
+    item: VerifierItem, *, reward: str, distance: float, frame: str, extract: str
 ) -> Judgement | None:
     """The judgement where there is little to compare."""
     targets, n_vertices = _targets(item, distance)
@@ -83,7 +83,7 @@ def _glance(
     glance=_glance,
 )
 def point(
-    item: Item,
+    item: VerifierItem,
     *,
     reward: Annotated[
         Literal["all", "f1"], "1 if points and targets fit one to one, or their F1."
@@ -112,13 +112,13 @@ def point(
     return _judge(points, _targets(item, distance)[0], reward)
 
 
-def _points(item: Item, frame: str, extract: str) -> list[Point]:
+def _points(item: VerifierItem, frame: str, extract: str) -> list[Point]:
     x, y = frame_scale(item, frame)
     region = answer_region(item.response(), strict=extract == "answer-tag")
     return [] if region is None else [(px * x, py * y) for px, py in find_points(region)]
 
 
-def _targets(item: Item, distance: float) -> tuple[list[_Worth], int]:
+def _targets(item: VerifierItem, distance: float) -> tuple[list[_Worth], int]:
     """What a point is worth for each target, and how many vertices or runs these have."""
     fields = mapping(item.document(), _SHAPE)
     box_format = format_of(fields)

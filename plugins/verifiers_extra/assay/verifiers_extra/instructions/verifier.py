@@ -48,7 +48,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from assay.reward_server import Component, Item, Judgement, verifier
+from assay.reward_server import Component, Judgement, VerifierItem, verifier
 from assay.verifiers_extra.instructions.table import (
     SLOW,
     SPLITTING,
@@ -63,7 +63,7 @@ _GLANCE_SENTENCES = 200
 _SHOWN = 12
 
 
-def _glance(item: Item, *, mode: str, scoring: str, skip_thought: bool) -> Judgement | None:
+def _glance(item: VerifierItem, *, mode: str, scoring: str, skip_thought: bool) -> Judgement | None:
     """Judges at once when no library is needed and the response is not long."""
     instructions = read(item.document())
     response = item.response()
@@ -88,7 +88,7 @@ def _glance(item: Item, *, mode: str, scoring: str, skip_thought: bool) -> Judge
     glance=_glance,
 )
 def ifeval(
-    item: Item,
+    item: VerifierItem,
     *,
     mode: Annotated[
         Literal["strict", "loose"],
@@ -127,7 +127,7 @@ def forms(response: str, mode: str) -> tuple[str, ...]:
 
 
 def _judged(
-    item: Item,
+    item: VerifierItem,
     instructions: Sequence[Instruction],
     mode: str,
     scoring: str,

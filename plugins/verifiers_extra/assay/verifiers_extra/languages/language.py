@@ -40,11 +40,11 @@ from typing import Annotated, Literal
 from assay.reward_server import (
     UNSUPPORTED_INPUT,
     Component,
-    Item,
     Judgement,
     OneOf,
     Range,
     Unjudgeable,
+    VerifierItem,
     verifier,
 )
 from assay.verifiers_extra.languages import detection
@@ -64,7 +64,7 @@ _STRETCH_CHARS = 2_000
 _LEAST_KANA = 0.1
 
 
-def _glance(item: Item, *, language: str, **_: object) -> Judgement | None:
+def _glance(item: VerifierItem, *, language: str, **_: object) -> Judgement | None:
     """Judges at once when scripts alone tell."""
     if language not in OWN_SCRIPTS or len(item.response()) > _GLANCE_CHARS:
         return None
@@ -80,7 +80,7 @@ def _glance(item: Item, *, language: str, **_: object) -> Judgement | None:
     glance=_glance,
 )
 def in_language(
-    item: Item,
+    item: VerifierItem,
     *,
     language: Annotated[
         str,
@@ -137,7 +137,7 @@ def count_words(text: str, language: str) -> tuple[int, int]:
     return sum(counts[script] for script in wanted), sum(counts.values())
 
 
-def prompt_language(item: Item) -> str:
+def prompt_language(item: VerifierItem) -> str:
     """The language that an item's prompt is in.
 
     Raises:

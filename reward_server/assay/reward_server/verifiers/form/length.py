@@ -46,9 +46,9 @@ from assay.reward_server.domain import (
     INVALID_PARAMETER,
     UNSUPPORTED_INPUT,
     Component,
-    Item,
     Judgement,
     Unjudgeable,
+    VerifierItem,
 )
 from assay.reward_server.functions import Range, verifier
 
@@ -116,7 +116,7 @@ def target(length: int, wanted: int, scale: int) -> float:
     cacheable=False,
 )
 def length(
-    item: Item,
+    item: VerifierItem,
     *,
     shape: Annotated[
         Literal["soft-overlong", "cosine", "linear", "up-to", "target"], "The shape of the reward."
@@ -195,7 +195,7 @@ def length(
     )
 
 
-def _length(item: Item, unit: str) -> int:
+def _length(item: VerifierItem, unit: str) -> int:
     """How long the response is.
 
     Raises:

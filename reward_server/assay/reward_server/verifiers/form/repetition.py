@@ -42,8 +42,8 @@ from typing import Annotated, Literal
 
 from assay.reward_server.domain import (
     Component,
-    Item,
     Judgement,
+    VerifierItem,
 )
 from assay.reward_server.functions import Range, verifier
 
@@ -131,7 +131,7 @@ def compression_ratio(text: str) -> float:
     glance=_GLANCE_CHARS,
 )
 def repetition(
-    item: Item,
+    item: VerifierItem,
     *,
     ngram: Annotated[int, Range(1, MAX_NGRAM), "How many units an n-gram has."] = 3,
     max_penalty: Annotated[float, Range(-_MOST, 0.0), "The reward when everything repeats."] = -1.0,

@@ -24,8 +24,8 @@ from typing import Annotated
 
 from assay.reward_server.domain import (
     Component,
-    Item,
     Judgement,
+    VerifierItem,
 )
 from assay.reward_server.functions import Range, verifier
 
@@ -50,7 +50,7 @@ def count_steps(text: str) -> int:
     glance=_GLANCE_CHARS,
 )
 def reasoning_steps(
-    item: Item,
+    item: VerifierItem,
     *,
     steps: Annotated[int, Range(1, 1000), "How many marks earn the whole reward."] = 3,
 ) -> Judgement:

@@ -27,7 +27,6 @@ from assay.reward_server.domain import (
     UNSUPPORTED_INPUT,
     UNUSABLE_REFERENCE,
     Fault,
-    Item,
     Judgement,
     Outcome,
     ParameterSpec,
@@ -35,6 +34,7 @@ from assay.reward_server.domain import (
     RemoteOutcome,
     RemoteVerifier,
     Unjudgeable,
+    VerifierItem,
 )
 
 Parameters = Mapping[str, ParameterValue]
@@ -155,7 +155,7 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
         self._client = client
 
     @abstractmethod
-    def question(self, item: Item) -> tuple[Settings, Question]:
+    def question(self, item: VerifierItem) -> tuple[Settings, Question]:
         """What to ask of an item.
 
         Raises:
@@ -169,7 +169,7 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
         """Asks genrm; answers in order."""
 
     @abstractmethod
-    def answer(self, item: Item, found: Answer) -> Judgement:
+    def answer(self, item: VerifierItem, found: Answer) -> Judgement:
         """What the answer comes to.
 
         Raises:
@@ -177,10 +177,12 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
         """
 
     @abstractmethod
-    def blank(self, item: Item) -> Judgement:
+    def blank(self, item: VerifierItem) -> Judgement:
         """The judgement of a blank response."""
 
-    async def judge_all(self, items: Sequence[Item], timeout_s: float) -> list[RemoteOutcome]:
+    async def judge_all(
+        self, items: Sequence[VerifierItem], timeout_s: float
+    ) -> list[RemoteOutcome]:
         """Asks about all items at the same time; see `RemoteVerifier.judge_all`."""
         outcomes: dict[int, RemoteOutcome] = {}
         questions: dict[int, tuple[Settings, Question]] = {}
@@ -198,7 +200,7 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
             outcomes[index] = self._outcome(items[index], answer)
         return [outcomes[index] for index in range(len(items))]
 
-    def _outcome(self, item: Item, found: Answer | ClientFault) -> RemoteOutcome:
+    def _outcome(self, item: VerifierItem, found: Answer | ClientFault) -> RemoteOutcome:
         if isinstance(found, ClientFault):
             if found.reason == Reason.MISSING_RESPONSE:
                 # Blank by genrm's reading, if not by ours.
@@ -240,12 +242,12 @@ def number(parameters: Parameters, name: str, default: float) -> float:
     return value
 
 
-def prompt_of(item: Item) -> list[dict[str, str]]:
+def prompt_of(item: VerifierItem) -> list[dict[str, str]]:
     """What the policy was asked, as the client takes it."""
     return [{"role": message.role, "content": message.content} for message in item.prompt]
 
 
-def ground_truth(item: Item) -> str:
+def ground_truth(item: VerifierItem) -> str:
     """The right answers as one text; empty when the item has none.
 
     Raises:
@@ -259,7 +261,7 @@ def ground_truth(item: Item) -> str:
     return "\n".join(["Any one of these answers is right:", *answers])
 
 
-def anchor_of(item: Item) -> str:
+def anchor_of(item: VerifierItem) -> str:
     """The response to beat.
 
     Raises:
@@ -274,7 +276,7 @@ def anchor_of(item: Item) -> str:
     return item.anchor
 
 
-def refuse_data(item: Item) -> None:
+def refuse_data(item: VerifierItem) -> None:
     """Refuses references that are no text.
 
     Raises:

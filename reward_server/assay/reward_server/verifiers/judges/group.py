@@ -33,14 +33,14 @@ from assay.reward_server.domain import (
     UNSUPPORTED_INPUT,
     Candidate,
     Component,
-    Example,
     Fault,
-    Item,
     Judgement,
     ParameterSpec,
     RemoteOutcome,
     RemoteVerifier,
     Unjudgeable,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
 )
 from assay.reward_server.verifiers.judges import asking
@@ -101,13 +101,17 @@ class GroupVerifier(RemoteVerifier):
         return _SPEC
 
     @property
-    def examples(self) -> tuple[Example, ...]:
+    def examples(self) -> tuple[VerifierExample, ...]:
         """The one whose verdict does not hang on the model."""
         parameters = _SPEC.complete({})
-        blank = Item(Candidate(" \n"), anchor="Hello.", group_id="one", parameters=parameters)
-        return (Example(blank, "unparsed"),)
+        blank = VerifierItem(
+            Candidate(" \n"), anchor="Hello.", group_id="one", parameters=parameters
+        )
+        return (VerifierExample(blank, "unparsed"),)
 
-    async def judge_all(self, items: Sequence[Item], timeout_s: float) -> list[RemoteOutcome]:
+    async def judge_all(
+        self, items: Sequence[VerifierItem], timeout_s: float
+    ) -> list[RemoteOutcome]:
         """Ranks the groups of the items at the same time; see `RemoteVerifier.judge_all`."""
         groups: dict[str, list[int]] = {}
         for index, item in enumerate(items):
@@ -148,7 +152,7 @@ class GroupVerifier(RemoteVerifier):
         await self._client.close()
 
 
-def rank(members: Sequence[Item], ranking: GroupRanking | None) -> list[RemoteOutcome]:
+def rank(members: Sequence[VerifierItem], ranking: GroupRanking | None) -> list[RemoteOutcome]:
     """The outcomes of a group's items. Pure.
 
     Args:
@@ -199,13 +203,13 @@ def _blank() -> Judgement:
     )
 
 
-def _is_round_robin(members: Sequence[Item]) -> bool:
+def _is_round_robin(members: Sequence[VerifierItem]) -> bool:
     first = members[0]
     ranking = first.parameters["ranking"]
     return ranking == "round-robin" or (ranking == "auto" and first.anchor is None)
 
 
-def _question(members: Sequence[Item]) -> tuple[Ask, GroupItem] | None:
+def _question(members: Sequence[VerifierItem]) -> tuple[Ask, GroupItem] | None:
     """What to ask of a group; None where its blank responses leave nothing to ask.
 
     Raises:
@@ -234,7 +238,7 @@ def _question(members: Sequence[Item]) -> tuple[Ask, GroupItem] | None:
     return (settings, mode, gap if gap < 1.0 else None), question
 
 
-def _check_alike(one: Item, other: Item) -> None:
+def _check_alike(one: VerifierItem, other: VerifierItem) -> None:
     held = [(item.references, item.anchor, item.data) for item in (one, other)]
     for what, same in (
         ("prompt", one.prompt == other.prompt),
@@ -249,7 +253,9 @@ def _check_alike(one: Item, other: Item) -> None:
             )
 
 
-def _outcomes(members: Sequence[Item], found: GroupRanking | ClientFault) -> list[RemoteOutcome]:
+def _outcomes(
+    members: Sequence[VerifierItem], found: GroupRanking | ClientFault
+) -> list[RemoteOutcome]:
     """What becomes of a group's items when genrm has answered."""
     if isinstance(found, ClientFault):
         return [RemoteOutcome(asking.fault_of(found))] * len(members)

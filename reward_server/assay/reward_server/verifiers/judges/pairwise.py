@@ -25,10 +25,10 @@ from assay.clients.types import Fault as ClientFault
 from assay.reward_server.domain import (
     Candidate,
     Component,
-    Example,
-    Item,
     Judgement,
     ParameterSpec,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
 )
 from assay.reward_server.verifiers.judges import asking
@@ -97,12 +97,12 @@ class PairwiseVerifier(asking.OneByOne[Ask, PairItem, PairJudgement]):
         return _SPEC
 
     @property
-    def examples(self) -> tuple[Example, ...]:
+    def examples(self) -> tuple[VerifierExample, ...]:
         """The one whose verdict does not hang on the model."""
-        blank = Item(Candidate(" \n"), anchor="Hello.", parameters=_SPEC.complete({}))
-        return (Example(blank, "unparsed"),)
+        blank = VerifierItem(Candidate(" \n"), anchor="Hello.", parameters=_SPEC.complete({}))
+        return (VerifierExample(blank, "unparsed"),)
 
-    def question(self, item: Item) -> tuple[Ask, PairItem]:
+    def question(self, item: VerifierItem) -> tuple[Ask, PairItem]:
         """Response and anchor; see `OneByOne.question`."""
         question = PairItem(asking.prompt_of(item), item.response(), asking.anchor_of(item))
         gap = asking.number(item.parameters, "max_order_gap", 1.0)
@@ -118,11 +118,11 @@ class PairwiseVerifier(asking.OneByOne[Ask, PairItem, PairJudgement]):
             questions, how, max_order_gap=max_order_gap, timeout_s=timeout_s
         )
 
-    def answer(self, item: Item, found: PairJudgement) -> Judgement:
+    def answer(self, item: VerifierItem, found: PairJudgement) -> Judgement:
         """The judgement of a pair; see `OneByOne.answer`."""
         return judge_pair(found, item.parameters)
 
-    def blank(self, item: Item) -> Judgement:
+    def blank(self, item: VerifierItem) -> Judgement:
         """See `OneByOne.blank`."""
         del item
         return Judgement.composed(

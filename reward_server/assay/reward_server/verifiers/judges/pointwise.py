@@ -31,11 +31,11 @@ from assay.reward_server.domain import (
     MISSING_REFERENCE,
     Candidate,
     Component,
-    Example,
-    Item,
     Judgement,
     ParameterSpec,
     Unjudgeable,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
 )
 from assay.reward_server.verifiers.judges import asking
@@ -87,12 +87,12 @@ class JudgeVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgement]):
         return _SPEC
 
     @property
-    def examples(self) -> tuple[Example, ...]:
+    def examples(self) -> tuple[VerifierExample, ...]:
         """The one whose verdict does not hang on the model."""
-        blank = Item(Candidate(" \n"), references=("42",), parameters=_SPEC.complete({}))
-        return (Example(blank, "unparsed"),)
+        blank = VerifierItem(Candidate(" \n"), references=("42",), parameters=_SPEC.complete({}))
+        return (VerifierExample(blank, "unparsed"),)
 
-    def question(self, item: Item) -> tuple[JudgeSettings, JudgeItem]:
+    def question(self, item: VerifierItem) -> tuple[JudgeSettings, JudgeItem]:
         """The response, and what to hold it against; see `OneByOne.question`."""
         asking.refuse_data(item)
         kind, text = _against(item)
@@ -111,7 +111,7 @@ class JudgeVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgement]):
         """Asks genrm; see `OneByOne.send`."""
         return await self._client.judge_responses(questions, settings, timeout_s=timeout_s)
 
-    def answer(self, item: Item, found: ModelJudgement) -> Judgement:
+    def answer(self, item: VerifierItem, found: ModelJudgement) -> Judgement:
         """The judgement of a score; see `OneByOne.answer`."""
         kind, _ = _against(item)
         if kind == "prompt" and not found.judge.template:
@@ -122,7 +122,7 @@ class JudgeVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgement]):
             )
         return judge_score(found, kind, asking.number(item.parameters, "threshold", 0.5))
 
-    def blank(self, item: Item) -> Judgement:
+    def blank(self, item: VerifierItem) -> Judgement:
         """See `OneByOne.blank`."""
         del item
         return Judgement.composed(
@@ -158,7 +158,7 @@ def judge_score(found: ModelJudgement, kind: asking.Against, least: float) -> Ju
     )
 
 
-def _against(item: Item) -> tuple[asking.Against, str]:
+def _against(item: VerifierItem) -> tuple[asking.Against, str]:
     """What to hold the response against: its kind and its text.
 
     Raises:

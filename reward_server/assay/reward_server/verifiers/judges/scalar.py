@@ -24,10 +24,10 @@ from assay.clients.types import Fault as ClientFault
 from assay.reward_server.domain import (
     Candidate,
     Component,
-    Example,
-    Item,
     Judgement,
     ParameterSpec,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
 )
 from assay.reward_server.verifiers.judges import asking
@@ -85,12 +85,12 @@ class RewardModelVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgeme
         return _SPEC
 
     @property
-    def examples(self) -> tuple[Example, ...]:
+    def examples(self) -> tuple[VerifierExample, ...]:
         """The one whose verdict does not hang on the model."""
-        blank = Item(Candidate(" \n"), parameters=_SPEC.complete({}))
-        return (Example(blank, "unparsed"),)
+        blank = VerifierItem(Candidate(" \n"), parameters=_SPEC.complete({}))
+        return (VerifierExample(blank, "unparsed"),)
 
-    def question(self, item: Item) -> tuple[JudgeSettings, JudgeItem]:
+    def question(self, item: VerifierItem) -> tuple[JudgeSettings, JudgeItem]:
         """Prompt and response; see `OneByOne.question`."""
         settings = JudgeSettings(
             model=str(item.parameters["model"]),
@@ -105,11 +105,11 @@ class RewardModelVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgeme
         """Asks genrm; see `OneByOne.send`."""
         return await self._client.judge_responses(questions, settings, timeout_s=timeout_s)
 
-    def answer(self, item: Item, found: ModelJudgement) -> Judgement:
+    def answer(self, item: VerifierItem, found: ModelJudgement) -> Judgement:
         """The judgement of a logit; see `OneByOne.answer`."""
         return judge_logit(found, item.parameters)
 
-    def blank(self, item: Item) -> Judgement:
+    def blank(self, item: VerifierItem) -> Judgement:
         """See `OneByOne.blank`."""
         z = asking.number(item.parameters, "blank_logit", -_BOUND)
         return Judgement.composed(

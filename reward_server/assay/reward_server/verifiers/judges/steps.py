@@ -33,12 +33,12 @@ from assay.reward_server.domain import (
     UNSUPPORTED_INPUT,
     Candidate,
     Component,
-    Example,
-    Item,
     Judgement,
     ParameterSpec,
     Span,
     Unjudgeable,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
 )
 from assay.reward_server.verifiers.judges import asking
@@ -110,12 +110,12 @@ class StepVerifier(asking.OneByOne[StepSettings, StepItem, StepScores]):
         return _SPEC
 
     @property
-    def examples(self) -> tuple[Example, ...]:
+    def examples(self) -> tuple[VerifierExample, ...]:
         """The one whose verdict does not hang on the model."""
-        blank = Item(Candidate(" \n"), parameters=_SPEC.complete({}))
-        return (Example(blank, "unparsed"),)
+        blank = VerifierItem(Candidate(" \n"), parameters=_SPEC.complete({}))
+        return (VerifierExample(blank, "unparsed"),)
 
-    def question(self, item: Item) -> tuple[StepSettings, StepItem]:
+    def question(self, item: VerifierItem) -> tuple[StepSettings, StepItem]:
         """The response, to be cut; see `OneByOne.question`."""
         asking.refuse_data(item)
         settings = _settings(item.parameters)
@@ -132,11 +132,11 @@ class StepVerifier(asking.OneByOne[StepSettings, StepItem, StepScores]):
         """Asks genrm; see `OneByOne.send`."""
         return await self._client.score_steps(questions, settings, timeout_s=timeout_s)
 
-    def answer(self, item: Item, found: StepScores) -> Judgement:
+    def answer(self, item: VerifierItem, found: StepScores) -> Judgement:
         """The judgement of scored steps; see `OneByOne.answer`."""
         return judge_steps(found, item.parameters)
 
-    def blank(self, item: Item) -> Judgement:
+    def blank(self, item: VerifierItem) -> Judgement:
         """See `OneByOne.blank`."""
         return Judgement.composed(
             "unparsed",

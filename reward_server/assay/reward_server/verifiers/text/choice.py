@@ -40,16 +40,16 @@ from assay.reward_server.domain import (
     INVALID_PARAMETER,
     UNUSABLE_REFERENCE,
     Component,
-    Item,
     Judgement,
     Unjudgeable,
+    VerifierItem,
 )
 from assay.reward_server.functions import OneOf, Range, verifier
 from assay.reward_server.verifiers.text import letters
 from assay.reward_server.verifiers.text.parts import (
     MARKS,
+    JudgedPart,
     NoPart,
-    Part,
     flagged,
     part_of,
     shown,
@@ -61,7 +61,7 @@ _VALUE_CHARS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class QuestionOptions:
     """The options of a question.
 
     Attributes:
@@ -102,12 +102,12 @@ def _reading(text: str) -> Reading:
 
 
 @lru_cache(maxsize=1024)
-def options_of(choices: tuple[str, ...], count: int) -> Options:
+def options_of(choices: tuple[str, ...], count: int) -> QuestionOptions:
     """The options of a question whose texts, or whose number, are given."""
     if not choices:
-        return Options(_ALPHABET[:count])
+        return QuestionOptions(_ALPHABET[:count])
     raw = tuple(_without_labels(choices))
-    return Options(_ALPHABET[: len(choices)], tuple(map(text_form, raw)), raw)
+    return QuestionOptions(_ALPHABET[: len(choices)], tuple(map(text_form, raw)), raw)
 
 
 _LABEL = re.compile(r"\s*[(\[]?([A-Z])(?:[)\].:、]|\s*$)\s*")
@@ -149,7 +149,7 @@ def text_form(text: str) -> str:
     isolation="inline",
 )
 def choice(
-    item: Item,
+    item: VerifierItem,
     *,
     choices: Annotated[
         tuple[str, ...],
@@ -189,7 +189,7 @@ def choice(
 
 
 def _judged(
-    part: Part | NoPart, options: Options, right: list[frozenset[str]], select: str
+    part: JudgedPart | NoPart, options: QuestionOptions, right: list[frozenset[str]], select: str
 ) -> Judgement:
     if isinstance(part, NoPart):
         return unparsed("correctness", part.why)
@@ -213,7 +213,7 @@ def _judgement(verdict: str, score: float, answer: str, why: str) -> Judgement:
     )
 
 
-def _right(reference: str, options: Options, select: str) -> tuple[frozenset[str], ...]:
+def _right(reference: str, options: QuestionOptions, select: str) -> tuple[frozenset[str], ...]:
     """The letters that a reference names; a set each for options with the same text."""
     found = letters.named(reference)
     if not _is_plain_label(found, options):
@@ -243,7 +243,7 @@ def _right(reference: str, options: Options, select: str) -> tuple[frozenset[str
     return (frozenset(found.letters),)
 
 
-def _is_plain_label(found: letters.Named | None, options: Options) -> bool:
+def _is_plain_label(found: letters.NamedOptions | None, options: QuestionOptions) -> bool:
     """Whether a text is the label of one option and nothing else."""
     if found is None or found.rest or len(found.letters) > 1:
         return False
@@ -263,7 +263,7 @@ class _Chosen:
     trouble: str = ""
 
 
-def _chosen(answer: str, options: Options, select: str) -> _Chosen | None:
+def _chosen(answer: str, options: QuestionOptions, select: str) -> _Chosen | None:
     """The options that an answer names, by text or by letter; None when it names none."""
     found = letters.named(answer)
     if not _is_plain_label(found, options) or not any(map(str.isupper, answer)):

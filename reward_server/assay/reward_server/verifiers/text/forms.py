@@ -1,9 +1,9 @@
 """Forms in which texts are compared: the normalisations of the text verifiers.
 
-Two of them. `squad_words` is the published normalisation of SQuAD v1.1, to the letter. `Form` is
-our own, for answers that must not be confused: it never removes what changes a value (a sign, a
-decimal point, a superscript), which the SQuAD form does ("-5" and "5", "3.5" and "35" are equal
-there).
+Two of them. `squad_words` is the published normalisation of SQuAD v1.1, to the letter.
+`Normalization` is our own, for answers that must not be confused: it never removes what changes a
+value (a sign, a decimal point, a superscript), which the SQuAD form does ("-5" and "5", "3.5" and
+"35" are equal there).
 
 Both are idempotent and linear in the text.
 """
@@ -68,7 +68,7 @@ def answer_words(text: str, *, characters: bool = False) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class Normalization:
     """How two texts are made alike before they are compared.
 
     Attributes:

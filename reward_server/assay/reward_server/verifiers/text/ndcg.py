@@ -35,13 +35,13 @@ from typing import Annotated, Literal
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
     Component,
-    Item,
     JsonValue,
     Judgement,
     Unjudgeable,
+    VerifierItem,
 )
 from assay.reward_server.functions import Range, verifier
-from assay.reward_server.verifiers.text.forms import Form
+from assay.reward_server.verifiers.text.forms import Normalization
 from assay.reward_server.verifiers.text.lists import MAX_ITEMS, read_items
 from assay.reward_server.verifiers.text.parts import (
     Extract,
@@ -54,7 +54,7 @@ from assay.reward_server.verifiers.text.parts import (
 
 _MOST_GRADE = 1_000
 _MOST_EXPONENT = 50
-_FORM = Form()
+_FORM = Normalization()
 
 
 def discounted(gains: Sequence[float], k: int = 0) -> float:
@@ -87,7 +87,7 @@ def normalised(gains: Sequence[float], available: Sequence[float], k: int = 0) -
     isolation="inline",
 )
 def ndcg(
-    item: Item,
+    item: VerifierItem,
     *,
     extract: Extract = "final",
     k: Annotated[int, Range(0, MAX_ITEMS), "How many places count; 0 for all."] = 0,

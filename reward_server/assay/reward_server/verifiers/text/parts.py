@@ -15,9 +15,9 @@ from assay.math import extraction
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
     Component,
-    Item,
     Judgement,
     Unjudgeable,
+    VerifierItem,
 )
 from assay.reward_server.functions import OneOf
 from assay.reward_server.verifiers import suspicions
@@ -50,7 +50,7 @@ _THOUGHT_ENDS = "</think>"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class JudgedPart:
     """The part of a response that is judged.
 
     Attributes:
@@ -71,7 +71,7 @@ class NoPart:
 
 def part_of(
     response: str, how: str, *, letter: bool = False, limit: int = MAX_CHARS
-) -> Part | NoPart:
+) -> JudgedPart | NoPart:
     """The part of a response that is judged; never a blank one.
 
     Args:
@@ -86,11 +86,11 @@ def part_of(
             return NoPart("the thought is not closed")
         if len(text) > limit:
             return NoPart(f"the text is longer than {limit:,} characters")
-        return Part(text, how) if text.strip() else NoPart("the response is blank")
+        return JudgedPart(text, how) if text.strip() else NoPart("the response is blank")
     found = extraction.look(response, how, letter=letter)
     if isinstance(found, extraction.Nothing):
         return NoPart(found.why)
-    return Part(found.text, found.how)
+    return JudgedPart(found.text, found.how)
 
 
 def final_text(response: str) -> str | None:
@@ -107,7 +107,7 @@ def unparsed(component: str, why: str) -> Judgement:
     )
 
 
-def usable_answers(item: Item, limit: int = MAX_CHARS) -> tuple[str, ...]:
+def usable_answers(item: VerifierItem, limit: int = MAX_CHARS) -> tuple[str, ...]:
     """The references, each a text that can be compared.
 
     Raises:
@@ -124,7 +124,7 @@ def usable_answers(item: Item, limit: int = MAX_CHARS) -> tuple[str, ...]:
     return item.answers()
 
 
-def flagged(item: Item, judgement: Judgement) -> Judgement:
+def flagged(item: VerifierItem, judgement: Judgement) -> Judgement:
     """The judgement with the signs of gaming that the whole response holds."""
     return dataclasses.replace(judgement, suspicions=suspicions.scan(item.response()))
 

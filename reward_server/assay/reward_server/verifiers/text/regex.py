@@ -35,10 +35,10 @@ from assay.reward_server.domain import (
     INVALID_PARAMETER,
     UNUSABLE_REFERENCE,
     Component,
-    Item,
     JsonValue,
     Judgement,
     Unjudgeable,
+    VerifierItem,
 )
 from assay.reward_server.functions import verifier
 from assay.reward_server.verifiers.text.parts import final_text
@@ -107,7 +107,7 @@ def _trouble(pattern: str, error: Exception) -> str:
 
 
 def _glance(
-    item: Item,
+    item: VerifierItem,
     *,
     part: str,
     whole: bool,
@@ -131,7 +131,7 @@ def _glance(
     "regex", verdicts=("correct", "partial", "incorrect"), needs_reference=False, glance=_glance
 )
 def regex(
-    item: Item,
+    item: VerifierItem,
     *,
     all_of: Annotated[tuple[str, ...], "Patterns that must each be found."] = (),
     any_of: Annotated[tuple[str, ...], "Patterns of which one must be found."] = (),
@@ -163,7 +163,7 @@ _Conditions = dict[str, list[Any]]
 
 
 def _judged(
-    item: Item, conditions: _Conditions, part: str, scoring: str, *, whole: bool
+    item: VerifierItem, conditions: _Conditions, part: str, scoring: str, *, whole: bool
 ) -> Judgement:
     response = item.response()
     text = response if part == "whole" else final_text(response)
@@ -190,7 +190,9 @@ def _judged(
     )
 
 
-def _conditions(item: Item, told: Mapping[str, tuple[str, ...]], flags: Flags) -> _Conditions:
+def _conditions(
+    item: VerifierItem, told: Mapping[str, tuple[str, ...]], flags: Flags
+) -> _Conditions:
     """The compiled patterns of each kind, of the parameters and of the reference."""
     conditions: _Conditions = {kind: [] for kind in _KINDS}
     for kind in _KINDS:

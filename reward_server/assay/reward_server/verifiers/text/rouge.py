@@ -33,9 +33,9 @@ from typing import Annotated, Any, Final, Literal
 
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
-    Item,
     Judgement,
     Unjudgeable,
+    VerifierItem,
 )
 from assay.reward_server.functions import verifier
 from assay.reward_server.verifiers.text import overlap
@@ -96,7 +96,7 @@ def _scorer(rouge_type: str, *, stemmer: bool, tokens: str) -> tuple[Any, Any]:
     ],
 )
 def rouge(
-    item: Item,
+    item: VerifierItem,
     *,
     part: overlap.Part = "final",
     rouge_type: Annotated[

@@ -33,15 +33,15 @@ from typing import Annotated, Literal
 
 from assay.reward_server.domain import (
     Component,
-    Item,
     Judgement,
+    VerifierItem,
 )
 from assay.reward_server.functions import verifier
 from assay.reward_server.verifiers.text.forms import answer_words
 from assay.reward_server.verifiers.text.parts import (
     Extract,
+    JudgedPart,
     NoPart,
-    Part,
     flagged,
     graded,
     part_of,
@@ -87,7 +87,7 @@ def holds_in_a_row(answer: list[str], reference: list[str]) -> bool:
     isolation="inline",
 )
 def token_f1(
-    item: Item,
+    item: VerifierItem,
     *,
     extract: Extract = "final",
     measure: Annotated[
@@ -112,7 +112,7 @@ def token_f1(
 
 
 def _judged(
-    part: Part | NoPart, references: tuple[str, ...], measure: str, *, characters: bool
+    part: JudgedPart | NoPart, references: tuple[str, ...], measure: str, *, characters: bool
 ) -> Judgement:
     if isinstance(part, NoPart):
         return unparsed(measure, part.why)
