@@ -303,10 +303,10 @@ def test_items_and_outcomes_survive_the_wire_to_a_worker() -> None:
         0.1,
         "correct",
         (Component("c", 0.1),),
+        (Span(0, 1, 0.5, "step", 2),),
         "answer",
         "why",
-        (Span(0, 1, 0.5, "step", 2),),
-        ("odd",),
+        suspicions=("odd",),
     )
     for outcome in (judgement, Fault("R", "m", {"k": "v"})):
         assert wire.outcome_from_json(wire.outcome_to_json(outcome)) == outcome

@@ -136,8 +136,8 @@ class ScoreHandler(ItemHandler[PendingScore]):
             return glanced is not None
         if served.road != "inline":
             return False
-        if served.shares:
-            item.key = item_key(served.spec, given)
+        item.key = self.key(item)
+        if item.key is not None:
             found = self._cache.get(item.key)
             if found is not None:
                 item.settle(found, from_cache=True)
