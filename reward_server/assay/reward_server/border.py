@@ -1,8 +1,7 @@
-"""The isolation border of verifiers: out of it comes a sound judgement or a fault, nothing else.
+"""The fault boundary of verifiers: a sound judgement or a fault comes out.
 
-Used in the server's own process for inline verifiers and in the workers for the others. A worker
-handles model text and is trusted only half, so the server checks with `checked` once more what a
-worker says.
+Inline verifiers pass it in the server's process, the others in their worker. A worker handles model
+text, so the server runs `checked` once more on its answers.
 """
 
 from __future__ import annotations
@@ -112,7 +111,7 @@ async def judge_all(
 
 
 def _raised(error: Exception) -> str:
-    """What a verifier raised, and the last line of its own file on the way there."""
+    """The exception's type, and the last line of the verifier's own file on the way to it."""
     frames = [
         (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
     ]
@@ -148,7 +147,7 @@ def checked(spec: VerifierSpec, outcome: Outcome) -> Outcome:
 
 
 def failed(spec: VerifierSpec, what: str) -> Fault:
-    """The fault of a verifier that is at fault itself."""
+    """The fault of a verifier that broke its contract."""
     return Fault(
         VERIFIER_FAILED, one_line(f"verifier {spec.name!r} {what}"), {"verifier": spec.name}
     )
@@ -163,12 +162,11 @@ def one_line(text: str) -> str:
 
 
 def _fact(text: str) -> str:
-    """A fact as it is, such as what a judge wrote; at most 2,000 characters."""
     return _encodable(text[:_MAX_FACT_CHARS])
 
 
 def _trouble_with_size(judgement: Judgement) -> str | None:
-    """A batch of the largest judgements must still fit into one message."""
+    """Keeps a batch of the largest judgements within one message."""
     chars = len(judgement.extracted_answer or "")
     for part in judgement.components:
         chars += len(part.name)

@@ -1,7 +1,7 @@
-"""Verifiers as functions: what holds no state is a function with a decorator.
+"""A verifier without state is a function with a decorator.
 
-The decorator says who it is, the signature what it can be told, the docstring's first paragraph
-what it judges, and rows of data beside the module what must come of some items:
+The decorator names it, the signature has its parameters, the docstring's first paragraph says what
+it judges, and rows of examples are its self-test:
 
     @verifier("shout", isolation="inline")
     def shout(
@@ -9,13 +9,13 @@ what it judges, and rows of data beside the module what must come of some items:
     ) -> Judgement:
         '''The response is the reference in capitals.'''
 
-A parameter is keyword-only, and its annotation has its type (bool, int, float, str, tuple[str, ...]
-or a `Literal` of texts) and its description, with a `Range` or `OneOf` where there are bounds.
+A parameter is keyword-only. Its annotation has its type (bool, int, float, str, tuple[str, ...] or
+a `Literal` of texts), its description, and a `Range` or `OneOf` where there are bounds.
 
-The rows stand in `<name>.jsonl` beside the module, or in the decorator. They are the self-test, and
-have the keys of `assay check-verifier --cases`: "response", "reference" (a text, a list of texts or
-data), "params", "prompt", "anchor" and "verdict"; besides, "data" (for a list of texts that is not
-a list of right answers) and "response_token_count".
+The rows stand in `<name>.jsonl` beside the module, or in the decorator, with the keys of `assay
+check-verifier --cases`: "response", "reference" (a text, a list of texts or data), "params",
+"prompt", "anchor" and "verdict"; besides, "data" (for a list of texts that is not a list of right
+answers) and "response_token_count".
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ _ROW_KEYS = frozenset(
 
 
 class ExampleError(ValueError):
-    """The examples of a verifier cannot be read; the message says which and why."""
+    """The examples of a verifier cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The least and the greatest value that a number takes; None for no bound."""
+    """The least and the greatest value of a number; None for no bound."""
 
     minimum: float | None = None
     maximum: float | None = None
@@ -71,13 +71,13 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """The values that a text takes, where a `Literal` cannot name them."""
+    """The values of a text, where a `Literal` cannot name them."""
 
     values: tuple[str, ...]
 
 
 class FunctionVerifier(Verifier):
-    """A function as the verifier that the registry and the workers know.
+    """A function as a verifier.
 
     Attributes:
         function: takes an item, and the parameters by name.
@@ -102,7 +102,7 @@ class FunctionVerifier(Verifier):
 
     @property
     def spec(self) -> VerifierSpec:
-        """What it is."""
+        """The verifier's description."""
         return self._spec
 
     @cached_property
@@ -120,7 +120,7 @@ class FunctionVerifier(Verifier):
             self._prepare()
 
     def glance(self, item: VerifierItem) -> Judgement | None:
-        """Judges in the server's own process what is bounded there; None for the rest."""
+        """Judges what is bounded; None for the rest."""
         glance = self._glance
         if glance is None:
             return None
@@ -136,7 +136,6 @@ class FunctionVerifier(Verifier):
         return self.function(item, **item.parameters)
 
     def _located_rows(self) -> Iterator[tuple[str, Any]]:
-        """Each row, and where it stands."""
         if self._rows is not None:
             for number, row in enumerate(self._rows, start=1):
                 yield f"example {number} of {self._spec.name!r}", row
@@ -186,10 +185,10 @@ def verifier(
         needs_group: items need a group_id.
         deterministic: equal items get equal judgements.
         cacheable: its judgements may come from the cache.
-        lazy: it is prepared and tested when it is first asked for.
+        lazy: it is prepared and tested at the first request.
         prepare: loads what is slow to load, before workers are forked.
         glance: judges in the server's own process what is bounded there, and gives None for the
-            rest; a number is that of characters up to which a response is judged there.
+            rest; a number is the most characters of a response to judge there.
         examples: the rows of the self-test; by default those of `<name>.jsonl` beside the module.
 
     Raises:
@@ -220,10 +219,10 @@ def verifier(
 
 
 def _parameters(name: str, function: Callable[..., Judgement]) -> Iterator[ParameterSpec]:
-    """What a function can be told.
+    """Reads the parameters from the signature.
 
     Raises:
-        TypeError: a parameter is not keyword-only, or not annotated as it must be.
+        TypeError: one is not keyword-only, or not annotated as it must be.
     """
     hints = get_type_hints(function, include_extras=True)
     _, *rest = inspect.signature(function).parameters.values()
@@ -281,7 +280,7 @@ def _examples(spec: VerifierSpec, rows: Iterable[tuple[str, Any]]) -> Iterator[V
 
 
 def _item(spec: VerifierSpec, fields: Mapping[str, Any]) -> VerifierItem:
-    """The item of a row; a reference is what the client takes it for."""
+    """The item of a row; references are read as the client reads them."""
     reference, data = fields.get("reference"), fields.get("data")
     texts = [reference] if isinstance(reference, str) else reference
     if not texts or not isinstance(texts, list) or not all(isinstance(t, str) for t in texts):
