@@ -35,7 +35,6 @@ def journal() -> None:
 
 
 def _filters(command: F) -> F:
-    """Adds the options that say which entries are meant."""
     options = (
         click.option("--verifier", default="", help="Of this verifier."),
         click.option("--verdict", default="", help="With this verdict."),
@@ -224,7 +223,7 @@ def _dump(record: Record) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that a terminal shows and does not obey."""
+    """Text with its control characters replaced, safe for a terminal."""
     return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 

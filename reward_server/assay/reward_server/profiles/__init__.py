@@ -1,6 +1,6 @@
 """Profiles: named compositions of verifiers, written in TOML files (docs/profiles.md).
 
-`load_profiles` reads files and holds them against the verifiers of this server; the server drives
+`load_profiles` reads files and checks them against the verifiers of this server; the server drives
 `Profile.run`. Nothing here waits, forks or asks anybody.
 """
 

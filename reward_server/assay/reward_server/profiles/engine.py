@@ -1,11 +1,11 @@
 """Judges by a profile: a coroutine that asks for parts and makes one judgement of them. Pure.
 
-`Profile.run` yields the tasks of one stage, is sent their outcomes, and in the end returns the
-judgement or the fault. Gates come first, one by one; then the components that wait for nothing, all
-at once; then those that wait for their verdicts.
+`Profile.run` yields the subtasks of one stage, is sent their outcomes, and returns the judgement or
+the fault. Gates come first, one by one; then all components without conditions at once; then those
+that wait for verdicts.
 
-What an item lacks is found out before the gates: else the candidates that a gate stops would be
-the only ones of the data set with a reward.
+What an item lacks is found before the gates: else only candidates that a gate stops would get a
+reward.
 """
 
 from __future__ import annotations
@@ -48,11 +48,7 @@ _MAX_SUSPICIONS = 64
 
 
 class Profile(CompositeVerifier):
-    """A named composition of verifiers.
-
-    Args:
-        binding: what it is, held against the verifiers of this server.
-    """
+    """A named composition of verifiers, bound to those of this server."""
 
     def __init__(self, binding: Binding) -> None:
         self._definition = binding.definition
@@ -62,12 +58,12 @@ class Profile(CompositeVerifier):
 
     @property
     def spec(self) -> VerifierSpec:
-        """What it is."""
+        """The profile's description."""
         return self._spec
 
     @property
     def examples(self) -> tuple[VerifierExample, ...]:
-        """Items with known verdicts; none that asks another service."""
+        """Items with known verdicts; none asks another service."""
         return self._examples
 
     def run(self, item: VerifierItem) -> Stages:
@@ -89,7 +85,7 @@ class Profile(CompositeVerifier):
     def _tasks(
         self, item: VerifierItem, parts: list[ProfilePart], report: _Report
     ) -> dict[str, Subtask] | Fault:
-        """What to ask each gate and part, or why one that is needed cannot be asked."""
+        """The subtask of each gate and part, or the fault where a needed one cannot be asked."""
         optional = {part.name for part in parts if part.optional}
         names = [gate.name for gate in self._definition.gates if gate.member]
         tasks: dict[str, Subtask] = {}
@@ -106,7 +102,7 @@ class Profile(CompositeVerifier):
     def _pass_gates(
         self, tasks: dict[str, Subtask], report: _Report
     ) -> Generator[tuple[Subtask, ...], tuple[Outcome, ...], Fault | None]:
-        """Asks the gates, until one ends the matter."""
+        """Asks the gates, until one stops the item."""
         for gate in self._definition.gates:
             if gate.member is None:
                 report.check_suspicions(gate)
@@ -122,7 +118,6 @@ class Profile(CompositeVerifier):
     def _judge_parts(
         self, parts: list[ProfilePart], tasks: dict[str, Subtask], report: _Report
     ) -> Generator[tuple[Subtask, ...], tuple[Outcome, ...], Fault | None]:
-        """Judges the components, stage by stage."""
         left = [part for part in parts if part.name in tasks]
         while left:
             names = {part.name for part in left}
@@ -145,7 +140,7 @@ class Profile(CompositeVerifier):
         return None
 
     def _task(self, bound: Bound, item: VerifierItem) -> Subtask | Fault:
-        """What to ask a verifier, or why it cannot be asked."""
+        """The subtask for a verifier, or why it cannot be asked."""
         spec = bound.spec
         if spec is None:
             return self._trouble(
@@ -179,7 +174,7 @@ class Profile(CompositeVerifier):
         return self._named(task.component, task.verifier, fault)
 
     def _named(self, part: str, verifier: str, fault: Fault) -> Fault:
-        """The fault of a part as that of the whole: the same reason, and whose it is."""
+        """The fault of a part as that of the whole: the same reason, and the part's name."""
         name = self._spec.name
         facts = {**fault.metadata, "verifier": verifier, "component": part, "profile": name}
         message = f"component {part!r} ({verifier}) of profile {name!r}: {fault.message}"
@@ -188,15 +183,15 @@ class Profile(CompositeVerifier):
 
 @dataclass(slots=True)
 class _Report:
-    """What is known of an item so far.
+    """An item's state so far.
 
     Attributes:
         definition: the profile.
-        spec: what the profile says of itself.
+        spec: its description.
         main: the component that gives the verdict.
         judged: judgements by the name of the part.
         failed: gates that did not pass and only cost a penalty.
-        stopped_by: the gate that ended the matter.
+        stopped_by: the gate that stopped the item.
         flags: suspicions, in the order in which they came.
         notes: further words of the explanation.
     """
@@ -211,22 +206,20 @@ class _Report:
     notes: list[str] = field(default_factory=list)
 
     def suspect(self, flags: tuple[str, ...]) -> None:
-        """Adds suspicions."""
         for flag in flags[:_MAX_SUSPICIONS]:
             self.flags[flag] = None
 
     def leave_out(self, part: str, fault: Fault) -> None:
-        """Says that an optional component is missing."""
+        """Notes that an optional component is missing."""
         self.notes.append(f"{part} is left out: {fault.reason}")
 
     def check_suspicions(self, gate: ProfileGate) -> None:
-        """Whether a gate passes that looks for suspicions; asked again when all is judged."""
+        """Whether a gate on suspicions passes; asked again when all is judged."""
         hits = [flag for flag in self.flags if flag in gate.flags or ANY_FLAG in gate.flags]
         if hits and gate not in self.failed:
             self._stop(gate, f"found {', '.join(hits)}")
 
     def add_gate(self, gate: ProfileGate, judgement: Judgement) -> None:
-        """Takes in what the verifier of a gate said."""
         self.judged[gate.name] = judgement
         self.suspect(judgement.suspicions)
         if gate.at_least is None:
@@ -252,7 +245,6 @@ class _Report:
         return other is not None and part.when.holds(other.verdict)
 
     def add_part(self, part: ProfilePart, judgement: Judgement) -> None:
-        """Takes in what the verifier of a component said."""
         self.judged[part.name] = judgement
         self.suspect(judgement.suspicions)
         self.notes.append(
@@ -309,7 +301,6 @@ class _Report:
 
 
 def _text(item: VerifierItem) -> str:
-    """All that the policy wrote."""
     if item.candidate.text is not None:
         return item.candidate.text
     turns = item.candidate.turns

@@ -1,6 +1,6 @@
-"""From TOML text to definitions of profiles. Knows no verifiers: `binding` checks against those.
+"""Reads definitions of profiles from TOML. It knows no verifiers: `binding` checks against those.
 
-The format is described for people in docs/profiles.md.
+docs/profiles.md describes the format.
 """
 
 from __future__ import annotations
@@ -66,12 +66,8 @@ _NOT_JUDGING = ("description", "tasks", "example")
 def read_profiles(text: str, source: str) -> list[Definition]:
     """The profiles of one file, in its order.
 
-    Args:
-        text: TOML.
-        source: the file's name, for messages.
-
     Raises:
-        ConfigError: the file, the profile and the key that is wrong, and what is allowed there.
+        ConfigError: names the file, the profile and the wrong key, and what is allowed there.
     """
     try:
         content = tomllib.loads(text)
@@ -132,7 +128,7 @@ def _profile(table: TomlTable, source: str) -> Definition:
 
 
 def _digest(table: TomlTable) -> str:
-    """Of what has to do with judging: a better description is not another version."""
+    """Of what bears on judging: another description is no other version."""
     content = {key: value for key, value in table.rest().items() if key not in _NOT_JUDGING}
     text = json.dumps(content, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -152,7 +148,6 @@ def _check_references(
     parts: tuple[ProfilePart, ...],
     routes: tuple[Route, ...],
 ) -> None:
-    """Parts that others refer to must exist."""
     components = [part.name for part in parts]
     judged = components + [gate.name for gate in gates if gate.member]
     for part in parts:
@@ -352,7 +347,6 @@ def _sample(table: TomlTable) -> VerifierExample:
 
 
 def _plain(table: TomlTable, value: object) -> JsonValue:
-    """The value, which TOML has and JSON too."""
     try:
         plain: JsonValue = json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Reads tables of TOML strictly: a wrong type or a misspelt key is an error that says where."""
+"""Reads tables of TOML strictly: the error for a wrong type or a misspelt key says where it is."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TomlTable:
     """One table, whose keys are taken out one by one.
 
     Args:
-        value: what the file has.
+        value: from the file.
         where: the file and the place in it, for messages.
 
     Raises:
@@ -51,14 +51,14 @@ class TomlTable:
         return key in self._left
 
     def rest(self) -> Mapping[str, object]:
-        """What was not taken yet."""
+        """The keys that were not taken yet."""
         return self._left
 
     def only(self, *keys: str) -> None:
-        """No other keys may be there; asked first, so that a misspelt key is called that.
+        """Checks that no other key is there; call it first, so that its error names a misspelt key.
 
         Raises:
-            ConfigError: one is.
+            ConfigError: there is one.
         """
         for key in self._left:
             if key not in keys:

@@ -2,11 +2,11 @@
 
 The program is taken out of the response by `code_text`; the reference is a suite of tests, which
 goes to the sandbox as it is, all items of a call together. What the sandbox could not run is the
-item's fault, with the sandbox's own reason: a fault is not a zero. A program that no sandbox could
-take is incorrect: one that is too long for a job beside tests that are not, or that is no Unicode.
+item's fault, with the sandbox's own reason. A program that no sandbox could take is incorrect: one
+that is too long for a job beside tests that are not, or that is no Unicode.
 
-Not covered: an item's own time-out. How long a program may run is said by its tests' limits, which
-the sandbox keeps; time in the sandbox's queue counts for nothing but the call's deadline.
+Not covered: an item's own time-out. The tests' limits bound the program's time, and the sandbox
+keeps them; the time in the sandbox's queue counts against the call's deadline only.
 
 Limits. A program is as right as the tests are strict: one that fits the tests alone passes. How
 much time it needs within the limits does not count. What the sandbox's walls cover is in
@@ -91,7 +91,7 @@ class CodeVerifier(RemoteVerifier):
 
     @property
     def spec(self) -> VerifierSpec:
-        """What it is."""
+        """The verifier's description."""
         return _SPEC
 
     @property
@@ -106,7 +106,7 @@ class CodeVerifier(RemoteVerifier):
     async def judge_all(
         self, items: Sequence[VerifierItem], timeout_s: float
     ) -> list[RemoteOutcome]:
-        """Runs the programs of the items in one go; see `RemoteVerifier.judge_all`."""
+        """Runs the programs of the items in one call; see `RemoteVerifier.judge_all`."""
         answers: list[RemoteOutcome | None] = [None] * len(items)
         jobs: list[TestJob] = []
         programs: dict[int, str] = {}
@@ -135,7 +135,7 @@ class CodeVerifier(RemoteVerifier):
         return [answer for answer in answers if answer is not None]
 
     async def _is_too_long(self, job: TestJob, result: TestResult, timeout_s: float) -> bool:
-        """Whether a job was refused as too large that is none without its program."""
+        """Whether a job was refused as too large that would fit without its program."""
         if not isinstance(result, ClientFault) or result.reason != Reason.ITEM_TOO_LARGE:
             return False
         bare = test_job_to_proto(TestJob(Program(job.program.language, ""), job.suite), job.id)
@@ -151,10 +151,10 @@ class CodeVerifier(RemoteVerifier):
 
 
 def judge_report(report: TestReport, program: str, scoring: str) -> Judgement:
-    """The judgement of a program that was tested. Pure.
+    """The judgement of a tested program. Pure.
 
     Args:
-        report: how it did.
+        report: of the tests.
         program: its text.
         scoring: "all" or "fraction".
     """
@@ -236,7 +236,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def _untaken(item: VerifierItem, program: str, why: str) -> Judgement:
-    """The judgement of a program that no sandbox takes, by its own doing."""
+    """The judgement of a program that no sandbox takes."""
     shown = program[:_SHOWN_CHARS].encode("utf-8", "replace").decode()
     return Judgement.composed(
         "incorrect",

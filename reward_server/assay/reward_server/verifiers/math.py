@@ -1,4 +1,4 @@
-r"""`math`: the final answer equals a reference as mathematics. The face of `assay.math` here.
+"""`math`: the final answer equals a reference as mathematics. The face of `assay.math` here.
 
 The answer is read out of one place of the response (parameter `extract`) and compared with the
 reference in five tiers, the first that decides wins: text, exact, structural, numeric, symbolic.
@@ -10,8 +10,8 @@ docs/math-library.md uses without a server; here are the parameters, the parts o
 signs of gaming.
 
 A reference may be an answer, an answer with delimiters or in a box, or a whole GSM8K solution that
-ends in `#### 42`. Where the reference is a number, a computation that gives it (`4 * 7` for 28) is
-not paid for and is marked as a suspicion: a policy trained on plain equality learnt to repeat the
+ends in `#### 42`. Where the reference is a number, a computation that gives it (`4 * 7` for 28)
+earns nothing and is marked as a suspicion: a policy trained on plain equality learnt to repeat the
 question (docs/results.md).
 
 A response that was cut at the generation limit gets no credit for an unmarked answer: `extract` is
@@ -196,16 +196,16 @@ _SPEC = VerifierSpec(
 
 
 class MathVerifier(Verifier):
-    """Compares answers as mathematics: quickly where it stands, slowly in a worker."""
+    """Compares answers as mathematics: by quick tiers in the server, by sympy in a worker."""
 
     @property
     def spec(self) -> VerifierSpec:
-        """What it is."""
+        """The verifier's description."""
         return _SPEC
 
     @property
     def examples(self) -> tuple[VerifierExample, ...]:
-        """Items for each verdict and tier, and traps that graders are known to fall into."""
+        """Items for each verdict and tier, and known traps of graders."""
         return (
             VerifierExample(_example(r"So it is $\boxed{\frac{1}{2}}$.", "0.5"), "correct"),
             VerifierExample(_example("48 + 24 = 72\n#### 72", "48/2 = 24\n#### 72"), "correct"),
@@ -220,7 +220,7 @@ class MathVerifier(Verifier):
         )
 
     def prepare(self) -> None:
-        """Loads sympy; forked workers start with it."""
+        """Loads sympy before workers are forked."""
         from assay.math import symbolic  # noqa: PLC0415 - sympy stays out of the server's own process
 
         symbolic.prepare()
@@ -243,7 +243,7 @@ class MathVerifier(Verifier):
 
 
 def _judged(item: VerifierItem, ask: Ask | None) -> Judgement | None:
-    """What `assay.math` says, with the parts of the reward; None when nobody can be asked."""
+    """The judgement of `assay.math` with our components; None where only sympy could decide."""
     response, rules = item.response(), _in_force(item)
     said = judged(
         response,
@@ -275,14 +275,13 @@ def _judged(item: VerifierItem, ask: Ask | None) -> Judgement | None:
 
 
 def _in_force(item: VerifierItem) -> Rules:
-    """The rules that an item asks for."""
     parameters = item.parameters
     return _DEFAULTS if parameters is _SPEC.defaults else _rules(*_VALUES(parameters))
 
 
 @lru_cache(maxsize=256)
 def _rules(*values: ParameterValue) -> Rules:
-    """The rules of the comparison, from the parameters in the order of `_VALUES`."""
+    """The rules, from the parameters in the order of `_VALUES`."""
     rules = dict(zip(_RULES, values, strict=False))
     knobs = dict(zip(_POLICY_NAMES, values[len(_RULES) :], strict=True))
     knobs["decimals"] = None if knobs["decimals"] == -1 else knobs["decimals"]  # type: ignore[assignment]  # None stands for "do not round"

@@ -2,10 +2,10 @@
 
 The reference is `{"setup": "CREATE TABLE ...; INSERT ...", "query": "SELECT ..."}`, or with
 `"setups"`, a list, for several databases: all must agree, as in test-suite accuracy (R. Zhong and
-others, arXiv 2010.02840), which is what keeps a query that is right by chance from passing. Both
-queries run on SQLite in the sandbox, by a program of ours (`sql_runner`) that gets them as data;
-they can only read, and each has timeout_s for all databases together. Rows are compared by that
-program, where no query reaches.
+others, arXiv 2010.02840), which keeps a query that is right by chance from passing. A program of
+ours (`sql_runner`) runs both queries on SQLite in the sandbox and gets them as data; they can only
+read, and each has timeout_s for all databases together. That program compares the rows, where no
+query reaches.
 
 Rows are a multiset, or a sequence where order matters: order=auto asks for it when the reference
 says `"ordered": true`, or says nothing and the gold query has an ORDER BY outside of parentheses.
@@ -164,7 +164,7 @@ class SqlVerifier(RemoteVerifier):
 
     @property
     def spec(self) -> VerifierSpec:
-        """What it is."""
+        """The verifier's description."""
         return _SPEC
 
     @property
@@ -179,7 +179,7 @@ class SqlVerifier(RemoteVerifier):
     async def judge_all(
         self, items: Sequence[VerifierItem], timeout_s: float
     ) -> list[RemoteOutcome]:
-        """Runs the queries of the items in one go; see `RemoteVerifier.judge_all`."""
+        """Runs the queries of the items in one call; see `RemoteVerifier.judge_all`."""
         answers: list[RemoteOutcome | None] = [None] * len(items)
         jobs: dict[int, ExecutionJob] = {}
         queries: dict[int, str] = {}
@@ -218,7 +218,7 @@ class SqlVerifier(RemoteVerifier):
 
 
 def task_of(item: VerifierItem) -> dict[str, JsonValue] | None:
-    """What `sql_runner` is told; None where the response holds no query. Pure.
+    """The task of `sql_runner`; None where the response holds no query. Pure.
 
     Raises:
         Unjudgeable: UNUSABLE_REFERENCE, saying what is wrong.
@@ -281,10 +281,10 @@ def has_order(query: str) -> bool:
 
 
 def outcome_of(execution: Execution, query: str, *, accept_empty: bool) -> Outcome:
-    """The judgement, or the fault, of a run of `sql_runner`. Pure.
+    """The outcome of a run of `sql_runner`. Pure.
 
     Args:
-        execution: how it went.
+        execution: of the run.
         query: the candidate's.
         accept_empty: a gold query may return no row on every database.
     """
@@ -305,7 +305,7 @@ def outcome_of(execution: Execution, query: str, *, accept_empty: bool) -> Outco
 def _gold_trouble(
     execution: Execution, gold: dict[str, JsonValue] | None, *, accept_empty: bool
 ) -> Fault | None:
-    """What is wrong with the reference or with our program; None for nothing."""
+    """A defect of the reference or of our program; None for none."""
     if gold is None:
         if execution.end not in _OWN_LIMITS:
             return _broken(execution)
@@ -339,7 +339,7 @@ def _broken(execution: Execution) -> Fault:
 def _lines(
     execution: Execution,
 ) -> tuple[dict[str, JsonValue] | None, dict[str, JsonValue] | None]:
-    """What the program wrote of the gold query and of the candidate's; None where it did not."""
+    """The program's lines on the gold query and on the candidate's; None for a missing one."""
     found: dict[str, dict[str, JsonValue]] = {}
     for line in execution.stdout.text.splitlines():
         try:

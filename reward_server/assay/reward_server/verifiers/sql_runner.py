@@ -41,7 +41,7 @@ class QueryTrouble(Exception):
 
 
 class QueryResult:
-    """What a query returned: the columns' names and the rows."""
+    """The columns' names and the rows of a query."""
 
     def __init__(self, columns: Sequence[str], rows: list[Row]) -> None:
         self.columns = [name.casefold() for name in columns]
@@ -106,11 +106,11 @@ def run_query(
 
 
 def difference(gold: QueryResult, table: QueryResult, rules: dict[str, Any]) -> str:
-    """What differs between two tables; empty when nothing does.
+    """What differs between two results; empty when nothing does.
 
     Args:
-        gold: what is right.
-        table: what is compared.
+        gold: the right one.
+        table: the candidate's.
         rules: "ordered", "ignore_duplicates", "columns" ("position", "names" or "any") and
             "tolerance", relative, of numbers.
     """
@@ -179,7 +179,6 @@ def _same_sets(gold: set[Row], rows: set[Row], tolerance: float) -> bool:
 
 
 def _exact_part(row: Row) -> Row:
-    """The row with each number replaced by one mark."""
     return tuple((0,) if _is_number(cell) else (type(cell).__name__, cell) for cell in row)
 
 
@@ -232,13 +231,12 @@ def _near_cell(a: Any, b: Any, tolerance: float) -> bool:
 
 
 class _Budget:
-    """The time that one query has on all databases together, in seconds."""
+    """The seconds of one query on all databases together."""
 
     def __init__(self, seconds: float) -> None:
         self._left_s = seconds
 
     def run(self, connection: sqlite3.Connection, query: str, max_rows: int) -> QueryResult:
-        """Runs the query within what is left; see `run_query`."""
         started_s = time.monotonic()
         table = run_query(connection, query, self._left_s, max_rows)
         self._left_s = max(0.0, self._left_s - (time.monotonic() - started_s))

@@ -47,11 +47,10 @@ _SHAPE = '{"calls": [{"name": "...", "arguments": {...}}]}'
 
 
 class _Malformed(ValueError):
-    """What stands where a call is expected is none."""
+    """A call is expected and there is none."""
 
 
 def _glance(item: VerifierItem, **_: object) -> Judgement:
-    """The judgement: what is read is bounded."""
     return tool_call.judge(item)
 
 
@@ -100,11 +99,7 @@ def tool_call(
 
 
 def find_calls(response: str) -> list[JsonValue] | None:
-    """The calls of a response; None where it makes none. What is no call is null.
-
-    Args:
-        response: the policy's text.
-    """
+    """The calls of a response; None where it makes none. What is no call is null."""
     start, text = final_part(response)
     if start < 0:
         return None
@@ -197,7 +192,6 @@ def _normal(call: JsonValue) -> JsonValue:
 def _hits(
     made: list[JsonValue], expected: list[dict[str, Any]], *, ordered: bool, loose: bool
 ) -> int:
-    """How many calls are right."""
     if ordered:
         pairs = zip(made, expected, strict=False)
         return sum(_right(call, wanted, loose=loose) for call, wanted in pairs)

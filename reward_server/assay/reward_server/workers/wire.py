@@ -1,7 +1,7 @@
-"""Items and outcomes as they travel between the server and a worker: JSON, checked by the server.
+"""Items and outcomes as JSON between the server and a worker.
 
-A worker handles model text. If it were ever taken over, the worst it could send is a wrong
-judgement: every frame is checked for its size, its shape and its types by the side that reads it.
+A worker handles model text. If it were taken over, the worst it could send is a wrong judgement:
+the server checks the size, shape and types of every frame.
 
     job     {"verifier", "item"}
     done    {"judgement"} or {"fault"}

@@ -64,7 +64,7 @@ Extract = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """What is to be matched; `said` is False when the response says nothing about boxes."""
+    """The boxes to match; `said` is False when the response says nothing about boxes."""
 
     predicted: list[LabelledBox]
     expected: list[LabelledBox]
@@ -80,7 +80,6 @@ def _glance(
     extract: str,
     **how: Any,
 ) -> Judgement | None:
-    """The judgement where there are few boxes."""
     task = _read(item, format, frame, extract)
     short, long = sorted((len(task.predicted), len(task.expected)))
     return _judge(task, **how) if short * short * long <= _QUICK_STEPS else None

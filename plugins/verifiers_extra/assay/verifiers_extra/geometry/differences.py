@@ -47,7 +47,6 @@ _ARTICLES = frozenset({"a", "an", "the"})
 
 
 def _glance(item: VerifierItem, *, extract: str, **_: object) -> Judgement | None:
-    """The judgement where there are few boxes."""
     document = item.document()
     if isinstance(document, dict) and "boxes" in document:
         region = _region(item, extract)
@@ -117,7 +116,7 @@ def list_labels(region: str) -> set[str]:
 
 
 def normalise(label: str) -> str:
-    """A label as it is compared."""
+    """A label in the form that is compared."""
     words = _NOISE.sub(" ", unicodedata.normalize("NFKC", label).casefold()).split()
     return " ".join(word for word in words if word not in _ARTICLES) or " ".join(words)
 

@@ -68,7 +68,6 @@ _Worth = Callable[[Point], float]
 def _glance(
     item: VerifierItem, *, reward: str, distance: float, frame: str, extract: str
 ) -> Judgement | None:
-    """The judgement where there is little to compare."""
     targets, n_vertices = _targets(item, distance)
     points = _points(item, frame, extract)
     short, long = sorted((len(points), len(targets)))
@@ -119,7 +118,7 @@ def _points(item: VerifierItem, frame: str, extract: str) -> list[Point]:
 
 
 def _targets(item: VerifierItem, distance: float) -> tuple[list[_Worth], int]:
-    """What a point is worth for each target, and how many vertices or runs these have."""
+    """The worth of a point for each target, and how many vertices or runs the targets have."""
     fields = mapping(item.document(), _SHAPE)
     box_format = format_of(fields)
     entries = items_of(fields["targets"], "targets", MAX_BOXES) if "targets" in fields else [fields]

@@ -1,4 +1,4 @@
-"""Structured references of the geometry verifiers, checked. Errors name the place and the cure."""
+"""Checks structured references of the geometry verifiers. Errors name the place and the cure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FRAMES = ("same", "0-1", "0-100", "0-1000")
 
 
 def unusable(trouble: str) -> NoReturn:
-    """Refuses the reference."""
+    """Raises UNUSABLE_REFERENCE."""
     raise Unjudgeable(UNUSABLE_REFERENCE, trouble)
 
 
@@ -104,7 +104,7 @@ def format_of(fields: dict[str, JsonValue]) -> str:
 
 
 def frame_scale(item: VerifierItem, frame: str) -> Point:
-    """By what the response's coordinates are multiplied to be in the reference's frame.
+    """The factors that bring the response's coordinates into the reference's frame.
 
     Args:
         item: its reference holds "width" and "height" of the image unless the frame is "same".

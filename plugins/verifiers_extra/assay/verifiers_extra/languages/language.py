@@ -65,7 +65,6 @@ _LEAST_KANA = 0.1
 
 
 def _glance(item: VerifierItem, *, language: str, **_: object) -> Judgement | None:
-    """Judges at once when scripts alone tell."""
     if language not in OWN_SCRIPTS or len(item.response()) > _GLANCE_CHARS:
         return None
     return in_language.judge(item)
@@ -175,7 +174,7 @@ def _part(response: str, part: str) -> str:
 
 
 def _stretches(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Whole lines in stretches of enough words, each with the scripts of its words."""
+    """Whole lines in groups of enough words, each with the scripts of its words."""
     lines = [(line, found) for line in text.split("\n") if (found := scripts(line))]
     total = sum(len(found) for _, found in lines)
     least = max(_STRETCH_WORDS, -(-total // _MAX_STRETCHES))
@@ -192,7 +191,7 @@ def _stretches(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _in_stretch(text: str, words: list[str], language: str) -> tuple[int, int]:
-    """How many words of a stretch are in a language, and how many it has."""
+    """How many words of a group are in a language, and how many it has."""
     right = words.count(SHARED_SCRIPTS[language])
     if not right or _letters(text) < _LEAST_LETTERS:
         return right, len(words)
@@ -201,5 +200,4 @@ def _in_stretch(text: str, words: list[str], language: str) -> tuple[int, int]:
 
 
 def _letters(text: str) -> int:
-    """How many letters there are among the first characters of a text."""
     return sum(map(str.isalpha, text[:_STRETCH_CHARS]))

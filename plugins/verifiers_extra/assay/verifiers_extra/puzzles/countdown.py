@@ -133,7 +133,6 @@ def _judged(
     *,
     format_score: float,
 ) -> Judgement:
-    """Works the answer out and holds it against the numbers and the target."""
     found = _find(item.response(), extract)
     if isinstance(found, Nothing):
         return _unparsed(found.why, None)

@@ -1,9 +1,9 @@
 """Formulas of one or a few variables, read into sympy objects without evaluating text.
 
-sympy's own reader executes what it reads. This one is a recursive-descent reader that makes sympy
-objects node by node out of a fixed list of functions, within limits that are checked before sympy
-computes anything: MAX_CHARS, MAX_NODES, MAX_DEPTH, MAX_DIGITS of a number, and MAX_BITS of a power
-of numbers. What sympy does with the result may still take long: it belongs in a worker.
+sympy's own reader executes what it reads. This recursive-descent reader makes sympy objects node by
+node out of a fixed list of functions, within limits that are checked first: MAX_CHARS, MAX_NODES,
+MAX_DEPTH, MAX_DIGITS of a number, and MAX_BITS of a power of numbers. What sympy does with the
+result may still take long: it belongs in a worker.
 
     sum     = term (("+" | "-") term)*
     term    = factor (("*" | "/") factor)*
@@ -33,7 +33,7 @@ _TOKEN = re.compile(
 
 
 class PuzzleFormulaError(ValueError):
-    """The text is no formula, or beyond the limits; the message says what is wrong."""
+    """The text is no formula, or beyond the limits."""
 
 
 def read_formula(text: str, symbols: Collection[str]) -> Any:

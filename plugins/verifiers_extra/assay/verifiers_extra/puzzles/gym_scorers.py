@@ -1,4 +1,4 @@
-"""Scorers that stand in for those of reasoning-gym 0.1.25 which execute text or judge wrongly.
+"""Scorers in place of those of reasoning-gym 0.1.25 which execute text or judge wrongly.
 
 Each takes the answer and the entry and returns a score in [0, 1], as the package's own would for
 honest answers. None of them evaluates text. `REPLACED` says for each data set why.

@@ -57,7 +57,6 @@ _VERDICTS = ("correct", "incorrect", "unparsed")
 
 
 def _glance(item: VerifierItem, *, kind: str, **_: object) -> Judgement | None:
-    """The judgement of formulas and equations, which is quick."""
     return None if kind == "smiles" else chemistry.judge(item)
 
 

@@ -162,12 +162,12 @@ _PLUS = re.compile(r"\s\+\s|(?<=[A-Za-z0-9)\]])\+(?=\s{0,4}\d{0,4}\s{0,4}[A-Z(\[
 
 
 class ChemicalFormulaError(ValueError):
-    """The text is no formula or equation; the message says what is wrong."""
+    """The text is no formula or equation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Species:
-    """What a formula is made of.
+    """The composition of a formula.
 
     Attributes:
         atoms: elements and their counts, sorted.
@@ -260,7 +260,6 @@ def _term(text: str) -> tuple[Fraction, Species]:
 
 
 def _unwrapped(text: str) -> str:
-    """The text without braces around the whole of it."""
     text = text.strip()
     while text.startswith("{") and text.endswith("}") and text.count("{") == text.count("}"):
         inner = text[1:-1]

@@ -53,9 +53,9 @@ class WrittenNumber:
     """A number of a text.
 
     Attributes:
-        value: exactly.
+        value: exact.
         figures: its significant figures as written; 0 for a fraction or a bare power of ten.
-        start: where it begins in the text as `plain` gives it.
+        start: its place in the text as `plain` gives it.
         end: where it ends.
     """
 

@@ -79,7 +79,7 @@ class Tolerance:
     """When a number is near enough.
 
     Attributes:
-        relative: the tolerance as a share of the reference.
+        relative: a share of the reference.
         absolute: added to it, in the reference's unit.
         figures: the parameter `significant_figures`.
         unit_needed: a missing unit is wrong.
@@ -198,7 +198,6 @@ def _reference(text: str) -> Measurement:
 
 
 def _compare(answer: Measurement, reference: Measurement, rules: Tolerance) -> tuple[str, str]:
-    """A verdict and why."""
     wanted = reference.units[0]
     units = answer.units
     if not units[0].named:

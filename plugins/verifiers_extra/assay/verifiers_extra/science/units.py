@@ -132,7 +132,7 @@ _LATEX = (
 
 
 class UnitTrouble(ValueError):
-    """The text is no unit; the message says what is wrong."""
+    """The text is no unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +142,8 @@ class PhysicalUnit:
     Attributes:
         factor: how many of its base units it is.
         powers: the base units and their powers, none of them 0; empty for a pure number.
-        offset: what is added after multiplying, for a temperature scale; else 0.
-        named: a unit was named, were it only percent.
+        offset: added after multiplying, for a temperature scale; else 0.
+        named: the text names a unit, if only percent.
     """
 
     factor: float = 1.0

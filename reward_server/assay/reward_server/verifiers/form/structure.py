@@ -59,7 +59,7 @@ _REACT = (("Thought", "Action", "Action Input"), ("Thought", "Final Answer"))
 
 @dataclass(frozen=True, slots=True)
 class StructureCheck:
-    """What was found of a structure.
+    """How well a response has a structure.
 
     Attributes:
         trouble: why the response is malformed; empty when it is not.
@@ -209,7 +209,6 @@ def tag_count(text: str, *, newlines: bool = False) -> StructureCheck:
 
 
 def _tag_trouble(text: str, tags: tuple[str, ...]) -> str:
-    """What is wrong with the count and order of tags; empty when nothing is."""
     for tag in tags:
         count = text.count(tag)
         if count != 1:

@@ -1,14 +1,14 @@
 """What judges that are models share: parameters, references, and how genrm is asked.
 
-Items of a call that have equal settings go to genrm together, so that candidates of one prompt
-share its beginning there. What genrm could not judge is the item's fault, with genrm's own reason
-and facts: a fault is not a zero. The exception is a blank response: it is the candidate's doing, so
-it gets the verdict `unparsed` and the least reward, and no model is asked.
+Items of a call with equal settings go to genrm together, so that candidates of one prompt share its
+beginning there. What genrm could not judge is the item's fault, with genrm's own reason and facts.
+A blank response is the candidate's doing: it gets the verdict `unparsed` and the least reward, and
+no model is asked.
 
-None of them is cached. The cache's key knows the verifier's version and the item, not the weights
-that stand behind a model's name, and those may change while the server runs.
+None of them is cached: the cache's key knows the verifier's version and the item, while the weights
+behind a model's name may change while the server runs.
 
-Not covered: an item's own time-out; what counts is the call's deadline.
+Not covered: an item's own time-out; the call's deadline counts.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ OVERFLOW = ParameterSpec(
 
 
 def scoring(*modes: str) -> ParameterSpec:
-    """The parameter `scoring`, which takes these modes; the first is the default."""
+    """The parameter `scoring` with these modes; the first is the default."""
     return ParameterSpec(
         "scoring",
         "string",
@@ -109,11 +109,11 @@ def threshold(what: str) -> ParameterSpec:
 
 
 class Timed(Protocol):
-    """What the client brings back."""
+    """An answer of the client with its timings."""
 
     @property
     def timings(self) -> Timings:
-        """How long it took."""
+        """Seconds in the queue and in execution."""
 
 
 Key = TypeVar("Key", bound=Hashable)
@@ -145,7 +145,7 @@ async def ask(
 
 
 class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
-    """A judge of which each item is one question to genrm.
+    """A judge that asks genrm one question for each item.
 
     Args:
         client: reaches genrm; closed with the verifier.
@@ -156,7 +156,7 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
 
     @abstractmethod
     def question(self, item: VerifierItem) -> tuple[Settings, Question]:
-        """What to ask of an item.
+        """The question about an item.
 
         Raises:
             Unjudgeable: the item itself prevents a judgement.
@@ -170,7 +170,7 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
 
     @abstractmethod
     def answer(self, item: VerifierItem, found: Answer) -> Judgement:
-        """What the answer comes to.
+        """The judgement that an answer gives.
 
         Raises:
             Unjudgeable: it is not of the kind that the item asks for.
@@ -183,7 +183,7 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
     async def judge_all(
         self, items: Sequence[VerifierItem], timeout_s: float
     ) -> list[RemoteOutcome]:
-        """Asks about all items at the same time; see `RemoteVerifier.judge_all`."""
+        """Asks about all items at once; see `RemoteVerifier.judge_all`."""
         outcomes: dict[int, RemoteOutcome] = {}
         questions: dict[int, tuple[Settings, Question]] = {}
         for index, item in enumerate(items):
@@ -219,7 +219,7 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
 
 
 def judge_settings(parameters: Parameters) -> JudgeSettings:
-    """The settings that parameters come to; what is not among them is left to genrm."""
+    """The settings in the parameters; genrm chooses the rest."""
     temperature = number(parameters, "temperature", -1.0)
     return JudgeSettings(
         model=str(parameters["model"]),

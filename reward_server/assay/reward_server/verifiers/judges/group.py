@@ -97,12 +97,12 @@ class GroupVerifier(RemoteVerifier):
 
     @property
     def spec(self) -> VerifierSpec:
-        """What it is."""
+        """The verifier's description."""
         return _SPEC
 
     @property
     def examples(self) -> tuple[VerifierExample, ...]:
-        """The one whose verdict does not hang on the model."""
+        """The one example that needs no model."""
         parameters = _SPEC.complete({})
         blank = VerifierItem(
             Candidate(" \n"), anchor="Hello.", group_id="one", parameters=parameters
@@ -210,7 +210,7 @@ def _is_round_robin(members: Sequence[VerifierItem]) -> bool:
 
 
 def _question(members: Sequence[VerifierItem]) -> tuple[Ask, GroupItem] | None:
-    """What to ask of a group; None where its blank responses leave nothing to ask.
+    """The question about a group; None where its blank responses leave nothing to ask.
 
     Raises:
         Unjudgeable: the group cannot be ranked.
@@ -256,7 +256,6 @@ def _check_alike(one: VerifierItem, other: VerifierItem) -> None:
 def _outcomes(
     members: Sequence[VerifierItem], found: GroupRanking | ClientFault
 ) -> list[RemoteOutcome]:
-    """What becomes of a group's items when genrm has answered."""
     if isinstance(found, ClientFault):
         return [RemoteOutcome(asking.fault_of(found))] * len(members)
     asked = sum(bool(item.response().strip()) for item in members)

@@ -93,17 +93,17 @@ class PairwiseVerifier(asking.OneByOne[Ask, PairItem, PairJudgement]):
 
     @property
     def spec(self) -> VerifierSpec:
-        """What it is."""
+        """The verifier's description."""
         return _SPEC
 
     @property
     def examples(self) -> tuple[VerifierExample, ...]:
-        """The one whose verdict does not hang on the model."""
+        """The one example that needs no model."""
         blank = VerifierItem(Candidate(" \n"), anchor="Hello.", parameters=_SPEC.complete({}))
         return (VerifierExample(blank, "unparsed"),)
 
     def question(self, item: VerifierItem) -> tuple[Ask, PairItem]:
-        """Response and anchor; see `OneByOne.question`."""
+        """See `OneByOne.question`."""
         question = PairItem(asking.prompt_of(item), item.response(), asking.anchor_of(item))
         gap = asking.number(item.parameters, "max_order_gap", 1.0)
         strict = item.parameters["on_gap"] == "fault" and gap < 1.0
@@ -112,14 +112,14 @@ class PairwiseVerifier(asking.OneByOne[Ask, PairItem, PairJudgement]):
     async def send(
         self, questions: list[PairItem], settings: Ask, timeout_s: float
     ) -> Sequence[PairJudgement | ClientFault]:
-        """Asks genrm; see `OneByOne.send`."""
+        """See `OneByOne.send`."""
         how, max_order_gap = settings
         return await self._client.judge_pairs(
             questions, how, max_order_gap=max_order_gap, timeout_s=timeout_s
         )
 
     def answer(self, item: VerifierItem, found: PairJudgement) -> Judgement:
-        """The judgement of a pair; see `OneByOne.answer`."""
+        """See `OneByOne.answer`."""
         return judge_pair(found, item.parameters)
 
     def blank(self, item: VerifierItem) -> Judgement:
@@ -133,12 +133,7 @@ class PairwiseVerifier(asking.OneByOne[Ask, PairItem, PairJudgement]):
 
 
 def judge_pair(found: PairJudgement, parameters: asking.Parameters) -> Judgement:
-    """The judgement of a response that was held against an anchor. Pure.
-
-    Args:
-        found: what genrm says; a is the response.
-        parameters: those of `judge-pairwise`, complete.
-    """
+    """The judgement of a response against an anchor; in `found` a is the response. Pure."""
     won, gap = found.win_probability, found.order_gap
     abstains = gap > asking.number(parameters, "max_order_gap", 1.0)
     parts = [Component("win-probability", won, 0.0 if abstains else 1.0)]

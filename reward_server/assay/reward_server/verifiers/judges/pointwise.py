@@ -83,17 +83,17 @@ class JudgeVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgement]):
 
     @property
     def spec(self) -> VerifierSpec:
-        """What it is."""
+        """The verifier's description."""
         return _SPEC
 
     @property
     def examples(self) -> tuple[VerifierExample, ...]:
-        """The one whose verdict does not hang on the model."""
+        """The one example that needs no model."""
         blank = VerifierItem(Candidate(" \n"), references=("42",), parameters=_SPEC.complete({}))
         return (VerifierExample(blank, "unparsed"),)
 
     def question(self, item: VerifierItem) -> tuple[JudgeSettings, JudgeItem]:
-        """The response, and what to hold it against; see `OneByOne.question`."""
+        """See `OneByOne.question`."""
         asking.refuse_data(item)
         kind, text = _against(item)
         question = JudgeItem(
@@ -108,11 +108,11 @@ class JudgeVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgement]):
     async def send(
         self, questions: list[JudgeItem], settings: JudgeSettings, timeout_s: float
     ) -> Sequence[ModelJudgement | ClientFault]:
-        """Asks genrm; see `OneByOne.send`."""
+        """See `OneByOne.send`."""
         return await self._client.judge_responses(questions, settings, timeout_s=timeout_s)
 
     def answer(self, item: VerifierItem, found: ModelJudgement) -> Judgement:
-        """The judgement of a score; see `OneByOne.answer`."""
+        """See `OneByOne.answer`."""
         kind, _ = _against(item)
         if kind == "prompt" and not found.judge.template:
             raise Unjudgeable(
@@ -136,8 +136,8 @@ def judge_score(found: ModelJudgement, kind: asking.Against, least: float) -> Ju
     """The judgement of a score in [0, 1]. Pure.
 
     Args:
-        found: what genrm says.
-        kind: what the response was held against.
+        found: genrm's answer.
+        kind: what the response was compared with.
         least: the least score of a right response.
     """
     parts = [Component("score", found.score)]
@@ -159,7 +159,7 @@ def judge_score(found: ModelJudgement, kind: asking.Against, least: float) -> Ju
 
 
 def _against(item: VerifierItem) -> tuple[asking.Against, str]:
-    """What to hold the response against: its kind and its text.
+    """The kind and the text to compare the response with.
 
     Raises:
         Unjudgeable: the item has nothing of the kind, or it is blank.

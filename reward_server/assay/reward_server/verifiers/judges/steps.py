@@ -106,17 +106,17 @@ class StepVerifier(asking.OneByOne[StepSettings, StepItem, StepScores]):
 
     @property
     def spec(self) -> VerifierSpec:
-        """What it is."""
+        """The verifier's description."""
         return _SPEC
 
     @property
     def examples(self) -> tuple[VerifierExample, ...]:
-        """The one whose verdict does not hang on the model."""
+        """The one example that needs no model."""
         blank = VerifierItem(Candidate(" \n"), parameters=_SPEC.complete({}))
         return (VerifierExample(blank, "unparsed"),)
 
     def question(self, item: VerifierItem) -> tuple[StepSettings, StepItem]:
-        """The response, to be cut; see `OneByOne.question`."""
+        """See `OneByOne.question`."""
         asking.refuse_data(item)
         settings = _settings(item.parameters)
         if settings.splitting == "tag" and not settings.step_tag:
@@ -129,11 +129,11 @@ class StepVerifier(asking.OneByOne[StepSettings, StepItem, StepScores]):
     async def send(
         self, questions: list[StepItem], settings: StepSettings, timeout_s: float
     ) -> Sequence[StepScores | ClientFault]:
-        """Asks genrm; see `OneByOne.send`."""
+        """See `OneByOne.send`."""
         return await self._client.score_steps(questions, settings, timeout_s=timeout_s)
 
     def answer(self, item: VerifierItem, found: StepScores) -> Judgement:
-        """The judgement of scored steps; see `OneByOne.answer`."""
+        """See `OneByOne.answer`."""
         return judge_steps(found, item.parameters)
 
     def blank(self, item: VerifierItem) -> Judgement:
@@ -146,11 +146,7 @@ class StepVerifier(asking.OneByOne[StepSettings, StepItem, StepScores]):
 
 
 def judge_steps(found: StepScores, parameters: asking.Parameters) -> Judgement:
-    """The judgement of a response whose steps are scored. Pure.
-
-    Args:
-        found: what genrm says.
-        parameters: those of `prm`, complete.
+    """The judgement of a response from its steps' scores. Pure.
 
     Raises:
         Unjudgeable: UNSUPPORTED_INPUT when there are more steps than spans can be given.

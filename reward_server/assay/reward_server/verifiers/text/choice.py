@@ -66,8 +66,8 @@ class QuestionOptions:
 
     Attributes:
         letters: their labels, in order.
-        texts: their texts in the form in which they are compared; empty when they are not known.
-        raw: their texts without labels; empty when they are not known.
+        texts: in the form that is compared; empty when they are not known.
+        raw: without labels; empty when they are not known.
     """
 
     letters: str
@@ -75,7 +75,7 @@ class QuestionOptions:
     raw: tuple[str, ...] = ()
 
     def of_text(self, text: str) -> frozenset[str]:
-        """The options of which this is the text; several when options are alike."""
+        """The options with this text; several when options are alike."""
         form = text_form(text)
         if not form:
             return frozenset()
@@ -244,7 +244,6 @@ def _right(reference: str, options: QuestionOptions, select: str) -> tuple[froze
 
 
 def _is_plain_label(found: letters.NamedOptions | None, options: QuestionOptions) -> bool:
-    """Whether a text is the label of one option and nothing else."""
     if found is None or found.rest or len(found.letters) > 1:
         return False
     return found.letters[0] in options.letters
@@ -252,7 +251,7 @@ def _is_plain_label(found: letters.NamedOptions | None, options: QuestionOptions
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """What an answer chooses.
+    """The choice of an answer.
 
     Attributes:
         sets: the options named; several sets when a text is that of several options.
@@ -286,7 +285,6 @@ def _chosen(answer: str, options: QuestionOptions, select: str) -> _Chosen | Non
 
 
 def _score(chosen: frozenset[str], right: frozenset[str], select: str) -> float:
-    """The score of a choice: 1 for the right one, in [0, 1]."""
     if select == "partial":
         return len(chosen & right) / len(right) if chosen <= right else 0.0
     return float(chosen == right)

@@ -52,7 +52,6 @@ _GLANCE_PAIRS = 4_000_000  # about 1 ms
 
 
 def _glance(item: VerifierItem, **_: object) -> Judgement | None:
-    """Judges in the server's process when the texts are short."""
     longest = max((len(text) for text in item.references), default=0)
     if len(item.references) > 8 or longest * len(item.response()) > _GLANCE_PAIRS:
         return None

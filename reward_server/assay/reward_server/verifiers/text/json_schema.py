@@ -115,7 +115,6 @@ def json_schema(
 
 
 def _extracted(item: VerifierItem, how: str, document: JsonValue) -> str | NotJson:
-    """The text that should be JSON."""
     text = final_text(item.response())
     if text is None:
         return NotJson("the thought is not closed")

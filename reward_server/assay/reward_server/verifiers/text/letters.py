@@ -1,10 +1,10 @@
-r"""Reading option letters out of an answer: "(B)", "B.", "\textbf{(B) } 5", "AB", "A or C".
+r"""Reads option letters out of an answer: "(B)", "B.", "\textbf{(B) } 5", "AB", "A or C".
 
 An answer is read from its beginning: words that announce an option, then labels, then what may
-follow a label. Whatever does not have this shape names no option; in particular a letter somewhere
-in a sentence is none ("a dog", "C is for cookie"). Nothing here knows what is right.
+follow a label. Any other shape names no option; in particular a letter somewhere in a sentence is
+none ("a dog", "C is for cookie").
 
-Everything is linear: at most 2,000 characters are read, by patterns without nested repetition.
+Linear: at most 2,000 characters are read, by patterns without nested repetition.
 """
 
 from __future__ import annotations
@@ -74,11 +74,7 @@ def plain(text: str) -> str:
 
 
 def named(text: str) -> NamedOptions | None:
-    """The options that an answer names; None when it names none.
-
-    Args:
-        text: the answer, as it stands in the response.
-    """
+    """The options that an answer names; None when it names none."""
     text = plain(text)
     bare = text.strip(_AROUND)
     if len(bare) == 1 and "a" <= bare.lower() <= "z":
@@ -96,7 +92,7 @@ def named(text: str) -> NamedOptions | None:
 
 
 def _after_lead(text: str) -> tuple[int, bool]:
-    """Where the words that announce an option end, and whether there are any."""
+    """The end of the words that announce an option, and whether there are any."""
     at = 0
     announced = False
     for _ in range(_MOST_LEADS):

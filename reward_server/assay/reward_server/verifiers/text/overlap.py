@@ -61,7 +61,6 @@ def judged(measure: str, score: float, others: dict[str, float] | None = None) -
 
 
 def _rounded(score: float) -> float:
-    """Within [0, 1]; what is 1 but for rounding is 1."""
     if score > 1.0 - 1e-12:
         return 1.0
     return max(score, 0.0)

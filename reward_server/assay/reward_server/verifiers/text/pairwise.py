@@ -123,7 +123,6 @@ def _stated(text: str, form: str) -> dict[str, float]:
 
 
 def _scores(text: str) -> dict[str, float]:
-    """The scores that a text states as a JSON object, or as "name: number"."""
     block = fenced(text)
     try:
         value = read_json(text if block is None else block) if "{" in text else None

@@ -1,8 +1,8 @@
-"""Which part of a response is judged: the `extract` parameter that the text verifiers share.
+"""Which part of a response is judged: the `extract` parameter of the text verifiers.
 
-The marks (a box, an answer tag, "the answer is") are those of `assay.math.extraction`. This adds
-two parts that are the texts themselves: `whole`, the response untouched, and `final`, what follows
-the last `</think>`; a response that opens a thought and never closes it has no final part.
+The marks (a box, an answer tag, "the answer is") are those of `assay.math.extraction`. Two parts
+are added: `whole`, the response untouched, and `final`, what follows the last `</think>`; a
+response that opens a thought and never closes it has no final part.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class JudgedPart:
 
 @dataclass(frozen=True, slots=True)
 class NoPart:
-    """The response has no such part, and why."""
+    """Why a response has no such part."""
 
     why: str
 
@@ -78,7 +78,7 @@ def part_of(
         response: the policy's text.
         how: a value of the parameter `extract`.
         letter: the answer is expected to be a choice letter.
-        limit: the most characters that a part has.
+        limit: the most characters of a part.
     """
     if how in ("whole", "final"):
         text = response if how == "whole" else final_text(response)
@@ -130,7 +130,7 @@ def flagged(item: VerifierItem, judgement: Judgement) -> Judgement:
 
 
 def shown(text: str) -> str:
-    """A text as it is shown in a judgement."""
+    """A text, cut to be shown in a judgement."""
     return text.strip()[:SHOWN_CHARS]
 
 

@@ -97,7 +97,6 @@ def compiled(pattern: str, flags: Flags = Flags()) -> Any:
 
 
 def _trouble(pattern: str, error: Exception) -> str:
-    """RE2's message with the place of the fragment that it complains of."""
     raw = error.args[0] if error.args else ""
     text = raw.decode(errors="replace") if isinstance(raw, bytes) else str(raw)
     what, _, fragment = text.partition(": ")
@@ -117,7 +116,6 @@ def _glance(
     scoring: str,
     **patterns: tuple[str, ...],
 ) -> Judgement | None:
-    """Matches in the server's process when texts and patterns are small."""
     conditions = _conditions(item, patterns, Flags(case_sensitive, dot_all, multi_line))
     if len(item.response()) > _GLANCE_STEPS:
         return None

@@ -138,7 +138,6 @@ def _judged(
 
 
 def _measured(answer: list[str], reference: list[str], measure: str) -> tuple[float, Overlap]:
-    """The score, and the overlap."""
     shares = overlap(answer, reference)
     if measure == "f1":
         return shares.f1, shares
