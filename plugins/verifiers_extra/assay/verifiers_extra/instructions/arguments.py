@@ -1,6 +1,7 @@
 """The arguments of one instruction, read from a reference that may be malformed.
 
-Every error is `Unjudgeable` with UNUSABLE_REFERENCE, with a message that names the instruction and the argument.
+Every error is `Unjudgeable`, UNUSABLE_REFERENCE; its message names the instruction and the
+argument.
 """
 
 from __future__ import annotations

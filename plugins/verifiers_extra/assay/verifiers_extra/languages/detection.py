@@ -16,8 +16,9 @@ def load() -> None:
 
 
 def detect(text: str) -> str | None:
-    """The language of a text as ISO 639-1 code, "zh-cn" and "zh-tw" for Chinese; None without
-    letters.
+    """The language of a text as ISO 639-1 code, "zh-cn" and "zh-tw" for Chinese.
+
+    None when the text has nothing to go by, such as no letters.
     """
     from langdetect import DetectorFactory  # noqa: PLC0415 - slow to load
     from langdetect import detect as detect_language  # noqa: PLC0415

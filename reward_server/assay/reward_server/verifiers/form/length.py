@@ -13,8 +13,8 @@ characters that are not white space). M is `max_length`.
 | target | max(0, 1 - abs(L - M) / scale) |
 
 C is `cache_length`, f is `factor`. For `cosine` (a, b) is (correct_least, correct_most) when
-`correct` is true and (wrong_most, wrong_least) when it is not: short right answers and long wrong
-ones earn most, since thinking on is right while the answer is wrong.
+`correct` is true and (wrong_most, wrong_least) when it is not: of right answers the
+shorter earns more, of wrong ones the longer, since thinking on is right while the answer is wrong.
 
 **Correctness.** This verifier sees no answer. In a profile let the verdict of the verifier of
 answers choose between two components of `length`, one with `correct` true and one with it false, or
