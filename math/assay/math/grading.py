@@ -1,4 +1,4 @@
-r"""`grade(response, reference)`: the door for those who have no server.
+r"""`grade(response, reference)`: grading without a server.
 
 >>> grade(r"So it is $\boxed{\frac{1}{2}}$.", "0.5").reward
 1.0

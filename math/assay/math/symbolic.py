@@ -99,7 +99,7 @@ def _budget(calls: int) -> Iterator[None]:
     """Raises `_Spent` out of the block when it has made so many Python calls.
 
     Python removes a hook that raises, and ignores what is raised while it finalises an object: an
-    exception that comes to nothing there is told to `sys.unraisablehook`, which sets the hook anew.
+    exception that is ignored there is reported to `sys.unraisablehook`, which sets the hook anew.
     """
     left = calls
 

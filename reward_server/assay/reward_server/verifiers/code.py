@@ -80,7 +80,7 @@ _SPEC = VerifierSpec(
 
 
 class CodeVerifier(RemoteVerifier):
-    """Holds programs against tests.
+    """Tests programs in the sandbox.
 
     Args:
         client: reaches the sandbox; closed with the verifier.

@@ -3,7 +3,7 @@
 Visual grounding as in Seed1.5-VL (arXiv 2505.07062): one box by IoU, several by their mean after
 the Hungarian method has paired them. The reference is `{"boxes": [[x1, y1, x2, y2], ...]}`, with
 `"labels"`, `"format": "xywh"` and the image's `"width"` and `"height"` where they are needed; a
-bare list of boxes or one bare box will do. How boxes are read out of text is told in `reading`.
+bare list of boxes or one bare box will do. How boxes are read out of text is in `reading`.
 
 The reward, with a measure m (IoU in [0, 1]; GIoU in [-1, 1], arXiv 1902.09630; GIoU scaled to
 [0, 1]), its worst value w, and the pairs of the best assignment:

@@ -6,7 +6,7 @@ computer use. The reference is one target or `{"targets": [target, ...]}`, where
 `{"rle": {"size": [height, width], "counts": [...]}}`, a run-length mask as COCO writes it
 uncompressed (columns first, beginning with zeros; a compressed mask has to be expanded first).
 `"format": "xywh"` holds for its boxes; `"width"` and `"height"` of the image are needed when the
-response's frame is not the reference's. How points are read out of text is told in `reading`.
+response's frame is not the reference's. How points are read out of text is in `reading`.
 
 Each point is worth, for a target, 1 inside and on the edge, and outside max(0, 1 - d / distance)
 where d is how far it is from the target; distance=0 makes that 0 (masks take no distance). Points

@@ -15,7 +15,7 @@ without it, or with a version that cannot be loaded, an item is the fault UNSUPP
 never a zero.
 
 Several references: any of them will do. The answer is looked for by `extraction`. How formulas are
-read, and how a plain "Ca2+" is understood, is told in `formula`.
+read, and how a plain "Ca2+" is understood, is in `formula`.
 
 What a policy could game: compositions tell no isomers apart; use written or smiles where structure
 is asked. Known limits: no isotopes but D and T, no polymers, no abbreviations (Et, Ph), no physical

@@ -2,7 +2,7 @@
 
 How. The items of a call that share a `group_id` are one group: their responses go to genrm
 together, which shares their common beginning. Each response's reward is its mean chance, in [0, 1],
-of beating those it was held against, both orders averaged: the anchor where the items have one,
+of beating those it was compared with, both orders averaged: the anchor where the items have one,
 else every other response of the group (round-robin); 0.5 is parity. Right answers, where the items
 have any, are shown to the model. The items of a group must agree in prompt, reference and
 parameters, and travel in one call.

@@ -1,6 +1,6 @@
 """`judge`: what a language model thinks of the response, in [0, 1].
 
-How. The response is held against the right answer where the item has one, else against its anchor
+How. The response is compared with the right answer where the item has one, else against its anchor
 (a response to beat), else against the parameter `rubric`; `against` names one of them, or
 `prompt` for the task alone. The reward is genrm's score: the chance of being right, or of beating
 the anchor, 0.5 being parity. It comes from the probabilities of the verdict's tokens where the
