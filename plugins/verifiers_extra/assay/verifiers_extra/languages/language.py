@@ -11,10 +11,10 @@ Japanese, Thai). What is no prose does not count: code, formulas in dollars, LaT
 addresses, single Latin letters. A response without words gets 1, with the verdict no-words.
 
 1. Languages with a script of their own are recognised by it: bn, el, gu, he, hy, ja, ka, kn, ko,
-   ml, pa, ta, te, th, zh. Chinese characters count for Japanese where at least a tenth of the Japanese
-   characters are kana.
-2. Languages that share a script (Latin, Cyrillic, Arabic, Devanagari) are recognised by langdetect, with
-   its seed fixed, in passages of whole lines of at least 20 words, 24 passages at most: the
+   ml, pa, ta, te, th, zh. Chinese characters count for Japanese where at least a tenth of the
+   Japanese characters are kana.
+2. Languages that share a script (Latin, Cyrillic, Arabic, Devanagari) are recognised by langdetect,
+   with its seed fixed, in passages of whole lines of at least 20 words, 24 passages at most: the
    words of a passage count if the passage is in the language. A passage of fewer than 20 letters
    counts by its script alone.
 
