@@ -2,24 +2,24 @@
 
 The reference is `{"calls": [{"name": "f", "arguments": {...}}, ...]}`, or a list of calls, or one
 call. Beside its arguments a call may name some as `"optional"` (a list of names: they may be left
-out) and further values that are right as `"accept"` (`{"city": ["SF", "San Francisco"]}`). No call
-at all, `{"calls": []}`, is right for a response without any: that is how one asks for restraint.
+out) and further right values as `"accept"` (`{"city": ["SF", "San Francisco"]}`). `{"calls": []}`
+asks for restraint: a response without any call is right.
 
 Calls are read as JSON, never as code, from what follows the thought: the contents of `<tool_call>`
 elements (Qwen, Hermes); without one, the last fenced block that holds JSON; without one, the whole
 text where it begins with a bracket. A call has a name and `arguments` (or parameters, or input), an
 object or the text of one; OpenAI's `{"function": {...}}` is taken too.
 
-Calls are compared as structures: names exactly; arguments whatever their order, the same ones and
-no others; numbers by value (1 equals 1.0, true does not equal 1); texts exactly, or with
-strings=loose without case and outer white space. With order=any calls are paired whatever their
-order. The reward is `all`, 1 or 0, or `f1`, 2 * right calls / (calls made + calls expected).
+Calls are compared as structures: names exactly; arguments in any order, the same ones and no
+others; numbers by value (1 equals 1.0, true does not equal 1); texts exactly, or with strings=loose
+without case and outer white space. With order=any calls are paired in any order. The reward is
+`all`, 1 or 0, or `f1`, 2 * right calls / (calls made + calls expected).
 
 What a policy could game: `f1` pays for some calls of several, so calls that do harm need `all`;
 with an empty reference a response that says nothing is right. A call that is no JSON, that has an
-argument twice, or of a name that is not a text, counts as one that is made and is never right. More
-than 64 calls are incorrect. Known limits: no Python syntax (`f(x=1)`), no schemas: for those of
-arguments there is `json-schema`.
+argument twice, or of a name that is not a text, counts as made and is never right. More than 64
+calls are incorrect. Known limits: no Python syntax (`f(x=1)`), no schemas: for those of arguments
+there is `json-schema`.
 """
 
 from __future__ import annotations

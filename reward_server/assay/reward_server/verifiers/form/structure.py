@@ -15,18 +15,17 @@ r"""`format`: whether a response has a named structure; how much of it, for `tag
 
 T, R, A, N and I must not be blank. White space around the whole and between the parts is free,
 unless `newlines` asks for each tag on a line of its own, the layout of open-r1. `opened` is for
-chat templates that end the prompt with `<think>`: the opening tag is then taken as written if it
-is not. For `react` a line `Observation:` is malformed: the environment writes those, not the
-policy.
+chat templates that end the prompt with `<think>`: a missing opening tag then counts as written. For
+`react` a line `Observation:` is malformed: the environment writes those.
 
-**What could be gamed.** Tags around nothing worth reading: form is no merit, so use it as a gate
-or with a small weight. What graders of this kind miss is malformed here: several blocks, nested
-tags, text after the answer (open-r1's pattern matches at any line end), a second box. `tag-count`
-rewards the four tags in any order and place, as its source does; prefer think-answer once a policy
-has found the tags. Tags inside a code block count as tags.
+**What could be gamed.** Tags around nothing worth reading: use it as a gate or with a small weight.
+What graders of this kind miss is malformed here: several blocks, nested tags, text after the answer
+(open-r1's pattern matches at any line end), a second box. `tag-count` rewards the four tags in any
+order and place, as its source does; prefer think-answer once a policy has found the tags. Tags
+inside a code block count as tags.
 
 **Limits.** JSON of more than 262,144 characters is not read and is malformed. Linear in the
-response; up to 65,536 characters are judged in the server itself, more in a worker.
+response; the server itself judges up to 65,536 characters, a worker more.
 
 **Sources.** DeepSeek-R1 (arXiv 2501.12948), section 2.2.2, for the structure; open-r1's
 `format_reward` and `tag_count_reward` (with `newlines` set); ReAct (arXiv 2210.03629).

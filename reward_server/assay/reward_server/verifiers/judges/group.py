@@ -16,8 +16,8 @@ earns 0.5 each.
 Limits. One response an item, not several turns. A round-robin takes at most 64 responses a group
 and asks about each pair, an anchor takes 256. What genrm cannot rank is the fault of every item of
 the group, so one response past the model's context takes the others with it: pass
-`overflow=keep-ends`, or hold each against an anchor by `judge-pairwise`, where it is a fault by
-itself. Samples that a profile's gate stopped are not compared with.
+`overflow=keep-ends`, or compare each with an anchor by `judge-pairwise`, where it is a fault by
+itself. Samples that a profile's gate stopped are left out of the comparison.
 
 Source: Pairwise-RL, arXiv 2504.04950: the symmetric form of the advantage is this reward less 1/2.
 """

@@ -1,11 +1,11 @@
 """`judge-pairwise`: the chance that the response beats the item's anchor, in both orders.
 
 How. genrm shows the response and the anchor to a model twice, with each in the first place once,
-and averages: w = (p_first + p_second) / 2, which takes a model's preference for a place out of the
-number. The reward is w, in [0, 1]; 0.5 is parity with the anchor. By how much the two orders differ
-is the component `order-gap`, of weight 0. A gap above `max_order_gap` says that the place decided
-more than the text: then the item is a fault, ORDER_GAP, or with `on_gap=abstain` it has the verdict
-`abstained` and earns `gap_reward`, which the profile chose.
+and averages: w = (p_first + p_second) / 2, which removes a model's preference for a place. The
+reward is w, in [0, 1]; 0.5 is parity with the anchor. The difference of the two orders is the
+component `order-gap`, of weight 0. Above `max_order_gap` the place decided more than the text: then
+the item is a fault, ORDER_GAP, or with `on_gap=abstain` it has the verdict `abstained` and earns
+`gap_reward`, which the profile chose.
 
 What a policy could game. As `judge`. With `on_gap=abstain` a text that confuses the model earns
 `gap_reward`: keep it at or below parity.

@@ -1,13 +1,12 @@
 """`prm`: each step of the response scored by a process reward model.
 
 How. genrm cuts the response into steps (`splitting`) and scores each: by a head that is read at the
-steps' ends, or by critiques of a generative model, whose majority counts. The reward is the scores
-brought together (`aggregation`): the least, the product, the last or the mean, in [0, 1]. The
-verdict is `correct` where that is not below the threshold. Each step that is not neutral is a span
-with its score, as a chance in [0, 1], or with `step_rewards=signed` as 2 x chance - 1, so that a
-step that is as likely right as wrong earns nothing; comments and blank lines of code are neutral
-and have no span. Sum of spans and reward are different things: how dense rewards are weighed
-against the outcome is the trainer's.
+steps' ends, or by the majority of a generative model's critiques. The reward combines the scores
+(`aggregation`): the least, the product, the last or the mean, in [0, 1]. The verdict is `correct`
+where that is not below the threshold. Each step that is not neutral is a span with its score, as a
+chance in [0, 1], or with `step_rewards=signed` as 2 x chance - 1, so that a step that is as likely
+right as wrong earns nothing; comments and blank lines of code are neutral and have no span. The
+trainer decides how it weighs these dense rewards against the reward of the whole.
 
 What a policy could game. The mean and the product reward the number of steps, up or down: normalise
 by it. Many trivial lines raise the mean. The last step alone forgives everything before it.

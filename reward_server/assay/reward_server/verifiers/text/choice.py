@@ -8,15 +8,15 @@ mathematically; so a value answers for a letter, and a reference may be a text t
 option is `unparsed`. Linear: at most 2,000 characters are read.
 
 One option is one guess: "A or C", "A, B, C, D, E", "B) 3 or C) 4" are `hedged`, 0, unless `select`
-says that several are right. A label whose text is that of another option is hedged as well.
+allows several. A label with another option's text is hedged as well.
 
-What a policy could game. A guess among n options is right with probability 1/n: reward shaping that
-pays for an answer at all is not wanted here. With `select=partial`, naming one sure option of
-several earns its share. `extract=auto` also reads unmarked answers; `strict` does not.
+What a policy could game. A guess among n options is right with probability 1/n, so do not pay for
+an answer as such. With `select=partial`, naming one sure option of several earns its share.
+`extract=auto` also reads unmarked answers; `strict` does not.
 
-Limits. A letter followed by a word is no label unless a mark parts them: "C major" names none, so
-does "B Paris" without options. Without options, a reference that is no letter is a fault. Labels
-are Latin letters; circled and full-width ones are read as such.
+Limits. A letter followed by a word is a label only where a mark parts them: "C major" names none,
+nor does "B Paris" without options. Without options, a reference that is no letter is a fault.
+Labels are Latin letters; circled and full-width ones are read as such.
 
 Differences from the multiple-choice scorers in use (lighteval's GPQA, slime, NeMo-Skills):
 1. Hedges are rejected: several of those take the first letter, or look for the right one anywhere.

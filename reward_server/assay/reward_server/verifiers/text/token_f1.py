@@ -1,16 +1,16 @@
 """`token-f1`: overlap of the answer's words with a reference's: F1, exact match, or containment.
 
 How. Answer and references are brought into the form of SQuAD v1.1 (lower case, no ASCII
-punctuation, no articles, white space collapsed) and cut into words. `measure` tells what is
-rewarded: `f1`, the harmonic mean of the share of answer words that the reference holds and of
-reference words that the answer holds, counted with repetition; `em`, they are equal; `subem`, the
-answer holds the reference's words in a row. The best reference counts. Linear in the texts; a part
-of more than 20,000 characters is no answer.
+punctuation, no articles, white space collapsed) and cut into words. `measure` is what is rewarded:
+`f1`, the harmonic mean of the share of answer words that the reference holds and of reference words
+that the answer holds, counted with repetition; `em`, they are equal; `subem`, the answer holds the
+reference's words in a row. The best reference counts. Linear in the texts; a part of more than
+20,000 characters is no answer.
 
 What a policy could game. `subem` is right for an answer that lists every candidate: train on `em`
-or `f1`. `f1` pays for words that are likely in any answer, and for the order of words nothing:
-"not Paris" earns 2/3 against "Paris". SQuAD's form confuses numbers: "-5" equals "5" and "3.5"
-equals "35"; for numbers there is `math`, or `match` with `numbers`.
+or `f1`. `f1` pays for words that are likely in any answer, and ignores their order: "not Paris"
+earns 2/3 against "Paris". SQuAD's form confuses numbers: "-5" equals "5" and "3.5" equals "35"; for
+numbers there is `math`, or `match` with `numbers`.
 
 Limits. No stemming, no synonyms. Scripts without spaces need `tokens=characters`.
 
