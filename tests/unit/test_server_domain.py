@@ -269,6 +269,19 @@ def test_a_verifier_that_raises_is_told_where_but_not_what() -> None:
     assert line.strip().startswith("raise ")
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_number_that_is_not_finite_makes_no_judgement(number: float) -> None:
+    with pytest.raises(ValueError, match="not finite"):
+        Judgement(number, "correct", (Component("c", 1.0),))
+    with pytest.raises(ValueError, match="not finite"):
+        Judgement.composed("correct", (Component("c", 1.0, number),))
+    sound = Judgement.composed("correct", (Component("c", 1.0),))
+    body = wire.outcome_to_json(sound)
+    body["judgement"]["components"][0][1] = number
+    with pytest.raises(FrameError):
+        wire.outcome_from_json(body)
+
+
 def test_what_is_no_judgement_is_named() -> None:
     outcome = border.judge(Probe(answer=cast("Any", 1.0)), VerifierItem(Candidate("x")))
     assert isinstance(outcome, Fault)
