@@ -47,7 +47,7 @@ class Sleeper(Verifier):
 
     spec = VerifierSpec("sleeper", "1", "Waits and computes nothing.", ("sleeper",), 0.0, 1.0,
                         ("correct",), needs_reference=False, cacheable=False)
-    examples = (Example(Item(Candidate("fine")), "correct"),)
+    examples = (VerifierExample(VerifierItem(Candidate("fine")), "correct"),)
 
     def judge(self, item):
         time.sleep({ITEM_S})

@@ -35,7 +35,7 @@ Grade = Callable[[str, str], bool | None]
 
 def assay() -> Grade:
     """Assay's verifier in process, all its tiers, as a worker of the server runs it."""
-    from assay.reward_server.domain import Candidate, Item  # noqa: PLC0415
+    from assay.reward_server.domain import Candidate, VerifierItem  # noqa: PLC0415
     from assay.reward_server.verifiers.math import MathVerifier  # noqa: PLC0415
 
     verifier = MathVerifier()
@@ -43,7 +43,7 @@ def assay() -> Grade:
     parameters = verifier.spec.complete({})
 
     def grade(gold: str, response: str) -> bool | None:
-        item = Item(Candidate(response), (gold,), parameters=parameters)
+        item = VerifierItem(Candidate(response), (gold,), parameters=parameters)
         return verifier.judge(item).reward > 0
 
     return grade
@@ -51,14 +51,16 @@ def assay() -> Grade:
 
 def assay_glance() -> Grade:
     """The tiers that the server runs in its own process; no judgement where they are undecided."""
-    from assay.reward_server.domain import Candidate, Item  # noqa: PLC0415
+    from assay.reward_server.domain import Candidate, VerifierItem  # noqa: PLC0415
     from assay.reward_server.verifiers.math import MathVerifier  # noqa: PLC0415
 
     verifier = MathVerifier()
     parameters = verifier.spec.complete({})
 
     def grade(gold: str, response: str) -> bool | None:
-        judgement = verifier.glance(Item(Candidate(response), (gold,), parameters=parameters))
+        judgement = verifier.glance(
+            VerifierItem(Candidate(response), (gold,), parameters=parameters)
+        )
         return None if judgement is None else judgement.reward > 0
 
     return grade

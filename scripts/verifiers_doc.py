@@ -20,12 +20,12 @@ from assay.clients.judging import AsyncJudgeClient
 from assay.reward_server import border
 from assay.reward_server.domain import (
     CompositeVerifier,
-    Example,
-    Item,
     Judgement,
     ParameterSpec,
     RemoteVerifier,
     Verifier,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
 )
 from assay.reward_server.profiles import Profile, load_profiles
@@ -169,7 +169,7 @@ def prose(text: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", text).strip()
 
 
-def reward_of(verifier: Verifier, example: Example) -> str:
+def reward_of(verifier: Verifier, example: VerifierExample) -> str:
     """What the example earns, to three digits; empty where another service would be asked.
 
     Raises:
@@ -185,7 +185,7 @@ def reward_of(verifier: Verifier, example: Example) -> str:
     return f"{outcome.reward:.3g}"
 
 
-def as_call(spec: VerifierSpec, example: Example) -> str | None:
+def as_call(spec: VerifierSpec, example: VerifierExample) -> str | None:
     """The example as `Item(...)` of the client; None where it is too long, or has tests."""
     item = example.item
     if item.tests is not None or item.candidate.text is None:
@@ -263,14 +263,14 @@ def _parameter(parameter: ParameterSpec) -> str:
     return f"| `{parameter.name}` | {takes} | {default} | {_cell(parameter.description)} |"
 
 
-def _example(example: Example) -> str:
+def _example(example: VerifierExample) -> str:
     response = example.item.candidate.text
     if response is None:
         response = " / ".join(turn.content for turn in example.item.candidate.turns)
     return f"| {_code(response)} | {_code(_reference(example.item))} | `{example.verdict}` |"
 
 
-def _reference(item: Item) -> str:
+def _reference(item: VerifierItem) -> str:
     if item.data is not None:
         return _json(item.data)
     if item.tests is not None:

@@ -13,7 +13,7 @@ class Chaos(Verifier):
 
     spec = VerifierSpec("chaos", "1", "Misbehaves on demand.", ("chaos",), 0.0, 1.0, ("fine",),
                         needs_reference=False)
-    examples = (Example(Item(Candidate("fine")), "fine"),)
+    examples = (VerifierExample(VerifierItem(Candidate("fine")), "fine"),)
 
     def judge(self, item):
         word, _, rest = item.response().partition(" ")
@@ -84,7 +84,7 @@ class LazyAndSick(Lazy):
 
 class Sick(Chaos):
     spec = VerifierSpec("sick", "1", "Fails its self-test.", (), 0.0, 1.0, ("fine",))
-    examples = (Example(Item(Candidate("raise")), "fine"),)
+    examples = (VerifierExample(VerifierItem(Candidate("raise")), "fine"),)
 '''
 
 NAMES = ["chaos", "glancing", "lazy", "lazy-sick", "sick"]

@@ -22,13 +22,13 @@ from assay.reward_server.config import ScorerConfig
 from assay.reward_server.domain import (
     Candidate,
     Component,
-    Example,
     Fault,
-    Item,
     Judgement,
     RemoteOutcome,
     RemoteVerifier,
     Verifier,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
 )
 from assay.reward_server.http.front import RewardFront
@@ -53,13 +53,15 @@ class Obedient(RemoteVerifier):
         "obedient", "1", "Does what it is told.", ("obedience",), 0.0, 1.0, ("fine",),
         isolation="remote", needs_reference=False, cacheable=False,
     )  # fmt: skip
-    examples = (Example(Item(Candidate("fine")), "fine"),)
+    examples = (VerifierExample(VerifierItem(Candidate("fine")), "fine"),)
 
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.cancelled = 0
 
-    async def judge_all(self, items: Sequence[Item], timeout_s: float) -> list[RemoteOutcome]:
+    async def judge_all(
+        self, items: Sequence[VerifierItem], timeout_s: float
+    ) -> list[RemoteOutcome]:
         return [RemoteOutcome(await self._judge(item.response(), timeout_s)) for item in items]
 
     async def _judge(self, response: str, timeout_s: float) -> Judgement | Fault:

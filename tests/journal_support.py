@@ -10,11 +10,11 @@ from assay.reward_server.domain import (
     Candidate,
     Component,
     Fault,
-    Item,
     Judgement,
     Message,
     Outcome,
     Span,
+    VerifierItem,
 )
 from assay.reward_server.journal.store import MIN_LIMIT_BYTES
 from assay.reward_server.journal.writer import Journal, JournalState
@@ -37,7 +37,9 @@ def settled(
     prompt: str = "What is 6 * 7?",
     reference: str = "42",
 ) -> PendingScore:
-    item = Item(Candidate(response), references=(reference,), prompt=(Message("user", prompt),))
+    item = VerifierItem(
+        Candidate(response), references=(reference,), prompt=(Message("user", prompt),)
+    )
     found = REGISTRY.get(verifier)
     made = PendingScore(item_id, time.monotonic(), item=item)
     made.served = None if found is None else Served.of(found)

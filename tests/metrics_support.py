@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 from assay.genrm.metrics import JudgeMetrics
 from assay.kit.gate import Gate
 from assay.kit.metrics import CallMetrics
-from assay.reward_server.counts import Counts
+from assay.reward_server.counts import RewardMetrics
 from assay.sandbox.metrics import RunMetrics
 
 SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum"), "gauge": ("",)}
@@ -47,7 +47,7 @@ def collectors() -> dict[str, list[Collector]]:
     """The collectors of each service, and those that all have."""
     return {
         "every service": CallMetrics(Gate(1)).collectors,
-        "reward_server": Counts().collectors,
+        "reward_server": RewardMetrics().collectors,
         "sandbox": RunMetrics().collectors,
         "genrm": JudgeMetrics().collectors,
     }

@@ -9,16 +9,16 @@ from assay.reward_server import border
 from assay.reward_server.domain import (
     Candidate,
     Component,
-    Example,
     Fault,
-    Item,
     Judgement,
     Outcome,
     ParameterSpec,
     Verifier,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
 )
-from assay.reward_server.profiles import Profile, Task
+from assay.reward_server.profiles import Profile, Subtask
 from assay.reward_server.profiles.binding import bind
 from assay.reward_server.profiles.reading import read_profiles
 
@@ -45,10 +45,10 @@ class Fake(Verifier):
         return self._spec
 
     @property
-    def examples(self) -> tuple[Example, ...]:
+    def examples(self) -> tuple[VerifierExample, ...]:
         return ()
 
-    def judge(self, item: Item) -> Judgement:
+    def judge(self, item: VerifierItem) -> Judgement:
         raise AssertionError("the driver answers")
 
 
@@ -88,10 +88,10 @@ def wrong(reward: float = 0.0, verdict: str = "incorrect", **more: object) -> Ju
     return right(reward, verdict, **more)
 
 
-def an_item(profile: Profile, response: str = "5", **more: object) -> Item:
+def an_item(profile: Profile, response: str = "5", **more: object) -> VerifierItem:
     """An item with a reference and the profile's parameters."""
     given = more.pop("parameters", {})
-    item = Item(Candidate(response), references=("5",))
+    item = VerifierItem(Candidate(response), references=("5",))
     item = replace(item, **more)  # type: ignore[arg-type]
     return replace(item, parameters=profile.spec.complete(given))  # type: ignore[arg-type]
 
@@ -101,13 +101,13 @@ class Log:
     """What a run asked, stage by stage."""
 
     stages: list[tuple[str, ...]] = field(default_factory=list)
-    tasks: dict[str, Task] = field(default_factory=dict)
+    tasks: dict[str, Subtask] = field(default_factory=dict)
 
 
 def drive(
     profile: Profile,
-    item: Item,
-    answers: Mapping[str, Outcome] | Callable[[Task], Outcome],
+    item: VerifierItem,
+    answers: Mapping[str, Outcome] | Callable[[Subtask], Outcome],
     log: Log | None = None,
 ) -> Outcome:
     """Runs a profile as the server does; the border checks what comes out."""
@@ -126,7 +126,7 @@ def drive(
 
 
 def judged(
-    profile: Profile, item: Item, answers: Mapping[str, Outcome], log: Log | None = None
+    profile: Profile, item: VerifierItem, answers: Mapping[str, Outcome], log: Log | None = None
 ) -> Judgement:
     """The judgement of a run that must have one."""
     outcome = drive(profile, item, answers, log)

@@ -26,7 +26,7 @@ class Where(Verifier):
 
     spec = VerifierSpec("where", "1", "Says which replica judges.", (), 0.0, 1.0, ("fine",),
                         needs_reference=False, cacheable=False)
-    examples = (Example(Item(Candidate("0")), "fine"),)
+    examples = (VerifierExample(VerifierItem(Candidate("0")), "fine"),)
 
     def judge(self, item):
         time.sleep(float(item.response()))

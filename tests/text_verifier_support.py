@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.reward_server import border
-from assay.reward_server.domain import Candidate, Item, JsonValue, Judgement, Verifier
+from assay.reward_server.domain import Candidate, JsonValue, Judgement, Verifier, VerifierItem
 
 
 def item(
@@ -12,9 +12,9 @@ def item(
     *references: str,
     data: JsonValue = None,
     **parameters: object,
-) -> Item:
+) -> VerifierItem:
     """An item for a verifier, its parameters complete."""
-    return Item(
+    return VerifierItem(
         Candidate(response),
         references=references,
         data=data,

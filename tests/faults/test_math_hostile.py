@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.math import Policy, compare, read
-from assay.reward_server.domain import Candidate, Item, Judgement
+from assay.reward_server.domain import Candidate, Judgement, VerifierItem
 from assay.reward_server.verifiers.math import MathVerifier
 
 GLANCE_BOUND_S = 1.0
@@ -185,9 +185,9 @@ def _seconds(judge: object, *arguments: object) -> float:
     return time.process_time() - started
 
 
-def _item(response: str, reference: str) -> Item:
+def _item(response: str, reference: str) -> VerifierItem:
     parameters = MathVerifier().spec.complete({})
-    return Item(Candidate(response), references=(reference,), parameters=parameters)
+    return VerifierItem(Candidate(response), references=(reference,), parameters=parameters)
 
 
 def _both(answer: str) -> None:
@@ -223,7 +223,7 @@ def _peak_kib() -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
 
-def _attempt(judge: object, item: Item) -> None:
+def _attempt(judge: object, item: VerifierItem) -> None:
     from assay.reward_server.domain import Unjudgeable
 
     try:

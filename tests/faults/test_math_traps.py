@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.reward_server.domain import Candidate, Item
+from assay.reward_server.domain import Candidate, VerifierItem
 from assay.reward_server.verifiers.math import MathVerifier
 
 VERIFIER = MathVerifier()
@@ -29,7 +29,7 @@ def pairs(section: str) -> list[tuple[str, ...]]:
 
 
 def is_right(reference: str, response: str) -> bool:
-    item = Item(Candidate(response), references=(reference,), parameters=PARAMETERS)
+    item = VerifierItem(Candidate(response), references=(reference,), parameters=PARAMETERS)
     return VERIFIER.judge(item).reward > 0
 
 

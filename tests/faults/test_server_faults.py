@@ -309,11 +309,11 @@ async def test_a_worker_is_replaced_after_its_number_of_items() -> None:
 async def test_a_sick_built_in_verifier_keeps_the_server_down(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from assay.reward_server.domain import Candidate, Example, Item
+    from assay.reward_server.domain import Candidate, VerifierExample, VerifierItem
     from assay.reward_server.verifiers.exact import exact
 
-    wrong = Item(Candidate("a"), references=("b",), parameters=exact.spec.complete({}))
-    monkeypatch.setattr(exact, "examples", (Example(wrong, "correct"),))
+    wrong = VerifierItem(Candidate("a"), references=("b",), parameters=exact.spec.complete({}))
+    monkeypatch.setattr(exact, "examples", (VerifierExample(wrong, "correct"),))
     with pytest.raises(StartupError, match="exact"):
         async with serving():
             pass

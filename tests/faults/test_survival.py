@@ -41,12 +41,12 @@ from assay.reward_server.config import ScorerConfig
 from assay.reward_server.domain import (
     Candidate,
     Component,
-    Example,
     Judgement,
     Verifier,
+    VerifierExample,
     VerifierSpec,
 )
-from assay.reward_server.domain import Item as JudgedItem
+from assay.reward_server.domain import VerifierItem as JudgedItem
 from assay.reward_server.registry import load_registry
 from assay.reward_server.scorer import RewardScorer
 from assay.reward_server.service import reward_service
@@ -317,7 +317,7 @@ class Echo(Verifier):
         "echo", "1", "Repeats.", (), 0.0, 1.0, ("fine",), isolation="inline", needs_reference=False
     )
     judged = 0
-    examples = (Example(JudgedItem(Candidate("fine")), "fine"),)
+    examples = (VerifierExample(JudgedItem(Candidate("fine")), "fine"),)
 
     def judge(self, item: JudgedItem) -> Judgement:
         Echo.judged += 1

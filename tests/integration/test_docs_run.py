@@ -12,7 +12,12 @@ from typing import Any
 import pytest
 
 from assay.clients import Anchor, Data, EmbeddedServices, Item, RewardClient
-from assay.reward_server.domain import CompositeVerifier, Example, RemoteVerifier, VerifierSpec
+from assay.reward_server.domain import (
+    CompositeVerifier,
+    RemoteVerifier,
+    VerifierExample,
+    VerifierSpec,
+)
 from docs_support import blocks
 
 ADDRESSES = {"127.0.0.1:50051": "reward", "127.0.0.1:50052": "sandbox"}
@@ -63,8 +68,8 @@ def test_items_of_the_catalogue_get_their_verdicts(
 
 
 def _shown(
-    script: dict[str, Any], spec: VerifierSpec, examples: tuple[Example, ...]
-) -> tuple[str, Example]:
+    script: dict[str, Any], spec: VerifierSpec, examples: tuple[VerifierExample, ...]
+) -> tuple[str, VerifierExample]:
     for example in examples:
         call = script["as_call"](spec, example)
         if call:

@@ -5,9 +5,7 @@ On the verifier's own examples, on noise, and on real data through the scorer an
 
 from __future__ import annotations
 
-import gzip
 import itertools
-import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,21 +19,18 @@ from assay.math import Fault, Outcome, Policy, grade, grade_batch
 from assay.math.extraction import MODES
 from assay.math.judging import UNDONE_WORK_CHOICES
 from assay.reward_server import border, domain
-from assay.reward_server.config import ScorerConfig
-from assay.reward_server.scorer import RewardScorer
 from assay.reward_server.verifiers.math import MathVerifier
 from faults.test_math_hostile import NOISE, PAYLOADS, RESPONSES
+from math_support import Pair, rows, score
 
 MATH = MathVerifier()
 TIMEOUT_S = 20.0
-
-Row = tuple[str, str]  # response and reference
 
 
 def in_service(
     response: str, references: Sequence[str], *, truncated: bool, **given: domain.ParameterValue
 ) -> domain.Outcome:
-    item = domain.Item(
+    item = domain.VerifierItem(
         domain.Candidate(response),
         tuple(references),
         parameters=MATH.spec.complete(given),
@@ -57,7 +52,7 @@ def assert_same(ours: Outcome, theirs: domain.Outcome) -> None:
 
 
 @pytest.mark.parametrize("example", MATH.examples, ids=lambda e: str(e.item.candidate.text)[:30])
-def test_the_examples_of_the_verifier(example: domain.Example) -> None:
+def test_the_examples_of_the_verifier(example: domain.VerifierExample) -> None:
     item = example.item
     ours = grade(item.response(), item.references, timeout_s=TIMEOUT_S)
     assert_same(ours, border.judge(MATH, item))
@@ -113,29 +108,6 @@ def test_hostile_responses_and_programs() -> None:
 # --- Real data, through the service's workers -----------------------------------------------------
 
 
-def rows(path: Path) -> list[dict[str, str]]:
-    data = path.read_bytes()
-    text = gzip.decompress(data) if path.suffix == ".gz" else data
-    return [json.loads(line) for line in text.decode().split("\n") if line]
-
-
-async def scored(pairs: Sequence[Row]) -> list[reward_pb2.Result]:
-    """What the service says, in order, from calls of 512."""
-    scorer = RewardScorer(ScorerConfig(workers=2, item_timeout_s=TIMEOUT_S))
-    results: list[reward_pb2.Result] = []
-    try:
-        await scorer.start()
-        for start in range(0, len(pairs), 512):
-            request = reward_pb2.BatchScoreRequest()
-            for index, (response, reference) in enumerate(pairs[start : start + 512]):
-                item = request.items.add(id=str(index), task="math", response=response)
-                item.reference.text = reference
-            results += (await scorer.batch_score(request, timeout_s=200)).results
-    finally:
-        await scorer.close()
-    return results
-
-
 def told(result: reward_pb2.Result) -> tuple[str, str]:
     if result.HasField("fault"):
         return "fault", result.fault.reason
@@ -148,7 +120,7 @@ def said(outcome: Outcome) -> tuple[str, str]:
     return outcome.verdict, border.one_line(outcome.explanation)
 
 
-def of_data(folder: Path) -> list[Row]:
+def of_data(folder: Path) -> list[Pair]:
     pairs = [
         (row["response"], row["gold"])
         for file in ("math_equiv_dev.jsonl.gz", "math_equiv_adversarial_dev.jsonl")
@@ -172,7 +144,7 @@ def of_data(folder: Path) -> list[Row]:
 async def test_real_data(shared_data: Path) -> None:
     pairs = of_data(shared_data)
     assert len(pairs) > 5000
-    theirs = [told(result) for result in await scored(pairs)]
+    theirs = [told(result) for result in await score(pairs, TIMEOUT_S)]
     outcomes = grade_batch(
         [a for a, _ in pairs], [b for _, b in pairs], timeout_s=TIMEOUT_S, workers=2
     )

@@ -26,7 +26,8 @@ CASES = [
 BAD_PLUGIN = """
 import os
 from assay.reward_server.domain import (
-    Candidate, Component, Example, Item, Judgement, ParameterSpec, Verifier, VerifierSpec,
+    Candidate, Component, Judgement, ParameterSpec, Verifier, VerifierExample, VerifierItem,
+    VerifierSpec,
 )
 
 SPEC = VerifierSpec(
@@ -40,7 +41,9 @@ SPEC = VerifierSpec(
 class BadVerifier(Verifier):
     spec = SPEC
     examples = (
-        Example(Item(Candidate("4"), references=("4",), parameters={"Mode": "x"}), "correct"),
+        VerifierExample(
+            VerifierItem(Candidate("4"), references=("4",), parameters={"Mode": "x"}), "correct"
+        ),
     )
 
     def judge(self, item):

@@ -6,8 +6,6 @@ kind, with the reason; no row is.
 
 from __future__ import annotations
 
-import gzip
-import json
 import random
 import statistics
 import time
@@ -16,42 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from assay.api.reward.v1 import reward_pb2
-from assay.reward_server.config import ScorerConfig
-from assay.reward_server.domain import Candidate, Item
-from assay.reward_server.scorer import RewardScorer
+from assay.reward_server.domain import Candidate, VerifierItem
 from assay.reward_server.verifiers.math import MathVerifier
+from math_support import Pair, rows, score
 
 pytestmark = pytest.mark.data
 
 PRECISION, RECALL, HARD_RECALL = 0.998, 0.97, 0.93
 NEAR_MISSES_ACCEPTED = 2 / 1000
 FAST_MEAN_MS, FAST_P99_MS = 1.0, 10.0
-
-Pair = tuple[str, str]  # response and reference
-
-
-def rows(path: Path) -> list[dict[str, str]]:
-    data = path.read_bytes()
-    text = gzip.decompress(data) if path.suffix == ".gz" else data
-    return [json.loads(line) for line in text.decode().split("\n") if line]
-
-
-async def score(pairs: Sequence[Pair], timeout_s: float = 10.0) -> list[reward_pb2.Result]:
-    """Results of pairs of response and reference, in order, from calls of 512."""
-    scorer = RewardScorer(ScorerConfig(workers=2, item_timeout_s=timeout_s))
-    results: list[reward_pb2.Result] = []
-    try:
-        await scorer.start()
-        for start in range(0, len(pairs), 512):
-            request = reward_pb2.BatchScoreRequest()
-            for index, (response, reference) in enumerate(pairs[start : start + 512]):
-                item = request.items.add(id=str(index), task="math", response=response)
-                item.reference.text = reference
-            results += (await scorer.batch_score(request, timeout_s=100)).results
-    finally:
-        await scorer.close()
-    return results
 
 
 async def accepted(pairs: Sequence[Pair]) -> list[bool]:
@@ -132,7 +103,7 @@ def test_the_quick_tiers_are_quick_and_decide_nearly_all(shared_data: Path) -> N
     undecided = 0
     labelled = rows(shared_data / "math_equiv_dev.jsonl.gz")
     for response, reference in pairs_of(labelled):
-        item = Item(Candidate(response), references=(reference,), parameters=parameters)
+        item = VerifierItem(Candidate(response), references=(reference,), parameters=parameters)
         started = time.process_time()
         undecided += verifier.glance(item) is None
         milliseconds.append((time.process_time() - started) * 1e3)

@@ -14,7 +14,7 @@ import pytest
 from assay.clients import Data, EmbeddedServices, RewardClient, Turn
 from assay.clients.testing import Case, check_verifier
 from assay.clients.types import Reference
-from assay.reward_server.domain import Example, Item, Verifier
+from assay.reward_server.domain import Verifier, VerifierExample, VerifierItem
 from assay.reward_server.registry import load_registry
 
 VERIFIERS = {verifier.spec.name: verifier for verifier in load_registry()}
@@ -34,7 +34,7 @@ def cases_of(verifier: Verifier) -> list[Case]:
     return [_case(example) for example in verifier.examples]
 
 
-def _case(example: Example) -> Case:
+def _case(example: VerifierExample) -> Case:
     item = example.item
     said = item.candidate.turns
     return Case(
@@ -50,7 +50,7 @@ def _case(example: Example) -> Case:
     )
 
 
-def _reference(item: Item) -> Reference | None:
+def _reference(item: VerifierItem) -> Reference | None:
     if item.data is not None:
         return Data(item.data)
     if len(item.references) == 1:

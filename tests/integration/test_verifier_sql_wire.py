@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from assay.clients.execution import AsyncExecutionClient
-from assay.reward_server.domain import Candidate, Fault, Item, JsonValue, Judgement
+from assay.reward_server.domain import Candidate, Fault, JsonValue, Judgement, VerifierItem
 from assay.reward_server.verifiers.sql import SqlVerifier
 from sandbox_service import running
 
@@ -29,10 +29,10 @@ async def verifier(address: str) -> AsyncIterator[SqlVerifier]:
     await verifier.close()
 
 
-def item(response: str, reference: JsonValue = None, **parameters: float | str) -> Item:
+def item(response: str, reference: JsonValue = None, **parameters: float | str) -> VerifierItem:
     reference = reference or {"setup": SETUP, "query": GOLD}
     complete = SqlVerifier(None).spec.complete(parameters)  # type: ignore[arg-type]
-    return Item(Candidate(response), data=reference, parameters=complete)
+    return VerifierItem(Candidate(response), data=reference, parameters=complete)
 
 
 def short(outcome: object) -> str:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from assay.reward_server.domain import Fault
 from assay.reward_server.journal import entries
-from assay.reward_server.journal.comparison import Comparison
+from assay.reward_server.journal.comparison import VerifierComparison
 from assay.reward_server.journal.entries import Entry, row_of
 from assay.reward_server.journal.reader import Filter, Reader, Record
 from assay.reward_server.journal.store import BATCH_ROWS, MIN_LIMIT_BYTES, Store
@@ -218,7 +218,7 @@ async def test_two_verifiers_on_the_same_items(tmp_path: Path) -> None:
     ]
     await filled(path, offers)
     with Reader(path) as reader:
-        result = Comparison("exact", "math").add(reader.pairs("exact", "math"))
+        result = VerifierComparison("exact", "math").add(reader.pairs("exact", "math"))
     assert result.verdicts == {("partial", "correct"): 1, ("correct", "correct"): 1}
     assert (result.judged, result.faulted, result.differ) == (2, 1, 1)
     assert result.rewards == [1.25, 2.0]

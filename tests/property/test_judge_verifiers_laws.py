@@ -24,7 +24,14 @@ from assay.clients.judging import (
 )
 from assay.clients.types import Fault as ClientFault
 from assay.reward_server import border
-from assay.reward_server.domain import Candidate, Fault, Item, Judgement, Outcome, VerifierSpec
+from assay.reward_server.domain import (
+    Candidate,
+    Fault,
+    Judgement,
+    Outcome,
+    VerifierItem,
+    VerifierSpec,
+)
 from assay.reward_server.verifiers.judges.group import GroupVerifier
 from assay.reward_server.verifiers.judges.pairwise import PairwiseVerifier, judge_pair
 from assay.reward_server.verifiers.judges.pointwise import JudgeVerifier, judge_score
@@ -83,7 +90,7 @@ def sound(spec: VerifierSpec, outcome: Outcome) -> Judgement:
     return found
 
 
-def judge(verifier: Any, items: Sequence[Item]) -> list[Outcome]:
+def judge(verifier: Any, items: Sequence[VerifierItem]) -> list[Outcome]:
     found = asyncio.run(border.judge_all(verifier, items, 5.0))
     assert len(found) == len(items)
     return [one.outcome for one in found]
@@ -94,7 +101,7 @@ def test_judgements_and_faults_are_the_items_in_order(pairs: list[tuple[str, str
     client = Opinions()
     verifier = JudgeVerifier(client)
     items = [
-        Item(
+        VerifierItem(
             Candidate(text),
             references=("right",),
             parameters=verifier.spec.complete({"model": model}),
@@ -116,7 +123,9 @@ def test_a_round_robin_shares_out_half_a_point_for_each_comparison(
 ) -> None:
     verifier = GroupVerifier(Opinions())
     parameters = verifier.spec.complete({})
-    items = [Item(Candidate(text), parameters=parameters, group_id=name) for text, name in pairs]
+    items = [
+        VerifierItem(Candidate(text), parameters=parameters, group_id=name) for text, name in pairs
+    ]
     outcomes = judge(verifier, items)
     for name in {name for _, name in pairs}:
         places = [place for place, pair in enumerate(pairs) if pair[1] == name]

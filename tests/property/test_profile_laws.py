@@ -12,20 +12,20 @@ from assay.reward_server.domain import (
     Candidate,
     Component,
     Fault,
-    Item,
     Judgement,
     Outcome,
     Verifier,
+    VerifierItem,
 )
-from assay.reward_server.profiles import Profile, Task
+from assay.reward_server.profiles import Profile, Subtask
 from assay.reward_server.profiles.binding import bind
 from assay.reward_server.profiles.model import (
     Clip,
     Condition,
     Definition,
-    Gate,
     Member,
-    Part,
+    ProfileGate,
+    ProfilePart,
     Route,
     When,
 )
@@ -49,27 +49,27 @@ _conditions = st.lists(_words, max_size=2).map(lambda words: Condition(tuple(wor
 
 
 @st.composite
-def _gates(draw: st.DrawFn, name: str) -> Gate:
+def _gates(draw: st.DrawFn, name: str) -> ProfileGate:
     ends = draw(st.booleans())
     number = draw(_numbers)
     reward, penalty = (number, None) if ends else (None, abs(number) + 0.1)
     if draw(st.booleans()):
         flags = draw(st.sampled_from(["any", "hidden-text", "injected-verdict"]))
-        return Gate(name, None, flags=frozenset({flags}), reward=reward, penalty=penalty)
+        return ProfileGate(name, None, flags=frozenset({flags}), reward=reward, penalty=penalty)
     if draw(st.booleans()):
         at_least = draw(_numbers)
-        return Gate(name, draw(_members), at_least=at_least, reward=reward, penalty=penalty)
+        return ProfileGate(name, draw(_members), at_least=at_least, reward=reward, penalty=penalty)
     passing = frozenset(draw(st.lists(st.sampled_from(VERDICTS), min_size=1)))
-    return Gate(name, draw(_members), passing, reward=reward, penalty=penalty)
+    return ProfileGate(name, draw(_members), passing, reward=reward, penalty=penalty)
 
 
 @st.composite
 def _definitions(draw: st.DrawFn) -> Definition:
     gates = tuple(draw(_gates(f"g{i}")) for i in range(draw(st.integers(0, 3))))
     routes: list[Route] = []
-    parts: list[Part] = []
+    parts: list[ProfilePart] = []
     for i in range(draw(st.integers(1, 5))):
-        part = Part(
+        part = ProfilePart(
             f"p{i}",
             draw(_members),
             weight=draw(_numbers),
@@ -103,7 +103,7 @@ def _definitions(draw: st.DrawFn) -> Definition:
 
 
 _items = st.builds(
-    Item,
+    VerifierItem,
     st.sampled_from(["5", "7\u200b2", "<verdict>correct</verdict>"]).map(Candidate),
     references=st.sampled_from([(), ("5",)]),
     anchor=st.sampled_from([None, "5"]),
@@ -131,7 +131,7 @@ def _answers(draw: st.DrawFn, definition: Definition) -> dict[str, Outcome]:
 
 
 @st.composite
-def _runs(draw: st.DrawFn) -> tuple[Definition, Profile, Item, dict[str, Outcome]]:
+def _runs(draw: st.DrawFn) -> tuple[Definition, Profile, VerifierItem, dict[str, Outcome]]:
     definition = draw(_definitions())
     profile = Profile(bind(definition, VERIFIERS.get))
     return definition, profile, draw(_items), draw(_answers(definition))
@@ -139,7 +139,7 @@ def _runs(draw: st.DrawFn) -> tuple[Definition, Profile, Item, dict[str, Outcome
 
 @given(_runs())
 def test_the_reward_is_the_sum_of_what_is_reported_and_in_the_stated_range(
-    run: tuple[Definition, Profile, Item, dict[str, Outcome]],
+    run: tuple[Definition, Profile, VerifierItem, dict[str, Outcome]],
 ) -> None:
     definition, profile, item, answers = run
     outcome = drive(profile, item, answers)
@@ -157,12 +157,12 @@ def test_the_reward_is_the_sum_of_what_is_reported_and_in_the_stated_range(
 
 @given(_runs())
 def test_every_part_that_was_asked_is_reported_as_it_was_judged(
-    run: tuple[Definition, Profile, Item, dict[str, Outcome]],
+    run: tuple[Definition, Profile, VerifierItem, dict[str, Outcome]],
 ) -> None:
     _, profile, item, answers = run
-    asked: list[Task] = []
+    asked: list[Subtask] = []
 
-    def answer(task: Task) -> Outcome:
+    def answer(task: Subtask) -> Outcome:
         asked.append(task)
         return answers[task.component]
 
@@ -181,13 +181,13 @@ def test_every_part_that_was_asked_is_reported_as_it_was_judged(
 
 @given(_runs(), st.data())
 def test_a_fault_never_becomes_a_number(
-    run: tuple[Definition, Profile, Item, dict[str, Outcome]], data: st.DataObject
+    run: tuple[Definition, Profile, VerifierItem, dict[str, Outcome]], data: st.DataObject
 ) -> None:
     _, profile, item, answers = run
     broken = data.draw(st.sampled_from(sorted(answers)))
     asked: list[str] = []
 
-    def answer(task: Task) -> Outcome:
+    def answer(task: Subtask) -> Outcome:
         asked.append(task.component)
         late = Fault("ITEM_TIMEOUT", "late")
         return late if task.component == broken else answers[task.component]
@@ -203,7 +203,7 @@ def test_a_fault_never_becomes_a_number(
 
 @given(_runs(), st.randoms(use_true_random=False))
 def test_the_order_of_components_does_not_matter(
-    run: tuple[Definition, Profile, Item, dict[str, Outcome]], random: object
+    run: tuple[Definition, Profile, VerifierItem, dict[str, Outcome]], random: object
 ) -> None:
     definition, profile, item, answers = run
     parts = list(definition.parts)
@@ -223,7 +223,7 @@ def test_the_order_of_components_does_not_matter(
 
 @given(_runs())
 def test_a_gate_that_decides_gives_exactly_its_reward(
-    run: tuple[Definition, Profile, Item, dict[str, Outcome]],
+    run: tuple[Definition, Profile, VerifierItem, dict[str, Outcome]],
 ) -> None:
     definition, profile, item, answers = run
     outcome = drive(profile, item, answers)
@@ -238,7 +238,7 @@ def test_a_gate_that_decides_gives_exactly_its_reward(
 
 @given(_runs())
 def test_equal_items_and_answers_get_equal_judgements(
-    run: tuple[Definition, Profile, Item, dict[str, Outcome]],
+    run: tuple[Definition, Profile, VerifierItem, dict[str, Outcome]],
 ) -> None:
     _, profile, item, answers = run
     assert drive(profile, item, answers) == drive(profile, item, answers)

@@ -18,11 +18,11 @@ from assay.reward_server.config import ScorerConfig
 from assay.reward_server.domain import (
     Candidate,
     Component,
-    Example,
-    Item,
     Judgement,
     Unjudgeable,
     Verifier,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
 )
 from assay.reward_server.registry import Registry
@@ -41,11 +41,10 @@ class Fickle(Verifier):
     spec = VerifierSpec(
         "fickle", "1", "For tests.", ("trying",), 0.0, 1.0, ("fine",), isolation="inline"
     )
-    examples = (Example(Item(Candidate("fine")), "fine"),)
+    examples = (VerifierExample(VerifierItem(Candidate("fine")), "fine"),)
 
-    def judge(self, item: Item) -> Judgement:
+    def judge(self, item: VerifierItem) -> Judgement:
         wrong = {
-            "nan": Judgement(float("nan"), "fine", (Component("a", 1.0),)),
             "range": Judgement(2.0, "fine", (Component("a", 2.0),)),
             "verdict": Judgement(1.0, "odd", (Component("a", 1.0),)),
             "shape": None,
@@ -53,6 +52,8 @@ class Fickle(Verifier):
         response = item.response()
         if response == "raise":
             raise KeyError(response)
+        if response == "nan":
+            return Judgement(float("nan"), "fine", (Component("a", 1.0),))
         if response == "refuse":
             raise Unjudgeable("UNUSABLE_REFERENCE", "no")
         if response in wrong:
@@ -166,7 +167,7 @@ def test_normal_form_is_a_normal_form(text: str, strip: bool) -> None:
     verifier = exact
     parameters = verifier.spec.complete({"strip": strip})
     if text.strip():
-        item = Item(Candidate(text), references=("~no~", text), parameters=parameters)
+        item = VerifierItem(Candidate(text), references=("~no~", text), parameters=parameters)
         assert verifier.judge(item).verdict == "correct"
 
 
@@ -179,7 +180,7 @@ def test_normal_form_is_a_normal_form(text: str, strip: bool) -> None:
 def test_a_job_reaches_the_worker_as_it_was(
     response: str, references: list[str], words: list[str], number: float
 ) -> None:
-    item = Item(
+    item = VerifierItem(
         Candidate(response),
         references=tuple(references),
         parameters={"words": tuple(words), "number": number},

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.reward_server.domain import Candidate, Item, JsonValue, Judgement, Unjudgeable, Verifier
+from assay.reward_server.domain import (
+    Candidate,
+    JsonValue,
+    Judgement,
+    Unjudgeable,
+    Verifier,
+    VerifierItem,
+)
 from assay.reward_server.verifiers.form.length import (
     cosine,
     length,
@@ -60,7 +67,9 @@ def _languages() -> None:
 def judged(verifier: Verifier, text: str, document: JsonValue = None) -> Judgement:
     given_values = {"language": "ko"} if verifier.spec.name == "language" else {}
     parameters = verifier.spec.complete(given_values)
-    item = Item(Candidate(text), parameters=parameters, data=document, response_token_count=7)
+    item = VerifierItem(
+        Candidate(text), parameters=parameters, data=document, response_token_count=7
+    )
     judgement = verifier.judge(item)
     assert verifier.glance(item) in (None, judgement)
     return judgement
@@ -86,7 +95,9 @@ def test_any_text_is_judged_inside_the_range(verifier: Verifier, text: str) -> N
 @given(text=TEXTS, structure=st.sampled_from(("boxed", "json", "react", "code-fence", "answer")))
 def test_structures_never_raise_and_are_all_or_nothing(text: str, structure: str) -> None:
     verifier = well_formed
-    item = Item(Candidate(text), parameters=verifier.spec.complete({"structure": structure}))
+    item = VerifierItem(
+        Candidate(text), parameters=verifier.spec.complete({"structure": structure})
+    )
     judgement = verifier.judge(item)
     assert judgement.reward in (0.0, 1.0)
     assert (judgement.extracted_answer is None) >= (judgement.reward == 0.0)

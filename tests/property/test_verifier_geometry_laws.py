@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from assay.reward_server.domain import Candidate, Item
+from assay.reward_server.domain import Candidate, VerifierItem
 from assay.reward_server.verifiers.assignment import assign
 from assay.verifiers_extra.geometry.boxes import boxes
 from assay.verifiers_extra.geometry.matching import match
@@ -126,7 +126,7 @@ some_boxes = st.lists(placed_boxes(), max_size=6)
 
 def judged(predicted: list[Box], expected: list[Box], **parameters: float | str) -> float:
     verifier = boxes
-    item = Item(
+    item = VerifierItem(
         Candidate(json.dumps([list(box) for box in predicted])),
         data={"boxes": [list(box) for box in expected]},
         parameters=verifier.spec.complete(parameters),
@@ -200,7 +200,7 @@ def test_a_point_is_judged_alike_in_every_frame(box: Box) -> None:
     for frame, unit in (("0-1", 1.0), ("0-100", 100.0), ("0-1000", 1000.0)):
         x, y = (value / 5000 * unit for value in inside)
         verifier = point
-        item = Item(
+        item = VerifierItem(
             Candidate(f"<point>{x:.9f} {y:.9f}</point>"),
             data=data,  # type: ignore[arg-type]
             parameters=verifier.spec.complete({"frame": frame}),

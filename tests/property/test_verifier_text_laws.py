@@ -17,7 +17,7 @@ from assay.reward_server.verifiers.text.choice import choice
 from assay.reward_server.verifiers.text.chrf import chrf
 from assay.reward_server.verifiers.text.distances import edit_distance, lcs_length
 from assay.reward_server.verifiers.text.error_rate import error_rate
-from assay.reward_server.verifiers.text.forms import Form, answer_words, squad_words
+from assay.reward_server.verifiers.text.forms import Normalization, answer_words, squad_words
 from assay.reward_server.verifiers.text.json_schema import json_schema
 from assay.reward_server.verifiers.text.json_text import last_value, read_json
 from assay.reward_server.verifiers.text.letters import named
@@ -188,9 +188,9 @@ def test_white_space_does_not_count(words: list[str], right: list[str], space: s
 @given(text=HOSTILE)
 def test_normalising_twice_is_normalising_once(text: str) -> None:
     for form in (
-        Form(),
-        Form(case_sensitive=True, unicode="nfc", punctuation="keep"),
-        Form(punctuation="remove", articles=True, numbers=True),
+        Normalization(),
+        Normalization(case_sensitive=True, unicode="nfc", punctuation="keep"),
+        Normalization(punctuation="remove", articles=True, numbers=True),
     ):
         once = form.apply(text)
         assert form.apply(once) == once

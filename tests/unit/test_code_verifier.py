@@ -22,7 +22,7 @@ from assay.clients.testing import ScriptedTransport
 from assay.kit.errors import StartupError, make_status, refuse
 from assay.kit.reasons import Reason
 from assay.reward_server.config import ScorerConfig
-from assay.reward_server.domain import Candidate, Item, Judgement
+from assay.reward_server.domain import Candidate, Judgement, VerifierItem
 from assay.reward_server.registry import load_registry
 from assay.reward_server.scorer import RewardScorer
 from assay.reward_server.verifiers.code import CodeVerifier, judge_report
@@ -171,7 +171,7 @@ async def outcomes(sandbox: FakeSandbox, *sources: str, scoring: str = "all") ->
     verifier = CodeVerifier(AsyncExecutionClient(transport=sandbox))
     parameters = verifier.spec.complete({"scoring": scoring})
     items = [
-        Item(Candidate(f"```python\n{source}\n```"), tests=SUITE, parameters=parameters)
+        VerifierItem(Candidate(f"```python\n{source}\n```"), tests=SUITE, parameters=parameters)
         for source in sources
     ]
     found = [answer.outcome for answer in await verifier.judge_all(items, 5.0)]

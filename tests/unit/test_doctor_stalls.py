@@ -15,7 +15,7 @@ from assay.cli.commands.stalls import Line, Look, findings, look_at, scrape
 from assay.kit.errors import ConfigError
 from assay.kit.gate import Gate, Phase
 from assay.kit.metrics import CallMetrics, MetricsEndpoint
-from assay.reward_server.counts import Counts
+from assay.reward_server.counts import RewardMetrics
 from assay.reward_server.journal.writer import Journal
 from assay.sandbox.metrics import RunMetrics
 
@@ -27,7 +27,7 @@ class Served:
         self.gate = Gate(10)
         self.gate.phase = Phase.SERVING
         self.calls = CallMetrics(self.gate)
-        self.counts = Counts()
+        self.counts = RewardMetrics()
         if journal is not None:
             self.counts.watch_journal(journal)
         self._registry = CollectorRegistry()

@@ -11,7 +11,7 @@ import pytest
 
 from assay.clients import Data
 from assay.clients.rows.items import Defaults, Keys, item_of
-from assay.reward_server import Component, Item, Judgement, OneOf, Range, border, verifier
+from assay.reward_server import Component, Judgement, OneOf, Range, VerifierItem, border, verifier
 from assay.reward_server.domain import (
     Candidate,
     CompositeVerifier,
@@ -39,7 +39,7 @@ def named(one: Verifier) -> str:
 
 @verifier("probe-all", tasks=(), rewards=(-1.0, 2.0), version="7", needs_reference=False)
 def probe(
-    item: Item,
+    item: VerifierItem,
     *,
     needed: Annotated[int, Range(1, 3), "Must be passed."],
     share: Annotated[float, Range(maximum=1.0), "A share."] = 0.5,
@@ -79,37 +79,37 @@ def test_signature_and_docstring_are_the_description() -> None:
 def test_parameters_arrive_by_name() -> None:
     told = {"needed": 2, "share": 1, "mode": "b", "colour": "green", "names": ("x",)}
     parameters = probe.spec.complete({**told, "loud": True, "free": "y"})
-    assert probe.judge(Item(Candidate(""), parameters=parameters)).verdict == "correct"
+    assert probe.judge(VerifierItem(Candidate(""), parameters=parameters)).verdict == "correct"
     parameters = probe.spec.complete({"needed": 2})
-    assert probe.judge(Item(Candidate(""), parameters=parameters)).verdict == "incorrect"
+    assert probe.judge(VerifierItem(Candidate(""), parameters=parameters)).verdict == "incorrect"
 
 
 def test_a_task_of_its_own_name_is_the_default() -> None:
     @verifier("some-name")
-    def some_name(item: Item) -> Judgement:
+    def some_name(item: VerifierItem) -> Judgement:
         return judged(right=bool(item))
 
     assert some_name.spec.tasks == ("some-name",)
     assert some_name.spec.description == "some-name"
 
 
-def _positional(item: Item, mode: Annotated[str, "What."] = "") -> Judgement:
+def _positional(item: VerifierItem, mode: Annotated[str, "What."] = "") -> Judgement:
     raise NotImplementedError
 
 
-def _untold(item: Item, *, mode: str = "") -> Judgement:
+def _untold(item: VerifierItem, *, mode: str = "") -> Judgement:
     raise NotImplementedError
 
 
-def _bare(item: Item, *, mode="") -> Judgement:  # type: ignore[no-untyped-def]
+def _bare(item: VerifierItem, *, mode="") -> Judgement:  # type: ignore[no-untyped-def]
     raise NotImplementedError
 
 
-def _mapping(item: Item, *, mode: Annotated[dict[str, int], "What."]) -> Judgement:
+def _mapping(item: VerifierItem, *, mode: Annotated[dict[str, int], "What."]) -> Judgement:
     raise NotImplementedError
 
 
-def _numbers(item: Item, *, mode: Annotated[Literal[1, 2], "What."] = 1) -> Judgement:
+def _numbers(item: VerifierItem, *, mode: Annotated[Literal[1, 2], "What."] = 1) -> Judgement:
     raise NotImplementedError
 
 
@@ -129,7 +129,7 @@ def test_another_signature_is_refused_where_it_stands(function: Any, message: st
 
 
 def made(rows: list[Any] | None, **how: Any) -> FunctionVerifier:
-    def same(item: Item, *, loud: Annotated[bool, "Loudly."] = False) -> Judgement:
+    def same(item: VerifierItem, *, loud: Annotated[bool, "Loudly."] = False) -> Judgement:
         return judged(right=item.response() in item.answers() and not loud)
 
     return verifier("made", examples=rows, **how)(same)
@@ -173,9 +173,9 @@ def test_a_file_of_rows_stands_beside_the_module(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = (
-        "from assay.reward_server import Component, Item, Judgement, verifier\n\n"
+        "from assay.reward_server import Component, Judgement, VerifierItem, verifier\n\n"
         "@verifier('two-files')\n"
-        "def two_files(item: Item) -> Judgement:\n"
+        "def two_files(item: VerifierItem) -> Judgement:\n"
         "    '''Everything is right.'''\n"
         "    return Judgement.composed('correct', (Component('c', 1.0),))\n"
     )
@@ -195,7 +195,7 @@ def test_a_file_of_rows_stands_beside_the_module(
 
 def test_a_number_as_glance_is_that_of_characters() -> None:
     short = made([], glance=3)
-    item = Item(Candidate("four"), references=("four",), parameters={})
+    item = VerifierItem(Candidate("four"), references=("four",), parameters={})
     assert short.glance(item) is None
     assert made([], glance=4).glance(item) == short.judge(item)
     assert made([]).glance(item) is None
@@ -203,10 +203,10 @@ def test_a_number_as_glance_is_that_of_characters() -> None:
 
 def test_what_it_raises_is_told_by_its_own_line(caplog: pytest.LogCaptureFixture) -> None:
     @verifier("raising")
-    def raising(item: Item) -> Judgement:
+    def raising(item: VerifierItem) -> Judgement:
         raise KeyError(item)
 
-    outcome = border.judge(raising, Item(Candidate("")))
+    outcome = border.judge(raising, VerifierItem(Candidate("")))
     assert isinstance(outcome, Fault)
     assert "raised KeyError at test_function_verifiers.py:" in outcome.message
     assert "verifier raising failed" in caplog.text

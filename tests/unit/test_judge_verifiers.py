@@ -21,7 +21,14 @@ from assay.kit.errors import error_info, make_status, refuse
 from assay.kit.reasons import Reason
 from assay.reward_server import border
 from assay.reward_server.config import ScorerConfig
-from assay.reward_server.domain import Candidate, Fault, Item, Judgement, Message, ParameterValue
+from assay.reward_server.domain import (
+    Candidate,
+    Fault,
+    Judgement,
+    Message,
+    ParameterValue,
+    VerifierItem,
+)
 from assay.reward_server.registry import load_registry
 from assay.reward_server.scorer import RewardScorer
 from assay.reward_server.verifiers import judges
@@ -155,11 +162,11 @@ def client(genrm: FakeGenrm) -> AsyncJudgeClient:
     return AsyncJudgeClient(transport=genrm)
 
 
-def make(verifier: Any, response: str, /, *, group_id: str = "", **more: Any) -> Item:
+def make(verifier: Any, response: str, /, *, group_id: str = "", **more: Any) -> VerifierItem:
     """An item for a verifier; what is none of an item's fields is a parameter."""
     fields = {name: more.pop(name) for name in ("references", "anchor", "data") if name in more}
     given: dict[str, ParameterValue] = more
-    return Item(
+    return VerifierItem(
         Candidate(response),
         prompt=PROMPT,
         parameters=verifier.spec.complete(given),
@@ -168,7 +175,7 @@ def make(verifier: Any, response: str, /, *, group_id: str = "", **more: Any) ->
     )
 
 
-async def judge(verifier: Any, *items: Item) -> list[Judgement | Fault]:
+async def judge(verifier: Any, *items: VerifierItem) -> list[Judgement | Fault]:
     found = await border.judge_all(verifier, items, 5.0)
     outcomes = [one.outcome for one in found]
     for outcome in outcomes:
@@ -290,7 +297,7 @@ async def test_a_missing_reference_is_found_before_a_blank_response(
 async def test_a_dialogue_is_refused(client: AsyncJudgeClient) -> None:
     verifier = JudgeVerifier(client)
     turns = Candidate(turns=(Message("assistant", "42", from_policy=True),))
-    item = Item(turns, references=("42",), parameters=verifier.spec.complete({}))
+    item = VerifierItem(turns, references=("42",), parameters=verifier.spec.complete({}))
     assert reasons(await judge(verifier, item)) == ["UNSUPPORTED_INPUT"]
 
 

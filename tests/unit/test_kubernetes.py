@@ -229,7 +229,7 @@ def patches_of(repository: Path, component: str, kind: str, name: str) -> dict[s
 
 @pytest.mark.parametrize(
     ("name", "metric"),
-    [("reward-server", counts.Counts), ("sandbox", metrics.RunMetrics)],
+    [("reward-server", counts.RewardMetrics), ("sandbox", metrics.RunMetrics)],
 )
 def test_an_autoscaler_counts_what_waits_by_a_metric_that_is_shown(
     fresh: list[dict[str, Any]], repository: Path, name: str, metric: Any

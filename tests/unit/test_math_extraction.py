@@ -9,7 +9,7 @@ from assay.math.extraction import (
     MARKED,
     MODES,
     TAIL_CHARS,
-    Found,
+    FoundAnswer,
     Nothing,
     boxes,
     final_part,
@@ -178,7 +178,7 @@ def test_strict_takes_marked_answers_only() -> None:
 
 
 def test_the_whole_response_is_a_mode_too() -> None:
-    assert find_answer(" x \n", "whole") == Found("x", "whole", 1, 2)
+    assert find_answer(" x \n", "whole") == FoundAnswer("x", "whole", 1, 2)
     assert find_answer(" \n", "whole") is None
 
 

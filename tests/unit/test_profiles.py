@@ -13,13 +13,13 @@ from assay.reward_server import border
 from assay.reward_server.domain import (
     Candidate,
     Fault,
-    Item,
     Message,
     Outcome,
     Span,
     Unjudgeable,
+    VerifierItem,
 )
-from assay.reward_server.profiles import SHIPPED, Profile, Task, load_profiles
+from assay.reward_server.profiles import SHIPPED, Profile, Subtask, load_profiles
 from assay.reward_server.profiles.binding import bind
 from assay.reward_server.profiles.reading import read_profiles
 from assay.reward_server.registry import Registry, load_registry
@@ -546,9 +546,9 @@ def test_the_router_of_the_data_scaling_paper_never_invents_a_zero() -> None:
     profile = load_registry(profiles=()).get("rtv-genrm")
     assert isinstance(profile, Profile)
     items = {
-        "rtv-tests": Item(Candidate("x"), tests=execution_pb2.TestSuite()),
-        "genrm-ground-truth": Item(Candidate("x"), references=("y",), task="chat"),
-        "genrm-anchor": Item(Candidate("x"), anchor="y"),
+        "rtv-tests": VerifierItem(Candidate("x"), tests=execution_pb2.TestSuite()),
+        "genrm-ground-truth": VerifierItem(Candidate("x"), references=("y",), task="chat"),
+        "genrm-anchor": VerifierItem(Candidate("x"), anchor="y"),
     }
     for component, item in items.items():
         fault = drive(profile, item, {})
@@ -557,7 +557,7 @@ def test_the_router_of_the_data_scaling_paper_never_invents_a_zero() -> None:
         assert fault.metadata["component"] == component
 
 
-def _really(registry: Registry, task: Task) -> Outcome:
+def _really(registry: Registry, task: Subtask) -> Outcome:
     verifier = registry.verifier(task.verifier)
     assert verifier is not None
     return border.judge(verifier, task.item)

@@ -6,7 +6,7 @@ import pytest
 
 from assay.reward_server import border
 from assay.reward_server.domain import Fault, Judgement, Outcome
-from assay.reward_server.profiles import Profile, Task
+from assay.reward_server.profiles import Profile, Subtask
 from assay.reward_server.registry import load_registry
 from profiles_support import an_item, drive
 
@@ -14,7 +14,7 @@ REGISTRY = load_registry(profiles=())
 
 
 def outcome(name: str, text: str, reference: str, tokens: int | None = None) -> Outcome:
-    def really(task: Task) -> Outcome:
+    def really(task: Subtask) -> Outcome:
         verifier = REGISTRY.verifier(task.verifier)
         assert verifier is not None
         return border.judge(verifier, task.item)

@@ -18,10 +18,10 @@ from assay.reward_server.domain import (
     Component,
     CompositeVerifier,
     Fault,
-    Item,
     Judgement,
     Message,
     Unjudgeable,
+    VerifierItem,
 )
 from assay.reward_server.registry import load_registry
 from assay.reward_server.scorer import RewardScorer
@@ -221,7 +221,7 @@ async def test_it_does_not_judge_by_itself() -> None:
     verifier = SelfVerifyVerifier(lambda _: None)
     assert isinstance(verifier, CompositeVerifier)
     with pytest.raises(Unjudgeable, match="asks other verifiers"):
-        verifier.judge(Item(Candidate("x")))
+        verifier.judge(VerifierItem(Candidate("x")))
 
 
 def test_the_fault_of_an_attempt_is_the_fault_of_the_whole() -> None:
@@ -229,7 +229,7 @@ def test_the_fault_of_an_attempt_is_the_fault_of_the_whole() -> None:
     verifier = SelfVerifyVerifier(registry.verifier)
     said = [Message("assistant", text, from_policy=True) for text in (WRONG, SAYS_WRONG, RIGHT)]
     steps = verifier.run(
-        Item(
+        VerifierItem(
             Candidate(turns=tuple(said)),
             references=("12",),
             parameters=verifier.spec.complete({}),

@@ -16,9 +16,7 @@ from assay.reward_server import border, domain
 from assay.reward_server.domain import (
     Candidate,
     Component,
-    Example,
     Fault,
-    Item,
     Judgement,
     Message,
     ParameterSpec,
@@ -26,6 +24,8 @@ from assay.reward_server.domain import (
     Span,
     Unjudgeable,
     Verifier,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
 )
 from assay.reward_server.registry import (
@@ -59,7 +59,7 @@ SPEC = VerifierSpec(
 class Probe(Verifier):
     """Answers what it was told to answer."""
 
-    examples = (Example(Item(Candidate("x")), "correct"),)
+    examples = (VerifierExample(VerifierItem(Candidate("x")), "correct"),)
 
     def __init__(
         self, spec: VerifierSpec = SPEC, answer: Judgement | Exception | None = None
@@ -71,7 +71,7 @@ class Probe(Verifier):
     def spec(self) -> VerifierSpec:
         return self._spec
 
-    def judge(self, item: Item) -> Judgement:
+    def judge(self, item: VerifierItem) -> Judgement:
         if isinstance(self._answer, Exception):
             raise self._answer
         return self._answer or Judgement.composed("correct", (Component("c", 1.0),))
@@ -199,7 +199,7 @@ def test_an_unknown_route_says_what_may_have_been_meant(name: str, task: str, sa
 )
 def test_a_reference_of_another_kind_is_named(item: dict[str, Any], said: str) -> None:
     with pytest.raises(Unjudgeable, match=said):
-        Item(Candidate("4"), **item).answers()
+        VerifierItem(Candidate("4"), **item).answers()
 
 
 def test_a_name_or_task_claimed_twice_is_an_error() -> None:
@@ -222,14 +222,15 @@ def test_the_built_in_verifiers_are_consistent() -> None:
         (Unjudgeable("UNSUPPORTED_INPUT", "no"), "UNSUPPORTED_INPUT"),
         (ValueError("text of the candidate"), "VERIFIER_FAILED"),
         (MemoryError(), "VERIFIER_FAILED"),
-        (Judgement(float("nan"), "correct", (Component("c", 1.0),)), "VERIFIER_FAILED"),
-        (Judgement(1.0, "correct", (Component("c", float("inf")),)), "VERIFIER_FAILED"),
         (Judgement(1.5, "correct", (Component("c", 1.5),)), "VERIFIER_FAILED"),
         (Judgement(1.0, "right", (Component("c", 1.0),)), "VERIFIER_FAILED"),
         (Judgement(1.0, "correct", ()), "VERIFIER_FAILED"),
         (Unjudgeable("not a reason", "no"), "VERIFIER_FAILED"),
         (Judgement(1.0, "correct", (Component("\ud800", 1.0),)), "VERIFIER_FAILED"),
-        (Judgement(1.0, "correct", (Component("c", 1.0),), "x" * 20_000), "VERIFIER_FAILED"),
+        (
+            Judgement(1.0, "correct", (Component("c", 1.0),), extracted_answer="x" * 20_000),
+            "VERIFIER_FAILED",
+        ),
         (
             Judgement(1.0, "correct", (Component("c", 1.0),), spans=(Span(5, 2**40, 1.0, "s"),)),
             "VERIFIER_FAILED",
@@ -248,14 +249,16 @@ def test_the_built_in_verifiers_are_consistent() -> None:
 def test_the_border_lets_nothing_unsound_through(
     answer: Judgement | Exception, reason: str
 ) -> None:
-    outcome = border.judge(Probe(answer=answer), Item(Candidate("x")))
+    outcome = border.judge(Probe(answer=answer), VerifierItem(Candidate("x")))
     assert isinstance(outcome, Fault)
     assert outcome.reason == reason
     assert "candidate" not in outcome.message
 
 
 def test_a_verifier_that_raises_is_told_where_but_not_what() -> None:
-    outcome = border.judge(Probe(answer=ValueError("text of the candidate")), Item(Candidate("x")))
+    outcome = border.judge(
+        Probe(answer=ValueError("text of the candidate")), VerifierItem(Candidate("x"))
+    )
     assert isinstance(outcome, Fault)
     said = (
         r"verifier 'probe' raised ValueError at test_server_domain\.py:(\d+); the server's log .*"
@@ -266,8 +269,21 @@ def test_a_verifier_that_raises_is_told_where_but_not_what() -> None:
     assert line.strip().startswith("raise ")
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_number_that_is_not_finite_makes_no_judgement(number: float) -> None:
+    with pytest.raises(ValueError, match="not finite"):
+        Judgement(number, "correct", (Component("c", 1.0),))
+    with pytest.raises(ValueError, match="not finite"):
+        Judgement.composed("correct", (Component("c", 1.0, number),))
+    sound = Judgement.composed("correct", (Component("c", 1.0),))
+    body = wire.outcome_to_json(sound)
+    body["judgement"]["components"][0][1] = number
+    with pytest.raises(FrameError):
+        wire.outcome_from_json(body)
+
+
 def test_what_is_no_judgement_is_named() -> None:
-    outcome = border.judge(Probe(answer=cast("Any", 1.0)), Item(Candidate("x")))
+    outcome = border.judge(Probe(answer=cast("Any", 1.0)), VerifierItem(Candidate("x")))
     assert isinstance(outcome, Fault)
     assert outcome.message == "verifier 'probe' returned a float, not a Judgement"
 
@@ -276,7 +292,7 @@ def test_the_border_tidies_texts() -> None:
     messy = Judgement(
         1.0, "correct", (Component("c", 1.0),), extracted_answer="\ud800", explanation="a\n b" * 999
     )
-    outcome = border.judge(Probe(answer=messy), Item(Candidate("x")))
+    outcome = border.judge(Probe(answer=messy), VerifierItem(Candidate("x")))
     assert isinstance(outcome, Judgement)
     assert outcome.extracted_answer == "?"
     assert "\n" not in outcome.explanation
@@ -284,7 +300,7 @@ def test_the_border_tidies_texts() -> None:
 
 
 def test_items_and_outcomes_survive_the_wire_to_a_worker() -> None:
-    item = Item(
+    item = VerifierItem(
         Candidate(turns=(Message("user", "é\u2028"), Message("assistant", "x", from_policy=True))),
         references=("a", ""),
         anchor="b",
@@ -300,10 +316,10 @@ def test_items_and_outcomes_survive_the_wire_to_a_worker() -> None:
         0.1,
         "correct",
         (Component("c", 0.1),),
+        (Span(0, 1, 0.5, "step", 2),),
         "answer",
         "why",
-        (Span(0, 1, 0.5, "step", 2),),
-        ("odd",),
+        suspicions=("odd",),
     )
     for outcome in (judgement, Fault("R", "m", {"k": "v"})):
         assert wire.outcome_from_json(wire.outcome_to_json(outcome)) == outcome

@@ -8,7 +8,7 @@ from assay.kit.batch.requests import answer_by_s
 from assay.kit.batch.sharing import OutcomeCache
 from assay.kit.errors import ConfigError
 from assay.reward_server.config import ScorerConfig
-from assay.reward_server.domain import Candidate, Component, Fault, Item, Judgement
+from assay.reward_server.domain import Candidate, Component, Fault, Judgement, VerifierItem
 from assay.reward_server.equality import is_small, item_key
 from assay.reward_server.verifiers.math import MathVerifier
 
@@ -34,15 +34,17 @@ def test_the_cache_keeps_what_was_used_last() -> None:
 
 def test_items_are_equal_when_the_verifier_sees_the_same() -> None:
     parameters = SPEC.complete({})
-    base = Item(Candidate("a"), references=("b",), parameters=parameters)
+    base = VerifierItem(Candidate("a"), references=("b",), parameters=parameters)
     key = item_key(SPEC, base)
-    same = Item(Candidate("a"), references=("b",), parameters=parameters, group_id="g")
+    same = VerifierItem(Candidate("a"), references=("b",), parameters=parameters, group_id="g")
     assert item_key(SPEC, same) == key
     others = [
-        Item(Candidate("b"), references=("b",), parameters=parameters),
-        Item(Candidate("a"), references=("b", ""), parameters=parameters),
-        Item(Candidate("a"), references=("b",), parameters=SPEC.complete({"format_weight": 1})),
-        Item(Candidate("a"), references=("b",), parameters=parameters, truncated=True),
+        VerifierItem(Candidate("b"), references=("b",), parameters=parameters),
+        VerifierItem(Candidate("a"), references=("b", ""), parameters=parameters),
+        VerifierItem(
+            Candidate("a"), references=("b",), parameters=SPEC.complete({"format_weight": 1})
+        ),
+        VerifierItem(Candidate("a"), references=("b",), parameters=parameters, truncated=True),
     ]
     assert len({key, *(item_key(SPEC, item) for item in others)}) == 5
 

@@ -8,12 +8,12 @@ import pytest
 
 from assay.reward_server.domain import (
     Candidate,
-    Item,
     Judgement,
     Message,
     ParameterValue,
     Unjudgeable,
     Verifier,
+    VerifierItem,
 )
 from assay.reward_server.verifiers.exact import exact
 from assay.reward_server.verifiers.math import MathVerifier
@@ -26,7 +26,9 @@ def judge(
     verifier: Verifier, response: str, *references: str, **given: ParameterValue
 ) -> Judgement:
     parameters = verifier.spec.complete(given)
-    return verifier.judge(Item(Candidate(response), references=references, parameters=parameters))
+    return verifier.judge(
+        VerifierItem(Candidate(response), references=references, parameters=parameters)
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,7 @@ def test_math_says_when_a_reference_holds_no_answer(reference: str) -> None:
 
 def test_an_anchor_is_no_reference_for_these_verifiers() -> None:
     for verifier in (MATH, EXACT):
-        item = Item(Candidate("42"), anchor="42", parameters=verifier.spec.complete({}))
+        item = VerifierItem(Candidate("42"), anchor="42", parameters=verifier.spec.complete({}))
         with pytest.raises(Unjudgeable) as caught:
             verifier.judge(item)
         assert caught.value.reason == "UNSUPPORTED_INPUT"
@@ -122,7 +124,7 @@ def test_an_anchor_is_no_reference_for_these_verifiers() -> None:
 def test_a_dialogue_is_not_for_these_verifiers() -> None:
     candidate = Candidate(turns=(Message("assistant", "42", from_policy=True),))
     for verifier in (MATH, EXACT):
-        item = Item(candidate, references=("42",), parameters=verifier.spec.complete({}))
+        item = VerifierItem(candidate, references=("42",), parameters=verifier.spec.complete({}))
         with pytest.raises(Unjudgeable) as caught:
             verifier.judge(item)
         assert caught.value.reason == "UNSUPPORTED_INPUT"
@@ -190,7 +192,9 @@ def test_math_does_not_pay_for_repeating_the_question(response: str, reference: 
 def test_without_a_prompt_only_whole_arithmetic_is_refused(
     response: str, reference: str, known: str
 ) -> None:
-    plain = Item(Candidate(response), references=(reference,), parameters=MATH.spec.complete({}))
+    plain = VerifierItem(
+        Candidate(response), references=(reference,), parameters=MATH.spec.complete({})
+    )
     asked = dataclasses.replace(plain, prompt=(Message("user", "What is it?"),))
     assert MATH.judge(plain).verdict == known
     assert MATH.judge(asked).verdict == "incorrect"

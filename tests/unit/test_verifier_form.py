@@ -8,12 +8,12 @@ from assay.reward_server.domain import (
     INVALID_PARAMETER,
     UNSUPPORTED_INPUT,
     Candidate,
-    Item,
     Judgement,
     Message,
     ParameterValue,
     Unjudgeable,
     Verifier,
+    VerifierItem,
 )
 from assay.reward_server.verifiers.form.length import cosine, length, soft_overlong
 from assay.reward_server.verifiers.form.repetition import (
@@ -41,7 +41,7 @@ def judged(
     **parameters: ParameterValue,
 ) -> Judgement:
     """What a verifier makes of a response; its glance must agree."""
-    item = Item(
+    item = VerifierItem(
         Candidate(response),
         parameters=verifier.spec.complete(parameters),
         response_token_count=tokens,

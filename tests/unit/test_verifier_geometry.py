@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from assay.reward_server.domain import Candidate, Item, JsonValue, Judgement, Unjudgeable, Verifier
+from assay.reward_server.domain import (
+    Candidate,
+    JsonValue,
+    Judgement,
+    Unjudgeable,
+    Verifier,
+    VerifierItem,
+)
 from assay.verifiers_extra.geometry.boxes import boxes
 from assay.verifiers_extra.geometry.count import count, read_count
 from assay.verifiers_extra.geometry.differences import differences, list_labels
@@ -17,7 +24,9 @@ from assay.verifiers_extra.geometry.shapes import giou, iou
 
 
 def judge(verifier: Verifier, response: str, reference: JsonValue, **parameters: Any) -> Judgement:
-    item = Item(Candidate(response), data=reference, parameters=verifier.spec.complete(parameters))
+    item = VerifierItem(
+        Candidate(response), data=reference, parameters=verifier.spec.complete(parameters)
+    )
     judgement = verifier.judge(item)
     if verifier.spec.isolation == "process":
         assert verifier.glance(item) in (None, judgement)
@@ -381,7 +390,7 @@ HOSTILE = [
 def test_a_million_characters_are_read_at_once(
     verifier: Verifier, reference: JsonValue, text: str
 ) -> None:
-    item = Item(Candidate(text), data=reference, parameters=verifier.spec.complete({}))
+    item = VerifierItem(Candidate(text), data=reference, parameters=verifier.spec.complete({}))
     started_s = time.process_time()
     verifier.glance(item) if verifier.spec.isolation == "process" else verifier.judge(item)
     assert time.process_time() - started_s < 1  # what is not linear takes minutes

@@ -11,10 +11,10 @@ import pytest
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
     Candidate,
-    Item,
     JsonValue,
     Judgement,
     Unjudgeable,
+    VerifierItem,
 )
 from assay.verifiers_extra.instructions.sentences import sentences
 from assay.verifiers_extra.instructions.table import IFBENCH, IFEVAL, INSTRUCTIONS
@@ -29,7 +29,7 @@ VERIFIER = ifeval
 def judged(response: str, document: JsonValue, **parameters: str | bool) -> Judgement:
     """What the verifier makes of a response."""
     complete = VERIFIER.spec.complete(parameters)
-    item = Item(Candidate(response), parameters=complete, data=document)
+    item = VerifierItem(Candidate(response), parameters=complete, data=document)
     judgement = VERIFIER.judge(item)
     assert VERIFIER.glance(item) in (None, judgement)
     return judgement

@@ -11,19 +11,21 @@ from assay.math.extraction import MODES
 from assay.math.judging import TIERS_DISAGREE, UNDONE_WORK
 from assay.reward_server.domain import (
     Candidate,
-    Item,
     Judgement,
     ParameterValue,
     Unjudgeable,
+    VerifierItem,
 )
 from assay.reward_server.verifiers.math import MathVerifier
 
 MATH = MathVerifier()
 
 
-def item(response: str, *references: str, truncated: bool = False, **given: ParameterValue) -> Item:
+def item(
+    response: str, *references: str, truncated: bool = False, **given: ParameterValue
+) -> VerifierItem:
     parameters = MATH.spec.complete(given)
-    return Item(
+    return VerifierItem(
         Candidate(response), references=references, parameters=parameters, truncated=truncated
     )
 
@@ -183,10 +185,10 @@ def test_a_cross_check_goes_to_a_worker_and_keeps_the_verdict() -> None:
 
 
 def test_tiers_that_disagree_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    from assay.math import Comparison, symbolic
+    from assay.math import Equivalence, symbolic
 
     monkeypatch.setattr(
-        symbolic, "compare", lambda *_: Comparison(False, symbolic.TIER, "forged for the test")
+        symbolic, "compare", lambda *_: Equivalence(False, symbolic.TIER, "forged for the test")
     )
     judgement = judge(r"\boxed{0.5}", r"\frac12", cross_check=True)
     assert judgement.verdict == "correct"

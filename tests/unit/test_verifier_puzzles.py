@@ -15,10 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.reward_server.domain import Candidate, Item, JsonValue, Judgement, Unjudgeable, Verifier
+from assay.reward_server.domain import (
+    Candidate,
+    JsonValue,
+    Judgement,
+    Unjudgeable,
+    Verifier,
+    VerifierItem,
+)
 from assay.verifiers_extra.puzzles.arithmetic import ArithmeticTrouble, work_out
 from assay.verifiers_extra.puzzles.countdown import countdown, game24
-from assay.verifiers_extra.puzzles.formulas import FormulaTrouble, read_formula
+from assay.verifiers_extra.puzzles.formulas import PuzzleFormulaError, read_formula
 from assay.verifiers_extra.puzzles.gym import gym_score
 from assay.verifiers_extra.puzzles.gym_scorers import REPLACED
 from assay.verifiers_extra.puzzles.sudoku import sudoku
@@ -26,7 +33,9 @@ from assay.verifiers_extra.puzzles.sudoku import sudoku
 
 def judge(verifier: Verifier, response: str, reference: Any, **parameters: Any) -> Judgement:
     complete = verifier.spec.complete(parameters)
-    judgement = verifier.judge(Item(Candidate(response), data=reference, parameters=complete))
+    judgement = verifier.judge(
+        VerifierItem(Candidate(response), data=reference, parameters=complete)
+    )
     assert judgement.verdict in verifier.spec.verdicts
     return judgement
 
@@ -167,7 +176,7 @@ def test_verdicts_of_the_game_of_24(shared_data: Path) -> None:
     counts: Counter[tuple[bool, bool]] = Counter()
     with gzip.open(shared_data / "game24_gpt4_outputs.jsonl.gz", "rt") as lines:
         for row in map(json.loads, lines):
-            item = Item(
+            item = VerifierItem(
                 Candidate(row["response"]), references=(row["numbers"],), parameters=parameters
             )
             counts[row["reward"] == 1, verifier.judge(item).verdict == "correct"] += 1
@@ -286,7 +295,7 @@ def test_unusable_sudokus(puzzle: Any) -> None:
      "(" * 60 + "x" + ")" * 60, "factorial(9999999)", "x" * 5000, "zeta(1)"],
 )  # fmt: skip
 def test_what_is_no_formula(text: str) -> None:
-    with pytest.raises(FormulaTrouble):
+    with pytest.raises(PuzzleFormulaError):
         read_formula(text, ("x",))
 
 

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.reward_server.domain import Candidate, Item, Judgement, Unjudgeable, Verifier
+from assay.reward_server.domain import Candidate, Judgement, Unjudgeable, Verifier, VerifierItem
 from assay.verifiers_extra.science.balance import is_balanced, solve
 from assay.verifiers_extra.science.chemistry import chemistry
 from assay.verifiers_extra.science.formula import (
-    FormulaTrouble,
+    ChemicalFormulaError,
     read_equation,
     read_species,
 )
@@ -29,7 +29,7 @@ from assay.verifiers_extra.science.units import clean, read_unit
 
 def judge(verifier: Verifier, response: str, *references: str, **parameters: Any) -> Judgement:
     complete = verifier.spec.complete(parameters)
-    item = Item(Candidate(response), references=references, parameters=complete)
+    item = VerifierItem(Candidate(response), references=references, parameters=complete)
     judgement = verifier.judge(item)
     assert judgement.verdict in verifier.spec.verdicts
     assert verifier.glance(item) in (None, judgement)
@@ -231,7 +231,7 @@ def test_every_answer_of_scibench_can_be_used(shared_data: Path) -> None:
         for row in map(json.loads, lines):
             unit = " ".join(row["unit"].split()).strip()
             joint = r" \times " if unit.lstrip("$ \\mathr{").startswith("10^") else r"\ "
-            item = Item(
+            item = VerifierItem(
                 Candidate(f"Thus $x = \\boxed{{{row['answer'].strip()}{joint}{unit}}}$"),
                 data={"value": row["answer"], "unit": row["unit"]},
                 parameters=parameters,
@@ -282,7 +282,7 @@ def test_golden_formulas(text: str, atoms: dict[str, int], charge: int) -> None:
      "(" * 20 + "H" + ")" * 20, "H99999", "H2O + O2", "C(-1)", "\x00", "H2O; import os"],
 )  # fmt: skip
 def test_what_is_no_formula(text: str) -> None:
-    with pytest.raises(FormulaTrouble):
+    with pytest.raises(ChemicalFormulaError):
         read_species(text)
 
 
@@ -291,7 +291,7 @@ def test_any_text_is_chemistry_or_refused(text: str) -> None:
     for read in (read_species, read_equation):
         try:
             read(text)
-        except FormulaTrouble:
+        except ChemicalFormulaError:
             continue
 
 

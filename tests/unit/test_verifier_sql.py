@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from assay.clients.execution import Execution, Output
-from assay.reward_server.domain import Candidate, Fault, Item, Judgement, Unjudgeable
+from assay.reward_server.domain import Candidate, Fault, Judgement, Unjudgeable, VerifierItem
 from assay.reward_server.verifiers import sql_runner
 from assay.reward_server.verifiers.sql import (
     _SPEC,
@@ -274,9 +274,11 @@ def test_an_order_is_noticed(query: str, expected: bool) -> None:
     ],
 )
 def test_an_unusable_reference_is_named(document: Any) -> None:
-    item = Item(Candidate("SELECT 1"), data=document, parameters=_SPEC.complete({}))
+    item = VerifierItem(Candidate("SELECT 1"), data=document, parameters=_SPEC.complete({}))
     if document == []:
-        item = Item(Candidate("SELECT 1"), references=("[]",), parameters=_SPEC.complete({}))
+        item = VerifierItem(
+            Candidate("SELECT 1"), references=("[]",), parameters=_SPEC.complete({})
+        )
     with pytest.raises(Unjudgeable) as caught:
         task_of(item)
     assert caught.value.reason == "UNUSABLE_REFERENCE"

@@ -19,7 +19,7 @@ from assay.reward_server.domain import (
 from assay.reward_server.functions import FunctionVerifier
 from assay.reward_server.registry import FAMILIES
 from assay.reward_server.verifiers.text.choice import choice, options_of
-from assay.reward_server.verifiers.text.forms import Form, holds, squad_words
+from assay.reward_server.verifiers.text.forms import Normalization, holds, squad_words
 from assay.reward_server.verifiers.text.letters import named
 from assay.reward_server.verifiers.text.match import match
 from assay.reward_server.verifiers.text.parts import MAX_CHARS, final_text
@@ -341,7 +341,7 @@ def test_blank_and_endless_responses_are_judged(verifier: Verifier, response: st
 
 @pytest.mark.parametrize("step", [61, pytest.param(1, marks=pytest.mark.exhaustive)])
 def test_the_form_is_idempotent_on_every_character(step: int) -> None:
-    for form in (Form(), Form(punctuation="remove", articles=True, numbers=True)):
+    for form in (Normalization(), Normalization(punctuation="remove", articles=True, numbers=True)):
         for code in range(0, 0x110000, step):
             once = form.apply(f"a{chr(code)}b")
             assert form.apply(once) == once, hex(code)

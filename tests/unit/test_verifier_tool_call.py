@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.reward_server.domain import Candidate, Item, Judgement, Unjudgeable
+from assay.reward_server.domain import Candidate, Judgement, Unjudgeable, VerifierItem
 from assay.reward_server.verifiers.tool_call import equal, find_calls, tool_call
 
 VERIFIER = tool_call
@@ -20,7 +20,7 @@ OTHER = {"name": "g", "arguments": {}}
 
 def judge(response: str, reference: Any, **parameters: Any) -> Judgement:
     complete = VERIFIER.spec.complete(parameters)
-    return VERIFIER.judge(Item(Candidate(response), data=reference, parameters=complete))
+    return VERIFIER.judge(VerifierItem(Candidate(response), data=reference, parameters=complete))
 
 
 def tagged(*calls: Any) -> str:

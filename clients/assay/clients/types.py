@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.api.execution.v1 import execution_pb2
+from assay.kit.judgements import Component, Judgement, Span
 
 __all__ = [
     "Anchor",
@@ -180,66 +181,6 @@ class Item:
             kind = type(getattr(self, name))
             if not issubclass(kind, str):
                 raise TypeError(f"Item.{name} is {kind.__name__}; pass a text")
-
-
-@dataclass(frozen=True, slots=True)
-class Component:
-    """One part of a reward. Unless the verifier says otherwise, reward = sum of weight * score."""
-
-    name: str
-    score: float
-    weight: float
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A reward for the code points start <= i < end of the turn `turn_index`.
-
-    `label` names the kind of part: "step", "line", "turn", ...
-    """
-
-    start: int
-    end: int
-    reward: float
-    label: str = ""
-    turn_index: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """A verifier's opinion about a response.
-
-    Attributes:
-        reward: the number that trains, finite.
-        verdict: the category, kebab-case: "correct", "incorrect", "unparsed", ...
-        spans: sorted, without overlap.
-        extracted_answer: None when none was found or sought.
-        explanation: one line for people. It may hold the reference: never show it to a policy.
-        suspicions: signs that the response games the verifier, kebab-case.
-
-    Raises:
-        ValueError: A number is not finite.
-    """
-
-    reward: float
-    verdict: str
-    components: tuple[Component, ...] = ()
-    spans: tuple[Span, ...] = ()
-    extracted_answer: str | None = None
-    explanation: str = ""
-    verifier: str = ""
-    version: str = ""
-    suspicions: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        numbers = [self.reward]
-        for part in self.components:
-            numbers += (part.score, part.weight)
-        numbers += [span.reward for span in self.spans]
-        if not all(map(math.isfinite, numbers)):
-            raise ValueError(
-                f"a number of the judgement of {self.verifier or 'a verifier'!r} is not finite"
-            )
 
 
 @dataclass(frozen=True, slots=True)

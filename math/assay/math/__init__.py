@@ -9,8 +9,8 @@ no reward. `docs/math-library.md` shows this in TRL, verl and lm-evaluation-harn
 verifier `math` is the same code. sympy is loaded in a worker process, when an answer needs it.
 """
 
-from assay.math.compare import Comparison, compare
-from assay.math.extraction import Found
+from assay.math.compare import Equivalence, compare
+from assay.math.extraction import FoundAnswer
 from assay.math.grading import extract, grade, grade_batch, prepare
 from assay.math.outcomes import AskFailedError, Fault, FaultError, Judgement, Outcome
 from assay.math.policy import Policy
@@ -18,10 +18,10 @@ from assay.math.reading import Reading, read
 
 __all__ = [
     "AskFailedError",
-    "Comparison",
+    "Equivalence",
     "Fault",
     "FaultError",
-    "Found",
+    "FoundAnswer",
     "Judgement",
     "Outcome",
     "Policy",

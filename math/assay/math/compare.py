@@ -91,7 +91,7 @@ _ABSENT = frozenset(["dne", "doesnotexist", "undefined", "notexist", "limitdoesn
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Equivalence:
     """Equal, unequal, or undecided (None: ask the slow tier), by which tier, and why."""
 
     equal: bool | None
@@ -99,11 +99,11 @@ class Comparison:
     note: str
 
 
-_SAME_INTEGER = Comparison(True, "exact", "the same whole number")
-_OTHER_INTEGER = Comparison(False, "exact", "different whole numbers")
+_SAME_INTEGER = Equivalence(True, "exact", "the same whole number")
+_OTHER_INTEGER = Equivalence(False, "exact", "different whole numbers")
 
 
-def compare(reference: Reading, answer: Reading, policy: Policy = DEFAULT) -> Comparison:
+def compare(reference: Reading, answer: Reading, policy: Policy = DEFAULT) -> Equivalence:
     """Whether an answer is the reference's answer.
 
     Never raises; work is bounded by the limits of `read` and by a number of comparisons.
@@ -115,17 +115,17 @@ def compare(reference: Reading, answer: Reading, policy: Policy = DEFAULT) -> Co
     """
     if reference.form == answer.form:
         known = bool(reference.form)
-        return Comparison(known, "text", "the same text" if known else "both are empty")
+        return Equivalence(known, "text", "the same text" if known else "both are empty")
     exactly = not policy.relative_tolerance and policy.decimals is None
     if exactly and reference.integer is not None and answer.integer is not None:
         return _SAME_INTEGER if reference.integer == answer.integer else _OTHER_INTEGER
     if answer.limited:
-        return Comparison(False, "limits", f"the answer is {answer.trouble}")
+        return Equivalence(False, "limits", f"the answer is {answer.trouble}")
     if reference.limited:
-        return Comparison(None, "limits", f"the reference is {reference.trouble}")
+        return Equivalence(None, "limits", f"the reference is {reference.trouble}")
     if not answer.form or not reference.form:
-        return Comparison(False, "text", "one side is empty")
-    return Comparison(*_typed(reference, answer, policy))
+        return Equivalence(False, "text", "one side is empty")
+    return Equivalence(*_typed(reference, answer, policy))
 
 
 def _typed(reference: Reading, answer: Reading, policy: Policy) -> Verdict:

@@ -65,7 +65,7 @@ _END_OF_TURN = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundAnswer:
     """An answer as it stands in a response.
 
     Attributes:
@@ -88,7 +88,7 @@ class Nothing:
     why: str
 
 
-def find_answer(response: str, mode: str = "auto", *, letter: bool = False) -> Found | None:
+def find_answer(response: str, mode: str = "auto", *, letter: bool = False) -> FoundAnswer | None:
     """The final answer of a response; None when there is none.
 
     Args:
@@ -97,10 +97,10 @@ def find_answer(response: str, mode: str = "auto", *, letter: bool = False) -> F
         letter: a choice letter is expected, so rule 3 applies in `auto`.
     """
     found = look(response, mode, letter=letter)
-    return found if isinstance(found, Found) else None
+    return found if isinstance(found, FoundAnswer) else None
 
 
-def look(response: str, mode: str = "auto", *, letter: bool = False) -> Found | Nothing:
+def look(response: str, mode: str = "auto", *, letter: bool = False) -> FoundAnswer | Nothing:
     """As `find_answer`, with the reason when there is no answer.
 
     Raises:
@@ -117,8 +117,8 @@ def look(response: str, mode: str = "auto", *, letter: bool = False) -> Found | 
         return Nothing("the thought is not closed")
     for rule in _rules(mode, letter=letter):
         found = rule(text)
-        if isinstance(found, Found) and start:
-            return Found(found.text, found.how, found.start + start, found.end + start)
+        if isinstance(found, FoundAnswer) and start:
+            return FoundAnswer(found.text, found.how, found.start + start, found.end + start)
         if found is not None:
             return found
     return Nothing(f"no answer was found ({mode})")
@@ -127,7 +127,7 @@ def look(response: str, mode: str = "auto", *, letter: bool = False) -> Found | 
 _PLAIN_MODES = frozenset({"auto", "strict", "boxed"})
 
 
-def _plain_box(response: str) -> Found | None:
+def _plain_box(response: str) -> FoundAnswer | None:
     """What the rules find in most responses, found at once; None where the rules are needed.
 
     One box, no braces or macros in it, and nothing else in the response that a rule looks for.
@@ -145,7 +145,7 @@ def _plain_box(response: str) -> Found | None:
     text = content.strip()
     if not text or "answer" in response[end:].lower():
         return None
-    return Found(text, "boxed", start, end)
+    return FoundAnswer(text, "boxed", start, end)
 
 
 def final_part(response: str) -> tuple[int, str]:
@@ -167,7 +167,7 @@ def final_part(response: str) -> tuple[int, str]:
     return start, response[start : stop.start() if stop else len(response)]
 
 
-_Rule = Callable[[str], "Found | Nothing | None"]
+_Rule = Callable[[str], "FoundAnswer | Nothing | None"]
 
 
 def _rules(mode: str, *, letter: bool) -> tuple[_Rule, ...]:
@@ -188,7 +188,7 @@ _TAG_OPENS = re.compile(r"<answer>", re.IGNORECASE)
 _TAG_CLOSES = re.compile(r"</answer>", re.IGNORECASE)
 
 
-def _marked(text: str) -> Found | Nothing | None:
+def _marked(text: str) -> FoundAnswer | Nothing | None:
     """What stands at the last of the marks that are made for an answer."""
     box = max(text.rfind("\\boxed"), text.rfind("\\fbox"))
     hashed = _hashed(text)
@@ -237,7 +237,7 @@ def _closing(text: str, start: int) -> int:
     return -1
 
 
-def _boxed(text: str) -> Found | Nothing | None:
+def _boxed(text: str) -> FoundAnswer | Nothing | None:
     """The last box, with those that are joined to it."""
     opens = text.find("\\boxed{")
     closes = text.find("}", opens)
@@ -245,7 +245,7 @@ def _boxed(text: str) -> Found | Nothing | None:
         start = opens + len("\\boxed{")  # one box without braces in it: most of them
         content = text[start:closes]
         if "{" not in content and "\\" not in content:
-            found = Found(content.strip(), "boxed", start, closes)
+            found = FoundAnswer(content.strip(), "boxed", start, closes)
             return found if found.text else Nothing("the last box is empty")
     spans = boxes(text)
     if not spans:
@@ -264,7 +264,7 @@ def _boxed(text: str) -> Found | Nothing | None:
     contents = list(dict.fromkeys(bare(text[start:end]) for start, end in group))
     if not all(contents):
         return Nothing("the last box is empty")
-    return Found(", ".join(contents), "boxed", group[0][0], group[-1][1])
+    return FoundAnswer(", ".join(contents), "boxed", group[0][0], group[-1][1])
 
 
 _BOX_LEAD = re.compile(
@@ -296,7 +296,7 @@ def _joined(between: str) -> bool:
     return _JOINT.fullmatch(_JOINT_NOISE.sub("", between)) is not None
 
 
-def _tagged(text: str) -> Found | Nothing | None:
+def _tagged(text: str) -> FoundAnswer | Nothing | None:
     """The last answer tag."""
     opens = _last(_TAG_OPENS, text)
     if opens is None:
@@ -324,7 +324,7 @@ _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{4}")
 _AFTER_HASH_CHARS = 300
 
 
-def _hashed(text: str) -> Found | None:
+def _hashed(text: str) -> FoundAnswer | None:
     """What follows the last `####` on its line, unless it heads a section."""
     if "####" not in text:
         return None
@@ -344,7 +344,7 @@ _TRIM = " \t\r\n\"'`\u201c\u201d*_:\uff1a"
 
 def _answer_line(
     text: str, pattern: re.Pattern[str] = phrases.ANNOUNCED, after: int = 0
-) -> Found | None:
+) -> FoundAnswer | None:
     """What follows the last phrase that announces an answer, if it begins after a place."""
     for mark in reversed(list(pattern.finditer(text, after))):
         lead = phrases.LEAD.match(text, mark.end())
@@ -386,7 +386,7 @@ _CHOICE = re.compile(
 )
 
 
-def _choice(text: str) -> Found | Nothing | None:
+def _choice(text: str) -> FoundAnswer | Nothing | None:
     """A letter that the last line names as the option."""
     end = len(text.rstrip())
     start = text.rfind("\n", 0, end) + 1
@@ -430,13 +430,13 @@ def _span_at(text: str, start: int) -> int | None:
     return None if end < 0 else end + len(closer)
 
 
-def _math_span(text: str) -> Found | Nothing | None:
+def _math_span(text: str) -> FoundAnswer | Nothing | None:
     """The last formula, with those that are joined to it."""
     spans = _formulas(text)
     return _group(text, spans, "math-span") if spans else None
 
 
-def _late_span(text: str) -> Found | Nothing | None:
+def _late_span(text: str) -> FoundAnswer | Nothing | None:
     """The last formula, if it stands in the last lines and no later sentence holds a number."""
     spans = _formulas(text)
     if not spans:
@@ -480,7 +480,7 @@ def _is_attached(text: str, number: re.Match[str]) -> bool:
     return _ATTACHED_AFTER.match(text, end) is not None
 
 
-def _group(text: str, spans: list[tuple[int, int, int, int]], how: str) -> Found:
+def _group(text: str, spans: list[tuple[int, int, int, int]], how: str) -> FoundAnswer:
     """The last of the spans, with those that are joined to it and a percent sign behind it."""
     group = spans[-1:]
     for span in reversed(spans[:-1]):
@@ -491,8 +491,8 @@ def _group(text: str, spans: list[tuple[int, int, int, int]], how: str) -> Found
     joined = ", ".join(text[span[1] : span[2]].strip() for span in group)
     percent = _PERCENT.match(text, group[-1][3])
     if percent is not None:
-        return Found(f"{joined}\\%", how, group[0][1], percent.end())
-    return Found(joined, how, group[0][1], group[-1][2])
+        return FoundAnswer(f"{joined}\\%", how, group[0][1], percent.end())
+    return FoundAnswer(joined, how, group[0][1], group[-1][2])
 
 
 def _formulas(text: str) -> list[tuple[int, int, int, int]]:
@@ -528,7 +528,7 @@ def _is_formula(text: str, opener: str, start: int, end: int) -> bool:
     return _PROSE.search(content) is None
 
 
-def _last_number(text: str) -> Found | Nothing | None:
+def _last_number(text: str) -> FoundAnswer | Nothing | None:
     """The last number, with a sign, a fraction or a percent sign that belongs to it."""
     mark = _last(_NUMBER, text)
     if mark is None or _is_attached(text, mark):
@@ -539,10 +539,10 @@ def _last_number(text: str) -> Found | Nothing | None:
     line = text[end : end + ANSWER_CHARS].partition("\n")[0]
     if _CODE.search(_UNIT.sub(" ", line)):
         return None
-    return Found(mark[0].replace("$", "").strip(), "last-number", mark.start(), mark.end())
+    return FoundAnswer(mark[0].replace("$", "").strip(), "last-number", mark.start(), mark.end())
 
 
-def _last_line(text: str) -> Found | Nothing | None:
+def _last_line(text: str) -> FoundAnswer | Nothing | None:
     """The last line that is not blank."""
     end = len(text.rstrip())
     return _trimmed(text, text.rfind("\n", 0, end) + 1, end, "last-line")
@@ -559,13 +559,13 @@ def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
     return mark
 
 
-def _trimmed(text: str, start: int, end: int, how: str) -> Found | None:
+def _trimmed(text: str, start: int, end: int, how: str) -> FoundAnswer | None:
     """What stands between two places, without marks and white space around it; None if nothing."""
     while start < end and text[start] in _TRIM:
         start += 1
     while start < end and text[end - 1] in _TRIM:
         end -= 1
-    return Found(text[start:end], how, start, end) if start < end else None
+    return FoundAnswer(text[start:end], how, start, end) if start < end else None
 
 
 _STRICT: tuple[_Rule, ...] = (_marked, _answer_line)

@@ -1,4 +1,4 @@
-r"""`grade(response, reference)`: the door for those who have no server.
+r"""`grade(response, reference)`: grading without a server.
 
 >>> grade(r"So it is $\boxed{\frac{1}{2}}$.", "0.5").reward
 1.0
@@ -19,8 +19,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from assay.math import extraction
-from assay.math.compare import Comparison
-from assay.math.extraction import Found
+from assay.math.compare import Equivalence
+from assay.math.extraction import FoundAnswer
 from assay.math.judging import UNDONE_WORK_CHOICES, Ask, Rules, judged
 from assay.math.outcomes import (
     MISSING_REFERENCE,
@@ -146,7 +146,7 @@ def grade_batch(
     return [outcome for outcome in outcomes if outcome is not None]
 
 
-def extract(response: str, mode: str = "auto") -> Found | None:
+def extract(response: str, mode: str = "auto") -> FoundAnswer | None:
     """The final answer of a response, unread: its text, the rule that found it, and its place.
 
     Args:
@@ -189,7 +189,7 @@ def asking(timeout_s: float) -> Ask:
     """Who asks the pool, until so many seconds from now."""
     deadline_s = time.monotonic() + _checked_time(timeout_s)
 
-    def ask(reference: Reading, answer: Reading, policy: Policy) -> Comparison:
+    def ask(reference: Reading, answer: Reading, policy: Policy) -> Equivalence:
         return _pool().compare(reference, answer, policy, deadline_s)
 
     return ask

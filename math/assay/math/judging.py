@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from assay.math import extraction
-from assay.math.compare import Comparison, compare
+from assay.math.compare import Equivalence, compare
 from assay.math.outcomes import UNUSABLE_REFERENCE, Fault, Judgement, Outcome
 from assay.math.policy import Policy
 from assay.math.reading import DEFAULT, Reading, read
@@ -31,7 +31,7 @@ TIERS_DISAGREE = "tiers-disagree"
 UNDONE_WORK = "undone-work"
 UNDONE_WORK_CHOICES = ("auto", "reject", "accept")
 
-Ask = Callable[[Reading, Reading, Policy], Comparison]
+Ask = Callable[[Reading, Reading, Policy], Equivalence]
 """Compares a reference with an answer by the symbolic tier, `symbolic.compare` or who asks it."""
 
 _PLAIN_DIGITS = 18
@@ -84,7 +84,7 @@ class _Finding:
         open: the references that no quick tier could decide.
     """
 
-    comparison: Comparison
+    comparison: Equivalence
     reference: str
     open: tuple[tuple[Reading, Reading], ...] = ()
 
@@ -114,7 +114,7 @@ def judged(
     mode = "strict" if truncated and rules.extract == "auto" else rules.extract
     if len(references) == 1 and is_whole(references[0]):  # so it is no letter
         found = extraction.look(response, mode)
-        if rules.exactly and isinstance(found, extraction.Found) and is_whole(found.text):
+        if rules.exactly and isinstance(found, extraction.FoundAnswer) and is_whole(found.text):
             if int(found.text) == int(references[0]):
                 return Judgement("correct", found.text, found.how, "exact", _SAME_WHOLE)
             return Judgement("incorrect", found.text, found.how, "exact", _OTHER_WHOLE)
@@ -140,7 +140,7 @@ def is_whole(text: str) -> bool:
 
 def _compared(
     references: list[Reading],
-    found: extraction.Found,
+    found: extraction.FoundAnswer,
     rules: Rules,
     ask: Ask | None,
     *,
@@ -202,10 +202,10 @@ def _answer(text: str, rules: Rules) -> Reading:
     return read(text, rules.policy)
 
 
-def _finding(references: list[Reading], found: extraction.Found, rules: Rules) -> _Finding:
+def _finding(references: list[Reading], found: extraction.FoundAnswer, rules: Rules) -> _Finding:
     """The answer against each reference, by the quick tiers."""
     undecided = []
-    last = Comparison(False, "text", "there is no reference")
+    last = Equivalence(False, "text", "there is no reference")
     for reference in references:
         answer = _reading_for(reference, found, rules)
         last = compare(reference, answer, rules.policy)
@@ -216,7 +216,7 @@ def _finding(references: list[Reading], found: extraction.Found, rules: Rules) -
     return _Finding(last, references[-1].text, tuple(undecided))
 
 
-def _reading_for(reference: Reading, found: extraction.Found, rules: Rules) -> Reading:
+def _reading_for(reference: Reading, found: extraction.FoundAnswer, rules: Rules) -> Reading:
     """The answer, or the formula or number in it when it is a sentence and no words are wanted."""
     answer = _answer(found.text, rules)
     if answer.kind != "text" or reference.kind in _WORDS or found.how not in _SENTENCES:
@@ -237,7 +237,7 @@ def _asked(finding: _Finding, policy: Policy, ask: Ask) -> _Finding:
 
 def _cross_checked(
     references: list[Reading],
-    found: extraction.Found,
+    found: extraction.FoundAnswer,
     rules: Rules,
     finding: _Finding,
     ask: Ask,

@@ -60,7 +60,7 @@ class Matcher:
         self._steps = 0
 
     def match(self, left: Node, right: Node) -> Verdict:
-        """Whether a node of the answer says what a node of the reference says.
+        """Whether a node of the answer equals a node of the reference.
 
         Raises:
             Exhausted: it takes more than `MAX_STEPS` steps.

@@ -184,7 +184,7 @@ def _answers(text: str, latex: Any, plain: Any) -> list[str]:
     asked = [config for config in (latex, plain) if config is not None]
     boxes = latex is not None and latex.boxed_match_priority >= 0
     found = extraction.look(text, "strict" if boxes else "answer-line") if asked else None
-    if isinstance(found, extraction.Found):
+    if isinstance(found, extraction.FoundAnswer):
         return _sentence(found)
     if not any(config.try_extract_without_anchor for config in asked):
         return []
@@ -193,7 +193,7 @@ def _answers(text: str, latex: Any, plain: Any) -> list[str]:
     both = ("auto", "math-span") if boxes else ("math-span", "last-number")
     modes = both if latex and plain else ("math-span",) if latex else ("last-number",)
     spans = (extraction.look(text, mode) for mode in modes)
-    return next(([span.text] for span in spans if isinstance(span, extraction.Found)), [])
+    return next(([span.text] for span in spans if isinstance(span, extraction.FoundAnswer)), [])
 
 
 def _is_answer(text: str) -> bool:
@@ -203,7 +203,7 @@ def _is_answer(text: str) -> bool:
     return read(text).kind not in _UNREAD
 
 
-def _sentence(found: extraction.Found) -> list[str]:
+def _sentence(found: extraction.FoundAnswer) -> list[str]:
     """An answer, and the formula or number in it when it is a sentence."""
     inner = None if read(found.text).kind != "text" else extraction.narrowed(found.text)
     return [found.text] if inner is None else [found.text, inner]
@@ -213,7 +213,7 @@ def _word(text: str, config: Any) -> list[str]:
     """The first of the words that the answer's sentence holds, or else that the text does."""
     line = extraction.look(text, "answer-line")
     words = "|".join(map(re.escape, config.strings))
-    for place in (line.text if isinstance(line, extraction.Found) else "", text):
+    for place in (line.text if isinstance(line, extraction.FoundAnswer) else "", text):
         found = re.search(rf"(?<!\w)(?:{words})(?!\w)", place)
         if found is not None:
             return [found[0].lower() if config.lowercase else found[0], found[0]]

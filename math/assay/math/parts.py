@@ -18,7 +18,7 @@ class PartMatcher(Protocol):
         """How forgiving it is."""
 
     def match(self, left: Node, right: Node) -> Verdict:
-        """Whether a node of the answer says what a node of the reference says."""
+        """Whether a node of the answer equals a node of the reference."""
 
     def in_order(self, ours: Sequence[Node], theirs: Sequence[Node]) -> Verdict:
         """Item by item."""

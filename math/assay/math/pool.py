@@ -20,7 +20,7 @@ import time
 from dataclasses import asdict
 from typing import Any
 
-from assay.math.compare import Comparison
+from assay.math.compare import Equivalence
 from assay.math.outcomes import ITEM_TIMEOUT, VERIFIER_FAILED, WORKER_DIED, AskFailedError
 from assay.math.policy import Policy
 from assay.math.reading import Reading
@@ -169,7 +169,7 @@ class Pool:
 
     def compare(
         self, reference: Reading, answer: Reading, policy: Policy, deadline_s: float
-    ) -> Comparison:
+    ) -> Equivalence:
         """Has a worker compare an answer with a reference.
 
         Args:
@@ -201,7 +201,7 @@ class Pool:
             self._give_back(worker, keep=keep, replace=late)
         if "failed" in said:
             raise AskFailedError(VERIFIER_FAILED, said["failed"])
-        return Comparison(said["equal"], said["tier"], said["note"])
+        return Equivalence(said["equal"], said["tier"], said["note"])
 
     def prepare(self, time_s: float) -> None:
         """Starts a worker and waits until it is ready."""

@@ -29,7 +29,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from assay.math import nodes
-from assay.math.compare import Comparison
+from assay.math.compare import Equivalence
 from assay.math.policy import Policy
 from assay.math.to_sympy import BOUND, OutsideError, integrand, to_sympy
 
@@ -58,7 +58,7 @@ def prepare() -> None:
     _decide(left, right, Policy())
 
 
-def compare(reference: Reading, answer: Reading, policy: Policy = Policy()) -> Comparison:  # noqa: B008 - frozen
+def compare(reference: Reading, answer: Reading, policy: Policy = Policy()) -> Equivalence:  # noqa: B008 - frozen
     """Compares an answer with a reference; undecided outside the tier's subjects and limits."""
     from sympy.core.cache import clear_cache  # noqa: PLC0415 - see the module's docstring
 
@@ -78,7 +78,7 @@ def compare(reference: Reading, answer: Reading, policy: Policy = Policy()) -> C
         note = f"values to {_DIGITS} digits"
         if equal is None:
             note = "not the same kind of thing, or equal only on a condition"
-    return Comparison(equal, TIER, note)
+    return Equivalence(equal, TIER, note)
 
 
 def _answered(left: nodes.Node | None, right: nodes.Node | None, policy: Policy) -> bool | None:
@@ -99,7 +99,7 @@ def _budget(calls: int) -> Iterator[None]:
     """Raises `_Spent` out of the block when it has made so many Python calls.
 
     Python removes a hook that raises, and ignores what is raised while it finalises an object: an
-    exception that comes to nothing there is told to `sys.unraisablehook`, which sets the hook anew.
+    exception that is ignored there is reported to `sys.unraisablehook`, which sets the hook anew.
     """
     left = calls
 

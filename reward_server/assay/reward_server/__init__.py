@@ -9,11 +9,11 @@ from assay.reward_server.domain import (
     UNSUPPORTED_INPUT,
     UNUSABLE_REFERENCE,
     Component,
-    Item,
     JsonValue,
     Judgement,
     Span,
     Unjudgeable,
+    VerifierItem,
 )
 from assay.reward_server.functions import OneOf, Range, verifier
 
@@ -23,12 +23,12 @@ __all__ = [
     "UNSUPPORTED_INPUT",
     "UNUSABLE_REFERENCE",
     "Component",
-    "Item",
     "JsonValue",
     "Judgement",
     "OneOf",
     "Range",
     "Span",
     "Unjudgeable",
+    "VerifierItem",
     "verifier",
 ]

@@ -111,7 +111,7 @@ def cli(
     genrm_token_file: Path | None,
     **flags: Any,
 ) -> None:
-    """Serve rewards over gRPC, and over HTTP/JSON where --http-port is given.
+    """Serve rewards over gRPC, and over HTTP/JSON with --http-port.
 
     Each flag can be set in the environment as ASSAY_REWARD_<FLAG>. The bearer token that clients
     must send comes from a file or from ASSAY_REWARD_TOKEN (those of the sandbox and of genrm from

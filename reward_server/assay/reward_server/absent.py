@@ -23,5 +23,5 @@ WHAT_BRINGS: Mapping[str, str] = {
 
 
 def hint(name: str) -> str:
-    """What to do to have a verifier or a task of this name, to be put after a message."""
+    """What to install for a verifier or task of this name, to be put after a message."""
     return f"; {WHAT_BRINGS[name]}" if name in WHAT_BRINGS else who_brings(name)

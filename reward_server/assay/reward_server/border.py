@@ -1,15 +1,13 @@
-"""The isolation border of verifiers: out of it comes a sound judgement or a fault, nothing else.
+"""The fault boundary of verifiers: a sound judgement or a fault comes out.
 
-Used in the server's own process for inline verifiers and in the workers for the others. A worker
-handles model text and is trusted only half, so the server checks with `checked` once more what a
-worker says.
+Inline verifiers pass it in the server's process, the others in their worker. A worker handles model
+text, so the server runs `checked` once more on its answers.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import logging
-import math
 import re
 import traceback
 from collections.abc import Generator, Sequence
@@ -21,13 +19,13 @@ from assay.reward_server.domain import (
     MAX_EXPLANATION_CHARS,
     VERIFIER_FAILED,
     Fault,
-    Item,
     Judgement,
     Outcome,
     RemoteOutcome,
     RemoteVerifier,
     Unjudgeable,
     Verifier,
+    VerifierItem,
     VerifierSpec,
 )
 
@@ -43,7 +41,7 @@ _NOT_UNICODE = "gave a name that is not Unicode text"
 _REASON = re.compile(r"[A-Z][A-Z0-9_]{0,62}")
 
 
-def judge(verifier: Verifier, item: Item) -> Outcome:
+def judge(verifier: Verifier, item: VerifierItem) -> Outcome:
     """Judges an item; every exception becomes a fault."""
     spec = verifier.spec
     try:
@@ -57,7 +55,7 @@ def judge(verifier: Verifier, item: Item) -> Outcome:
         return failed(spec, _raised(error))
 
 
-def glance(verifier: Verifier, item: Item) -> Outcome | None:
+def glance(verifier: Verifier, item: VerifierItem) -> Outcome | None:
     """Judges an item here if its verifier can; None when a worker has to."""
     spec = verifier.spec
     try:
@@ -98,7 +96,7 @@ def step(
 
 
 async def judge_all(
-    verifier: RemoteVerifier, items: Sequence[Item], timeout_s: float
+    verifier: RemoteVerifier, items: Sequence[VerifierItem], timeout_s: float
 ) -> list[RemoteOutcome]:
     """Has another service judge items; every exception becomes their fault."""
     spec = verifier.spec
@@ -113,7 +111,7 @@ async def judge_all(
 
 
 def _raised(error: Exception) -> str:
-    """What a verifier raised, and the last line of its own file on the way there."""
+    """The exception's type, and the last line of the verifier's own file on the way to it."""
     frames = [
         (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
     ]
@@ -135,7 +133,7 @@ def checked(spec: VerifierSpec, outcome: Outcome) -> Outcome:
         return failed(spec, f"returned a {type(given).__name__}, not a Judgement")
     trouble = (
         _trouble_with_size(outcome)
-        or _trouble_with_numbers(spec, outcome)
+        or _trouble_with_reward(spec, outcome)
         or _trouble(spec, outcome)
     )
     if trouble:
@@ -149,7 +147,7 @@ def checked(spec: VerifierSpec, outcome: Outcome) -> Outcome:
 
 
 def failed(spec: VerifierSpec, what: str) -> Fault:
-    """The fault of a verifier that is at fault itself."""
+    """The fault of a verifier that broke its contract."""
     return Fault(
         VERIFIER_FAILED, one_line(f"verifier {spec.name!r} {what}"), {"verifier": spec.name}
     )
@@ -164,12 +162,11 @@ def one_line(text: str) -> str:
 
 
 def _fact(text: str) -> str:
-    """A fact as it is, such as what a judge wrote; at most 2,000 characters."""
     return _encodable(text[:_MAX_FACT_CHARS])
 
 
 def _trouble_with_size(judgement: Judgement) -> str | None:
-    """A batch of the largest judgements must still fit into one message."""
+    """Keeps a batch of the largest judgements within one message."""
     chars = len(judgement.extracted_answer or "")
     for part in judgement.components:
         chars += len(part.name)
@@ -185,15 +182,8 @@ def _trouble_with_size(judgement: Judgement) -> str | None:
     return None
 
 
-def _trouble_with_numbers(spec: VerifierSpec, judgement: Judgement) -> str | None:
+def _trouble_with_reward(spec: VerifierSpec, judgement: Judgement) -> str | None:
     reward = judgement.reward
-    finite = math.isfinite(reward)
-    for part in judgement.components:
-        finite = finite and math.isfinite(part.score) and math.isfinite(part.weight)
-    for span in judgement.spans:
-        finite = finite and math.isfinite(span.reward)
-    if not finite:
-        return "gave a number that is not finite"
     if not spec.min_reward - _ROUNDING <= reward <= spec.max_reward + _ROUNDING:
         return f"gave the reward {reward:g}, outside its stated range"
     return None

@@ -25,8 +25,8 @@ class ScorerConfig:
     Attributes:
         workers: processes that judge at the same time; 0 for one per core, with Ray for one per CPU
             of the cluster.
-        pool: where they run: "local", processes of this machine, or "ray", placed by Ray.
-        ray_address: of the Ray cluster, HOST:PORT; "auto" for that of this machine's node.
+        pool: "local", processes of this machine, or "ray", placed by Ray.
+        ray_address: HOST:PORT of the Ray cluster; "auto" for that of this machine's node.
         queue_items: items that may wait for a worker.
         queue_mb: MiB that the waiting items may hold; at least one message.
         item_timeout_s: time-out of an item that states none.
@@ -35,8 +35,7 @@ class ScorerConfig:
         worker_items: a worker is replaced after so many items.
         worker_growth_mb: a worker is replaced when its resident memory has grown by so many MiB.
         cache_entries: judgements that are remembered; 0 for none.
-        preload: names of verifiers that are slow to load, and are loaded and tested at the start
-            all the same; "all" for all of them.
+        preload: names of lazy verifiers to load and test at the start; "all" for all of them.
 
     Raises:
         ConfigError: a value is out of range.
@@ -86,7 +85,7 @@ class ScorerConfig:
 
     @property
     def worker_count(self) -> int:
-        """Workers, the cores counted; 0 for as many as a cluster has room for."""
+        """The number of workers; 0 for as many as a cluster has room for."""
         if self.workers or self.pool == "ray":
             return self.workers
         return usable_cores()
@@ -99,30 +98,29 @@ class ScorerConfig:
 
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
-    """How the server is reached.
+    """How the server is reached. Tokens are never printed.
 
     Attributes:
-        scorer: how items are scored.
-        host: address to bind; loopback unless told otherwise.
+        host: address to bind; loopback by default.
         port: 0 for any free one.
         port_file: the port is written here when the server is ready.
         tls_cert: certificate chain, PEM; None for no TLS.
         tls_key: its private key, PEM.
         tls_client_ca: clients must show a certificate of this authority; None if they need none.
-        token: bearer token that clients must send; None for none. Never printed.
+        token: bearer token that clients must send; None for none.
         access: further tokens, and what each tenant may ask for.
         drain_s: how long running calls may take to end after SIGTERM.
-        metrics_port: where metrics are read over HTTP, 0 for any free one; None: nowhere.
+        metrics_port: serves metrics over HTTP, 0 on any free one; None: nowhere.
         metrics_host: address to bind for them.
         sandbox_target: address of the sandbox; empty: `code` is not served.
-        sandbox_tls_ca: authority that the sandbox's certificate is of, PEM; None for no TLS.
-        sandbox_token: bearer token that the sandbox asks for; None for none. Never printed.
+        sandbox_tls_ca: authority of the sandbox's certificate, PEM; None for no TLS.
+        sandbox_token: bearer token for the sandbox; None for none.
         genrm_target: address of the genrm service; empty: judges that are models are not served.
-        genrm_tls_ca: authority that its certificate is of, PEM; None for no TLS.
-        genrm_token: bearer token that it asks for; None for none. Never printed.
+        genrm_tls_ca: authority of its certificate, PEM; None for no TLS.
+        genrm_token: bearer token for genrm; None for none.
         client_cert: our certificate chain, for services that ask for one, PEM; None for none.
         client_key: its private key, PEM.
-        profiles: files of profiles, besides those that are shipped.
+        profiles: files of profiles, besides the shipped ones.
         journal: file that every judgement and fault is written to; None for none.
         journal_max_mb: most MiB of that file and its log.
         http: HTTP/JSON beside gRPC.

@@ -1,4 +1,4 @@
-"""Between the messages of the contract and the values of the domain. Pure."""
+"""Converts between the messages of the contract and the values of the domain. Pure."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from assay.reward_server.domain import (
     UNSUPPORTED_INPUT,
     UNUSABLE_REFERENCE,
     Candidate,
-    Item,
     JsonValue,
     Judgement,
     Message,
     ParameterSpec,
     ParameterValue,
     Unjudgeable,
+    VerifierItem,
     VerifierSpec,
 )
 
@@ -42,12 +42,8 @@ _KINDS: dict[str, Callable[[common_pb2.ParameterValue], ParameterValue]] = {
 }
 
 
-def item_from_proto(message: reward_pb2.Item, spec: VerifierSpec) -> Item:
-    """An item, ready for the verifier: its parameters checked and completed.
-
-    Args:
-        message: as it came.
-        spec: the verifier that will judge.
+def item_from_proto(message: reward_pb2.Item, spec: VerifierSpec) -> VerifierItem:
+    """An item as its verifier gets it: parameters checked and completed.
 
     Raises:
         Unjudgeable: MISSING_RESPONSE, MISSING_REFERENCE, UNSUPPORTED_INPUT or INVALID_PARAMETER.
@@ -62,7 +58,7 @@ def item_from_proto(message: reward_pb2.Item, spec: VerifierSpec) -> Item:
     if spec.needs_group and not message.group_id:
         raise Unjudgeable(UNSUPPORTED_INPUT, f"verifier {spec.name!r} needs items with a group_id")
     counted = message.HasField("response_token_count")
-    return Item(
+    return VerifierItem(
         _candidate(message),
         references=references,
         anchor=anchor,
@@ -77,8 +73,8 @@ def item_from_proto(message: reward_pb2.Item, spec: VerifierSpec) -> Item:
     )
 
 
-def sketch(message: reward_pb2.Item) -> Item:
-    """What can be read of an item that is not sound: to be shown, never to be judged."""
+def sketch(message: reward_pb2.Item) -> VerifierItem:
+    """What can be read of an unsound item: for the journal, never for a judge."""
     references: tuple[str, ...] = ()
     anchor = tests = data = None
     with contextlib.suppress(Unjudgeable):
@@ -86,7 +82,7 @@ def sketch(message: reward_pb2.Item) -> Item:
     candidate = Candidate()
     with contextlib.suppress(Unjudgeable):
         candidate = _candidate(message)
-    return Item(
+    return VerifierItem(
         candidate,
         references=references,
         anchor=anchor,
@@ -118,7 +114,7 @@ def timeout_s(message: reward_pb2.Item, default_s: float, limit_s: float) -> flo
 def fill_judgement(
     message: reward_pb2.Judgement, judgement: Judgement, spec: VerifierSpec | None
 ) -> None:
-    """Writes a judgement; `spec` says whose it is."""
+    """Writes a judgement and the verifier that gave it."""
     message.reward = judgement.reward
     message.verdict = judgement.verdict
     for part in judgement.components:
@@ -140,7 +136,7 @@ def fill_judgement(
 
 
 def info_to_proto(spec: VerifierSpec) -> reward_pb2.VerifierInfo:
-    """What ListVerifiers says of a verifier."""
+    """The entry of ListVerifiers."""
     return reward_pb2.VerifierInfo(
         name=spec.name,
         version=spec.version,
@@ -177,7 +173,7 @@ def _prompt(message: reward_pb2.Item) -> tuple[Message, ...]:
 def _fitting_reference(
     message: reward_pb2.Reference, spec: VerifierSpec
 ) -> tuple[tuple[str, ...], str | None, execution_pb2.TestSuite | None, JsonValue]:
-    """What a reference holds, of the kinds that the verifier takes.
+    """The reference's parts, if the verifier takes their kind.
 
     Raises:
         Unjudgeable: MISSING_REFERENCE or UNSUPPORTED_INPUT.
@@ -210,7 +206,6 @@ def _reference(
 
 
 def _json_of(message: execution_pb2.PlainValue) -> JsonValue:
-    """Structured data, of JSON's shapes only."""
     try:
         value: JsonValue = plain_json(message)
     except ValueError as error:

@@ -1,7 +1,6 @@
-"""What a server has said so far: verdicts, faults and suspicions, by verifier; and its metrics.
+"""Counts of verdicts, faults and suspicions by verifier, and the metrics of the server.
 
-The names are those of the registry: a name that a caller sent, and that is not served, counts as
-none.
+Verifiers are counted by their registered name: an unknown name that a caller sent counts as none.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from assay.reward_server.journal.writer import Journal
 from assay.reward_server.workers.codec import ScorePool
 
 
-class Counts:
+class RewardMetrics:
     """Counts judgements, and what every service counts.
 
     Attributes:
         verdicts: (verifier, verdict) -> items.
         suspicions: (verifier, suspicion) -> items. Disagreeing tiers of `math` are one of them.
-        items: the part of the metrics that every service has.
+        items: the metrics that every service has.
     """
 
     def __init__(self) -> None:
@@ -81,7 +80,7 @@ class Counts:
 
     @property
     def collectors(self) -> list[Collector]:
-        """To be registered."""
+        """The collectors to register."""
         pool = [self._queued, self._busy, self._restarts]
         journal = [
             self._journal,
@@ -92,13 +91,13 @@ class Counts:
         return [*self.items.collectors, *self._tables, *pool, *journal]
 
     def watch(self, pool: ScorePool) -> None:
-        """Has the metrics say how the pool of workers is."""
+        """Adds the metrics of a pool of workers."""
         self._queued.set_function(lambda: pool.queued)
         self._busy.set_function(lambda: pool.busy)
         self._restarts.function = lambda: pool.restarts
 
     def watch_journal(self, journal: Journal) -> None:
-        """Has the metrics say how the journal is."""
+        """Adds the metrics of the journal."""
         self._journal.by["written"] = lambda: journal.state().written
         self._journal.by["dropped"] = lambda: journal.state().dropped
         self._journal.by["expired"] = lambda: journal.state().expired
@@ -117,7 +116,7 @@ class Counts:
                 self.suspicions[verifier, suspicion] += 1
 
     def lines(self) -> list[str]:
-        """What was counted, a line for each kind, for a log."""
+        """The counts, a line for each kind, for a log."""
         kinds = (
             ("verdicts", self.verdicts),
             ("faults", self.items.faults),

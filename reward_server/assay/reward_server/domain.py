@@ -1,9 +1,7 @@
-"""The nouns of reward scoring, as frozen values: items, judgements, faults, verifiers.
+"""The values of reward scoring: items, judgements, faults, verifiers. Frozen.
 
-Nothing here knows of gRPC, clocks, processes or files. `convert` turns these values into messages
-and back, `scorer` moves them around, `verifiers` think about them. The words are those of the
-contract (reward.proto): a *judgement* is an opinion about a candidate, a *fault* says that we have
-none.
+Nothing here knows of gRPC, clocks, processes or files. The words are those of reward.proto: a
+*judgement* is an opinion about a candidate, a *fault* says that there is none.
 """
 
 from __future__ import annotations
@@ -21,6 +19,9 @@ from assay.api.execution.v1 import execution_pb2
 # Nouns of all services; whoever writes a verifier finds them here.
 from assay.kit.faults import Fault as Fault  # noqa: PLC0414
 from assay.kit.faults import Unjudgeable as Unjudgeable  # noqa: PLC0414
+from assay.kit.judgements import Component as Component  # noqa: PLC0414
+from assay.kit.judgements import Judgement as Judgement  # noqa: PLC0414
+from assay.kit.judgements import Span as Span  # noqa: PLC0414
 
 ParameterValue = bool | int | float | str | tuple[str, ...]
 JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
@@ -40,13 +41,7 @@ MAX_EXPLANATION_CHARS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a conversation.
-
-    Attributes:
-        role: who speaks.
-        content: what is said.
-        from_policy: the policy produced it; always False in a prompt.
-    """
+    """One message of a conversation. In a prompt `from_policy` is always False."""
 
     role: str
     content: str
@@ -67,22 +62,21 @@ def _is_numbers(data: JsonValue) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """One thing to judge.
+class VerifierItem:
+    """An item as its verifier gets it: checked, its parameters complete.
 
     Attributes:
         candidate: what the policy produced.
         references: right answers, any of which will do; empty when there is none.
-        tests: tests that a program passes, for verifiers that take them; as the contract has them.
-        data: a structured reference, for verifiers that document its shape; None when there is
-            none. Frozen by agreement: nobody changes it.
-        task: the kind of task that the caller named, if any; profiles route by it.
+        tests: tests that a program passes, for verifiers that take them.
+        data: a structured reference, for verifiers that document its shape; None for none. Nobody
+            changes it.
+        task: the kind of task that the caller named; profiles route by it.
         anchor: a response to beat, for judges that compare.
         prompt: what the policy was asked.
-        parameters: the verifier's parameters, complete: defaults are filled in before a verifier
-            sees them.
-        group_id: samples of one prompt share it; empty when there is no group.
-        response_token_count: tokens the policy spent, if known.
+        parameters: the verifier's, with defaults filled in.
+        group_id: samples of one prompt share it; empty for no group.
+        response_token_count: tokens that the policy spent, if known.
         truncated: the response was cut at the generation limit.
     """
 
@@ -99,7 +93,7 @@ class Item:
     task: str = ""
 
     def document(self) -> JsonValue:
-        """The structured reference: the data, or else the one reference text read as JSON.
+        """The structured reference: the data, or the one reference text read as JSON.
 
         Raises:
             Unjudgeable: UNUSABLE_REFERENCE when there is neither, or the text is not JSON.
@@ -153,68 +147,6 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number of JSON")
 
 
-@dataclass(frozen=True, slots=True)
-class Component:
-    """One part of a reward: name (kebab-case), raw score, and its weight in the reward."""
-
-    name: str
-    score: float
-    weight: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A reward for the code points `start <= i < end` of the response, or of one turn."""
-
-    start: int
-    end: int
-    reward: float
-    label: str
-    turn_index: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """An opinion about a candidate.
-
-    Attributes:
-        reward: the number that trains; finite, inside the verifier's stated range.
-        verdict: the category, one of the verifier's verdicts.
-        components: what the reward is made of; at least one.
-        extracted_answer: the answer found in the response, if one was.
-        explanation: why, in one line of at most 1,000 characters, for people. It may hold the
-            reference; a policy is never shown it.
-        spans: dense rewards, sorted, not overlapping.
-        suspicions: signs of gaming, kebab-case.
-    """
-
-    reward: float
-    verdict: str
-    components: tuple[Component, ...]
-    extracted_answer: str | None = None
-    explanation: str = ""
-    spans: tuple[Span, ...] = ()
-    suspicions: tuple[str, ...] = ()
-
-    @classmethod
-    def composed(
-        cls,
-        verdict: str,
-        components: tuple[Component, ...],
-        *,
-        extracted_answer: str | None = None,
-        explanation: str = "",
-        suspicions: tuple[str, ...] = (),
-    ) -> Judgement:
-        """A judgement whose reward is the sum of weight times score, in the components' order."""
-        reward = 0.0
-        for component in components:
-            reward += component.weight * component.score
-        return cls(
-            reward, verdict, components, extracted_answer, explanation, suspicions=suspicions
-        )
-
-
 Outcome = Judgement | Fault
 
 
@@ -224,12 +156,12 @@ class ParameterSpec:
 
     Attributes:
         name: snake_case.
-        kind: the kind of value it takes; a whole number is taken for a float too.
-        default: the value in force when it is not passed; None if it must be passed.
+        kind: of the value; a float takes whole numbers too.
+        default: the value when it is not passed; None if it must be passed.
         description: what it does, its unit and range.
-        allowed_values: for a text, the values it takes; empty when any will do.
-        minimum: for a number, the least value taken.
-        maximum: for a number, the greatest value taken.
+        allowed_values: of a text; empty for any.
+        minimum: of a number.
+        maximum: of a number.
     """
 
     name: str
@@ -269,7 +201,6 @@ class ParameterSpec:
 
 
 def _kind_of(value: ParameterValue) -> ParameterKind:
-    """The kind of a value."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int):
@@ -281,7 +212,7 @@ def _kind_of(value: ParameterValue) -> ParameterKind:
 
 @dataclass(frozen=True, slots=True)
 class VerifierSpec:
-    """What a verifier says of itself; ListVerifiers passes it on.
+    """What a verifier is, as ListVerifiers tells clients.
 
     Attributes:
         name: kebab-case, unique on the server.
@@ -291,7 +222,6 @@ class VerifierSpec:
         min_reward: the least reward it gives, whatever its parameters.
         max_reward: the greatest reward it gives, whatever its parameters.
         verdicts: the verdicts it gives, kebab-case.
-        parameters: what it can be told.
         deterministic: equal items get equal judgements.
         cacheable: its judgements may come from the cache.
         needs_reference: an item without references is a fault, MISSING_REFERENCE.
@@ -300,11 +230,11 @@ class VerifierSpec:
             text of the size limit; "process" judges in a worker that is killed at the item's
             time-out; "remote" asks another service.
         takes_tests: its reference is a suite of tests.
-        takes_any: its reference may be of any kind, since it hands it on to others.
-        lazy: of a verifier in workers: its library is slow to load, so it is tested when it is
-            first asked for and not when the server starts.
+        takes_any: it takes references of any kind, and hands them on to others.
+        lazy: its library is slow to load: a worker loads it, and the self-test runs, at the first
+            request.
         is_profile: it is a composition of other verifiers.
-        defaults: the parameters in force when none is given; None when one must be.
+        defaults: all parameters' defaults; None when one must be passed.
     """
 
     name: str
@@ -334,7 +264,7 @@ class VerifierSpec:
             object.__setattr__(self, "defaults", MappingProxyType(values))
 
     def complete(self, given: Mapping[str, ParameterValue]) -> Mapping[str, ParameterValue]:
-        """The parameters in force: those given, checked, and the defaults of the rest.
+        """The given parameters, checked, and the defaults of the rest.
 
         Raises:
             Unjudgeable: INVALID_PARAMETER for an unknown, missing or wrong one.
@@ -361,38 +291,37 @@ class VerifierSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class VerifierExample:
     """An item with the verdict that it must get; tested each time the server starts."""
 
-    item: Item
+    item: VerifierItem
     verdict: str
 
 
 class Verifier(Protocol):
     """Judges items. Inherit from it to take the defaults; any object of this shape will do.
 
-    A verifier is made once in the server and once in each worker, from its class without arguments;
-    it holds no state beyond caches. Making one must be quick: what is slow to load belongs in
-    `prepare`.
+    It is made once in the server and once in each worker, from its class without arguments, and
+    holds no state beyond caches. Making one must be quick: load slow libraries in `prepare`.
     """
 
     @property
     def spec(self) -> VerifierSpec:
-        """What it is."""
+        """The verifier's description."""
 
     @property
-    def examples(self) -> tuple[Example, ...]:
+    def examples(self) -> tuple[VerifierExample, ...]:
         """Items with known verdicts, at least one."""
 
     def prepare(self) -> None:
         """Loads what is slow to load; called once before the workers are forked."""
         return
 
-    def glance(self, item: Item) -> Judgement | None:
+    def glance(self, item: VerifierItem) -> Judgement | None:
         """Judges in the server's own process what takes bounded time and memory there.
 
-        Only asked of verifiers that run in workers. It must agree with `judge` and is held to what
-        inline verifiers are.
+        The server asks it of verifiers that run in workers. It must agree with `judge`, and is as
+        quick and safe as inline verifiers are.
 
         Returns:
             The judgement; None when the item has to go to a worker.
@@ -403,8 +332,8 @@ class Verifier(Protocol):
         del item
         return None
 
-    def judge(self, item: Item) -> Judgement:
-        """Judges an item whose parameters are complete.
+    def judge(self, item: VerifierItem) -> Judgement:
+        """Judges an item.
 
         Raises:
             Unjudgeable: the item itself prevents a judgement. Any other exception is a defect of
@@ -414,13 +343,7 @@ class Verifier(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RemoteOutcome:
-    """What another service made of an item.
-
-    Attributes:
-        outcome: a judgement or a fault.
-        queue_s: how long it waited there.
-        execution_s: how long it took there.
-    """
+    """What another service made of an item, and the seconds it waited and ran there."""
 
     outcome: Outcome
     queue_s: float = 0.0
@@ -430,12 +353,14 @@ class RemoteOutcome:
 class RemoteVerifier(Verifier):
     """Judges the items of a call together, by asking another service. Belongs to one event loop."""
 
-    def judge(self, item: Item) -> Judgement:
-        """Not by itself: see `judge_all`."""
+    def judge(self, item: VerifierItem) -> Judgement:
+        """Refuses: see `judge_all`."""
         raise Unjudgeable(VERIFIER_FAILED, f"verifier {self.spec.name!r} asks another service")
 
-    async def judge_all(self, items: Sequence[Item], timeout_s: float) -> list[RemoteOutcome]:
-        """What became of each item, in order; a failure of the other service is their fault.
+    async def judge_all(
+        self, items: Sequence[VerifierItem], timeout_s: float
+    ) -> list[RemoteOutcome]:
+        """What became of each item, in order; a failure of the service is their fault.
 
         Args:
             items: parameters complete.
@@ -446,47 +371,44 @@ class RemoteVerifier(Verifier):
         )
 
     async def close(self) -> None:
-        """Lets go of the other service."""
+        """Closes the connection."""
 
 
 Lookup = Callable[[str], Verifier | None]
-"""The verifier of a name that items can be handed on to; None where there is none."""
+"""Finds the verifier of a name; None where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """What a composite asks another verifier.
+class Subtask:
+    """What a composite asks another verifier for one of its parts.
 
     Attributes:
-        component: the part of the composite that asks.
-        verifier: the verifier that judges.
+        component: the part that asks.
+        verifier: the name of the verifier that judges.
         item: its parameters are complete.
     """
 
     component: str
     verifier: str
-    item: Item
+    item: VerifierItem
 
 
-Stages = Generator[tuple[Task, ...], tuple[Outcome, ...], Outcome]
+Stages = Generator[tuple[Subtask, ...], tuple[Outcome, ...], Outcome]
 
 
 class CompositeVerifier(Verifier):
     """Judges by asking other verifiers of this server. Pure: the server drives `run`."""
 
-    def judge(self, item: Item) -> Judgement:
-        """Not by itself: see `run`."""
+    def judge(self, item: VerifierItem) -> Judgement:
+        """Refuses: see `run`."""
         raise Unjudgeable(VERIFIER_FAILED, f"verifier {self.spec.name!r} asks other verifiers")
 
-    def run(self, item: Item) -> Stages:
+    def run(self, item: VerifierItem) -> Stages:
         """Judges an item.
 
-        Args:
-            item: its parameters are complete.
-
         Yields:
-            The tasks of one stage, which may be judged in any order or at once; is sent their
-            outcomes, in the tasks' order.
+            The subtasks of one stage, in any order or at once; is sent their outcomes, in the
+            subtasks' order.
 
         Returns:
             The judgement, or a fault where a part that was needed has one.
@@ -498,13 +420,10 @@ class CompositeVerifier(Verifier):
         return Fault(VERIFIER_FAILED, f"{self.spec.name!r} judges nothing")
 
 
-def handed_on(item: Item, spec: VerifierSpec, parameters: Mapping[str, ParameterValue]) -> Item:
-    """The item as another verifier gets it.
-
-    Args:
-        item: the composite's.
-        spec: the other verifier's.
-        parameters: those of the other verifier, complete.
+def handed_on(
+    item: VerifierItem, spec: VerifierSpec, parameters: Mapping[str, ParameterValue]
+) -> VerifierItem:
+    """The composite's item as another verifier gets it, with that one's complete parameters.
 
     Raises:
         Unjudgeable: MISSING_REFERENCE or UNSUPPORTED_INPUT, for what the item lacks.

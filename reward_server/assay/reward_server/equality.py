@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 
-from assay.reward_server.domain import Item, Judgement, VerifierSpec
+from assay.reward_server.domain import Judgement, VerifierItem, VerifierSpec
 from assay.reward_server.workers import wire
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
@@ -13,7 +13,7 @@ _MAX_CACHED_CHARS = 10_000
 _MAX_CACHED_SPANS = 1_000
 
 
-def item_key(spec: VerifierSpec, item: Item) -> bytes:
+def item_key(spec: VerifierSpec, item: VerifierItem) -> bytes:
     """What makes two items equal: the verifier, its version, and all that it sees of them."""
     body = wire.item_to_json(item)
     if not spec.needs_group:

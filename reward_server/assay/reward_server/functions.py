@@ -1,19 +1,21 @@
-"""Verifiers as functions: what holds no state is a function with a decorator.
+"""A verifier without state is a function with a decorator.
 
-The decorator says who it is, the signature what it can be told, the docstring's first paragraph
-what it judges, and rows of data beside the module what must come of some items:
+The decorator names it, the signature has its parameters, the docstring's first paragraph says what
+it judges, and rows of examples are its self-test:
 
     @verifier("shout", isolation="inline")
-    def shout(item: Item, *, marks: Annotated[int, Range(0, 9), "How many."] = 0) -> Judgement:
+    def shout(
+        item: VerifierItem, *, marks: Annotated[int, Range(0, 9), "How many."] = 0
+    ) -> Judgement:
         '''The response is the reference in capitals.'''
 
-A parameter is keyword-only, and its annotation has its type (bool, int, float, str, tuple[str, ...]
-or a `Literal` of texts) and its description, with a `Range` or `OneOf` where there are bounds.
+A parameter is keyword-only. Its annotation has its type (bool, int, float, str, tuple[str, ...] or
+a `Literal` of texts), its description, and a `Range` or `OneOf` where there are bounds.
 
-The rows stand in `<name>.jsonl` beside the module, or in the decorator. They are the self-test, and
-have the keys of `assay check-verifier --cases`: "response", "reference" (a text, a list of texts or
-data), "params", "prompt", "anchor" and "verdict"; besides, "data" (for a list of texts that is not
-a list of right answers) and "response_token_count".
+The rows stand in `<name>.jsonl` beside the module, or in the decorator, with the keys of `assay
+check-verifier --cases`: "response", "reference" (a text, a list of texts or data), "params",
+"prompt", "anchor" and "verdict"; besides, "data" (for a list of texts that is not a list of right
+answers) and "response_token_count".
 """
 
 from __future__ import annotations
@@ -28,15 +30,15 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from assay.reward_server.domain import (
     Candidate,
-    Example,
     Isolation,
-    Item,
     Judgement,
     Message,
     ParameterKind,
     ParameterSpec,
     Unjudgeable,
     Verifier,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
 )
 
@@ -56,12 +58,12 @@ _ROW_KEYS = frozenset(
 
 
 class ExampleError(ValueError):
-    """The examples of a verifier cannot be read; the message says which and why."""
+    """The examples of a verifier cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The least and the greatest value that a number takes; None for no bound."""
+    """The least and the greatest value of a number; None for no bound."""
 
     minimum: float | None = None
     maximum: float | None = None
@@ -69,13 +71,13 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """The values that a text takes, where a `Literal` cannot name them."""
+    """The values of a text, where a `Literal` cannot name them."""
 
     values: tuple[str, ...]
 
 
 class FunctionVerifier(Verifier):
-    """A function as the verifier that the registry and the workers know.
+    """A function as a verifier.
 
     Attributes:
         function: takes an item, and the parameters by name.
@@ -100,11 +102,11 @@ class FunctionVerifier(Verifier):
 
     @property
     def spec(self) -> VerifierSpec:
-        """What it is."""
+        """The verifier's description."""
         return self._spec
 
     @cached_property
-    def examples(self) -> tuple[Example, ...]:
+    def examples(self) -> tuple[VerifierExample, ...]:
         """The rows, as items.
 
         Raises:
@@ -117,8 +119,8 @@ class FunctionVerifier(Verifier):
         if self._prepare is not None:
             self._prepare()
 
-    def glance(self, item: Item) -> Judgement | None:
-        """Judges in the server's own process what is bounded there; None for the rest."""
+    def glance(self, item: VerifierItem) -> Judgement | None:
+        """Judges what is bounded; None for the rest."""
         glance = self._glance
         if glance is None:
             return None
@@ -127,14 +129,13 @@ class FunctionVerifier(Verifier):
         parameters = item.parameters
         return glance(item, **(self._told if parameters is self._defaults else parameters))
 
-    def judge(self, item: Item) -> Judgement:
+    def judge(self, item: VerifierItem) -> Judgement:
         """Calls the function with the item and its parameters."""
         if item.parameters is self._defaults:
             return self.function(item)  # they stand in its signature
         return self.function(item, **item.parameters)
 
     def _located_rows(self) -> Iterator[tuple[str, Any]]:
-        """Each row, and where it stands."""
         if self._rows is not None:
             for number, row in enumerate(self._rows, start=1):
                 yield f"example {number} of {self._spec.name!r}", row
@@ -184,10 +185,10 @@ def verifier(
         needs_group: items need a group_id.
         deterministic: equal items get equal judgements.
         cacheable: its judgements may come from the cache.
-        lazy: it is prepared and tested when it is first asked for.
+        lazy: it is prepared and tested at the first request.
         prepare: loads what is slow to load, before workers are forked.
         glance: judges in the server's own process what is bounded there, and gives None for the
-            rest; a number is that of characters up to which a response is judged there.
+            rest; a number is the most characters of a response to judge there.
         examples: the rows of the self-test; by default those of `<name>.jsonl` beside the module.
 
     Raises:
@@ -218,10 +219,10 @@ def verifier(
 
 
 def _parameters(name: str, function: Callable[..., Judgement]) -> Iterator[ParameterSpec]:
-    """What a function can be told.
+    """Reads the parameters from the signature.
 
     Raises:
-        TypeError: a parameter is not keyword-only, or not annotated as it must be.
+        TypeError: one is not keyword-only, or not annotated as it must be.
     """
     hints = get_type_hints(function, include_extras=True)
     _, *rest = inspect.signature(function).parameters.values()
@@ -263,7 +264,7 @@ def _parameter(name: str, one: inspect.Parameter, hint: Any) -> ParameterSpec:
     )
 
 
-def _examples(spec: VerifierSpec, rows: Iterable[tuple[str, Any]]) -> Iterator[Example]:
+def _examples(spec: VerifierSpec, rows: Iterable[tuple[str, Any]]) -> Iterator[VerifierExample]:
     for where, row in rows:
         if not isinstance(row, dict) or not isinstance(row.get("verdict"), str):
             raise ExampleError(f'{where}: a row is an object with "response" and "verdict"')
@@ -273,13 +274,13 @@ def _examples(spec: VerifierSpec, rows: Iterable[tuple[str, Any]]) -> Iterator[E
             known = ", ".join(sorted(_ROW_KEYS))
             raise ExampleError(f"{where}: no key is named {min(unknown)!r}; there are {known}")
         try:
-            yield Example(_item(spec, fields), row["verdict"])
+            yield VerifierExample(_item(spec, fields), row["verdict"])
         except (KeyError, TypeError, Unjudgeable) as error:
             raise ExampleError(f"{where}: {error}") from None
 
 
-def _item(spec: VerifierSpec, fields: Mapping[str, Any]) -> Item:
-    """The item of a row; a reference is what the client takes it for."""
+def _item(spec: VerifierSpec, fields: Mapping[str, Any]) -> VerifierItem:
+    """The item of a row; references are read as the client reads them."""
     reference, data = fields.get("reference"), fields.get("data")
     texts = [reference] if isinstance(reference, str) else reference
     if not texts or not isinstance(texts, list) or not all(isinstance(t, str) for t in texts):
@@ -289,7 +290,7 @@ def _item(spec: VerifierSpec, fields: Mapping[str, Any]) -> Item:
         key: tuple(value) if isinstance(value, list) else value
         for key, value in fields.get("params", {}).items()
     }
-    return Item(
+    return VerifierItem(
         Candidate(fields["response"]),
         references=tuple(texts),
         data=data,

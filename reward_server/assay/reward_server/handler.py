@@ -1,4 +1,4 @@
-"""The items of the reward server: how one is admitted, judged, written, counted and shown."""
+"""How the reward server admits, judges, writes, counts and traces an item."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from assay.kit.batch.spans import Details, stretch
 from assay.kit.trails import Fact
 from assay.reward_server import border, convert
 from assay.reward_server.config import ScorerConfig
-from assay.reward_server.counts import Counts
+from assay.reward_server.counts import RewardMetrics
 from assay.reward_server.domain import (
     Fault,
-    Item,
     Unjudgeable,
     Verifier,
+    VerifierItem,
 )
 from assay.reward_server.equality import item_key
 from assay.reward_server.judging import Proves, judge_composites, judge_remote
@@ -33,17 +33,10 @@ from assay.reward_server.workers.codec import ScoreJob, ScorePool, Task
 class ScoreHandler(ItemHandler[PendingScore]):
     """Has items judged here, by workers, by other services, and by the parts of composites.
 
-    Args:
-        registry: the verifiers.
-        config: limits of items.
-        pool: the workers.
-        counts: counts what is said.
-        cache: judgements of equal items that came before.
-
     Attributes:
         unhealthy: verifiers that failed their self-test, by name, with what is wrong.
         prover: tests verifiers before their first use; set once, when there is one.
-        dispatcher: has the parts of composites run; set once, when there is one.
+        dispatcher: runs the parts of composites; set once, when there is one.
     """
 
     def __init__(
@@ -51,7 +44,7 @@ class ScoreHandler(ItemHandler[PendingScore]):
         registry: Registry,
         config: ScorerConfig,
         pool: ScorePool,
-        counts: Counts,
+        counts: RewardMetrics,
         cache: OutcomeCache,
     ) -> None:
         self.unhealthy: dict[str, str] = {}
@@ -92,14 +85,8 @@ class ScoreHandler(ItemHandler[PendingScore]):
         if self.unhealthy:
             self.check_health(item)
 
-    def part(self, name: str, item: Item, timeout_s: float) -> PendingScore:
-        """An item of our own making: an example, or a part of a composite.
-
-        Args:
-            name: the verifier.
-            item: its parameters are complete.
-            timeout_s: limit of its execution.
-        """
+    def part(self, name: str, item: VerifierItem, timeout_s: float) -> PendingScore:
+        """An item of our own making: an example, or a part of a composite."""
         part = PendingScore("", time.monotonic(), timeout_s=timeout_s)
         part.item = item
         part.size_bytes = len(item.candidate.text or "")
@@ -119,7 +106,7 @@ class ScoreHandler(ItemHandler[PendingScore]):
             item.settle(Fault("VERIFIER_UNHEALTHY", text))
 
     async def prepare(self, items: Sequence[PendingScore], deadline_s: float) -> None:
-        """Tests the lazy verifiers that are asked for now for the first time."""
+        """Tests the lazy verifiers that are asked for the first time."""
         if self.prover is not None:
             await self.prover.prove_first(items, deadline_s)
 
@@ -136,8 +123,8 @@ class ScoreHandler(ItemHandler[PendingScore]):
             return glanced is not None
         if served.road != "inline":
             return False
-        if served.shares:
-            item.key = item_key(served.spec, given)
+        item.key = self.key(item)
+        if item.key is not None:
             found = self._cache.get(item.key)
             if found is not None:
                 item.settle(found, from_cache=True)
@@ -149,12 +136,12 @@ class ScoreHandler(ItemHandler[PendingScore]):
         return True
 
     def pool_of(self, item: PendingScore) -> ScorePool | None:
-        """The workers, for verifiers whose work they do."""
+        """The workers, for verifiers that run there."""
         served = item.served
         return self._pool if served is not None and served.road == "process" else None
 
     def key(self, item: PendingScore) -> bytes | None:
-        """What equal items share, where their verifier lets them."""
+        """The key that equal items share, if their verifier lets them."""
         served, given = item.served, item.item
         if served is None or given is None or not served.shares:
             return None
@@ -214,7 +201,6 @@ class ScoreHandler(ItemHandler[PendingScore]):
         return Details(facts, parts, max(ends_s) - began_s)
 
     def _serve(self, verifier: Verifier) -> Served:
-        """What every item of a verifier needs of it; found out once."""
         name = verifier.spec.name
         served = self._served.get(name)
         if served is None or served.verifier is not verifier:

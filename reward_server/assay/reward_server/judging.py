@@ -1,4 +1,4 @@
-"""Has items settled that no worker judges: by other services, and composites by their parts."""
+"""Settles items that no worker judges: by other services, and composites by their parts."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from assay.reward_server import border
 from assay.reward_server.domain import (
     CompositeVerifier,
     Fault,
-    Item,
     Outcome,
     RemoteVerifier,
     Stages,
+    VerifierItem,
 )
 from assay.reward_server.pending import PendingScore
 
-MakePart = Callable[[str, Item, float], PendingScore]
-"""A part of a composite as an item of its own: for a verifier, with a time-out in seconds."""
+MakePart = Callable[[str, VerifierItem, float], PendingScore]
+"""Makes an item of a composite's part: for a verifier, with a time-out in seconds."""
 
 
 class Proves(Protocol):
     """Tests verifiers before their first use."""
 
     async def prove_first(self, items: Sequence[PendingScore], deadline_s: float) -> None:
-        """Tests those that are lazy and not tested yet; settles the items of one that fails."""
+        """Tests the lazy ones that are not tested yet; settles the items of one that fails."""
 
 
 async def judge_remote(items: Sequence[PendingScore], deadline_s: float) -> None:
-    """Has other services judge the items of remote verifiers, each service all of its items.
+    """Has each other service judge all items of its verifiers.
 
     Args:
         items: any; those that are settled, or of other verifiers, stay as they are.
         deadline_s: when to answer, by the monotonic clock.
     """
-    waiting: dict[str, list[tuple[PendingScore, Item]]] = {}
+    waiting: dict[str, list[tuple[PendingScore, VerifierItem]]] = {}
     verifiers: dict[str, RemoteVerifier] = {}
     for pending in items:
         served, item = pending.served, pending.item
@@ -50,7 +50,7 @@ async def judge_remote(items: Sequence[PendingScore], deadline_s: float) -> None
             verifiers[served.spec.name] = served.verifier
             waiting.setdefault(served.spec.name, []).append((pending, item))
 
-    async def ask(verifier: RemoteVerifier, pairs: list[tuple[PendingScore, Item]]) -> None:
+    async def ask(verifier: RemoteVerifier, pairs: list[tuple[PendingScore, VerifierItem]]) -> None:
         began_s = time.monotonic()
         items = [item for _, item in pairs]
         with tracing.span(f"ask {verifier.spec.name}", {"assay.items": len(items)}):
@@ -73,8 +73,8 @@ class _Run:
     Attributes:
         pending: the item.
         verifier: the profile or other composite.
-        steps: yields the tasks of one stage, is sent their outcomes, returns the outcome.
-        parts: those of the stage that is under way.
+        steps: yields the subtasks of one stage, is sent their outcomes, returns the outcome.
+        parts: those of the current stage.
         started_s: when the first part began to be judged.
         execution_s: what its parts have taken so far.
     """
@@ -101,7 +101,7 @@ class _Run:
         return True
 
     def collect(self, late: Fault) -> tuple[Outcome, ...]:
-        """The outcomes of the stage; one that is not there is late."""
+        """The outcomes of the stage; a missing one is late."""
         for part in self.parts:
             began_s = part.started_s
             if began_s is not None and (self.started_s is None or began_s < self.started_s):
@@ -118,11 +118,11 @@ async def judge_composites(
     items: Sequence[PendingScore],
     deadline_s: float,
 ) -> None:
-    """Judges the items of composites, stage by stage, the parts of all items of a stage together.
+    """Judges the items of composites stage by stage, the parts of all items of a stage together.
 
     Args:
         make_part: makes the parts.
-        dispatcher: has them run.
+        dispatcher: runs them.
         items: any; those that are settled, or of other verifiers, stay as they are.
         deadline_s: when to answer, by the monotonic clock.
     """

@@ -1,4 +1,4 @@
-"""An item of the reward server on its way to its result."""
+"""An item of the reward server from its arrival to its result."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from assay.api.reward.v1 import reward_pb2
 from assay.kit.batch.items import PendingItem
 from assay.reward_server.domain import (
     CompositeVerifier,
-    Item,
     RemoteVerifier,
     Verifier,
+    VerifierItem,
     VerifierSpec,
 )
 
@@ -21,11 +21,11 @@ Road = Literal["inline", "process", "remote", "composite"]
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A verifier, as every item that it judges needs it.
+    """A verifier with what every item needs of it.
 
     Attributes:
         verifier: the verifier.
-        spec: what it says of itself.
+        spec: its description.
         road: who does its work: this process, a worker, another service, or its parts.
         shares: equal items may share a judgement.
     """
@@ -37,7 +37,7 @@ class Served:
 
     @classmethod
     def of(cls, verifier: Verifier) -> Served:
-        """What a verifier is to its items."""
+        """Works it out for a verifier."""
         spec = verifier.spec
         road: Road = spec.isolation
         if isinstance(verifier, CompositeVerifier):
@@ -49,21 +49,21 @@ class Served:
 
 @dataclass(eq=False, slots=True)
 class PendingScore(PendingItem):
-    """One item on its way to its result.
+    """One item from its arrival to its result.
 
     Attributes:
         served: the verifier, once known.
         item: the item, once it is known to be sound.
-        refused: the item as it came, where it was not sound; for the journal.
-        parts: those of a composite that were judged, where there is a trace to show them.
+        refused: an unsound item as it came; for the journal.
+        parts: judged parts of a composite, where there is a trace to show them.
     """
 
     served: Served | None = None
-    item: Item | None = None
+    item: VerifierItem | None = None
     refused: reward_pb2.Item | None = None
     parts: Sequence[PendingScore] = ()
 
     @property
     def spec(self) -> VerifierSpec | None:
-        """What its verifier says of itself; None where none was found."""
+        """The description of its verifier; None where none was found."""
         return None if self.served is None else self.served.spec

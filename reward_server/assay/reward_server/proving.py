@@ -1,7 +1,6 @@
 """Self-tests: every verifier judges its own examples before it judges anything else.
 
-Those that are slow to load are tested when they are first asked for, the others when the server
-starts.
+Lazy verifiers are tested at their first request, the others when the server starts.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from assay.kit.errors import StartupError
 from assay.reward_server import border
 from assay.reward_server.domain import (
     CompositeVerifier,
-    Example,
     Fault,
     Outcome,
     RemoteVerifier,
     Verifier,
+    VerifierExample,
 )
 from assay.reward_server.functions import ExampleError
 from assay.reward_server.handler import ScoreHandler
@@ -44,7 +43,7 @@ class Prover:
     """Tests verifiers, each once.
 
     Args:
-        dispatcher: has the examples judged, by the road that requests take.
+        dispatcher: has the examples judged as requests are.
         handler: makes items of them.
         ours: names of our own verifiers; one that fails when the server starts stops it.
     """
@@ -67,7 +66,7 @@ class Prover:
             await self._prove(verifier, strict=True)
 
     async def prove_first(self, items: Sequence[PendingScore], deadline_s: float) -> None:
-        """Tests the lazy verifiers that are asked for now for the first time.
+        """Tests the lazy verifiers that are asked for the first time.
 
         Args:
             items: whose verifiers these are; those of one that fails are settled.
@@ -89,7 +88,7 @@ class Prover:
             self._handler.check_health(item)
 
     async def close(self) -> None:
-        """Ends the tests that are under way."""
+        """Cancels the running tests."""
         for proof in self._proofs.values():
             proof.cancel()
         await asyncio.gather(*self._proofs.values(), return_exceptions=True)
@@ -109,7 +108,6 @@ class Prover:
             self._handler.unhealthy[name] = f"it failed its self-test: {trouble.text}"
 
     async def _trouble(self, verifier: Verifier) -> _Trouble | None:
-        """What is wrong with a verifier; None if nothing is."""
         try:
             examples = verifier.examples
         except ExampleError as error:
@@ -128,8 +126,8 @@ class Prover:
                     return _Trouble(text)
         return None
 
-    async def _outcomes(self, verifier: Verifier, example: Example) -> list[Outcome]:
-        """What becomes of an example by each road that its verifier has."""
+    async def _outcomes(self, verifier: Verifier, example: VerifierExample) -> list[Outcome]:
+        """The outcomes of an example in each place where its verifier judges."""
         if not isinstance(verifier, CompositeVerifier) and verifier.spec.isolation == "inline":
             return [border.judge(verifier, example.item)]
         item = self._handler.part(verifier.spec.name, example.item, _TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""Which verifiers there are: one dictionary for ours, one entry-point group for those of others.
+"""The verifiers of a server: one dictionary for ours, one entry-point group for third parties'.
 
 A third party declares `[project.entry-points."assay.verifiers"]` with lines `any-name =
 "module:verifier"`, the verifier being a decorated function, or a class, which is called without
@@ -63,7 +63,7 @@ FAMILIES: dict[str, tuple[Verifier, ...]] = {
     ),
     "form": (well_formed, length, reasoning_steps, repetition, tool_call),
 }
-"""Our own verifiers, by family; those that ask another service are made by the server."""
+"""Our own verifiers, by family; the server makes those that ask another service."""
 
 COMPOSITES: tuple[Callable[[Lookup], Verifier], ...] = (SelfVerifyVerifier,)
 """Our own verifiers that ask others of the same server."""
@@ -101,14 +101,10 @@ class Registry:
             self.add(verifier)
 
     def add(self, verifier: Verifier, *, ours: bool = False) -> None:
-        """Registers one more.
-
-        Args:
-            verifier: a verifier or a profile.
-            ours: it is one of our own.
+        """Registers one more; `ours` says that it is one of our own.
 
         Raises:
-            RegistryError: its name or a task of its is taken.
+            RegistryError: its name or one of its tasks is taken.
         """
         spec = verifier.spec
         if spec.name in self._by_name:
@@ -131,12 +127,12 @@ class Registry:
         return iter([self._by_name[name] for name in sorted(self._by_name)])
 
     def verifier(self, name: str) -> Verifier | None:
-        """The verifier of this name, if there is one and it is not a profile."""
+        """The verifier of this name that is not a profile; None for none."""
         found = self._by_name.get(name)
         return None if isinstance(found, Profile) else found
 
     def get(self, name: str) -> Verifier | None:
-        """The verifier or profile of this name, if there is one."""
+        """The verifier or profile of this name; None for none."""
         return self._by_name.get(name)
 
     def resolve(self, name: str, task: str) -> Verifier:
@@ -168,7 +164,7 @@ class Registry:
         return self._by_task[task]
 
     def _near(self, word: str, known: Iterable[str], others: Container[str], kind: str) -> str:
-        """What was meant by an unknown name: one of the other kind, or one spelt nearly so."""
+        """The likely meaning of an unknown name: one of the other kind, or one spelt nearly so."""
         if word in others:
             return f"; there is a {kind} of that name"
         return did_you_mean(word, known)
@@ -203,7 +199,7 @@ def load_registry(
 
 
 def plug_ins() -> Iterator[Verifier]:
-    """The verifiers of installed third parties, those that can be loaded."""
+    """The verifiers of installed third parties that can be loaded."""
     for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: entry.value):
         try:
             loaded = entry.load()

@@ -21,7 +21,7 @@ from assay.kit.pool.link import LinkError, Workers
 from assay.kit.pool.pool import Pool, PoolConfig
 from assay.reward_server import convert
 from assay.reward_server.config import ScorerConfig
-from assay.reward_server.counts import Counts
+from assay.reward_server.counts import RewardMetrics
 from assay.reward_server.domain import RemoteVerifier
 from assay.reward_server.equality import is_small
 from assay.reward_server.handler import ScoreHandler
@@ -41,12 +41,11 @@ class RewardScorer:
     Args:
         config: how items are scored.
         registry: the verifiers; by default ours, the installed plug-ins and the shipped profiles.
-            Verifiers that run in workers are found there by name, so those must be built in or
-            installed.
-        journal: keeps what is said, if it is started; None for none. Whoever made it closes it.
+            Workers find theirs by name, so those must be built in or installed.
+        journal: keeps the answers, if it is started; None for none. Whoever made it closes it.
 
     Attributes:
-        counts: what was said so far.
+        counts: the answers so far.
         workers: where the worker processes are.
     """
 
@@ -64,7 +63,7 @@ class RewardScorer:
         self._service: BatchService[PendingScore] | None = None
         self._prover: Prover | None = None
         self._journal = journal
-        self.counts = Counts()
+        self.counts = RewardMetrics()
         self.workers: Workers = place(self._config)
         if journal is not None:
             self.counts.watch_journal(journal)
@@ -141,14 +140,11 @@ class RewardScorer:
     async def batch_score(
         self, request: reward_pb2.BatchScoreRequest, *, timeout_s: float
     ) -> reward_pb2.BatchScoreResponse:
-        """Scores a batch.
+        """Scores a batch: one result for each item, in order.
 
         Args:
             request: the items.
             timeout_s: seconds until the caller's deadline; the answer comes slightly before it.
-
-        Returns:
-            One result for each item, in order.
 
         Raises:
             CallError: the request as a whole is refused; no item was judged.
@@ -164,7 +160,7 @@ class RewardScorer:
         *,
         timeout_s: float,
     ) -> reward_pb2.ListVerifiersResponse:
-        """Says what is served, and the limits. Answers at once."""
+        """The verifiers and the limits. Answers at once."""
         del request, timeout_s
         config = self._config
         return reward_pb2.ListVerifiersResponse(

@@ -1,4 +1,4 @@
-"""Puts the server together from its settings and runs it until it is told to stop."""
+"""Builds the server from its settings and runs it until a signal stops it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,6 @@ _ONE_BY_ONE = replace(BETWEEN_SERVICES, max_concurrent_calls=1024)
 
 async def run(config: ServerConfig) -> None:
     """Serves until SIGTERM or SIGINT, then drains.
-
-    Args:
-        config: the settings.
 
     Raises:
         ConfigError: a setting or a file is wrong.
@@ -152,7 +149,6 @@ def _services(config: ServerConfig) -> _Services:
 
 
 def _remote(services: _Services) -> list[Verifier]:
-    """The verifiers that ask those services."""
     found: list[Verifier] = []
     if services.sandbox is not None:
         found += [CodeVerifier(services.sandbox), SqlVerifier(services.sandbox)]

@@ -6,12 +6,12 @@ from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
     Candidate,
     Component,
-    Example,
-    Item,
     Judgement,
     ParameterSpec,
     Unjudgeable,
     Verifier,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
 )
 
@@ -41,14 +41,14 @@ class PalindromeVerifier(Verifier):
         return _SPEC
 
     @property
-    def examples(self) -> tuple[Example, ...]:
+    def examples(self) -> tuple[VerifierExample, ...]:
         """One item for each verdict."""
         return (
-            Example(_example("Never odd or even", "odd"), "correct"),
-            Example(_example("Quite odd", "odd"), "incorrect"),
+            VerifierExample(_example("Never odd or even", "odd"), "correct"),
+            VerifierExample(_example("Quite odd", "odd"), "incorrect"),
         )
 
-    def judge(self, item: Item) -> Judgement:
+    def judge(self, item: VerifierItem) -> Judgement:
         """Holds the letters of the response against their mirror image.
 
         Raises:
@@ -75,5 +75,5 @@ def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
 
 
-def _example(response: str, reference: str) -> Item:
-    return Item(Candidate(response), references=(reference,), parameters=_SPEC.complete({}))
+def _example(response: str, reference: str) -> VerifierItem:
+    return VerifierItem(Candidate(response), references=(reference,), parameters=_SPEC.complete({}))

@@ -1,8 +1,8 @@
-"""reward.proto as JSON: protobuf's own mapping, with a short road for what is sent by the thousand.
+"""reward.proto as JSON: protobuf's own mapping, with a fast path for what is sent by the thousand.
 
-The short road reads items of texts, whose shape msgspec checks while it parses, and writes
-judgements without spans and usage of judges; all else, and all that the short road does not take,
-is protobuf's, which says what is wrong. Both give the same, which is a property that tests hold.
+The fast path reads items of texts, whose shape msgspec checks while it parses, and writes
+judgements without spans and usage of judges. Protobuf does all else, and gives the error messages.
+Both give the same, which a property test holds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Reference(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class _Item(Struct, forbid_unknown_fields=True, gc=False):
-    """An item of texts alone. Not a field more: kwargs of protobuf take what its JSON does not."""
+    """An item of texts alone: the fields whose mapping msgspec and protobuf share."""
 
     id: _Text = UNSET
     verifier: _Text = UNSET
@@ -83,7 +83,7 @@ def _read_any(body: bytes) -> reward_pb2.BatchScoreRequest:
 
 
 def result_as_dict(result: reward_pb2.Result) -> _Json:
-    """A result as JSON has it: equal to `as_dict` of it."""
+    """A result in JSON's shapes: equal to `as_dict` of it."""
     judgement = result.judgement
     if (
         result.WhichOneof("outcome") != "judgement"
@@ -128,12 +128,12 @@ def result_as_dict(result: reward_pb2.Result) -> _Json:
 
 
 def write(found: _Json) -> bytes:
-    """What `result_as_dict` and `as_dict` give, as one line of JSON in UTF-8."""
+    """A dict as one line of JSON in UTF-8."""
     return msgspec.json.encode(found)
 
 
 def write_results(results: Iterable[reward_pb2.Result]) -> bytes:
-    """A BatchScoreResponse; each result by itself, so that its parts are gone before the next."""
+    """A BatchScoreResponse, built result by result to keep its peak memory low."""
     return b'{"results":[' + b",".join([write(result_as_dict(one)) for one in results]) + b"]}"
 
 

@@ -1,4 +1,4 @@
-"""The reward server as its faces see it: one scoring path, and the services behind.
+"""The reward server as its HTTP faces see it: one scoring path, and the services behind.
 
 A face for it is a `assay.kit.http.faces.Face` whose `routes` take a `RewardFront`.
 """
@@ -32,9 +32,6 @@ class RewardFront(Front):
         sandbox: runs programs; None where the operator named no sandbox.
         genrm: asks judges that are models; None where the operator named none.
         journal: file of the journal that is kept; None for none.
-
-    Attributes:
-        scorer, verifier, sandbox, genrm, journal: as above.
     """
 
     def __init__(
@@ -57,7 +54,7 @@ class RewardFront(Front):
         self.journal = journal
 
     def chosen(self, request: Request) -> tuple[str, str]:
-        """The verifier and the task that the URL names; the verifier of --http-verifier else.
+        """The verifier and the task that the URL names, else the verifier of --http-verifier.
 
         Raises:
             BadRequestError: UNKNOWN_TASK where nothing says who judges.
@@ -80,12 +77,12 @@ class RewardFront(Front):
         items: Sequence[reward_pb2.Item],
         timeout_s: float | None = None,
     ) -> Sequence[reward_pb2.Result]:
-        """Scores items: one result for each, in their order, a judgement or a fault.
+        """Scores items: a judgement or a fault for each, in order.
 
         Args:
             request: the call that they came with.
-            items: with ids that are unique.
-            timeout_s: seconds until the deadline; None: those that the call says.
+            items: with unique ids.
+            timeout_s: seconds until the deadline; None: as the call states.
 
         Raises:
             CallError: the call as a whole is refused; no item was judged.

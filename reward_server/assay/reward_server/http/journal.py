@@ -1,8 +1,7 @@
 """The journal's explorer below /journal/, where the server keeps a journal (--journal).
 
-The same pages as `assay journal serve`, behind the server's own door, for its operator: a tenant
-among others may not read what all of them had scored. /journal/events gives entries as they come
-(server-sent events).
+It serves the pages of `assay journal serve` to the operator; a tenant may not read them, since they
+hold what all tenants had scored. /journal/events streams entries as they come (server-sent events).
 """
 
 from __future__ import annotations
@@ -58,7 +57,6 @@ def routes(front: RewardFront) -> list[Route]:
 
 
 def _answer(path: Path, below: str, query: dict[str, str]) -> tuple[int, str, str]:
-    """One page, read in this thread."""
     try:
         with Reader(path) as reader:
             return answer(reader, below, query, path.name)
@@ -82,7 +80,7 @@ def _last_id(path: Path) -> int:
 def _some(path: Path, chosen: Filter, after: int) -> tuple[list[Record], int]:
     """At most so many entries after one, and the id of the last that was looked at.
 
-    The writer goes on meanwhile: what is found may be later than what was the last.
+    The writer goes on meanwhile, so an entry may be newer than that id.
     """
     with Reader(path) as reader:
         last = reader.last_id()
@@ -102,7 +100,7 @@ async def _exported(path: Path, chosen: Filter) -> AsyncGenerator[bytes, None]:
 async def _events(
     path: Path, chosen: Filter, after: int, gate: Gate
 ) -> AsyncGenerator[bytes, None]:
-    """Entries as they come, until the server drains: who looks on does not hold it up."""
+    """Entries as they come, until the server drains."""
     yield b": entries as they come\n\n"
     while gate.phase is not Phase.DRAINING:
         found, after = await asyncio.to_thread(_some, path, chosen, after)

@@ -1,11 +1,11 @@
 """The contract itself over HTTP: reward.proto as JSON (protobuf's own mapping).
 
-Field names are those of the proto, as in `judgement.reward`; the lowerCamelCase names of the
-mapping are read too. Zeros and empty lists are written, so that a reward of 0 is there to be read.
-A result holds `judgement` or `fault`, never both and never neither.
+Field names are those of the proto, as in `judgement.reward`; lowerCamelCase names are read too.
+Zeros and empty lists are written, so that a reward of 0 is there to be read. A result holds either
+`judgement` or `fault`.
 
-The stream answers NDJSON: a result a line, as they are ready. If it has to end early its last line
-is {"error": PROBLEM}.
+The stream answers NDJSON: a line for each result, as it is ready. If it has to end early its last
+line is {"error": PROBLEM}.
 """
 
 from __future__ import annotations

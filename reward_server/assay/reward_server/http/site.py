@@ -1,4 +1,4 @@
-"""The reward server over HTTP: its own faces, what it says of itself, and what has moved away."""
+"""The reward server over HTTP: its own faces, its description, and paths that moved."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import click
 
 from assay.kit.errors import ConfigError
-from assay.reward_server.journal.comparison import Comparison
+from assay.reward_server.journal.comparison import VerifierComparison
 from assay.reward_server.journal.explorer import Explorer
 from assay.reward_server.journal.reader import Filter, Reader, Record
 
@@ -35,7 +35,6 @@ def journal() -> None:
 
 
 def _filters(command: F) -> F:
-    """Adds the options that say which entries are meant."""
     options = (
         click.option("--verifier", default="", help="Of this verifier."),
         click.option("--verdict", default="", help="With this verdict."),
@@ -171,7 +170,7 @@ def compare(path: Path, first: str, second: str, examples: int) -> None:
     if first == second:
         raise ConfigError("name two different verifiers")
     with _reading(path) as reader:
-        result = Comparison(first, second, examples).add(reader.pairs(first, second))
+        result = VerifierComparison(first, second, examples).add(reader.pairs(first, second))
     if not result.judged and not result.faulted:
         raise ConfigError(
             f"{path} has no item that {first!r} and {second!r} both saw; `assay score --compare` "
@@ -224,7 +223,7 @@ def _dump(record: Record) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that a terminal shows and does not obey."""
+    """Text with its control characters replaced, safe for a terminal."""
     return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
@@ -274,7 +273,7 @@ def _whole(record: Record) -> str:
     return "\n".join(lines)
 
 
-def _comparison(result: Comparison) -> str:
+def _comparison(result: VerifierComparison) -> str:
     lines = [
         f"{result.judged} items that both judged, {result.faulted} without a judgement of both",
     ]

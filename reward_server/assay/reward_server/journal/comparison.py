@@ -1,7 +1,7 @@
-"""Two verifiers on the same items, from what a journal holds of both. Pure.
+"""Compares two verifiers on the same items of a journal. Pure.
 
-A verifier's range is not in the journal, so verdicts are compared by name and rewards as numbers.
-An item without a judgement of both is counted apart: a fault is no disagreement.
+A journal holds no ranges, so verdicts are compared by name and rewards as numbers. An item without
+a judgement of both is counted apart: a fault is no disagreement.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _EQUAL = 1e-9
 
 
 @dataclass(slots=True)
-class Comparison:
-    """What came of the pairs so far.
+class VerifierComparison:
+    """The pairs so far.
 
     Attributes:
         first: name of one verifier.
         second: name of the other.
-        show: how many pairs that differ are kept to be shown.
+        show: how many differing pairs are kept as examples.
         verdicts: items by the verdicts of both.
         faults: of each, by reason.
         faulted: items without a judgement of both.
@@ -43,7 +43,7 @@ class Comparison:
     differ: int = 0
     examples: list[tuple[Record, Record]] = field(default_factory=list)
 
-    def add(self, pairs: Iterable[tuple[Record, Record]]) -> Comparison:
+    def add(self, pairs: Iterable[tuple[Record, Record]]) -> VerifierComparison:
         """Counts pairs; returns itself."""
         for pair in pairs:
             for record, faults in zip(pair, self.faults, strict=True):

@@ -1,4 +1,4 @@
-"""An entry: what was said of one item, and the item's texts, cut. Pure."""
+"""An entry of the journal: one item's outcome and its texts, cut. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from google.protobuf import json_format
 
-from assay.reward_server.domain import Fault, Item, Judgement, Message
+from assay.reward_server.domain import Fault, Judgement, Message, VerifierItem
 from assay.reward_server.pending import PendingScore
 
 MAX_RESPONSE_CHARS = 32_768
@@ -17,14 +17,14 @@ MAX_PROMPT_CHARS = 16_384
 MAX_REFERENCE_CHARS = 8_192
 MAX_ANSWER_CHARS = 4_096
 MAX_PARTS = 256
-"""Most components, spans or suspicions of an entry; those that come first are kept."""
+"""Most components, spans or suspicions of an entry; the first ones are kept."""
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What was said of one item. The fields are the columns of the store, in their order.
+    """One item's outcome. The fields are the columns of the store, in their order.
 
     Attributes:
         time_s: when the result was ready to be sent, in seconds since 1970.
@@ -33,12 +33,11 @@ class Entry:
         group_id: samples of one prompt share it; empty for none.
         task: the task that the caller named; empty for none.
         verifier: who judged, or should have; empty where none was found.
-        version: its version.
-        verdict: the verdict; None for a fault.
-        reward: the reward; None for a fault.
+        verdict: None for a fault.
+        reward: None for a fault.
         fault: the fault's reason; None for a judgement.
-        explanation: why, in the verifier's words; of a fault its message.
-        answer: the extracted answer, its beginning; None where there is none.
+        explanation: the verifier's, or the fault's message.
+        answer: the beginning of the extracted answer; None where there is none.
         components: JSON, a list of [name, score, weight].
         spans: JSON, a list of [start, end, reward, label, turn], in code points of the text.
         suspicions: JSON, a list of names.
@@ -46,14 +45,13 @@ class Entry:
         execution_s: seconds of execution.
         from_cache: the judgement was computed for another item.
         prompt: JSON, a list of [role, content]; the contents cut to MAX_PROMPT_CHARS in all.
-        response: the response's first MAX_RESPONSE_CHARS; of a dialogue its turns, as JSON, a list
-            of [role, content, from_policy]. None where the item had none.
+        response: its first MAX_RESPONSE_CHARS; of a dialogue its turns, as JSON, a list of [role,
+            content, from_policy]. None where the item had none.
         is_dialogue: the response is such a list.
         response_chars: length of the whole response, in code points.
-        reference: the reference as text, its first MAX_REFERENCE_CHARS: one answer as it is;
-            several, and data, as JSON; tests as JSON too, or their number where that would be too
-            long. None where there is none.
-        item_key: equal for equal prompt, response and reference, whoever judged: 16 bytes. None for
+        reference: its first MAX_REFERENCE_CHARS: one answer as it is; several, data and tests as
+            JSON, or the number of tests where that would be too long. None where there is none.
+        item_key: 16 bytes, equal for equal prompt, response and reference, whoever judged. None for
             an item that could not be read.
     """
 
@@ -121,7 +119,7 @@ def row_of(pending: PendingScore, request_id: str, time_s: float) -> Row:
 
 
 def weight_of(row: Row) -> int:
-    """Bytes that a row takes in the store, roughly; not less than its texts take."""
+    """About the bytes that a row takes in the store; at least those of its texts."""
     total = 200
     for value in row:
         if isinstance(value, str):
@@ -156,7 +154,7 @@ def _said(outcome: Judgement | Fault) -> Row:
     )
 
 
-def _texts(item: Item | None) -> Row:
+def _texts(item: VerifierItem | None) -> Row:
     """Prompt, response, whether it is a dialogue, its length, and the reference."""
     if item is None:
         return "[]", None, False, 0, None
@@ -193,7 +191,7 @@ def _dialogue(turns: Sequence[Message]) -> str:
     return _ENCODE(kept)
 
 
-def _reference(item: Item) -> str | None:
+def _reference(item: VerifierItem) -> str | None:
     if item.references:
         text = item.references[0] if len(item.references) == 1 else _ENCODE(item.references)
     elif item.anchor is not None:
@@ -210,8 +208,8 @@ def _reference(item: Item) -> str | None:
     return text[:MAX_REFERENCE_CHARS]
 
 
-def _key(item: Item) -> bytes | None:
-    """What makes two items the same to a reader: prompt, response and reference, uncut."""
+def _key(item: VerifierItem) -> bytes | None:
+    """The digest of prompt, response and reference, uncut."""
     candidate = item.candidate
     if candidate.text is None and not candidate.turns:
         return None

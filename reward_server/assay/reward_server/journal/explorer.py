@@ -1,10 +1,10 @@
-"""`assay journal serve`: the explorer, a small web server over a journal, for this machine alone.
+"""`assay journal serve`: a small web server over a journal, for this machine alone.
 
 Covered: it reads only; it listens on loopback; it answers GET for its own host name alone, so that
-another site's page cannot read it by a name that it points here; pages hold no script, and their
+another site cannot read it under a name that it points here; pages hold no script, and their
 headers forbid any.
 
-Not covered: other users of the machine, who can reach loopback too. On a shared machine run it only
+Not covered: other users of the machine, who reach loopback too. On a shared machine run it only
 where they may read the prompts and responses.
 """
 
@@ -21,7 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from assay.kit.errors import ConfigError
 from assay.reward_server.journal import page
-from assay.reward_server.journal.comparison import Comparison
+from assay.reward_server.journal.comparison import VerifierComparison
 from assay.reward_server.journal.reader import Filter, Reader
 
 RECENT = 10_000
@@ -62,7 +62,7 @@ class Explorer(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """Where it answers."""
+        """The URL."""
         return f"http://127.0.0.1:{self.server_port}/"
 
 
@@ -76,7 +76,7 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        """Answers one request; a reader of its own for each."""
+        """Answers one request with a reader of its own."""
         names = {f"{host}:{self.server.server_port}" for host in ("127.0.0.1", "localhost")}
         if self.headers.get("Host") not in names:
             self._send(403, page.message("journal", "Ask for 127.0.0.1 or localhost."))
@@ -92,7 +92,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send(503, page.message(title, f"The journal cannot be read: {error}"))
 
     def log_message(self, *_: object) -> None:
-        """Nothing: what somebody searched for belongs into no log."""
+        """Logs nothing: searches may hold private text."""
 
     def _answer(self, reader: Reader, path: str, query: dict[str, str], title: str) -> None:
         if path == "/export":
@@ -101,7 +101,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(*answer(reader, path, query, title))
 
     def _export(self, reader: Reader, chosen: Filter) -> None:
-        """The entries, in chunks: an export that is cut short does not look like a whole one."""
+        """Streams the entries in chunks, so that a cut export is seen to be cut."""
         records = reader.each(chosen)
         first = next(records, None)
         self._head(200, "application/jsonl", None)
@@ -130,7 +130,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def answer(reader: Reader, path: str, query: dict[str, str], title: str) -> tuple[int, str, str]:
-    """One page: status, text and media type. Every page but the export.
+    """One page, other than the export: status, text and media type.
 
     Args:
         reader: of the journal.
@@ -183,7 +183,7 @@ def _compare(reader: Reader, query: dict[str, str], title: str) -> str:
     first, second = query.get("a", ""), query.get("b", "")
     result = None
     if first and second and first != second:
-        result = Comparison(first, second, _EXAMPLES).add(reader.pairs(first, second))
+        result = VerifierComparison(first, second, _EXAMPLES).add(reader.pairs(first, second))
     return page.comparison(title, names, result)
 
 

@@ -1,8 +1,7 @@
-"""The explorer's pages, as HTML text. Pure: records in, a page out.
+"""The explorer's pages: records in, HTML out. Pure.
 
 Links are relative: the explorer may be served below any path. An entry is one step down from the
-other pages. Everything that comes from a journal is escaped. There is no script, and the explorer's
-headers forbid any; a page that is live loads itself again.
+other pages. Everything from a journal is escaped. There is no script; a live page reloads itself.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from datetime import datetime
 from html import escape
 from urllib.parse import urlencode
 
-from assay.reward_server.journal.comparison import Comparison
+from assay.reward_server.journal.comparison import VerifierComparison
 from assay.reward_server.journal.reader import Moment, Rate, Record, Summary
 
 LIVE_S = 3
@@ -50,8 +49,8 @@ def overview(
         rates: of the recent entries, by verifier.
         moments: of the recent entries, by second.
         records: entries, oldest first.
-        recent: how many of the newest entries rates and curves are of.
-        live: the page loads itself again.
+        recent: how many of the newest entries rates and curves cover.
+        live: the page reloads itself.
     """
     toggle = dict(query) if live else {**query, "live": "1"}
     parts = [
@@ -70,12 +69,7 @@ def overview(
 
 
 def entry(title: str, record: Record) -> str:
-    """One entry, with its spans marked in the text.
-
-    Args:
-        title: name of the file.
-        record: the entry.
-    """
+    """One entry, with its spans marked in the text."""
     facts = {
         "verdict": None if record["verdict"] is None else f"{record['verdict']}",
         "reward": None if record["reward"] is None else f"{record['reward']:.6g}",
@@ -118,13 +112,13 @@ def entry(title: str, record: Record) -> str:
     return _page(f"{number} - {title}", parts, up=_UP)
 
 
-def comparison(title: str, names: Sequence[str], result: Comparison | None) -> str:
+def comparison(title: str, names: Sequence[str], result: VerifierComparison | None) -> str:
     """Two verifiers on the same items.
 
     Args:
         title: name of the file.
         names: the verifiers of this journal.
-        result: what came of two of them; None where none were chosen.
+        result: the comparison; None where no two were chosen.
     """
     chosen = ("", "") if result is None else (result.first, result.second)
     pick = "".join(
@@ -145,7 +139,7 @@ def comparison(title: str, names: Sequence[str], result: Comparison | None) -> s
 
 
 def message(title: str, text: str, *, of_entry: bool = False) -> str:
-    """A page that says one thing; `of_entry`: it stands where an entry would."""
+    """A page with one message; `of_entry`: it stands where an entry would."""
     up = _UP if of_entry else _HERE
     link = f'<a href="{up}">all entries</a>'
     return _page(title, [_header(title, "", link, up=up), f"<p>{escape(text)}</p>"], up=up)
@@ -346,7 +340,7 @@ def _response(record: Record) -> str:
     return "".join(parts)
 
 
-def _compared(result: Comparison) -> list[str]:
+def _compared(result: VerifierComparison) -> list[str]:
     first, second = escape(result.first), escape(result.second)
     rows = "".join(
         f"<tr><td>{escape(a)}<td>{escape(b)}<td class=n>{items}</tr>"

@@ -1,7 +1,7 @@
-"""Asks a journal: what was said, of what, by whom. For readers beside the server that writes.
+"""Queries a journal, while the server writes to it or afterwards.
 
-A reader never writes and holds no transaction for longer than one question of bounded size, so that
-the writer's log does not grow behind it.
+A reader holds no transaction for longer than one query of bounded size, so that the writer's log
+does not grow behind it.
 """
 
 from __future__ import annotations
@@ -29,18 +29,14 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which entries are asked for: those that meet all that is set.
+    """Chooses entries: those that meet all that is set.
 
     Attributes:
-        verifier: name of the verifier.
-        verdict: the verdict.
-        fault: the fault's reason.
         only: "judgements" or "faults"; empty for both.
         text: occurs in the prompt, response, reference, answer or explanation as they are kept;
             upper and lower case are alike in ASCII.
         request_id: id of the call.
         item_id: the caller's id of the item.
-        suspicion: a sign of gaming that was seen.
         since_s: not before this time, in seconds since 1970.
         least_reward: judgements with at least this reward.
         most_reward: judgements with at most this reward.
@@ -59,7 +55,7 @@ class Filter:
     most_reward: float | None = None
 
     def where(self) -> tuple[str, list[object]]:
-        """The condition, and its values."""
+        """The SQL condition, and its values."""
         terms: list[str] = []
         values: list[object] = []
         for column in ("verifier", "verdict", "fault", "request_id", "item_id"):
@@ -92,7 +88,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What a verifier said: judgements by verdict, faults by reason, rewards.
+    """One verifier's judgements by verdict, faults by reason, and mean reward.
 
     Attributes:
         verifier: its name; empty for items whose verifier was not found.
@@ -113,7 +109,7 @@ class Rate:
 
     @property
     def faulted(self) -> int:
-        """Items that were not."""
+        """Items with a fault."""
         return sum(self.faults.values())
 
 
@@ -132,9 +128,9 @@ class Summary:
     """A journal as a whole.
 
     Attributes:
-        entries: that are there.
-        dropped: that never came in, since the file was made.
-        expired: that went for new ones, since the file was made.
+        entries: those in the file.
+        dropped: those that did not reach the file, since it was made.
+        expired: those deleted for new ones, since it was made.
         first_s: time of the oldest entry, in seconds since 1970; None where there is none.
         last_s: time of the newest.
     """
@@ -148,9 +144,6 @@ class Summary:
 
 class Reader:
     """A journal, open for reading. Belongs to the thread that made it. A context manager.
-
-    Args:
-        path: the file.
 
     Raises:
         ConfigError: there is no such file, or it is no journal that this version reads.
@@ -184,7 +177,7 @@ class Reader:
         self.close()
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Closes the file."""
         self._db.close()
 
     def last(self, count: int, chosen: Filter | None = None, *, before: int = 0) -> list[Record]:
@@ -193,7 +186,7 @@ class Reader:
         Args:
             count: most entries.
             chosen: which; None for all.
-            before: entries with a smaller id than this only; 0 for any.
+            before: entries with a smaller id only; 0 for any.
         """
         where, values = (chosen or Filter()).where()
         found: list[Record] = []
@@ -213,7 +206,7 @@ class Reader:
 
         Args:
             chosen: which; None for all.
-            after: entries with a greater id than this only.
+            after: entries with a greater id only.
         """
         where, values = (chosen or Filter()).where()
         for low, high in self._ranges(after=after, step=_PAGE_ROWS):
@@ -226,7 +219,7 @@ class Reader:
     def _ranges(
         self, *, after: int = 0, before: int = 0, step: int = 0
     ) -> Iterator[tuple[int, int]]:
-        """Ranges of ids, low excluded and high included: no question reads more than one."""
+        """Ranges of ids, low excluded and high included: each query reads one of them."""
         first = self._number("SELECT coalesce(min(id), 1) FROM entries")
         last = min(self.last_id(), before - 1) if before else self.last_id()
         low, step = max(after, first - 1), step or _SCAN_ROWS
@@ -257,11 +250,11 @@ class Reader:
         return Summary(last - first + 1, dropped, expired, times[0], times[1])
 
     def rates(self, chosen: Filter | None = None, *, after: int = 0) -> list[Rate]:
-        """What each verifier said, the busiest first.
+        """The rates of each verifier, the busiest first.
 
         Args:
             chosen: of which entries; None for all.
-            after: entries with a greater id than this only.
+            after: entries with a greater id only.
         """
         where, values = (chosen or Filter()).where()
         found: dict[str, tuple[Counter[str], Counter[str], list[float]]] = {}
@@ -288,10 +281,6 @@ class Reader:
         """Entries of two verifiers on the same item: prompt, response and reference are equal.
 
         Of a verifier's several entries on an item its newest counts. In the order of the first's.
-
-        Args:
-            first: name of a verifier.
-            second: name of another.
         """
         newest: dict[str, dict[bytes, int]] = {first: {}, second: {}}
         for low, high in self._ranges():
@@ -309,11 +298,11 @@ class Reader:
                 yield a, b
 
     def series(self, chosen: Filter | None = None, *, after: int = 0) -> list[Moment]:
-        """Judgements, faults and rewards by the second, oldest first; seconds without are left out.
+        """Judgements, faults and rewards by the second, oldest first; empty seconds are left out.
 
         Args:
             chosen: of which entries; None for all.
-            after: entries with a greater id than this only.
+            after: entries with a greater id only.
         """
         where, values = (chosen or Filter()).where()
         found: dict[int, Moment] = {}

@@ -1,12 +1,11 @@
-"""The file: entries in SQLite, in the order of their arrival, bounded in size.
+"""The journal's file: entries in SQLite, in the order of their arrival, bounded in size.
 
-Covered: a process that is killed at any moment leaves a file that opens, with all batches that were
-committed (WAL). The file and its write-ahead log together stay below the limit; the oldest entries
-go for new ones. The file is for its owner alone (mode 0600): it holds prompts and responses.
+Covered: a process that is killed at any moment leaves a file that opens, with all committed batches
+(WAL). The file and its write-ahead log together stay below the limit; the oldest entries go for new
+ones. The file is for its owner alone (mode 0600): it holds prompts and responses.
 
-Not covered: the last batches after a power cut (`synchronous=NORMAL`: the file is sound, but what
-was committed shortly before may be missing). Network file systems, whose locks SQLite cannot rely
-on.
+Not covered: the last batches after a power cut (`synchronous=NORMAL`: the file is sound, but may
+lack what was committed shortly before). Network file systems, whose locks SQLite cannot rely on.
 """
 
 from __future__ import annotations
@@ -54,15 +53,14 @@ def _schema() -> str:
 
 
 class Lost(Exception):
-    """The file is no longer where it was, or can no longer be written. One line says why."""
+    """The file has gone, or can no longer be written. One line says why."""
 
 
 class Store:
     """A journal, open for writing. Belongs to the thread that made it; one writer for a file.
 
     Args:
-        path: the file; it is made where there is none. Beside it lie PATH-wal, PATH-shm and
-            PATH-lock.
+        path: the file, made where there is none. Beside it lie PATH-wal, PATH-shm and PATH-lock.
         limit_bytes: most bytes of the file and its log together; at least MIN_LIMIT_BYTES.
 
     Attributes:
@@ -99,11 +97,11 @@ class Store:
             dropped: entries that were dropped before they came here; added to the file's total.
 
         Returns:
-            False where nothing was kept: another process holds the file, or a reader its log, which
-            may grow no more.
+            False where nothing was kept: another process holds the file, or a reader holds its log,
+                which may not grow.
 
         Raises:
-            Lost: the file is no longer where it was.
+            Lost: the file has gone.
             sqlite3.Error: it cannot be written.
         """
         self._look()
@@ -121,7 +119,7 @@ class Store:
         return True
 
     def close(self) -> None:
-        """Writes the log into the file and lets go of it. May be called more than once."""
+        """Writes the log into the file and closes it. May be called more than once."""
         try:
             self._db.close()
         finally:

@@ -1,8 +1,8 @@
-"""The journal beside the scoring: a bounded queue and one thread that writes.
+"""Writes the journal beside the scoring: a bounded queue and one thread.
 
-Whoever scores appends to the queue and goes on; it waits for nothing but the queue's lock, which is
-held for a few assignments. What does not fit is dropped and counted. A file that cannot be written
-turns the journal off, with one line in the log; scoring does not notice.
+Scoring appends to the queue and waits for its lock alone, which is held for a few assignments. What
+does not fit is dropped and counted. A file that cannot be written turns the journal off, with one
+line in the log.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """What one response said, on its way to the file."""
+    """One response's items, on their way to the file."""
 
     time_s: float
     request_id: str
@@ -66,7 +66,7 @@ class JournalState:
 
 
 class Journal:
-    """Writes what the scorer says. `offer` is for the event loop, the rest happens in a thread.
+    """Keeps what the scorer answers. `offer` is for the event loop, the rest happens in a thread.
 
     Args:
         path: the file.
@@ -98,7 +98,7 @@ class Journal:
         self._trouble = ""
 
     async def start(self) -> None:
-        """Opens the file. One that is broken, or a full disk, turns the journal off.
+        """Opens the file. A broken file or a full disk turns the journal off.
 
         Raises:
             ConfigError: the path cannot be a journal's: see `Store`.
@@ -128,14 +128,14 @@ class Journal:
         )
 
     def state(self) -> JournalState:
-        """What was done so far. For any thread."""
+        """The counts so far. For any thread."""
         with self._lock:
             return JournalState(
                 self._written, self._dropped, self._expired, self._items, self._trouble
             )
 
     def size_bytes(self) -> int:
-        """What the file and its log take on the disk now. For any thread."""
+        """Bytes of the file and its log on the disk now. For any thread."""
         size = 0
         for path in (self._path, self._path.with_name(f"{self._path.name}-wal")):
             with contextlib.suppress(OSError):
@@ -143,11 +143,7 @@ class Journal:
         return size
 
     def offer(self, items: Sequence[PendingScore]) -> None:
-        """Takes what was said of items, all of them or none. Never waits, never raises.
-
-        Args:
-            items: settled ones; nobody changes them or the list any more.
-        """
+        """Takes settled items, all or none; nobody changes them any more. Never waits or raises."""
         if not items:
             return
         size = sum(item.size_bytes for item in items)
@@ -199,7 +195,7 @@ class Journal:
                 _abandon(store)
 
     def _drain(self, store: Store) -> None:
-        """Writes what waits, in batches over the offers' borders."""
+        """Writes what waits, in batches across offers."""
         rows: list[Row] = []
         weight = done_bytes = 0
         while True:

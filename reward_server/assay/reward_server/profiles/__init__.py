@@ -1,6 +1,6 @@
 """Profiles: named compositions of verifiers, written in TOML files (docs/profiles.md).
 
-`load_profiles` reads files and holds them against the verifiers of this server; the server drives
+`load_profiles` reads files and checks them against the verifiers of this server; the server drives
 `Profile.run`. Nothing here waits, forks or asks anybody.
 """
 
@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from assay.kit.errors import ConfigError
-from assay.reward_server.domain import Lookup, Task
+from assay.reward_server.domain import Lookup, Subtask
 from assay.reward_server.profiles.binding import bind
 from assay.reward_server.profiles.engine import Profile
 from assay.reward_server.profiles.reading import read_profiles
 
-__all__ = ["SHIPPED", "Profile", "Task", "load_profiles"]
+__all__ = ["SHIPPED", "Profile", "Subtask", "load_profiles"]
 
 SHIPPED = Path(__file__).parent / "shipped.toml"
 """The profiles that come with the server."""

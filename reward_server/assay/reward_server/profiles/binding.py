@@ -1,4 +1,4 @@
-"""Holds a profile's definition against the verifiers of this server, and states what it is."""
+"""Checks a profile's definition against the verifiers of this server, and describes the profile."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 from assay.kit.errors import ConfigError
 from assay.reward_server.absent import WHAT_BRINGS
 from assay.reward_server.domain import (
-    Example,
     Isolation,
-    Item,
     Lookup,
     ParameterSpec,
     ParameterValue,
     Unjudgeable,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
 )
-from assay.reward_server.profiles.model import Definition, Knob, Member, Part
+from assay.reward_server.profiles.model import Definition, Knob, Member, ProfilePart
 from assay.reward_server.profiles.tables import guess
 from assay.reward_server.verifiers import suspicions
 
@@ -41,7 +41,7 @@ class Bound:
         verifier: its name.
         spec: None while it is not served.
         fixed: parameters that the profile sets, or that have defaults.
-        by_knob: the profile's parameter that sets one of the verifier's, by the latter's name.
+        by_knob: the profile's parameter for each of the verifier's that it sets.
     """
 
     part: str
@@ -50,7 +50,7 @@ class Bound:
     fixed: Mapping[str, ParameterValue]
     by_knob: Mapping[str, str] = field(default_factory=dict)
 
-    def parameters(self, item: Item) -> dict[str, ParameterValue]:
+    def parameters(self, item: VerifierItem) -> dict[str, ParameterValue]:
         """The verifier's parameters for an item of the profile."""
         values = dict(self.fixed)
         for name, knob in self.by_knob.items():
@@ -64,7 +64,7 @@ class Bound:
 
     @property
     def range(self) -> Interval:
-        """The least and the greatest reward that the verifier gives."""
+        """The verifier's least and greatest reward."""
         return (self.spec.min_reward, self.spec.max_reward) if self.spec else _UNSERVED_RANGE
 
 
@@ -73,23 +73,23 @@ class Binding:
     """A profile that this server can judge by.
 
     Attributes:
-        definition: what its file says.
+        definition: from its file.
         bound: its verifiers, by the name of the gate or component.
-        spec: what it says of itself.
+        spec: its description.
         examples: items with known verdicts.
     """
 
     definition: Definition
     bound: Mapping[str, Bound]
     spec: VerifierSpec
-    examples: tuple[Example, ...]
+    examples: tuple[VerifierExample, ...]
 
 
 def bind(definition: Definition, lookup: Lookup, known: Iterable[str] = ()) -> Binding:
     """Checks a definition against the verifiers that there are.
 
     Args:
-        definition: as its file has it.
+        definition: from its file.
         lookup: the verifier of a name, None if there is none.
         known: names of verifiers, for messages.
 
@@ -203,7 +203,7 @@ def _turn_into_parameter(knob: Knob, bound: dict[str, Bound], where: str) -> Par
 def _common(
     knob: Knob, targets: list[ParameterSpec], default: ParameterValue | None, place: str
 ) -> ParameterSpec:
-    """A parameter that takes what all of the targets take."""
+    """A parameter with the values that all targets take."""
     if len({target.kind for target in targets}) > 1:
         kinds = ", ".join(target.kind for target in targets)
         raise ConfigError(f"{place}: its targets are of different kinds: {kinds}")
@@ -257,7 +257,7 @@ def _spec(
 
 
 def _version(definition: Definition, bound: Mapping[str, Bound]) -> str:
-    """Another one for every change of the profile, the engine, the flags or a verifier."""
+    """Changes with the profile, the engine, the flags or a verifier."""
     parts = [ENGINE_VERSION, suspicions.VERSION, definition.digest]
     for name, one in sorted(bound.items()):
         parts.append(f"{name}={one.verifier}:{one.spec.version if one.spec else 'none'}")
@@ -277,7 +277,7 @@ def _verdicts(definition: Definition, bound: Mapping[str, Bound]) -> tuple[str, 
 
 
 def _needs_reference(definition: Definition, bound: Mapping[str, Bound]) -> bool:
-    """Whether there is no road past a part that needs one."""
+    """Whether every route needs one."""
     routed = {route.component for route in definition.routes}
     always = [gate.name for gate in definition.gates if gate.member]
     always += [
@@ -314,8 +314,8 @@ def reward_range(definition: Definition, bound: Mapping[str, Bound]) -> Interval
     return min([low, *rewards]), max([high, *rewards])
 
 
-def _contribution(part: Part, bound: Mapping[str, Bound]) -> Interval:
-    """What a part adds: weight times shaped reward, or nothing where it may be left out."""
+def _contribution(part: ProfilePart, bound: Mapping[str, Bound]) -> Interval:
+    """The range of weight times shaped reward; it includes 0 where the part may be left out."""
     ends = [part.weight * part.shaped(end) for end in bound[part.name].range]
     if part.when or part.only_if.words or part.optional:
         ends.append(0.0)
@@ -324,9 +324,9 @@ def _contribution(part: Part, bound: Mapping[str, Bound]) -> Interval:
 
 def _examples(
     definition: Definition, bound: Mapping[str, Bound], spec: VerifierSpec, where: str
-) -> tuple[Example, ...]:
-    """Those of the file, complete, as far as this server can judge them by itself."""
-    found: list[Example] = []
+) -> tuple[VerifierExample, ...]:
+    """The file's examples, complete, that this server can judge by itself."""
+    found: list[VerifierExample] = []
     for number, sample in enumerate(definition.samples, start=1):
         place = f"{where}, example number {number}"
         if sample.verdict not in spec.verdicts and all(one.spec for one in bound.values()):
@@ -343,12 +343,12 @@ def _examples(
         except Unjudgeable as trouble:
             raise ConfigError(f"{place}: {trouble.message}") from None
         item = dataclasses.replace(sample.item, parameters=parameters)
-        found.append(Example(item, sample.verdict))
+        found.append(VerifierExample(item, sample.verdict))
     return tuple(found)
 
 
-def selected(definition: Definition, item: Item) -> list[Part] | None:
-    """The parts that have to do with an item, by what it carries; None when no route applies."""
+def selected(definition: Definition, item: VerifierItem) -> list[ProfilePart] | None:
+    """The parts that apply to an item, by what it carries; None when no route applies."""
     routed = {route.component for route in definition.routes}
     chosen = chosen_route(definition, item)
     if chosen is None and routed:
@@ -360,7 +360,7 @@ def selected(definition: Definition, item: Item) -> list[Part] | None:
     ]
 
 
-def chosen_route(definition: Definition, item: Item) -> str | None:
+def chosen_route(definition: Definition, item: VerifierItem) -> str | None:
     """The component of the first route that applies."""
     for route in definition.routes:
         if route.condition.holds(item):

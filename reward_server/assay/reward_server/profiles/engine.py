@@ -1,11 +1,11 @@
 """Judges by a profile: a coroutine that asks for parts and makes one judgement of them. Pure.
 
-`Profile.run` yields the tasks of one stage, is sent their outcomes, and in the end returns the
-judgement or the fault. Gates come first, one by one; then the components that wait for nothing, all
-at once; then those that wait for their verdicts.
+`Profile.run` yields the subtasks of one stage, is sent their outcomes, and returns the judgement or
+the fault. Gates come first, one by one; then all components without conditions at once; then those
+that wait for verdicts.
 
-What an item lacks is found out before the gates: else the candidates that a gate stops would be
-the only ones of the data set with a reward.
+What an item lacks is found before the gates: else only candidates that a gate stops would get a
+reward.
 """
 
 from __future__ import annotations
@@ -21,19 +21,25 @@ from assay.reward_server.domain import (
     VERIFIER_FAILED,
     Component,
     CompositeVerifier,
-    Example,
     Fault,
-    Item,
     Judgement,
     Outcome,
     Stages,
-    Task,
+    Subtask,
     Unjudgeable,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
     handed_on,
 )
 from assay.reward_server.profiles.binding import Binding, Bound, chosen_route, selected
-from assay.reward_server.profiles.model import CARRIES, REFERENCES, Definition, Gate, Part
+from assay.reward_server.profiles.model import (
+    CARRIES,
+    REFERENCES,
+    Definition,
+    ProfileGate,
+    ProfilePart,
+)
 from assay.reward_server.profiles.reading import ANY_FLAG
 from assay.reward_server.verifiers import suspicions
 
@@ -42,11 +48,7 @@ _MAX_SUSPICIONS = 64
 
 
 class Profile(CompositeVerifier):
-    """A named composition of verifiers.
-
-    Args:
-        binding: what it is, held against the verifiers of this server.
-    """
+    """A named composition of verifiers, bound to those of this server."""
 
     def __init__(self, binding: Binding) -> None:
         self._definition = binding.definition
@@ -56,15 +58,15 @@ class Profile(CompositeVerifier):
 
     @property
     def spec(self) -> VerifierSpec:
-        """What it is."""
+        """The profile's description."""
         return self._spec
 
     @property
-    def examples(self) -> tuple[Example, ...]:
-        """Items with known verdicts; none that asks another service."""
+    def examples(self) -> tuple[VerifierExample, ...]:
+        """Items with known verdicts; none asks another service."""
         return self._examples
 
-    def run(self, item: Item) -> Stages:
+    def run(self, item: VerifierItem) -> Stages:
         """Judges an item; see `CompositeVerifier.run`."""
         parts = selected(self._definition, item)
         if parts is None:
@@ -80,14 +82,16 @@ class Profile(CompositeVerifier):
             fault = yield from self._judge_parts(parts, tasks, report)
         return fault or report.judgement()
 
-    def _tasks(self, item: Item, parts: list[Part], report: _Report) -> dict[str, Task] | Fault:
-        """What to ask each gate and part, or why one that is needed cannot be asked."""
+    def _tasks(
+        self, item: VerifierItem, parts: list[ProfilePart], report: _Report
+    ) -> dict[str, Subtask] | Fault:
+        """The subtask of each gate and part, or the fault where a needed one cannot be asked."""
         optional = {part.name for part in parts if part.optional}
         names = [gate.name for gate in self._definition.gates if gate.member]
-        tasks: dict[str, Task] = {}
+        tasks: dict[str, Subtask] = {}
         for name in (*names, *(part.name for part in parts)):
             task = self._task(self._bound[name], item)
-            if isinstance(task, Task):
+            if isinstance(task, Subtask):
                 tasks[name] = task
             elif name not in optional:
                 return task
@@ -96,9 +100,9 @@ class Profile(CompositeVerifier):
         return tasks
 
     def _pass_gates(
-        self, tasks: dict[str, Task], report: _Report
-    ) -> Generator[tuple[Task, ...], tuple[Outcome, ...], Fault | None]:
-        """Asks the gates, until one ends the matter."""
+        self, tasks: dict[str, Subtask], report: _Report
+    ) -> Generator[tuple[Subtask, ...], tuple[Outcome, ...], Fault | None]:
+        """Asks the gates, until one stops the item."""
         for gate in self._definition.gates:
             if gate.member is None:
                 report.check_suspicions(gate)
@@ -112,9 +116,8 @@ class Profile(CompositeVerifier):
         return None
 
     def _judge_parts(
-        self, parts: list[Part], tasks: dict[str, Task], report: _Report
-    ) -> Generator[tuple[Task, ...], tuple[Outcome, ...], Fault | None]:
-        """Judges the components, stage by stage."""
+        self, parts: list[ProfilePart], tasks: dict[str, Subtask], report: _Report
+    ) -> Generator[tuple[Subtask, ...], tuple[Outcome, ...], Fault | None]:
         left = [part for part in parts if part.name in tasks]
         while left:
             names = {part.name for part in left}
@@ -136,8 +139,8 @@ class Profile(CompositeVerifier):
                 report.check_suspicions(gate)
         return None
 
-    def _task(self, bound: Bound, item: Item) -> Task | Fault:
-        """What to ask a verifier, or why it cannot be asked."""
+    def _task(self, bound: Bound, item: VerifierItem) -> Subtask | Fault:
+        """The subtask for a verifier, or why it cannot be asked."""
         spec = bound.spec
         if spec is None:
             return self._trouble(
@@ -149,9 +152,9 @@ class Profile(CompositeVerifier):
             own = handed_on(item, spec, bound.parameters(item))
         except Unjudgeable as trouble:
             return self._trouble(bound, trouble.reason, trouble.message)
-        return Task(bound.part, bound.verifier, own)
+        return Subtask(bound.part, bound.verifier, own)
 
-    def _no_route(self, item: Item) -> Fault:
+    def _no_route(self, item: VerifierItem) -> Fault:
         roads = "; or ".join(
             f"{route.condition} for {route.component!r}" for route in self._definition.routes
         )
@@ -167,11 +170,11 @@ class Profile(CompositeVerifier):
     def _trouble(self, bound: Bound, reason: str, text: str) -> Fault:
         return self._named(bound.part, bound.verifier, Fault(reason, text))
 
-    def _fault(self, task: Task, fault: Fault) -> Fault:
+    def _fault(self, task: Subtask, fault: Fault) -> Fault:
         return self._named(task.component, task.verifier, fault)
 
     def _named(self, part: str, verifier: str, fault: Fault) -> Fault:
-        """The fault of a part as that of the whole: the same reason, and whose it is."""
+        """The fault of a part as that of the whole: the same reason, and the part's name."""
         name = self._spec.name
         facts = {**fault.metadata, "verifier": verifier, "component": part, "profile": name}
         message = f"component {part!r} ({verifier}) of profile {name!r}: {fault.message}"
@@ -180,15 +183,15 @@ class Profile(CompositeVerifier):
 
 @dataclass(slots=True)
 class _Report:
-    """What is known of an item so far.
+    """An item's state so far.
 
     Attributes:
         definition: the profile.
-        spec: what the profile says of itself.
+        spec: its description.
         main: the component that gives the verdict.
         judged: judgements by the name of the part.
         failed: gates that did not pass and only cost a penalty.
-        stopped_by: the gate that ended the matter.
+        stopped_by: the gate that stopped the item.
         flags: suspicions, in the order in which they came.
         notes: further words of the explanation.
     """
@@ -197,28 +200,26 @@ class _Report:
     spec: VerifierSpec
     main: str
     judged: dict[str, Judgement] = field(default_factory=dict)
-    failed: list[Gate] = field(default_factory=list)
-    stopped_by: Gate | None = None
+    failed: list[ProfileGate] = field(default_factory=list)
+    stopped_by: ProfileGate | None = None
     flags: dict[str, None] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def suspect(self, flags: tuple[str, ...]) -> None:
-        """Adds suspicions."""
         for flag in flags[:_MAX_SUSPICIONS]:
             self.flags[flag] = None
 
     def leave_out(self, part: str, fault: Fault) -> None:
-        """Says that an optional component is missing."""
+        """Notes that an optional component is missing."""
         self.notes.append(f"{part} is left out: {fault.reason}")
 
-    def check_suspicions(self, gate: Gate) -> None:
-        """Whether a gate passes that looks for suspicions; asked again when all is judged."""
+    def check_suspicions(self, gate: ProfileGate) -> None:
+        """Whether a gate on suspicions passes; asked again when all is judged."""
         hits = [flag for flag in self.flags if flag in gate.flags or ANY_FLAG in gate.flags]
         if hits and gate not in self.failed:
             self._stop(gate, f"found {', '.join(hits)}")
 
-    def add_gate(self, gate: Gate, judgement: Judgement) -> None:
-        """Takes in what the verifier of a gate said."""
+    def add_gate(self, gate: ProfileGate, judgement: Judgement) -> None:
         self.judged[gate.name] = judgement
         self.suspect(judgement.suspicions)
         if gate.at_least is None:
@@ -228,7 +229,7 @@ class _Report:
         if not passed:
             self._stop(gate, f"{judgement.verdict}: {judgement.explanation[:_SHOWN_CHARS]}")
 
-    def _stop(self, gate: Gate, why: str) -> None:
+    def _stop(self, gate: ProfileGate, why: str) -> None:
         if gate.penalty is None:
             self.stopped_by = gate
             self.notes.append(f"gate {gate.name!r} decides, {why}")
@@ -236,15 +237,14 @@ class _Report:
             self.failed.append(gate)
             self.notes.append(f"gate {gate.name!r} takes {gate.penalty:g} off, {why}")
 
-    def wants(self, part: Part) -> bool:
+    def wants(self, part: ProfilePart) -> bool:
         """Whether a part's condition on another part's verdict holds."""
         if part.when is None:
             return True
         other = self.judged.get(part.when.component)
         return other is not None and part.when.holds(other.verdict)
 
-    def add_part(self, part: Part, judgement: Judgement) -> None:
-        """Takes in what the verifier of a component said."""
+    def add_part(self, part: ProfilePart, judgement: Judgement) -> None:
         self.judged[part.name] = judgement
         self.suspect(judgement.suspicions)
         self.notes.append(
@@ -273,10 +273,10 @@ class _Report:
             reward,
             stopped.verdict if stopped is not None else self.judged[self.main].verdict,
             tuple(components),
+            spanned.spans if spanned else (),
             main.extracted_answer if main else None,
             "; ".join(self.notes),
-            spanned.spans if spanned else (),
-            tuple(self.flags),
+            suspicions=tuple(self.flags),
         )
 
     def _gate_components(self) -> list[Component]:
@@ -300,8 +300,7 @@ class _Report:
         return found
 
 
-def _text(item: Item) -> str:
-    """All that the policy wrote."""
+def _text(item: VerifierItem) -> str:
     if item.candidate.text is not None:
         return item.candidate.text
     turns = item.candidate.turns

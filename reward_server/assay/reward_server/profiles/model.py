@@ -1,13 +1,13 @@
-"""What a file of profiles says, as frozen values. `reading` makes them, `binding` checks them."""
+"""A file of profiles as frozen values. `reading` makes them, `binding` checks them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from assay.reward_server.domain import Item, ParameterValue
+from assay.reward_server.domain import ParameterValue, VerifierExample, VerifierItem
 
-CARRIES: Mapping[str, Callable[[Item], bool]] = {
+CARRIES: Mapping[str, Callable[[VerifierItem], bool]] = {
     "tests": lambda item: item.tests is not None,
     "answers": lambda item: bool(item.references),
     "data": lambda item: item.data is not None,
@@ -18,7 +18,7 @@ CARRIES: Mapping[str, Callable[[Item], bool]] = {
     "token-count": lambda item: item.response_token_count is not None,
     "truncated": lambda item: item.truncated,
 }
-"""What an item may carry, by the word that a condition has for it."""
+"""What an item may carry, by the condition's word for it."""
 
 REFERENCES = frozenset({"tests", "answers", "data", "anchor"})
 """The words that stand for kinds of reference."""
@@ -37,7 +37,7 @@ class Condition:
 
     words: tuple[str, ...] = ()
 
-    def holds(self, item: Item) -> bool:
+    def holds(self, item: VerifierItem) -> bool:
         """Whether the item carries all of it."""
         return all(_carries(item, word) for word in self.words)
 
@@ -49,7 +49,7 @@ class Condition:
         return " and ".join(self.words) or "any item"
 
 
-def _carries(item: Item, word: str) -> bool:
+def _carries(item: VerifierItem, word: str) -> bool:
     name = word.removeprefix(NOT_PREFIX)
     if name.startswith(TASK_PREFIX):
         holds = item.task == name.removeprefix(TASK_PREFIX)
@@ -85,7 +85,7 @@ class Clip:
     high: float
 
     def __call__(self, value: float) -> float:
-        """The value, or the bound that it passes."""
+        """The value within the bounds."""
         return min(max(value, self.low), self.high)
 
 
@@ -98,11 +98,11 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class ProfileGate:
     """What has to hold before anything else is judged.
 
-    It asks a verifier or looks for suspicions. One that does not pass either ends the matter with
-    `reward`, or takes `penalty` off and lets the rest be judged.
+    It asks a verifier or looks for suspicions. When it does not pass, it either ends the judging
+    with `reward`, or takes `penalty` off and lets the rest be judged.
 
     Attributes:
         name: kebab-case, unique among the parts of the profile.
@@ -110,9 +110,9 @@ class Gate:
         passing: verdicts that pass.
         at_least: the least reward of the verifier that passes.
         flags: suspicions that do not pass; "any" stands for all.
-        reward: the reward of the whole when it does not pass.
-        penalty: what is taken off when it does not pass.
-        verdict: the verdict of the whole when it does not pass and ends the matter.
+        reward: of the whole when it does not pass.
+        penalty: taken off when it does not pass.
+        verdict: of the whole when it ends the judging.
     """
 
     name: str
@@ -126,10 +126,8 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One component: a verifier, and what its reward adds to that of the whole.
-
-    It adds weight * clip(scale * reward + offset).
+class ProfilePart:
+    """One component: it adds weight * clip(scale * reward + offset) of its verifier's reward.
 
     Attributes:
         name: kebab-case, unique among the parts of the profile.
@@ -140,8 +138,7 @@ class Part:
         clip: bounds, before the weight.
         when: which verdict another part must have got.
         only_if: what the item must carry.
-        optional: a fault of it leaves it out, instead of being the fault of the whole; only where
-            the weight is 0.
+        optional: its fault leaves it out, and the whole is still judged; only with weight 0.
     """
 
     name: str
@@ -180,7 +177,7 @@ class Knob:
     Attributes:
         name: snake_case.
         targets: part and parameter that it sets, at least one.
-        default: None for the value that the first target has.
+        default: None for that of the first target.
         description: None for that of the first target.
     """
 
@@ -191,16 +188,8 @@ class Knob:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """An item with the verdict that it must get."""
-
-    item: Item
-    verdict: str
-
-
-@dataclass(frozen=True, slots=True)
 class Definition:
-    """One profile as its file has it.
+    """One profile of a file.
 
     Attributes:
         source: the file.
@@ -214,7 +203,7 @@ class Definition:
         clip: bounds of the sum.
         knobs: parameters.
         samples: for the self-test.
-        digest: of all of the content that has to do with judging.
+        digest: of all content that bears on judging.
         spans: the part whose spans the judgement has; empty for the one that gives the verdict.
     """
 
@@ -222,12 +211,12 @@ class Definition:
     name: str
     description: str
     tasks: tuple[str, ...]
-    gates: tuple[Gate, ...]
-    parts: tuple[Part, ...]
+    gates: tuple[ProfileGate, ...]
+    parts: tuple[ProfilePart, ...]
     routes: tuple[Route, ...]
     main: str
     clip: Clip | None
     knobs: tuple[Knob, ...]
-    samples: tuple[Sample, ...]
+    samples: tuple[VerifierExample, ...]
     digest: str
     spans: str = ""

@@ -1,6 +1,6 @@
-"""From TOML text to definitions of profiles. Knows no verifiers: `binding` checks against those.
+"""Reads definitions of profiles from TOML. It knows no verifiers: `binding` checks against those.
 
-The format is described for people in docs/profiles.md.
+docs/profiles.md describes the format.
 """
 
 from __future__ import annotations
@@ -11,7 +11,14 @@ import re
 import tomllib
 
 from assay.kit.errors import ConfigError
-from assay.reward_server.domain import Candidate, Item, JsonValue, Message, ParameterValue
+from assay.reward_server.domain import (
+    Candidate,
+    JsonValue,
+    Message,
+    ParameterValue,
+    VerifierExample,
+    VerifierItem,
+)
 from assay.reward_server.profiles.model import (
     CARRIES,
     NOT_PREFIX,
@@ -19,15 +26,14 @@ from assay.reward_server.profiles.model import (
     Clip,
     Condition,
     Definition,
-    Gate,
     Knob,
     Member,
-    Part,
+    ProfileGate,
+    ProfilePart,
     Route,
-    Sample,
     When,
 )
-from assay.reward_server.profiles.tables import Table, guess
+from assay.reward_server.profiles.tables import TomlTable, guess
 from assay.reward_server.verifiers.suspicions import FLAGS
 
 ANY_FLAG = "any"
@@ -60,18 +66,14 @@ _NOT_JUDGING = ("description", "tasks", "example")
 def read_profiles(text: str, source: str) -> list[Definition]:
     """The profiles of one file, in its order.
 
-    Args:
-        text: TOML.
-        source: the file's name, for messages.
-
     Raises:
-        ConfigError: the file, the profile and the key that is wrong, and what is allowed there.
+        ConfigError: names the file, the profile and the wrong key, and what is allowed there.
     """
     try:
         content = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{source}: not TOML: {error}") from None
-    table = Table(content, source)
+    table = TomlTable(content, source)
     table.only("profile")
     profiles = [_profile(one, source) for one in table.tables("profile", "profile")]
     if not profiles:
@@ -83,7 +85,7 @@ def read_profiles(text: str, source: str) -> list[Definition]:
     return profiles
 
 
-def _profile(table: Table, source: str) -> Definition:
+def _profile(table: TomlTable, source: str) -> Definition:
     table.only(*_PROFILE_KEYS)
     digest = _digest(table)
     name = table.required("name", table.name("name", None))
@@ -125,14 +127,14 @@ def _profile(table: Table, source: str) -> Definition:
     )
 
 
-def _digest(table: Table) -> str:
-    """Of what has to do with judging: a better description is not another version."""
+def _digest(table: TomlTable) -> str:
+    """Of what bears on judging: another description is no other version."""
     content = {key: value for key, value in table.rest().items() if key not in _NOT_JUDGING}
     text = json.dumps(content, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _check_names(table: Table, names: list[str]) -> None:
+def _check_names(table: TomlTable, names: list[str]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise table.error(f"two parts are named {name!r}: give one another 'name'")
@@ -141,9 +143,11 @@ def _check_names(table: Table, names: list[str]) -> None:
 
 
 def _check_references(
-    table: Table, gates: tuple[Gate, ...], parts: tuple[Part, ...], routes: tuple[Route, ...]
+    table: TomlTable,
+    gates: tuple[ProfileGate, ...],
+    parts: tuple[ProfilePart, ...],
+    routes: tuple[Route, ...],
 ) -> None:
-    """Parts that others refer to must exist."""
     components = [part.name for part in parts]
     judged = components + [gate.name for gate in gates if gate.member]
     for part in parts:
@@ -161,7 +165,12 @@ def _check_references(
 
 
 def _main(
-    table: Table, name: str, parts: tuple[Part, ...], routes: tuple[Route, ...], *, named: bool
+    table: TomlTable,
+    name: str,
+    parts: tuple[ProfilePart, ...],
+    routes: tuple[Route, ...],
+    *,
+    named: bool,
 ) -> str:
     """The component that gives the verdict: one that is always judged."""
     if routes:
@@ -183,7 +192,7 @@ def _main(
     return name
 
 
-def _in_order(table: Table, parts: tuple[Part, ...]) -> tuple[Part, ...]:
+def _in_order(table: TomlTable, parts: tuple[ProfilePart, ...]) -> tuple[ProfilePart, ...]:
     """The parts, once it is certain that no conditions wait for each other."""
     waits_for = {part.name: part.when.component for part in parts if part.when}
     for start in waits_for:
@@ -196,7 +205,7 @@ def _in_order(table: Table, parts: tuple[Part, ...]) -> tuple[Part, ...]:
     return parts
 
 
-def _member(table: Table) -> Member | None:
+def _member(table: TomlTable) -> Member | None:
     verifier = table.text("verifier", None)
     parameters = table.parameters("parameters")
     if verifier is None:
@@ -206,7 +215,7 @@ def _member(table: Table) -> Member | None:
     return Member(verifier, parameters)
 
 
-def _gate(table: Table) -> Gate:
+def _gate(table: TomlTable) -> ProfileGate:
     table.only(*_GATE_KEYS)
     member = _member(table)
     flags = table.texts("suspicions")
@@ -231,22 +240,22 @@ def _gate(table: Table) -> Gate:
         raise table.error("'verdict' has no use beside 'penalty': the rest is judged all the same")
     verdict = table.name("verdict", "gated" if member else "suspicious")
     name = table.name("name", member.verifier if member else "suspicions")
-    return Gate(
+    return ProfileGate(
         name, member, frozenset(passing), at_least, frozenset(flags), reward, penalty, verdict
     )
 
 
-def _check_flag(table: Table, flag: str) -> None:
+def _check_flag(table: TomlTable, flag: str) -> None:
     known = (*FLAGS, *MEMBERS_FLAGS, ANY_FLAG)
     if flag not in known:
         raise table.error(f"no suspicion is named {flag[:80]!r}{guess(flag, known)}")
 
 
-def _part(table: Table) -> Part:
+def _part(table: TomlTable) -> ProfilePart:
     table.only(*_PART_KEYS)
     member = table.required("verifier", _member(table))
     clip = table.bounds("clip")
-    part = Part(
+    part = ProfilePart(
         table.name("name", member.verifier),
         member,
         table.number("weight", 1.0),
@@ -265,10 +274,10 @@ def _part(table: Table) -> Part:
     return part
 
 
-def _when(table: Table) -> When | None:
+def _when(table: TomlTable) -> When | None:
     if not table.has("when"):
         return None
-    inner = Table(table.take("when"), f"{table.where}, 'when'")
+    inner = TomlTable(table.take("when"), f"{table.where}, 'when'")
     inner.only("component", "is", "is_not")
     component = inner.required("component", inner.text("component", None))
     wanted, unwanted = inner.texts("is"), inner.texts("is_not")
@@ -277,7 +286,7 @@ def _when(table: Table) -> When | None:
     return When(component, frozenset(wanted or unwanted), negated=bool(unwanted))
 
 
-def _condition(table: Table, key: str) -> Condition:
+def _condition(table: TomlTable, key: str) -> Condition:
     words = table.texts(key)
     for word in words:
         name = word.removeprefix(NOT_PREFIX)
@@ -290,16 +299,16 @@ def _condition(table: Table, key: str) -> Condition:
     return Condition(words)
 
 
-def _route(table: Table) -> Route:
+def _route(table: TomlTable) -> Route:
     table.only("if", "use")
     return Route(_condition(table, "if"), table.required("use", table.text("use", None)))
 
 
-def _knob(table: Table, name: str, value: object) -> Knob:
+def _knob(table: TomlTable, name: str, value: object) -> Knob:
     where = f"{table.where}, parameter {name!r}"
     if not _SNAKE.fullmatch(name):
         raise ConfigError(f"{where}: a parameter's name is in snake_case")
-    inner = Table({"sets": value} if isinstance(value, str | list) else value, where)
+    inner = TomlTable({"sets": value} if isinstance(value, str | list) else value, where)
     inner.only("sets", "default", "description")
     targets = []
     for target in inner.texts("sets"):
@@ -315,14 +324,14 @@ def _knob(table: Table, name: str, value: object) -> Knob:
     return Knob(name, tuple(targets), default, description)
 
 
-def _sample(table: Table) -> Sample:
+def _sample(table: TomlTable) -> VerifierExample:
     table.only(*_SAMPLE_KEYS)
     response = table.take("response")
     if not isinstance(response, str):
         raise table.error("'response' must be a text")
     data = table.take("data")
     prompt = table.text("prompt", None)
-    item = Item(
+    item = VerifierItem(
         Candidate(response),
         references=table.texts("reference"),
         anchor=table.text("anchor", None),
@@ -334,11 +343,10 @@ def _sample(table: Table) -> Sample:
         task=table.text("task", ""),
     )
     verdict = table.required("verdict", table.name("verdict", None))
-    return Sample(item, verdict)
+    return VerifierExample(item, verdict)
 
 
-def _plain(table: Table, value: object) -> JsonValue:
-    """The value, which TOML has and JSON too."""
+def _plain(table: TomlTable, value: object) -> JsonValue:
     try:
         plain: JsonValue = json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError):

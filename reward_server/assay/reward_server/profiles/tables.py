@@ -1,4 +1,4 @@
-"""Reads tables of TOML strictly: a wrong type or a misspelt key is an error that says where."""
+"""Reads tables of TOML strictly: the error for a wrong type or a misspelt key says where it is."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def guess(word: str, known: Iterable[str]) -> str:
     return f"{hint}; known: {', '.join(names) or 'none'}"
 
 
-class Table:
+class TomlTable:
     """One table, whose keys are taken out one by one.
 
     Args:
-        value: what the file has.
+        value: from the file.
         where: the file and the place in it, for messages.
 
     Raises:
@@ -51,14 +51,14 @@ class Table:
         return key in self._left
 
     def rest(self) -> Mapping[str, object]:
-        """What was not taken yet."""
+        """The keys that were not taken yet."""
         return self._left
 
     def only(self, *keys: str) -> None:
-        """No other keys may be there; asked first, so that a misspelt key is called that.
+        """Checks that no other key is there; call it first, so that its error names a misspelt key.
 
         Raises:
-            ConfigError: one is.
+            ConfigError: there is one.
         """
         for key in self._left:
             if key not in keys:
@@ -164,7 +164,7 @@ class Table:
             raise self.error(f"{key!r} must be a table, not {_kind(value)}")
         return value
 
-    def tables(self, key: str, what: str) -> list[Table]:
+    def tables(self, key: str, what: str) -> list[TomlTable]:
         """An array of tables; empty when absent."""
         value = self._take(key)
         if value is None:
@@ -172,7 +172,7 @@ class Table:
         if not isinstance(value, list):
             raise self.error(f"{key!r} must be an array of tables: write [[profile.{key}]]")
         return [
-            Table(one, f"{self.where}, {what} {_title(one, number)}")
+            TomlTable(one, f"{self.where}, {what} {_title(one, number)}")
             for number, one in enumerate(value, start=1)
         ]
 

@@ -12,13 +12,10 @@ from collections.abc import Sequence
 
 
 def assign(costs: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
-    """Pairs of (row, column), as many as the shorter side has, of the least total cost.
+    """Pairs of (row, column) of the least total cost, as many as the shorter side has, sorted.
 
     Args:
         costs: a rectangle of finite numbers; empty for none.
-
-    Returns:
-        The pairs, sorted by row.
     """
     if not costs or not costs[0]:
         return []

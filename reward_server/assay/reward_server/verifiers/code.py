@@ -2,11 +2,11 @@
 
 The program is taken out of the response by `code_text`; the reference is a suite of tests, which
 goes to the sandbox as it is, all items of a call together. What the sandbox could not run is the
-item's fault, with the sandbox's own reason: a fault is not a zero. A program that no sandbox could
-take is incorrect: one that is too long for a job beside tests that are not, or that is no Unicode.
+item's fault, with the sandbox's own reason. A program that no sandbox could take is incorrect: one
+that is too long for a job beside tests that are not, or that is no Unicode.
 
-Not covered: an item's own time-out. How long a program may run is said by its tests' limits, which
-the sandbox keeps; time in the sandbox's queue counts for nothing but the call's deadline.
+Not covered: an item's own time-out. The tests' limits bound the program's time, and the sandbox
+keeps them; the time in the sandbox's queue counts against the call's deadline only.
 
 Limits. A program is as right as the tests are strict: one that fits the tests alone passes. How
 much time it needs within the limits does not count. What the sandbox's walls cover is in
@@ -27,15 +27,15 @@ from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
     Candidate,
     Component,
-    Example,
     Fault,
-    Item,
     Judgement,
     Outcome,
     ParameterSpec,
     RemoteOutcome,
     RemoteVerifier,
     Unjudgeable,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
 )
 from assay.reward_server.verifiers import code_text
@@ -80,7 +80,7 @@ _SPEC = VerifierSpec(
 
 
 class CodeVerifier(RemoteVerifier):
-    """Holds programs against tests.
+    """Tests programs in the sandbox.
 
     Args:
         client: reaches the sandbox; closed with the verifier.
@@ -91,20 +91,22 @@ class CodeVerifier(RemoteVerifier):
 
     @property
     def spec(self) -> VerifierSpec:
-        """What it is."""
+        """The verifier's description."""
         return _SPEC
 
     @property
-    def examples(self) -> tuple[Example, ...]:
+    def examples(self) -> tuple[VerifierExample, ...]:
         """One item for each verdict."""
         return (
-            Example(_example("```python\nprint(int(input()) + 1)\n```"), "correct"),
-            Example(_example("```python\nprint(input())\n```"), "incorrect"),
-            Example(_example("It is a hard problem."), "unparsed"),
+            VerifierExample(_example("```python\nprint(int(input()) + 1)\n```"), "correct"),
+            VerifierExample(_example("```python\nprint(input())\n```"), "incorrect"),
+            VerifierExample(_example("It is a hard problem."), "unparsed"),
         )
 
-    async def judge_all(self, items: Sequence[Item], timeout_s: float) -> list[RemoteOutcome]:
-        """Runs the programs of the items in one go; see `RemoteVerifier.judge_all`."""
+    async def judge_all(
+        self, items: Sequence[VerifierItem], timeout_s: float
+    ) -> list[RemoteOutcome]:
+        """Runs the programs of the items in one call; see `RemoteVerifier.judge_all`."""
         answers: list[RemoteOutcome | None] = [None] * len(items)
         jobs: list[TestJob] = []
         programs: dict[int, str] = {}
@@ -133,7 +135,7 @@ class CodeVerifier(RemoteVerifier):
         return [answer for answer in answers if answer is not None]
 
     async def _is_too_long(self, job: TestJob, result: TestResult, timeout_s: float) -> bool:
-        """Whether a job was refused as too large that is none without its program."""
+        """Whether a job was refused as too large that would fit without its program."""
         if not isinstance(result, ClientFault) or result.reason != Reason.ITEM_TOO_LARGE:
             return False
         bare = test_job_to_proto(TestJob(Program(job.program.language, ""), job.suite), job.id)
@@ -149,10 +151,10 @@ class CodeVerifier(RemoteVerifier):
 
 
 def judge_report(report: TestReport, program: str, scoring: str) -> Judgement:
-    """The judgement of a program that was tested. Pure.
+    """The judgement of a tested program. Pure.
 
     Args:
-        report: how it did.
+        report: of the tests.
         program: its text.
         scoring: "all" or "fraction".
     """
@@ -192,7 +194,7 @@ def _explanation(report: TestReport, passed: int, count: int) -> str:
     return f"{text}: {failure.explanation}" if failure.explanation else text
 
 
-def _job(item: Item, job_id: str) -> TestJob | None:
+def _job(item: VerifierItem, job_id: str) -> TestJob | None:
     """The item's program and tests; None where the response holds no program.
 
     Raises:
@@ -213,7 +215,7 @@ def _job(item: Item, job_id: str) -> TestJob | None:
     return TestJob(Program(language, program), suite, id=job_id)
 
 
-def _answer(item: Item, program: str, result: TestResult) -> RemoteOutcome:
+def _answer(item: VerifierItem, program: str, result: TestResult) -> RemoteOutcome:
     outcome: Outcome
     if isinstance(result, ClientFault):
         outcome = Fault(result.reason, result.message, dict(result.metadata))
@@ -233,8 +235,8 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def _untaken(item: Item, program: str, why: str) -> Judgement:
-    """The judgement of a program that no sandbox takes, by its own doing."""
+def _untaken(item: VerifierItem, program: str, why: str) -> Judgement:
+    """The judgement of a program that no sandbox takes."""
     shown = program[:_SHOWN_CHARS].encode("utf-8", "replace").decode()
     return Judgement.composed(
         "incorrect",
@@ -252,7 +254,7 @@ def _unparsed(scoring: str) -> Judgement:
     )
 
 
-def _example(response: str) -> Item:
+def _example(response: str) -> VerifierItem:
     test = execution_pb2.StdioTest(stdin=b"41\n", expected_stdout=b"42\n")
     suite = execution_pb2.TestSuite(tests=[execution_pb2.TestCase(stdio=test)])
-    return Item(Candidate(response), tests=suite, parameters=_SPEC.complete({}))
+    return VerifierItem(Candidate(response), tests=suite, parameters=_SPEC.complete({}))

@@ -65,7 +65,7 @@ class Block:
 
     Attributes:
         tag: its language tag, lower case; empty for none.
-        code: what is in it, without the fences.
+        code: its content.
         closed: it has a closing fence.
     """
 
@@ -144,13 +144,12 @@ def _block(opening: re.Match[str], lines: list[str], *, closed: bool) -> Block:
 
 
 def _dedented(line: str, indent: int) -> str:
-    """The line without as much of its leading white space as the fence has."""
     lead = len(line) - len(line.lstrip(" \t"))
     return line[min(lead, indent) :]
 
 
 def _does_something(text: str) -> bool:
-    """Whether a text is Python that defines, imports, assigns or calls something: no prose."""
+    """Whether a text is Python that defines, imports, assigns or calls something."""
     if not text.strip() or len(text) > _MAX_BARE_CHARS:
         return False
     try:

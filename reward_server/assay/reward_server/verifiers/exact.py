@@ -16,9 +16,9 @@ from assay.reward_server.domain import (
     INVALID_PARAMETER,
     UNUSABLE_REFERENCE,
     Component,
-    Item,
     Judgement,
     Unjudgeable,
+    VerifierItem,
 )
 from assay.reward_server.functions import verifier
 
@@ -26,7 +26,7 @@ _SHOWN_CHARS = 200
 
 
 def stated_part(response: str, how: str, marker: str) -> str | None:
-    """The part of a response that is compared; None when the marker is absent.
+    """The part of a response to compare; None when the marker is absent.
 
     Args:
         response: the policy's text.
@@ -42,7 +42,7 @@ def stated_part(response: str, how: str, marker: str) -> str | None:
 
 
 def normalise(text: str, *, case_sensitive: bool, strip: bool) -> str:
-    """The text in the form in which it is compared."""
+    """The text in the form to compare (NFC)."""
     text = unicodedata.normalize("NFC", text.replace("\r\n", "\n"))
     if not case_sensitive:
         text = unicodedata.normalize("NFC", text.casefold())
@@ -53,7 +53,7 @@ def normalise(text: str, *, case_sensitive: bool, strip: bool) -> str:
     "exact", verdicts=("correct", "incorrect", "unparsed"), isolation="inline", cacheable=False
 )
 def exact(
-    item: Item,
+    item: VerifierItem,
     *,
     case_sensitive: Annotated[bool, "Whether upper and lower case differ."] = True,
     strip: Annotated[bool, "Whether white space around the text is ignored."] = True,

@@ -1,4 +1,4 @@
-r"""`math`: the final answer equals a reference as mathematics. The face of `assay.math` here.
+"""`math`: the final answer equals a reference as mathematics. The face of `assay.math` here.
 
 The answer is read out of one place of the response (parameter `extract`) and compared with the
 reference in five tiers, the first that decides wins: text, exact, structural, numeric, symbolic.
@@ -10,8 +10,8 @@ docs/math-library.md uses without a server; here are the parameters, the parts o
 signs of gaming.
 
 A reference may be an answer, an answer with delimiters or in a box, or a whole GSM8K solution that
-ends in `#### 42`. Where the reference is a number, a computation that gives it (`4 * 7` for 28) is
-not paid for and is marked as a suspicion: a policy trained on plain equality learnt to repeat the
+ends in `#### 42`. Where the reference is a number, a computation that gives it (`4 * 7` for 28)
+earns nothing and is marked as a suspicion: a policy trained on plain equality learnt to repeat the
 question (docs/results.md).
 
 A response that was cut at the generation limit gets no credit for an unmarked answer: `extract` is
@@ -34,13 +34,13 @@ from assay.math.policy import Policy
 from assay.reward_server.domain import (
     Candidate,
     Component,
-    Example,
-    Item,
     Judgement,
     ParameterSpec,
     ParameterValue,
     Unjudgeable,
     Verifier,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
 )
 from assay.reward_server.verifiers import suspicions
@@ -196,40 +196,40 @@ _SPEC = VerifierSpec(
 
 
 class MathVerifier(Verifier):
-    """Compares answers as mathematics: quickly where it stands, slowly in a worker."""
+    """Compares answers as mathematics: by quick tiers in the server, by sympy in a worker."""
 
     @property
     def spec(self) -> VerifierSpec:
-        """What it is."""
+        """The verifier's description."""
         return _SPEC
 
     @property
-    def examples(self) -> tuple[Example, ...]:
-        """Items for each verdict and tier, and traps that graders are known to fall into."""
+    def examples(self) -> tuple[VerifierExample, ...]:
+        """Items for each verdict and tier, and known traps of graders."""
         return (
-            Example(_example(r"So it is $\boxed{\frac{1}{2}}$.", "0.5"), "correct"),
-            Example(_example("48 + 24 = 72\n#### 72", "48/2 = 24\n#### 72"), "correct"),
-            Example(_example("The answer is (B).", "B"), "correct"),
-            Example(_example(r"\boxed{(x+1)^2}", "x^2+2x+1"), "correct"),
-            Example(_example(r"\boxed{12}", r"12\pi"), "incorrect"),
-            Example(_example(r"\boxed{3 \text{ or } 5}", "3"), "incorrect"),
-            Example(_example(r"\boxed{\sqrt[3]{2}}", r"\sqrt{2}"), "incorrect"),
-            Example(_example("To calculate 4 * 7, we need to", "28"), "incorrect"),
-            Example(_example(r"It is 3, so \boxed{3", "3"), "unparsed"),
-            Example(_example("I do not know.", "3"), "unparsed"),
+            VerifierExample(_example(r"So it is $\boxed{\frac{1}{2}}$.", "0.5"), "correct"),
+            VerifierExample(_example("48 + 24 = 72\n#### 72", "48/2 = 24\n#### 72"), "correct"),
+            VerifierExample(_example("The answer is (B).", "B"), "correct"),
+            VerifierExample(_example(r"\boxed{(x+1)^2}", "x^2+2x+1"), "correct"),
+            VerifierExample(_example(r"\boxed{12}", r"12\pi"), "incorrect"),
+            VerifierExample(_example(r"\boxed{3 \text{ or } 5}", "3"), "incorrect"),
+            VerifierExample(_example(r"\boxed{\sqrt[3]{2}}", r"\sqrt{2}"), "incorrect"),
+            VerifierExample(_example("To calculate 4 * 7, we need to", "28"), "incorrect"),
+            VerifierExample(_example(r"It is 3, so \boxed{3", "3"), "unparsed"),
+            VerifierExample(_example("I do not know.", "3"), "unparsed"),
         )
 
     def prepare(self) -> None:
-        """Loads sympy; forked workers start with it."""
+        """Loads sympy before workers are forked."""
         from assay.math import symbolic  # noqa: PLC0415 - sympy stays out of the server's own process
 
         symbolic.prepare()
 
-    def glance(self, item: Item) -> Judgement | None:
+    def glance(self, item: VerifierItem) -> Judgement | None:
         """Judges by the quick tiers; None when sympy has to be asked."""
         return None if item.parameters["cross_check"] else _judged(item, None)
 
-    def judge(self, item: Item) -> Judgement:
+    def judge(self, item: VerifierItem) -> Judgement:
         """Compares the response's answer with each reference.
 
         Raises:
@@ -242,8 +242,8 @@ class MathVerifier(Verifier):
         return judgement
 
 
-def _judged(item: Item, ask: Ask | None) -> Judgement | None:
-    """What `assay.math` says, with the parts of the reward; None when nobody can be asked."""
+def _judged(item: VerifierItem, ask: Ask | None) -> Judgement | None:
+    """The judgement of `assay.math` with our components; None where only sympy could decide."""
     response, rules = item.response(), _in_force(item)
     said = judged(
         response,
@@ -264,20 +264,24 @@ def _judged(item: Item, ask: Ask | None) -> Judgement | None:
         part = _RIGHT if said.verdict == "correct" else _WRONG
         answer = said.answer and said.answer[:_SHOWN_CHARS]
         return Judgement(
-            part.score, said.verdict, (part,), answer, said.explanation, suspicions=flags
+            part.score,
+            said.verdict,
+            (part,),
+            extracted_answer=answer,
+            explanation=said.explanation,
+            suspicions=flags,
         )
     return _rewarded(item, said, flags)
 
 
-def _in_force(item: Item) -> Rules:
-    """The rules that an item asks for."""
+def _in_force(item: VerifierItem) -> Rules:
     parameters = item.parameters
     return _DEFAULTS if parameters is _SPEC.defaults else _rules(*_VALUES(parameters))
 
 
 @lru_cache(maxsize=256)
 def _rules(*values: ParameterValue) -> Rules:
-    """The rules of the comparison, from the parameters in the order of `_VALUES`."""
+    """The rules, from the parameters in the order of `_VALUES`."""
     rules = dict(zip(_RULES, values, strict=False))
     knobs = dict(zip(_POLICY_NAMES, values[len(_RULES) :], strict=True))
     knobs["decimals"] = None if knobs["decimals"] == -1 else knobs["decimals"]  # type: ignore[assignment]  # None stands for "do not round"
@@ -287,7 +291,7 @@ def _rules(*values: ParameterValue) -> Rules:
 _DEFAULTS = _rules(*_VALUES(_SPEC.complete({})))
 
 
-def _rewarded(item: Item, said: LibraryJudgement, flags: tuple[str, ...]) -> Judgement:
+def _rewarded(item: VerifierItem, said: LibraryJudgement, flags: tuple[str, ...]) -> Judgement:
     """The judgement: correctness always, the other components where they have a weight."""
     components = [_RIGHT if said.verdict == "correct" else _WRONG]
     unparsed_reward = float(item.parameters["unparsed_reward"])  # type: ignore[arg-type]  # checked against the spec
@@ -305,12 +309,12 @@ def _rewarded(item: Item, said: LibraryJudgement, flags: tuple[str, ...]) -> Jud
     )
 
 
-def _is_marked(item: Item, said: LibraryJudgement) -> bool:
+def _is_marked(item: VerifierItem, said: LibraryJudgement) -> bool:
     """Whether the response marks an answer as its answer, whatever `extract` reads."""
     if said.how in extraction.MARKED:
         return True
     return extraction.find_answer(item.response(), "strict") is not None
 
 
-def _example(response: str, reference: str) -> Item:
-    return Item(Candidate(response), references=(reference,), parameters=_SPEC.complete({}))
+def _example(response: str, reference: str) -> VerifierItem:
+    return VerifierItem(Candidate(response), references=(reference,), parameters=_SPEC.complete({}))

@@ -1,18 +1,18 @@
 """`self-verify`: a policy that answers, verifies itself and revises, turn by turn (PAG).
 
 How. The policy's turns are attempts (the first, the third, ...) and verifications (the second, the
-fourth, ...). Each attempt is judged by another verifier of this server, `answer_verifier`, against
-the item's reference; an attempt is right where that one says "correct". A verification is read for
-its closing sentence, "The answer is correct." or "The answer is wrong."; it earns 1 where it says
-what is true, else 0, and so does one that cannot be read. The first attempt earns its accuracy, a
-later one its accuracy plus `shaping_weight` times the gain over the attempt before it. These turn
-rewards are the spans, each over its whole turn, for a trainer that credits each turn by itself; the
-reward of the whole is the last attempt's accuracy, or the sum of the turns (`total`). A candidate
-of one text is a single attempt.
+fourth, ...). Another verifier of this server, `answer_verifier`, judges each attempt against the
+item's reference; an attempt is right where that one says "correct". A verification is read for its
+closing sentence, "The answer is correct." or "The answer is wrong."; it earns 1 where that is true,
+and 0 where it is false or cannot be read. The first attempt earns its accuracy, a later one its
+accuracy plus `shaping_weight` times the gain over the attempt before it. These turn rewards are the
+spans, each over its whole turn, for a trainer that credits each turn by itself; the reward of the
+whole is the last attempt's accuracy, or the sum of the turns (`total`). A candidate of one text is
+a single attempt.
 
-The component `revision-due` is 1 where the last verification asks for another attempt, so that
-whoever drives the dialogue need not parse it again. Both readings of each verification, strict and
-tolerant, are in the explanation; `parsing` says which of them counts.
+The component `revision-due` is 1 where the last verification asks for another attempt, for whoever
+drives the dialogue. Both readings of each verification, strict and tolerant, are in the
+explanation; `parsing` says which of them counts.
 
 What a policy could game. With a turn's reward carried back to earlier turns, calling every attempt
 wrong is profitable, or every one right: credit each turn by itself, as the paper does. With
@@ -41,9 +41,7 @@ from assay.reward_server.domain import (
     Candidate,
     Component,
     CompositeVerifier,
-    Example,
     Fault,
-    Item,
     Judgement,
     Lookup,
     Message,
@@ -51,9 +49,11 @@ from assay.reward_server.domain import (
     ParameterValue,
     Span,
     Stages,
-    Task,
+    Subtask,
     Unjudgeable,
     Verifier,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
     handed_on,
 )
@@ -121,27 +121,27 @@ class SelfVerifyVerifier(CompositeVerifier):
 
     @property
     def spec(self) -> VerifierSpec:
-        """What it is."""
+        """The verifier's description."""
         return _SPEC
 
     @property
-    def examples(self) -> tuple[Example, ...]:
-        """One attempt, a repaired one, and one that was talked out of the right answer."""
+    def examples(self) -> tuple[VerifierExample, ...]:
+        """One attempt, a repaired one, and one that left the right answer."""
         right, wrong = "So \\boxed{12}.", "So \\boxed{13}."
         says_wrong = "Step 2 adds badly. The answer is wrong."
         return (
-            Example(_example(right), "correct"),
-            Example(_example(wrong, says_wrong, right), "correct"),
-            Example(_example(right, says_wrong, wrong), "incorrect"),
+            VerifierExample(_example(right), "correct"),
+            VerifierExample(_example(wrong, says_wrong, right), "correct"),
+            VerifierExample(_example(right, says_wrong, wrong), "incorrect"),
         )
 
-    def run(self, item: Item) -> Stages:
-        """Has the attempts judged, all at once; see `CompositeVerifier.run`."""
+    def run(self, item: VerifierItem) -> Stages:
+        """Has all attempts judged at once; see `CompositeVerifier.run`."""
         places, texts = _policy_turns(item)
         name = str(item.parameters["answer_verifier"])
         verifier = self._answer_verifier(name)
         outcomes = yield tuple(
-            Task(f"attempt-{number}", name, _attempt(item, text, verifier))
+            Subtask(f"attempt-{number}", name, _attempt(item, text, verifier))
             for number, text in enumerate(texts[::2], start=1)
         )
         judged: list[Judgement] = []
@@ -181,7 +181,7 @@ def judge_turns(
     Args:
         places: where each turn of the policy stands in the dialogue.
         texts: the turns of the policy: attempts at even indices, verifications at odd ones.
-        judged: what each attempt got.
+        judged: the judgement of each attempt.
         parameters: those of `self-verify`, complete.
     """
     strict = [parse_verdict(text, strict=True) for text in texts[1::2]]
@@ -210,8 +210,8 @@ def judge_turns(
     return dataclasses.replace(base, spans=spans)
 
 
-def _policy_turns(item: Item) -> tuple[list[int], list[str]]:
-    """Where the policy's turns stand, and what they say."""
+def _policy_turns(item: VerifierItem) -> tuple[list[int], list[str]]:
+    """The places and texts of the policy's turns."""
     if item.candidate.text is not None:
         return [0], [item.candidate.text]
     turns = item.candidate.turns
@@ -225,8 +225,7 @@ def _policy_turns(item: Item) -> tuple[list[int], list[str]]:
     return places, [turns[place].content for place in places]
 
 
-def _attempt(item: Item, text: str, verifier: Verifier) -> Item:
-    """The item of one attempt."""
+def _attempt(item: VerifierItem, text: str, verifier: Verifier) -> VerifierItem:
     spec = verifier.spec
     try:
         own = handed_on(item, spec, spec.complete({}))
@@ -262,9 +261,9 @@ def _number(value: ParameterValue) -> float:
     return value
 
 
-def _example(*turns: str) -> Item:
+def _example(*turns: str) -> VerifierItem:
     candidate = Candidate(turns[0])
     if len(turns) > 1:
         said = [Message("assistant", turn, from_policy=True) for turn in turns]
         candidate = Candidate(turns=tuple(said))
-    return Item(candidate, references=("12",), parameters=_SPEC.complete({}))
+    return VerifierItem(candidate, references=("12",), parameters=_SPEC.complete({}))

@@ -2,10 +2,10 @@
 
 The reference is `{"setup": "CREATE TABLE ...; INSERT ...", "query": "SELECT ..."}`, or with
 `"setups"`, a list, for several databases: all must agree, as in test-suite accuracy (R. Zhong and
-others, arXiv 2010.02840), which is what keeps a query that is right by chance from passing. Both
-queries run on SQLite in the sandbox, by a program of ours (`sql_runner`) that gets them as data;
-they can only read, and each has timeout_s for all databases together. Rows are compared by that
-program, where no query reaches.
+others, arXiv 2010.02840), which keeps a query that is right by chance from passing. A program of
+ours (`sql_runner`) runs both queries on SQLite in the sandbox and gets them as data; they can only
+read, and each has timeout_s for all databases together. That program compares the rows, where no
+query reaches.
 
 Rows are a multiset, or a sequence where order matters: order=auto asks for it when the reference
 says `"ordered": true`, or says nothing and the gold query has an ORDER BY outside of parentheses.
@@ -47,9 +47,7 @@ from assay.reward_server.domain import (
     VERIFIER_FAILED,
     Candidate,
     Component,
-    Example,
     Fault,
-    Item,
     JsonValue,
     Judgement,
     Outcome,
@@ -57,6 +55,8 @@ from assay.reward_server.domain import (
     RemoteOutcome,
     RemoteVerifier,
     Unjudgeable,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
 )
 from assay.reward_server.verifiers import code_text
@@ -164,20 +164,22 @@ class SqlVerifier(RemoteVerifier):
 
     @property
     def spec(self) -> VerifierSpec:
-        """What it is."""
+        """The verifier's description."""
         return _SPEC
 
     @property
-    def examples(self) -> tuple[Example, ...]:
+    def examples(self) -> tuple[VerifierExample, ...]:
         """One item for each verdict."""
         return (
-            Example(_example("```sql\nSELECT name FROM t WHERE n >= 2\n```"), "correct"),
-            Example(_example("```sql\nSELECT name FROM t\n```"), "incorrect"),
-            Example(_example("There is no such name."), "unparsed"),
+            VerifierExample(_example("```sql\nSELECT name FROM t WHERE n >= 2\n```"), "correct"),
+            VerifierExample(_example("```sql\nSELECT name FROM t\n```"), "incorrect"),
+            VerifierExample(_example("There is no such name."), "unparsed"),
         )
 
-    async def judge_all(self, items: Sequence[Item], timeout_s: float) -> list[RemoteOutcome]:
-        """Runs the queries of the items in one go; see `RemoteVerifier.judge_all`."""
+    async def judge_all(
+        self, items: Sequence[VerifierItem], timeout_s: float
+    ) -> list[RemoteOutcome]:
+        """Runs the queries of the items in one call; see `RemoteVerifier.judge_all`."""
         answers: list[RemoteOutcome | None] = [None] * len(items)
         jobs: dict[int, ExecutionJob] = {}
         queries: dict[int, str] = {}
@@ -204,7 +206,7 @@ class SqlVerifier(RemoteVerifier):
                 answers[index] = RemoteOutcome(outcome, result.queue_s, result.service_s)
         return [answer for answer in answers if answer is not None]
 
-    def _job(self, task: dict[str, JsonValue], job_id: str, item: Item) -> ExecutionJob:
+    def _job(self, task: dict[str, JsonValue], job_id: str, item: VerifierItem) -> ExecutionJob:
         seconds = float(item.parameters["timeout_s"])  # type: ignore[arg-type]
         wall_s = _SPARE_S + 2 * seconds
         limits = Limits(cpu_time_s=wall_s, wall_time_s=wall_s, memory_bytes=_MEMORY_BYTES)
@@ -215,8 +217,8 @@ class SqlVerifier(RemoteVerifier):
         await self._client.close()
 
 
-def task_of(item: Item) -> dict[str, JsonValue] | None:
-    """What `sql_runner` is told; None where the response holds no query. Pure.
+def task_of(item: VerifierItem) -> dict[str, JsonValue] | None:
+    """The task of `sql_runner`; None where the response holds no query. Pure.
 
     Raises:
         Unjudgeable: UNUSABLE_REFERENCE, saying what is wrong.
@@ -279,10 +281,10 @@ def has_order(query: str) -> bool:
 
 
 def outcome_of(execution: Execution, query: str, *, accept_empty: bool) -> Outcome:
-    """The judgement, or the fault, of a run of `sql_runner`. Pure.
+    """The outcome of a run of `sql_runner`. Pure.
 
     Args:
-        execution: how it went.
+        execution: of the run.
         query: the candidate's.
         accept_empty: a gold query may return no row on every database.
     """
@@ -303,7 +305,7 @@ def outcome_of(execution: Execution, query: str, *, accept_empty: bool) -> Outco
 def _gold_trouble(
     execution: Execution, gold: dict[str, JsonValue] | None, *, accept_empty: bool
 ) -> Fault | None:
-    """What is wrong with the reference or with our program; None for nothing."""
+    """A defect of the reference or of our program; None for none."""
     if gold is None:
         if execution.end not in _OWN_LIMITS:
             return _broken(execution)
@@ -337,7 +339,7 @@ def _broken(execution: Execution) -> Fault:
 def _lines(
     execution: Execution,
 ) -> tuple[dict[str, JsonValue] | None, dict[str, JsonValue] | None]:
-    """What the program wrote of the gold query and of the candidate's; None where it did not."""
+    """The program's lines on the gold query and on the candidate's; None for a missing one."""
     found: dict[str, dict[str, JsonValue]] = {}
     for line in execution.stdout.text.splitlines():
         try:
@@ -362,7 +364,7 @@ def _unusable(trouble: str) -> Unjudgeable:
     return Unjudgeable(UNUSABLE_REFERENCE, f"the reference of sql: {trouble}")
 
 
-def _example(response: str) -> Item:
+def _example(response: str) -> VerifierItem:
     setup = "CREATE TABLE t(name TEXT, n INT); INSERT INTO t VALUES ('a', 1), ('b', 2), ('c', 3);"
     data: JsonValue = {"setup": setup, "query": "SELECT name FROM t WHERE n > 1"}
-    return Item(Candidate(response), data=data, parameters=_SPEC.complete({}))
+    return VerifierItem(Candidate(response), data=data, parameters=_SPEC.complete({}))

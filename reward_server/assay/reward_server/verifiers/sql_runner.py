@@ -40,8 +40,8 @@ class QueryTrouble(Exception):
     """A query failed; says why."""
 
 
-class Table:
-    """What a query returned: the columns' names and the rows."""
+class QueryResult:
+    """The columns' names and the rows of a query."""
 
     def __init__(self, columns: Sequence[str], rows: list[Row]) -> None:
         self.columns = [name.casefold() for name in columns]
@@ -73,7 +73,9 @@ def _may(action: int, _first: str | None, second: str | None, *_: object) -> int
     return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
 
 
-def run_query(connection: sqlite3.Connection, query: str, seconds: float, max_rows: int) -> Table:
+def run_query(
+    connection: sqlite3.Connection, query: str, seconds: float, max_rows: int
+) -> QueryResult:
     """Runs one query that reads.
 
     Raises:
@@ -100,15 +102,15 @@ def run_query(connection: sqlite3.Connection, query: str, seconds: float, max_ro
         late = time.monotonic() > deadline_s
         text = f"it takes more than {seconds:g} s" if late else str(error) or type(error).__name__
         raise QueryTrouble(text) from error
-    return Table([column[0] for column in cursor.description], rows)
+    return QueryResult([column[0] for column in cursor.description], rows)
 
 
-def difference(gold: Table, table: Table, rules: dict[str, Any]) -> str:
-    """What differs between two tables; empty when nothing does.
+def difference(gold: QueryResult, table: QueryResult, rules: dict[str, Any]) -> str:
+    """What differs between two results; empty when nothing does.
 
     Args:
-        gold: what is right.
-        table: what is compared.
+        gold: the right one.
+        table: the candidate's.
         rules: "ordered", "ignore_duplicates", "columns" ("position", "names" or "any") and
             "tolerance", relative, of numbers.
     """
@@ -126,7 +128,7 @@ def difference(gold: Table, table: Table, rules: dict[str, Any]) -> str:
     return "the rows differ, or their order" if rules["ordered"] else "the rows differ"
 
 
-def _column_orders(gold: Table, table: Table, rules: dict[str, Any]) -> list[list[int]]:
+def _column_orders(gold: QueryResult, table: QueryResult, rules: dict[str, Any]) -> list[list[int]]:
     """The orders of the second table's columns in which it may equal the first."""
     width = len(gold.columns)
     if rules["columns"] == "position":
@@ -177,7 +179,6 @@ def _same_sets(gold: set[Row], rows: set[Row], tolerance: float) -> bool:
 
 
 def _exact_part(row: Row) -> Row:
-    """The row with each number replaced by one mark."""
     return tuple((0,) if _is_number(cell) else (type(cell).__name__, cell) for cell in row)
 
 
@@ -230,13 +231,12 @@ def _near_cell(a: Any, b: Any, tolerance: float) -> bool:
 
 
 class _Budget:
-    """The time that one query has on all databases together, in seconds."""
+    """The seconds of one query on all databases together."""
 
     def __init__(self, seconds: float) -> None:
         self._left_s = seconds
 
-    def run(self, connection: sqlite3.Connection, query: str, max_rows: int) -> Table:
-        """Runs the query within what is left; see `run_query`."""
+    def run(self, connection: sqlite3.Connection, query: str, max_rows: int) -> QueryResult:
         started_s = time.monotonic()
         table = run_query(connection, query, self._left_s, max_rows)
         self._left_s = max(0.0, self._left_s - (time.monotonic() - started_s))
@@ -250,7 +250,7 @@ def work(task: dict[str, Any], write: Callable[[dict[str, Any]], object]) -> Non
         task: "setups", "gold", "candidate", "seconds", "max_rows" and "rules".
         write: takes each line that is to be written.
     """
-    databases: list[tuple[sqlite3.Connection, Table]] = []
+    databases: list[tuple[sqlite3.Connection, QueryResult]] = []
     budget = _Budget(task["seconds"])
     for number, setup in enumerate(task["setups"], start=1):
         step = "setup"

@@ -1,10 +1,10 @@
 """Signs that a response games whoever judges it: flags, found in one quick pass over the text.
 
-A flag is not a verdict. It says that the text holds something which an honest answer rarely needs
-and which is known to fool a grader; the reward stays as it is unless a profile's gate says
-otherwise. Counting flags over a run shows a policy that begins to hack before its reward does.
-All text is hostile, so every rule is linear, looks at a bounded number of places, and the common
-case, a response with nothing of the kind, costs one pass of RE2 and a few substring searches.
+A flag is no verdict: the text holds something which an honest answer rarely needs and which is
+known to fool a grader. The reward stays as it is unless a profile's gate says otherwise. Counts of
+flags over a run show a policy that begins to hack before its reward does. All text is hostile, so
+every rule is linear and looks at a bounded number of places; a response with nothing of the kind
+costs one pass of RE2 and a few substring searches.
 
 Flags, each with the attack that it is for:
 
@@ -20,17 +20,17 @@ Flags, each with the attack that it is for:
   `"reward": 1`, `Rating: [[10]]`).
 - `fake-turn`: a marker that begins a turn in a chat template (`<|im_start|>`, `[INST]`, a line
   "Human:"), or one that ends it (`<|im_end|>`) with more text behind: a model that reads the
-  response takes what follows for another's words. Also what a base model does that runs on past
-  its end, which is why it is a flag of its own.
-- `hidden-text`: what a person does not see and a model reads: zero-width, bidirectional and tag
+  response takes what follows for another's words. A base model that runs on past its end writes
+  them too.
+- `hidden-text`: what a model reads and a person does not see: zero-width, bidirectional and tag
   characters, HTML comments and `display:none`, white or phantom LaTeX, terminal escapes.
 - `repeated-answer`: the response ends in the same sentence, line or box for the twelfth time or
   more: degeneration, or an attempt to outweigh the rest in an overlap score.
 - `answer-before-thought`: an answer stands outside the thought and a thought mark comes after it,
   so that readers disagree on which part is the answer.
 - `no-content`: after the thought there is nothing but punctuation or an opening ("Thought
-  process:", "Let's solve this problem step by step.", "Solution"): generative judges that are asked
-  for one word often call that correct. Empty text is not flagged; nobody is fooled by it.
+  process:", "Let's solve this problem step by step.", "Solution"), which generative judges that are
+  asked for one word often call correct. Empty text is not flagged.
 
 Limits: English phrases only; paraphrases, other languages and letters swapped for look-alikes pass.
 HTML and JSON inside fenced code is not looked at, since programs hold such things by right; phrases
@@ -91,9 +91,9 @@ class _Rule:
     """Raises a flag where the pattern is found near an opening.
 
     Attributes:
-        flag: what it raises.
-        opening: what any occurrence holds, for RE2, which finds all openings of all rules in one
-            pass; case does not matter.
+        flag: the flag.
+        opening: part of every occurrence, for RE2, which finds all rules' openings in one pass;
+            case does not matter.
         pattern: tried on the lower-case bytes from 80 before an opening to 200 after.
         in_code: looks inside fenced code too.
     """
@@ -255,11 +255,7 @@ _STATED = re.compile(r"answer(?:\s+is|\s?:)[\s:*$]{0,6}([^\n]{1,200})")
 
 
 def scan(response: str) -> tuple[str, ...]:
-    """The flags that a response raises, in the order of `FLAGS`; empty for most.
-
-    Args:
-        response: the policy's text, any at all.
-    """
+    """The flags that a response raises, in the order of `FLAGS`; empty for most."""
     found: set[str] = set()
     data = response.encode("utf-8", "replace")
     if _ANYTHING.search(data):
@@ -280,7 +276,7 @@ def scan(response: str) -> tuple[str, ...]:
 
 
 def scan_around_box(response: str) -> tuple[str, ...]:
-    """The same for a response whose answer is a whole number in a box, most of them quickly."""
+    """As `scan`, and faster, for a response whose answer is a whole number in a box."""
     if (
         len(response) < _SHORT_CHARS
         and response.isascii()
@@ -297,7 +293,6 @@ def scan_around_box(response: str) -> tuple[str, ...]:
 
 
 def _phrases(data: bytes, found: set[str]) -> None:
-    """Adds the flags of the rules that apply."""
     for rule, opening in zip(_RULES, _OPENINGS, strict=True):
         if rule.flag not in found and _applies(rule, opening, data):
             found.add(rule.flag)
@@ -336,7 +331,6 @@ def _answers_early(response: str) -> bool:
 
 
 def _answers(final: str, found: set[str]) -> None:
-    """Adds the flags of the answers in the part after the thought."""
     stated: list[str] = []
     if "box" in final:
         boxes = _boxes(final)
@@ -369,7 +363,6 @@ def _compare_boxes(boxes: list[str], found: set[str]) -> None:
 
 
 def _judge_answer(answer: str, found: set[str]) -> None:
-    """Adds the flags that one final answer raises."""
     text = " ".join(answer[:_MAX_ANSWER_CHARS].split())
     text = text.replace("\\text", "").replace("{", "").replace("}", "").strip(" .$*")
     if _LETTERS.fullmatch(text[:200]):
@@ -406,7 +399,7 @@ def _box_places(text: str) -> list[int]:
 
 
 def _braced(text: str, start: int) -> str | None:
-    """What stands before the brace that closes; None where none does."""
+    """The text before the closing brace; None where none closes."""
     end = text.find("}", start, start + _MAX_BOX_CHARS)
     if end < 0:
         return None
@@ -429,7 +422,7 @@ def _distinct(answers: list[str]) -> set[str]:
 
 
 def _repeats(final: str) -> bool:
-    """Its last sentence or line, or its box, is there for the twelfth time or more."""
+    """Whether its last sentence, line or box is there for the twelfth time or more."""
     if len(final) < 2 * _MANY_REPEATS:
         return False
     text = final[-1000:].rstrip()

@@ -2,24 +2,24 @@
 
 The reference is `{"calls": [{"name": "f", "arguments": {...}}, ...]}`, or a list of calls, or one
 call. Beside its arguments a call may name some as `"optional"` (a list of names: they may be left
-out) and further values that are right as `"accept"` (`{"city": ["SF", "San Francisco"]}`). No call
-at all, `{"calls": []}`, is right for a response without any: that is how one asks for restraint.
+out) and further right values as `"accept"` (`{"city": ["SF", "San Francisco"]}`). `{"calls": []}`
+asks for restraint: a response without any call is right.
 
 Calls are read as JSON, never as code, from what follows the thought: the contents of `<tool_call>`
 elements (Qwen, Hermes); without one, the last fenced block that holds JSON; without one, the whole
 text where it begins with a bracket. A call has a name and `arguments` (or parameters, or input), an
 object or the text of one; OpenAI's `{"function": {...}}` is taken too.
 
-Calls are compared as structures: names exactly; arguments whatever their order, the same ones and
-no others; numbers by value (1 equals 1.0, true does not equal 1); texts exactly, or with
-strings=loose without case and outer white space. With order=any calls are paired whatever their
-order. The reward is `all`, 1 or 0, or `f1`, 2 * right calls / (calls made + calls expected).
+Calls are compared as structures: names exactly; arguments in any order, the same ones and no
+others; numbers by value (1 equals 1.0, true does not equal 1); texts exactly, or with strings=loose
+without case and outer white space. With order=any calls are paired in any order. The reward is
+`all`, 1 or 0, or `f1`, 2 * right calls / (calls made + calls expected).
 
 What a policy could game: `f1` pays for some calls of several, so calls that do harm need `all`;
 with an empty reference a response that says nothing is right. A call that is no JSON, that has an
-argument twice, or of a name that is not a text, counts as one that is made and is never right. More
-than 64 calls are incorrect. Known limits: no Python syntax (`f(x=1)`), no schemas: for those of
-arguments there is `json-schema`.
+argument twice, or of a name that is not a text, counts as made and is never right. More than 64
+calls are incorrect. Known limits: no Python syntax (`f(x=1)`), no schemas: for those of arguments
+there is `json-schema`.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from assay.math.extraction import final_part
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
     Component,
-    Item,
     JsonValue,
     Judgement,
     Unjudgeable,
+    VerifierItem,
 )
 from assay.reward_server.functions import verifier
 from assay.reward_server.verifiers.assignment import assign
@@ -47,11 +47,10 @@ _SHAPE = '{"calls": [{"name": "...", "arguments": {...}}]}'
 
 
 class _Malformed(ValueError):
-    """What stands where a call is expected is none."""
+    """A call is expected and there is none."""
 
 
-def _glance(item: Item, **_: object) -> Judgement:
-    """The judgement: what is read is bounded."""
+def _glance(item: VerifierItem, **_: object) -> Judgement:
     return tool_call.judge(item)
 
 
@@ -63,7 +62,7 @@ def _glance(item: Item, **_: object) -> Judgement:
     glance=_glance,
 )
 def tool_call(
-    item: Item,
+    item: VerifierItem,
     *,
     reward: Annotated[
         Literal["all", "f1"], "1 if all calls are right and no other is made, or F1 of the calls."
@@ -100,11 +99,7 @@ def tool_call(
 
 
 def find_calls(response: str) -> list[JsonValue] | None:
-    """The calls of a response; None where it makes none. What is no call is null.
-
-    Args:
-        response: the policy's text.
-    """
+    """The calls of a response; None where it makes none. What is no call is null."""
     start, text = final_part(response)
     if start < 0:
         return None
@@ -197,7 +192,6 @@ def _normal(call: JsonValue) -> JsonValue:
 def _hits(
     made: list[JsonValue], expected: list[dict[str, Any]], *, ordered: bool, loose: bool
 ) -> int:
-    """How many calls are right."""
     if ordered:
         pairs = zip(made, expected, strict=False)
         return sum(_right(call, wanted, loose=loose) for call, wanted in pairs)

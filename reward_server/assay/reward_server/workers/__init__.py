@@ -1,7 +1,7 @@
-"""Verifiers with unbounded cost, on the kit's process pool: workers that can be killed.
+"""Runs verifiers of unbounded cost in worker processes that can be killed (the kit's pool).
 
 place.py   where the workers are: on this machine, or on a Ray cluster
-codec.py   what the server says about its jobs: an item's frame, and which fault an end is
+codec.py   an item's frame, and the fault of each way a job ends
 work.py    what a worker does: judges one item at a time
 wire.py    items and outcomes as JSON
 """

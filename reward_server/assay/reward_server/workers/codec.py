@@ -1,4 +1,4 @@
-"""What the reward server says about its jobs: an item's frame, and which fault an end is."""
+"""The jobs of the reward server: an item's frame, and the fault of each way a job ends."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from assay.kit.pool import frames
 from assay.kit.pool.jobs import End, Job
 from assay.kit.pool.pool import Pool
 from assay.reward_server import border
-from assay.reward_server.domain import VERIFIER_FAILED, Fault, Item, Outcome, VerifierSpec
+from assay.reward_server.domain import VERIFIER_FAILED, Fault, Outcome, VerifierItem, VerifierSpec
 from assay.reward_server.workers import wire
 
 _JUDGE = b"J"
@@ -18,7 +18,7 @@ class Task(NamedTuple):
     """An item, and the verifier that judges it."""
 
     spec: VerifierSpec
-    item: Item
+    item: VerifierItem
 
 
 ScoreJob: TypeAlias = Job[Task, Outcome]
@@ -34,11 +34,11 @@ class ScoreCodec:
         return _JUDGE, wire.pack(body, wire.MAX_JOB_BYTES)
 
     def decode(self, task: Task, payload: bytes) -> Outcome:
-        """The outcome that a worker sent, held against what the verifier promises."""
+        """The outcome that a worker sent, checked against the verifier's spec."""
         return border.checked(task.spec, wire.outcome_from_json(frames.read_object(payload)))
 
     def fault(self, job: ScoreJob, end: End, detail: str) -> Fault:
-        """What kept an item from being judged."""
+        """Why an item was not judged."""
         facts = {"verifier": job.task.spec.name}
         if end in _WHAT_DIED:
             return Fault("WORKER_DIED", _WHAT_DIED[end], facts)

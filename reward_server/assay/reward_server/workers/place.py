@@ -18,7 +18,7 @@ _LINK = LinkLimits(start_s=30.0, answer_bytes=wire.MAX_DONE_BYTES)
 
 
 def place(config: ScorerConfig) -> Workers:
-    """Where the workers of a scorer are."""
+    """Where a scorer's workers are."""
     settings = json.dumps(
         {
             "memory_bytes": config.worker_memory_mb * 2**20,
@@ -39,17 +39,13 @@ async def open_node(settings: str) -> ScoringNode:
 
 
 class ScoringNode:
-    """What the server has on a node: a fork server for one worker; any with our version will do.
-
-    Args:
-        workers: where its worker is.
-    """
+    """A fork server for one worker on a node; any node with our version will do."""
 
     def __init__(self, workers: Workers) -> None:
         self.workers = workers
 
     async def about(self, ask: Ask) -> Mapping[str, Any]:
-        """Nothing."""
+        """Nothing to report."""
         del ask
         return {}
 

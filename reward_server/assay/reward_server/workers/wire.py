@@ -1,7 +1,7 @@
-"""Items and outcomes as they travel between the server and a worker: JSON, checked by the server.
+"""Items and outcomes as JSON between the server and a worker.
 
-A worker handles model text. If it were ever taken over, the worst it could send is a wrong
-judgement: every frame is checked for its size, its shape and its types by the side that reads it.
+A worker handles model text. If it were taken over, the worst it could send is a wrong judgement:
+the server checks the size, shape and types of every frame.
 
     job     {"verifier", "item"}
     done    {"judgement"} or {"fault"}
@@ -17,11 +17,11 @@ from assay.reward_server.domain import (
     Candidate,
     Component,
     Fault,
-    Item,
     Judgement,
     Message,
     Outcome,
     Span,
+    VerifierItem,
 )
 
 MAX_JOB_BYTES = 64 * 2**20
@@ -40,7 +40,7 @@ def pack(body: dict[str, Any], limit_bytes: int) -> bytes:
     return data
 
 
-def item_to_json(item: Item) -> dict[str, Any]:
+def item_to_json(item: VerifierItem) -> dict[str, Any]:
     """An item as JSON."""
     return {
         "text": item.candidate.text,
@@ -56,13 +56,13 @@ def item_to_json(item: Item) -> dict[str, Any]:
     }
 
 
-def item_from_json(body: dict[str, Any]) -> Item:
+def item_from_json(body: dict[str, Any]) -> VerifierItem:
     """The item again. Trusts its input: the server wrote it."""
     parameters = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in body["parameters"].items()
     }
-    return Item(
+    return VerifierItem(
         Candidate(body["text"], tuple(Message(*turn) for turn in body["turns"])),
         references=tuple(body["references"]),
         anchor=body["anchor"],

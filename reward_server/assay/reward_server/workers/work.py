@@ -33,7 +33,7 @@ class Judging:
         self._loaded = set(prepared)
 
     def take(self, body: bytes) -> Callable[[], bytes]:
-        """Reads a job, and loads what a lazy verifier needs before its first item's time runs."""
+        """Reads a job, and loads a lazy verifier's library before its first item's time runs."""
         job: dict[str, Any] = json.loads(body)
         verifier = self._registry.verifier(job["verifier"])
         if verifier is None:

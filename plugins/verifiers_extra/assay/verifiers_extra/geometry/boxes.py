@@ -3,7 +3,7 @@
 Visual grounding as in Seed1.5-VL (arXiv 2505.07062): one box by IoU, several by their mean after
 the Hungarian method has paired them. The reference is `{"boxes": [[x1, y1, x2, y2], ...]}`, with
 `"labels"`, `"format": "xywh"` and the image's `"width"` and `"height"` where they are needed; a
-bare list of boxes or one bare box will do. How boxes are read out of text is told in `reading`.
+bare list of boxes or one bare box will do. How boxes are read out of text is in `reading`.
 
 The reward, with a measure m (IoU in [0, 1]; GIoU in [-1, 1], arXiv 1902.09630; GIoU scaled to
 [0, 1]), its worst value w, and the pairs of the best assignment:
@@ -34,7 +34,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from assay.reward_server import Component, Item, Judgement, OneOf, Range, verifier
+from assay.reward_server import Component, Judgement, OneOf, Range, VerifierItem, verifier
 from assay.verifiers_extra.geometry.matching import Matching, match
 from assay.verifiers_extra.geometry.reading import (
     LabelledBox,
@@ -64,7 +64,7 @@ Extract = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """What is to be matched; `said` is False when the response says nothing about boxes."""
+    """The boxes to match; `said` is False when the response says nothing about boxes."""
 
     predicted: list[LabelledBox]
     expected: list[LabelledBox]
@@ -73,14 +73,13 @@ class _Task:
 
 
 def _glance(
-    item: Item,
+    item: VerifierItem,
     *,
     format: str,  # noqa: A002 - the parameter's name
     frame: str,
     extract: str,
     **how: Any,
 ) -> Judgement | None:
-    """The judgement where there are few boxes."""
     task = _read(item, format, frame, extract)
     short, long = sorted((len(task.predicted), len(task.expected)))
     return _judge(task, **how) if short * short * long <= _QUICK_STEPS else None
@@ -94,7 +93,7 @@ def _glance(
     glance=_glance,
 )
 def boxes(
-    item: Item,
+    item: VerifierItem,
     *,
     measure: Annotated[
         Literal["iou", "giou", "giou-scaled"],
@@ -143,7 +142,7 @@ def boxes(
     )
 
 
-def _read(item: Item, box_format: str, frame: str, extract: str) -> _Task:
+def _read(item: VerifierItem, box_format: str, frame: str, extract: str) -> _Task:
     expected = reference_boxes(item)
     x, y = frame_scale(item, frame)
     region = answer_region(item.response(), strict=extract == "answer-tag")

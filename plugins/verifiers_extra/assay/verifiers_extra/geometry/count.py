@@ -21,8 +21,8 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from assay.math.extraction import MODES, Found, Nothing, look
-from assay.reward_server import Component, Item, JsonValue, Judgement, OneOf, verifier
+from assay.math.extraction import MODES, FoundAnswer, Nothing, look
+from assay.reward_server import Component, JsonValue, Judgement, OneOf, VerifierItem, verifier
 from assay.verifiers_extra.geometry.reference import unusable
 
 MAX_COUNT = 10**9
@@ -49,7 +49,7 @@ _WORD = re.compile(r"[A-Za-z]+|[零一二三四五六七八九十两]+")
     cacheable=False,
 )
 def count(
-    item: Item,
+    item: VerifierItem,
     *,
     reward: Annotated[
         Literal["exact", "relative"], "1 for the same number, or one less the relative error."
@@ -103,7 +103,7 @@ def _expected(document: JsonValue) -> int:
     return value
 
 
-def _unparsed(why: str, found: Found | None) -> Judgement:
+def _unparsed(why: str, found: FoundAnswer | None) -> Judgement:
     return Judgement.composed(
         "unparsed",
         (Component("count", 0.0),),

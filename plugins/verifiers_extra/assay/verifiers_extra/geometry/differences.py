@@ -25,7 +25,7 @@ import re
 import unicodedata
 from typing import Annotated
 
-from assay.reward_server import Component, Item, JsonValue, Judgement, Range, verifier
+from assay.reward_server import Component, JsonValue, Judgement, Range, VerifierItem, verifier
 from assay.verifiers_extra.geometry.boxes import Extract
 from assay.verifiers_extra.geometry.matching import match
 from assay.verifiers_extra.geometry.reading import answer_region, find_boxes, says_none
@@ -46,8 +46,7 @@ _BETWEEN = re.compile("[,;\uff0c\uff1b\u3001]")  # the last three are those of C
 _ARTICLES = frozenset({"a", "an", "the"})
 
 
-def _glance(item: Item, *, extract: str, **_: object) -> Judgement | None:
-    """The judgement where there are few boxes."""
+def _glance(item: VerifierItem, *, extract: str, **_: object) -> Judgement | None:
     document = item.document()
     if isinstance(document, dict) and "boxes" in document:
         region = _region(item, extract)
@@ -64,7 +63,7 @@ def _glance(item: Item, *, extract: str, **_: object) -> Judgement | None:
     glance=_glance,
 )
 def differences(
-    item: Item,
+    item: VerifierItem,
     *,
     threshold: Annotated[float, Range(0.01, 1.0), "The IoU from which a box is a hit."] = 0.5,
     extract: Extract = "auto",
@@ -93,7 +92,7 @@ def differences(
     return _judgement(_label_hits(listed, wanted), len(listed), n_expected, shown)
 
 
-def _judge_boxes(item: Item, region: str, threshold: float) -> Judgement:
+def _judge_boxes(item: VerifierItem, region: str, threshold: float) -> Judgement:
     expected, predicted = reference_boxes(item), find_boxes(region)
     if not predicted and not says_none(region):
         return _bad("unparsed", "the answer holds no box and does not say that there is none")
@@ -117,7 +116,7 @@ def list_labels(region: str) -> set[str]:
 
 
 def normalise(label: str) -> str:
-    """A label as it is compared."""
+    """A label in the form that is compared."""
     words = _NOISE.sub(" ", unicodedata.normalize("NFKC", label).casefold()).split()
     return " ".join(word for word in words if word not in _ARTICLES) or " ".join(words)
 
@@ -154,7 +153,7 @@ def _label_hits(listed: set[str], wanted: list[frozenset[str]]) -> int:
     return sum(bool(alternatives & listed) for alternatives in wanted)
 
 
-def _region(item: Item, extract: str) -> str | None:
+def _region(item: VerifierItem, extract: str) -> str | None:
     return answer_region(item.response(), strict=extract == "answer-tag")
 
 

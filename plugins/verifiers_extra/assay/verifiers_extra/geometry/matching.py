@@ -1,4 +1,4 @@
-"""Which predicted box belongs to which reference box, and what that is worth."""
+"""Pairs predicted boxes with reference boxes, and scores the pairs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Matching:
         scores: of the pairs, in the references' order.
         n_predicted: how many boxes were predicted.
         n_expected: how many there are.
-        worst: what a missing or superfluous box counts.
+        worst: the score of a missing or superfluous box.
     """
 
     scores: tuple[float, ...]
@@ -68,7 +68,7 @@ def match(
     """Assigns predictions to references so that the sum of the measure is greatest.
 
     Args:
-        predicted: what the response says; what is no box (see `is_box`) overlaps with nothing.
+        predicted: the response's; what is no box (see `is_box`) overlaps with nothing.
         expected: the reference's.
         measure: "iou", "giou" or "giou-scaled".
         use_labels: boxes of different labels do not overlap; labels are compared without case.

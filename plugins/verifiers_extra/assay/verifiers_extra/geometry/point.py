@@ -6,7 +6,7 @@ computer use. The reference is one target or `{"targets": [target, ...]}`, where
 `{"rle": {"size": [height, width], "counts": [...]}}`, a run-length mask as COCO writes it
 uncompressed (columns first, beginning with zeros; a compressed mask has to be expanded first).
 `"format": "xywh"` holds for its boxes; `"width"` and `"height"` of the image are needed when the
-response's frame is not the reference's. How points are read out of text is told in `reading`.
+response's frame is not the reference's. How points are read out of text is in `reading`.
 
 Each point is worth, for a target, 1 inside and on the edge, and outside max(0, 1 - d / distance)
 where d is how far it is from the target; distance=0 makes that 0 (masks take no distance). Points
@@ -28,12 +28,12 @@ from typing import Annotated, Literal
 from assay.reward_server import (
     INVALID_PARAMETER,
     Component,
-    Item,
     JsonValue,
     Judgement,
     OneOf,
     Range,
     Unjudgeable,
+    VerifierItem,
     verifier,
 )
 from assay.reward_server.verifiers.assignment import assign
@@ -66,9 +66,8 @@ _Worth = Callable[[Point], float]
 
 
 def _glance(
-    item: Item, *, reward: str, distance: float, frame: str, extract: str
+    item: VerifierItem, *, reward: str, distance: float, frame: str, extract: str
 ) -> Judgement | None:
-    """The judgement where there is little to compare."""
     targets, n_vertices = _targets(item, distance)
     points = _points(item, frame, extract)
     short, long = sorted((len(points), len(targets)))
@@ -83,7 +82,7 @@ def _glance(
     glance=_glance,
 )
 def point(
-    item: Item,
+    item: VerifierItem,
     *,
     reward: Annotated[
         Literal["all", "f1"], "1 if points and targets fit one to one, or their F1."
@@ -112,14 +111,14 @@ def point(
     return _judge(points, _targets(item, distance)[0], reward)
 
 
-def _points(item: Item, frame: str, extract: str) -> list[Point]:
+def _points(item: VerifierItem, frame: str, extract: str) -> list[Point]:
     x, y = frame_scale(item, frame)
     region = answer_region(item.response(), strict=extract == "answer-tag")
     return [] if region is None else [(px * x, py * y) for px, py in find_points(region)]
 
 
-def _targets(item: Item, distance: float) -> tuple[list[_Worth], int]:
-    """What a point is worth for each target, and how many vertices or runs these have."""
+def _targets(item: VerifierItem, distance: float) -> tuple[list[_Worth], int]:
+    """The worth of a point for each target, and how many vertices or runs the targets have."""
     fields = mapping(item.document(), _SHAPE)
     box_format = format_of(fields)
     entries = items_of(fields["targets"], "targets", MAX_BOXES) if "targets" in fields else [fields]

@@ -49,12 +49,7 @@ _ANSWER_CLOSES = "</answer>"
 
 @dataclass(frozen=True, slots=True)
 class LabelledBox:
-    """Four numbers of a response, as they stand, and the label beside them.
-
-    Attributes:
-        values: the numbers.
-        label: of the same JSON object; empty for none.
-    """
+    """Four numbers as a response writes them, and the label of their JSON object, if any."""
 
     values: Box
     label: str = ""
@@ -103,7 +98,7 @@ def says_none(text: str) -> bool:
 
 
 def _labels(text: str) -> list[tuple[int, int, str]]:
-    """Where each innermost object with a label begins and ends, and its label; in order."""
+    """The place and the label of each innermost object that has one, in order."""
     found = []
     for thing in _OBJECT.finditer(text):
         label = _LABEL.search(text, thing.start(), thing.end())

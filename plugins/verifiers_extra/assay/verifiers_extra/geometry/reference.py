@@ -1,10 +1,10 @@
-"""Structured references of the geometry verifiers, checked. Errors name the place and the cure."""
+"""Checks structured references of the geometry verifiers. Errors name the place and the cure."""
 
 from __future__ import annotations
 
 from typing import NoReturn
 
-from assay.reward_server import UNUSABLE_REFERENCE, Item, JsonValue, Unjudgeable
+from assay.reward_server import UNUSABLE_REFERENCE, JsonValue, Unjudgeable, VerifierItem
 from assay.verifiers_extra.geometry.reading import LabelledBox
 from assay.verifiers_extra.geometry.shapes import MAX_COORDINATE, Box, Point, is_box
 
@@ -14,7 +14,7 @@ FRAMES = ("same", "0-1", "0-100", "0-1000")
 
 
 def unusable(trouble: str) -> NoReturn:
-    """Refuses the reference."""
+    """Raises UNUSABLE_REFERENCE."""
     raise Unjudgeable(UNUSABLE_REFERENCE, trouble)
 
 
@@ -62,7 +62,7 @@ def corners(values: tuple[float, ...], box_format: str) -> Box:
     return (x, y, x + third, y + fourth) if box_format == "xywh" else (x, y, third, fourth)
 
 
-def reference_boxes(item: Item) -> list[LabelledBox]:
+def reference_boxes(item: VerifierItem) -> list[LabelledBox]:
     """The boxes of a reference `{"boxes": [...], "labels": [...]?, "format": "xyxy"?}`.
 
     An entry of boxes is four numbers or `{"box": [...], "label": "..."}`; a bare list of boxes and
@@ -103,8 +103,8 @@ def format_of(fields: dict[str, JsonValue]) -> str:
     return box_format
 
 
-def frame_scale(item: Item, frame: str) -> Point:
-    """By what the response's coordinates are multiplied to be in the reference's frame.
+def frame_scale(item: VerifierItem, frame: str) -> Point:
+    """The factors that bring the response's coordinates into the reference's frame.
 
     Args:
         item: its reference holds "width" and "height" of the image unless the frame is "same".

@@ -1,9 +1,8 @@
 """Boxes, polygons and masks in the plane, and how much two boxes overlap. Pure arithmetic.
 
-A box is (x1, y1, x2, y2) with x1 < x2 and y1 < y2; the y axis may point either way. IoU and GIoU do
-not change when an axis is moved or stretched, so it does not matter whether boxes are in pixels or
-in thousandths of the image, as long as both are in the same frame. GIoU is of arXiv 1902.09630,
-algorithm 1.
+A box is (x1, y1, x2, y2) with x1 < x2 and y1 < y2; the y axis may point either way. Moving or
+stretching an axis leaves IoU and GIoU unchanged, so boxes may be in pixels or in thousandths of the
+image, as long as both are in the same frame. GIoU is of arXiv 1902.09630, algorithm 1.
 """
 
 from __future__ import annotations
@@ -51,10 +50,7 @@ def iou(a: Box, b: Box) -> float:
 
 
 def giou(a: Box, b: Box) -> float:
-    """Generalised IoU of two boxes, in [-1, 1]: IoU less the share of the hull outside the union.
-
-    At most IoU; equal to it where the hull is the union.
-    """
+    """Generalised IoU of two boxes, in [-1, 1]: IoU less the hull's share outside the union."""
     if a == b:
         return 1.0
     shared = intersection(a, b)
@@ -65,13 +61,13 @@ def giou(a: Box, b: Box) -> float:
 
 
 def box_distance(box: Box, point: Point) -> float:
-    """How far a point is from a box; 0 inside and on the edge."""
+    """The distance of a point from a box; 0 inside and on the edge."""
     x, y = point
     return math.hypot(max(box[0] - x, 0.0, x - box[2]), max(box[1] - y, 0.0, y - box[3]))
 
 
 def polygon_distance(vertices: Sequence[Point], point: Point) -> float:
-    """How far a point is from a polygon; 0 inside (even-odd rule) and on the edge.
+    """The distance of a point from a polygon; 0 inside (even-odd rule) and on the edge.
 
     Args:
         vertices: at least three, in order; the last is joined to the first.

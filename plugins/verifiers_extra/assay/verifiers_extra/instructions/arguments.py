@@ -1,7 +1,7 @@
 """The arguments of one instruction, read from a reference that may be malformed.
 
-A reference is the data set's, not the candidate's: whatever is wrong with it is UNUSABLE_REFERENCE,
-with a message that names the instruction and the argument.
+Every error is `Unjudgeable`, UNUSABLE_REFERENCE; its message names the instruction and the
+argument.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Relation = Callable[[int, int], bool]
 
 @dataclass(slots=True)
 class Arguments:
-    """What a reference says of one instruction; nulls are as good as absent.
+    """The arguments of one instruction; nulls count as absent.
 
     Attributes:
         instruction: its id, for messages.
@@ -35,11 +35,7 @@ class Arguments:
     _read: set[str] = field(default_factory=set)
 
     def count(self, name: str, least: int = 0) -> int:
-        """A whole number of `least` to 1,000,000; 3.0 is one.
-
-        Raises:
-            Unjudgeable: UNUSABLE_REFERENCE.
-        """
+        """A whole number of `least` to 1,000,000; 3.0 is one."""
         value = self._value(name)
         if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
             raise self.trouble(name, "must be a whole number")
@@ -48,11 +44,7 @@ class Arguments:
         return int(value)
 
     def number(self, name: str, least: float, most: float) -> float:
-        """A number in a range.
-
-        Raises:
-            Unjudgeable: UNUSABLE_REFERENCE.
-        """
+        """A number in a range."""
         value = self._value(name)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.trouble(name, "must be a number")
@@ -61,30 +53,18 @@ class Arguments:
         return float(value)
 
     def text(self, name: str) -> str:
-        """A text of any length that is not blank.
-
-        Raises:
-            Unjudgeable: UNUSABLE_REFERENCE.
-        """
+        """A text of any length that is not blank."""
         value = self._value(name)
         if not isinstance(value, str) or not value.strip():
             raise self.trouble(name, "must be a text that is not blank")
         return value
 
     def word(self, name: str) -> str:
-        """A short text without the white space around it; it is searched for literally.
-
-        Raises:
-            Unjudgeable: UNUSABLE_REFERENCE.
-        """
+        """A short text without the white space around it; it is searched for literally."""
         return self._short(name, self.text(name).strip())
 
     def words(self, name: str) -> tuple[str, ...]:
-        """A list of short texts, or one.
-
-        Raises:
-            Unjudgeable: UNUSABLE_REFERENCE.
-        """
+        """A list of short texts, or one."""
         value = self._value(name)
         found = [value] if isinstance(value, str) else value
         if not isinstance(found, list) or not 0 < len(found) <= MAX_TEXTS:
@@ -97,11 +77,7 @@ class Arguments:
         return tuple(texts)
 
     def relation(self, name: str) -> Relation:
-        """How a count compares with a threshold: "less than" or "at least".
-
-        Raises:
-            Unjudgeable: UNUSABLE_REFERENCE.
-        """
+        """The relation to a threshold: "less than" or "at least"."""
         value = self._value(name)
         if value == "less than":
             return lambda found, threshold: found < threshold
@@ -110,11 +86,11 @@ class Arguments:
         raise self.trouble(name, 'must be "less than" or "at least"')
 
     def ignore_all(self) -> None:
-        """Takes whatever arguments there are."""
+        """Accepts any arguments."""
         self._read.update(self.values)
 
     def finish(self) -> None:
-        """Makes sure that every argument was understood.
+        """Checks that every argument was read.
 
         Raises:
             Unjudgeable: UNUSABLE_REFERENCE, naming those that were not.
@@ -129,7 +105,7 @@ class Arguments:
             )
 
     def trouble(self, name: str, what: str) -> Unjudgeable:
-        """The fault that an argument is."""
+        """The fault of an argument."""
         return Unjudgeable(
             UNUSABLE_REFERENCE, f"argument {name!r} of instruction {self.instruction!r} {what}"
         )

@@ -1,7 +1,7 @@
 """IFBench (arXiv 2507.02833), second part: instructions on layout, sentences and repetition.
 
-The definitions, oddities included, are those of the benchmark's checkers (allenai, IFBench); what
-differs is listed in `verifier`. Every check is linear in the response.
+The definitions, oddities included, are those of the benchmark's checkers (allenai, IFBench);
+`verifier` lists what differs. Every check is linear in the response.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """IFBench (arXiv 2507.02833), first part: instructions on words, counts and ratios.
 
-The definitions, oddities included, are those of the benchmark's checkers (allenai, IFBench); what
-differs is listed in `verifier`. Every check is linear in the response.
+The definitions, oddities included, are those of the benchmark's checkers (allenai, IFBench);
+`verifier` lists what differs. Every check is linear in the response.
 """
 
 from __future__ import annotations
@@ -116,7 +116,6 @@ def _overlap(arguments: Arguments) -> Check:
 
 
 def _trigrams(text: str) -> set[str]:
-    """The runs of three characters."""
     return {text[i : i + 3] for i in range(len(text) - 2)}
 
 

@@ -1,9 +1,8 @@
 """The 25 instructions of IFEval (arXiv 2311.07911): a table from id to checker.
 
-Each entry builds, from the arguments of a reference, a function that says whether a response
-follows the instruction. The definitions, oddities included, are those of the instructions'
-reference implementation (google-research, instruction_following_eval), so that figures compare;
-what differs is listed in `verifier`. Every check is linear in the response.
+Each entry makes a check from the arguments of a reference. The definitions, oddities included, are
+those of the instructions' reference implementation (google-research, instruction_following_eval),
+so that figures compare; `verifier` lists what differs. Every check is linear in the response.
 """
 
 from __future__ import annotations
@@ -112,7 +111,7 @@ def _number_placeholders(arguments: Arguments) -> Check:
 
 
 def _placeholders(line: str) -> int:
-    """How many bracketed stretches a line has, the shortest from the left."""
+    """How many bracketed parts a line has, the shortest from the left."""
     count, start = 0, line.find("[")
     while start >= 0:
         end = line.find("]", start)

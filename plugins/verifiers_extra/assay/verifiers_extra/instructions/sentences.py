@@ -2,14 +2,14 @@
 
 Kiss and Strunk, Unsupervised Multilingual Sentence Boundary Detection, Computational Linguistics
 32(4), 2006. IFEval and IFBench count sentences with NLTK's Punkt tokenizer and its trained English
-parameters. Those are files that have to be downloaded, so the decisions are taken here with short
-tables in their place. Differences from NLTK with its trained parameters:
+parameters, which have to be downloaded; short tables stand in for them. Differences from NLTK with
+its trained parameters:
 
 1. The abbreviations and the words that start a sentence after one are most of those that the
    English model has learned, without its oddities. As in the model "e.g.", "i.e." and "etc." are
    missing: a sentence ends after them.
-2. What is known of the case of words (Punkt's orthographic contexts of some 20,000 words) is
-   replaced by function words: those that are no names after an initial.
+2. Function words (those that are no names after an initial) stand in for Punkt's orthographic
+   contexts, the case of some 20,000 words.
 3. There are no learned collocations.
 
 Linear in the length of the text.
@@ -118,7 +118,7 @@ def _is_abbreviation(word: str) -> bool:
 
 
 def _type(token: str) -> str:
-    """A token as the lists above have it: without the stop that ends a sentence."""
+    """A token without the stop that ends a sentence."""
     word = token.lower()
     if word.endswith(".") and not _is_abbreviation(word[:-1]):
         return word[:-1]

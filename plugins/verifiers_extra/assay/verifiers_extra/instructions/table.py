@@ -1,4 +1,4 @@
-"""Every instruction that is known: one line per instruction, in three tables.
+"""Every known instruction: one line each, in three tables.
 
 A new instruction is a function from its arguments to a check, and a line in a table. If its check
 asks a library or for sentences, its id goes into `SLOW` or `SPLITTING` as well.
@@ -57,7 +57,7 @@ MAX_INSTRUCTIONS = 100
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction of an item, ready to be checked.
+    """One instruction of an item.
 
     Attributes:
         identity: its id, such as "punctuation:no_comma".
@@ -68,7 +68,7 @@ class Instruction:
     check: Check
 
     def follows(self, forms: Sequence[str]) -> bool:
-        """Whether any of some forms of a response follows it; a blank form never does."""
+        """Whether any form of a response follows it; a blank form never does."""
         return any(form.strip() and self.check(form) for form in forms)
 
 

@@ -1,24 +1,24 @@
-r"""`ifeval`: whether a response follows verifiable instructions.
+"""`ifeval`: whether a response follows verifiable instructions.
 
-**What it judges.** Each instruction of the reference is checked by itself: the 25 types of IFEval
-(Zhou et al., arXiv 2311.07911) and the 58 of IFBench (Pyatkin et al., arXiv 2507.02833), whose ids
-do not overlap. The reference is an object as both data sets have it,
-`{"instruction_id_list": ["punctuation:no_comma", ...], "kwargs": [{}, ...]}`, or that of IF-RLVR,
-`[{"instruction_id": [...], "kwargs": [null, ...]}]`; arguments that are null are as good as absent.
-There is one component per instruction, `punctuation-no-comma`, of weight 0, and the component
-`followed`, which is the reward: 1 if all are followed (`scoring` = all, IFEval's prompt-level
-accuracy) or the share of them (fraction, its instruction-level accuracy).
+**What it judges.** Each instruction of the reference by itself: the 25 types of IFEval (Zhou et
+al., arXiv 2311.07911) and the 58 of IFBench (Pyatkin et al., arXiv 2507.02833), whose ids do not
+overlap. The reference is an object as both data sets have it, `{"instruction_id_list":
+["punctuation:no_comma", ...], "kwargs": [{}, ...]}`, or that of IF-RLVR, `[{"instruction_id":
+[...], "kwargs": [null, ...]}]`; null arguments count as absent. There is one component per
+instruction, `punctuation-no-comma`, of weight 0, and the component `followed`, which is the reward:
+1 if all are followed (`scoring` = all, IFEval's prompt-level accuracy) or the share of them
+(fraction, its instruction-level accuracy).
 
 **Strict and loose.** `mode` = strict checks the response as it is. `loose` follows IFEval, section
-2.3: an instruction counts as followed if any of eight forms of the response follows it: with and
-without asterisks; whole, without the first line, without the last, without both.
+2.3: any of eight forms of the response may follow the instruction: with and without asterisks;
+whole, without the first line, without the last, without both.
 
 **What could be gamed.** The checks see form alone: a response that says nothing can satisfy all of
-them, so pair this with a judge of content. Loose is easier to satisfy in unintended ways (any of
-eight forms will do) and strict is the safer reward. A text without letters passes for every
-language, as in the reference implementation. Counting instructions reward padding; pair them with
-`repetition`. With `skip_thought` what precedes the last `</think>` is not judged, so that a thought
-can neither satisfy nor break an instruction; without it the thought is a part of the response.
+them, so pair this with a judge of content. Loose is easier to satisfy in unintended ways, and
+strict is the safer reward. A text without letters passes for every language, as in the reference
+implementation. Counting instructions reward padding; pair them with `repetition`. With
+`skip_thought` what precedes the last `</think>` is not judged, so that a thought can neither
+satisfy nor break an instruction.
 
 **Differences from the reference implementations.**
 
@@ -31,15 +31,15 @@ can neither satisfy nor break an instruction; without it the thought is a part o
    `sentences` for the rules in their place and where they differ. Tokens are those of NLTK.
 4. Language: langdetect with its seed fixed, on the first 20,000 characters; the originals leave it
    to chance.
-5. `words:start_verb` knows verbs by a list and by their endings instead of NLTK's tagger.
-6. Where the originals raise an exception on a response (JSON nested too deeply, a bad CSV field),
+5. `words:start_verb` knows verbs by a list and by their endings instead of NLTK's tagger. 6. Where
+the originals raise an exception on a response (JSON nested too deeply, a bad CSV field),
    the instruction is not followed.
 
 **Limits.** English rules for sentences, words and verbs (differences 3 and 5), whatever language
-the response is in; a language is told by langdetect, which is unsure of short texts.
+the response is in; langdetect, which tells the language, is unsure of short texts.
 
-**Cost.** Linear in the response. Short responses (at most 16,384 characters) whose
-instructions ask no library are judged in the server itself, the rest in a worker.
+**Cost.** Linear in the response. The server itself judges short responses (at most 16,384
+characters) whose instructions ask no library, a worker the rest.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from assay.reward_server import Component, Item, Judgement, verifier
+from assay.reward_server import Component, Judgement, VerifierItem, verifier
 from assay.verifiers_extra.instructions.table import (
     SLOW,
     SPLITTING,
@@ -63,8 +63,7 @@ _GLANCE_SENTENCES = 200
 _SHOWN = 12
 
 
-def _glance(item: Item, *, mode: str, scoring: str, skip_thought: bool) -> Judgement | None:
-    """Judges at once when no library is needed and the response is not long."""
+def _glance(item: VerifierItem, *, mode: str, scoring: str, skip_thought: bool) -> Judgement | None:
     instructions = read(item.document())
     response = item.response()
     if any(instruction.identity in SLOW for instruction in instructions):
@@ -88,7 +87,7 @@ def _glance(item: Item, *, mode: str, scoring: str, skip_thought: bool) -> Judge
     glance=_glance,
 )
 def ifeval(
-    item: Item,
+    item: VerifierItem,
     *,
     mode: Annotated[
         Literal["strict", "loose"],
@@ -127,7 +126,7 @@ def forms(response: str, mode: str) -> tuple[str, ...]:
 
 
 def _judged(
-    item: Item,
+    item: VerifierItem,
     instructions: Sequence[Instruction],
     mode: str,
     scoring: str,

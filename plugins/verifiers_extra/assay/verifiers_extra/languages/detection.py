@@ -1,8 +1,8 @@
 """Which language a text is in: langdetect, made repeatable and bounded.
 
 langdetect (a port of Shuyo's n-gram detector) samples at random; with its seed fixed equal texts
-get equal answers. It reads some 10,000 characters of a text, so no more than `MAX_CHARS` are
-handed to it. Loading its profiles takes about half a second, hence `load`.
+get equal answers. It reads some 10,000 characters, so it gets at most `MAX_CHARS`. Loading its
+profiles takes about half a second, hence `load`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ def load() -> None:
 def detect(text: str) -> str | None:
     """The language of a text as ISO 639-1 code, "zh-cn" and "zh-tw" for Chinese.
 
-    Returns:
-        None when the text has nothing to go by, such as no letters.
+    None when the text has nothing to go by, such as no letters.
     """
     from langdetect import DetectorFactory  # noqa: PLC0415 - slow to load
     from langdetect import detect as detect_language  # noqa: PLC0415

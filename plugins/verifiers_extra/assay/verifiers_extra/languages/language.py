@@ -10,12 +10,12 @@ A word is a run of letters, or one character of a script that is written without
 Japanese, Thai). What is no prose does not count: code, formulas in dollars, LaTeX commands, tags,
 addresses, single Latin letters. A response without words gets 1, with the verdict no-words.
 
-1. Languages with a script of their own are told by it: bn, el, gu, he, hy, ja, ka, kn, ko, ml, pa,
-   ta, te, th, zh. Chinese characters count for Japanese where at least a tenth of the Japanese
-   characters are kana.
-2. Languages that share a script (Latin, Cyrillic, Arabic, Devanagari) are told by langdetect, with
-   its seed fixed, in stretches of whole lines of at least 20 words, 24 stretches at most: the
-   words of a stretch count if the stretch is in the language. A stretch of fewer than 20 letters
+1. Languages with a script of their own are recognised by it: bn, el, gu, he, hy, ja, ka, kn, ko,
+   ml, pa, ta, te, th, zh. Chinese characters count for Japanese where at least a tenth of the
+   Japanese characters are kana.
+2. Languages that share a script (Latin, Cyrillic, Arabic, Devanagari) are recognised by langdetect,
+   with its seed fixed, in passages of whole lines of at least 20 words, 24 passages at most: the
+   words of a passage count if the passage is in the language. A passage of fewer than 20 letters
    counts by its script alone.
 
 **What could be gamed.** Short answers and formulas pass in every language of the script. The
@@ -28,7 +28,7 @@ and ms) are sometimes mistaken. A prompt of fewer than 20 letters has no languag
 fault UNSUPPORTED_INPUT; pass `language`.
 
 **Cost.** Scripts: linear, up to 16,384 characters judged in the server itself. langdetect: some
-milliseconds per stretch, in a worker.
+milliseconds per passage, in a worker.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from typing import Annotated, Literal
 from assay.reward_server import (
     UNSUPPORTED_INPUT,
     Component,
-    Item,
     Judgement,
     OneOf,
     Range,
     Unjudgeable,
+    VerifierItem,
     verifier,
 )
 from assay.verifiers_extra.languages import detection
@@ -64,8 +64,7 @@ _STRETCH_CHARS = 2_000
 _LEAST_KANA = 0.1
 
 
-def _glance(item: Item, *, language: str, **_: object) -> Judgement | None:
-    """Judges at once when scripts alone tell."""
+def _glance(item: VerifierItem, *, language: str, **_: object) -> Judgement | None:
     if language not in OWN_SCRIPTS or len(item.response()) > _GLANCE_CHARS:
         return None
     return in_language.judge(item)
@@ -80,7 +79,7 @@ def _glance(item: Item, *, language: str, **_: object) -> Judgement | None:
     glance=_glance,
 )
 def in_language(
-    item: Item,
+    item: VerifierItem,
     *,
     language: Annotated[
         str,
@@ -102,7 +101,7 @@ def in_language(
     """The share of words of the response that are in the language asked for.
 
     Raises:
-        Unjudgeable: UNSUPPORTED_INPUT when the language is neither given nor told by the
+        Unjudgeable: UNSUPPORTED_INPUT when the language is neither given nor clear from the
             prompt.
     """
     language = language or prompt_language(item)
@@ -128,7 +127,7 @@ def count_words(text: str, language: str) -> tuple[int, int]:
         language: one of LANGUAGES.
     """
     if language in SHARED_SCRIPTS:
-        counted = [_in_stretch(*stretch, language) for stretch in _stretches(prose(text))]
+        counted = [_in_passage(*passage, language) for passage in _passages(prose(text))]
         return sum(right for right, _ in counted), sum(words for _, words in counted)
     counts = Counter(scripts(prose(text)))
     wanted = OWN_SCRIPTS[language]
@@ -137,7 +136,7 @@ def count_words(text: str, language: str) -> tuple[int, int]:
     return sum(counts[script] for script in wanted), sum(counts.values())
 
 
-def prompt_language(item: Item) -> str:
+def prompt_language(item: VerifierItem) -> str:
     """The language that an item's prompt is in.
 
     Raises:
@@ -174,8 +173,8 @@ def _part(response: str, part: str) -> str:
     return before if closed else ""
 
 
-def _stretches(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Whole lines in stretches of enough words, each with the scripts of its words."""
+def _passages(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Whole lines in groups of enough words, each with the scripts of its words."""
     lines = [(line, found) for line in text.split("\n") if (found := scripts(line))]
     total = sum(len(found) for _, found in lines)
     least = max(_STRETCH_WORDS, -(-total // _MAX_STRETCHES))
@@ -191,8 +190,8 @@ def _stretches(text: str) -> Iterator[tuple[str, list[str]]]:
         yield "\n".join(held), words
 
 
-def _in_stretch(text: str, words: list[str], language: str) -> tuple[int, int]:
-    """How many words of a stretch are in a language, and how many it has."""
+def _in_passage(text: str, words: list[str], language: str) -> tuple[int, int]:
+    """How many words of a group are in a language, and how many it has."""
     right = words.count(SHARED_SCRIPTS[language])
     if not right or _letters(text) < _LEAST_LETTERS:
         return right, len(words)
@@ -201,5 +200,4 @@ def _in_stretch(text: str, words: list[str], language: str) -> tuple[int, int]:
 
 
 def _letters(text: str) -> int:
-    """How many letters there are among the first characters of a text."""
     return sum(map(str.isalpha, text[:_STRETCH_CHARS]))

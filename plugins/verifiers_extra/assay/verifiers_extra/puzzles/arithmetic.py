@@ -1,9 +1,9 @@
 """Arithmetic of whole numbers with + - * / and parentheses: read and worked out exactly.
 
-Never `eval`: a recursive-descent reader that works as it reads, on `Fraction`, within limits that
-are checked before anything is computed: MAX_CHARS of text, MAX_NUMBERS numbers of MAX_DIGITS digits
-each, MAX_DEPTH nested parentheses and signs. A result therefore has at most MAX_NUMBERS *
-MAX_DIGITS digits above and below the bar.
+Never `eval`: a recursive-descent reader works on `Fraction` as it reads, within limits that are
+checked first: MAX_CHARS of text, MAX_NUMBERS numbers of MAX_DIGITS digits each, MAX_DEPTH nested
+parentheses and signs. A result therefore has at most MAX_NUMBERS * MAX_DIGITS digits above and
+below the bar.
 
     expression = term (("+" | "-") term)*
     term       = factor (("*" | "/") factor)*
@@ -54,10 +54,10 @@ class ArithmeticTrouble(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """An expression that was worked out.
+    """The exact value of an expression.
 
     Attributes:
-        value: exactly.
+        value: exact.
         numbers: those written in it, in order.
     """
 

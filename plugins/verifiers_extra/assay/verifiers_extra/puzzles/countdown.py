@@ -34,15 +34,15 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Annotated, Literal
 
-from assay.math.extraction import Found, Nothing, final_part, look
+from assay.math.extraction import FoundAnswer, Nothing, final_part, look
 from assay.reward_server import (
     UNUSABLE_REFERENCE,
     Component,
-    Item,
     JsonValue,
     Judgement,
     Range,
     Unjudgeable,
+    VerifierItem,
     verifier,
 )
 from assay.verifiers_extra.puzzles.arithmetic import (
@@ -73,7 +73,7 @@ FormatScore = Annotated[
     "countdown", verdicts=("correct", "incorrect", "unparsed"), isolation="inline", cacheable=False
 )
 def countdown(
-    item: Item,
+    item: VerifierItem,
     *,
     use: Use = "exactly-once",
     extract: Extract = "auto",
@@ -96,7 +96,7 @@ def countdown(
     "game24", verdicts=("correct", "incorrect", "unparsed"), isolation="inline", cacheable=False
 )
 def game24(
-    item: Item,
+    item: VerifierItem,
     *,
     use: Use = "exactly-once",
     extract: Extract = "auto",
@@ -125,7 +125,7 @@ def game24(
 
 
 def _judged(
-    item: Item,
+    item: VerifierItem,
     numbers: list[int],
     target: Fraction,
     use: str,
@@ -133,7 +133,6 @@ def _judged(
     *,
     format_score: float,
 ) -> Judgement:
-    """Works the answer out and holds it against the numbers and the target."""
     found = _find(item.response(), extract)
     if isinstance(found, Nothing):
         return _unparsed(found.why, None)
@@ -151,12 +150,12 @@ def _judged(
     )
 
 
-def _find(response: str, how: str) -> Found | Nothing:
+def _find(response: str, how: str) -> FoundAnswer | Nothing:
     """The answer: for `auto` the marked one, and where nothing is marked the last line."""
     if how != "auto":
         return look(response, how)
     found = look(response, "strict")
-    if isinstance(found, Found) or _MARK.search(final_part(response)[1]):
+    if isinstance(found, FoundAnswer) or _MARK.search(final_part(response)[1]):
         return found
     return look(response, "last-line")
 

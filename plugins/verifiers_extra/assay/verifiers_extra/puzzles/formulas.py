@@ -1,9 +1,9 @@
 """Formulas of one or a few variables, read into sympy objects without evaluating text.
 
-sympy's own reader executes what it reads. This one is a recursive-descent reader that makes sympy
-objects node by node out of a fixed list of functions, within limits that are checked before sympy
-computes anything: MAX_CHARS, MAX_NODES, MAX_DEPTH, MAX_DIGITS of a number, and MAX_BITS of a power
-of numbers. What sympy does with the result may still take long: it belongs in a worker.
+sympy's own reader executes what it reads. This recursive-descent reader makes sympy objects node by
+node out of a fixed list of functions, within limits that are checked first: MAX_CHARS, MAX_NODES,
+MAX_DEPTH, MAX_DIGITS of a number, and MAX_BITS of a power of numbers. What sympy does with the
+result may still take long: it belongs in a worker.
 
     sum     = term (("+" | "-") term)*
     term    = factor (("*" | "/") factor)*
@@ -32,8 +32,8 @@ _TOKEN = re.compile(
 )
 
 
-class FormulaTrouble(ValueError):
-    """The text is no formula, or beyond the limits; the message says what is wrong."""
+class PuzzleFormulaError(ValueError):
+    """The text is no formula, or beyond the limits."""
 
 
 def read_formula(text: str, symbols: Collection[str]) -> Any:
@@ -44,21 +44,21 @@ def read_formula(text: str, symbols: Collection[str]) -> Any:
         symbols: the names that are variables; E and pi are constants unless they are among them.
 
     Raises:
-        FormulaTrouble: it cannot be read.
+        PuzzleFormulaError: it cannot be read.
     """
     return _Reader(_pieces(text), frozenset(symbols)).read()
 
 
 def _pieces(text: str) -> list[str]:
     if len(text) > MAX_CHARS:
-        raise FormulaTrouble(f"longer than {MAX_CHARS} characters")
+        raise PuzzleFormulaError(f"longer than {MAX_CHARS} characters")
     pieces: list[str] = []
     text = text.rstrip()
     position = 0
     while position < len(text):
         found = _TOKEN.match(text, position)
         if found is None or len(pieces) >= MAX_NODES:
-            raise FormulaTrouble(f"cannot be read from {text[position : position + 20]!r} on")
+            raise PuzzleFormulaError(f"cannot be read from {text[position : position + 20]!r} on")
         pieces.append(found[1] or found[2] or found[3])
         position = found.end()
     return pieces
@@ -78,9 +78,9 @@ class _Reader:
     def read(self) -> Any:
         value = self._sum(0)
         if self._next < len(self._pieces):
-            raise FormulaTrouble(f"unexpected {self._ahead!r}")
+            raise PuzzleFormulaError(f"unexpected {self._ahead!r}")
         if value.has(self._sympy.zoo, self._sympy.nan, self._sympy.oo, -self._sympy.oo):
-            raise FormulaTrouble("has no finite value")
+            raise PuzzleFormulaError("has no finite value")
         return value
 
     @property
@@ -110,7 +110,7 @@ class _Reader:
 
     def _factor(self, depth: int) -> Any:
         if depth > MAX_DEPTH:
-            raise FormulaTrouble(f"nested deeper than {MAX_DEPTH}")
+            raise PuzzleFormulaError(f"nested deeper than {MAX_DEPTH}")
         if self._ahead in ("+", "-"):
             sign = self._take()
             value = self._factor(depth + 1)
@@ -134,12 +134,12 @@ class _Reader:
         if piece in FUNCTIONS and self._ahead == "(":
             self._take()
             return getattr(self._sympy, piece)(self._closed(depth))
-        raise FormulaTrouble(f"{piece[:20]!r} is no number, variable or known function")
+        raise PuzzleFormulaError(f"{piece[:20]!r} is no number, variable or known function")
 
     def _closed(self, depth: int) -> Any:
         value = self._sum(depth + 1)
         if self._take() != ")":
-            raise FormulaTrouble("a parenthesis is not closed")
+            raise PuzzleFormulaError("a parenthesis is not closed")
         return value
 
     def _number(self, piece: str) -> Any:
@@ -151,11 +151,11 @@ class _Reader:
         if exponent.is_number and not (exponent.is_Rational and abs(exponent) <= MAX_EXPONENT):
             plain = exponent.is_Rational is False and not exponent.is_infinite
             if not plain:
-                raise FormulaTrouble("an exponent is out of range")
+                raise PuzzleFormulaError("an exponent is out of range")
         if base.is_Rational and exponent.is_Rational:
             if not base and exponent < 0:
-                raise FormulaTrouble("division by zero")
+                raise PuzzleFormulaError("division by zero")
             bits = max(int(base.p).bit_length(), int(base.q).bit_length())
             if bits * abs(exponent) > MAX_BITS:
-                raise FormulaTrouble(f"a power has more than {MAX_BITS} bits")
+                raise PuzzleFormulaError(f"a power has more than {MAX_BITS} bits")
         return self._sympy.Pow(base, exponent)

@@ -53,10 +53,10 @@ from typing import Annotated, Any, Literal
 from assay.reward_server import (
     UNUSABLE_REFERENCE,
     Component,
-    Item,
     JsonValue,
     Judgement,
     Unjudgeable,
+    VerifierItem,
     verifier,
 )
 from assay.verifiers_extra.geometry.reading import answer_region
@@ -87,7 +87,7 @@ Scorer = Callable[[str, dict[str, Any]], float]
 
 @verifier("reasoning-gym", verdicts=("correct", "partial", "incorrect", "unparsed"), lazy=True)
 def gym_score(
-    item: Item,
+    item: VerifierItem,
     *,
     reward: Annotated[
         Literal["score", "solved"], "The data set's score, or 1 for a full score and 0 for less."

@@ -1,4 +1,4 @@
-"""Scorers that stand in for those of reasoning-gym 0.1.25 which execute text or judge wrongly.
+"""Scorers in place of those of reasoning-gym 0.1.25 which execute text or judge wrongly.
 
 Each takes the answer and the entry and returns a score in [0, 1], as the package's own would for
 honest answers. None of them evaluates text. `REPLACED` says for each data set why.
@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from assay.verifiers_extra.puzzles.arithmetic import ArithmeticTrouble, work_out
-from assay.verifiers_extra.puzzles.formulas import FormulaTrouble, read_formula
+from assay.verifiers_extra.puzzles.formulas import PuzzleFormulaError, read_formula
 
 Entry = Mapping[str, Any]
 Scorer = Callable[[str, Entry], float]
@@ -56,11 +56,11 @@ def _integration(answer: str, entry: Entry) -> float:
     name = str(entry["metadata"]["variable"])
     try:
         integrand = read_formula(str(entry["metadata"]["integrand"]), (name,))
-    except FormulaTrouble as trouble:
+    except PuzzleFormulaError as trouble:
         raise EntryTrouble(f"the integrand cannot be read: {trouble}") from trouble
     try:
         found = read_formula(answer, (name, "C"))
-    except FormulaTrouble:
+    except PuzzleFormulaError:
         return 0.0
     derivative = sympy.diff(found, sympy.Symbol(name))
     # Simplifying a wrong answer can take for ever, and one number shows that it is wrong.
@@ -88,11 +88,11 @@ def _polynomial(answer: str, entry: Entry) -> float:
     names = [str(name) for name in entry["metadata"]["variables"]]
     try:
         wanted = read_formula(str(entry["answer"]), names)
-    except FormulaTrouble as trouble:
+    except PuzzleFormulaError as trouble:
         raise EntryTrouble(f"the answer cannot be read: {trouble}") from trouble
     try:
         return float(read_formula(answer, names) == wanted)
-    except FormulaTrouble:
+    except PuzzleFormulaError:
         return 0.0
 
 

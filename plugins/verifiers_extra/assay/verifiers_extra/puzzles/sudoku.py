@@ -31,10 +31,10 @@ from typing import Annotated, Literal
 from assay.reward_server import (
     UNUSABLE_REFERENCE,
     Component,
-    Item,
     JsonValue,
     Judgement,
     Unjudgeable,
+    VerifierItem,
     verifier,
 )
 from assay.verifiers_extra.geometry.reading import answer_region
@@ -53,7 +53,7 @@ _TOO_MANY_LINES = 2_000
     "sudoku", verdicts=("correct", "incorrect", "unparsed"), isolation="inline", cacheable=False
 )
 def sudoku(
-    item: Item,
+    item: VerifierItem,
     *,
     reward: Annotated[
         Literal["solved", "fraction"],
@@ -157,7 +157,7 @@ def _cells(line: str, side: int) -> list[int] | None:
     return [0 if word in _EMPTY else int(word) for word in words]
 
 
-def _puzzle(item: Item) -> Grid:
+def _puzzle(item: VerifierItem) -> Grid:
     value: JsonValue = None
     if item.data is None and len(item.references) == 1:
         value = item.references[0] if item.references[0].lstrip()[:1] not in ("{", "[") else None

@@ -37,9 +37,7 @@ def amounts(equation: Equation) -> dict[tuple[int, Composition], Fraction]:
 def solve(equation: Equation) -> dict[tuple[int, Composition], Fraction] | None:
     """The coefficients that balance the species of an equation, up to a factor.
 
-    Returns:
-        None when there are none, when they are not all positive, or when they are not determined
-        up to a factor.
+    None when there are none, when they are not all positive, or when they are not determined.
     """
     keys = list(amounts(equation))
     elements = sorted({element for _, (atoms, _) in keys for element, _ in atoms})

@@ -15,7 +15,7 @@ without it, or with a version that cannot be loaded, an item is the fault UNSUPP
 never a zero.
 
 Several references: any of them will do. The answer is looked for by `extraction`. How formulas are
-read, and how a plain "Ca2+" is understood, is told in `formula`.
+read, and how a plain "Ca2+" is understood, is in `formula`.
 
 What a policy could game: compositions tell no isomers apart; use written or smiles where structure
 is asked. Known limits: no isotopes but D and T, no polymers, no abbreviations (Et, Ph), no physical
@@ -37,16 +37,16 @@ from assay.reward_server import (
     UNSUPPORTED_INPUT,
     UNUSABLE_REFERENCE,
     Component,
-    Item,
     Judgement,
     OneOf,
     Unjudgeable,
+    VerifierItem,
     verifier,
 )
 from assay.verifiers_extra.science.balance import amounts, is_balanced, solve
 from assay.verifiers_extra.science.formula import (
+    ChemicalFormulaError,
     Equation,
-    FormulaTrouble,
     read_equation,
     read_species,
 )
@@ -56,14 +56,13 @@ _SHOWN_CHARS = 300
 _VERDICTS = ("correct", "incorrect", "unparsed")
 
 
-def _glance(item: Item, *, kind: str, **_: object) -> Judgement | None:
-    """The judgement of formulas and equations, which is quick."""
+def _glance(item: VerifierItem, *, kind: str, **_: object) -> Judgement | None:
     return None if kind == "smiles" else chemistry.judge(item)
 
 
 @verifier("chemistry", verdicts=_VERDICTS, glance=_glance)
 def chemistry(
-    item: Item,
+    item: VerifierItem,
     *,
     kind: Annotated[
         Literal["formula", "equation", "smiles"], "What is compared; smiles needs rdkit."
@@ -104,11 +103,11 @@ def _formulas(text: str, reference: str, *, strict: bool) -> tuple[str, str]:
     """A verdict and why, for formulas."""
     try:
         wanted = read_species(reference)
-    except FormulaTrouble as trouble:
+    except ChemicalFormulaError as trouble:
         raise _unusable(reference, trouble) from trouble
     try:
         species = read_species(text.rpartition("=")[2])
-    except FormulaTrouble as trouble:
+    except ChemicalFormulaError as trouble:
         return "unparsed", str(trouble)
     if species.composition != wanted.composition:
         return "incorrect", "the atoms or the charge differ"
@@ -121,15 +120,15 @@ def _equations(text: str, reference: str, *, strict: bool) -> tuple[str, str]:
     """A verdict and why, for equations."""
     try:
         equation = read_equation(reference)
-    except FormulaTrouble as trouble:
+    except ChemicalFormulaError as trouble:
         raise _unusable(reference, trouble) from trouble
     wanted = amounts(equation) if is_balanced(equation) else solve(equation)
     if wanted is None:
         why = "it is not balanced, nor balanced by one set of coefficients"
-        raise _unusable(reference, FormulaTrouble(why))
+        raise _unusable(reference, ChemicalFormulaError(why))
     try:
         answer = read_equation(text)
-    except FormulaTrouble as trouble:
+    except ChemicalFormulaError as trouble:
         return "unparsed", str(trouble)
     return _compare(answer, wanted, smallest=strict)
 
@@ -157,7 +156,7 @@ def _structures(text: str, reference: str, *, strict: bool) -> tuple[str, str]:
         )
     wanted = _canonical(reference.strip())
     if wanted is None:
-        raise _unusable(reference, FormulaTrouble("rdkit cannot read it"))
+        raise _unusable(reference, ChemicalFormulaError("rdkit cannot read it"))
     words = text.strip().strip("`$").split()
     if len(words) != 1:
         return "unparsed", "the answer is not one SMILES text"

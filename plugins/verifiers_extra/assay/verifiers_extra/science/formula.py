@@ -161,13 +161,13 @@ _ARROW = re.compile(
 _PLUS = re.compile(r"\s\+\s|(?<=[A-Za-z0-9)\]])\+(?=\s{0,4}\d{0,4}\s{0,4}[A-Z(\[])")
 
 
-class FormulaTrouble(ValueError):
-    """The text is no formula or equation; the message says what is wrong."""
+class ChemicalFormulaError(ValueError):
+    """The text is no formula or equation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Species:
-    """What a formula is made of.
+    """The composition of a formula.
 
     Attributes:
         atoms: elements and their counts, sorted.
@@ -197,10 +197,10 @@ def plain(text: str) -> str:
     """The text without LaTeX wrappers, sub- and superscript signs and states.
 
     Raises:
-        FormulaTrouble: it is too long.
+        ChemicalFormulaError: it is too long.
     """
     if len(text) > MAX_CHARS * MAX_SPECIES:
-        raise FormulaTrouble(f"longer than {MAX_CHARS * MAX_SPECIES} characters")
+        raise ChemicalFormulaError(f"longer than {MAX_CHARS * MAX_SPECIES} characters")
     text = _RAISED.sub(lambda match: "^{" + match[0].translate(_LOWERED) + "}", text)
     text = text.translate(_TRANSLATION).replace("\u2212", "-").replace("\u2013", "-")
     text = _WRAPPED.sub(" ", text)
@@ -211,11 +211,11 @@ def read_species(text: str) -> Species:
     """One formula.
 
     Raises:
-        FormulaTrouble: it is none.
+        ChemicalFormulaError: it is none.
     """
     text = "".join(_unwrapped(plain(text)).split())
     if not text or len(text) > MAX_CHARS:
-        raise FormulaTrouble("a formula is missing or too long")
+        raise ChemicalFormulaError("a formula is missing or too long")
     if re.fullmatch(r"e(?:\^?\{?-\}?)", text):
         return Species((), -1, "e")
     text, charge = _charge(text)
@@ -226,7 +226,7 @@ def read_species(text: str) -> Species:
         for element, number in _group(part[digits.end() if digits else 0 :]).items():
             atoms[element] += count * number
     if not atoms or max(atoms.values()) > MAX_COUNT:
-        raise FormulaTrouble("a formula holds no atom, or too many")
+        raise ChemicalFormulaError("a formula holds no atom, or too many")
     return Species(tuple(sorted(atoms.items())), charge, text)
 
 
@@ -234,18 +234,18 @@ def read_equation(text: str) -> Equation:
     """An equation of at most MAX_SPECIES formulas on each side.
 
     Raises:
-        FormulaTrouble: it is none.
+        ChemicalFormulaError: it is none.
     """
     sides = _ARROW.split(_unwrapped(plain(text)).strip().rstrip("."))
     if len(sides) != 2:
-        raise FormulaTrouble(f"an equation has one arrow, not {len(sides) - 1}")
+        raise ChemicalFormulaError(f"an equation has one arrow, not {len(sides) - 1}")
     return Equation(_side(sides[0]), _side(sides[1]))
 
 
 def _side(text: str) -> tuple[tuple[Fraction, Species], ...]:
     terms = _PLUS.split(text.strip())
     if len(terms) > MAX_SPECIES:
-        raise FormulaTrouble(f"more than {MAX_SPECIES} formulas on one side")
+        raise ChemicalFormulaError(f"more than {MAX_SPECIES} formulas on one side")
     return tuple(_term(term.strip()) for term in terms)
 
 
@@ -255,12 +255,11 @@ def _term(text: str) -> tuple[Fraction, Species]:
         return Fraction(1), read_species(text)
     top, bottom = int(found[1] or found[3]), int(found[2] or found[4] or 1)
     if not top or not bottom:
-        raise FormulaTrouble("a coefficient is zero")
+        raise ChemicalFormulaError("a coefficient is zero")
     return Fraction(top, bottom), read_species(text[found.end() :].lstrip(" *"))
 
 
 def _unwrapped(text: str) -> str:
-    """The text without braces around the whole of it."""
     text = text.strip()
     while text.startswith("{") and text.endswith("}") and text.count("{") == text.count("}"):
         inner = text[1:-1]
@@ -299,12 +298,14 @@ def _group(text: str) -> Counter[str]:
     while position < len(text):
         found = _PIECE.match(text, position)
         if found is None:
-            raise FormulaTrouble(f"{text[position : position + 10]!r} is no part of a formula")
+            raise ChemicalFormulaError(
+                f"{text[position : position + 10]!r} is no part of a formula"
+            )
         position = found.end()
         element, opens, closes, digits = found.groups()
         if digits:
             if last is None or not 0 < int(digits) <= MAX_COUNT:
-                raise FormulaTrouble(f"the count {digits} stands for nothing")
+                raise ChemicalFormulaError(f"the count {digits} stands for nothing")
             for name, number in last.items():
                 stack[-1][name] += number * (int(digits) - 1)
             last = None
@@ -313,20 +314,20 @@ def _group(text: str) -> Counter[str]:
             last = None
         elif closes:
             if len(stack) == 1:
-                raise FormulaTrouble("a bracket closes that was not opened")
+                raise ChemicalFormulaError("a bracket closes that was not opened")
             last = stack.pop()
             stack[-1].update(last)
         else:
             last = _element(element)
             stack[-1].update(last)
         if len(stack) > MAX_DEPTH:
-            raise FormulaTrouble(f"nested deeper than {MAX_DEPTH}")
+            raise ChemicalFormulaError(f"nested deeper than {MAX_DEPTH}")
     if len(stack) > 1:
-        raise FormulaTrouble("a bracket is not closed")
+        raise ChemicalFormulaError("a bracket is not closed")
     return stack[0]
 
 
 def _element(letters: str) -> Counter[str]:
     if letters in _ELEMENTS:
         return Counter({letters: 1})
-    raise FormulaTrouble(f"{letters!r} is no element")
+    raise ChemicalFormulaError(f"{letters!r} is no element")

@@ -49,13 +49,13 @@ NUMBER = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class WrittenNumber:
     """A number of a text.
 
     Attributes:
-        value: exactly.
+        value: exact.
         figures: its significant figures as written; 0 for a fraction or a bare power of ten.
-        start: where it begins in the text as `plain` gives it.
+        start: its place in the text as `plain` gives it.
         end: where it ends.
     """
 
@@ -73,7 +73,7 @@ def plain(text: str) -> str:
     return text
 
 
-def find_numbers(text: str) -> list[Number]:
+def find_numbers(text: str) -> list[WrittenNumber]:
     """The numbers of a plain text, in order; those that are part of a word or an index are none."""
     found = []
     for match in NUMBER.finditer(text):
@@ -108,7 +108,7 @@ def rounded(value: Fraction, figures: int) -> Fraction:
     return steps * unit * (1 if value > 0 else -1)
 
 
-def _number(match: re.Match[str]) -> Number | None:
+def _number(match: re.Match[str]) -> WrittenNumber | None:
     parts = match.groupdict()
     exponent = next((int(group) for group in _exponents(match) if group), 0)
     if abs(exponent) > MAX_EXPONENT:
@@ -126,7 +126,9 @@ def _number(match: re.Match[str]) -> Number | None:
     else:
         value = Fraction(1)
     value *= Fraction(10) ** exponent
-    return Number(-value if parts["sign"] == "-" else value, figures, match.start(), match.end())
+    return WrittenNumber(
+        -value if parts["sign"] == "-" else value, figures, match.start(), match.end()
+    )
 
 
 def _exponents(match: re.Match[str]) -> list[str | None]:

@@ -42,20 +42,20 @@ from assay.math.extraction import MODES, Nothing, look
 from assay.reward_server import (
     UNUSABLE_REFERENCE,
     Component,
-    Item,
     Judgement,
     OneOf,
     Range,
     Unjudgeable,
+    VerifierItem,
     verifier,
 )
 from assay.verifiers_extra.science.numbers import (
-    Number,
+    WrittenNumber,
     find_numbers,
     plain,
     rounded,
 )
-from assay.verifiers_extra.science.units import NONE, Unit, UnitTrouble, clean, read_unit
+from assay.verifiers_extra.science.units import NONE, PhysicalUnit, UnitTrouble, clean, read_unit
 
 MAX_CHARS = 2_000
 _SHOWN_CHARS = 300
@@ -67,19 +67,19 @@ _POWER_OF_TEN = re.compile(r"\s*10[ ]{0,4}\^")
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class Measurement:
     """A number with its unit, in each of the readings of the unit."""
 
-    number: Number
-    units: tuple[Unit, ...]
+    number: WrittenNumber
+    units: tuple[PhysicalUnit, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class Tolerance:
     """When a number is near enough.
 
     Attributes:
-        relative: the tolerance as a share of the reference.
+        relative: a share of the reference.
         absolute: added to it, in the reference's unit.
         figures: the parameter `significant_figures`.
         unit_needed: a missing unit is wrong.
@@ -98,7 +98,7 @@ class Rules:
     lazy=True,
 )
 def quantity(
-    item: Item,
+    item: VerifierItem,
     *,
     relative_tolerance: Annotated[
         float,
@@ -133,7 +133,7 @@ def quantity(
         answer = read_quantity(found.text)
     except ValueError as trouble:
         return _judgement("unparsed", str(trouble), found.text)
-    rules = Rules(
+    rules = Tolerance(
         Fraction(relative_tolerance),
         Fraction(absolute_tolerance),
         significant_figures,
@@ -144,7 +144,7 @@ def quantity(
     return _judgement(verdict, why, found.text)
 
 
-def reference_texts(item: Item) -> tuple[str, ...]:
+def reference_texts(item: VerifierItem) -> tuple[str, ...]:
     """The references as texts.
 
     Raises:
@@ -165,7 +165,7 @@ def reference_texts(item: Item) -> tuple[str, ...]:
     return (f"{value} * {unit}" if _POWER_OF_TEN.match(unit) else f"{value} {unit}",)
 
 
-def read_quantity(text: str) -> Quantity:
+def read_quantity(text: str) -> Measurement:
     """The one quantity of a text.
 
     Raises:
@@ -187,18 +187,17 @@ def read_quantity(text: str) -> Quantity:
         raise ValueError("it holds several numbers")
     if readings[0] == NONE and not _REST.match(rest) and not rest[:1].isspace():
         raise ValueError(f"what follows the number cannot be read: {rest.strip()[:40]!r}")
-    return Quantity(number, readings)
+    return Measurement(number, readings)
 
 
-def _reference(text: str) -> Quantity:
+def _reference(text: str) -> Measurement:
     try:
         return read_quantity(text)
     except (ValueError, UnitTrouble) as trouble:
         raise _unusable(f"the reference {text[:80]!r} is no quantity: {trouble}") from trouble
 
 
-def _compare(answer: Quantity, reference: Quantity, rules: Rules) -> tuple[str, str]:
-    """A verdict and why."""
+def _compare(answer: Measurement, reference: Measurement, rules: Tolerance) -> tuple[str, str]:
     wanted = reference.units[0]
     units = answer.units
     if not units[0].named:
@@ -218,11 +217,17 @@ def _compare(answer: Quantity, reference: Quantity, rules: Rules) -> tuple[str, 
     return min(judged, key=lambda pair: _VERDICTS.index(pair[0]))
 
 
-def _fits(a: Unit, b: Unit) -> bool:
+def _fits(a: PhysicalUnit, b: PhysicalUnit) -> bool:
     return dict(a.powers) == dict(b.powers)
 
 
-def _near(mine: Number, unit: Unit, want: Number, want_unit: Unit, rules: Rules) -> tuple[str, str]:
+def _near(
+    mine: WrittenNumber,
+    unit: PhysicalUnit,
+    want: WrittenNumber,
+    want_unit: PhysicalUnit,
+    rules: Tolerance,
+) -> tuple[str, str]:
     value = _converted(mine.value, unit, want_unit)
     # Factors between units are floats: 1e-12 is what their rounding may take or add.
     slack = (rules.relative + Fraction(1, 10**12)) * abs(want.value) + rules.absolute
@@ -235,7 +240,7 @@ def _near(mine: Number, unit: Unit, want: Number, want_unit: Unit, rules: Rules)
     return ("correct" if near else "incorrect"), shown
 
 
-def _converted(value: Fraction, unit: Unit, wanted: Unit) -> Fraction:
+def _converted(value: Fraction, unit: PhysicalUnit, wanted: PhysicalUnit) -> Fraction:
     """The value in another unit of the same dimension."""
     if unit == wanted:
         return value

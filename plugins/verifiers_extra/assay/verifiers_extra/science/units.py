@@ -132,18 +132,18 @@ _LATEX = (
 
 
 class UnitTrouble(ValueError):
-    """The text is no unit; the message says what is wrong."""
+    """The text is no unit."""
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class PhysicalUnit:
     """A unit.
 
     Attributes:
         factor: how many of its base units it is.
         powers: the base units and their powers, none of them 0; empty for a pure number.
-        offset: what is added after multiplying, for a temperature scale; else 0.
-        named: a unit was named, were it only percent.
+        offset: added after multiplying, for a temperature scale; else 0.
+        named: the text names a unit, if only percent.
     """
 
     factor: float = 1.0
@@ -151,18 +151,18 @@ class Unit:
     offset: float = 0.0
     named: bool = True
 
-    def __mul__(self, other: Unit) -> Unit:
+    def __mul__(self, other: PhysicalUnit) -> PhysicalUnit:
         powers = dict(self.powers)
         for name, power in other.powers.items():
             powers[name] = powers.get(name, Fraction(0)) + power
-        return Unit(self.factor * other.factor, {n: p for n, p in powers.items() if p})
+        return PhysicalUnit(self.factor * other.factor, {n: p for n, p in powers.items() if p})
 
-    def __pow__(self, power: Fraction) -> Unit:
+    def __pow__(self, power: Fraction) -> PhysicalUnit:
         powers = {name: value * power for name, value in self.powers.items() if power}
-        return Unit(self.factor ** float(power), powers)
+        return PhysicalUnit(self.factor ** float(power), powers)
 
 
-NONE = Unit(named=False)
+NONE = PhysicalUnit(named=False)
 
 
 def clean(text: str) -> str:
@@ -190,7 +190,7 @@ def _unbraced(match: re.Match[str]) -> str:
     return match[0] if _BARE_NUMBER.fullmatch(match[1]) else match[1]
 
 
-def read_unit(text: str) -> tuple[tuple[Unit, ...], str]:
+def read_unit(text: str) -> tuple[tuple[PhysicalUnit, ...], str]:
     """The unit that a clean text begins with, in its one or two readings, and what follows it.
 
     No unit at the beginning is `NONE` and the whole text.
@@ -227,7 +227,7 @@ class _Reader:
             return False
         return not (found["name"] and self._stops(found))
 
-    def product(self, depth: int, *, tight: bool) -> Unit:
+    def product(self, depth: int, *, tight: bool) -> PhysicalUnit:
         if depth > _MAX_DEPTH:
             raise UnitTrouble("the unit is nested too deeply")
         inverse = self._per()
@@ -279,7 +279,7 @@ class _Reader:
         powered = after is not None and after["power"]
         return found["name"].lower() in words and not powered
 
-    def _factor(self, depth: int, *, tight: bool) -> Unit:
+    def _factor(self, depth: int, *, tight: bool) -> PhysicalUnit:
         found = _TOKEN.match(self._text, self.position)
         if found is None or not (found["name"] or found["sign"] == "("):
             raise UnitTrouble("a unit is missing")
@@ -327,11 +327,11 @@ def is_known(name: str) -> bool:
     return all(not _is_opaque(unit) for unit in parts_of(name))
 
 
-def _is_opaque(unit: Unit) -> bool:
+def _is_opaque(unit: PhysicalUnit) -> bool:
     return any(name.startswith("?") for name in unit.powers)
 
 
-def parts_of(name: str) -> tuple[Unit, ...]:
+def parts_of(name: str) -> tuple[PhysicalUnit, ...]:
     """The units that a name stands for: one, or two that are written together as in JK."""
     unit = None if name in _LOGARITHMIC else _named(name)
     if unit is not None:
@@ -340,29 +340,29 @@ def parts_of(name: str) -> tuple[Unit, ...]:
         left, right = _named(name[:cut]), _named(name[cut:])
         if left is not None and right is not None and len(name) <= 6:
             return (left, right)
-    return (Unit(1.0, {f"?{name.casefold()}": Fraction(1)}),)
+    return (PhysicalUnit(1.0, {f"?{name.casefold()}": Fraction(1)}),)
 
 
 @functools.lru_cache(maxsize=4096)
-def _named(name: str) -> Unit | None:
+def _named(name: str) -> PhysicalUnit | None:
     """One unit by its name; None when there is none."""
     name = name.replace("μ", "µ")
     singular = name.lower().removesuffix("s")
     if singular in _COUNTS or name.lower() in _COUNTS:
-        return Unit()
+        return PhysicalUnit()
     if name in _GAUSS:
         tesla = _named("tesla")
-        return None if tesla is None else Unit(1e-4 * tesla.factor, tesla.powers)
+        return None if tesla is None else PhysicalUnit(1e-4 * tesla.factor, tesla.powers)
     bare = _ALIASES.get(name, _ALIASES.get(name.lower(), name) if len(name) > 2 else name)
     if bare in _OFFSETS:
         scale, offset = _OFFSETS[bare]
-        return Unit(float(scale), {"kelvin": Fraction(1)}, float(offset))
+        return PhysicalUnit(float(scale), {"kelvin": Fraction(1)}, float(offset))
     if "/" in bare or "*" in bare:
         return _pair(bare)
     return _of_pint(bare) or (_of_pint(bare.lower()) if len(bare) > 3 else None)
 
 
-def _pair(text: str) -> Unit | None:
+def _pair(text: str) -> PhysicalUnit | None:
     """The unit of an alias that is a product or a quotient."""
     left, sign, right = text.partition("/") if "/" in text else text.partition("*")
     first, second = _named(left), _named(right)
@@ -371,7 +371,7 @@ def _pair(text: str) -> Unit | None:
     return first * second ** Fraction(-1 if sign == "/" else 1)
 
 
-def _of_pint(name: str) -> Unit | None:
+def _of_pint(name: str) -> PhysicalUnit | None:
     if not _NAME.fullmatch(name):
         return None
     import pint  # noqa: PLC0415 - takes half a second, and only workers need it
@@ -390,7 +390,7 @@ def _of_pint(name: str) -> Unit | None:
         for base, power in dict(root._units).items()  # noqa: SLF001 - no public way to the powers
         if base not in _NO_DIMENSION
     }
-    return Unit(float(factor), powers)
+    return PhysicalUnit(float(factor), powers)
 
 
 @functools.cache

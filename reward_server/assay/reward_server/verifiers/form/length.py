@@ -1,4 +1,4 @@
-r"""`length`: a reward for how long a response is, in one of five shapes.
+"""`length`: a reward for how long a response is, in one of five shapes.
 
 **What it judges.** L is the length in `unit`: tokens (the caller's count, response_token_count; an
 item without one is the fault UNSUPPORTED_INPUT), characters (code points) or words (runs of
@@ -13,17 +13,16 @@ characters that are not white space). M is `max_length`.
 | target | max(0, 1 - abs(L - M) / scale) |
 
 C is `cache_length`, f is `factor`. For `cosine` (a, b) is (correct_least, correct_most) when
-`correct` is true and (wrong_most, wrong_least) when it is not: the shorter a right answer the
-better, the longer a wrong one the better, as thinking on is right while the answer is wrong.
+`correct` is true and (wrong_most, wrong_least) when it is not: of right answers the
+shorter earns more, of wrong ones the longer, since thinking on is right while the answer is wrong.
 
-**Correctness.** This verifier sees no answer. Inside of a profile let the verdict of the verifier
-of answers choose between two components of `length`, one with `correct` true and one with it
-false, or pass `correct` with the item.
+**Correctness.** This verifier sees no answer. In a profile let the verdict of the verifier of
+answers choose between two components of `length`, one with `correct` true and one with it false, or
+pass `correct` with the item.
 
-**What could be gamed.** Characters and words count differently from tokens: a policy can pack more
-tokens into fewer of them; use tokens wherever the caller knows them. `cosine` pays wrong answers
-for length: pair it with `repetition`, as its paper does. `linear` pays for saying nothing; gate
-it.
+**What could be gamed.** A policy can pack more tokens into fewer characters or words: use tokens
+wherever the caller knows them. `cosine` pays wrong answers for length: pair it with `repetition`,
+as its paper does. `linear` pays for saying nothing; gate it.
 
 **Differences.** soft-overlong ends at -f as in the paper; verl's goes on falling beyond M, and
 open-r1's equals this one with f = 1. `cosine` with margin 0 and exceed = wrong_least is open-r1's
@@ -46,9 +45,9 @@ from assay.reward_server.domain import (
     INVALID_PARAMETER,
     UNSUPPORTED_INPUT,
     Component,
-    Item,
     Judgement,
     Unjudgeable,
+    VerifierItem,
 )
 from assay.reward_server.functions import Range, verifier
 
@@ -60,8 +59,7 @@ _BOUNDS = Range(-_MOST, _MOST)
 def soft_overlong(length: int, max_length: int, cache_length: int, factor: float = 1.0) -> float:
     """DAPO's soft overlong punishment (arXiv 2503.14476, equation 13) times a factor.
 
-    Returns:
-        From -factor to 0.
+    From -factor to 0.
     """
     over = length - (max_length - cache_length)
     return -factor * min(1.0, over / cache_length) if over > 0 else 0.0
@@ -116,7 +114,7 @@ def target(length: int, wanted: int, scale: int) -> float:
     cacheable=False,
 )
 def length(
-    item: Item,
+    item: VerifierItem,
     *,
     shape: Annotated[
         Literal["soft-overlong", "cosine", "linear", "up-to", "target"], "The shape of the reward."
@@ -195,12 +193,7 @@ def length(
     )
 
 
-def _length(item: Item, unit: str) -> int:
-    """How long the response is.
-
-    Raises:
-        Unjudgeable: UNSUPPORTED_INPUT when tokens are asked for and not counted.
-    """
+def _length(item: VerifierItem, unit: str) -> int:
     if unit != "tokens":
         text = item.response()
         return len(text) if unit == "characters" else len(text.split())

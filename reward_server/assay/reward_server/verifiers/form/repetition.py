@@ -1,31 +1,30 @@
-r"""`repetition`: a penalty for repeating oneself.
+"""`repetition`: a penalty for repeating oneself.
 
 **What it judges.** The response falls into T units and these into their T - n + 1 n-grams; the
 share of n-grams that occurred before, 1 - distinct / all, times `max_penalty` is the reward (from
-max_penalty to 0). Units are words (lower case, split at white space); where Chinese, Japanese,
-Thai and the like are written without spaces each character is a unit (`unit` = auto). Responses of
-fewer than n units get 0. The verdict is repetitive when the share exceeds `tolerance`.
+max_penalty to 0). Units are words (lower case, split at white space); where Chinese, Japanese, Thai
+and the like are written without spaces each character is a unit (`unit` = auto). Responses of fewer
+than n units get 0. The verdict is repetitive when the share exceeds `tolerance`.
 
-Components of weight 0 tell two more things, each with a suspicion of its own:
+Two components of weight 0 each have a suspicion of their own:
 
 - `longest-repeat`: how long a run of units is that occurs twice (1,024 at most), among the last
-  4,096 units; `long-repeat` is suspected from `long_repeat` units on. Loops of a policy that has
-  lost its thread are at the end of the response.
+  4,096 units; `long-repeat` is suspected from `long_repeat` units on. Loops are at the end of the
+  response.
 - `compression-ratio`: characters as UTF-8 per byte that zlib needs; `highly-compressible` is
   suspected above `compression`. Prose has 2 to 3, a loop more than 10. Not measured below 512
   bytes.
 
-**What could be gamed.** Variation that means nothing: numbered or reworded sentences repeat no
-n-gram. A large n sees loops only, a small n (3) punishes lists, tables and code, which repeat
-lawfully: leave `max_penalty` small there. It is a penalty for what went wrong and no merit: 0 is
-reached by silence.
+**What could be gamed.** Variation without meaning: numbered or reworded sentences repeat no n-gram.
+A large n sees loops only, a small n (3) punishes lists, tables and code, which repeat lawfully:
+leave `max_penalty` small there. Silence reaches 0, the greatest reward.
 
 **Differences.** arXiv 2502.03373 counts tokens (n = 20 there; open-r1 and TRL count words with n =
 3, the default here) and open-r1 segments Chinese into words with jieba; characters stand in for
 them. The paper gives the penalty to each token in its source; the reward here is one number.
 
-**Limits.** Linear in the response but for a factor n. Responses of up to 8,192 characters are
-judged in the server itself, the rest in a worker.
+**Limits.** Linear in the response but for a factor n. The server itself judges responses of up to
+8,192 characters, a worker the rest.
 
 **Sources.** Demystifying Long Chain-of-Thought (arXiv 2502.03373, appendix C.2); open-r1's
 `get_repetition_penalty_reward`.
@@ -42,8 +41,8 @@ from typing import Annotated, Literal
 
 from assay.reward_server.domain import (
     Component,
-    Item,
     Judgement,
+    VerifierItem,
 )
 from assay.reward_server.functions import Range, verifier
 
@@ -64,7 +63,7 @@ _AUTO_UNIT = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
 
 
 def units(text: str, unit: str = "auto") -> list[str]:
-    """What a text is made of, in lower case.
+    """The units of a text, in lower case.
 
     Args:
         text: any text.
@@ -86,8 +85,7 @@ def numbered(parts: Sequence[Hashable]) -> list[int]:
 def repeated_share(numbers: Sequence[int], n: int) -> float:
     """The share of n-grams that occurred before: 1 - distinct / all (arXiv 2502.03373, C.2).
 
-    Returns:
-        From 0 to 1; 0 for fewer than n units.
+    From 0 to 1; 0 for fewer than n units.
     """
     total = len(numbers) - n + 1
     if total <= 0:
@@ -102,8 +100,8 @@ def repeated_share(numbers: Sequence[int], n: int) -> float:
 def longest_repeat(numbers: Sequence[int]) -> int:
     """The length of the longest run of units that occurs twice (overlaps count), at most 1,024.
 
-    Only the last 4,096 units are looked at. Of all pairs of places, those that agree the longest
-    are neighbours when the places are sorted by what follows them.
+    Only the last 4,096 units are looked at. Sorted by what follows them, the two places that agree
+    the longest are neighbours.
     """
     data = array("H", numbered(numbers[-_TAIL_UNITS:])).tobytes()
     places = sorted(data[i : i + 2 * _MAX_REPEAT] for i in range(0, len(data), 2))
@@ -131,7 +129,7 @@ def compression_ratio(text: str) -> float:
     glance=_GLANCE_CHARS,
 )
 def repetition(
-    item: Item,
+    item: VerifierItem,
     *,
     ngram: Annotated[int, Range(1, MAX_NGRAM), "How many units an n-gram has."] = 3,
     max_penalty: Annotated[float, Range(-_MOST, 0.0), "The reward when everything repeats."] = -1.0,

@@ -1,4 +1,4 @@
-r"""`reasoning-steps`: whether a response shows steps: numbered lines, bullets, words of transition.
+"""`reasoning-steps`: whether a response shows steps: numbered lines, bullets, words of transition.
 
 **What it judges.** The number of marks of a step, divided by `steps` (3) and at most 1. Marks are
 "Step 1:", a line that begins with "1.", a line that begins with "- " or "* ", and the words
@@ -13,8 +13,8 @@ after a first line; here every line counts alike, and a bullet needs white space
 
 **Limits.** English words, and four marks: steps in paragraphs or in another language are not seen.
 
-**Source.** open-r1's `reasoning_steps_reward`. Linear in the response; up to 32,768
-characters are judged in the server itself, more in a worker.
+**Source.** open-r1's `reasoning_steps_reward`. Linear in the response; the server itself judges up
+to 32,768 characters, a worker more.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from typing import Annotated
 
 from assay.reward_server.domain import (
     Component,
-    Item,
     Judgement,
+    VerifierItem,
 )
 from assay.reward_server.functions import Range, verifier
 
@@ -50,7 +50,7 @@ def count_steps(text: str) -> int:
     glance=_GLANCE_CHARS,
 )
 def reasoning_steps(
-    item: Item,
+    item: VerifierItem,
     *,
     steps: Annotated[int, Range(1, 1000), "How many marks earn the whole reward."] = 3,
 ) -> Judgement:

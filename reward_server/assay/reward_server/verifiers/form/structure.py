@@ -15,18 +15,17 @@ r"""`format`: whether a response has a named structure; how much of it, for `tag
 
 T, R, A, N and I must not be blank. White space around the whole and between the parts is free,
 unless `newlines` asks for each tag on a line of its own, the layout of open-r1. `opened` is for
-chat templates that end the prompt with `<think>`: the opening tag is then taken as written if it
-is not. For `react` a line `Observation:` is malformed: the environment writes those, not the
-policy.
+chat templates that end the prompt with `<think>`: a missing opening tag then counts as written. For
+`react` a line `Observation:` is malformed: the environment writes those.
 
-**What could be gamed.** Tags around nothing worth reading: form is no merit, so use it as a gate
-or with a small weight. What graders of this kind miss is malformed here: several blocks, nested
-tags, text after the answer (open-r1's pattern matches at any line end), a second box. `tag-count`
-rewards the four tags in any order and place, as its source does; prefer think-answer once a policy
-has found the tags. Tags inside a code block count as tags.
+**What could be gamed.** Tags around nothing worth reading: use it as a gate or with a small weight.
+What graders of this kind miss is malformed here: several blocks, nested tags, text after the answer
+(open-r1's pattern matches at any line end), a second box. `tag-count` rewards the four tags in any
+order and place, as its source does; prefer think-answer once a policy has found the tags. Tags
+inside a code block count as tags.
 
 **Limits.** JSON of more than 262,144 characters is not read and is malformed. Linear in the
-response; up to 65,536 characters are judged in the server itself, more in a worker.
+response; the server itself judges up to 65,536 characters, a worker more.
 
 **Sources.** DeepSeek-R1 (arXiv 2501.12948), section 2.2.2, for the structure; open-r1's
 `format_reward` and `tag_count_reward` (with `newlines` set); ReAct (arXiv 2210.03629).
@@ -42,8 +41,8 @@ from typing import Annotated
 
 from assay.reward_server.domain import (
     Component,
-    Item,
     Judgement,
+    VerifierItem,
 )
 from assay.reward_server.functions import OneOf, verifier
 
@@ -58,8 +57,8 @@ _REACT = (("Thought", "Action", "Action Input"), ("Thought", "Final Answer"))
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """What was found of a structure.
+class StructureCheck:
+    """How well a response has a structure.
 
     Attributes:
         trouble: why the response is malformed; empty when it is not.
@@ -72,132 +71,143 @@ class Form:
     share: float = 0.0
 
     @classmethod
-    def good(cls, answer: str | None = None) -> Form:
+    def good(cls, answer: str | None = None) -> StructureCheck:
         """A well-formed response."""
         return cls("", answer, 1.0)
 
 
-def think_answer(text: str, *, newlines: bool = False) -> Form:
+def think_answer(text: str, *, newlines: bool = False) -> StructureCheck:
     """A thought and an answer, each in its tags, and nothing else."""
     text = text.strip()
     trouble = _tag_trouble(text, _TAGS)
     if trouble:
-        return Form(trouble)
+        return StructureCheck(trouble)
     opened, closed, begun, ended = (text.index(tag) for tag in _TAGS)
     if opened or not text.endswith("</answer>"):
-        return Form("there is text before <think> or after </answer>")
+        return StructureCheck("there is text before <think> or after </answer>")
     if text[closed + len("</think>") : begun].strip():
-        return Form("there is text between </think> and <answer>")
+        return StructureCheck("there is text between </think> and <answer>")
     if newlines and not all(tag in text for tag in _LINED_TAGS):
-        return Form("a tag is not on a line of its own")
+        return StructureCheck("a tag is not on a line of its own")
     thought = text[len("<think>") : closed]
     answer = text[begun + len("<answer>") : ended]
     if not thought.strip() or not answer.strip():
-        return Form("the thought or the answer is blank")
-    return Form.good(answer.strip())
+        return StructureCheck("the thought or the answer is blank")
+    return StructureCheck.good(answer.strip())
 
 
-def think(text: str, *, newlines: bool = False) -> Form:
+def think(text: str, *, newlines: bool = False) -> StructureCheck:
     """A thought in its tags, then a response."""
     text = text.strip()
     trouble = _tag_trouble(text, _TAGS[:2])
     if trouble:
-        return Form(trouble)
+        return StructureCheck(trouble)
     closed = text.index("</think>")
     if not text.startswith("<think>"):
-        return Form("there is text before <think>")
+        return StructureCheck("there is text before <think>")
     if newlines and not all(tag in text for tag in _LINED_TAGS[:2]):
-        return Form("a tag is not on a line of its own")
+        return StructureCheck("a tag is not on a line of its own")
     rest = text[closed + len("</think>") :].strip()
     if not text[len("<think>") : closed].strip() or not rest:
-        return Form("the thought or the response after it is blank")
-    return Form.good()
+        return StructureCheck("the thought or the response after it is blank")
+    return StructureCheck.good()
 
 
-def answer(text: str, *, newlines: bool = False) -> Form:
+def answer(text: str, *, newlines: bool = False) -> StructureCheck:
     """One answer in its tags, anywhere."""
     trouble = _tag_trouble(text, _TAGS[2:])
     if trouble:
-        return Form(trouble)
+        return StructureCheck(trouble)
     if newlines and not all(tag in f"\n{text}" for tag in _LINED_TAGS[2:]):
-        return Form("a tag is not on a line of its own")
+        return StructureCheck("a tag is not on a line of its own")
     inside = text[text.index("<answer>") + len("<answer>") : text.index("</answer>")]
-    return Form.good(inside.strip()) if inside.strip() else Form("the answer is blank")
+    return (
+        StructureCheck.good(inside.strip())
+        if inside.strip()
+        else StructureCheck("the answer is blank")
+    )
 
 
-def boxed(text: str) -> Form:
+def boxed(text: str) -> StructureCheck:
     r"""One \boxed{...} with balanced braces, anywhere."""
     count = text.count("\\boxed")
     if count != 1:
-        return Form(f"there are {count} \\boxed, not one")
+        return StructureCheck(f"there are {count} \\boxed, not one")
     rest = text[text.index("\\boxed") + len("\\boxed") :].lstrip(" ")
     if not rest.startswith("{"):
-        return Form("\\boxed is not followed by a brace")
+        return StructureCheck("\\boxed is not followed by a brace")
     depth = 0
     for found in re.finditer(r"\\.|[{}]", rest, re.DOTALL):
         depth += {"{": 1, "}": -1}.get(found.group(), 0)
         if depth == 0 and found.group() == "}":
             inside = rest[1 : found.start()].strip()
-            return Form.good(inside) if inside else Form("the box is blank")
-    return Form("the box is not closed")
+            return StructureCheck.good(inside) if inside else StructureCheck("the box is blank")
+    return StructureCheck("the box is not closed")
 
 
-def code_fence(text: str, *, language: str = "") -> Form:
+def code_fence(text: str, *, language: str = "") -> StructureCheck:
     """One closed fenced block, of a language if one is asked for."""
     fences = list(_FENCE.finditer(text))
     if len(fences) != 2:
-        return Form(f"there are {len(fences)} fences, not the two of one block")
+        return StructureCheck(f"there are {len(fences)} fences, not the two of one block")
     opening, closing = fences
     if closing.group(1):
-        return Form("the closing fence names a language")
+        return StructureCheck("the closing fence names a language")
     if language and opening.group(1).lower() != language.lower():
-        return Form(f"the block is not marked as {language[:40]!r}")
+        return StructureCheck(f"the block is not marked as {language[:40]!r}")
     inside = text[opening.end() : closing.start()]
-    return Form.good(inside.strip()) if inside.strip() else Form("the block is empty")
+    return (
+        StructureCheck.good(inside.strip())
+        if inside.strip()
+        else StructureCheck("the block is empty")
+    )
 
 
-def json_object(text: str) -> Form:
+def json_object(text: str) -> StructureCheck:
     """A JSON object, bare or in one fence around everything."""
     text = text.strip()
     if text.startswith("```") and text.endswith("```"):
         text = text.partition("\n")[2].removesuffix("```").strip()
     if len(text) > MAX_JSON_CHARS:
-        return Form(f"it is longer than {MAX_JSON_CHARS} characters")
+        return StructureCheck(f"it is longer than {MAX_JSON_CHARS} characters")
     try:
         value = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        return Form(f"it is not JSON: {str(error)[:100]}")
-    return Form.good(text) if isinstance(value, dict) else Form("it is JSON, but no object")
+        return StructureCheck(f"it is not JSON: {str(error)[:100]}")
+    return (
+        StructureCheck.good(text)
+        if isinstance(value, dict)
+        else StructureCheck("it is JSON, but no object")
+    )
 
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number of JSON")
 
 
-def react(text: str) -> Form:
+def react(text: str) -> StructureCheck:
     """One step of ReAct: a thought, then an action with its input or the final answer."""
     found = list(_LABEL.finditer(text))
     labels = tuple(match.group(1) for match in found)
     if labels not in _REACT:
-        return Form("it is not Thought, Action, Action Input nor Thought, Final Answer")
+        return StructureCheck("it is not Thought, Action, Action Input nor Thought, Final Answer")
     if text[: found[0].start()].strip():
-        return Form("there is text before the thought")
+        return StructureCheck("there is text before the thought")
     ends = [match.start() for match in found[1:]] + [len(text)]
     parts = [text[match.end() : end].strip() for match, end in zip(found, ends, strict=True)]
     if not all(parts):
-        return Form("a part is blank")
-    return Form.good(parts[-1] if labels[-1] == "Final Answer" else None)
+        return StructureCheck("a part is blank")
+    return StructureCheck.good(parts[-1] if labels[-1] == "Final Answer" else None)
 
 
-def tag_count(text: str, *, newlines: bool = False) -> Form:
+def tag_count(text: str, *, newlines: bool = False) -> StructureCheck:
     """A quarter for each of the four tags that occurs once (open-r1)."""
     once = [text.count(tag) == 1 for tag in (_LINED_TAGS if newlines else _TAGS)]
     missing = [tag for tag, is_once in zip(_TAGS, once, strict=True) if not is_once]
-    return Form(f"not once: {', '.join(missing)}" if missing else "", None, sum(once) / 4)
+    return StructureCheck(f"not once: {', '.join(missing)}" if missing else "", None, sum(once) / 4)
 
 
 def _tag_trouble(text: str, tags: tuple[str, ...]) -> str:
-    """What is wrong with the count and order of tags; empty when nothing is."""
     for tag in tags:
         count = text.count(tag)
         if count != 1:
@@ -206,7 +216,7 @@ def _tag_trouble(text: str, tags: tuple[str, ...]) -> str:
     return "" if places == sorted(places) else "the tags are in the wrong order"
 
 
-_STRUCTURES: dict[str, Callable[[str, bool, str], Form]] = {
+_STRUCTURES: dict[str, Callable[[str, bool, str], StructureCheck]] = {
     "think-answer": lambda text, newlines, _: think_answer(text, newlines=newlines),
     "think": lambda text, newlines, _: think(text, newlines=newlines),
     "answer": lambda text, newlines, _: answer(text, newlines=newlines),
@@ -228,7 +238,7 @@ _STRUCTURES: dict[str, Callable[[str, bool, str], Form]] = {
     glance=_GLANCE_CHARS,
 )
 def well_formed(
-    item: Item,
+    item: VerifierItem,
     *,
     structure: Annotated[
         str, OneOf(tuple(_STRUCTURES)), "The structure that is asked for."

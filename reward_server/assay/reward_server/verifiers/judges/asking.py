@@ -1,14 +1,14 @@
 """What judges that are models share: parameters, references, and how genrm is asked.
 
-Items of a call that have equal settings go to genrm together, so that candidates of one prompt
-share its beginning there. What genrm could not judge is the item's fault, with genrm's own reason
-and facts: a fault is not a zero. The exception is a blank response: it is the candidate's doing, so
-it gets the verdict `unparsed` and the least reward, and no model is asked.
+Items of a call with equal settings go to genrm together, so that candidates of one prompt share its
+beginning there. What genrm could not judge is the item's fault, with genrm's own reason and facts.
+A blank response is the candidate's doing: it gets the verdict `unparsed` and the least reward, and
+no model is asked.
 
-None of them is cached. The cache's key knows the verifier's version and the item, not the weights
-that stand behind a model's name, and those may change while the server runs.
+None of them is cached: the cache's key knows the verifier's version and the item, while the weights
+behind a model's name may change while the server runs.
 
-Not covered: an item's own time-out; what counts is the call's deadline.
+Not covered: an item's own time-out; the call's deadline counts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from assay.reward_server.domain import (
     UNSUPPORTED_INPUT,
     UNUSABLE_REFERENCE,
     Fault,
-    Item,
     Judgement,
     Outcome,
     ParameterSpec,
@@ -35,6 +34,7 @@ from assay.reward_server.domain import (
     RemoteOutcome,
     RemoteVerifier,
     Unjudgeable,
+    VerifierItem,
 )
 
 Parameters = Mapping[str, ParameterValue]
@@ -85,7 +85,7 @@ OVERFLOW = ParameterSpec(
 
 
 def scoring(*modes: str) -> ParameterSpec:
-    """The parameter `scoring`, which takes these modes; the first is the default."""
+    """The parameter `scoring` with these modes; the first is the default."""
     return ParameterSpec(
         "scoring",
         "string",
@@ -109,11 +109,11 @@ def threshold(what: str) -> ParameterSpec:
 
 
 class Timed(Protocol):
-    """What the client brings back."""
+    """An answer of the client with its timings."""
 
     @property
     def timings(self) -> Timings:
-        """How long it took."""
+        """Seconds in the queue and in execution."""
 
 
 Key = TypeVar("Key", bound=Hashable)
@@ -145,7 +145,7 @@ async def ask(
 
 
 class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
-    """A judge of which each item is one question to genrm.
+    """A judge that asks genrm one question for each item.
 
     Args:
         client: reaches genrm; closed with the verifier.
@@ -155,8 +155,8 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
         self._client = client
 
     @abstractmethod
-    def question(self, item: Item) -> tuple[Settings, Question]:
-        """What to ask of an item.
+    def question(self, item: VerifierItem) -> tuple[Settings, Question]:
+        """The question about an item.
 
         Raises:
             Unjudgeable: the item itself prevents a judgement.
@@ -169,19 +169,21 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
         """Asks genrm; answers in order."""
 
     @abstractmethod
-    def answer(self, item: Item, found: Answer) -> Judgement:
-        """What the answer comes to.
+    def answer(self, item: VerifierItem, found: Answer) -> Judgement:
+        """The judgement that an answer gives.
 
         Raises:
             Unjudgeable: it is not of the kind that the item asks for.
         """
 
     @abstractmethod
-    def blank(self, item: Item) -> Judgement:
+    def blank(self, item: VerifierItem) -> Judgement:
         """The judgement of a blank response."""
 
-    async def judge_all(self, items: Sequence[Item], timeout_s: float) -> list[RemoteOutcome]:
-        """Asks about all items at the same time; see `RemoteVerifier.judge_all`."""
+    async def judge_all(
+        self, items: Sequence[VerifierItem], timeout_s: float
+    ) -> list[RemoteOutcome]:
+        """Asks about all items at once; see `RemoteVerifier.judge_all`."""
         outcomes: dict[int, RemoteOutcome] = {}
         questions: dict[int, tuple[Settings, Question]] = {}
         for index, item in enumerate(items):
@@ -198,7 +200,7 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
             outcomes[index] = self._outcome(items[index], answer)
         return [outcomes[index] for index in range(len(items))]
 
-    def _outcome(self, item: Item, found: Answer | ClientFault) -> RemoteOutcome:
+    def _outcome(self, item: VerifierItem, found: Answer | ClientFault) -> RemoteOutcome:
         if isinstance(found, ClientFault):
             if found.reason == Reason.MISSING_RESPONSE:
                 # Blank by genrm's reading, if not by ours.
@@ -217,7 +219,7 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
 
 
 def judge_settings(parameters: Parameters) -> JudgeSettings:
-    """The settings that parameters come to; what is not among them is left to genrm."""
+    """The settings in the parameters; genrm chooses the rest."""
     temperature = number(parameters, "temperature", -1.0)
     return JudgeSettings(
         model=str(parameters["model"]),
@@ -240,12 +242,12 @@ def number(parameters: Parameters, name: str, default: float) -> float:
     return value
 
 
-def prompt_of(item: Item) -> list[dict[str, str]]:
+def prompt_of(item: VerifierItem) -> list[dict[str, str]]:
     """What the policy was asked, as the client takes it."""
     return [{"role": message.role, "content": message.content} for message in item.prompt]
 
 
-def ground_truth(item: Item) -> str:
+def ground_truth(item: VerifierItem) -> str:
     """The right answers as one text; empty when the item has none.
 
     Raises:
@@ -259,7 +261,7 @@ def ground_truth(item: Item) -> str:
     return "\n".join(["Any one of these answers is right:", *answers])
 
 
-def anchor_of(item: Item) -> str:
+def anchor_of(item: VerifierItem) -> str:
     """The response to beat.
 
     Raises:
@@ -274,7 +276,7 @@ def anchor_of(item: Item) -> str:
     return item.anchor
 
 
-def refuse_data(item: Item) -> None:
+def refuse_data(item: VerifierItem) -> None:
     """Refuses references that are no text.
 
     Raises:

@@ -2,7 +2,7 @@
 
 How. The items of a call that share a `group_id` are one group: their responses go to genrm
 together, which shares their common beginning. Each response's reward is its mean chance, in [0, 1],
-of beating those it was held against, both orders averaged: the anchor where the items have one,
+of beating those it was compared with, both orders averaged: the anchor where the items have one,
 else every other response of the group (round-robin); 0.5 is parity. Right answers, where the items
 have any, are shown to the model. The items of a group must agree in prompt, reference and
 parameters, and travel in one call.
@@ -16,8 +16,8 @@ earns 0.5 each.
 Limits. One response an item, not several turns. A round-robin takes at most 64 responses a group
 and asks about each pair, an anchor takes 256. What genrm cannot rank is the fault of every item of
 the group, so one response past the model's context takes the others with it: pass
-`overflow=keep-ends`, or hold each against an anchor by `judge-pairwise`, where it is a fault by
-itself. Samples that a profile's gate stopped are not compared with.
+`overflow=keep-ends`, or compare each with an anchor by `judge-pairwise`, where it is a fault by
+itself. Samples that a profile's gate stopped are left out of the comparison.
 
 Source: Pairwise-RL, arXiv 2504.04950: the symmetric form of the advantage is this reward less 1/2.
 """
@@ -33,14 +33,14 @@ from assay.reward_server.domain import (
     UNSUPPORTED_INPUT,
     Candidate,
     Component,
-    Example,
     Fault,
-    Item,
     Judgement,
     ParameterSpec,
     RemoteOutcome,
     RemoteVerifier,
     Unjudgeable,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
 )
 from assay.reward_server.verifiers.judges import asking
@@ -97,17 +97,21 @@ class GroupVerifier(RemoteVerifier):
 
     @property
     def spec(self) -> VerifierSpec:
-        """What it is."""
+        """The verifier's description."""
         return _SPEC
 
     @property
-    def examples(self) -> tuple[Example, ...]:
-        """The one whose verdict does not hang on the model."""
+    def examples(self) -> tuple[VerifierExample, ...]:
+        """The one example that needs no model."""
         parameters = _SPEC.complete({})
-        blank = Item(Candidate(" \n"), anchor="Hello.", group_id="one", parameters=parameters)
-        return (Example(blank, "unparsed"),)
+        blank = VerifierItem(
+            Candidate(" \n"), anchor="Hello.", group_id="one", parameters=parameters
+        )
+        return (VerifierExample(blank, "unparsed"),)
 
-    async def judge_all(self, items: Sequence[Item], timeout_s: float) -> list[RemoteOutcome]:
+    async def judge_all(
+        self, items: Sequence[VerifierItem], timeout_s: float
+    ) -> list[RemoteOutcome]:
         """Ranks the groups of the items at the same time; see `RemoteVerifier.judge_all`."""
         groups: dict[str, list[int]] = {}
         for index, item in enumerate(items):
@@ -148,7 +152,7 @@ class GroupVerifier(RemoteVerifier):
         await self._client.close()
 
 
-def rank(members: Sequence[Item], ranking: GroupRanking | None) -> list[RemoteOutcome]:
+def rank(members: Sequence[VerifierItem], ranking: GroupRanking | None) -> list[RemoteOutcome]:
     """The outcomes of a group's items. Pure.
 
     Args:
@@ -199,14 +203,14 @@ def _blank() -> Judgement:
     )
 
 
-def _is_round_robin(members: Sequence[Item]) -> bool:
+def _is_round_robin(members: Sequence[VerifierItem]) -> bool:
     first = members[0]
     ranking = first.parameters["ranking"]
     return ranking == "round-robin" or (ranking == "auto" and first.anchor is None)
 
 
-def _question(members: Sequence[Item]) -> tuple[Ask, GroupItem] | None:
-    """What to ask of a group; None where its blank responses leave nothing to ask.
+def _question(members: Sequence[VerifierItem]) -> tuple[Ask, GroupItem] | None:
+    """The question about a group; None where its blank responses leave nothing to ask.
 
     Raises:
         Unjudgeable: the group cannot be ranked.
@@ -234,7 +238,7 @@ def _question(members: Sequence[Item]) -> tuple[Ask, GroupItem] | None:
     return (settings, mode, gap if gap < 1.0 else None), question
 
 
-def _check_alike(one: Item, other: Item) -> None:
+def _check_alike(one: VerifierItem, other: VerifierItem) -> None:
     held = [(item.references, item.anchor, item.data) for item in (one, other)]
     for what, same in (
         ("prompt", one.prompt == other.prompt),
@@ -249,8 +253,9 @@ def _check_alike(one: Item, other: Item) -> None:
             )
 
 
-def _outcomes(members: Sequence[Item], found: GroupRanking | ClientFault) -> list[RemoteOutcome]:
-    """What becomes of a group's items when genrm has answered."""
+def _outcomes(
+    members: Sequence[VerifierItem], found: GroupRanking | ClientFault
+) -> list[RemoteOutcome]:
     if isinstance(found, ClientFault):
         return [RemoteOutcome(asking.fault_of(found))] * len(members)
     asked = sum(bool(item.response().strip()) for item in members)

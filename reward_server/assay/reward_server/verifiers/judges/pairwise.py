@@ -1,11 +1,11 @@
 """`judge-pairwise`: the chance that the response beats the item's anchor, in both orders.
 
 How. genrm shows the response and the anchor to a model twice, with each in the first place once,
-and averages: w = (p_first + p_second) / 2, which takes a model's preference for a place out of the
-number. The reward is w, in [0, 1]; 0.5 is parity with the anchor. By how much the two orders differ
-is the component `order-gap`, of weight 0. A gap above `max_order_gap` says that the place decided
-more than the text: then the item is a fault, ORDER_GAP, or with `on_gap=abstain` it has the verdict
-`abstained` and earns `gap_reward`, which the profile chose.
+and averages: w = (p_first + p_second) / 2, which removes a model's preference for a place. The
+reward is w, in [0, 1]; 0.5 is parity with the anchor. The difference of the two orders is the
+component `order-gap`, of weight 0. Above `max_order_gap` the place decided more than the text: then
+the item is a fault, ORDER_GAP, or with `on_gap=abstain` it has the verdict `abstained` and earns
+`gap_reward`, which the profile chose.
 
 What a policy could game. As `judge`. With `on_gap=abstain` a text that confuses the model earns
 `gap_reward`: keep it at or below parity.
@@ -25,10 +25,10 @@ from assay.clients.types import Fault as ClientFault
 from assay.reward_server.domain import (
     Candidate,
     Component,
-    Example,
-    Item,
     Judgement,
     ParameterSpec,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
 )
 from assay.reward_server.verifiers.judges import asking
@@ -93,17 +93,17 @@ class PairwiseVerifier(asking.OneByOne[Ask, PairItem, PairJudgement]):
 
     @property
     def spec(self) -> VerifierSpec:
-        """What it is."""
+        """The verifier's description."""
         return _SPEC
 
     @property
-    def examples(self) -> tuple[Example, ...]:
-        """The one whose verdict does not hang on the model."""
-        blank = Item(Candidate(" \n"), anchor="Hello.", parameters=_SPEC.complete({}))
-        return (Example(blank, "unparsed"),)
+    def examples(self) -> tuple[VerifierExample, ...]:
+        """The one example that needs no model."""
+        blank = VerifierItem(Candidate(" \n"), anchor="Hello.", parameters=_SPEC.complete({}))
+        return (VerifierExample(blank, "unparsed"),)
 
-    def question(self, item: Item) -> tuple[Ask, PairItem]:
-        """Response and anchor; see `OneByOne.question`."""
+    def question(self, item: VerifierItem) -> tuple[Ask, PairItem]:
+        """See `OneByOne.question`."""
         question = PairItem(asking.prompt_of(item), item.response(), asking.anchor_of(item))
         gap = asking.number(item.parameters, "max_order_gap", 1.0)
         strict = item.parameters["on_gap"] == "fault" and gap < 1.0
@@ -112,17 +112,17 @@ class PairwiseVerifier(asking.OneByOne[Ask, PairItem, PairJudgement]):
     async def send(
         self, questions: list[PairItem], settings: Ask, timeout_s: float
     ) -> Sequence[PairJudgement | ClientFault]:
-        """Asks genrm; see `OneByOne.send`."""
+        """See `OneByOne.send`."""
         how, max_order_gap = settings
         return await self._client.judge_pairs(
             questions, how, max_order_gap=max_order_gap, timeout_s=timeout_s
         )
 
-    def answer(self, item: Item, found: PairJudgement) -> Judgement:
-        """The judgement of a pair; see `OneByOne.answer`."""
+    def answer(self, item: VerifierItem, found: PairJudgement) -> Judgement:
+        """See `OneByOne.answer`."""
         return judge_pair(found, item.parameters)
 
-    def blank(self, item: Item) -> Judgement:
+    def blank(self, item: VerifierItem) -> Judgement:
         """See `OneByOne.blank`."""
         del item
         return Judgement.composed(
@@ -133,12 +133,7 @@ class PairwiseVerifier(asking.OneByOne[Ask, PairItem, PairJudgement]):
 
 
 def judge_pair(found: PairJudgement, parameters: asking.Parameters) -> Judgement:
-    """The judgement of a response that was held against an anchor. Pure.
-
-    Args:
-        found: what genrm says; a is the response.
-        parameters: those of `judge-pairwise`, complete.
-    """
+    """The judgement of a response against an anchor; in `found` a is the response. Pure."""
     won, gap = found.win_probability, found.order_gap
     abstains = gap > asking.number(parameters, "max_order_gap", 1.0)
     parts = [Component("win-probability", won, 0.0 if abstains else 1.0)]

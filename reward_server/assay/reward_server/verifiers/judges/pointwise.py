@@ -1,6 +1,6 @@
 """`judge`: what a language model thinks of the response, in [0, 1].
 
-How. The response is held against the right answer where the item has one, else against its anchor
+How. The response is compared with the right answer where the item has one, else against its anchor
 (a response to beat), else against the parameter `rubric`; `against` names one of them, or
 `prompt` for the task alone. The reward is genrm's score: the chance of being right, or of beating
 the anchor, 0.5 being parity. It comes from the probabilities of the verdict's tokens where the
@@ -31,11 +31,11 @@ from assay.reward_server.domain import (
     MISSING_REFERENCE,
     Candidate,
     Component,
-    Example,
-    Item,
     Judgement,
     ParameterSpec,
     Unjudgeable,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
 )
 from assay.reward_server.verifiers.judges import asking
@@ -83,17 +83,17 @@ class JudgeVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgement]):
 
     @property
     def spec(self) -> VerifierSpec:
-        """What it is."""
+        """The verifier's description."""
         return _SPEC
 
     @property
-    def examples(self) -> tuple[Example, ...]:
-        """The one whose verdict does not hang on the model."""
-        blank = Item(Candidate(" \n"), references=("42",), parameters=_SPEC.complete({}))
-        return (Example(blank, "unparsed"),)
+    def examples(self) -> tuple[VerifierExample, ...]:
+        """The one example that needs no model."""
+        blank = VerifierItem(Candidate(" \n"), references=("42",), parameters=_SPEC.complete({}))
+        return (VerifierExample(blank, "unparsed"),)
 
-    def question(self, item: Item) -> tuple[JudgeSettings, JudgeItem]:
-        """The response, and what to hold it against; see `OneByOne.question`."""
+    def question(self, item: VerifierItem) -> tuple[JudgeSettings, JudgeItem]:
+        """See `OneByOne.question`."""
         asking.refuse_data(item)
         kind, text = _against(item)
         question = JudgeItem(
@@ -108,11 +108,11 @@ class JudgeVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgement]):
     async def send(
         self, questions: list[JudgeItem], settings: JudgeSettings, timeout_s: float
     ) -> Sequence[ModelJudgement | ClientFault]:
-        """Asks genrm; see `OneByOne.send`."""
+        """See `OneByOne.send`."""
         return await self._client.judge_responses(questions, settings, timeout_s=timeout_s)
 
-    def answer(self, item: Item, found: ModelJudgement) -> Judgement:
-        """The judgement of a score; see `OneByOne.answer`."""
+    def answer(self, item: VerifierItem, found: ModelJudgement) -> Judgement:
+        """See `OneByOne.answer`."""
         kind, _ = _against(item)
         if kind == "prompt" and not found.judge.template:
             raise Unjudgeable(
@@ -122,7 +122,7 @@ class JudgeVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgement]):
             )
         return judge_score(found, kind, asking.number(item.parameters, "threshold", 0.5))
 
-    def blank(self, item: Item) -> Judgement:
+    def blank(self, item: VerifierItem) -> Judgement:
         """See `OneByOne.blank`."""
         del item
         return Judgement.composed(
@@ -136,8 +136,8 @@ def judge_score(found: ModelJudgement, kind: asking.Against, least: float) -> Ju
     """The judgement of a score in [0, 1]. Pure.
 
     Args:
-        found: what genrm says.
-        kind: what the response was held against.
+        found: genrm's answer.
+        kind: what the response was compared with.
         least: the least score of a right response.
     """
     parts = [Component("score", found.score)]
@@ -158,8 +158,8 @@ def judge_score(found: ModelJudgement, kind: asking.Against, least: float) -> Ju
     )
 
 
-def _against(item: Item) -> tuple[asking.Against, str]:
-    """What to hold the response against: its kind and its text.
+def _against(item: VerifierItem) -> tuple[asking.Against, str]:
+    """The kind and the text to compare the response with.
 
     Raises:
         Unjudgeable: the item has nothing of the kind, or it is blank.

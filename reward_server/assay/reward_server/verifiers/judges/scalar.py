@@ -24,10 +24,10 @@ from assay.clients.types import Fault as ClientFault
 from assay.reward_server.domain import (
     Candidate,
     Component,
-    Example,
-    Item,
     Judgement,
     ParameterSpec,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
 )
 from assay.reward_server.verifiers.judges import asking
@@ -81,17 +81,17 @@ class RewardModelVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgeme
 
     @property
     def spec(self) -> VerifierSpec:
-        """What it is."""
+        """The verifier's description."""
         return _SPEC
 
     @property
-    def examples(self) -> tuple[Example, ...]:
-        """The one whose verdict does not hang on the model."""
-        blank = Item(Candidate(" \n"), parameters=_SPEC.complete({}))
-        return (Example(blank, "unparsed"),)
+    def examples(self) -> tuple[VerifierExample, ...]:
+        """The one example that needs no model."""
+        blank = VerifierItem(Candidate(" \n"), parameters=_SPEC.complete({}))
+        return (VerifierExample(blank, "unparsed"),)
 
-    def question(self, item: Item) -> tuple[JudgeSettings, JudgeItem]:
-        """Prompt and response; see `OneByOne.question`."""
+    def question(self, item: VerifierItem) -> tuple[JudgeSettings, JudgeItem]:
+        """See `OneByOne.question`."""
         settings = JudgeSettings(
             model=str(item.parameters["model"]),
             scoring="scalar-head",
@@ -102,14 +102,14 @@ class RewardModelVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgeme
     async def send(
         self, questions: list[JudgeItem], settings: JudgeSettings, timeout_s: float
     ) -> Sequence[ModelJudgement | ClientFault]:
-        """Asks genrm; see `OneByOne.send`."""
+        """See `OneByOne.send`."""
         return await self._client.judge_responses(questions, settings, timeout_s=timeout_s)
 
-    def answer(self, item: Item, found: ModelJudgement) -> Judgement:
-        """The judgement of a logit; see `OneByOne.answer`."""
+    def answer(self, item: VerifierItem, found: ModelJudgement) -> Judgement:
+        """See `OneByOne.answer`."""
         return judge_logit(found, item.parameters)
 
-    def blank(self, item: Item) -> Judgement:
+    def blank(self, item: VerifierItem) -> Judgement:
         """See `OneByOne.blank`."""
         z = asking.number(item.parameters, "blank_logit", -_BOUND)
         return Judgement.composed(
@@ -120,12 +120,7 @@ class RewardModelVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgeme
 
 
 def judge_logit(found: ModelJudgement, parameters: asking.Parameters) -> Judgement:
-    """The judgement of a logit. Pure.
-
-    Args:
-        found: what genrm says; its score is the logit.
-        parameters: those of `reward-model`, complete.
-    """
+    """The judgement of a logit, the score of `found`. Pure."""
     center = asking.number(parameters, "center", 0.0)
     z = (found.score - center) / asking.number(parameters, "scale", 1.0)
     part = _part(z, parameters)

@@ -1,13 +1,12 @@
 """`prm`: each step of the response scored by a process reward model.
 
 How. genrm cuts the response into steps (`splitting`) and scores each: by a head that is read at the
-steps' ends, or by critiques of a generative model, whose majority counts. The reward is the scores
-brought together (`aggregation`): the least, the product, the last or the mean, in [0, 1]. The
-verdict is `correct` where that is not below the threshold. Each step that is not neutral is a span
-with its score, as a chance in [0, 1], or with `step_rewards=signed` as 2 x chance - 1, so that a
-step that is as likely right as wrong earns nothing; comments and blank lines of code are neutral
-and have no span. Sum of spans and reward are different things: how dense rewards are weighed
-against the outcome is the trainer's.
+steps' ends, or by the majority of a generative model's critiques. The reward combines the scores
+(`aggregation`): the least, the product, the last or the mean, in [0, 1]. The verdict is `correct`
+where that is not below the threshold. Each step that is not neutral is a span with its score, as a
+chance in [0, 1], or with `step_rewards=signed` as 2 x chance - 1, so that a step that is as likely
+right as wrong earns nothing; comments and blank lines of code are neutral and have no span. The
+trainer decides how it weighs these dense rewards against the reward of the whole.
 
 What a policy could game. The mean and the product reward the number of steps, up or down: normalise
 by it. Many trivial lines raise the mean. The last step alone forgives everything before it.
@@ -33,12 +32,12 @@ from assay.reward_server.domain import (
     UNSUPPORTED_INPUT,
     Candidate,
     Component,
-    Example,
-    Item,
     Judgement,
     ParameterSpec,
     Span,
     Unjudgeable,
+    VerifierExample,
+    VerifierItem,
     VerifierSpec,
 )
 from assay.reward_server.verifiers.judges import asking
@@ -106,17 +105,17 @@ class StepVerifier(asking.OneByOne[StepSettings, StepItem, StepScores]):
 
     @property
     def spec(self) -> VerifierSpec:
-        """What it is."""
+        """The verifier's description."""
         return _SPEC
 
     @property
-    def examples(self) -> tuple[Example, ...]:
-        """The one whose verdict does not hang on the model."""
-        blank = Item(Candidate(" \n"), parameters=_SPEC.complete({}))
-        return (Example(blank, "unparsed"),)
+    def examples(self) -> tuple[VerifierExample, ...]:
+        """The one example that needs no model."""
+        blank = VerifierItem(Candidate(" \n"), parameters=_SPEC.complete({}))
+        return (VerifierExample(blank, "unparsed"),)
 
-    def question(self, item: Item) -> tuple[StepSettings, StepItem]:
-        """The response, to be cut; see `OneByOne.question`."""
+    def question(self, item: VerifierItem) -> tuple[StepSettings, StepItem]:
+        """See `OneByOne.question`."""
         asking.refuse_data(item)
         settings = _settings(item.parameters)
         if settings.splitting == "tag" and not settings.step_tag:
@@ -129,14 +128,14 @@ class StepVerifier(asking.OneByOne[StepSettings, StepItem, StepScores]):
     async def send(
         self, questions: list[StepItem], settings: StepSettings, timeout_s: float
     ) -> Sequence[StepScores | ClientFault]:
-        """Asks genrm; see `OneByOne.send`."""
+        """See `OneByOne.send`."""
         return await self._client.score_steps(questions, settings, timeout_s=timeout_s)
 
-    def answer(self, item: Item, found: StepScores) -> Judgement:
-        """The judgement of scored steps; see `OneByOne.answer`."""
+    def answer(self, item: VerifierItem, found: StepScores) -> Judgement:
+        """See `OneByOne.answer`."""
         return judge_steps(found, item.parameters)
 
-    def blank(self, item: Item) -> Judgement:
+    def blank(self, item: VerifierItem) -> Judgement:
         """See `OneByOne.blank`."""
         return Judgement.composed(
             "unparsed",
@@ -146,11 +145,7 @@ class StepVerifier(asking.OneByOne[StepSettings, StepItem, StepScores]):
 
 
 def judge_steps(found: StepScores, parameters: asking.Parameters) -> Judgement:
-    """The judgement of a response whose steps are scored. Pure.
-
-    Args:
-        found: what genrm says.
-        parameters: those of `prm`, complete.
+    """The judgement of a response from its steps' scores. Pure.
 
     Raises:
         Unjudgeable: UNSUPPORTED_INPUT when there are more steps than spans can be given.

@@ -24,8 +24,8 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from assay.reward_server.domain import (
-    Item,
     Judgement,
+    VerifierItem,
 )
 from assay.reward_server.functions import Range, verifier
 from assay.reward_server.verifiers.text import overlap
@@ -59,7 +59,7 @@ def _metric(tokenize: str, smooth: str, max_order: int, *, lowercase: bool) -> A
     ],
 )
 def bleu(
-    item: Item,
+    item: VerifierItem,
     *,
     part: overlap.Part = "final",
     tokenize: Annotated[

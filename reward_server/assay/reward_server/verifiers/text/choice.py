@@ -8,15 +8,15 @@ mathematically; so a value answers for a letter, and a reference may be a text t
 option is `unparsed`. Linear: at most 2,000 characters are read.
 
 One option is one guess: "A or C", "A, B, C, D, E", "B) 3 or C) 4" are `hedged`, 0, unless `select`
-says that several are right. A label whose text is that of another option is hedged as well.
+allows several. A label with another option's text is hedged as well.
 
-What a policy could game. A guess among n options is right with probability 1/n: reward shaping that
-pays for an answer at all is not wanted here. With `select=partial`, naming one sure option of
-several earns its share. `extract=auto` also reads unmarked answers; `strict` does not.
+What a policy could game. A guess among n options is right with probability 1/n, so do not pay for
+an answer as such. With `select=partial`, naming one sure option of several earns its share.
+`extract=auto` also reads unmarked answers; `strict` does not.
 
-Limits. A letter followed by a word is no label unless a mark parts them: "C major" names none, so
-does "B Paris" without options. Without options, a reference that is no letter is a fault. Labels
-are Latin letters; circled and full-width ones are read as such.
+Limits. A letter followed by a word is a label only where a mark parts them: "C major" names none,
+nor does "B Paris" without options. Without options, a reference that is no letter is a fault.
+Labels are Latin letters; circled and full-width ones are read as such.
 
 Differences from the multiple-choice scorers in use (lighteval's GPQA, slime, NeMo-Skills):
 1. Hedges are rejected: several of those take the first letter, or look for the right one anywhere.
@@ -40,16 +40,16 @@ from assay.reward_server.domain import (
     INVALID_PARAMETER,
     UNUSABLE_REFERENCE,
     Component,
-    Item,
     Judgement,
     Unjudgeable,
+    VerifierItem,
 )
 from assay.reward_server.functions import OneOf, Range, verifier
 from assay.reward_server.verifiers.text import letters
 from assay.reward_server.verifiers.text.parts import (
     MARKS,
+    JudgedPart,
     NoPart,
-    Part,
     flagged,
     part_of,
     shown,
@@ -61,13 +61,13 @@ _VALUE_CHARS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class QuestionOptions:
     """The options of a question.
 
     Attributes:
         letters: their labels, in order.
-        texts: their texts in the form in which they are compared; empty when they are not known.
-        raw: their texts without labels; empty when they are not known.
+        texts: in the form that is compared; empty when they are not known.
+        raw: without labels; empty when they are not known.
     """
 
     letters: str
@@ -75,7 +75,7 @@ class Options:
     raw: tuple[str, ...] = ()
 
     def of_text(self, text: str) -> frozenset[str]:
-        """The options of which this is the text; several when options are alike."""
+        """The options with this text; several when options are alike."""
         form = text_form(text)
         if not form:
             return frozenset()
@@ -102,12 +102,12 @@ def _reading(text: str) -> Reading:
 
 
 @lru_cache(maxsize=1024)
-def options_of(choices: tuple[str, ...], count: int) -> Options:
+def options_of(choices: tuple[str, ...], count: int) -> QuestionOptions:
     """The options of a question whose texts, or whose number, are given."""
     if not choices:
-        return Options(_ALPHABET[:count])
+        return QuestionOptions(_ALPHABET[:count])
     raw = tuple(_without_labels(choices))
-    return Options(_ALPHABET[: len(choices)], tuple(map(text_form, raw)), raw)
+    return QuestionOptions(_ALPHABET[: len(choices)], tuple(map(text_form, raw)), raw)
 
 
 _LABEL = re.compile(r"\s*[(\[]?([A-Z])(?:[)\].:、]|\s*$)\s*")
@@ -149,7 +149,7 @@ def text_form(text: str) -> str:
     isolation="inline",
 )
 def choice(
-    item: Item,
+    item: VerifierItem,
     *,
     choices: Annotated[
         tuple[str, ...],
@@ -189,7 +189,7 @@ def choice(
 
 
 def _judged(
-    part: Part | NoPart, options: Options, right: list[frozenset[str]], select: str
+    part: JudgedPart | NoPart, options: QuestionOptions, right: list[frozenset[str]], select: str
 ) -> Judgement:
     if isinstance(part, NoPart):
         return unparsed("correctness", part.why)
@@ -213,7 +213,7 @@ def _judgement(verdict: str, score: float, answer: str, why: str) -> Judgement:
     )
 
 
-def _right(reference: str, options: Options, select: str) -> tuple[frozenset[str], ...]:
+def _right(reference: str, options: QuestionOptions, select: str) -> tuple[frozenset[str], ...]:
     """The letters that a reference names; a set each for options with the same text."""
     found = letters.named(reference)
     if not _is_plain_label(found, options):
@@ -243,8 +243,7 @@ def _right(reference: str, options: Options, select: str) -> tuple[frozenset[str
     return (frozenset(found.letters),)
 
 
-def _is_plain_label(found: letters.Named | None, options: Options) -> bool:
-    """Whether a text is the label of one option and nothing else."""
+def _is_plain_label(found: letters.NamedOptions | None, options: QuestionOptions) -> bool:
     if found is None or found.rest or len(found.letters) > 1:
         return False
     return found.letters[0] in options.letters
@@ -252,7 +251,7 @@ def _is_plain_label(found: letters.Named | None, options: Options) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """What an answer chooses.
+    """The choice of an answer.
 
     Attributes:
         sets: the options named; several sets when a text is that of several options.
@@ -263,7 +262,7 @@ class _Chosen:
     trouble: str = ""
 
 
-def _chosen(answer: str, options: Options, select: str) -> _Chosen | None:
+def _chosen(answer: str, options: QuestionOptions, select: str) -> _Chosen | None:
     """The options that an answer names, by text or by letter; None when it names none."""
     found = letters.named(answer)
     if not _is_plain_label(found, options) or not any(map(str.isupper, answer)):
@@ -286,7 +285,6 @@ def _chosen(answer: str, options: Options, select: str) -> _Chosen | None:
 
 
 def _score(chosen: frozenset[str], right: frozenset[str], select: str) -> float:
-    """The score of a choice: 1 for the right one, in [0, 1]."""
     if select == "partial":
         return len(chosen & right) / len(right) if chosen <= right else 0.0
     return float(chosen == right)

@@ -23,8 +23,8 @@ from functools import lru_cache
 from typing import Annotated, Any
 
 from assay.reward_server.domain import (
-    Item,
     Judgement,
+    VerifierItem,
 )
 from assay.reward_server.functions import Range, verifier
 from assay.reward_server.verifiers.text import overlap
@@ -60,7 +60,7 @@ def _metric(char_order: int, word_order: int, beta: int, flags: tuple[bool, bool
     ],
 )
 def chrf(
-    item: Item,
+    item: VerifierItem,
     *,
     part: overlap.Part = "final",
     char_order: Annotated[int, Range(1, 10), "The longest character n-grams."] = 6,

@@ -28,13 +28,13 @@ from typing import Annotated, Literal
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
     Component,
-    Item,
     Judgement,
     Unjudgeable,
+    VerifierItem,
 )
 from assay.reward_server.functions import verifier
 from assay.reward_server.verifiers.text.distances import edit_distance
-from assay.reward_server.verifiers.text.forms import Form
+from assay.reward_server.verifiers.text.forms import Normalization
 from assay.reward_server.verifiers.text.parts import (
     Extract,
     NoPart,
@@ -45,14 +45,13 @@ from assay.reward_server.verifiers.text.parts import (
     usable_answers,
 )
 
-_FORM = Form(punctuation="remove")
+_FORM = Normalization(punctuation="remove")
 _MOST_UNITS = 20_000
 _MOST_CHARS = 100_000
 _GLANCE_PAIRS = 4_000_000  # about 1 ms
 
 
-def _glance(item: Item, **_: object) -> Judgement | None:
-    """Judges in the server's process when the texts are short."""
+def _glance(item: VerifierItem, **_: object) -> Judgement | None:
     longest = max((len(text) for text in item.references), default=0)
     if len(item.references) > 8 or longest * len(item.response()) > _GLANCE_PAIRS:
         return None
@@ -66,7 +65,7 @@ def _glance(item: Item, **_: object) -> Judgement | None:
     glance=_glance,
 )
 def error_rate(
-    item: Item,
+    item: VerifierItem,
     *,
     extract: Extract = "final",
     unit: Annotated[

@@ -1,9 +1,8 @@
 """Forms in which texts are compared: the normalisations of the text verifiers.
 
-Two of them. `squad_words` is the published normalisation of SQuAD v1.1, to the letter. `Form` is
-our own, for answers that must not be confused: it never removes what changes a value (a sign, a
-decimal point, a superscript), which the SQuAD form does ("-5" and "5", "3.5" and "35" are equal
-there).
+`squad_words` is the published normalisation of SQuAD v1.1, to the letter. `Normalization` is our
+own, for answers that must not be confused: it keeps what changes a value (a sign, a decimal point,
+a superscript), which the SQuAD form removes ("-5" and "5", "3.5" and "35" are equal there).
 
 Both are idempotent and linear in the text.
 """
@@ -46,16 +45,16 @@ _NUMBER = re.compile(r"([-+]?)(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?")
 def squad_words(text: str) -> list[str]:
     """The words of a text in the form of SQuAD v1.1 (Rajpurkar et al. 2016, arXiv 1606.05250).
 
-    Lower case, ASCII punctuation removed, the words a, an, the removed, white space collapsed; in
-    that order, as the published evaluation script does.
+    In the order of the published script: lower case, ASCII punctuation removed, the words a, an,
+    the removed, white space collapsed.
     """
     return _ARTICLES.sub(" ", text.lower().translate(_ASCII_PUNCTUATION)).split()
 
 
 def answer_words(text: str, *, characters: bool = False) -> list[str]:
-    """The words of an answer: of the SQuAD form, or of the bare text where nothing is left of it.
+    """The words of an answer: of the SQuAD form, or of the bare text where that is empty.
 
-    So "The The" and "A+" still are answers that equal themselves and nothing else.
+    So "The The" and "A+" equal themselves and nothing else.
 
     Args:
         text: an answer.
@@ -68,7 +67,7 @@ def answer_words(text: str, *, characters: bool = False) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class Normalization:
     """How two texts are made alike before they are compared.
 
     Attributes:
@@ -131,8 +130,8 @@ def _compose(text: str, form: Unicode) -> str:
 def _without_punctuation(text: str) -> str:
     """Without the characters of Unicode's categories P, where they change no number.
 
-    A mark between two digits (3.5, 1,000, 1/2, 10:30) and a minus before a digit stay; symbols
-    (+, <, $, ^) are no punctuation to Unicode and stay too. A mark between two words parts them.
+    A mark between two digits (3.5, 1,000, 1/2, 10:30) and a minus before a digit stay, and so do
+    symbols (+, <, $, ^), which are not in P. A mark between two words parts them.
     """
     out: list[str] = []
     for index, char in enumerate(text):
@@ -149,7 +148,6 @@ def _without_punctuation(text: str) -> str:
 
 
 def _without_edges(text: str) -> str:
-    """Without quotes, emphasis and sentence marks at both ends."""
     return text.lstrip(_LEADING).rstrip(_TRAILING) or text
 
 
@@ -170,8 +168,8 @@ def holds(text: str, part: str, where: Literal["contains", "prefix", "suffix"]) 
     "know" does not hold "no". A character of a script without spaces is a word by itself.
 
     Args:
-        text: in its form.
-        part: in its form; not empty.
+        text: normalised.
+        part: normalised; not empty.
         where: "contains", "prefix" or "suffix".
     """
     if where == "prefix":
@@ -187,7 +185,6 @@ def holds(text: str, part: str, where: Literal["contains", "prefix", "suffix"]) 
 
 
 def _borders(text: str, start: int, end: int) -> bool:
-    """Whether words begin at `start` and end before `end`."""
     return not _joined_before(text, start) and not _joined_after(text, end)
 
 

@@ -40,10 +40,10 @@ from typing import Annotated, Any, Literal
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
     Component,
-    Item,
     JsonValue,
     Judgement,
     Unjudgeable,
+    VerifierItem,
 )
 from assay.reward_server.functions import Range, verifier
 from assay.reward_server.verifiers.text import schemas
@@ -70,7 +70,7 @@ _OPENERS = {"array": "[", "object": "{"}
     prepare=lambda: schemas.load(True),
 )
 def json_schema(
-    item: Item,
+    item: VerifierItem,
     *,
     extract: Annotated[
         Literal["auto", "whole", "fence", "last"],
@@ -114,8 +114,7 @@ def json_schema(
     return _judgement("partial" if score else "incorrect", score, text, why)
 
 
-def _extracted(item: Item, how: str, document: JsonValue) -> str | NotJson:
-    """The text that should be JSON."""
+def _extracted(item: VerifierItem, how: str, document: JsonValue) -> str | NotJson:
     text = final_text(item.response())
     if text is None:
         return NotJson("the thought is not closed")

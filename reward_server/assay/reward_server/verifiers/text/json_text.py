@@ -1,6 +1,6 @@
-"""JSON in model text: where it stands, and reading it strictly and within bounds.
+"""Finds JSON in model text, and reads it strictly and within bounds.
 
-Strict means: RFC 8259 and no more. NaN, Infinity, a key twice in one object, a number too large for
+Strict means RFC 8259 and no more. NaN, Infinity, a key twice in one object, a number too large for
 a double, single quotes, comments and trailing commas are errors; nothing is repaired, because what
 a parser repairs, a policy learns to leave broken.
 
@@ -125,9 +125,8 @@ def fenced(text: str) -> str | None:
 def last_value(text: str, opener: str = "") -> str | None:
     """The last object or list in a text, outside any other; None if there is none.
 
-    Brackets that enclose no JSON are passed over with all that they hold, so that no part of a
-    broken object is taken for an answer. The search gives up after 2,000,000
-    characters of such brackets.
+    Brackets that enclose no JSON are skipped with all that they hold, so that no part of a broken
+    object is taken for an answer. The search gives up after 2,000,000 characters of such brackets.
 
     Args:
         text: at most `MAX_CHARS` characters.

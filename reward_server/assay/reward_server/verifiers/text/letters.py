@@ -1,10 +1,10 @@
-r"""Reading option letters out of an answer: "(B)", "B.", "\textbf{(B) } 5", "AB", "A or C".
+r"""Reads option letters out of an answer: "(B)", "B.", "\textbf{(B) } 5", "AB", "A or C".
 
 An answer is read from its beginning: words that announce an option, then labels, then what may
-follow a label. Whatever does not have this shape names no option; in particular a letter somewhere
-in a sentence is none ("a dog", "C is for cookie"). Nothing here knows what is right.
+follow a label. Any other shape names no option; in particular a letter somewhere in a sentence is
+none ("a dog", "C is for cookie").
 
-Everything is linear: at most 2,000 characters are read, by patterns without nested repetition.
+Linear: at most 2,000 characters are read, by patterns without nested repetition.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _JOINED_TEXT = re.compile(r"\s*(?:both|neither|either|all|none|only|each)\b", re
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedOptions:
     """The options that an answer names.
 
     Attributes:
@@ -73,30 +73,26 @@ def plain(text: str) -> str:
     return _WRAPPER.sub(" ", text).strip()
 
 
-def named(text: str) -> Named | None:
-    """The options that an answer names; None when it names none.
-
-    Args:
-        text: the answer, as it stands in the response.
-    """
+def named(text: str) -> NamedOptions | None:
+    """The options that an answer names; None when it names none."""
     text = plain(text)
     bare = text.strip(_AROUND)
     if len(bare) == 1 and "a" <= bare.lower() <= "z":
-        return Named((bare.upper(),))
+        return NamedOptions((bare.upper(),))
     at, announced = _after_lead(text)
     alone = text[at:].strip(_AROUND)
     if announced and len(alone) == 1 and "a" <= alone.lower() <= "z":
-        return Named((alone.upper(),))
+        return NamedOptions((alone.upper(),))
     run = _RUN.match(text, at)
     if run is not None and (announced or not text[run.end() :].strip(_AROUND)):
-        return Named(tuple(run[1])) if len(set(run[1])) == len(run[1]) else None
+        return NamedOptions(tuple(run[1])) if len(set(run[1])) == len(run[1]) else None
     if text[at : at + 1] in _OPENERS and _LABEL.match(text, at) is None:
         at += 1
     return _labelled(text, at)
 
 
 def _after_lead(text: str) -> tuple[int, bool]:
-    """Where the words that announce an option end, and whether there are any."""
+    """The end of the words that announce an option, and whether there are any."""
     at = 0
     announced = False
     for _ in range(_MOST_LEADS):
@@ -108,7 +104,7 @@ def _after_lead(text: str) -> tuple[int, bool]:
     return at, announced
 
 
-def _labelled(text: str, at: int) -> Named | None:
+def _labelled(text: str, at: int) -> NamedOptions | None:
     """Labels one after the other, with what joins them and what follows the last."""
     letters: list[str] = []
     hedged = bracketed = False
@@ -129,9 +125,9 @@ def _labelled(text: str, at: int) -> Named | None:
         return None
     distinct = tuple(dict.fromkeys(letters))
     if len(letters) > 1:
-        return Named(distinct, hedged=hedged and len(distinct) > 1)
+        return NamedOptions(distinct, hedged=hedged and len(distinct) > 1)
     rest = rest[closer.end() :] if closer else rest
-    return Named((letters[0],), rest.strip(), _names_another(rest, letters[0]))
+    return NamedOptions((letters[0],), rest.strip(), _names_another(rest, letters[0]))
 
 
 def _joint(text: str, end: int) -> tuple[int, bool] | None:

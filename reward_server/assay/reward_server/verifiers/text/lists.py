@@ -1,9 +1,8 @@
 """Lists in model text: a JSON list, lines with bullets or numbers, or items between separators.
 
-Which form is read is decided by the text's form alone: text that is JSON, or a code fence with
-JSON, is JSON; several lines are one item a line; else commas or semicolons part the items. Where a
-ranking is expected, "a > b > c" is one.
-Linear; at most 1,000 items are read.
+The text's form alone decides: text that is JSON, or a code fence with JSON, is JSON; several lines
+are one item a line; else commas or semicolons part the items. Where a ranking is expected, "a > b >
+c" is one. Linear; at most 1,000 items are read.
 """
 
 from __future__ import annotations
@@ -28,13 +27,12 @@ def read_items(
 ) -> list[str] | None:
     """The items of a list, in order and with repetitions, without bullets; None if it is no list.
 
+    Blank items are left out; "[]" gives an empty list.
+
     Args:
         text: the answer.
         separator: the form; "auto" decides by the text's form.
         ordered: a ranking is expected, so "a > b > c" is a form too.
-
-    Returns:
-        Items that are not blank; an empty list for "[]".
     """
     if separator in ("auto", "json"):
         items = _json_items(text)

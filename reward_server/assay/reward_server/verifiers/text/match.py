@@ -29,15 +29,15 @@ from typing import Annotated, Literal
 
 from assay.reward_server.domain import (
     Component,
-    Item,
     Judgement,
+    VerifierItem,
 )
 from assay.reward_server.functions import Range, verifier
-from assay.reward_server.verifiers.text.forms import Form, holds
+from assay.reward_server.verifiers.text.forms import Normalization, holds
 from assay.reward_server.verifiers.text.parts import (
     Extract,
+    JudgedPart,
     NoPart,
-    Part,
     flagged,
     part_of,
     shown,
@@ -48,7 +48,7 @@ from assay.reward_server.verifiers.text.parts import (
 
 @verifier("match", verdicts=("correct", "incorrect", "unparsed"), isolation="inline")
 def match(
-    item: Item,
+    item: VerifierItem,
     *,
     extract: Extract = "final",
     where: Annotated[
@@ -83,7 +83,7 @@ def match(
     part = part_of(item.response(), extract)
     if isinstance(part, NoPart):
         return flagged(item, unparsed("correctness", part.why))
-    form = Form(
+    form = Normalization(
         case_sensitive=case_sensitive,
         unicode=unicode,
         punctuation=punctuation,
@@ -94,7 +94,7 @@ def match(
 
 
 def _judged(
-    part: Part, references: tuple[str, ...], form: Form, where: str, most: int
+    part: JudgedPart, references: tuple[str, ...], form: Normalization, where: str, most: int
 ) -> Judgement:
     answer = form.apply(part.text)
     words = answer.count(" ") + 1

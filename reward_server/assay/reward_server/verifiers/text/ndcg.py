@@ -35,13 +35,13 @@ from typing import Annotated, Literal
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
     Component,
-    Item,
     JsonValue,
     Judgement,
     Unjudgeable,
+    VerifierItem,
 )
 from assay.reward_server.functions import Range, verifier
-from assay.reward_server.verifiers.text.forms import Form
+from assay.reward_server.verifiers.text.forms import Normalization
 from assay.reward_server.verifiers.text.lists import MAX_ITEMS, read_items
 from assay.reward_server.verifiers.text.parts import (
     Extract,
@@ -54,16 +54,11 @@ from assay.reward_server.verifiers.text.parts import (
 
 _MOST_GRADE = 1_000
 _MOST_EXPONENT = 50
-_FORM = Form()
+_FORM = Normalization()
 
 
 def discounted(gains: Sequence[float], k: int = 0) -> float:
-    """Discounted cumulative gain of the first k places, all if k is 0.
-
-    Args:
-        gains: what the places are worth, best place first.
-        k: how many places count.
-    """
+    """Discounted cumulative gain of the first k places, best first; all if k is 0."""
     counted = gains[:k] if k else gains
     return math.fsum(gain / math.log2(place + 2) for place, gain in enumerate(counted))
 
@@ -72,8 +67,8 @@ def normalised(gains: Sequence[float], available: Sequence[float], k: int = 0) -
     """Discounted cumulative gain over the greatest that is available, in [0, 1].
 
     Args:
-        gains: what the ranking's places are worth.
-        available: what all that can be ranked is worth, in any order; not all 0.
+        gains: of the ranking's places.
+        available: gains of all that can be ranked, in any order; not all 0.
         k: how many places count, all if 0.
     """
     ideal = discounted(sorted(available, reverse=True), k)
@@ -87,7 +82,7 @@ def normalised(gains: Sequence[float], available: Sequence[float], k: int = 0) -
     isolation="inline",
 )
 def ndcg(
-    item: Item,
+    item: VerifierItem,
     *,
     extract: Extract = "final",
     k: Annotated[int, Range(0, MAX_ITEMS), "How many places count; 0 for all."] = 0,
@@ -125,7 +120,6 @@ def ndcg(
 
 
 def _worth(value: JsonValue, *, exponential: bool) -> dict[str, float]:
-    """What each identifier is worth, by its normalised form."""
     most = _MOST_EXPONENT if exponential else _MOST_GRADE
     if not isinstance(value, dict) or not 0 < len(value) <= MAX_ITEMS:
         raise Unjudgeable(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from assay.reward_server.domain import Component, Item, Judgement
+from assay.reward_server.domain import Component, Judgement, VerifierItem
 from assay.reward_server.verifiers.text.parts import final_text, graded, usable_answers
 
 MAX_CHARS: Final = 100_000
@@ -23,7 +23,7 @@ OVERLONG: Final = {"response": "a" * (MAX_CHARS + 1), "reference": "text", "verd
 """The example of a response that is too long."""
 
 
-def texts(item: Item, part: str) -> tuple[str, tuple[str, ...]]:
+def texts(item: VerifierItem, part: str) -> tuple[str, tuple[str, ...]]:
     """The judged text, empty where a thought is not closed, and the references.
 
     Raises:
@@ -61,7 +61,6 @@ def judged(measure: str, score: float, others: dict[str, float] | None = None) -
 
 
 def _rounded(score: float) -> float:
-    """Within [0, 1]; what is 1 but for rounding is 1."""
     if score > 1.0 - 1e-12:
         return 1.0
     return max(score, 0.0)

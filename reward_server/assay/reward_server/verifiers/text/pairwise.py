@@ -33,13 +33,13 @@ from typing import Annotated, Literal
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
     Component,
-    Item,
     JsonValue,
     Judgement,
     Unjudgeable,
+    VerifierItem,
 )
 from assay.reward_server.functions import verifier
-from assay.reward_server.verifiers.text.forms import Form
+from assay.reward_server.verifiers.text.forms import Normalization
 from assay.reward_server.verifiers.text.json_text import NotJson, fenced, read_json
 from assay.reward_server.verifiers.text.lists import MAX_ITEMS, read_items, text_of
 from assay.reward_server.verifiers.text.parts import (
@@ -52,7 +52,7 @@ from assay.reward_server.verifiers.text.parts import (
 )
 
 _MOST_PAIRS = 20_000
-_FORM = Form()
+_FORM = Normalization()
 _SCORED = re.compile(
     r"(?:^|[,;])\s{0,8}([^:=,;\n]{1,100})[:=][ \t*]{0,4}([-+]?\d{1,15}(?:\.\d{1,15})?)",
     re.MULTILINE,
@@ -66,7 +66,7 @@ _SCORED = re.compile(
     isolation="inline",
 )
 def pairwise_accuracy(
-    item: Item,
+    item: VerifierItem,
     *,
     extract: Extract = "final",
     form: Annotated[
@@ -123,7 +123,6 @@ def _stated(text: str, form: str) -> dict[str, float]:
 
 
 def _scores(text: str) -> dict[str, float]:
-    """The scores that a text states as a JSON object, or as "name: number"."""
     block = fenced(text)
     try:
         value = read_json(text if block is None else block) if "{" in text else None

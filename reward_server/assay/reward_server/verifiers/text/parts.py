@@ -1,8 +1,8 @@
-"""Which part of a response is judged: the `extract` parameter that the text verifiers share.
+"""Which part of a response is judged: the `extract` parameter of the text verifiers.
 
-The marks (a box, an answer tag, "the answer is") are those of `assay.math.extraction`. This adds
-two parts that are the texts themselves: `whole`, the response untouched, and `final`, what follows
-the last `</think>`; a response that opens a thought and never closes it has no final part.
+The marks (a box, an answer tag, "the answer is") are those of `assay.math.extraction`. Two parts
+are added: `whole`, the response untouched, and `final`, what follows the last `</think>`; a
+response that opens a thought and never closes it has no final part.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from assay.math import extraction
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
     Component,
-    Item,
     Judgement,
     Unjudgeable,
+    VerifierItem,
 )
 from assay.reward_server.functions import OneOf
 from assay.reward_server.verifiers import suspicions
@@ -50,7 +50,7 @@ _THOUGHT_ENDS = "</think>"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class JudgedPart:
     """The part of a response that is judged.
 
     Attributes:
@@ -64,21 +64,21 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class NoPart:
-    """The response has no such part, and why."""
+    """Why a response has no such part."""
 
     why: str
 
 
 def part_of(
     response: str, how: str, *, letter: bool = False, limit: int = MAX_CHARS
-) -> Part | NoPart:
+) -> JudgedPart | NoPart:
     """The part of a response that is judged; never a blank one.
 
     Args:
         response: the policy's text.
         how: a value of the parameter `extract`.
         letter: the answer is expected to be a choice letter.
-        limit: the most characters that a part has.
+        limit: the most characters of a part.
     """
     if how in ("whole", "final"):
         text = response if how == "whole" else final_text(response)
@@ -86,11 +86,11 @@ def part_of(
             return NoPart("the thought is not closed")
         if len(text) > limit:
             return NoPart(f"the text is longer than {limit:,} characters")
-        return Part(text, how) if text.strip() else NoPart("the response is blank")
+        return JudgedPart(text, how) if text.strip() else NoPart("the response is blank")
     found = extraction.look(response, how, letter=letter)
     if isinstance(found, extraction.Nothing):
         return NoPart(found.why)
-    return Part(found.text, found.how)
+    return JudgedPart(found.text, found.how)
 
 
 def final_text(response: str) -> str | None:
@@ -107,7 +107,7 @@ def unparsed(component: str, why: str) -> Judgement:
     )
 
 
-def usable_answers(item: Item, limit: int = MAX_CHARS) -> tuple[str, ...]:
+def usable_answers(item: VerifierItem, limit: int = MAX_CHARS) -> tuple[str, ...]:
     """The references, each a text that can be compared.
 
     Raises:
@@ -124,13 +124,13 @@ def usable_answers(item: Item, limit: int = MAX_CHARS) -> tuple[str, ...]:
     return item.answers()
 
 
-def flagged(item: Item, judgement: Judgement) -> Judgement:
+def flagged(item: VerifierItem, judgement: Judgement) -> Judgement:
     """The judgement with the signs of gaming that the whole response holds."""
     return dataclasses.replace(judgement, suspicions=suspicions.scan(item.response()))
 
 
 def shown(text: str) -> str:
-    """A text as it is shown in a judgement."""
+    """A text, cut to be shown in a judgement."""
     return text.strip()[:SHOWN_CHARS]
 
 

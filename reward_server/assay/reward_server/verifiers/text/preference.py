@@ -26,9 +26,9 @@ from typing import Final
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
     Component,
-    Item,
     Judgement,
     Unjudgeable,
+    VerifierItem,
 )
 from assay.reward_server.functions import verifier
 from assay.reward_server.verifiers.text.parts import (
@@ -60,7 +60,7 @@ _NAMES: Final = {"a": "A", "1": "A", "b": "B", "2": "B", "c": "tie", "tie": "tie
 
 
 @verifier("preference", verdicts=("correct", "incorrect", "hedged", "unparsed"), isolation="inline")
-def preference(item: Item, *, extract: Extract = "final") -> Judgement:
+def preference(item: VerifierItem, *, extract: Extract = "final") -> Judgement:
     """The response says which of two responses is better, or that they are equal.
 
     Raises:

@@ -35,10 +35,10 @@ from assay.reward_server.domain import (
     INVALID_PARAMETER,
     UNUSABLE_REFERENCE,
     Component,
-    Item,
     JsonValue,
     Judgement,
     Unjudgeable,
+    VerifierItem,
 )
 from assay.reward_server.functions import verifier
 from assay.reward_server.verifiers.text.parts import final_text
@@ -97,7 +97,6 @@ def compiled(pattern: str, flags: Flags = Flags()) -> Any:
 
 
 def _trouble(pattern: str, error: Exception) -> str:
-    """RE2's message with the place of the fragment that it complains of."""
     raw = error.args[0] if error.args else ""
     text = raw.decode(errors="replace") if isinstance(raw, bytes) else str(raw)
     what, _, fragment = text.partition(": ")
@@ -107,7 +106,7 @@ def _trouble(pattern: str, error: Exception) -> str:
 
 
 def _glance(
-    item: Item,
+    item: VerifierItem,
     *,
     part: str,
     whole: bool,
@@ -117,7 +116,6 @@ def _glance(
     scoring: str,
     **patterns: tuple[str, ...],
 ) -> Judgement | None:
-    """Matches in the server's process when texts and patterns are small."""
     conditions = _conditions(item, patterns, Flags(case_sensitive, dot_all, multi_line))
     if len(item.response()) > _GLANCE_STEPS:
         return None
@@ -131,7 +129,7 @@ def _glance(
     "regex", verdicts=("correct", "partial", "incorrect"), needs_reference=False, glance=_glance
 )
 def regex(
-    item: Item,
+    item: VerifierItem,
     *,
     all_of: Annotated[tuple[str, ...], "Patterns that must each be found."] = (),
     any_of: Annotated[tuple[str, ...], "Patterns of which one must be found."] = (),
@@ -163,7 +161,7 @@ _Conditions = dict[str, list[Any]]
 
 
 def _judged(
-    item: Item, conditions: _Conditions, part: str, scoring: str, *, whole: bool
+    item: VerifierItem, conditions: _Conditions, part: str, scoring: str, *, whole: bool
 ) -> Judgement:
     response = item.response()
     text = response if part == "whole" else final_text(response)
@@ -190,7 +188,9 @@ def _judged(
     )
 
 
-def _conditions(item: Item, told: Mapping[str, tuple[str, ...]], flags: Flags) -> _Conditions:
+def _conditions(
+    item: VerifierItem, told: Mapping[str, tuple[str, ...]], flags: Flags
+) -> _Conditions:
     """The compiled patterns of each kind, of the parameters and of the reference."""
     conditions: _Conditions = {kind: [] for kind in _KINDS}
     for kind in _KINDS:

@@ -33,9 +33,9 @@ from typing import Annotated, Any, Final, Literal
 
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
-    Item,
     Judgement,
     Unjudgeable,
+    VerifierItem,
 )
 from assay.reward_server.functions import verifier
 from assay.reward_server.verifiers.text import overlap
@@ -74,7 +74,6 @@ class UnicodeTokenizer:
 
 @lru_cache(maxsize=16)
 def _scorer(rouge_type: str, *, stemmer: bool, tokens: str) -> tuple[Any, Any]:
-    """The package's scorer and its tokenizer."""
     from rouge_score import rouge_scorer, tokenizers  # noqa: PLC0415 - 1.1 s to load
 
     published: Any = tokenizers.DefaultTokenizer(stemmer)
@@ -96,7 +95,7 @@ def _scorer(rouge_type: str, *, stemmer: bool, tokens: str) -> tuple[Any, Any]:
     ],
 )
 def rouge(
-    item: Item,
+    item: VerifierItem,
     *,
     part: overlap.Part = "final",
     rouge_type: Annotated[
@@ -153,7 +152,6 @@ def _tokens(tokenizer: Any, reference: str) -> list[str]:
 
 
 def _common(answer: list[str], right: list[str]) -> _Shares:
-    """The shares of the longest common subsequence."""
     length = lcs_length(answer, right)
     if not length:
         return _Shares(0.0, 0.0, 0.0)

@@ -1,13 +1,13 @@
-"""JSON schemas made ready for hostile values: patterns through RE2, nothing fetched.
+"""JSON schemas for hostile values: patterns through RE2, nothing fetched.
 
-The package `jsonschema` decides; three things are taken out of its hands, because the value that is
-validated is model text:
+The package `jsonschema` decides. Three keywords are replaced, because the validated value is model
+text:
 
 - `pattern` is matched by RE2, in linear time. Python's `re` backtracks, and a policy that finds a
-slow text would earn a time-out in place of a 0.
+  slow text would earn a time-out in place of a 0.
 - Keys of `patternProperties` are matched by RE2 beforehand, and each pattern is replaced by the
-list of names in the value that it matches: the package's own uses of it (additionalProperties,
-unevaluatedProperties) then see literals only.
+  list of names in the value that it matches: the package's own uses of it (additionalProperties,
+  unevaluatedProperties) then see literals only.
 - `uniqueItems` compares by hash; the package falls back to comparing every pair.
 
 A reference ($ref) that leads out of the schema, other than to the drafts' own, is an error when the
@@ -44,7 +44,7 @@ class Trouble:
 
     Attributes:
         path: keys and indices that lead to the part of the value.
-        missing: the required property that is not there, if that is the trouble.
+        missing: the required property that is absent, if that is the error.
         message: what is wrong.
     """
 
@@ -200,7 +200,6 @@ def _literals(pattern: str, names: list[str], index: int) -> str:
 
 
 def _names(value: JsonValue) -> set[str]:
-    """The names of all properties in a value."""
     names: set[str] = set()
     waiting = [value]
     while waiting:
@@ -229,7 +228,6 @@ def _dialect(validator_class: Any) -> str:
 
 
 def _is_of(part: dict[str, Any], dialect: str) -> bool:
-    """Whether a part of a schema names this dialect, or none."""
     named = part.get("$schema", dialect)
     return isinstance(named, str) and named.rstrip("#") == dialect.rstrip("#")
 
@@ -256,7 +254,6 @@ def _extended(base: Any) -> Any:
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[Any]:
-    """The keyword `pattern`, by RE2."""
     from jsonschema import ValidationError  # noqa: PLC0415
 
     del schema
@@ -268,7 +265,6 @@ def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterat
 
 
 def _unique_items(validator: Any, unique: bool, instance: Any, schema: Any) -> Iterator[Any]:
-    """The keyword `uniqueItems`, by hash."""
     from jsonschema import ValidationError  # noqa: PLC0415
 
     del schema

@@ -32,13 +32,13 @@ from typing import Annotated, Literal
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
     Component,
-    Item,
     JsonValue,
     Judgement,
     Unjudgeable,
+    VerifierItem,
 )
 from assay.reward_server.functions import verifier
-from assay.reward_server.verifiers.text.forms import Form
+from assay.reward_server.verifiers.text.forms import Normalization
 from assay.reward_server.verifiers.text.json_text import NotJson, read_json
 from assay.reward_server.verifiers.text.lists import (
     MAX_ITEMS,
@@ -109,7 +109,7 @@ def match_items(named: list[str], right: list[tuple[str, ...]]) -> Match:
 
 @verifier("set-f1", verdicts=("correct", "partial", "incorrect", "unparsed"), isolation="inline")
 def set_f1(
-    item: Item,
+    item: VerifierItem,
     *,
     extract: Extract = "final",
     measure: Annotated[
@@ -127,7 +127,7 @@ def set_f1(
     Raises:
         Unjudgeable: UNUSABLE_REFERENCE when the reference is no list of items.
     """
-    form = Form(case_sensitive=case_sensitive)
+    form = Normalization(case_sensitive=case_sensitive)
     references = _references(item, form)
     part = part_of(item.response(), extract)
     if isinstance(part, NoPart):
@@ -157,14 +157,14 @@ def set_f1(
     )
 
 
-def _references(item: Item, form: Form) -> list[list[tuple[str, ...]]]:
+def _references(item: VerifierItem, form: Normalization) -> list[list[tuple[str, ...]]]:
     """The sets of right items, any of which will do."""
     if item.data is not None:
         return [_right_items(item.data, form)]
     return [_of_text(reference, form) for reference in item.answers()]
 
 
-def _of_text(reference: str, form: Form) -> list[tuple[str, ...]]:
+def _of_text(reference: str, form: Normalization) -> list[tuple[str, ...]]:
     """The right items of a reference that is a text: a JSON list, or any form of list."""
     try:
         value = read_json(reference)
@@ -178,7 +178,7 @@ def _of_text(reference: str, form: Form) -> list[tuple[str, ...]]:
     return _right_items(value if isinstance(value, list) else [value], form)
 
 
-def _right_items(value: JsonValue, form: Form) -> list[tuple[str, ...]]:
+def _right_items(value: JsonValue, form: Normalization) -> list[tuple[str, ...]]:
     if not isinstance(value, list) or len(value) > MAX_ITEMS:
         raise Unjudgeable(
             UNUSABLE_REFERENCE, f"the reference must be a list of at most {MAX_ITEMS} items"

@@ -1,16 +1,16 @@
 """`token-f1`: overlap of the answer's words with a reference's: F1, exact match, or containment.
 
 How. Answer and references are brought into the form of SQuAD v1.1 (lower case, no ASCII
-punctuation, no articles, white space collapsed) and cut into words. `measure` tells what is
-rewarded: `f1`, the harmonic mean of the share of answer words that the reference holds and of
-reference words that the answer holds, counted with repetition; `em`, they are equal; `subem`, the
-answer holds the reference's words in a row. The best reference counts. Linear in the texts; a part
-of more than 20,000 characters is no answer.
+punctuation, no articles, white space collapsed) and cut into words. `measure` is what is rewarded:
+`f1`, the harmonic mean of the share of answer words that the reference holds and of reference words
+that the answer holds, counted with repetition; `em`, they are equal; `subem`, the answer holds the
+reference's words in a row. The best reference counts. Linear in the texts; a part of more than
+20,000 characters is no answer.
 
 What a policy could game. `subem` is right for an answer that lists every candidate: train on `em`
-or `f1`. `f1` pays for words that are likely in any answer, and for the order of words nothing:
-"not Paris" earns 2/3 against "Paris". SQuAD's form confuses numbers: "-5" equals "5" and "3.5"
-equals "35"; for numbers there is `math`, or `match` with `numbers`.
+or `f1`. `f1` pays for words that are likely in any answer, and ignores their order: "not Paris"
+earns 2/3 against "Paris". SQuAD's form confuses numbers: "-5" equals "5" and "3.5" equals "35"; for
+numbers there is `math`, or `match` with `numbers`.
 
 Limits. No stemming, no synonyms. Scripts without spaces need `tokens=characters`.
 
@@ -33,15 +33,15 @@ from typing import Annotated, Literal
 
 from assay.reward_server.domain import (
     Component,
-    Item,
     Judgement,
+    VerifierItem,
 )
 from assay.reward_server.functions import verifier
 from assay.reward_server.verifiers.text.forms import answer_words
 from assay.reward_server.verifiers.text.parts import (
     Extract,
+    JudgedPart,
     NoPart,
-    Part,
     flagged,
     graded,
     part_of,
@@ -87,7 +87,7 @@ def holds_in_a_row(answer: list[str], reference: list[str]) -> bool:
     isolation="inline",
 )
 def token_f1(
-    item: Item,
+    item: VerifierItem,
     *,
     extract: Extract = "final",
     measure: Annotated[
@@ -112,7 +112,7 @@ def token_f1(
 
 
 def _judged(
-    part: Part | NoPart, references: tuple[str, ...], measure: str, *, characters: bool
+    part: JudgedPart | NoPart, references: tuple[str, ...], measure: str, *, characters: bool
 ) -> Judgement:
     if isinstance(part, NoPart):
         return unparsed(measure, part.why)
@@ -138,7 +138,6 @@ def _judged(
 
 
 def _measured(answer: list[str], reference: list[str], measure: str) -> tuple[float, Overlap]:
-    """The score, and the overlap."""
     shares = overlap(answer, reference)
     if measure == "f1":
         return shares.f1, shares

@@ -1,0 +1,109 @@
+"""What a verifier finds: a judgement, its components, and rewards for spans of the response. Pure.
+
+Verifiers make them and clients read them; `assay.kit.faults` has what there is instead.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One part of a reward. Unless the verifier says otherwise, reward = sum of weight * score.
+
+    Attributes:
+        name: kebab-case.
+        score: the raw number, finite.
+        weight: its weight in the reward, finite.
+    """
+
+    name: str
+    score: float
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A reward for the code points `start <= i < end` of the response.
+
+    Attributes:
+        start: first code point, from 0.
+        end: one past the last code point.
+        reward: the reward of this part, finite.
+        label: what the part is: "step", "line", "turn", ...
+        turn_index: the turn it falls on, from 0; 0 for a candidate of one text.
+    """
+
+    start: int
+    end: int
+    reward: float
+    label: str = ""
+    turn_index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """An opinion about a response.
+
+    Attributes:
+        reward: the number that trains, finite; inside the verifier's stated range.
+        verdict: the category, kebab-case: "correct", "incorrect", "unparsed", ...
+        components: what the reward is made of; a verifier gives at least one.
+        spans: rewards for parts of the response, sorted, without overlap.
+        extracted_answer: the answer as found in the response; None when none was found or looked
+            for.
+        explanation: why, in one line of at most 1,000 characters, for people. It may hold the
+            reference: never show it to a policy.
+        verifier: who judged. The server fills it and `version` in; a verifier leaves them empty.
+        version: that verifier's version.
+        suspicions: signs that the response games the verifier, kebab-case.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
+
+    reward: float
+    verdict: str
+    components: tuple[Component, ...] = ()
+    spans: tuple[Span, ...] = ()
+    extracted_answer: str | None = None
+    explanation: str = ""
+    verifier: str = ""
+    version: str = ""
+    suspicions: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        finite = math.isfinite(self.reward)
+        for part in self.components:
+            finite = finite and math.isfinite(part.score) and math.isfinite(part.weight)
+        for span in self.spans:
+            finite = finite and math.isfinite(span.reward)
+        if not finite:
+            raise ValueError(
+                f"a number of the judgement of {self.verifier or 'a verifier'!r} is not finite"
+            )
+
+    @classmethod
+    def composed(
+        cls,
+        verdict: str,
+        components: tuple[Component, ...],
+        *,
+        extracted_answer: str | None = None,
+        explanation: str = "",
+        suspicions: tuple[str, ...] = (),
+    ) -> Judgement:
+        """A judgement whose reward is the sum of weight times score, in the components' order."""
+        reward = 0.0
+        for component in components:
+            reward += component.weight * component.score
+        return cls(
+            reward,
+            verdict,
+            components,
+            extracted_answer=extracted_answer,
+            explanation=explanation,
+            suspicions=suspicions,
+        )
