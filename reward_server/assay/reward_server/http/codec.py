@@ -18,6 +18,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from assay.api.reward.v1 import reward_pb2
 from assay.kit.http.codec import MAX_CONTAINERS, as_dict, check_count, malformed, parse_json
+from assay.reward_server.http.natural import in_contract
 
 _Json = dict[str, Any]
 _Text = str | UnsetType
@@ -62,6 +63,8 @@ def read_batch(body: bytes) -> reward_pb2.BatchScoreRequest:
         try:
             batch = _read_texts(body)
             check_count(len(batch.items))
+            if any(item.id is UNSET for item in batch.items):
+                raise ValueError
             return reward_pb2.BatchScoreRequest(**msgspec.to_builtins(batch))
         except (ValueError, TypeError, RecursionError):  # what it is, the long road says
             pass
@@ -74,7 +77,7 @@ def _read_any(body: bytes) -> reward_pb2.BatchScoreRequest:
         check_count(len(found["items"]))
     request = reward_pb2.BatchScoreRequest()
     try:
-        json_format.ParseDict(found, request)
+        json_format.ParseDict(in_contract(found), request)
     except (json_format.ParseError, ValueError, TypeError, AttributeError) as error:
         raise malformed(f"the body is no BatchScoreRequest: {error}") from None
     except RecursionError:
