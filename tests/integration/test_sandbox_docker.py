@@ -20,12 +20,12 @@ from typing import Any
 
 import pytest
 
-docker = pytest.importorskip("docker", reason="the docker extra is not installed")
+docker = pytest.importorskip("docker", reason="the docker plug-in is not installed")
 
+from assay.docker_backend import boxes as backend  # noqa: E402
+from assay.docker_backend import container as containers  # noqa: E402
+from assay.docker_backend.boxes import DockerBoxes, DockerConfig, DockerRunning  # noqa: E402
 from assay.kit.errors import StartupError  # noqa: E402
-from assay.sandbox.backends import container as containers  # noqa: E402
-from assay.sandbox.backends import docker as backend  # noqa: E402
-from assay.sandbox.backends.docker import DockerBoxes, DockerConfig, DockerRunning  # noqa: E402
 from assay.sandbox.box import Pump  # noqa: E402
 from assay.sandbox.domain import (  # noqa: E402
     MIB,
@@ -430,7 +430,7 @@ def test_closing_leaves_no_container_and_no_descriptor() -> None:
 
 CHILD = """
 import sys, time
-from assay.sandbox.backends.docker import DockerBoxes, DockerConfig
+from assay.docker_backend.boxes import DockerBoxes, DockerConfig
 from assay.sandbox.domain import BoxFile, RunMode, RunRequest
 boxes = DockerBoxes(DockerConfig(image=sys.argv[1]))
 source = b"import time; time.sleep(600)"
@@ -446,7 +446,9 @@ def test_a_service_that_is_killed_leaves_nothing_running_and_the_next_sweeps_up(
     settings = config()
     api = containers.connect(settings)
     before = ours(api)
-    path = os.pathsep.join(str(repository / part) for part in ("protos", "kit", "sandbox"))
+    path = os.pathsep.join(
+        str(repository / part) for part in ("protos", "kit", "sandbox", "plugins/docker_backend")
+    )
     child = subprocess.Popen(
         [sys.executable, "-c", CHILD, IMAGE],
         env={**os.environ, "PYTHONPATH": path},

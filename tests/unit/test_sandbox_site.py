@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
 from assay.kit.errors import ConfigError, StartupError
-from assay.sandbox import doctor, site
-from assay.sandbox.config import BACKENDS, FLOORS, RunnerConfig
+from assay.sandbox import backends, doctor, site
+from assay.sandbox.backend import Backend, Boxes, SlotSettings, Walls
+from assay.sandbox.config import FLOORS, RunnerConfig
 from assay.sandbox.domain import Limits
-from assay.sandbox.jail import LEVELS, Isolation, Level
+from assay.sandbox.jail import LEVELS, Isolation, JailBoxes, Level
+from assay.sandbox.jail import backend as jail_backend
+from assay.sandbox.jail.backend import JAIL
 from assay.sandbox.languages import Missing, Toolchains
 from assay.sandbox.settings import SupervisorSettings
 
@@ -26,8 +31,21 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
+class _Plugged:
+    on_this_machine = False
+
+    def check(self, config: RunnerConfig) -> Walls:
+        return Walls("glass", ("pane",))
+
+    def open(self, settings: SlotSettings) -> Boxes:
+        raise NotImplementedError
+
+
+PLUGGED: Backend = _Plugged()
+
+
 def walls(machine: pytest.MonkeyPatch, level: Level | None) -> None:
-    machine.setattr(site, "detect", lambda: Isolation(level, ("seccomp",), MISSING))
+    machine.setattr(jail_backend, "detect", lambda: Isolation(level, ("seccomp",), MISSING))
 
 
 def test_the_floors_are_the_jails_levels() -> None:
@@ -98,7 +116,6 @@ def test_what_a_supervisor_is_told_survives_the_way() -> None:
     ("fields", "flag"),
     [
         ({"slots": -1}, "--slots"),
-        ({"backend": "none"}, "--backend"),
         ({"isolation_floor": "hope"}, "--isolation-floor"),
         ({"max_output_mb": 17}, "--max-output-mb"),
         ({"max_wall_s": float("inf")}, "--max-wall-s"),
@@ -108,7 +125,47 @@ def test_what_a_supervisor_is_told_survives_the_way() -> None:
 def test_settings_out_of_range_name_their_flag(fields: dict[str, object], flag: str) -> None:
     with pytest.raises(ConfigError, match=flag):
         RunnerConfig(**fields)  # type: ignore[arg-type]
-    assert RunnerConfig().backend in BACKENDS
+
+
+def test_the_jail_is_a_back_end() -> None:
+    assert backends.find_backend(RunnerConfig().backend) is JAIL
+    boxes = JAIL.open(SlotSettings(0, "confined", "", (), ()))
+    assert isinstance(boxes, JailBoxes)
+    boxes.close()
+
+
+def test_back_ends_plug_in_and_none_takes_the_jails_place(
+    machine: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A back end is found by its entry point, asked for the walls, and warms nothing here."""
+    machine.setattr(site, "warm_up", None)
+    entries = [EntryPoint(name, f"{__name__}:PLUGGED", backends.GROUP) for name in ("mine", "jail")]
+    machine.setattr(backends, "entry_points", lambda group: entries)
+    machine.setitem(sys.modules, __name__, sys.modules[__name__])
+    found = site.survey(RunnerConfig(backend="mine", cache_dir=tmp_path))
+    assert (found.level, found.layers) == ("glass", ("pane",))
+    assert list(backends.installed_backends()) == ["jail", "mine"]
+    assert backends.find_backend("jail") is JAIL
+
+
+@pytest.mark.parametrize("name", ["docker", "runsc"])
+def test_a_back_end_that_is_missing_says_what_brings_it(
+    machine: pytest.MonkeyPatch, name: str
+) -> None:
+    machine.setattr(backends, "entry_points", lambda group: [])
+    with pytest.raises(ConfigError) as caught:
+        site.survey(RunnerConfig(backend=name))
+    assert "there are jail" in str(caught.value)
+    assert "pip install ./plugins/docker_backend" in str(caught.value)
+
+
+def test_a_back_end_that_nobody_knows_or_that_is_broken(machine: pytest.MonkeyPatch) -> None:
+    broken = EntryPoint("broken", "assay.no_such_module:BACKEND", backends.GROUP)
+    machine.setattr(backends, "entry_points", lambda group: [broken])
+    with pytest.raises(ConfigError, match=r"'none' is not installed; there are jail, broken$"):
+        site.survey(RunnerConfig(backend="none"))
+    with pytest.raises(StartupError, match=r"'broken' .*cannot be loaded"):
+        site.survey(RunnerConfig(backend="broken"))
 
 
 def test_the_doctor_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from assay.sandbox import site
 from assay.sandbox.config import RunnerConfig
 from assay.sandbox.domain import PYTHON_PACKAGES, BoxFile
 from assay.sandbox.jail import Isolation, packages
+from assay.sandbox.jail import backend as jail_backend
 from assay.sandbox.languages import LANGUAGES, Missing, Toolchain, Toolchains, discover
 from assay.sandbox.languages.language import Layout, Library
 from assay.sandbox.languages.plans import go_plan, java_plan
@@ -85,7 +86,7 @@ def test_numpy_is_loaded_in_advance_and_pytest_is_not() -> None:
 def test_a_package_that_the_operator_named_must_be_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(site, "detect", lambda: Isolation("namespaces", (), ()))
+    monkeypatch.setattr(jail_backend, "detect", lambda: Isolation("namespaces", (), ()))
     monkeypatch.setattr(site, "discover", lambda names: Toolchains({}, {}))
     with pytest.raises(StartupError, match="--python-packages names no-such-package"):
         site.survey(RunnerConfig(cache_dir=tmp_path, python_packages=("no-such-package",)))

@@ -17,7 +17,6 @@ from assay.kit.flags import access_flags, http_flags, pool_flags, take_http
 from assay.kit.logs import setup_logging
 from assay.kit.process import read_token
 from assay.sandbox.config import (
-    BACKENDS,
     DEFAULT_PORT,
     ENVIRONMENT_PREFIX,
     FLOORS,
@@ -78,7 +77,9 @@ def _most_options(command: Any) -> Any:
     help="Refuse to serve with weaker isolation; strongest first.",
 )
 @click.option(
-    "--backend", type=click.Choice(BACKENDS), default=_RUNNER.backend, help="What isolates."
+    "--backend",
+    default=_RUNNER.backend,
+    help="What isolates: jail, or a back end that is installed (docker, runsc).",
 )
 @click.option("--image", default=_RUNNER.image, help="Container image, for docker and runsc.")
 @click.option("--queue-items", type=int, default=_RUNNER.queue_items, help="Jobs that may wait.")

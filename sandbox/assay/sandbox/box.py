@@ -1,9 +1,8 @@
 """What runs programs, as an interface: a box takes one run at a time; a pump moves its bytes.
 
-The jail (`assay.sandbox.jail`) and the Docker backend are boxes. One thread drives everything: it
-starts runs, then calls `Pump.step`
-until what it waits for has come. Two boxes on one pump let a tester and a candidate run side by
-side.
+Each back end makes boxes (`assay.sandbox.backend`). One thread drives everything: it starts runs,
+then calls `Pump.step` until what it waits for has come. Two boxes on one pump let a tester and a
+candidate run side by side.
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ from assay.sandbox.domain import MIB, PYTHON_PACKAGES, Limits
 
 ENVIRONMENT_PREFIX = "ASSAY_SANDBOX"
 DEFAULT_PORT = 50052
-BACKENDS = ("jail", "docker", "runsc")
 FLOORS = ("namespaces", "uid", "confined")  # strongest first
 MAX_JOB_BYTES = 32 * MIB
 
@@ -34,9 +33,9 @@ class RunnerConfig:
         languages: which languages to serve, by name; empty for all that are installed.
         python_packages: distributions beside the service that Python programs may import in the
             jail, with what these require.
-        backend: what isolates: "jail" (the kernel's own walls), "docker" or "runsc" (a container
-            for each run).
-        image: the container image, for the Docker backends; empty for their default.
+        backend: what isolates, by name: "jail" (the kernel's own walls), or one that is plugged
+            in (`assay.sandbox.backends`).
+        image: the container image, for a back end that uses one; empty for its default.
         isolation_floor: the weakest level of the jail at which to serve.
         queue_items: jobs that may wait for a slot.
         queue_mb: MiB that the waiting jobs may hold; at least one message.
@@ -83,8 +82,6 @@ class RunnerConfig:
         least_mb = limits.MAX_MESSAGE_BYTES // MIB
         self._require("queue-mb", self.queue_mb >= least_mb, f"must be {least_mb} or more")
         self._require("cache-mb", self.cache_mb >= 0, "must be 0 or more")
-        known = self.backend in BACKENDS
-        self._require("backend", known, f"must be one of {', '.join(BACKENDS)}")
         known = self.isolation_floor in FLOORS
         self._require("isolation-floor", known, f"must be one of {', '.join(FLOORS)}")
         for name in ("cpu", "wall", "compile"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from assay.sandbox.backends import installed_backends
 from assay.sandbox.jail import detect
 from assay.sandbox.languages import discover
 
@@ -17,6 +18,7 @@ def look() -> list[Finding]:
     findings: list[Finding] = [
         ("sandbox isolation", level, fine),
         ("sandbox layers", ", ".join(found.layers) or "none", None),
+        ("sandbox back ends", ", ".join(installed_backends()), None),
     ]
     findings += [(f"sandbox without {name}", reason, None) for name, reason in found.missing]
     toolchains = discover()

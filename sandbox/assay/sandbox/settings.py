@@ -15,9 +15,9 @@ class SupervisorSettings:
 
     Attributes:
         slot: its number, from 0.
-        backend: "jail", "docker" or "runsc".
-        level: the level of the jail, as found on this machine.
-        image: the container image; empty for the backend's default.
+        backend: its name.
+        level: how programs are isolated, as the back end found.
+        image: the container image; empty for the back end's default.
         toolchains: what was found on this machine, as `Toolchains.to_json` writes it.
         cache_dir: folder of compiled programs; empty for none.
         cache_bytes: bytes that it may hold.

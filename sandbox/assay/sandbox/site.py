@@ -1,7 +1,6 @@
-"""What this machine gives: the walls of its kernel and the languages that are installed on it.
+"""What this machine gives: the walls around programs, and the languages that are installed.
 
-Found out once, before the server starts a thread; refuses a machine whose walls are lower than the
-operator's floor.
+Found out once, before the server starts a thread.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from assay.kit.errors import AssayError, ConfigError, StartupError
-from assay.sandbox.config import FLOORS, RunnerConfig
-from assay.sandbox.domain import MIB, PYTHON_PACKAGES, SandboxFault
-from assay.sandbox.jail import detect, packages, reach
+from assay.sandbox.backends import find_backend
+from assay.sandbox.config import RunnerConfig
+from assay.sandbox.domain import MIB, SandboxFault
 from assay.sandbox.languages import Toolchains, discover, language_info, warm_up
 from assay.sandbox.settings import SupervisorSettings
 
@@ -93,17 +92,13 @@ def survey(config: RunnerConfig) -> Site:
     """Looks at the machine. To be called before any thread is started.
 
     Raises:
-        ConfigError: --languages names one that is in no table, or the cache cannot be written.
-        StartupError: the walls are lower than the floor, or a language or a Python package that
-            the operator named is not installed.
+        ConfigError: --backend names one that is not installed, --languages one that is in no
+            table, or the cache cannot be written.
+        StartupError: the back end refuses this machine, or a language that the operator named is
+            not installed.
     """
-    level, layers = _walls(config)
-    lacking = packages.missing(set(config.python_packages) - set(PYTHON_PACKAGES))
-    if lacking and config.backend == "jail":
-        raise StartupError(
-            f"--python-packages names {', '.join(sorted(lacking))}: "
-            "not installed beside the service"
-        )
+    backend = find_backend(config.backend)
+    walls = backend.check(config)
     try:
         toolchains = discover(config.languages or None)
     except SandboxFault as fault:
@@ -112,45 +107,10 @@ def survey(config: RunnerConfig) -> Site:
         if config.languages:
             raise StartupError(f"--languages names {lack.language}: {lack.why}")
         _log.warning("%s is not served: %s", lack.language, lack.why)
-    if config.backend == "jail" and os.geteuid() == 0:
-        _warn_of_closed(config, level)
     cache_dir = _cache_dir(config.cache_dir)
-    if config.backend == "jail":
+    if backend.on_this_machine:
         toolchains = warm_up(toolchains, cache_dir / "warm")
-    return Site(level, layers, toolchains, cache_dir)
-
-
-def _warn_of_closed(config: RunnerConfig, level: str) -> None:
-    """Says which Python packages programs cannot import, for want of a way to them."""
-    paths = packages.find(config.python_packages).paths
-    closed = reach.closed_way(paths, shown=level == "namespaces")
-    if closed is not None:
-        _log.warning("Python programs cannot import every package: %s", reach.advice(closed))
-
-
-def _walls(config: RunnerConfig) -> tuple[str, tuple[str, ...]]:
-    """The level and its layers.
-
-    Raises:
-        StartupError: the level is below the floor; the text says what is missing, what to do, and
-            how to serve all the same.
-    """
-    if config.backend != "jail":
-        return config.backend, (("gvisor",) if config.backend == "runsc" else ()) + ("container",)
-    found = detect()
-    missing = "; ".join(f"{name}: {reason}" for name, reason in found.missing)
-    if found.level is None:
-        raise StartupError(f"no isolation works on this machine ({missing})")
-    for name, reason in found.missing:
-        _log.warning("isolation layer missing: %s (%s)", name, reason)
-    if FLOORS.index(found.level) > FLOORS.index(config.isolation_floor):
-        raise StartupError(
-            f"isolation reaches only the level {found.level!r}, below the floor "
-            f"{config.isolation_floor!r}. Missing: {missing}. To serve all the same, pass "
-            f"--isolation-floor {found.level}"
-        )
-    _log.info("isolation: %s (%s)", found.level, ", ".join(found.layers))
-    return found.level, tuple(found.layers)
+    return Site(walls.level, walls.layers, toolchains, cache_dir)
 
 
 def _cache_dir(wanted: Path | None) -> Path:

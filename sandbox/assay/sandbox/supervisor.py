@@ -27,6 +27,8 @@ from assay.kit import log_format
 from assay.kit.pool import frames
 from assay.kit.pool.frames import Frame, FrameReader
 from assay.sandbox import convert, results
+from assay.sandbox.backend import SlotSettings
+from assay.sandbox.backends import find_backend
 from assay.sandbox.box import Boxes, Pump, Running
 from assay.sandbox.domain import (
     BoxFile,
@@ -46,7 +48,6 @@ from assay.sandbox.workers import kinds
 MAX_RESULT_BYTES = 60 * 2**20
 _RECEIVE_BYTES = 1 << 20
 _CLOSE_ALARM_S = 15
-_FIRST_CONTAINER_USER = 61_000
 
 _log = logging.getLogger(__name__)
 
@@ -280,42 +281,15 @@ def _fault(reason: str, message: str, **facts: str) -> tuple[bytes, bytes]:
 
 
 def make_boxes(settings: SupervisorSettings, toolchains: Toolchains) -> Boxes:
-    """The boxes of a slot, of the backend that the settings name."""
-    return _BACKENDS[settings.backend](settings, toolchains)
-
-
-def _jail(settings: SupervisorSettings, toolchains: Toolchains) -> Boxes:
-    from assay.sandbox.jail import LEVELS, JailBoxes, JailConfig  # noqa: PLC0415 - one backend only
-
-    level = next(known for known in LEVELS if known == settings.level)
-    return JailBoxes(
-        JailConfig(
-            slot=settings.slot,
-            level=level,
-            read_only_paths=tuple(toolchains.read_only_paths),
-            packages=settings.python_packages,
-        )
+    """The boxes of a slot, of the back end that the settings name."""
+    slot = SlotSettings(
+        slot=settings.slot,
+        level=settings.level,
+        image=settings.image,
+        read_only_paths=tuple(toolchains.read_only_paths),
+        python_packages=settings.python_packages,
     )
-
-
-def _docker(settings: SupervisorSettings, toolchains: Toolchains) -> Boxes:
-    from assay.sandbox.backends.docker import DockerBoxes, DockerConfig  # noqa: PLC0415 - as above
-
-    return DockerBoxes(
-        DockerConfig(
-            image=settings.image,
-            runtime="runsc" if settings.backend == "runsc" else "",
-            uid=_FIRST_CONTAINER_USER + settings.slot,
-            read_only_paths=tuple(toolchains.read_only_paths),
-        )
-    )
-
-
-_BACKENDS: dict[str, Callable[[SupervisorSettings, Toolchains], Boxes]] = {
-    "jail": _jail,
-    "docker": _docker,
-    "runsc": _docker,
-}
+    return find_backend(settings.backend).open(slot)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

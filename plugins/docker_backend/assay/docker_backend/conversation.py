@@ -7,7 +7,7 @@ import socket
 import struct
 from collections.abc import Iterator
 
-from assay.sandbox.backends import container_init as init
+from assay.docker_backend import container_init as init
 
 RECEIVE_BYTES = 1 << 18
 SEND_BYTES = 1 << 18

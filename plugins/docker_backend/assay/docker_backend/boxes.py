@@ -1,4 +1,4 @@
-"""A box that runs each program in a Docker container of its own (assay-sandbox's extra `docker`).
+"""A box that runs each program in a Docker container of its own.
 
 For those who want one container per run, or gVisor. It is slower than the jail by two orders of
 magnitude: a container takes some hundred milliseconds to start, which a spare made in advance hides
@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib.resources
 import json
 import logging
 import math
@@ -35,10 +34,8 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from assay.kit.errors import StartupError
-from assay.kit.reasons import Reason
-from assay.sandbox.backends import container_init as init
-from assay.sandbox.backends.container import (
+from assay.docker_backend import container_init as init
+from assay.docker_backend.container import (
     DEFAULT_IMAGE,
     Container,
     DockerConfig,
@@ -47,17 +44,20 @@ from assay.sandbox.backends.container import (
     connect,
     sweep,
 )
-from assay.sandbox.backends.conversation import Conversation
-from assay.sandbox.box import Pump
-from assay.sandbox.domain import (
+from assay.docker_backend.conversation import Conversation
+from assay.kit.errors import StartupError
+from assay.kit.reasons import Reason
+from assay.sandbox.backend import (
     ENDED_BY_US,
     BoxFile,
     EndKind,
     Output,
+    Pump,
     RunMode,
     RunRecord,
     RunRequest,
     SandboxFault,
+    harness_files,
 )
 
 __all__ = ["DockerBox", "DockerBoxes", "DockerConfig"]
@@ -74,15 +74,6 @@ ENVIRONMENT = {
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 _LENGTH = struct.Struct("!I")
-
-
-def harness_files() -> dict[str, bytes]:
-    """The modules that a CANDIDATE or TESTER needs inside, by path below `init.LIBRARY_FOLDER`."""
-    files = {"assay/sandbox/__init__.py": b""}
-    for entry in importlib.resources.files("assay.sandbox.harness").iterdir():
-        if entry.name.endswith(".py"):
-            files[f"assay/sandbox/harness/{entry.name}"] = entry.read_bytes()
-    return files
 
 
 def content_of(descriptor: int) -> bytes:

@@ -29,11 +29,11 @@ from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import LogConfig, Mount
 from requests.exceptions import RequestException
 
+from assay.docker_backend import container_init as init
+from assay.docker_backend.profiles import program_profile
 from assay.kit.errors import StartupError
 from assay.kit.reasons import Reason
-from assay.sandbox.backends import container_init as init
-from assay.sandbox.backends.profiles import program_profile
-from assay.sandbox.domain import MIB, Limits, SandboxFault
+from assay.sandbox.backend import MIB, Limits, SandboxFault
 
 logger = logging.getLogger(__name__)
 

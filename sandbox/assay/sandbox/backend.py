@@ -1,0 +1,142 @@
+"""What isolates programs, as an interface: all that a back end needs of the sandbox is here.
+
+The jail is the sandbox's own back end. Others are plug-ins: an entry point of the group
+`assay.sandbox_backends` names a `Backend`, and `--backend` chooses one by the entry point's name.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+from dataclasses import dataclass
+from typing import Protocol
+
+from assay.sandbox.box import Box, Boxes, Pump, Running
+from assay.sandbox.config import RunnerConfig
+from assay.sandbox.domain import (
+    ENDED_BY_US,
+    MIB,
+    BoxFile,
+    EndKind,
+    Limits,
+    Output,
+    RunMode,
+    RunRecord,
+    RunRequest,
+    SandboxFault,
+)
+from assay.sandbox.zygote import calls
+
+__all__ = [
+    "ENDED_BY_US",
+    "MIB",
+    "Backend",
+    "Box",
+    "BoxFile",
+    "Boxes",
+    "EndKind",
+    "Limits",
+    "Output",
+    "Pump",
+    "RunMode",
+    "RunRecord",
+    "RunRequest",
+    "RunnerConfig",
+    "Running",
+    "SandboxFault",
+    "SlotSettings",
+    "SystemCalls",
+    "Walls",
+    "harness_files",
+    "system_calls",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Walls:
+    """How programs are isolated.
+
+    Attributes:
+        level: the name of the whole, kebab-case, e.g. "namespaces".
+        layers: what it is made of, kebab-case, strongest first.
+    """
+
+    level: str
+    layers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SlotSettings:
+    """What a back end learns about one slot.
+
+    Attributes:
+        slot: its number, from 0.
+        level: the level that `Backend.check` found.
+        image: the container image that the operator named; empty for the back end's default.
+        read_only_paths: folders of this machine that programs see at the same place: toolchains.
+        python_packages: distributions beside the service that Python programs may import.
+    """
+
+    slot: int
+    level: str
+    image: str
+    read_only_paths: tuple[str, ...]
+    python_packages: tuple[str, ...]
+
+
+class Backend(Protocol):
+    """Makes boxes. A stateless value; its boxes are made in the supervisors' processes."""
+
+    on_this_machine: bool
+    """Programs use this machine's tools: what these load at their start is made in advance."""
+
+    def check(self, config: RunnerConfig) -> Walls:
+        """Looks at the machine, once, before the service starts a thread.
+
+        Raises:
+            StartupError: programs cannot be isolated here as `config` asks.
+        """
+
+    def open(self, settings: SlotSettings) -> Boxes:
+        """Makes the boxes of a slot, in its supervisor's process.
+
+        Raises:
+            StartupError: they cannot be made.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class SystemCalls:
+    """Names of system calls, for a filter that does what the jail's does.
+
+    Attributes:
+        allowed: what programs may call; `clone` and `socket` are judged by their arguments.
+        refused: answered with EPERM.
+        forbidden: end the program.
+    """
+
+    allowed: frozenset[str]
+    refused: frozenset[str]
+    forbidden: frozenset[str]
+
+
+def system_calls() -> SystemCalls:
+    """The calls of both architectures, x86_64 and aarch64."""
+    allowed = calls.COMMON, calls.SOCKETS, calls.WATCHES, calls.IGNORED, calls.CHECKED
+    return SystemCalls(_names(*allowed), _names(calls.REFUSED), _names(calls.FORBIDDEN))
+
+
+def _names(*tables: str) -> frozenset[str]:
+    columns = (0, 1)
+    return frozenset(name for table in tables for c in columns for name, _ in calls.parse(table, c))
+
+
+def harness_files() -> dict[str, bytes]:
+    """The modules that run beside a CANDIDATE or TESTER, by path below a folder of `sys.path`.
+
+    They import nothing but the standard library.
+    """
+    files = {"assay/sandbox/__init__.py": b""}
+    for entry in importlib.resources.files("assay.sandbox.harness").iterdir():
+        if entry.name.endswith(".py"):
+            files[f"assay/sandbox/harness/{entry.name}"] = entry.read_bytes()
+    return files
