@@ -18,13 +18,13 @@ from assay.docker_backend import backend  # noqa: E402
 from assay.docker_backend import container as containers  # noqa: E402
 from assay.docker_backend import container_init as init  # noqa: E402
 from assay.docker_backend.backend import DockerBackend  # noqa: E402
-from assay.docker_backend.container import DockerConfig, Shape  # noqa: E402
+from assay.docker_backend.container import ContainerShape, DockerConfig  # noqa: E402
 from assay.docker_backend.conversation import Conversation  # noqa: E402
 from assay.docker_backend.profiles import program_profile, service_profile  # noqa: E402
 from assay.kit.errors import StartupError  # noqa: E402
 from assay.sandbox.backends import find_backend  # noqa: E402
-from assay.sandbox.config import RunnerConfig  # noqa: E402
-from assay.sandbox.domain import MIB, Limits  # noqa: E402
+from assay.sandbox.config import SandboxConfig  # noqa: E402
+from assay.sandbox.domain import MIB, RunLimits  # noqa: E402
 from assay.sandbox.site import survey  # noqa: E402
 
 FRAMES = st.lists(st.tuples(st.sampled_from([b"O", b"E", b"C", b"D"]), st.binary(max_size=300)))
@@ -34,7 +34,7 @@ def asked(**changes: Any) -> dict[str, Any]:
     """What the daemon is asked for; a client of a fixed version asks it nothing by itself."""
     api = docker.APIClient(base_url="unix:///nowhere", version="1.41")
     try:
-        options = containers.options(api, DockerConfig(**changes), Shape.of(Limits()))
+        options = containers.options(api, DockerConfig(**changes), ContainerShape.of(RunLimits()))
     finally:
         api.close()
     return options
@@ -49,7 +49,7 @@ def test_the_sandbox_finds_both_back_ends_and_looks_for_the_daemon_at_its_start(
     assert isinstance(found, DockerBackend)
     assert found.runtime == ("runsc" if name == "runsc" else "")
     with pytest.raises(StartupError, match="start it, or set DOCKER_HOST"):
-        survey(RunnerConfig(backend=name))
+        survey(SandboxConfig(backend=name))
 
 
 def test_the_walls_are_what_the_daemon_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +64,7 @@ def test_the_walls_are_what_the_daemon_says(monkeypatch: pytest.MonkeyPatch) -> 
             pass
 
     monkeypatch.setattr(backend, "connect", lambda config: Daemon())
-    jailed, guarded = (find_backend(name).check(RunnerConfig()) for name in ("docker", "runsc"))
+    jailed, guarded = (find_backend(name).check(SandboxConfig()) for name in ("docker", "runsc"))
     assert (jailed.level, guarded.level) == ("container", "gvisor")
     assert set(guarded.layers) - set(jailed.layers) == {"gvisor"}
     assert "seccomp" in jailed.layers

@@ -20,13 +20,13 @@ from assay.sandbox.config import (
     DEFAULT_PORT,
     ENVIRONMENT_PREFIX,
     FLOORS,
-    RunnerConfig,
-    ServerConfig,
+    SandboxConfig,
+    SandboxServerConfig,
 )
 from assay.sandbox.server import run
 
-_RUNNER = RunnerConfig()
-_RUNNER_FLAGS = [field.name for field in fields(RunnerConfig)]
+_RUNNER = SandboxConfig()
+_RUNNER_FLAGS = [field.name for field in fields(SandboxConfig)]
 _PATH = click.Path(path_type=Path, dir_okay=False)
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False)
@@ -122,8 +122,8 @@ def cli(
         flags["python_packages"] = _names(python_packages)
         runner = {name: flags.pop(name) for name in _RUNNER_FLAGS}
         access = take_access(flags)
-        config = ServerConfig(
-            RunnerConfig(**runner),
+        config = SandboxServerConfig(
+            SandboxConfig(**runner),
             token=read_token(token_file, f"{ENVIRONMENT_PREFIX}_TOKEN"),
             access=access,
             http=take_http(flags),

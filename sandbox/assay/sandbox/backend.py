@@ -1,7 +1,7 @@
 """What isolates programs, as an interface: all that a back end needs of the sandbox is here.
 
 The jail is the sandbox's own back end. Others are plug-ins: an entry point of the group
-`assay.sandbox_backends` names a `Backend`, and `--backend` chooses one by the entry point's name.
+`assay.sandbox_backends` names one, and `--backend` chooses it by the entry point's name.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from assay.sandbox.box import Box, Boxes, Pump, Running
-from assay.sandbox.config import RunnerConfig
+from assay.sandbox.config import SandboxConfig
 from assay.sandbox.domain import (
     ENDED_BY_US,
     MIB,
     BoxFile,
+    CapturedOutput,
     EndKind,
-    Limits,
-    Output,
+    RunLimits,
     RunMode,
     RunRecord,
     RunRequest,
@@ -29,19 +29,19 @@ from assay.sandbox.zygote import calls
 __all__ = [
     "ENDED_BY_US",
     "MIB",
-    "Backend",
     "Box",
     "BoxFile",
     "Boxes",
+    "CapturedOutput",
     "EndKind",
-    "Limits",
-    "Output",
+    "IsolationBackend",
     "Pump",
+    "RunLimits",
     "RunMode",
     "RunRecord",
     "RunRequest",
-    "RunnerConfig",
     "Running",
+    "SandboxConfig",
     "SandboxFault",
     "SlotSettings",
     "SystemCalls",
@@ -70,7 +70,7 @@ class SlotSettings:
 
     Attributes:
         slot: its number, from 0.
-        level: the level that `Backend.check` found.
+        level: the level that `IsolationBackend.check` found.
         image: the container image that the operator named; empty for the back end's default.
         read_only_paths: folders of this machine that programs see at the same place: toolchains.
         python_packages: distributions beside the service that Python programs may import.
@@ -83,13 +83,14 @@ class SlotSettings:
     python_packages: tuple[str, ...]
 
 
-class Backend(Protocol):
+class IsolationBackend(Protocol):
     """Makes boxes. A stateless value; its boxes are made in the supervisors' processes."""
 
-    on_this_machine: bool
-    """Programs use this machine's tools: what these load at their start is made in advance."""
+    @property
+    def on_this_machine(self) -> bool:
+        """Programs use this machine's tools: what these load at their start is made in advance."""
 
-    def check(self, config: RunnerConfig) -> Walls:
+    def check(self, config: SandboxConfig) -> Walls:
         """Looks at the machine, once, before the service starts a thread.
 
         Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint, entry_points
 
 from assay.kit.errors import ConfigError, StartupError
-from assay.sandbox.backend import Backend
+from assay.sandbox.backend import IsolationBackend
 
 GROUP = "assay.sandbox_backends"
 _JAIL = EntryPoint("jail", "assay.sandbox.jail.backend:JAIL", GROUP)
@@ -25,7 +25,7 @@ def installed_backends() -> dict[str, EntryPoint]:
     return {_JAIL.name: _JAIL} | {one.name: one for one in others if one.name != _JAIL.name}
 
 
-def find_backend(name: str) -> Backend:
+def find_backend(name: str) -> IsolationBackend:
     """The back end of this name.
 
     Raises:
@@ -41,7 +41,7 @@ def find_backend(name: str) -> Backend:
             raise ConfigError("; ".join(filter(None, (known, _WHAT_BRINGS.get(name)))))
         entry = installed[name]
     try:
-        backend: Backend = entry.load()
+        backend: IsolationBackend = entry.load()
     except (ImportError, AttributeError) as error:
         raise StartupError(
             f"the back end {name!r} ({entry.value}) cannot be loaded: {error}"

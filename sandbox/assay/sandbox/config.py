@@ -13,7 +13,7 @@ from assay.kit.access import Access
 from assay.kit.errors import ConfigError
 from assay.kit.http.config import HttpConfig
 from assay.kit.process import usable_cores
-from assay.sandbox.domain import MIB, PYTHON_PACKAGES, Limits
+from assay.sandbox.domain import MIB, PYTHON_PACKAGES, RunLimits
 
 ENVIRONMENT_PREFIX = "ASSAY_SANDBOX"
 DEFAULT_PORT = 50052
@@ -22,7 +22,7 @@ MAX_JOB_BYTES = 32 * MIB
 
 
 @dataclass(frozen=True, slots=True)
-class RunnerConfig:
+class SandboxConfig:
     """How programs are run.
 
     Attributes:
@@ -105,11 +105,11 @@ class RunnerConfig:
         return json.dumps(dataclasses.asdict(self), default=str)
 
     @staticmethod
-    def from_json(text: str) -> RunnerConfig:
+    def from_json(text: str) -> SandboxConfig:
         """Reads what `to_json` wrote."""
         data = json.loads(text)
         folder = data["cache_dir"]
-        return RunnerConfig(
+        return SandboxConfig(
             **{
                 **data,
                 "languages": tuple(data["languages"]),
@@ -131,9 +131,9 @@ class RunnerConfig:
         return min(limits.MAX_BATCH_ITEMS, self.queue_items)
 
     @property
-    def max_limits(self) -> Limits:
+    def max_limits(self) -> RunLimits:
         """The greatest limits that a job may ask for."""
-        return Limits(
+        return RunLimits(
             cpu_s=self.max_cpu_s,
             wall_s=self.max_wall_s,
             memory_bytes=self.max_memory_mb * MIB,
@@ -146,7 +146,7 @@ class RunnerConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class ServerConfig:
+class SandboxServerConfig:
     """How the server is reached.
 
     Attributes:
@@ -165,7 +165,7 @@ class ServerConfig:
         http: HTTP/JSON beside gRPC.
     """
 
-    runner: RunnerConfig
+    runner: SandboxConfig
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     port_file: Path | None = None

@@ -44,7 +44,7 @@ class RunMode(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RunLimits:
     """What one run may use.
 
     Attributes:
@@ -67,7 +67,7 @@ class Limits:
     processes: int = 64
     compile_wall_s: float = 30.0
 
-    def with_(self, **changes: float) -> Limits:
+    def with_(self, **changes: float) -> RunLimits:
         """A copy with some fields changed."""
         return replace(self, **changes)  # type: ignore[arg-type]
 
@@ -104,7 +104,7 @@ class RunRequest:
     files: tuple[BoxFile, ...] = ()
     stdin: bytes = b""
     environment: Mapping[str, str] = field(default_factory=dict)
-    limits: Limits = Limits()
+    limits: RunLimits = RunLimits()
     executable: int | None = None
     fetch_paths: tuple[str, ...] = ()
     fetch_bytes: int = 64 * MIB
@@ -116,7 +116,7 @@ class RunRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class CapturedOutput:
     """What a stream of a program held: the first bytes, and how many there were in all."""
 
     data: bytes = b""
@@ -149,8 +149,8 @@ class RunRecord:
     end: EndKind
     exit_code: int = 0
     signal: int = 0
-    stdout: Output = Output()
-    stderr: Output = Output()
+    stdout: CapturedOutput = CapturedOutput()
+    stderr: CapturedOutput = CapturedOutput()
     cpu_s: float = 0.0
     wall_s: float = 0.0
     peak_memory_bytes: int = 0
@@ -164,7 +164,7 @@ class RunRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class SubmittedProgram:
     """A program as a caller sends it.
 
     Attributes:

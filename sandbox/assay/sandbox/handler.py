@@ -20,7 +20,7 @@ from assay.sandbox.languages import Toolchains
 from assay.sandbox.metrics import ENDS, RunMetrics
 from assay.sandbox.results import strip_outputs
 from assay.sandbox.workers import kinds
-from assay.sandbox.workers.codec import RunDone, RunJob, RunPool, Task
+from assay.sandbox.workers.codec import RunDone, RunJob, RunPool, SupervisorTask
 
 AnyJob = execution_pb2.ExecutionJob | execution_pb2.TestJob
 
@@ -89,7 +89,9 @@ class RunHandler(ItemHandler[PendingRun]):
 
     def job(self, item: PendingRun, lane: object) -> RunJob:
         """Its frame."""
-        return self._pool.job(lane, Task(item.kind, item.payload), size_bytes=len(item.payload))
+        return self._pool.job(
+            lane, SupervisorTask(item.kind, item.payload), size_bytes=len(item.payload)
+        )
 
     def outcome(self, item: PendingRun, done: RunDone) -> bytes | Fault:
         """The bytes of its result, as far as the answer has room for them.

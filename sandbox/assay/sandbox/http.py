@@ -10,7 +10,7 @@ from assay.kit.http.app import Site
 from assay.kit.http.config import HttpConfig
 from assay.kit.http.front import Front
 from assay.kit.serving import Admission
-from assay.sandbox.runner import Runner
+from assay.sandbox.runner import ProgramRunner
 
 SITE = Site(
     service="sandbox",
@@ -35,7 +35,12 @@ class SandboxFront(Front):
     """
 
     def __init__(
-        self, runner: Runner, admission: Admission, config: HttpConfig, *, public: bool = False
+        self,
+        runner: ProgramRunner,
+        admission: Admission,
+        config: HttpConfig,
+        *,
+        public: bool = False,
     ) -> None:
         super().__init__(admission, config, public=public)
         self.runner = runner

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from assay.sandbox.domain import Limits, Output, Program, RunRecord, RunRequest
+from assay.sandbox.domain import CapturedOutput, RunLimits, RunRecord, RunRequest, SubmittedProgram
 
 
 class Prepared(Protocol):
     """A program that has been compiled, where its language needs that."""
 
-    program: Program
-    compile_output: Output
+    program: SubmittedProgram
+    compile_output: CapturedOutput
     """What the compiler wrote; empty where nothing was compiled."""
 
     def run(
@@ -21,7 +21,7 @@ class Prepared(Protocol):
         stdin: bytes,
         arguments: tuple[str, ...] = (),
         environment: Mapping[str, str] | None = None,
-        limits: Limits,
+        limits: RunLimits,
         fetch_paths: tuple[str, ...] = (),
     ) -> RunRequest:
         """One run of the program (PYTHON or EXEC mode).
@@ -29,7 +29,7 @@ class Prepared(Protocol):
         Arguments and environment come after the program's own.
         """
 
-    def candidate(self, *, limits: Limits) -> RunRequest:
+    def candidate(self, *, limits: RunLimits) -> RunRequest:
         """The program as one that answers calls (CANDIDATE mode).
 
         Raises:
@@ -50,7 +50,7 @@ class CompileFailed(Exception):
 class Preparer(Protocol):
     """Makes programs ready; compiles each only once."""
 
-    def prepare(self, program: Program, limits: Limits) -> Prepared:
+    def prepare(self, program: SubmittedProgram, limits: RunLimits) -> Prepared:
         """Compiles a program, in the slot's box, or takes it from the cache.
 
         Raises:

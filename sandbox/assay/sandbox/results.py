@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from assay.api.execution.v1 import execution_pb2
 from assay.kit.durations import fill_duration
-from assay.sandbox.domain import EndKind, Limits, Output, RunRecord
-from assay.sandbox.judging.model import Report, Suite, TestOutcome, TestVerdict
+from assay.sandbox.domain import CapturedOutput, EndKind, RunLimits, RunRecord
+from assay.sandbox.judging.model import CaseOutcome, Suite, SuiteReport, TestVerdict
 
 TEST_STREAM_BYTES = 16 * 1024
 REPORT_BYTES = 512 * 1024
 _MAX_EXPLANATION_CHARS = 400
 _MAX_NAME_CHARS = 200
-_NOTHING = Output()
+_NOTHING = CapturedOutput()
 
 # The contract's enums, by the names that the domain has for them.
 _ENDS = {
@@ -32,7 +32,7 @@ _VERDICTS = {
 
 
 def execution_to_proto(
-    record: RunRecord, level: str, compile_output: Output = _NOTHING
+    record: RunRecord, level: str, compile_output: CapturedOutput = _NOTHING
 ) -> execution_pb2.Execution:
     """One run.
 
@@ -70,7 +70,7 @@ def compile_failure_to_proto(record: RunRecord, level: str) -> execution_pb2.Exe
     return message
 
 
-def report_to_proto(report: Report, level: str) -> execution_pb2.TestReport:
+def report_to_proto(report: SuiteReport, level: str) -> execution_pb2.TestReport:
     """A report; the streams of its runs are shortened to what a report may hold."""
     message = execution_pb2.TestReport(
         compile_failed=report.compile_failed,
@@ -100,7 +100,7 @@ def failed_compilation_to_proto(record: RunRecord, suite: Suite) -> execution_pb
 
 
 def _fill_outcome(
-    message: execution_pb2.TestOutcome, outcome: TestOutcome, level: str, stream_bytes: int
+    message: execution_pb2.TestOutcome, outcome: CaseOutcome, level: str, stream_bytes: int
 ) -> None:
     message.name = _text(outcome.name, _MAX_NAME_CHARS)
     message.verdict = execution_pb2.TestVerdict.ValueType(_VERDICTS[outcome.verdict])
@@ -122,7 +122,7 @@ def strip_outputs(report: execution_pb2.TestReport) -> None:
                 stream.truncated = True
 
 
-def limits_to_proto(limits: Limits) -> execution_pb2.Limits:
+def limits_to_proto(limits: RunLimits) -> execution_pb2.Limits:
     """Limits, every field set."""
     message = execution_pb2.Limits(
         memory_bytes=limits.memory_bytes,
@@ -137,7 +137,7 @@ def limits_to_proto(limits: Limits) -> execution_pb2.Limits:
     return message
 
 
-def _output(output: Output, most: int | None = None) -> execution_pb2.CapturedOutput:
+def _output(output: CapturedOutput, most: int | None = None) -> execution_pb2.CapturedOutput:
     data = output.data if most is None else output.data[:most]
     return execution_pb2.CapturedOutput(
         data=data, truncated=output.total_bytes > len(data), total_bytes=output.total_bytes

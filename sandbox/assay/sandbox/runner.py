@@ -19,14 +19,14 @@ from assay.kit.errors import StartupError
 from assay.kit.faults import Fault
 from assay.kit.pool.link import LinkError
 from assay.kit.pool.pool import Pool, PoolConfig
-from assay.sandbox.config import MAX_JOB_BYTES, RunnerConfig
+from assay.sandbox.config import MAX_JOB_BYTES, SandboxConfig
 from assay.sandbox.convert import clipped
 from assay.sandbox.handler import AnyJob, PendingRun, RunHandler
-from assay.sandbox.languages import Missing, Toolchains, language_info
+from assay.sandbox.languages import MissingLanguage, Toolchains, language_info
 from assay.sandbox.metrics import RunMetrics
 from assay.sandbox.results import limits_to_proto
 from assay.sandbox.workers import kinds
-from assay.sandbox.workers.codec import RunCodec, RunJob, RunPool, Task
+from assay.sandbox.workers.codec import RunCodec, RunJob, RunPool, SupervisorTask
 from assay.sandbox.workers.place import Supervisors
 
 _DEPTH = 2  # a supervisor never waits for us
@@ -35,7 +35,7 @@ _LET_GO_S = 10.0
 _log = logging.getLogger(__name__)
 
 
-class Runner:
+class ProgramRunner:
     """Runs jobs. Belongs to the event loop that starts it.
 
     Args:
@@ -46,7 +46,7 @@ class Runner:
         metrics: what was run so far.
     """
 
-    def __init__(self, config: RunnerConfig, supervisors: Supervisors) -> None:
+    def __init__(self, config: SandboxConfig, supervisors: Supervisors) -> None:
         self._config = config
         self._supervisors = supervisors
         self._pool: RunPool | None = None
@@ -173,13 +173,13 @@ class Runner:
         names = sorted(toolchains.found)
         jobs = [self._probe(name) for name in names]
         self.pool.submit(jobs)
-        failed: list[Missing] = []
+        failed: list[MissingLanguage] = []
         for name, job in zip(names, jobs, strict=True):
             outcome = (await job.done).outcome
             why = outcome.message if isinstance(outcome, Fault) else outcome.decode()
             if why:
                 _log.error("%s is not served: %s", name, why)
-                failed.append(Missing(name, why))
+                failed.append(MissingLanguage(name, why))
         served = toolchains.without(failed)
         if self._config.languages and failed:
             raise StartupError(f"--languages names {failed[0].language}: {failed[0].why}")
@@ -188,7 +188,7 @@ class Runner:
         return served
 
     def _probe(self, language: str) -> RunJob:
-        return self.pool.job(object(), Task(kinds.PROBE, language.encode()), size_bytes=0)
+        return self.pool.job(object(), SupervisorTask(kinds.PROBE, language.encode()), size_bytes=0)
 
     def _list(self, served: Toolchains) -> execution_pb2.ListLanguagesResponse:
         """What ListLanguages answers; asks the tools for their versions, once."""

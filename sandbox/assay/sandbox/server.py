@@ -6,14 +6,14 @@ from assay.kit import ray_cluster
 from assay.kit.http.app import http_listener
 from assay.kit.process import announce, server_tls
 from assay.kit.serving import Admission, RunningServer, ServeConfig, serve
-from assay.sandbox.config import ServerConfig
+from assay.sandbox.config import SandboxServerConfig
 from assay.sandbox.http import SITE, SandboxFront
-from assay.sandbox.runner import Runner
+from assay.sandbox.runner import ProgramRunner
 from assay.sandbox.service import execution_service
 from assay.sandbox.workers.place import Supervisors
 
 
-async def run(config: ServerConfig) -> None:
+async def run(config: SandboxServerConfig) -> None:
     """Serves until SIGTERM or SIGINT, then drains.
 
     Args:
@@ -35,7 +35,7 @@ async def run(config: ServerConfig) -> None:
         metrics_host=config.metrics_host,
         metrics_port=config.metrics_port,
     )
-    runner = Runner(config.runner, Supervisors(config.runner))
+    runner = ProgramRunner(config.runner, Supervisors(config.runner))
     if config.runner.pool == "ray":
         # Before a port is bound: what is wrong is said in a line.
         await ray_cluster.connect(config.runner.ray_address, "assay-sandbox[ray]")

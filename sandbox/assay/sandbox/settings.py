@@ -6,7 +6,7 @@ import dataclasses
 import json
 from dataclasses import dataclass
 
-from assay.sandbox.domain import PYTHON_PACKAGES, Limits
+from assay.sandbox.domain import PYTHON_PACKAGES, RunLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class SupervisorSettings:
     toolchains: str
     cache_dir: str
     cache_bytes: int
-    max_limits: Limits
+    max_limits: RunLimits
     python_packages: tuple[str, ...] = PYTHON_PACKAGES
 
     def to_json(self) -> str:
@@ -46,7 +46,7 @@ class SupervisorSettings:
         return SupervisorSettings(
             **{
                 **data,
-                "max_limits": Limits(**data["max_limits"]),
+                "max_limits": RunLimits(**data["max_limits"]),
                 "python_packages": tuple(data["python_packages"]),
             }
         )

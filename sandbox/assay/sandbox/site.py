@@ -19,7 +19,7 @@ from pathlib import Path
 
 from assay.kit.errors import AssayError, ConfigError, StartupError
 from assay.sandbox.backends import find_backend
-from assay.sandbox.config import RunnerConfig
+from assay.sandbox.config import SandboxConfig
 from assay.sandbox.domain import MIB, SandboxFault
 from assay.sandbox.languages import Toolchains, discover, language_info, warm_up
 from assay.sandbox.settings import SupervisorSettings
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class SurveyedMachine:
     """What was found.
 
     Attributes:
@@ -62,10 +62,10 @@ class Site:
         )
 
     @staticmethod
-    def from_json(text: str) -> Site:
+    def from_json(text: str) -> SurveyedMachine:
         """Reads what `to_json` wrote."""
         data = json.loads(text)
-        return Site(
+        return SurveyedMachine(
             level=data["level"],
             layers=tuple(data["layers"]),
             toolchains=Toolchains.from_json(data["toolchains"]),
@@ -73,7 +73,7 @@ class Site:
             versions=data["versions"],
         )
 
-    def settings(self, config: RunnerConfig) -> SupervisorSettings:
+    def settings(self, config: SandboxConfig) -> SupervisorSettings:
         """What every supervisor is told."""
         return SupervisorSettings(
             slot=0,
@@ -88,7 +88,7 @@ class Site:
         )
 
 
-def survey(config: RunnerConfig) -> Site:
+def survey(config: SandboxConfig) -> SurveyedMachine:
     """Looks at the machine. To be called before any thread is started.
 
     Raises:
@@ -110,7 +110,7 @@ def survey(config: RunnerConfig) -> Site:
     cache_dir = _cache_dir(config.cache_dir)
     if backend.on_this_machine:
         toolchains = warm_up(toolchains, cache_dir / "warm")
-    return Site(walls.level, walls.layers, toolchains, cache_dir)
+    return SurveyedMachine(walls.level, walls.layers, toolchains, cache_dir)
 
 
 def _cache_dir(wanted: Path | None) -> Path:
@@ -152,7 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("config")
     options = parser.parse_args(arguments)
     try:
-        answer = {"site": survey(RunnerConfig.from_json(options.config)).to_json()}
+        answer = {"site": survey(SandboxConfig.from_json(options.config)).to_json()}
     except AssayError as error:
         answer = {"trouble": str(error)}
     sys.stdout.write(json.dumps(answer))

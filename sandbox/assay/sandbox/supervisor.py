@@ -32,7 +32,7 @@ from assay.sandbox.backends import find_backend
 from assay.sandbox.box import Boxes, Pump, Running
 from assay.sandbox.domain import (
     BoxFile,
-    Limits,
+    RunLimits,
     RunMode,
     RunRequest,
     SandboxFault,
@@ -271,7 +271,7 @@ class Supervisor:
         missing = self_test(self._toolchains, payload.decode(), self._boxes, self._pump)
         return b"" if missing is None else missing.why.encode()
 
-    def _defaults(self, language: str) -> Limits:
+    def _defaults(self, language: str) -> RunLimits:
         known, _ = self._toolchains.get(language)
         return convert.clipped(known.limits, self._settings.max_limits)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from assay.docker_backend.boxes import DockerBoxes
 from assay.docker_backend.container import DEFAULT_IMAGE, DockerConfig, check, connect
-from assay.sandbox.backend import Backend, Boxes, RunnerConfig, SlotSettings, Walls
+from assay.sandbox.backend import Boxes, IsolationBackend, SandboxConfig, SlotSettings, Walls
 
 _FIRST_USER = 61_000
 
@@ -23,7 +23,7 @@ class DockerBackend:
     runtime: str = ""
     on_this_machine: bool = False
 
-    def check(self, config: RunnerConfig) -> Walls:
+    def check(self, config: SandboxConfig) -> Walls:
         """The walls that the daemon gives its containers.
 
         Raises:
@@ -52,5 +52,5 @@ class DockerBackend:
         )
 
 
-DOCKER: Backend = DockerBackend()
-RUNSC: Backend = DockerBackend("runsc")
+DOCKER: IsolationBackend = DockerBackend()
+RUNSC: IsolationBackend = DockerBackend("runsc")

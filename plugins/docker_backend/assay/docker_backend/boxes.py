@@ -37,9 +37,9 @@ from typing import Any
 from assay.docker_backend import container_init as init
 from assay.docker_backend.container import (
     DEFAULT_IMAGE,
-    Container,
+    ContainerShape,
     DockerConfig,
-    Shape,
+    ProgramContainer,
     check,
     connect,
     sweep,
@@ -50,8 +50,8 @@ from assay.kit.reasons import Reason
 from assay.sandbox.backend import (
     ENDED_BY_US,
     BoxFile,
+    CapturedOutput,
     EndKind,
-    Output,
     Pump,
     RunMode,
     RunRecord,
@@ -89,7 +89,9 @@ def content_of(descriptor: int) -> bytes:
 class DockerRunning:
     """A program in its container, as a `Running`."""
 
-    def __init__(self, request: RunRequest, container: Container, config: DockerConfig) -> None:
+    def __init__(
+        self, request: RunRequest, container: ProgramContainer, config: DockerConfig
+    ) -> None:
         """Hands the job over and returns when the program runs.
 
         Raises:
@@ -136,7 +138,7 @@ class DockerRunning:
             talk.send_parts(init.FILE, file.content, [file.path, file.mode & 0o777])
         if request.stdin:
             talk.send_parts(init.STDIN, request.stdin)
-        job = init.Job(
+        job = init.ContainerJob(
             mode=request.mode.value,
             argv=list(request.argv),
             environment={**ENVIRONMENT, **request.environment},
@@ -263,8 +265,8 @@ class DockerRunning:
             end=end,
             exit_code=report["exit_code"],
             signal=report["signal"],
-            stdout=Output(bytes(self._stdout), report["stdout_bytes"]),
-            stderr=Output(bytes(self._stderr), report["stderr_bytes"]),
+            stdout=CapturedOutput(bytes(self._stdout), report["stdout_bytes"]),
+            stderr=CapturedOutput(bytes(self._stderr), report["stderr_bytes"]),
             cpu_s=report["cpu_s"],
             wall_s=report["wall_s"],
             peak_memory_bytes=report["peak_memory_bytes"],
@@ -284,8 +286,8 @@ class DockerRunning:
             self._record = RunRecord(
                 end=end or EndKind.SIGNALLED,
                 signal=signal.SIGKILL,
-                stdout=Output(bytes(self._stdout), len(self._stdout)),
-                stderr=Output(bytes(self._stderr), len(self._stderr)),
+                stdout=CapturedOutput(bytes(self._stdout), len(self._stdout)),
+                stderr=CapturedOutput(bytes(self._stderr), len(self._stderr)),
                 wall_s=limits.wall_s if end is EndKind.WALL_TIME_LIMIT else 0.0,
                 peak_memory_bytes=limits.memory_bytes if out_of_memory else 0,
                 detail=self._detail or "the whole container was killed",
@@ -313,13 +315,13 @@ class DockerBox:
     def __init__(self, boxes: DockerBoxes) -> None:
         self._boxes = boxes
         self._running: DockerRunning | None = None
-        self._container: Container | None = None
+        self._container: ProgramContainer | None = None
         self.level = boxes.config.level
 
     def start(self, request: RunRequest) -> DockerRunning:
         """See `Box`."""
         self._retire()
-        self._container = self._boxes.container(Shape.of(request.limits))
+        self._container = self._boxes.container(ContainerShape.of(request.limits))
         try:
             self._running = DockerRunning(request, self._container, self._boxes.config)
         except SandboxFault:
@@ -352,7 +354,7 @@ class DockerBoxes:
         self.config = config
         self._api = connect(config)
         self._helpers = ThreadPoolExecutor(4, thread_name_prefix="docker")
-        self._spare: Future[Container] | None = None
+        self._spare: Future[ProgramContainer] | None = None
         self._candidate = DockerBox(self)
         self._tester = DockerBox(self)
         try:
@@ -392,14 +394,14 @@ class DockerBoxes:
         """See `Boxes`."""
         return self._tester
 
-    def container(self, shape: Shape) -> Container:
+    def container(self, shape: ContainerShape) -> ProgramContainer:
         """A container of a shape: the spare where it fits, else a new one.
 
         Raises:
             SandboxFault: the daemon refused.
         """
         spare, self._spare = self._spare, None
-        container: Container | None = None
+        container: ProgramContainer | None = None
         if spare is not None:
             with contextlib.suppress(SandboxFault):  # then the daemon says it again, for this run
                 container = spare.result()
@@ -407,12 +409,12 @@ class DockerBoxes:
             self.discard(container)
             container = None
         if container is None:
-            container = Container(self._api, self.config, shape)
+            container = ProgramContainer(self._api, self.config, shape)
         if self.config.spare:
-            self._spare = self._helpers.submit(Container, self._api, self.config, shape)
+            self._spare = self._helpers.submit(ProgramContainer, self._api, self.config, shape)
         return container
 
-    def discard(self, container: Container) -> None:
+    def discard(self, container: ProgramContainer) -> None:
         """Removes a container without waiting for that."""
         container.disconnect()
         self._helpers.submit(container.remove)

@@ -33,7 +33,7 @@ from assay.docker_backend import container_init as init
 from assay.docker_backend.profiles import program_profile
 from assay.kit.errors import StartupError
 from assay.kit.reasons import Reason
-from assay.sandbox.backend import MIB, Limits, SandboxFault
+from assay.sandbox.backend import MIB, RunLimits, SandboxFault
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ class DockerConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ContainerShape:
     """The limits that a container is born with; a spare serves runs of its own shape."""
 
     memory_bytes: int
@@ -102,7 +102,7 @@ class Shape:
     processes: int
 
     @classmethod
-    def of(cls, limits: Limits) -> Shape:
+    def of(cls, limits: RunLimits) -> ContainerShape:
         """The shape for a run."""
         return cls(limits.memory_bytes, limits.disk_bytes, limits.processes)
 
@@ -174,7 +174,7 @@ def check(api: docker.APIClient, config: DockerConfig) -> tuple[str, ...]:
     return tuple(name for name, is_there in there.items() if is_there)
 
 
-def options(api: docker.APIClient, config: DockerConfig, shape: Shape) -> dict[str, Any]:
+def options(api: docker.APIClient, config: DockerConfig, shape: ContainerShape) -> dict[str, Any]:
     """The arguments of the container's creation. Every layer is named here, and nowhere else."""
     tmpfs = f"rw,exec,nosuid,nodev,size={shape.disk_bytes},nr_inodes=16384,mode=0700"
     own = f"{tmpfs},uid={config.uid},gid={config.uid}"
@@ -220,10 +220,10 @@ def options(api: docker.APIClient, config: DockerConfig, shape: Shape) -> dict[s
     }
 
 
-class Container:
+class ProgramContainer:
     """A started container and the connection to its first process."""
 
-    def __init__(self, api: docker.APIClient, config: DockerConfig, shape: Shape) -> None:
+    def __init__(self, api: docker.APIClient, config: DockerConfig, shape: ContainerShape) -> None:
         """Makes and starts it.
 
         Raises:

@@ -51,7 +51,7 @@ UID = int(
 LOOK_S = 0.02  # how often CPU time is looked at
 
 
-class Job(NamedTuple):
+class ContainerJob(NamedTuple):
     """What the service says about a run; the frames before it brought files and stdin."""
 
     mode: str
@@ -130,14 +130,14 @@ def write_part(root: str, payload: bytes) -> None:
         os.close(descriptor)
 
 
-def receive() -> tuple[Job, int]:
+def receive() -> tuple[ContainerJob, int]:
     """Takes files and stdin as they come, until the job itself; the descriptor holds the stdin."""
     stdin = os.memfd_create("stdin")
     while True:
         kind, payload = read_frame()
         if kind == JOB:
             os.lseek(stdin, 0, os.SEEK_SET)
-            return Job(**json.loads(payload)), stdin
+            return ContainerJob(**json.loads(payload)), stdin
         if kind == LIBRARY:
             write_part(LIBRARY_FOLDER, payload)
         elif kind == FILE:
@@ -178,7 +178,7 @@ def cgroup_cpu_s() -> float | None:
     return None if microseconds is None else microseconds / 1e6
 
 
-class Use(NamedTuple):
+class ContainerUse(NamedTuple):
     """What the program uses: CPU time in all, tasks and resident memory now."""
 
     cpu_s: float
@@ -186,7 +186,7 @@ class Use(NamedTuple):
     resident_bytes: int = 0
 
 
-def processes() -> Use:
+def processes() -> ContainerUse:
     """What all processes but this one use, where no cgroup says it."""
     ticks = tasks = pages = 0
     for name in os.listdir("/proc"):
@@ -199,10 +199,10 @@ def processes() -> Use:
                 pages += int(words[21])
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu_s = ticks / os.sysconf("SC_CLK_TCK") + usage.ru_utime + usage.ru_stime
-    return Use(cpu_s, tasks, pages * resource.getpagesize())
+    return ContainerUse(cpu_s, tasks, pages * resource.getpagesize())
 
 
-class Meter:
+class UsageMeter:
     """What the program has used, from the container's cgroup where it is readable."""
 
     def __init__(self) -> None:
@@ -211,7 +211,7 @@ class Meter:
         self._kills = self._oom_kills()
         self._refusals = self._fork_refusals()
 
-    def look(self) -> Use:
+    def look(self) -> ContainerUse:
         """CPU time since the start; tasks and memory are 0 where the cgroup bounds them.
 
         Where a cgroup counts, this process's own small part of CPU time is in it.
@@ -219,7 +219,7 @@ class Meter:
         now_s = cgroup_cpu_s()
         if self._cpu_s is None or now_s is None:
             return processes()
-        return Use(now_s - self._cpu_s)
+        return ContainerUse(now_s - self._cpu_s)
 
     def peak_bytes(self) -> int:
         """Most memory at once."""
@@ -244,7 +244,7 @@ class Meter:
         return self._fork_refusals() > self._refusals
 
 
-class Stream:
+class OutputStream:
     """One output of the program: forwards its first bytes, counts the rest."""
 
     def __init__(self, kind: bytes, keep: int, limit: int) -> None:
@@ -280,7 +280,7 @@ class Stream:
         return self.total > self._limit
 
 
-def command(job: Job) -> list[str]:
+def command(job: ContainerJob) -> list[str]:
     """What the child executes."""
     if job.mode == "exec":
         return job.argv
@@ -295,7 +295,7 @@ def command(job: Job) -> list[str]:
     return [sys.executable, "-I", "-c", code]
 
 
-def become(job: Job, descriptors: list[int]) -> None:
+def become(job: ContainerJob, descriptors: list[int]) -> None:
     """In the child: gives everything up and executes the program. Raises OSError if it cannot."""
     os.setsid()
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
@@ -327,16 +327,16 @@ def become(job: Job, descriptors: list[int]) -> None:
 class Run:
     """The program from its start to the report of its end."""
 
-    def __init__(self, job: Job, stdin: int) -> None:
+    def __init__(self, job: ContainerJob, stdin: int) -> None:
         self.job = job
         self.end = ""
         self.detail = ""
         self.status: int | None = None
-        self.stdout = Stream(STDOUT, job.output_bytes, job.max_output_bytes)
-        self.stderr = Stream(STDERR, job.output_bytes, job.max_output_bytes)
+        self.stdout = OutputStream(STDOUT, job.output_bytes, job.max_output_bytes)
+        self.stderr = OutputStream(STDERR, job.output_bytes, job.max_output_bytes)
         self.channel: socket.socket | None = None
         self.outbox = bytearray()
-        self.meter = Meter()
+        self.meter = UsageMeter()
         self.began_s = time.monotonic()
         self.wall_s = 0.0
         self._inbox = bytearray()

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from assay.sandbox.harness.grants import Unsupported
+from assay.sandbox.harness.grants import UnsupportedRequest
 
 _REQUEST: Final = "request"
 _MISSING: Final = object()
@@ -50,7 +50,7 @@ class Fixture:
 
     def __call__(self, *_: object, **__: object) -> object:
         """Nobody may: a test asks for it by its name."""
-        raise Unsupported("the test code calls a fixture")
+        raise UnsupportedRequest("the test code calls a fixture")
 
 
 class _Request:
@@ -105,7 +105,7 @@ class Fixtures:
         """Runs a test once for each set of parameters of its fixtures; returns how often it ran.
 
         Raises:
-            Unsupported: it needs a fixture that is not here.
+            UnsupportedRequest: it needs a fixture that is not here.
             BaseException: what the test raises, but for `Skipped`.
         """
         needed = self._needed(test, arguments)
@@ -164,7 +164,7 @@ class Fixtures:
         if name in order:
             return
         if name not in self._known or name in way:
-            raise Unsupported(f"{way[0]} needs the fixture {name!r}, which is not served")
+            raise UnsupportedRequest(f"{way[0]} needs the fixture {name!r}, which is not served")
         for need in _parameters(self._known[name].make):
             if need != _REQUEST:
                 self._add(need, order, (*way, name))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import struct
 
-from assay.sandbox.harness.protocol import MAX_FRAME, NO_TAG, Frame, frame, split
+from assay.sandbox.harness.protocol import MAX_FRAME, NO_TAG, HarnessFrame, frame, split
 
 
 class Channel:
@@ -19,7 +19,7 @@ class Channel:
         self._descriptor = descriptor
         self._read, self._write = os.read, os.write  # the program may replace those of the module
 
-    def receive(self) -> Frame:
+    def receive(self) -> HarnessFrame:
         """The next frame.
 
         Raises:

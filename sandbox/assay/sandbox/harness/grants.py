@@ -13,7 +13,7 @@ program may use it by that number:
     inert       exceptions, object(), classes made for proxies: only known again
 
 A function or class of a library goes by its name instead: the program takes its own. What is none
-of these cannot be handed over: the suite asks for what is not served (`Unsupported`).
+of these cannot be handed over: the suite asks for what is not served (`UnsupportedRequest`).
 
 Covered: nothing that the program says builds, imports or calls anything that the tests did not hand
 over; a number that was not given means nothing; no name with an underscore in front is read or set;
@@ -43,7 +43,7 @@ _BY_NAME: Final = (types.FunctionType, types.BuiltinFunctionType, type, types.Me
 _BUILT_IN_ITERATORS: Final = frozenset({"builtins", "itertools", "_collections"})
 
 
-class Unsupported(BaseException):
+class UnsupportedRequest(BaseException):
     """Test code asked for what cannot be served across processes: the suite's fault."""
 
 
@@ -64,7 +64,7 @@ class Grants:
         """How the program will know an object that is handed to it.
 
         Raises:
-            Unsupported: it cannot be handed over.
+            UnsupportedRequest: it cannot be handed over.
         """
         known = self._numbers.get(id(value))
         if known is not None:
@@ -133,7 +133,7 @@ class Grants:
         """What the program may do with it.
 
         Raises:
-            Unsupported: it cannot be handed over.
+            UnsupportedRequest: it cannot be handed over.
         """
         if isinstance(value, (BaseException, unittest.TestCase)) or type(value) is object:
             return "inert"
@@ -149,7 +149,7 @@ class Grants:
         for kind, holds in kinds:
             if holds:
                 return kind
-        raise Unsupported(
+        raise UnsupportedRequest(
             f"the test code hands the program an object of {type(value).__module__}."
             f"{type(value).__qualname__}, which cannot be carried"
         )

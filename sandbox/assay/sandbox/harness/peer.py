@@ -28,14 +28,14 @@ from typing import Any, Final, Protocol, TypeVar
 from assay.sandbox.harness import protocol
 from assay.sandbox.harness.candidate import BINARY, CARRIED, UNARY
 from assay.sandbox.harness.codec import encode
-from assay.sandbox.harness.grants import Grants, Unsupported
+from assay.sandbox.harness.grants import Grants, UnsupportedRequest
 from assay.sandbox.harness.protocol import (
     ANSWER,
     CALLBACK,
     REQUEST,
     RESULT,
     TAG_BYTES,
-    Frame,
+    HarnessFrame,
     ProtocolError,
     Raised,
     Returned,
@@ -67,7 +67,7 @@ class Line(Protocol):
     def send(self, kind: bytes, content: bytes, tag: bytes) -> None:
         """Sends a frame."""
 
-    def receive(self) -> Frame:
+    def receive(self) -> HarnessFrame:
         """Waits for the next frame."""
 
 
@@ -96,7 +96,7 @@ class Peer:
         self.is_let_happen: Callable[[BaseException], bool] = lambda error: False
         self.raised: list[BaseException] = []
         self.ended: CandidateEndedError | None = None
-        self.refused: Unsupported | None = None
+        self.refused: UnsupportedRequest | None = None
 
     def load(self) -> list[str]:
         """Has the program run; returns the names that it says it defines."""
@@ -230,7 +230,7 @@ class Peer:
             return self._grants.inert(value)
         try:
             return self._grants.reference(value)
-        except Unsupported as refused:
+        except UnsupportedRequest as refused:
             self.refused = refused
             raise
 
@@ -238,7 +238,7 @@ class Peer:
         """The same for what the program asked for itself: it cannot make the suite a fault."""
         try:
             return self._opaque(value)
-        except Unsupported:
+        except UnsupportedRequest:
             self.refused = None
             return self._grants.inert(value)
 
@@ -286,7 +286,7 @@ class Peer:
             return encode(["value", self._grants.serve(asked)], self._lenient, _carried)
         except StopIteration:
             return encode(["stop"])
-        except (CandidateEndedError, Unsupported):
+        except (CandidateEndedError, UnsupportedRequest):
             raise
         except BaseException as error:  # noqa: BLE001 - the isolation border: told to who called
             return encode(["error", type(error).__name__, _text(error)])
@@ -408,7 +408,7 @@ class Proxy:
         return _peer(self).operate("issubclass", subclass, self) is True
 
     def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
-        raise Unsupported("test code cannot derive a class from one of the program's")
+        raise UnsupportedRequest("test code cannot derive a class from one of the program's")
 
     def __contains__(self, item: object) -> bool:
         walk: Callable[[], Iterator[object]] | None = getattr(type(self), "__iter__", None)

@@ -48,7 +48,7 @@ class ProtocolError(ValueError):
     """This is nothing that may be said here."""
 
 
-class Frame(NamedTuple):
+class HarnessFrame(NamedTuple):
     """One frame, not read yet."""
 
     kind: bytes
@@ -102,9 +102,9 @@ def frame(kind: bytes, tag: bytes, content: bytes = b"") -> bytes:
     return kind + tag + content
 
 
-def split(data: bytes) -> Frame:
+def split(data: bytes) -> HarnessFrame:
     """A frame in its parts; what is too short for a tag has none."""
-    return Frame(data[:1], data[1:HEADER_BYTES], data[HEADER_BYTES:])
+    return HarnessFrame(data[:1], data[1:HEADER_BYTES], data[HEADER_BYTES:])
 
 
 def read_answer(

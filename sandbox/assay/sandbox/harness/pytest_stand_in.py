@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from assay.sandbox.harness.fixtures import Fixtures, Skipped, fixture
-from assay.sandbox.harness.grants import Unsupported
+from assay.sandbox.harness.grants import UnsupportedRequest
 
 Test = Callable[..., object]
 
@@ -86,7 +86,7 @@ def _skip_mark(*args: Any, **_: Any) -> Any:
 def _conditional(name: str) -> Callable[..., Any]:
     def make(condition: object = True, *_: Any, **__: Any) -> Any:
         if name == "xfail":
-            raise Unsupported("mark.xfail is not served")
+            raise UnsupportedRequest("mark.xfail is not served")
         return _skip_mark() if condition else (lambda test: test)
 
     return make

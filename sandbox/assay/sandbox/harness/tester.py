@@ -37,10 +37,10 @@ from assay.sandbox.harness import names, pytest_stand_in
 from assay.sandbox.harness.codec import decode, encode
 from assay.sandbox.harness.fixtures import Fixtures
 from assay.sandbox.harness.frames import Channel
-from assay.sandbox.harness.grants import Grants, Unsupported
+from assay.sandbox.harness.grants import Grants, UnsupportedRequest
 from assay.sandbox.harness.names import LIBRARIES, called_at_top
 from assay.sandbox.harness.peer import CandidateEndedError, Line, Peer
-from assay.sandbox.harness.protocol import ANSWER, BEGIN, DONE, HELLO, Frame
+from assay.sandbox.harness.protocol import ANSWER, BEGIN, DONE, HELLO, HarnessFrame
 from assay.sandbox.harness.references import Ref
 from assay.sandbox.harness.texts import Texts
 
@@ -93,7 +93,7 @@ class _Rehearsal:
     """A channel to a program that defines `f`, which returns 2."""
 
     def __init__(self) -> None:
-        self._answer = Frame(ANSWER, b"", b"")
+        self._answer = HarnessFrame(ANSWER, b"", b"")
 
     def send(self, kind: bytes, content: bytes, tag: bytes) -> None:
         """Takes a request, whose answer is received next."""
@@ -104,9 +104,9 @@ class _Rehearsal:
             "call": [2, [], -1],
         }
         answer = encode(["value", *answers[request[0]]])
-        self._answer = Frame(ANSWER, tag, answer)
+        self._answer = HarnessFrame(ANSWER, tag, answer)
 
-    def receive(self) -> Frame:
+    def receive(self) -> HarnessFrame:
         """The answer."""
         return self._answer
 
@@ -251,7 +251,7 @@ class _Session:
 
     def _judge(self, error: BaseException | None) -> tuple[str, str]:
         """Whose doing an exception is."""
-        refused = error if isinstance(error, Unsupported) else self._peer.refused
+        refused = error if isinstance(error, UnsupportedRequest) else self._peer.refused
         if refused is not None:
             return "invalid", _line(refused)
         ended = error if isinstance(error, CandidateEndedError) else self._peer.ended
@@ -406,7 +406,7 @@ class _Program(types.ModuleType):
 
     def __setattr__(self, name: str, value: object) -> None:
         if not name.startswith("__"):
-            raise Unsupported("test code cannot replace names of the program")
+            raise UnsupportedRequest("test code cannot replace names of the program")
         super().__setattr__(name, value)
 
 

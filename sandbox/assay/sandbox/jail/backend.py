@@ -6,7 +6,7 @@ import logging
 import os
 
 from assay.kit.errors import StartupError
-from assay.sandbox.backend import Backend, Boxes, RunnerConfig, SlotSettings, Walls
+from assay.sandbox.backend import Boxes, IsolationBackend, SandboxConfig, SlotSettings, Walls
 from assay.sandbox.config import FLOORS
 from assay.sandbox.domain import PYTHON_PACKAGES
 from assay.sandbox.jail import packages, reach
@@ -22,7 +22,7 @@ class JailBackend:
 
     on_this_machine = True
 
-    def check(self, config: RunnerConfig) -> Walls:
+    def check(self, config: SandboxConfig) -> Walls:
         """The walls that work here.
 
         Raises:
@@ -77,4 +77,4 @@ def _warn_of_closed(names: tuple[str, ...], level: str) -> None:
         _log.warning("Python programs cannot import every package: %s", reach.advice(closed))
 
 
-JAIL: Backend = JailBackend()
+JAIL: IsolationBackend = JailBackend()

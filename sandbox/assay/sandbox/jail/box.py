@@ -27,9 +27,9 @@ from assay.sandbox.domain import EndKind, RunRequest, SandboxFault
 from assay.sandbox.jail import cgroups, owners, packages
 from assay.sandbox.jail.config import COMMON_MODULES, TESTER_MODULES, JailConfig
 from assay.sandbox.jail.launch import LaunchError, UserMap, ZygoteLink, fault
-from assay.sandbox.jail.run import Channel, JailRunning, Stream
+from assay.sandbox.jail.run import JailRunning, JudgeChannel, OutputPipe
 from assay.sandbox.zygote import landlock, syscalls
-from assay.sandbox.zygote.protocol import MAX_INLINE_BYTES, RUN_NUMBER, Job
+from assay.sandbox.zygote.protocol import MAX_INLINE_BYTES, RUN_NUMBER, BoxJob
 
 _BOXES_PER_SLOT = 4
 _SUPERVISORS = 65_536  # that have users of their own
@@ -52,7 +52,7 @@ class JailBox:
         self._users = _users(config, self._number)
         self._packages = packages.find(config.packages)
         self._link: ZygoteLink | None = None
-        self._group: cgroups.Group | None = None
+        self._group: cgroups.ControlGroup | None = None
         self._current: JailRunning | None = None
         self._run = 0
         self._scratch = ""
@@ -126,7 +126,7 @@ class JailBox:
             channel = None
             if request.channel:
                 ours, theirs = socket.socketpair()
-                channel = Channel(ours)
+                channel = JudgeChannel(ours)
                 owned.append(theirs.detach())
                 descriptors.append(owned[-1])
             if request.executable is not None:
@@ -136,8 +136,8 @@ class JailBox:
                 link,
                 number=self._run,
                 streams=(
-                    Stream(out_read, request.limits.output_bytes),
-                    Stream(err_read, request.limits.output_bytes),
+                    OutputPipe(out_read, request.limits.output_bytes),
+                    OutputPipe(err_read, request.limits.output_bytes),
                 ),
                 channel=channel,
                 group=self._group,
@@ -163,9 +163,9 @@ class JailBox:
         os.lseek(owned[-1], 0, os.SEEK_SET)
         return owned[-1]
 
-    def _job(self, request: RunRequest) -> Job:
+    def _job(self, request: RunRequest) -> BoxJob:
         limits = request.limits
-        return Job(
+        return BoxJob(
             mode=request.mode.value,
             argv=tuple(request.argv),
             files=tuple((file.path, file.content, file.mode) for file in request.files),

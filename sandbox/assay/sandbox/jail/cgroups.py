@@ -23,7 +23,7 @@ _CACHE_BYTES = 32 * 2**20  # more than this of files read earlier is dropped bef
 _SLACK_BYTES = 4 * 2**20  # page tables, sockets and the like, which the kernel counts as well
 
 
-class Group(Protocol):
+class ControlGroup(Protocol):
     """What the jail asks of a control group."""
 
     def add(self, pid: int) -> None:
@@ -241,7 +241,7 @@ class GroupV2:
         _close(self._files, (self._folder,))
 
 
-def open_group(name: str) -> tuple[Group | None, str]:
+def open_group(name: str) -> tuple[ControlGroup | None, str]:
     """A group for a box, or None and why there is none."""
     try:
         if (_ROOT / "cgroup.controllers").exists():

@@ -22,15 +22,15 @@ from collections.abc import Callable, Sequence
 from assay.sandbox.domain import (
     ENDED_BY_US,
     BoxFile,
+    CapturedOutput,
     EndKind,
-    Output,
     RunMode,
     RunRecord,
     RunRequest,
     SandboxFault,
 )
 from assay.sandbox.jail import monitor
-from assay.sandbox.jail.cgroups import Group
+from assay.sandbox.jail.cgroups import ControlGroup
 from assay.sandbox.jail.launch import ZygoteLink
 from assay.sandbox.zygote import syscalls
 from assay.sandbox.zygote.protocol import DONE
@@ -46,7 +46,7 @@ _HEADER = struct.Struct("!I")
 _FRAME_COST = 64  # bytes that a frame takes here besides its own
 
 
-class Stream:
+class OutputPipe:
     """A pipe that is drained to its end, and the first bytes of it kept."""
 
     def __init__(self, descriptor: int, keep_bytes: int) -> None:
@@ -84,12 +84,12 @@ class Stream:
             os.close(self.descriptor)
 
     @property
-    def output(self) -> Output:
+    def output(self) -> CapturedOutput:
         """What has been read."""
-        return Output(bytes(self._kept), self.total_bytes)
+        return CapturedOutput(bytes(self._kept), self.total_bytes)
 
 
-class Channel:
+class JudgeChannel:
     """The private socket between a harness and its judge: frames of at most 64 MiB."""
 
     def __init__(self, connection: socket.socket) -> None:
@@ -171,9 +171,9 @@ class JailRunning:
         link: ZygoteLink,
         *,
         number: int,
-        streams: tuple[Stream, Stream],
-        channel: Channel | None,
-        group: Group | None,
+        streams: tuple[OutputPipe, OutputPipe],
+        channel: JudgeChannel | None,
+        group: ControlGroup | None,
         lost: Callable[[], None],
     ) -> None:
         self.frames: deque[bytes] = deque()
@@ -282,7 +282,7 @@ class JailRunning:
         if self._channel is not None and self._channel.open:
             self._receive(self._channel)
 
-    def _receive(self, channel: Channel) -> None:
+    def _receive(self, channel: JudgeChannel) -> None:
         channel.receive(self.frames)
         if channel.too_large:
             text = f"answers of more than {MAX_FRAME_BYTES} bytes, or of none"

@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from assay.sandbox.box import Boxes, Pump, Running
-from assay.sandbox.domain import EndKind, Limits, RunMode, RunRecord, RunRequest, SandboxFault
+from assay.sandbox.domain import EndKind, RunLimits, RunMode, RunRecord, RunRequest, SandboxFault
 from assay.sandbox.harness import protocol
 from assay.sandbox.harness.codec import decode, encode
 from assay.sandbox.harness.evaluation import NotFoldable
@@ -33,9 +33,9 @@ from assay.sandbox.harness.protocol import (
 )
 from assay.sandbox.harness.references import CodecError
 from assay.sandbox.judging.budget import Budget, Told, judge_within
-from assay.sandbox.judging.folding import Plan, Raised, fold
+from assay.sandbox.judging.folding import FoldedAsserts, RaisedCall, fold
 from assay.sandbox.judging.link import FORGED, CandidateLink, await_hello, read
-from assay.sandbox.judging.model import AssertTest, TestOutcome, TestVerdict
+from assay.sandbox.judging.model import AssertCase, CaseOutcome, TestVerdict
 from assay.sandbox.judging.text import one_line
 from assay.sandbox.judging.verdicts import (
     ended,
@@ -55,8 +55,8 @@ _BEFORE_USE: Final = 2  # answers that the test code does not see: to "load" and
 
 
 def judge_assertions(
-    test: AssertTest, prepared: Prepared, boxes: Boxes, pump: Pump, budget: Budget
-) -> TestOutcome:
+    test: AssertCase, prepared: Prepared, boxes: Boxes, pump: Pump, budget: Budget
+) -> CaseOutcome:
     """Judges one piece of assert code.
 
     Raises:
@@ -87,8 +87,8 @@ class _Folded:
 
     def __init__(
         self,
-        test: AssertTest,
-        plan: Plan,
+        test: AssertCase,
+        plan: FoldedAsserts,
         prepared: Prepared,
         boxes: Boxes,
         pump: Pump,
@@ -104,7 +104,7 @@ class _Folded:
         self._size_bytes = 0
         self._sent = 0
 
-    def judge(self) -> TestOutcome:
+    def judge(self) -> CaseOutcome:
         """The outcome.
 
         Raises:
@@ -157,7 +157,7 @@ class _Folded:
             raise NotFoldable(told[1])
         return None if told[0] == "open" else told
 
-    def _outcome(self, told: Told) -> TestOutcome:
+    def _outcome(self, told: Told) -> CaseOutcome:
         verdict, text, memory = TestVerdict(told[0]), *told[1:]
         name = self._test.name
         if verdict is TestVerdict.SECURITY_VIOLATION:
@@ -188,7 +188,7 @@ def _loaded(content: bytes) -> Told:
     return TestVerdict.PASSED.value, "", False
 
 
-def _found(plan: Plan, answers: Sequence[bytes]) -> Told:
+def _found(plan: FoldedAsserts, answers: Sequence[bytes]) -> Told:
     """What answers come to. Pure."""
     results: list[object] = []
     memory = False
@@ -199,7 +199,7 @@ def _found(plan: Plan, answers: Sequence[bytes]) -> Told:
         if not answer.whole:
             return "unfoldable", "an object", False
         memory = answer.memory
-        results.append(answer.value if answer.raised is None else Raised(answer.raised))
+        results.append(answer.value if answer.raised is None else RaisedCall(answer.raised))
     try:
         finding = plan.judge(results)
     except NotFoldable as error:
@@ -216,7 +216,7 @@ def _found(plan: Plan, answers: Sequence[bytes]) -> Told:
 class _Tested:
     """Assert code in a tester process."""
 
-    def __init__(self, test: AssertTest, prepared: Prepared, boxes: Boxes, pump: Pump) -> None:
+    def __init__(self, test: AssertCase, prepared: Prepared, boxes: Boxes, pump: Pump) -> None:
         self._test = test
         self._pump = pump
         self._tag = secrets.token_bytes(TAG_BYTES)
@@ -236,7 +236,7 @@ class _Tested:
         begin = encode([test.code, test.entry_point, stem])
         self._tester.send(protocol.frame(BEGIN, self._tag, begin))
 
-    def judge(self) -> TestOutcome:
+    def judge(self) -> CaseOutcome:
         """The outcome."""
         try:
             await_hello(self._tester, self._pump)
@@ -290,7 +290,7 @@ class _Tested:
             raise SandboxFault("INVALID_TEST", "the test code told its end in the tester's name")
         return str(result), str(text)
 
-    def _told(self, result: str, text: str) -> TestOutcome:
+    def _told(self, result: str, text: str) -> CaseOutcome:
         """The outcome that the tester told."""
         name = self._test.name
         if result == "invalid":
@@ -305,7 +305,7 @@ class _Tested:
             return raised(name, record, text, memory=result == "memory")
         return outcome(name, TestVerdict.WRONG_ANSWER, record, text)
 
-    def _undone(self) -> TestOutcome:
+    def _undone(self) -> CaseOutcome:
         """The outcome where the tester told no end."""
         name = self._test.name
         if self._candidate.record is not None and self._asked:
@@ -339,9 +339,9 @@ def _say_bye(running: Running) -> None:
     running.send(protocol.frame(REQUEST, protocol.NO_TAG, encode(["bye"])))
 
 
-def _tester_request(limits: Limits) -> RunRequest:
+def _tester_request(limits: RunLimits) -> RunRequest:
     """The tester outlives the candidate a little, so that the candidate's limit is met first."""
-    own = Limits()
+    own = RunLimits()
     roomy = own.with_(
         wall_s=limits.wall_s + TESTER_EXTRA_S,
         cpu_s=limits.cpu_s + TESTER_EXTRA_S,

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from assay.sandbox.box import Boxes, Pump
-from assay.sandbox.domain import EndKind, Limits, RunRecord, SandboxFault
+from assay.sandbox.domain import EndKind, RunLimits, RunRecord, SandboxFault
 from assay.sandbox.harness.references import CodecError
 from assay.sandbox.judging.budget import Budget, Told, judge_within
 from assay.sandbox.judging.link import FORGED, CandidateLink, read
 from assay.sandbox.judging.model import (
-    CallTest,
+    CallCase,
+    CaseOutcome,
     ComparisonKind,
-    TestOutcome,
     TestVerdict,
 )
 from assay.sandbox.judging.text import brief
@@ -42,14 +42,14 @@ _RULES: Final = frozenset(
 
 
 def judge_calls(
-    tests: Sequence[CallTest],
+    tests: Sequence[CallCase],
     prepared: Prepared,
     boxes: Boxes,
     pump: Pump,
     budget: Budget,
     *,
     stop: bool,
-) -> list[TestOutcome]:
+) -> list[CaseOutcome]:
     """Judges consecutive call tests; with `stop`, no further than the first that fails.
 
     Raises:
@@ -59,7 +59,7 @@ def judge_calls(
         if test.comparison.kind not in _RULES:
             message = f"test {test.name!r}: {test.comparison.kind.value} does not compare values"
             raise SandboxFault("INVALID_TEST", message)
-    outcomes: list[TestOutcome] = []
+    outcomes: list[CaseOutcome] = []
     while len(outcomes) < len(tests):
         group = _Group(tests[len(outcomes) :], prepared, boxes, pump, budget)
         outcomes += group.judge(stop=stop)
@@ -73,7 +73,7 @@ class _Group:
 
     def __init__(
         self,
-        tests: Sequence[CallTest],
+        tests: Sequence[CallCase],
         prepared: Prepared,
         boxes: Boxes,
         pump: Pump,
@@ -86,7 +86,7 @@ class _Group:
         self._link = CandidateLink(box, pump, request)
         self._sent = 0
 
-    def judge(self, *, stop: bool) -> list[TestOutcome]:
+    def judge(self, *, stop: bool) -> list[CaseOutcome]:
         """The outcomes of the tests that this process came to."""
         try:
             return self._judge(stop=stop)
@@ -95,7 +95,7 @@ class _Group:
         finally:
             self._link.close()
 
-    def _judge(self, *, stop: bool) -> list[TestOutcome]:
+    def _judge(self, *, stop: bool) -> list[CaseOutcome]:
         self._link.ask("load")
         self._send()
         self._link.come_up()
@@ -127,7 +127,7 @@ class _Group:
             outcomes.append(ended(self._tests[len(judged)].name, record))
         return outcomes
 
-    def _told(self, test: CallTest | None, content: bytes) -> _Told:
+    def _told(self, test: CallCase | None, content: bytes) -> _Told:
         """What an answer comes to; without a test, whether it is one."""
         kind, text, memory = judge_within(
             self._budget, lambda: _judged(test, content), len(content)
@@ -149,7 +149,7 @@ class _Group:
             self._link.ask("call", test.function, arguments, keywords, True, False)
             self._sent += 1
 
-    def _next(self, test: CallTest) -> bytes | None:
+    def _next(self, test: CallCase) -> bytes | None:
         """The next answer's content, within the time of one test; None where the run has ended."""
         answer = self._link.answer(time.monotonic() + test.limits.wall_s)
         if answer is None and self._link.running.record is None:
@@ -157,7 +157,7 @@ class _Group:
         return answer
 
 
-def _together(tests: Sequence[CallTest]) -> Limits:
+def _together(tests: Sequence[CallCase]) -> RunLimits:
     """What a process may use that serves all these tests, and is loaded for them."""
     first = tests[0].limits
     return first.with_(
@@ -167,7 +167,7 @@ def _together(tests: Sequence[CallTest]) -> Limits:
     )
 
 
-def _judged(test: CallTest | None, content: bytes) -> Told:
+def _judged(test: CallCase | None, content: bytes) -> Told:
     """The verdict on an answer, why, and whether the program lacked memory. Pure."""
     answer = read(content)
     if answer is None:
@@ -184,7 +184,7 @@ def _judged(test: CallTest | None, content: bytes) -> Told:
     return verdict.value, difference or "", False
 
 
-def _outcome(test: CallTest, told: _Told, record: RunRecord, who: str) -> TestOutcome:
+def _outcome(test: CallCase, told: _Told, record: RunRecord, who: str) -> CaseOutcome:
     verdict, text, memory = told
     if verdict is TestVerdict.RUNTIME_ERROR:
         return raised(test.name, record, f"{who} raised {text}", memory=memory)

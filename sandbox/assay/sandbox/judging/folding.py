@@ -49,7 +49,7 @@ class FoldedCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Raised:
+class RaisedCall:
     """A call that raised, in one line."""
 
     text: str
@@ -65,7 +65,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class FoldedAsserts:
     """Assert code that the supervisor judges itself."""
 
     calls: tuple[FoldedCall, ...]
@@ -78,7 +78,7 @@ class Plan:
         """Holds results against the asserts.
 
         Args:
-            results: the value of each call in order, or `Raised`; fewer than there are calls, if
+            results: of each call in order, its value or `RaisedCall`; fewer than calls, if
                 the program ended before it answered.
 
         Returns:
@@ -109,7 +109,7 @@ class Plan:
         return line if len(line) <= 120 else line[:117] + "..."
 
 
-def fold(code: str, entry_point: str) -> Plan | None:
+def fold(code: str, entry_point: str) -> FoldedAsserts | None:
     """A plan for some assert code, or None where it needs a tester process."""
     if len(code) > MAX_CODE:
         return None
@@ -117,12 +117,12 @@ def fold(code: str, entry_point: str) -> Plan | None:
 
 
 @functools.lru_cache(maxsize=256)
-def _fold_again(code: str, entry_point: str) -> Plan | None:
+def _fold_again(code: str, entry_point: str) -> FoldedAsserts | None:
     """The same, remembered: the samples of a group are held against the same code in a row."""
     return _fold(code, entry_point)
 
 
-def _fold(code: str, entry_point: str) -> Plan | None:
+def _fold(code: str, entry_point: str) -> FoldedAsserts | None:
     try:
         tree = ast.parse(code)
         function = _function(tree, entry_point)
@@ -138,7 +138,7 @@ def _fold(code: str, entry_point: str) -> Plan | None:
         return None
     if not collected.calls:
         return None
-    return Plan(tuple(collected.calls), code, statements, scope, function)
+    return FoldedAsserts(tuple(collected.calls), code, statements, scope, function)
 
 
 def _function(tree: ast.Module, entry_point: str) -> str:
@@ -310,7 +310,7 @@ class _Run:
         if index >= len(self._results):
             raise _Ended
         result = self._results[index]
-        if isinstance(result, Raised):
+        if isinstance(result, RaisedCall):
             raise _CallRaised(index, result.text)
         if result is not None and type(result) not in PLAIN:
             raise NotFoldable("a result that is not plain")

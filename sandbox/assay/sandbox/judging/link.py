@@ -38,7 +38,7 @@ FORGED: Final = "it answered what was not asked, or with what is no answer"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProgramAnswer:
     """What the program answered to one request.
 
     Attributes:
@@ -163,7 +163,7 @@ class CandidateLink:
             self.kill(None)
 
 
-def read(content: bytes) -> Answer | None:
+def read(content: bytes) -> ProgramAnswer | None:
     """What an answer holds, or None where it is none. Costs what the candidate chooses."""
     references: list[Ref] = []
 
@@ -174,14 +174,14 @@ def read(content: bytes) -> Answer | None:
     try:
         answer = protocol.read_answer(content, resolve=stays)
         if isinstance(answer, Returned):
-            return Answer(protocol.single(answer), not references)
+            return ProgramAnswer(protocol.single(answer), not references)
     except ProtocolError:
         return None
-    return _raised(answer) if isinstance(answer, Raised) else Answer(raised="StopIteration")
+    return _raised(answer) if isinstance(answer, Raised) else ProgramAnswer(raised="StopIteration")
 
 
-def _raised(raised: Raised) -> Answer:
+def _raised(raised: Raised) -> ProgramAnswer:
     line = one_line(f"{raised.type}: {raised.text}" if raised.text else raised.type)[:250]
     where = one_line(raised.where)[:40]
     memory = "MemoryError" in raised.bases
-    return Answer(raised=f"{line} ({where})" if where else line, memory=memory)
+    return ProgramAnswer(raised=f"{line} ({where})" if where else line, memory=memory)

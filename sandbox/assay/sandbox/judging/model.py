@@ -11,7 +11,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from assay.sandbox.domain import Limits, Output, Program, RunRecord
+from assay.sandbox.domain import CapturedOutput, RunLimits, RunRecord, SubmittedProgram
 
 Plain = object
 """A plain value; see the module's text."""
@@ -29,29 +29,29 @@ class ComparisonKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class AnswerComparison:
     """How an answer is held against the expected one; the tolerances are for numbers."""
 
     kind: ComparisonKind = ComparisonKind.DEFAULT
     absolute_tolerance: float = 0.0
     relative_tolerance: float = 0.0
-    checker: Program | None = None
+    checker: SubmittedProgram | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class StdioTest:
+class StdioCase:
     """Feed stdin, compare stdout."""
 
     name: str
     stdin: bytes
     expected: bytes
-    comparison: Comparison = Comparison()
+    comparison: AnswerComparison = AnswerComparison()
     arguments: tuple[str, ...] = ()
-    limits: Limits = Limits()
+    limits: RunLimits = RunLimits()
 
 
 @dataclass(frozen=True, slots=True)
-class CallTest:
+class CallCase:
     """Call a function ("name" or "Class.method" of a fresh instance), compare what it returns."""
 
     name: str
@@ -59,21 +59,21 @@ class CallTest:
     arguments: tuple[Plain, ...]
     expected: Plain
     keyword_arguments: Mapping[str, Plain] = field(default_factory=dict)
-    comparison: Comparison = Comparison()
-    limits: Limits = Limits()
+    comparison: AnswerComparison = AnswerComparison()
+    limits: RunLimits = RunLimits()
 
 
 @dataclass(frozen=True, slots=True)
-class AssertTest:
+class AssertCase:
     """Run test code in a process of its own that calls the candidate's."""
 
     name: str
     code: str
     entry_point: str = ""
-    limits: Limits = Limits()
+    limits: RunLimits = RunLimits()
 
 
-TestCase = StdioTest | CallTest | AssertTest
+TestCase = StdioCase | CallCase | AssertCase
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class TestVerdict(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class TestOutcome:
+class CaseOutcome:
     """How a program did on one test.
 
     `explanation` is one line for people, at most 400 characters.
@@ -113,9 +113,9 @@ class TestOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class SuiteReport:
     """How a program did on its tests, in their order."""
 
-    outcomes: tuple[TestOutcome, ...]
-    compile_output: Output = Output()
+    outcomes: tuple[CaseOutcome, ...]
+    compile_output: CapturedOutput = CapturedOutput()
     compile_failed: bool = False

@@ -29,17 +29,17 @@ from assay.sandbox.domain import (
     MIB,
     BoxFile,
     EndKind,
-    Limits,
+    RunLimits,
     RunRecord,
     RunRequest,
     SandboxFault,
 )
 from assay.sandbox.judging.budget import Budget, Overrun, Unjudged
 from assay.sandbox.judging.model import (
-    Comparison,
+    AnswerComparison,
+    CaseOutcome,
     ComparisonKind,
-    StdioTest,
-    TestOutcome,
+    StdioCase,
     TestVerdict,
 )
 from assay.sandbox.judging.stdout import compare_output
@@ -86,14 +86,14 @@ _accepting: Final = _Accepting(1024)
 
 
 def judge_output(
-    test: StdioTest,
+    test: StdioCase,
     prepared: Prepared,
     boxes: Boxes,
     pump: Pump,
     preparer: Preparer,
     *,
     budget: Budget,
-) -> TestOutcome:
+) -> CaseOutcome:
     """Runs the program on one test's input and judges its output.
 
     Raises:
@@ -135,9 +135,9 @@ def run_to_end(box: Box, pump: Pump, request: RunRequest) -> RunRecord:
             pump.finish(running)
 
 
-def _checker(test: StdioTest, preparer: Preparer) -> Prepared | None:
+def _checker(test: StdioCase, preparer: Preparer) -> Prepared | None:
     """The test's checker, compiled; None where the rule needs none."""
-    comparison: Comparison = test.comparison
+    comparison: AnswerComparison = test.comparison
     if comparison.kind is not ComparisonKind.CHECKER:
         return None
     if comparison.checker is None:
@@ -150,7 +150,7 @@ def _checker(test: StdioTest, preparer: Preparer) -> Prepared | None:
         raise SandboxFault("INVALID_TEST", message) from error
 
 
-def _checked(checker: Prepared, test: StdioTest, answer: bytes, box: Box, pump: Pump) -> str | None:
+def _checked(checker: Prepared, test: StdioCase, answer: bytes, box: Box, pump: Pump) -> str | None:
     """None where the checker accepts an answer, else what is wrong with it.
 
     Raises:
@@ -172,7 +172,7 @@ def _checked(checker: Prepared, test: StdioTest, answer: bytes, box: Box, pump: 
     return one_line(f"the checker could not read the output: {_ending(record)}")
 
 
-def _check(checker: Prepared, test: StdioTest, answer: bytes, box: Box, pump: Pump) -> RunRecord:
+def _check(checker: Prepared, test: StdioCase, answer: bytes, box: Box, pump: Pump) -> RunRecord:
     """A run of the checker on an answer."""
     contents = (test.stdin, answer, test.expected)
     limits = _with_room(test.limits, sum(map(len, contents)))
@@ -181,7 +181,7 @@ def _check(checker: Prepared, test: StdioTest, answer: bytes, box: Box, pump: Pu
     return run_to_end(box, pump, replace(request, files=(*request.files, *files)))
 
 
-def _with_room(limits: Limits, size_bytes: int) -> Limits:
+def _with_room(limits: RunLimits, size_bytes: int) -> RunLimits:
     """The limits, with a folder that takes the checker's files: a long answer is no fault."""
     needed = 2 * size_bytes + MIB
     return limits if needed <= limits.disk_bytes else limits.with_(disk_bytes=needed)
@@ -209,7 +209,7 @@ def _ending(record: RunRecord) -> str:
     return f"{ending}: {said}".rstrip(": \n")
 
 
-def _key(checker: Prepared, test: StdioTest) -> bytes:
+def _key(checker: Prepared, test: StdioCase) -> bytes:
     """What a checker's verdict on the expected output depends on, in 32 bytes."""
     program = checker.program
     parts = [

@@ -26,7 +26,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import Final
 
-from assay.sandbox.judging.model import Comparison, ComparisonKind
+from assay.sandbox.judging.model import AnswerComparison, ComparisonKind
 from assay.sandbox.judging.text import brief_bytes
 
 # Possessive throughout: a token that is almost a number costs one pass.
@@ -45,7 +45,7 @@ _EXACTLY: Final = decimal.Context(
 )
 
 
-def compare_output(comparison: Comparison, expected: bytes, actual: bytes) -> str | None:
+def compare_output(comparison: AnswerComparison, expected: bytes, actual: bytes) -> str | None:
     """None where `actual` is right, else what differs, in one line.
 
     Raises:
@@ -67,7 +67,7 @@ def compare_output(comparison: Comparison, expected: bytes, actual: bytes) -> st
 class _Tolerance:
     """How far numbers may be apart: the larger of the absolute and the relative tolerance."""
 
-    def __init__(self, comparison: Comparison) -> None:
+    def __init__(self, comparison: AnswerComparison) -> None:
         self._absolute = _decimal(comparison.absolute_tolerance)
         self._relative = _decimal(comparison.relative_tolerance)
         self._endless = self._absolute.is_infinite() or self._relative.is_infinite()

@@ -17,12 +17,12 @@ from assay.sandbox.judging.assertions import judge_assertions
 from assay.sandbox.judging.budget import Budget
 from assay.sandbox.judging.calls import judge_calls
 from assay.sandbox.judging.model import (
-    AssertTest,
-    CallTest,
-    Report,
-    StdioTest,
+    AssertCase,
+    CallCase,
+    CaseOutcome,
+    StdioCase,
     Suite,
-    TestOutcome,
+    SuiteReport,
     TestVerdict,
 )
 from assay.sandbox.judging.outputs import judge_output
@@ -30,7 +30,9 @@ from assay.sandbox.judging.verdicts import killed_from_outside
 from assay.sandbox.prepared import Prepared, Preparer
 
 
-def judge(prepared: Prepared, suite: Suite, boxes: Boxes, pump: Pump, preparer: Preparer) -> Report:
+def judge(
+    prepared: Prepared, suite: Suite, boxes: Boxes, pump: Pump, preparer: Preparer
+) -> SuiteReport:
     """Runs a program on each test and judges it.
 
     Args:
@@ -46,15 +48,15 @@ def judge(prepared: Prepared, suite: Suite, boxes: Boxes, pump: Pump, preparer: 
     """
     if not suite.tests:
         raise SandboxFault("INVALID_TEST", "the suite has no test")
-    outcomes: list[TestOutcome] = []
+    outcomes: list[CaseOutcome] = []
     budget = Budget(pump)
     while len(outcomes) < len(suite.tests):
         rest = suite.tests[len(outcomes) :]
         test = rest[0]
-        if isinstance(test, StdioTest):
+        if isinstance(test, StdioCase):
             one = partial(judge_output, test, prepared, boxes, pump, preparer, budget=budget)
             outcomes.append(_twice_if_killed(one))
-        elif isinstance(test, AssertTest):
+        elif isinstance(test, AssertCase):
             one = partial(judge_assertions, test, prepared, boxes, pump, budget)
             outcomes.append(_twice_if_killed(one))
         else:
@@ -71,26 +73,26 @@ def judge(prepared: Prepared, suite: Suite, boxes: Boxes, pump: Pump, preparer: 
         if suite.stop_at_first_failure and outcomes[-1].verdict is not TestVerdict.PASSED:
             break
     failed = len(outcomes)
-    left = [TestOutcome(test.name, TestVerdict.NOT_RUN) for test in suite.tests[failed:]]
-    return Report((*outcomes, *left), prepared.compile_output)
+    left = [CaseOutcome(test.name, TestVerdict.NOT_RUN) for test in suite.tests[failed:]]
+    return SuiteReport((*outcomes, *left), prepared.compile_output)
 
 
-def _twice_if_killed(judge_it: Callable[[], TestOutcome]) -> TestOutcome:
+def _twice_if_killed(judge_it: Callable[[], CaseOutcome]) -> CaseOutcome:
     """A test's outcome; the second, where the program was killed from outside in the first."""
     made = judge_it()
     return judge_it() if _was_killed(made) else made
 
 
 def _again_where_killed(
-    made: Sequence[TestOutcome],
-    tests: Sequence[CallTest],
-    judge_them: Callable[[Sequence[CallTest]], list[TestOutcome]],
-) -> list[TestOutcome]:
+    made: Sequence[CaseOutcome],
+    tests: Sequence[CallCase],
+    judge_them: Callable[[Sequence[CallCase]], list[CaseOutcome]],
+) -> list[CaseOutcome]:
     """Outcomes of call tests; what a kill from outside took is judged once more, together.
 
     One kill takes one test, or, while the program is loaded, all that the process was there for.
     """
-    outcomes: list[TestOutcome] = []
+    outcomes: list[CaseOutcome] = []
     while len(outcomes) < len(made):
         at = len(outcomes)
         if not _was_killed(made[at]):
@@ -110,18 +112,18 @@ def _again_where_killed(
     return outcomes
 
 
-def _was_killed(made: TestOutcome) -> bool:
+def _was_killed(made: CaseOutcome) -> bool:
     """Whether a test was lost to a kill from outside; what was answered before it stands."""
     if made.verdict is not TestVerdict.RUNTIME_ERROR or made.record is None:
         return False
     return killed_from_outside(made.record)
 
 
-def _leading_calls(tests: tuple[StdioTest | CallTest | AssertTest, ...]) -> list[CallTest]:
+def _leading_calls(tests: tuple[StdioCase | CallCase | AssertCase, ...]) -> list[CallCase]:
     """The call tests that come first."""
-    calls: list[CallTest] = []
+    calls: list[CallCase] = []
     for test in tests:
-        if not isinstance(test, CallTest):
+        if not isinstance(test, CallCase):
             break
         calls.append(test)
     return calls

@@ -24,11 +24,11 @@ from typing import TypeGuard
 
 from assay.sandbox.harness.codec import check_spread
 from assay.sandbox.harness.references import CodecError
-from assay.sandbox.judging.model import Comparison, ComparisonKind, Plain
+from assay.sandbox.judging.model import AnswerComparison, ComparisonKind, Plain
 from assay.sandbox.judging.text import brief
 
 
-def compare_values(comparison: Comparison, expected: Plain, actual: Plain) -> str | None:
+def compare_values(comparison: AnswerComparison, expected: Plain, actual: Plain) -> str | None:
     """None where `actual` is right, else what differs, in one line.
 
     Raises:
@@ -68,7 +68,7 @@ def identical(expected: Plain, actual: Plain) -> bool:
     return equal(expected, actual)
 
 
-def near(expected: Plain, actual: Plain, comparison: Comparison) -> bool:
+def near(expected: Plain, actual: Plain, comparison: AnswerComparison) -> bool:
     """Equal, with numbers within the tolerances."""
     if _is_number(expected) and _is_number(actual):
         return numbers_near(expected, actual, comparison)
@@ -88,7 +88,7 @@ def near(expected: Plain, actual: Plain, comparison: Comparison) -> bool:
     return equal(expected, actual)
 
 
-def numbers_near(expected: int | float, actual: int | float, comparison: Comparison) -> bool:
+def numbers_near(expected: int | float, actual: int | float, comparison: AnswerComparison) -> bool:
     """Whether two numbers are equal within the tolerances."""
     if expected == actual:
         return True
@@ -189,7 +189,7 @@ def _is_finite(value: int | float) -> bool:
 def _near_sets(
     expected: set[Plain] | frozenset[Plain],
     actual: set[Plain] | frozenset[Plain],
-    comparison: Comparison,
+    comparison: AnswerComparison,
 ) -> bool:
     """Sets: numbers pair up in order of size; everything else must be there exactly."""
     if equal(expected, actual):

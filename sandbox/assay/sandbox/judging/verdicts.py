@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from assay.sandbox.domain import EndKind, RunRecord
-from assay.sandbox.judging.model import TestOutcome, TestVerdict
+from assay.sandbox.judging.model import CaseOutcome, TestVerdict
 from assay.sandbox.judging.text import LINE, one_line
 
 _LIMITS: Final = {
@@ -19,17 +19,17 @@ _LIMITS: Final = {
 }
 
 
-def outcome(name: str, verdict: TestVerdict, record: RunRecord | None, text: str) -> TestOutcome:
+def outcome(name: str, verdict: TestVerdict, record: RunRecord | None, text: str) -> CaseOutcome:
     """What came of a test, with its explanation cut to one line."""
-    return TestOutcome(name, verdict, record, one_line(text)[:LINE])
+    return CaseOutcome(name, verdict, record, one_line(text)[:LINE])
 
 
-def passed(name: str, record: RunRecord) -> TestOutcome:
+def passed(name: str, record: RunRecord) -> CaseOutcome:
     """A test that passed."""
-    return TestOutcome(name, TestVerdict.PASSED, record)
+    return CaseOutcome(name, TestVerdict.PASSED, record)
 
 
-def ended(name: str, record: RunRecord, when: str = "before it was done") -> TestOutcome:
+def ended(name: str, record: RunRecord, when: str = "before it was done") -> CaseOutcome:
     """A test whose program ended when it should not have, or not well."""
     if record.end in _LIMITS:
         return outcome(name, TestVerdict.LIMIT_EXCEEDED, record, _told(_LIMITS[record.end], record))
@@ -54,7 +54,7 @@ def killed_from_outside(record: RunRecord) -> bool:
     return killed and not record.detail
 
 
-def raised(name: str, record: RunRecord, text: str, *, memory: bool) -> TestOutcome:
+def raised(name: str, record: RunRecord, text: str, *, memory: bool) -> CaseOutcome:
     """A test whose program raised."""
     if memory:
         record = replace(record, end=EndKind.MEMORY_LIMIT)

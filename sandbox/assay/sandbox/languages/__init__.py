@@ -10,8 +10,8 @@ from assay.sandbox.languages.preparer import LanguagePreparer, PreparedProgram
 from assay.sandbox.languages.selftest import self_test
 from assay.sandbox.languages.table import LANGUAGES, find_language
 from assay.sandbox.languages.toolchains import (
-    LanguageInfo,
-    Missing,
+    MissingLanguage,
+    ServedLanguage,
     Toolchain,
     Toolchains,
     discover,
@@ -22,10 +22,10 @@ from assay.sandbox.languages.warm import warm_up
 __all__ = [
     "LANGUAGES",
     "CompileCache",
-    "LanguageInfo",
     "LanguagePreparer",
-    "Missing",
+    "MissingLanguage",
     "PreparedProgram",
+    "ServedLanguage",
     "Toolchain",
     "Toolchains",
     "discover",

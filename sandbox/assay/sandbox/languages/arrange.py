@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
-from assay.sandbox.domain import BoxFile, Program, SandboxFault
+from assay.sandbox.domain import BoxFile, SandboxFault, SubmittedProgram
 from assay.sandbox.languages.language import OURS, Language, Layout
 
 PATH_BYTES = 1024
@@ -17,7 +17,7 @@ PART_BYTES = 255
 FILES = 4096
 
 
-def arrange(program: Program, language: Language, *, warm: bool) -> Layout:
+def arrange(program: SubmittedProgram, language: Language, *, warm: bool) -> Layout:
     """The program's files, its source among them under the name that the language gives it.
 
     Raises:

@@ -23,7 +23,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.sandbox.domain import MIB, Output
+from assay.sandbox.domain import MIB, CapturedOutput
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class Compiled:
     product: bytes
     failed: bool
     exit_code: int
-    output: Output
+    output: CapturedOutput
     cpu_s: float
     wall_s: float
 
@@ -161,7 +161,7 @@ def _decode(data: bytes) -> Compiled:
         product=bytes(body[product_at:]),
         failed=bool(facts["failed"]),
         exit_code=int(facts["exit_code"]),
-        output=Output(bytes(body[facts_len:product_at]), int(facts["output_total"])),
+        output=CapturedOutput(bytes(body[facts_len:product_at]), int(facts["output_total"])),
         cpu_s=float(facts["cpu_s"]),
         wall_s=float(facts["wall_s"]),
     )

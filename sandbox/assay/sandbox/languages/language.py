@@ -21,14 +21,14 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from assay.sandbox.domain import MIB, BoxFile, Limits
+from assay.sandbox.domain import MIB, BoxFile, RunLimits
 
 OURS = ".assay"
 """Our own folder in the working directory of a compilation or a run; no program may use it."""
 
 Values = Mapping[str, str | tuple[str, ...]]
 
-COMPILER_LIMITS = Limits(
+COMPILER_LIMITS = RunLimits(
     cpu_s=120.0,
     memory_bytes=1536 * MIB,
     output_bytes=64 * 1024,
@@ -38,10 +38,10 @@ COMPILER_LIMITS = Limits(
 )
 """What a compiler may use. The caller sets only its time on the clock, compile_wall_s."""
 
-COMMON_LIMITS = Limits()
+COMMON_LIMITS = RunLimits()
 """What a run may use where neither the caller nor the language says."""
 
-MANAGED = Limits(memory_bytes=1024 * MIB)
+MANAGED = RunLimits(memory_bytes=1024 * MIB)
 """For runtimes that bring a garbage collector and a compiler of their own."""
 
 STDIO = ("stdio",)
@@ -118,7 +118,7 @@ class Compile:
     unpack_to: str = ""
     files: tuple[BoxFile, ...] = ()
     suffixes: tuple[str, ...] = ()
-    limits: Limits = COMPILER_LIMITS
+    limits: RunLimits = COMPILER_LIMITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ class Language:
     warm: Warm | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     read_only: tuple[tuple[str, str], ...] = ()
-    limits: Limits = COMMON_LIMITS
+    limits: RunLimits = COMMON_LIMITS
     test_kinds: tuple[str, ...] = STDIO
     self_test_stdin: bytes = b"20 22\n"
     source_on_stdin: bool = False

@@ -17,14 +17,14 @@ from assay.sandbox.box import Boxes, Pump
 from assay.sandbox.domain import (
     MIB,
     BoxFile,
+    CapturedOutput,
     EndKind,
-    Limits,
-    Output,
-    Program,
+    RunLimits,
     RunMode,
     RunRecord,
     RunRequest,
     SandboxFault,
+    SubmittedProgram,
 )
 from assay.sandbox.judging.verdicts import killed_from_outside
 from assay.sandbox.languages.arrange import arrange, check_arguments, invalid, sources
@@ -70,14 +70,14 @@ class PreparedProgram:
 
     def __init__(
         self,
-        program: Program,
+        program: SubmittedProgram,
         language: Language,
         values: Values,
         layout: Layout,
         compiled: Compiled | None,
     ) -> None:
         self.program = program
-        self.compile_output = compiled.output if compiled else Output()
+        self.compile_output = compiled.output if compiled else CapturedOutput()
         self._language = language
         self._values = values
         self._layout = layout
@@ -100,7 +100,7 @@ class PreparedProgram:
         stdin: bytes,
         arguments: tuple[str, ...] = (),
         environment: Mapping[str, str] | None = None,
-        limits: Limits,
+        limits: RunLimits,
         fetch_paths: tuple[str, ...] = (),
     ) -> RunRequest:
         """One run of the program; see `assay.sandbox.prepared.Prepared.run`.
@@ -135,7 +135,7 @@ class PreparedProgram:
             fetch_paths=fetch_paths,
         )
 
-    def candidate(self, *, limits: Limits) -> RunRequest:
+    def candidate(self, *, limits: RunLimits) -> RunRequest:
         """The program as one that answers calls; see `assay.sandbox.prepared.Prepared.candidate`.
 
         Raises:
@@ -177,7 +177,7 @@ class LanguagePreparer:
         self._boxes = boxes
         self._pump = pump
 
-    def prepare(self, program: Program, limits: Limits) -> PreparedProgram:
+    def prepare(self, program: SubmittedProgram, limits: RunLimits) -> PreparedProgram:
         """Compiles a program, or takes it from the cache.
 
         Raises:
@@ -193,7 +193,12 @@ class LanguagePreparer:
         return PreparedProgram(program, language, values, layout, compiled)
 
     def _compile(
-        self, language: Language, chain: Toolchain, layout: Layout, values: Values, limits: Limits
+        self,
+        language: Language,
+        chain: Toolchain,
+        layout: Layout,
+        values: Values,
+        limits: RunLimits,
     ) -> Compiled:
         how = language.compile
         assert how is not None  # noqa: S101 - the caller has looked
@@ -256,7 +261,7 @@ def _outcome(record: RunRecord) -> Compiled:
     output = _joined(record.stdout, record.stderr)
     product = next((file.content for file in record.files if file.path == _PRODUCT), b"")
     if record.end is not EndKind.EXITED:
-        record = replace(record, stdout=Output(), stderr=output, files=())
+        record = replace(record, stdout=CapturedOutput(), stderr=output, files=())
         if record.end is EndKind.SIGNALLED:
             detail = record.detail or f"signal {record.signal} ended the compiler"
             record = replace(record, end=EndKind.COMPILE_ERROR, detail=detail)
@@ -287,11 +292,11 @@ def _failure(compiled: Compiled) -> RunRecord:
     )
 
 
-def _joined(first: Output, second: Output) -> Output:
-    return Output(first.data + second.data, first.total_bytes + second.total_bytes)
+def _joined(first: CapturedOutput, second: CapturedOutput) -> CapturedOutput:
+    return CapturedOutput(first.data + second.data, first.total_bytes + second.total_bytes)
 
 
-def _heap(limits: Limits) -> dict[str, str]:
+def _heap(limits: RunLimits) -> dict[str, str]:
     heap_mib = int(limits.memory_bytes * _HEAP_SHARE) // MIB
     return {"heap_mib": str(max(_LEAST_HEAP_MIB, heap_mib))}
 

@@ -11,7 +11,7 @@ leave it with exit code 0, read what they expect, or replace the framework's fun
 
 from __future__ import annotations
 
-from assay.sandbox.domain import MIB, BoxFile, Limits
+from assay.sandbox.domain import MIB, BoxFile, RunLimits
 from assay.sandbox.languages import plans
 from assay.sandbox.languages.language import OURS, Compile, Language, Tool, named
 from assay.sandbox.languages.libraries import (
@@ -22,7 +22,7 @@ from assay.sandbox.languages.libraries import (
     NODE_PATH,
 )
 
-_MANAGED = Limits(memory_bytes=1024 * MIB)
+_MANAGED = RunLimits(memory_bytes=1024 * MIB)
 
 _PYTEST_STARTER = b"""\
 import sys

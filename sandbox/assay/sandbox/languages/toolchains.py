@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 
-from assay.sandbox.domain import Limits, SandboxFault
+from assay.sandbox.domain import RunLimits, SandboxFault
 from assay.sandbox.languages.language import Language, Tool, Values, fill
 from assay.sandbox.languages.table import LANGUAGES, find_language
 
@@ -65,7 +65,7 @@ class Toolchain:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingLanguage:
     """A language that cannot be served here.
 
     Attributes:
@@ -80,13 +80,13 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
-class LanguageInfo:
+class ServedLanguage:
     """What a caller is told about a language that is served."""
 
     name: str
     aliases: tuple[str, ...]
     toolchain_version: str
-    default_limits: Limits
+    default_limits: RunLimits
     test_kinds: tuple[str, ...]
 
 
@@ -95,7 +95,7 @@ class Toolchains:
     """Which languages are served here, and why the others are not."""
 
     found: Mapping[str, Toolchain]
-    missing: Mapping[str, Missing]
+    missing: Mapping[str, MissingLanguage]
 
     @property
     def read_only_paths(self) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ class Toolchains:
         message = f"The sandbox does not serve {language.name} here. {why} Served: {served}."
         raise SandboxFault("UNKNOWN_LANGUAGE", message, **facts)
 
-    def without(self, lacks: Iterable[Missing]) -> Toolchains:
+    def without(self, lacks: Iterable[MissingLanguage]) -> Toolchains:
         """The same less some languages, e.g. those that failed their self-test."""
         missing = {**self.missing, **{lack.language: lack for lack in lacks}}
         found = {name: chain for name, chain in self.found.items() if name not in missing}
@@ -138,7 +138,9 @@ class Toolchains:
             name: Toolchain(**{**chain, "read_only": tuple(chain["read_only"])})
             for name, chain in data["found"].items()
         }
-        return Toolchains(chains, {name: Missing(**lack) for name, lack in data["missing"].items()})
+        return Toolchains(
+            chains, {name: MissingLanguage(**lack) for name, lack in data["missing"].items()}
+        )
 
 
 def discover(names: Iterable[str] | None = None, path: str | None = None) -> Toolchains:
@@ -153,7 +155,7 @@ def discover(names: Iterable[str] | None = None, path: str | None = None) -> Too
     """
     wanted = sorted({find_language(name).name for name in names or LANGUAGES})
     found: dict[str, Toolchain] = {}
-    missing: dict[str, Missing] = {}
+    missing: dict[str, MissingLanguage] = {}
     for name in wanted:
         result = _look_for(LANGUAGES[name], path)
         if isinstance(result, Toolchain):
@@ -163,7 +165,7 @@ def discover(names: Iterable[str] | None = None, path: str | None = None) -> Too
     return Toolchains(found, missing)
 
 
-def language_info(toolchains: Toolchains, name: str, version: str | None = None) -> LanguageInfo:
+def language_info(toolchains: Toolchains, name: str, version: str | None = None) -> ServedLanguage:
     """What to tell about a language that is served.
 
     Args:
@@ -175,7 +177,7 @@ def language_info(toolchains: Toolchains, name: str, version: str | None = None)
         SandboxFault: UNKNOWN_LANGUAGE, it is not served.
     """
     language, chain = toolchains.get(name)
-    return LanguageInfo(
+    return ServedLanguage(
         name=language.name,
         aliases=language.aliases,
         toolchain_version=version or _version(language, chain),
@@ -184,7 +186,7 @@ def language_info(toolchains: Toolchains, name: str, version: str | None = None)
     )
 
 
-def _look_for(language: Language, path: str | None) -> Toolchain | Missing:
+def _look_for(language: Language, path: str | None) -> Toolchain | MissingLanguage:
     commands: dict[str, str] = {}
     shown: set[str] = set()
     for tool in language.tools:
@@ -194,21 +196,21 @@ def _look_for(language: Language, path: str | None) -> Toolchain | Missing:
             why = (
                 f"The command {tool.command} is not on the service's PATH; install {tool.package}."
             )
-            return Missing(language.name, why, tool.package)
+            return MissingLanguage(language.name, why, tool.package)
         commands[tool.command] = str(found)
         if not str(found).startswith(_ALWAYS_SEEN):
             shown.add(str(found.parent.parent if found.parent.name == "bin" else found.parent))
     for name in language.distributions:
         if not _is_installed(name):
             why = f"The Python package {name} is not installed beside the service."
-            return Missing(language.name, why)
+            return MissingLanguage(language.name, why)
     libraries: dict[str, str] = {}
     files: list[Path] = []
     for library in language.libraries:
         matches = [path for place in library.places for path in _matches(place)]
         if not matches and library.needed:
             why = f"{library.places[0]} is not there; install {library.package}."
-            return Missing(language.name, why, library.package)
+            return MissingLanguage(language.name, why, library.package)
         if matches:
             libraries[library.name] = str(matches[0])
             files += matches

@@ -18,9 +18,9 @@ from typing import Any
 from assay.kit.pool import frames
 from assay.kit.pool.link import ChildWorkers, Command, LinkError, LinkLimits, Workers
 from assay.kit.ray_workers import Ask, Placement, RayWorkers
-from assay.sandbox.config import RunnerConfig
-from assay.sandbox.languages import Missing
-from assay.sandbox.site import Site, survey
+from assay.sandbox.config import SandboxConfig
+from assay.sandbox.languages import MissingLanguage
+from assay.sandbox.site import SurveyedMachine, survey
 from assay.sandbox.workers import kinds
 
 _SURVEY_S = 360.0  # what speeds compilations up is made in it, once for each node
@@ -49,8 +49,8 @@ class Supervisors:
         workers: the supervisors, for a pool.
     """
 
-    def __init__(self, config: RunnerConfig) -> None:
-        self._site: Site | None = None
+    def __init__(self, config: SandboxConfig) -> None:
+        self._site: SurveyedMachine | None = None
         self.workers: Workers
         if config.pool == "ray":
             placement = Placement(
@@ -66,7 +66,7 @@ class Supervisors:
             self.workers = _local(self._site, config)
 
     @property
-    def site(self) -> Site:
+    def site(self) -> SurveyedMachine:
         """What the machine gives that programs run on; of several the one that was first."""
         if self._site is None:
             raise RuntimeError("no node is known yet")
@@ -74,7 +74,7 @@ class Supervisors:
 
     def _accept(self, about: Mapping[str, Any]) -> str:
         """What a node does not serve that the first one does."""
-        site = Site.from_json(about["site"])
+        site = SurveyedMachine.from_json(about["site"])
         if self._site is None:
             self._site = site
         lacks = set(self._site.toolchains.found) - set(site.toolchains.found)
@@ -87,7 +87,7 @@ async def open_node(settings: str) -> RunNode:
     Raises:
         LinkError: the node is of no use; the text says why.
     """
-    return RunNode(await _survey(settings), RunnerConfig.from_json(settings))
+    return RunNode(await _survey(settings), SandboxConfig.from_json(settings))
 
 
 class RunNode:
@@ -98,7 +98,7 @@ class RunNode:
         config: how programs are run.
     """
 
-    def __init__(self, site: Site, config: RunnerConfig) -> None:
+    def __init__(self, site: SurveyedMachine, config: SandboxConfig) -> None:
         self.workers: Workers = _local(site, config)
         self._site = site
 
@@ -110,12 +110,12 @@ class RunNode:
             why = answer.payload.decode(errors="replace")
             if why or answer.kind != frames.DONE:
                 _log.error("%s is not served: %s", name, why)
-                failed.append(Missing(name, why or "it cannot be tested"))
+                failed.append(MissingLanguage(name, why or "it cannot be tested"))
         toolchains = self._site.toolchains.without(failed)
         return {"site": dataclasses.replace(self._site, toolchains=toolchains).to_json()}
 
 
-def _local(site: Site, config: RunnerConfig) -> ChildWorkers:
+def _local(site: SurveyedMachine, config: SandboxConfig) -> ChildWorkers:
     """Supervisors of this machine."""
     settings = site.settings(config)
     environment = {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
@@ -128,7 +128,7 @@ def _local(site: Site, config: RunnerConfig) -> ChildWorkers:
     return ChildWorkers(command, _LINK)
 
 
-async def _survey(config: str) -> Site:
+async def _survey(config: str) -> SurveyedMachine:
     """What this node gives. In a process of its own: this one has Ray's threads.
 
     Raises:
@@ -148,4 +148,4 @@ async def _survey(config: str) -> Site:
     found = json.loads(out.decode() or "{}")
     if "site" not in found:
         raise LinkError(found.get("trouble") or "the node cannot be surveyed; see Ray's logs there")
-    return Site.from_json(found["site"])
+    return SurveyedMachine.from_json(found["site"])

@@ -39,7 +39,7 @@ from typing import NoReturn
 
 from assay.sandbox.harness import script
 from assay.sandbox.zygote import syscalls
-from assay.sandbox.zygote.protocol import CHANNEL, CONTROL, MAX_INLINE_BYTES, RUN_NUMBER, Job
+from assay.sandbox.zygote.protocol import CHANNEL, CONTROL, MAX_INLINE_BYTES, RUN_NUMBER, BoxJob
 
 _EXECUTABLE = 4
 _SETUP_FAILED = 254
@@ -79,7 +79,7 @@ class Confinement:
         zygote: int,
         user: int | None,
         folder: str,
-        filter: syscalls.Filter,  # noqa: A002  # the kernel's word
+        filter: syscalls.SeccompFilter,  # noqa: A002  # the kernel's word
         landlock: int | None,
         base_data_bytes: int,
         own_disk: str | None,
@@ -159,7 +159,7 @@ def _receive(control: socket) -> tuple[bytes, list[int]]:
     return message, list(_DESCRIPTORS[len(numbers) // 4].unpack(numbers))
 
 
-def _prepare(message: bytes, descriptors: list[int], confinement: Confinement) -> Job:
+def _prepare(message: bytes, descriptors: list[int], confinement: Confinement) -> BoxJob:
     job = _read(message, descriptors)
     _plumb(job, descriptors)
     _limit(job, confinement)
@@ -172,15 +172,15 @@ def _prepare(message: bytes, descriptors: list[int], confinement: Confinement) -
     return job
 
 
-def _read(message: bytes, descriptors: list[int]) -> Job:
+def _read(message: bytes, descriptors: list[int]) -> BoxJob:
     data = message[1 + RUN_NUMBER.size :]
     if message[:1] == b"F":  # the job is too large for a message: it is in a file
         source = descriptors.pop()
         data = os.pread(source, os.fstat(source).st_size, 0)
-    return Job(*marshal.loads(data))  # noqa: S302  # from the supervisor, trusted
+    return BoxJob(*marshal.loads(data))  # noqa: S302  # from the supervisor, trusted
 
 
-def _plumb(job: Job, descriptors: list[int]) -> None:
+def _plumb(job: BoxJob, descriptors: list[int]) -> None:
     """Puts stdin, stdout, stderr, the channel and the executable where they belong."""
     for target in range(3):
         os.dup2(descriptors[target], target)
@@ -191,7 +191,7 @@ def _plumb(job: Job, descriptors: list[int]) -> None:
         os.dup2(rest.pop(0), _EXECUTABLE, inheritable=False)
 
 
-def _limit(job: Job, confinement: Confinement) -> None:
+def _limit(job: BoxJob, confinement: Confinement) -> None:
     """Resource limits of each process, and the size of the disk."""
     if confinement.own_disk is not None and job.resize_disk:
         flags = syscalls.MS_REMOUNT | syscalls.MS_NOSUID | syscalls.MS_NODEV
@@ -244,7 +244,7 @@ def write_file(path: str, content: bytes, mode: int) -> None:
     os.close(descriptor)
 
 
-def _interpret(job: Job, harness: Harness) -> int:
+def _interpret(job: BoxJob, harness: Harness) -> int:
     """Becomes the program in this interpreter."""
     syscalls.close_from(CHANNEL + 1 if job.channel else CHANNEL)
     gc.enable()
@@ -253,7 +253,7 @@ def _interpret(job: Job, harness: Harness) -> int:
     return harness(CHANNEL, job.argv)
 
 
-def _execute(job: Job) -> NoReturn:
+def _execute(job: BoxJob) -> NoReturn:
     """Becomes another program; reports when that fails, then nothing of it has run."""
     for number in (SIGPIPE, SIGXFSZ):  # ignored by the interpreter, and that is inherited
         set_signal(number, SIG_DFL)
@@ -288,7 +288,7 @@ def warm_up(folder: str) -> None:
     child copies.
     """
     files = (("main.py", b"1", 0o644),)
-    fields = Job("", ("a",), files, {}, False, False, 1, 1, False, 1, False, 1)
+    fields = BoxJob("", ("a",), files, {}, False, False, 1, 1, False, 1, False, 1)
     job = RUN_NUMBER.pack(1) + marshal.dumps(tuple(fields))
     path = f"{folder}/warm-up.py"
     ours, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)

@@ -85,7 +85,7 @@ class Zygote:
         self._confinement = self._make_confinement()
         return missing
 
-    def _leave_namespaces(self) -> list[root.Source]:
+    def _leave_namespaces(self) -> list[root.HostPath]:
         """Makes the namespaces and becomes process 1 of them.
 
         Returns what the new root will show.
@@ -125,16 +125,16 @@ class Zygote:
         rules = None
         if settings["landlock"]:
             rules = landlock.ruleset(readable, writable, listed, sockets=self._namespaces)
-        policy = seccomp.Policy(
+        policy = seccomp.SyscallPolicy(
             sockets=self._namespaces, fork=settings["fork"], own_user=settings["own_user"]
         )
         halves = seccomp.halve(policy)
-        self._inherited_filter = syscalls.Filter(halves.inherited)
+        self._inherited_filter = syscalls.SeccompFilter(halves.inherited)
         return child.Confinement(
             zygote=os.getpid(),
             user=self._user,
             folder=f"{self._scratch}/box",
-            filter=syscalls.Filter(halves.own),
+            filter=syscalls.SeccompFilter(halves.own),
             landlock=rules,
             base_data_bytes=_private_bytes(),
             own_disk=self._scratch if self._namespaces else None,

@@ -19,7 +19,7 @@ RUN_NUMBER = struct.Struct("!I")
 FETCHED = 1 << 31  # added to a run's number on the kill line: its folder may be emptied
 
 
-class Job(NamedTuple):
+class BoxJob(NamedTuple):
     """A run, as it travels to the child that becomes it; a tuple, so that no key is ever interned.
 
     Attributes:

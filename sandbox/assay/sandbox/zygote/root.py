@@ -51,7 +51,7 @@ _LINKS = {
 _HIDING = "hidepid=invisible"
 
 
-class Source:
+class HostPath:
     """A path of the host, opened before the host's tree went out of sight."""
 
     def __init__(self, path: str, descriptor: int) -> None:
@@ -59,21 +59,21 @@ class Source:
         self.descriptor = descriptor
 
 
-def open_sources(paths: Sequence[str]) -> list[Source]:
+def open_sources(paths: Sequence[str]) -> list[HostPath]:
     """Opens what the new root will show; paths that are not there are left out.
 
     To be called while the process still has the rights to reach them.
     """
-    sources: list[Source] = []
+    sources: list[HostPath] = []
     for path in dict.fromkeys((*_SYSTEM, *_ETC, *paths)):
         if os.path.islink(path) or _beneath(path, [s.path for s in sources]):
             continue  # links are made again; what a parent brings is there already
         try:
-            sources.append(Source(path, os.open(path, os.O_PATH | os.O_CLOEXEC)))
+            sources.append(HostPath(path, os.open(path, os.O_PATH | os.O_CLOEXEC)))
         except OSError:
             continue
     devices = [f"/dev/{name}" for name in DEVICES]
-    return sources + [Source(path, os.open(path, os.O_PATH | os.O_CLOEXEC)) for path in devices]
+    return sources + [HostPath(path, os.open(path, os.O_PATH | os.O_CLOEXEC)) for path in devices]
 
 
 def links() -> dict[str, str]:
@@ -82,7 +82,7 @@ def links() -> dict[str, str]:
 
 
 def build(
-    sources: Sequence[Source], system_links: dict[str, str], listed: Sequence[str] = ()
+    sources: Sequence[HostPath], system_links: dict[str, str], listed: Sequence[str] = ()
 ) -> list[str]:
     """Makes the new root and moves into it; returns what could not be done, for people.
 
@@ -130,7 +130,7 @@ def _place(path: str) -> str:
     return _KEPT + path if _beneath(path, (TMP_LINK, SHM_LINK)) else path
 
 
-def kept(sources: Sequence[Source]) -> dict[str, str]:
+def kept(sources: Sequence[HostPath]) -> dict[str, str]:
     """What is to be put into the scratch folder for every run, by where it comes from."""
     found = {}
     for link, folder in ((TMP_LINK, TMP), (SHM_LINK, SHM)):
@@ -149,7 +149,7 @@ def _mount_proc(target: str) -> None:
         syscalls.mount("proc", target, "proc", flags)
 
 
-def _bind(source: Source, target: str) -> None:
+def _bind(source: HostPath, target: str) -> None:
     is_folder = os.path.isdir(f"/proc/self/fd/{source.descriptor}")
     os.makedirs(target if is_folder else os.path.dirname(target), exist_ok=True)
     if not is_folder:

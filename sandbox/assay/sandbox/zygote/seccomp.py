@@ -41,7 +41,7 @@ class UnsupportedArchitecture(Exception):
     """There is no table of system calls for this machine."""
 
 
-class Policy(NamedTuple):
+class SyscallPolicy(NamedTuple):
     """What differs between the levels of isolation.
 
     Attributes:
@@ -90,7 +90,7 @@ class Halves(NamedTuple):
     own: bytes
 
 
-def build(policy: Policy, architecture: str | None = None) -> bytes:
+def build(policy: SyscallPolicy, architecture: str | None = None) -> bytes:
     """The filter's instructions, 8 bytes each, for `struct sock_fprog`.
 
     Raises:
@@ -99,7 +99,7 @@ def build(policy: Policy, architecture: str | None = None) -> bytes:
     return _assemble(_actions(policy, architecture), error(errno.ENOSYS), architecture)
 
 
-def halve(policy: Policy, architecture: str | None = None) -> Halves:
+def halve(policy: SyscallPolicy, architecture: str | None = None) -> Halves:
     """The same filter in two parts; under both, the kernel takes the stricter answer.
 
     Raises:
@@ -113,7 +113,7 @@ def halve(policy: Policy, architecture: str | None = None) -> Halves:
     return Halves(_assemble(inherited, unknown, architecture), _assemble(own, ALLOW, architecture))
 
 
-def _actions(policy: Policy, architecture: str | None) -> dict[int, int | _Check]:
+def _actions(policy: SyscallPolicy, architecture: str | None) -> dict[int, int | _Check]:
     """What becomes of each call that the tables name."""
     _, column = _architecture(architecture)
     actions: dict[int, int | _Check] = {}
@@ -143,7 +143,7 @@ def error(number: int) -> int:
     return _ERRNO | number
 
 
-def _argument_checks(policy: Policy) -> dict[str, int | _Check]:
+def _argument_checks(policy: SyscallPolicy) -> dict[str, int | _Check]:
     refuse = error(errno.EPERM)
     fork: int | _Check = ALLOW if policy.fork else refuse
     clone = _Check(0, any_bit=(_NAMESPACE_FLAGS, refuse))

@@ -187,7 +187,7 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
 
 
-class Filter:
+class SeccompFilter:
     """A seccomp filter, ready to be installed."""
 
     def __init__(self, code: bytes) -> None:
