@@ -117,8 +117,8 @@ def bash() -> Toolchain:
 
 def test_a_language_without_its_library_is_not_served(libraried: Path) -> None:
     lack = discover(["bash"]).missing["bash"]
-    assert lack == MissingLanguage("bash", f"{libraried}/a/tool-*.jar is not there; install tool-dev.",
-                           "tool-dev")  # fmt: skip
+    why = f"{libraried}/a/tool-*.jar is not there; install tool-dev."
+    assert lack == MissingLanguage("bash", why, "tool-dev")
 
 
 def test_the_first_place_counts_and_is_shown(libraried: Path) -> None:
