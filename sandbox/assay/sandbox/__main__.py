@@ -43,7 +43,6 @@ _MOST = (
 
 
 def _most_options(command: Any) -> Any:
-    """Adds the flags of the greatest limits."""
     for flag, kind, text in reversed(_MOST):
         default = getattr(_RUNNER, flag.replace("-", "_"))
         command = click.option(f"--{flag}", type=kind, default=default, help=text)(command)

@@ -1,7 +1,7 @@
-"""What isolates programs, as an interface: all that a back end needs of the sandbox is here.
+"""The interface of a back end, which isolates programs, and all that it needs of the sandbox.
 
-The jail is the sandbox's own back end. Others are plug-ins: an entry point of the group
-`assay.sandbox_backends` names one, and `--backend` chooses it by the entry point's name.
+The jail is built in. Others are plug-ins: an entry point of the group `assay.sandbox_backends`
+names one, and `--backend` chooses it by the entry point's name.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class Walls:
     """How programs are isolated.
 
     Attributes:
-        level: the name of the whole, kebab-case, e.g. "namespaces".
-        layers: what it is made of, kebab-case, strongest first.
+        level: the level's name, kebab-case, e.g. "namespaces".
+        layers: its parts, kebab-case, strongest first.
     """
 
     level: str
@@ -70,9 +70,9 @@ class SlotSettings:
 
     Attributes:
         slot: its number, from 0.
-        level: the level that `IsolationBackend.check` found.
-        image: the container image that the operator named; empty for the back end's default.
-        read_only_paths: folders of this machine that programs see at the same place: toolchains.
+        level: as `IsolationBackend.check` found it.
+        image: the operator's container image; empty for the back end's default.
+        read_only_paths: toolchains' folders, which programs see at the same place.
         python_packages: distributions beside the service that Python programs may import.
     """
 
@@ -84,11 +84,11 @@ class SlotSettings:
 
 
 class IsolationBackend(Protocol):
-    """Makes boxes. A stateless value; its boxes are made in the supervisors' processes."""
+    """Makes boxes. Stateless."""
 
     @property
     def on_this_machine(self) -> bool:
-        """Programs use this machine's tools: what these load at their start is made in advance."""
+        """Programs use this machine's tools, so `warm_up` prepares them in advance."""
 
     def check(self, config: SandboxConfig) -> Walls:
         """Looks at the machine, once, before the service starts a thread.
@@ -107,10 +107,10 @@ class IsolationBackend(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SystemCalls:
-    """Names of system calls, for a filter that does what the jail's does.
+    """Names of system calls, for a filter like the jail's.
 
     Attributes:
-        allowed: what programs may call; `clone` and `socket` are judged by their arguments.
+        allowed: for programs; `clone` and `socket` depend on their arguments.
         refused: answered with EPERM.
         forbidden: end the program.
     """
@@ -121,7 +121,7 @@ class SystemCalls:
 
 
 def system_calls() -> SystemCalls:
-    """The calls of both architectures, x86_64 and aarch64."""
+    """The calls of x86_64 and aarch64 together."""
     allowed = calls.COMMON, calls.SOCKETS, calls.WATCHES, calls.IGNORED, calls.CHECKED
     return SystemCalls(_names(*allowed), _names(calls.REFUSED), _names(calls.FORBIDDEN))
 
@@ -132,9 +132,9 @@ def _names(*tables: str) -> frozenset[str]:
 
 
 def harness_files() -> dict[str, bytes]:
-    """The modules that run beside a CANDIDATE or TESTER, by path below a folder of `sys.path`.
+    """The modules beside a CANDIDATE or TESTER, by path below a folder of `sys.path`.
 
-    They import nothing but the standard library.
+    They import only the standard library.
     """
     files = {"assay/sandbox/__init__.py": b""}
     for entry in importlib.resources.files("assay.sandbox.harness").iterdir():

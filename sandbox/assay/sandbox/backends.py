@@ -17,9 +17,9 @@ _WHAT_BRINGS = dict.fromkeys(
 
 
 def installed_backends() -> dict[str, EntryPoint]:
-    """The back ends of this environment by name, the jail first; nothing is imported.
+    """The back ends of this environment by name, the jail first; imports nothing.
 
-    No plug-in takes the jail's place.
+    No plug-in replaces the jail.
     """
     others = sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value))
     return {_JAIL.name: _JAIL} | {one.name: one for one in others if one.name != _JAIL.name}
@@ -29,7 +29,7 @@ def find_backend(name: str) -> IsolationBackend:
     """The back end of this name.
 
     Raises:
-        ConfigError: none of this name is installed; the text says which are, and what to install.
+        ConfigError: it is not installed; the text says which are, and what to install.
         StartupError: its package cannot be imported.
     """
     if name == _JAIL.name:  # supervisors ask for it by the hundred: no look at the environment

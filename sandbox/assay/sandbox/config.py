@@ -1,4 +1,4 @@
-"""The settings of the sandbox, as frozen values. `__main__` makes them from flags."""
+"""The sandbox's settings, as frozen values. `__main__` makes them from flags."""
 
 from __future__ import annotations
 
@@ -26,29 +26,28 @@ class SandboxConfig:
     """How programs are run.
 
     Attributes:
-        slots: programs that run at the same time; 0 for one per core, with Ray for one per CPU of
-            the cluster.
-        pool: where they run: "local", supervisors of this machine, or "ray", placed by Ray.
+        slots: concurrent programs; 0 for one per core, with Ray one per CPU of the cluster.
+        pool: "local", supervisors of this machine, or "ray", placed by Ray.
         ray_address: of the Ray cluster, HOST:PORT; "auto" for that of this machine's node.
-        languages: which languages to serve, by name; empty for all that are installed.
+        languages: to serve, by name; empty for all that are installed.
         python_packages: distributions beside the service that Python programs may import in the
-            jail, with what these require.
-        backend: what isolates, by name: "jail" (the kernel's own walls), or one that is plugged
-            in (`assay.sandbox.backends`).
-        image: the container image, for a back end that uses one; empty for its default.
+            jail,
+            with their requirements.
+        backend: "jail", or the name of a plug-in (`assay.sandbox.backends`).
+        image: the container image; empty for the back end's default.
         isolation_floor: the weakest level of the jail at which to serve.
         queue_items: jobs that may wait for a slot.
-        queue_mb: MiB that the waiting jobs may hold; at least one message.
-        cache_dir: folder of compiled programs; None for one of the service's own, in TMPDIR.
+        queue_mb: MiB of waiting jobs; at least one message.
+        cache_dir: folder of compiled programs; None for the user's cache folder.
         cache_mb: MiB that it may hold; 0 for no cache.
-        max_cpu_s: the most CPU time that a job may ask for, in seconds.
-        max_wall_s: the most time on the clock.
-        max_memory_mb: the most memory, in MiB.
-        max_output_mb: the most bytes kept of a stream, in MiB.
-        max_written_mb: the most bytes written to a stream, in MiB.
-        max_disk_mb: the most bytes on disk, in MiB.
-        max_processes: the most processes and threads.
-        max_compile_s: the most time on the clock for a compilation, in seconds.
+        max_cpu_s: greatest CPU time of a job, in seconds.
+        max_wall_s: greatest wall time, in seconds.
+        max_memory_mb: greatest memory, in MiB.
+        max_output_mb: greatest kept size of a stream, in MiB.
+        max_written_mb: greatest written size of a stream, in MiB.
+        max_disk_mb: greatest disk space, in MiB.
+        max_processes: greatest number of processes and threads.
+        max_compile_s: greatest wall time of a compilation, in seconds.
 
     Raises:
         ConfigError: a value is out of range.
@@ -127,7 +126,7 @@ class SandboxConfig:
 
     @property
     def max_batch_items(self) -> int:
-        """Most jobs of one request: what the queue can take at once."""
+        """Most jobs of one request: at most what the queue holds."""
         return min(limits.MAX_BATCH_ITEMS, self.queue_items)
 
     @property
@@ -150,19 +149,15 @@ class SandboxServerConfig:
     """How the server is reached.
 
     Attributes:
-        runner: how programs are run.
-        host: address to bind; loopback unless told otherwise.
         port: 0 for any free one.
         port_file: the port is written here when the server is ready.
         tls_cert: certificate chain, PEM; None for no TLS.
         tls_key: its private key, PEM.
-        tls_client_ca: clients must show a certificate of this authority; None if they need none.
+        tls_client_ca: clients need a certificate of this authority; None: they need none.
         token: bearer token that clients must send; None for none. Never printed.
-        access: further tokens, and what each tenant may ask for.
+        access: further tokens, and each tenant's limits.
         drain_s: how long running calls may take to end after SIGTERM.
-        metrics_port: where metrics are read over HTTP, 0 for any free one; None: nowhere.
-        metrics_host: address to bind for them.
-        http: HTTP/JSON beside gRPC.
+        metrics_port: for metrics over HTTP, 0 for any free one; None: none.
     """
 
     runner: SandboxConfig

@@ -1,7 +1,7 @@
-"""Between the messages of the contract and the values of the domain. Pure; used in the supervisors.
+"""Converts the contract's messages to domain values. Pure; used in the supervisors.
 
-What comes from a caller is checked here, once: paths, names, numbers, plain data. A value that is
-wrong is the fault of its own job, and no other.
+Paths, names, numbers and plain data of callers are checked here, once. A wrong value is the fault
+of its own job alone.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SIZES = ("memory_bytes", "output_bytes", "max_output_bytes", "disk_bytes", "pro
 
 
 def program_from_proto(message: execution_pb2.Program) -> SubmittedProgram:
-    """A program. Whether its files can lie and start as they say is for the languages to check.
+    """A program; the languages check its layout later.
 
     Raises:
         SandboxFault: INVALID_PROGRAM, naming what is wrong.
@@ -69,7 +69,7 @@ def program_from_proto(message: execution_pb2.Program) -> SubmittedProgram:
 
 
 def check_path(path: str) -> str:
-    """The path, if it is a sane one inside a working directory.
+    """The path, if it stays inside the working directory.
 
     Raises:
         SandboxFault: INVALID_PROGRAM: absolute, with "..", not normal, or too long.
@@ -86,7 +86,7 @@ def check_path(path: str) -> str:
 
 
 def check_strings(strings: Iterable[str]) -> None:
-    """Checks what goes into a command line or an environment.
+    """Checks strings for a command line or an environment.
 
     Raises:
         SandboxFault: INVALID_PROGRAM: a NUL, or more than the kernel takes.
@@ -109,8 +109,8 @@ def limits_from_proto(
     """Limits in force.
 
     Args:
-        message: as the caller states them; unset or zero means the default.
-        defaults: in force where the caller states none; never above `most`.
+        message: the caller's; unset or zero means the default.
+        defaults: never above `most`.
         most: the greatest that a caller may ask for.
 
     Raises:
@@ -141,7 +141,7 @@ def _checked(name: str, value: float, most: float, unit: str) -> float:
 
 
 def clipped(defaults: RunLimits, most: RunLimits) -> RunLimits:
-    """A language's defaults, where the operator allows less than they are."""
+    """A language's defaults, cut to what the operator allows."""
     names = (*_DURATIONS, *_SIZES)
     return defaults.with_(
         **{name: min(getattr(defaults, name), getattr(most, name)) for name in names}

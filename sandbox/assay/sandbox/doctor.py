@@ -1,4 +1,4 @@
-"""What `assay doctor` says of this machine as a sandbox: its walls, and its languages."""
+"""What `assay doctor` reports of this machine as a sandbox: its walls, and its languages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from assay.sandbox.jail import detect
 from assay.sandbox.languages import discover
 
 Finding = tuple[str, str, bool | None]
-"""What was looked at, what was found, and whether it is as it should be (None: a mere fact)."""
+"""What was examined, the result, and whether it is as it should be (None: a mere fact)."""
 
 
 def look() -> list[Finding]:

@@ -1,4 +1,4 @@
-"""A program that is ready to run: what the languages make and the judging runs."""
+"""A program that is ready to run: the interface between languages and judging."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from assay.sandbox.domain import CapturedOutput, RunLimits, RunRecord, RunReques
 
 
 class Prepared(Protocol):
-    """A program that has been compiled, where its language needs that."""
+    """A program, compiled where its language needs that."""
 
     program: SubmittedProgram
     compile_output: CapturedOutput
-    """What the compiler wrote; empty where nothing was compiled."""
+    """The compiler's output; empty where nothing was compiled."""
 
     def run(
         self,
@@ -30,30 +30,30 @@ class Prepared(Protocol):
         """
 
     def candidate(self, *, limits: RunLimits) -> RunRequest:
-        """The program as one that answers calls (CANDIDATE mode).
+        """The program in CANDIDATE mode, which answers calls.
 
         Raises:
             SandboxFault: INVALID_TEST, the language answers no calls; the message names the kinds
-            of test that it serves.
+                of test that it serves.
         """
 
 
 class CompileFailed(Exception):
-    """The program does not compile: its own doing, a verdict and not a fault."""
+    """The program does not compile: a verdict on it."""
 
     def __init__(self, record: RunRecord) -> None:
         super().__init__("the program does not compile")
         self.record = record
-        """The compiler's run, with `end` COMPILE_ERROR, or the limit that it ran into."""
+        """The compiler's run, with `end` COMPILE_ERROR or the limit that it hit."""
 
 
 class Preparer(Protocol):
-    """Makes programs ready; compiles each only once."""
+    """Makes programs ready; compiles each once."""
 
     def prepare(self, program: SubmittedProgram, limits: RunLimits) -> Prepared:
-        """Compiles a program, in the slot's box, or takes it from the cache.
+        """Compiles a program in the slot's box, or takes it from the cache.
 
         Raises:
             CompileFailed: it does not compile.
-            SandboxFault: UNKNOWN_LANGUAGE, INVALID_PROGRAM, or trouble of our own.
+            SandboxFault: UNKNOWN_LANGUAGE, INVALID_PROGRAM, or a failure of the sandbox.
         """

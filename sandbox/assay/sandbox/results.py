@@ -1,8 +1,7 @@
-"""From what a run or a suite came to, to the messages of the contract. Pure; for supervisors.
+"""Converts records and reports to the contract's messages. Pure; used in the supervisors.
 
-A result must fit into a message, and a batch of results too. The run of a single program keeps what
-its limits keep. The runs behind tests are for people who look for a reason: of each stream the
-first bytes are kept, and the report says how many there were.
+A single program's run keeps what its limits keep. Of the runs behind tests, a report keeps the
+first bytes of each stream and their count, so that a batch of reports fits into a message.
 """
 
 from __future__ import annotations
@@ -34,13 +33,7 @@ _VERDICTS = {
 def execution_to_proto(
     record: RunRecord, level: str, compile_output: CapturedOutput = _NOTHING
 ) -> execution_pb2.Execution:
-    """One run.
-
-    Args:
-        record: how it ended.
-        level: how it was isolated.
-        compile_output: what the compiler wrote.
-    """
+    """One run; `level` is its isolation, `compile_output` the compiler's stderr."""
     message = execution_pb2.Execution(
         end_kind=_ENDS[record.end],
         exit_code=record.exit_code if record.end is EndKind.EXITED else 0,
@@ -60,7 +53,7 @@ def execution_to_proto(
 
 
 def compile_failure_to_proto(record: RunRecord, level: str) -> execution_pb2.Execution:
-    """A program that does not compile: the compiler's run, whose words are on stderr."""
+    """A program that does not compile: the compiler's run, its messages on stderr."""
     message = execution_to_proto(record, level)
     message.compile_output.CopyFrom(_output(record.stderr))
     message.ClearField("stdout")
@@ -71,7 +64,7 @@ def compile_failure_to_proto(record: RunRecord, level: str) -> execution_pb2.Exe
 
 
 def report_to_proto(report: SuiteReport, level: str) -> execution_pb2.TestReport:
-    """A report; the streams of its runs are shortened to what a report may hold."""
+    """A report, the streams of its runs shortened."""
     message = execution_pb2.TestReport(
         compile_failed=report.compile_failed,
         passed_count=sum(outcome.verdict is TestVerdict.PASSED for outcome in report.outcomes),
@@ -114,7 +107,7 @@ def _fill_outcome(
 
 
 def strip_outputs(report: execution_pb2.TestReport) -> None:
-    """Leaves out what a report holds for people only, so that more reports fit into a message."""
+    """Drops the streams of a report, so that more reports fit into a message."""
     for outcome in report.outcomes:
         for stream in (outcome.execution.stdout, outcome.execution.stderr):
             if stream.data:
@@ -145,5 +138,5 @@ def _output(output: CapturedOutput, most: int | None = None) -> execution_pb2.Ca
 
 
 def _text(text: str, chars: int) -> str:
-    """At most so many characters, as UTF-8 can carry them."""
+    """At most so many characters, without lone surrogates."""
     return text[:chars].encode("utf-8", "replace").decode()

@@ -1,4 +1,4 @@
-"""The runner: the methods of execution.proto, on the kit's batch service."""
+"""The methods of execution.proto, on the kit's batch service."""
 
 from __future__ import annotations
 
@@ -36,15 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 class ProgramRunner:
-    """Runs jobs. Belongs to the event loop that starts it.
-
-    Args:
-        config: how programs are run.
-        supervisors: run them.
-
-    Attributes:
-        metrics: what was run so far.
-    """
+    """Runs jobs. Belongs to the event loop that starts it."""
 
     def __init__(self, config: SandboxConfig, supervisors: Supervisors) -> None:
         self._config = config
@@ -60,7 +52,8 @@ class ProgramRunner:
 
         Raises:
             StartupError: the supervisors do not come up, no language works, or one that the
-                operator named does not.
+                operator named
+                does not.
         """
         config = self._config
         self._pool = Pool(
@@ -98,14 +91,11 @@ class ProgramRunner:
     async def execute(
         self, request: execution_pb2.ExecuteRequest, *, timeout_s: float
     ) -> execution_pb2.ExecuteResponse:
-        """Runs programs.
+        """Runs programs; one result for each job, in order.
 
         Args:
             request: the jobs.
             timeout_s: seconds until the caller's deadline; the answer comes slightly before it.
-
-        Returns:
-            One result for each job, in order.
 
         Raises:
             CallError: the request as a whole is refused; nothing was run.
@@ -117,7 +107,7 @@ class ProgramRunner:
     async def run_tests(
         self, request: execution_pb2.RunTestsRequest, *, timeout_s: float
     ) -> execution_pb2.RunTestsResponse:
-        """Holds programs against tests; arguments and errors as for `execute`."""
+        """Tests programs; arguments and errors as for `execute`."""
         response = execution_pb2.RunTestsResponse()
         await self._answer(request.jobs, response, timeout_s)
         return response
@@ -127,7 +117,7 @@ class ProgramRunner:
     ) -> AsyncGenerator[execution_pb2.StreamRunTestsResponse, None]:
         """Tests a stream of chunks; results come as they are ready.
 
-        A full queue does not end a stream: the next chunk is read when there is room for it.
+        While the queue is full, the next chunk is not read.
 
         Raises:
             CallError: a chunk is refused; the stream ends.
@@ -144,7 +134,7 @@ class ProgramRunner:
     async def list_languages(
         self, request: execution_pb2.ListLanguagesRequest, *, timeout_s: float
     ) -> execution_pb2.ListLanguagesResponse:
-        """Says what is run here, and the limits. Answers at once."""
+        """The served languages and the limits. Answers at once."""
         del request, timeout_s
         return self._listed
 
@@ -165,7 +155,7 @@ class ProgramRunner:
         return self._handler, self._service
 
     async def _proved(self, toolchains: Toolchains) -> Toolchains:
-        """The languages that pass their self-test; the supervisors take them in turn.
+        """The languages that pass their self-test.
 
         Raises:
             StartupError: none does, or one that the operator named does not.

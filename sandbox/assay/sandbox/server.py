@@ -1,4 +1,4 @@
-"""Puts the server together from its settings and runs it until it is told to stop."""
+"""Puts the server together from its settings and runs it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,11 @@ from assay.sandbox.workers.place import Supervisors
 async def run(config: SandboxServerConfig) -> None:
     """Serves until SIGTERM or SIGINT, then drains.
 
-    Args:
-        config: the settings.
-
     Raises:
         ConfigError: a setting or a file is wrong.
-        StartupError: the port is in use, isolation is below the floor, the supervisors do not
-            come up, or no language works.
+        StartupError: the port is in use, isolation is below the floor, the supervisors do not come
+            up,
+            or no language works.
     """
     tls = server_tls(config.tls_cert, config.tls_key, config.tls_client_ca)
     serve_config = ServeConfig(

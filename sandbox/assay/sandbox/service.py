@@ -12,7 +12,7 @@ SERVICE_NAME: str = _EXECUTION.full_name
 
 
 def execution_service(runner: ProgramRunner) -> Service:
-    """The service to serve. The runner is started by its self-test and closed with the server."""
+    """The service to serve. Its self-test starts the runner; its close closes it."""
     return service_of(
         _EXECUTION,
         runner,

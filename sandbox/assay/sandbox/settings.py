@@ -1,4 +1,4 @@
-"""What a supervisor is told at its start, as data: the server writes it, the process reads it."""
+"""A supervisor's settings, as data: the server writes them, the supervisor's process reads them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ class SupervisorSettings:
 
     Attributes:
         slot: its number, from 0.
-        backend: its name.
-        level: how programs are isolated, as the back end found.
+        level: the isolation that the back end found.
         image: the container image; empty for the back end's default.
-        toolchains: what was found on this machine, as `Toolchains.to_json` writes it.
+        toolchains: as `Toolchains.to_json` writes them.
         cache_dir: folder of compiled programs; empty for none.
         cache_bytes: bytes that it may hold.
-        max_limits: the greatest limits that a job may ask for.
+        max_limits: the greatest that a job may ask for.
         python_packages: distributions beside the service that Python programs may import.
     """
 

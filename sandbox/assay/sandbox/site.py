@@ -1,7 +1,4 @@
-"""What this machine gives: the walls around programs, and the languages that are installed.
-
-Found out once, before the server starts a thread.
-"""
+"""Surveys this machine, once: the walls around programs, and the installed languages."""
 
 from __future__ import annotations
 
@@ -32,11 +29,11 @@ class SurveyedMachine:
     """What was found.
 
     Attributes:
-        level: how programs are isolated, e.g. "namespaces".
+        level: the isolation, e.g. "namespaces".
         layers: the walls in place, kebab-case, strongest first.
-        toolchains: the languages that are installed.
-        cache_dir: where compiled programs are kept.
-        versions: of the languages' tools, where another machine was asked; else empty.
+        toolchains: the installed languages.
+        cache_dir: of compiled programs.
+        versions: of the languages' tools, where another machine was surveyed; else empty.
     """
 
     level: str
@@ -46,7 +43,7 @@ class SurveyedMachine:
     versions: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """As text, for another machine: with the versions of the tools, which are asked here."""
+        """As text, with the versions of the tools, which are asked now."""
         versions = {
             name: self.versions.get(name) or language_info(self.toolchains, name).toolchain_version
             for name in self.toolchains.found
@@ -74,7 +71,7 @@ class SurveyedMachine:
         )
 
     def settings(self, config: SandboxConfig) -> SupervisorSettings:
-        """What every supervisor is told."""
+        """Every supervisor's settings, but for its slot."""
         return SupervisorSettings(
             slot=0,
             backend=config.backend,
@@ -92,10 +89,12 @@ def survey(config: SandboxConfig) -> SurveyedMachine:
     """Looks at the machine. To be called before any thread is started.
 
     Raises:
-        ConfigError: --backend names one that is not installed, --languages one that is in no
-            table, or the cache cannot be written.
+        ConfigError: --backend names one that is not installed, --languages an unknown one, or the
+            cache
+            cannot be written.
         StartupError: the back end refuses this machine, or a language that the operator named is
-            not installed.
+            not
+            installed.
     """
     backend = find_backend(config.backend)
     walls = backend.check(config)
@@ -114,7 +113,7 @@ def survey(config: SandboxConfig) -> SurveyedMachine:
 
 
 def _cache_dir(wanted: Path | None) -> Path:
-    """The folder of compiled programs: the one asked for, else one of this user, else a new one.
+    """The folder asked for, else the user's cache folder, else a temporary one.
 
     Raises:
         ConfigError: the one asked for cannot be written.
@@ -136,7 +135,7 @@ def _cache_dir(wanted: Path | None) -> Path:
 
 
 def _temporary_cache() -> Path:
-    """A folder for whoever has no home: always the same for a user, so that none is left behind."""
+    """For users without a home; the same one each time, so that none is left behind."""
     folder = Path(tempfile.gettempdir()) / f"assay-sandbox-{os.geteuid()}"
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
@@ -147,7 +146,7 @@ def _temporary_cache() -> Path:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Surveys this machine for a service that runs on another; prints JSON, a site or a trouble."""
+    """Surveys this machine for a service on another; prints JSON with a site or a trouble."""
     parser = argparse.ArgumentParser(description="Internal process of the Assay sandbox.")
     parser.add_argument("config")
     options = parser.parse_args(arguments)

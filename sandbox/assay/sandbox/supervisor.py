@@ -1,14 +1,11 @@
-"""The supervisor: one slot. Takes one job at a time, runs it in its boxes, judges it, answers.
+"""The supervisor of one slot: takes a job, compiles it, runs it in boxes, judges it, answers.
 
-A trusted, single-threaded process between the front, which speaks gRPC, and the boxes, in which the
-candidates run. It parses the job, has it compiled, runs it, drains and times it, compares what came
-out, and answers with the contract's own messages.
+A trusted, single-threaded process between the front, which speaks gRPC, and the boxes.
 
 Covered: a job that the front gives up is killed at once, also in the middle of a run; a defect in
-one job costs that job a fault (INTERNAL) and the boxes are built anew; when the front goes away, in
-whatever manner, everything here is killed.
-Not covered: isolation itself, which is the boxes'; the time that a comparison takes, which the
-judging bounds.
+one job costs that job a fault (INTERNAL), and the boxes are rebuilt; when the front goes away,
+everything here is killed.
+Not covered: isolation, which is the boxes'; the cost of a comparison, which the judging bounds.
 """
 
 from __future__ import annotations
@@ -53,7 +50,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Abandoned(BaseException):
-    """The front gave the current job up. Passes through everything, hence no Exception."""
+    """The front gave the job up. A BaseException, so that it passes through everything."""
 
 
 class _FrontGone(BaseException):
@@ -80,7 +77,6 @@ class Supervisor:
 
     Args:
         link: the supervisor's end of the socket pair.
-        settings: how programs are run.
         make_boxes: makes the boxes of this slot.
     """
 
@@ -111,7 +107,7 @@ class Supervisor:
         }
 
     def run(self) -> None:
-        """Serves until the front is gone; then nothing runs any more."""
+        """Serves until the front is gone; nothing runs after that."""
         self._pump.watch(self._link.fileno(), self._on_link)
         try:
             self._prove()
@@ -128,10 +124,10 @@ class Supervisor:
             self._boxes.close()
 
     def _prove(self) -> None:
-        """Runs a program of our own, which also brings the box up before the first job needs it.
+        """Runs a program of our own, which also starts the box before the first job.
 
         Raises:
-            SandboxFault: it did not do what it says.
+            SandboxFault: the program failed.
         """
         program = BoxFile("main.py", b"print(6 * 7)")
         running = self._boxes.candidate().start(
@@ -173,7 +169,6 @@ class Supervisor:
             raise _Abandoned
 
     def _drop(self, number: int) -> None:
-        """Lets go of a job that has not begun. One that is answered already needs no answer."""
         for frame in self._waiting:
             if frame.number == number:
                 self._waiting.remove(frame)
@@ -181,7 +176,6 @@ class Supervisor:
                 return
 
     def _serve(self, frame: Frame) -> None:
-        """The worker loop's body: one job, one answer."""
         self._current = frame.number
         self._send(frames.STARTED, frame.number)
         try:
@@ -281,7 +275,7 @@ def _fault(reason: str, message: str, **facts: str) -> tuple[bytes, bytes]:
 
 
 def make_boxes(settings: SupervisorSettings, toolchains: Toolchains) -> Boxes:
-    """The boxes of a slot, of the back end that the settings name."""
+    """The boxes of a slot, of the back end in the settings."""
     slot = SlotSettings(
         slot=settings.slot,
         level=settings.level,

@@ -40,7 +40,7 @@ class DockerBackend:
         """The slot's boxes, whose first container has run a program.
 
         Raises:
-            StartupError: no daemon, no image, no such runtime, or an image without a usable Python.
+            StartupError: as `check`, or an image without a usable Python.
         """
         return DockerBoxes(
             DockerConfig(

@@ -1,15 +1,13 @@
-"""A box that runs each program in a Docker container of its own.
+"""A box that runs each program in a Docker container of its own, with the jail's modes and limits.
 
-For those who want one container per run, or gVisor. It is slower than the jail by two orders of
-magnitude: a container takes some hundred milliseconds to start, which a spare made in advance hides
-from single calls but not from throughput. The modes, limits and verdicts are the jail's.
+It is slower than the jail by two orders of magnitude: a container takes some hundred milliseconds
+to start, which a spare made in advance hides from single calls but not from throughput.
 
-What goes on: `container.py` makes a container whose first process (`container_init.py`) waits.
-Files, stdin and the job go in over the container's stdin as frames; output, the channel's bytes and
-the end come back over its stdout. This file drives that conversation and never blocks once the
-program runs.
+`container.py` makes a container whose first process (`container_init.py`) waits. Files, stdin and
+the job go in over the container's stdin as frames; output, the channel's bytes and the end come
+back over its stdout. Nothing here blocks once the program runs.
 
-Covered: see `container.py`. A program cannot forge what the first process says: it runs under
+Covered: see `container.py`. A program cannot forge the first process's frames: it runs under
 another user, without capabilities.
 Not covered: loopback is up in the container's own network namespace; /tmp and /dev/shm are file
 systems of their own, each with the size of the folder (all count as memory). Where no cgroup can be
@@ -154,7 +152,7 @@ class DockerRunning:
         talk.send(init.JOB, json.dumps(job._asdict()).encode())
 
     def _await_start(self) -> None:
-        """Waits for the program's start: the one place that blocks."""
+        """Waits for the program's start; nothing else here blocks."""
         while not self._started and self._record is None:
             rest_s = self._wakes_s - time.monotonic()
             if rest_s <= 0:
@@ -193,7 +191,7 @@ class DockerRunning:
         return self._wakes_s if self._record is None else math.inf
 
     def on_time(self, now_s: float) -> None:
-        """The first process did not do its part in time: kills the container over its head."""
+        """Kills the container, whose first process did not act in time."""
         if not self._killing:
             self._killing, self._end = True, EndKind.WALL_TIME_LIMIT
         self._wakes_s = now_s + GRACE_S
@@ -256,7 +254,6 @@ class DockerRunning:
         return SandboxFault(Reason.INVALID_PROGRAM if own else Reason.INTERNAL, message)
 
     def _recorded(self, report: dict[str, Any]) -> RunRecord:
-        """The record of an end that the first process reported."""
         end = self._end if self._killing else None
         if end is None:
             killed = report["end"] == "killed"
@@ -369,7 +366,7 @@ class DockerBoxes:
             logger.info("removed %d containers that an earlier service has left", swept)
 
     def _try_python(self) -> None:
-        """Every executor proves itself at the start."""
+        """Runs a program of our own."""
         request = RunRequest(RunMode.PYTHON, ("main.py",), (BoxFile("main.py", b"print(6 * 7)"),))
         try:
             running = self._candidate.start(request)
@@ -387,7 +384,7 @@ class DockerBoxes:
             )
 
     def candidate(self, source: str = "") -> DockerBox:
-        """See `Boxes`; nothing is loaded beforehand."""
+        """See `Boxes`; nothing is preloaded."""
         return self._candidate
 
     def tester(self) -> DockerBox:
@@ -415,7 +412,7 @@ class DockerBoxes:
         return container
 
     def discard(self, container: ProgramContainer) -> None:
-        """Removes a container without waiting for that."""
+        """Removes a container, in the background."""
         container.disconnect()
         self._helpers.submit(container.remove)
 

@@ -1,9 +1,9 @@
-"""One container, from its creation to its removal, through the Docker SDK; not what runs in it.
+"""One container, from its creation to its removal, through the Docker SDK.
 
 A container is made before its program is known: its first process (`container_init.py`) waits for a
 job on the container's stdin. When the service dies, even by SIGKILL, Docker closes that stdin, the
-first process ends, and the kernel kills the rest; what is left of the container is swept by the
-next service that starts (`sweep`).
+first process ends, and the kernel kills the rest; the next service removes the stopped container
+(`sweep`).
 
 Covered: no network, read-only root, tmpfs with a size and an inode limit, all capabilities dropped
 but the three that the first process needs to become another user and to kill it, no-new-privileges,
@@ -70,11 +70,9 @@ class DockerConfig:
         runtime: the daemon's name for an OCI runtime, e.g. "runsc" for gVisor; empty for its own.
         url: the daemon, unix:// or tcp://; empty: DOCKER_HOST, else the default socket.
         python: the interpreter in the image.
-        uid: the programs' user and group. Another one for each slot keeps slots apart in what the
-            kernel counts by user.
+        uid: the programs' user and group; another one for each slot, as the kernel counts by user.
         start_timeout_s: how long a container may take to be made and started.
-        read_only_paths: folders of the daemon's host that programs see at the same place, e.g.
-            what a toolchain has made in advance.
+        read_only_paths: folders of the daemon's host that programs see at the same place.
         spare: keep one container of the last shape ready in advance.
     """
 
@@ -89,13 +87,13 @@ class DockerConfig:
 
     @property
     def level(self) -> str:
-        """How programs are isolated, as results name it."""
+        """The isolation level, as results name it."""
         return "gvisor" if self.runtime.startswith("runsc") else "container"
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerShape:
-    """The limits that a container is born with; a spare serves runs of its own shape."""
+    """The limits that a container is made with; a spare serves runs of its own shape."""
 
     memory_bytes: int
     disk_bytes: int
@@ -131,14 +129,14 @@ def connect(config: DockerConfig) -> docker.APIClient:
 
 
 def _knock(url: str) -> None:
-    """Fails shortly where there is no socket; the SDK would leave its own open."""
+    """Fails at once where there is no socket; the SDK would leave its own open."""
     if url.startswith("unix://"):
         with socket.socket(socket.AF_UNIX) as probe:
             probe.connect(url.removeprefix("unix://"))
 
 
 def check(api: docker.APIClient, config: DockerConfig) -> tuple[str, ...]:
-    """The layers that programs will be isolated by, strongest first.
+    """The layers that isolate programs, strongest first.
 
     Raises:
         StartupError: the image or the runtime is not there.
@@ -175,7 +173,7 @@ def check(api: docker.APIClient, config: DockerConfig) -> tuple[str, ...]:
 
 
 def options(api: docker.APIClient, config: DockerConfig, shape: ContainerShape) -> dict[str, Any]:
-    """The arguments of the container's creation. Every layer is named here, and nowhere else."""
+    """The arguments of the container's creation, with every layer."""
     tmpfs = f"rw,exec,nosuid,nodev,size={shape.disk_bytes},nr_inodes=16384,mode=0700"
     own = f"{tmpfs},uid={config.uid},gid={config.uid}"
     gvisor = config.level == "gvisor"
@@ -253,7 +251,7 @@ class ProgramContainer:
             ) from error
 
     def state(self, timeout_s: float) -> dict[str, Any]:
-        """How it ended, waiting for that; empty where the daemon does not say."""
+        """Waits for its end; the daemon's state of it, empty where there is none."""
         try:
             self._api.wait(self.id, timeout=max(1, int(timeout_s)))
             state: dict[str, Any] = self._api.inspect_container(self.id)["State"]
@@ -284,7 +282,7 @@ class ProgramContainer:
             self._raw.close()
 
     def remove(self) -> None:
-        """Kills what runs in it and removes it. May be called twice and from any thread."""
+        """Kills and removes it. May be called twice and from any thread."""
         if self._removed:
             return
         self._removed = True
@@ -298,9 +296,9 @@ class ProgramContainer:
 
 
 def sweep(api: docker.APIClient) -> int:
-    """Removes containers that a service which was killed has left, and says how many.
+    """Removes stopped containers of killed services, and returns how many.
 
-    They run nothing any more. Those of the last minute may be another slot's, just done with them.
+    Those of the last minute are left, as another slot may have just used them.
     """
     count = 0
     now_s = dt.datetime.now(dt.UTC).timestamp()

@@ -1,14 +1,14 @@
-"""The first process of a program's container: starts the program, watches it, says how it ended.
+"""The first process of a program's container: starts the program, watches it, reports its end.
 
-It runs inside the container, as `python3 -I -S -c <this file>`, and so imports nothing but the
-standard library; the service imports the same file for the names of the frames. Frames travel over
-the container's stdin and stdout, which the program never gets: 1 byte kind, 4 bytes length, and the
+It runs inside the container, as `python3 -I -S -c <this file>`, so it imports only the standard
+library; the service imports the same file for the names of the frames. Frames travel over the
+container's stdin and stdout, which the program never gets: 1 byte kind, 4 bytes length, and the
 payload.
 
 Covered: the program runs under a uid of its own without a capability and with no-new-privileges, so
 it can neither signal, trace nor imitate this process; everything in the container is dead before
 the end is reported; CPU time and memory are read from the container's cgroup, which is read-only.
-Not covered: isolation from the host. That is the container's own doing (see `docker.py`).
+Not covered: isolation from the host, which is the container's (`container.py`).
 """
 
 # ruff: noqa: PTH101, PTH103, PTH108, PTH110, PTH118, PTH120, PTH123, PTH208, S606
@@ -52,7 +52,7 @@ LOOK_S = 0.02  # how often CPU time is looked at
 
 
 class ContainerJob(NamedTuple):
-    """What the service says about a run; the frames before it brought files and stdin."""
+    """A run; the frames before it brought files and stdin."""
 
     mode: str
     argv: list[str]
@@ -74,13 +74,13 @@ def named(header: object, content: bytes) -> bytes:
 
 
 def unnamed(payload: bytes) -> tuple[Any, bytes]:
-    """What `named` made."""
+    """Reads what `named` made."""
     (size,) = struct.unpack_from("!I", payload)
     return json.loads(payload[4 : 4 + size]), payload[4 + size :]
 
 
 def emit(kind: bytes, payload: bytes = b"") -> None:
-    """Writes one frame to the service, waiting until all of it is taken."""
+    """Writes a whole frame to the service; blocks."""
     rest = memoryview(HEADER.pack(kind, len(payload)) + payload)
     while rest:
         rest = rest[os.write(1, rest) :]
@@ -131,7 +131,7 @@ def write_part(root: str, payload: bytes) -> None:
 
 
 def receive() -> tuple[ContainerJob, int]:
-    """Takes files and stdin as they come, until the job itself; the descriptor holds the stdin."""
+    """Takes files and stdin until the job comes; the descriptor holds the stdin."""
     stdin = os.memfd_create("stdin")
     while True:
         kind, payload = read_frame()
@@ -148,7 +148,7 @@ def receive() -> tuple[ContainerJob, int]:
 
 
 def number(*paths: str) -> int | None:
-    """The number in the first of these files that there is, e.g. of either version of cgroups."""
+    """The number in the first of these files that exists, e.g. of either version of cgroups."""
     for path in paths:
         with contextlib.suppress(OSError, ValueError), open(path) as file:
             return int(file.read().split()[0])
@@ -179,7 +179,7 @@ def cgroup_cpu_s() -> float | None:
 
 
 class ContainerUse(NamedTuple):
-    """What the program uses: CPU time in all, tasks and resident memory now."""
+    """The program's use: CPU time in all, tasks and resident memory now."""
 
     cpu_s: float
     tasks: int = 0
@@ -187,7 +187,7 @@ class ContainerUse(NamedTuple):
 
 
 def processes() -> ContainerUse:
-    """What all processes but this one use, where no cgroup says it."""
+    """The use of all processes but this one, where no cgroup counts it."""
     ticks = tasks = pages = 0
     for name in os.listdir("/proc"):
         if name.isdigit() and name != "1":
@@ -203,7 +203,7 @@ def processes() -> ContainerUse:
 
 
 class UsageMeter:
-    """What the program has used, from the container's cgroup where it is readable."""
+    """The program's use, from the container's cgroup where it is readable."""
 
     def __init__(self) -> None:
         self._cpu_s = cgroup_cpu_s()
@@ -214,7 +214,7 @@ class UsageMeter:
     def look(self) -> ContainerUse:
         """CPU time since the start; tasks and memory are 0 where the cgroup bounds them.
 
-        Where a cgroup counts, this process's own small part of CPU time is in it.
+        A cgroup's CPU time includes this process's own small part.
         """
         now_s = cgroup_cpu_s()
         if self._cpu_s is None or now_s is None:
@@ -281,7 +281,7 @@ class OutputStream:
 
 
 def command(job: ContainerJob) -> list[str]:
-    """What the child executes."""
+    """The child's command."""
     if job.mode == "exec":
         return job.argv
     if job.mode == "python":
@@ -383,7 +383,7 @@ class Run:
             os.kill(-1, signal.SIGKILL)
 
     def reap(self, flags: int = os.WNOHANG) -> bool:
-        """Takes the dead; False when no child is left."""
+        """Reaps dead children; False when no child is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, flags)
@@ -396,7 +396,7 @@ class Run:
                 self.wall_s = time.monotonic() - self.began_s
 
     def watch(self) -> None:
-        """Relays and looks after the limits until the program's first process has ended."""
+        """Relays and checks the limits until the program's first process has ended."""
         job = self.job
         looked_s = 0.0
         while self.status is None:
@@ -483,7 +483,7 @@ class Run:
         return False
 
     def finish(self) -> None:
-        """Sees to it that nothing is alive, drains what is left, and reports."""
+        """Kills what is alive, drains what is left, and reports."""
         while self.reap():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)
@@ -561,7 +561,7 @@ def open_beneath(path: str) -> int:
 
 
 def hide_terminals() -> None:
-    """Takes from a program what Docker puts into every /dev and no program needs."""
+    """Takes from a program the terminals that Docker puts into every /dev."""
     for path in ("/dev/pts", "/dev/mqueue"):
         with contextlib.suppress(OSError):
             os.chmod(path, 0)

@@ -1,9 +1,9 @@
 """Seccomp profiles in Docker's format, from the calls of the jail's own filter.
 
 `program_profile` is for the container of one program: what the jail lets a program call, and no
-network at all. `service_profile` is for a container in which the service itself runs and builds its
-jails: the same and what the walls are made of; `sandbox/seccomp.json` holds it, see
-`scripts/seccomp_profile.py`. A call that a profile does not name is answered with ENOSYS.
+network at all. `service_profile` is for a container in which the service itself builds its jails:
+the same and what the walls are made of; `scripts/seccomp_profile.py` writes it to
+`sandbox/seccomp.json`. A call that a profile does not name is answered with ENOSYS.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WALLS = (
 
 
 def program_profile() -> str:
-    """For a container that runs one program: namespaces, networks and old IPC are out of reach."""
+    """For a container that runs one program: namespaces, networks and old IPC are refused."""
     calls = system_calls()
     flags = {"index": 0, "value": NEW_NAMESPACES, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ"}
     return _profile(

@@ -1,7 +1,4 @@
-"""Frames over the private socket, as a harness sends and receives them: it waits for each.
-
-What a frame is made of and what may be said in it is `protocol`'s.
-"""
+"""Frames over the private socket, as a harness sends and receives them; `protocol` defines them."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from assay.sandbox.harness.protocol import MAX_FRAME, NO_TAG, HarnessFrame, fram
 
 
 class Channel:
-    """One end of the socket."""
+    """One end of the socket; blocks."""
 
     def __init__(self, descriptor: int) -> None:
         os.set_inheritable(descriptor, False)
@@ -29,7 +26,7 @@ class Channel:
         return split(self._exactly(min(size, MAX_FRAME)))
 
     def send(self, kind: bytes, content: bytes, tag: bytes = NO_TAG) -> None:
-        """Sends a frame, all of it."""
+        """Sends a whole frame."""
         data = frame(kind, tag, content)
         left = memoryview(struct.pack("!I", len(data)) + data)
         while left:

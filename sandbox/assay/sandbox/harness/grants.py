@@ -1,7 +1,7 @@
 """What the tests hand to the candidate's program, and what it may do with it.
 
-An object of the tests' that is no plain value gets a number when the tests hand it over, and the
-program may use it by that number:
+An object of the tests' that is no plain value gets a number when the tests hand it over, by which
+the program may use it:
 
     callable    a function, lambda or method that the test code wrote; a method of a container of
                 its own; a functools.partial and what `operator` makes; a class of the test code,
@@ -12,12 +12,12 @@ program may use it by that number:
     iterator    a generator or another iterator of built-in kind: the next element
     inert       exceptions, object(), classes made for proxies: only known again
 
-A function or class of a library goes by its name instead: the program takes its own. What is none
-of these cannot be handed over: the suite asks for what is not served (`UnsupportedRequest`).
+A library's function or class goes by its name: the program takes its own. Nothing else can be
+handed over (`UnsupportedRequest`).
 
-Covered: nothing that the program says builds, imports or calls anything that the tests did not hand
-over; a number that was not given means nothing; no name with an underscore in front is read or set;
-nothing of unittest's own (assertions, skips, clean-ups) is in reach.
+Covered: the program builds, imports and calls nothing that the tests did not hand over; unknown
+numbers mean nothing; no name with a leading underscore is read or set; nothing of unittest's own
+(assertions, skips, clean-ups) is in reach.
 Not covered: what the test code's own functions do with the arguments they get.
 """
 
@@ -61,7 +61,7 @@ class Grants:
         self._numbers: dict[int, int] = {}
 
     def reference(self, value: object) -> Ref | LibraryName:
-        """How the program will know an object that is handed to it.
+        """The program's reference to an object that is handed to it.
 
         Raises:
             UnsupportedRequest: it cannot be handed over.
@@ -89,10 +89,10 @@ class Grants:
         return self._objects[number]
 
     def serve(self, asked: CallBack) -> object:
-        """Does what the program asks of an object, and returns what came of it.
+        """Does what the program asks of an object, and returns the result.
 
         Raises:
-            Exception: it may not be asked, or what the object itself raises.
+            Exception: it is not allowed, or what the object itself raises.
         """
         try:
             subject: Any = self.given(asked.number)
@@ -130,7 +130,7 @@ class Grants:
         return Ref("t", number, kind)
 
     def _kind(self, value: object) -> str:
-        """What the program may do with it.
+        """The kind of use, of the module's table.
 
         Raises:
             UnsupportedRequest: it cannot be handed over.
@@ -167,7 +167,7 @@ class Grants:
 
 
 def _library_name(value: object) -> LibraryName | None:
-    """By which name a library has it; None where none does."""
+    """The name under which a library has it; None where none does."""
     if isinstance(value, types.ModuleType):
         name = value.__name__
         return LibraryName(name, "") if _of_library(name) else None

@@ -1,8 +1,8 @@
 """A small stand-in for pytest in the tester.
 
-Serves `raises`, `approx`, `mark.parametrize` (other marks change nothing, except skips), `skip`,
-`fail`, and fixtures that the test code writes (`fixtures`). Pytest's own fixtures and plugins are
-not served: test code that needs them is a fault, never a verdict.
+Serves `raises`, `approx`, `mark.parametrize` (of other marks only skips), `skip`, `fail`, and
+fixtures that the test code writes (`fixtures`). Test code that needs pytest's own fixtures or
+plugins is a fault, never a verdict.
 """
 
 from __future__ import annotations
@@ -45,8 +45,6 @@ def _cases(test: Any) -> list[dict[str, object]]:
 
 
 class _Marks:
-    """`pytest.mark`."""
-
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name == "parametrize":
             return _parametrize
@@ -97,7 +95,7 @@ def _param(*values: Any, **_: Any) -> Any:
 
 
 def skip(reason: str = "", **_: Any) -> None:
-    """Ends the test without a judgement of its own."""
+    """Ends the test without a judgement."""
     raise Skipped(reason)
 
 

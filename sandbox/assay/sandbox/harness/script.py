@@ -1,10 +1,10 @@
 """Runs a file as `python FILE` would, in an interpreter that is already up.
 
 Differences from a fresh interpreter:
- 1. Modules that the zygote has loaded are loaded.
- 2. Objects that are alive at the end are not finalised: no __del__ runs after the last statement.
- Threads are waited for, exit functions
-    run and streams are flushed, in the interpreter's own order.
+
+1. The zygote's modules are loaded.
+2. Objects that are alive at the end are not finalised: no __del__ runs after the last statement.
+   Threads are joined, exit functions run and streams are flushed in the interpreter's own order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _EXIT_FLUSH_FAILED = 120  # what the interpreter itself exits with
 
 
 def prepare_main(path: str, arguments: tuple[str, ...]) -> types.ModuleType:
-    """A fresh `__main__` for a script, with sys.argv and sys.path as the script expects them."""
+    """A fresh `__main__` for a script, with its sys.argv and sys.path."""
     main = types.ModuleType("__main__")
     main.__file__ = path
     main.__builtins__ = builtins  # type: ignore[attr-defined]

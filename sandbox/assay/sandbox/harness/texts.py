@@ -1,18 +1,17 @@
-"""`eval`, `exec` and `compile` as test code has them: a text of the program's never runs beside it.
+"""`eval`, `exec` and `compile` of test code: no text of the program's runs in the tester.
 
 Tests hand texts to `eval`: "2 + 3 * 4", which the program answered; "add(1, 2)", which they wrote
 themselves. A text that is a constant of the test code (the very object: an equal one may be an
-answer) runs as ever. Any other may be of the program's making:
+answer) runs as ever. Any other may be the program's:
 
     eval    is computed here where it is an expression over plain values (`evaluation`) and what the
             tests put into a namespace for it. Once a text has come from the program, it sees none
             of the tests' other names, or it would be "expected", and calls nothing. Else the
-            program's process computes it, and what comes back must be an object that stays there,
-            such as a function: plain data that we could not compute ourselves is refused
+            program's process computes it, and the result must be an object that stays there, such
+            as a function: plain data that we could not compute ourselves is refused
     exec    runs in the program's process; the names that it defines stand for what is there
     compile keeps the text for eval and exec
 
-Covered: no code of the program's runs in the tester, whatever the tests evaluate by these three.
 Not covered: other ways to run a text, such as pickle or a library's own eval.
 """
 
@@ -167,7 +166,6 @@ class _Expression(Evaluator):
 
 
 def _plain(names: Mapping[str, Any]) -> Scope:
-    """Those of some names that stand for plain values."""
     return {n: value for n, value in names.items() if type(value) in _VALUES or value is math}
 
 

@@ -1,4 +1,4 @@
-"""The jail as a back end: refuses a machine whose walls are lower than the operator's floor."""
+"""The jail as a back end: refuses a machine whose walls are below the operator's floor."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class JailBackend:
 
         Raises:
             StartupError: the level is below the floor; the text says what is missing, what to do,
-                and how to serve all the same. Or a Python package that the operator named is not
-                installed.
+                and how
+                to serve all the same. Or a Python package that the operator named is not installed.
         """
         walls = _walls(config.isolation_floor)
         lacking = packages.missing(set(config.python_packages) - set(PYTHON_PACKAGES))

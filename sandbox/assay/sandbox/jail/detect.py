@@ -1,7 +1,4 @@
-"""Which walls this machine gives.
-
-Found out by building a box of each kind and running a program in it.
-"""
+"""Finds which walls this machine gives: builds a box of each level and runs a program in it."""
 
 from __future__ import annotations
 
@@ -52,7 +49,7 @@ class Isolation:
     Attributes:
         level: the strongest level that works; None: none does.
         layers: the walls in place, kebab-case, strongest first.
-        missing: the walls that are not, each with the reason and what to do, for people.
+        missing: the other walls, each with the reason and what to do, for people.
     """
 
     level: Level | None
@@ -65,10 +62,7 @@ class Isolation:
 
 
 def detect(config: JailConfig | None = None) -> Isolation:
-    """Tries the levels from the strongest down.
-
-    Takes about a tenth of a second. Start no threads before.
-    """
+    """Tries the levels from the strongest down. Takes about 0.1 s; start no threads before."""
     config = config or JailConfig(slot=7)
     missing: list[tuple[str, str]] = []
     for level in LEVELS:
@@ -93,7 +87,7 @@ def _split(entry: str) -> tuple[str, str]:
 
 
 def _cannot_be(level: Level) -> str:
-    """Why a level is out of the question here, before trying it."""
+    """Why a level is impossible here, before trying it."""
     if level == "uid" and os.geteuid() != 0:
         return "only root can give programs users of their own"
     if level != "namespaces" and not landlock_scopes():

@@ -1,4 +1,4 @@
-"""One run in a jail, from the job's message to its record. The supervisor's side, out of the box.
+"""One run in a jail, from the job's message to its record: the supervisor's side.
 
 It drains, times, counts, kills and classifies.
 
@@ -47,7 +47,7 @@ _FRAME_COST = 64  # bytes that a frame takes here besides its own
 
 
 class OutputPipe:
-    """A pipe that is drained to its end, and the first bytes of it kept."""
+    """A pipe that is drained to its end, and whose first bytes are kept."""
 
     def __init__(self, descriptor: int, keep_bytes: int) -> None:
         self.descriptor = descriptor
@@ -58,10 +58,7 @@ class OutputPipe:
         os.set_blocking(descriptor, False)
 
     def drain(self) -> None:
-        """Reads what is there, up to a bound.
-
-        Whoever writes without pause must not keep us here.
-        """
+        """Reads what is there, up to a bound, as the writer may never pause."""
         for _ in range(_CHUNKS_AT_ONCE):
             if not self.open:
                 return
@@ -78,7 +75,7 @@ class OutputPipe:
                 return
 
     def close(self) -> None:
-        """No more is read."""
+        """Stops reading."""
         if self.open:
             self.open = False
             os.close(self.descriptor)
@@ -102,11 +99,11 @@ class JudgeChannel:
         connection.setblocking(False)
 
     def send(self, frame: bytes) -> None:
-        """Queues a frame; `flush` sends it, with others that came meanwhile."""
+        """Queues a frame; `flush` sends it together with others."""
         self._unsent += _HEADER.pack(len(frame)) + frame
 
     def flush(self) -> None:
-        """Sends what goes."""
+        """Sends as much as the socket takes."""
         try:
             while self._unsent and self.open:
                 del self._unsent[: self.connection.send(self._unsent)]
@@ -156,14 +153,14 @@ class JudgeChannel:
             del self._unread[: _HEADER.size + size]
 
     def close(self) -> None:
-        """No more goes in either direction."""
+        """Closes both directions."""
         if self.open:
             self.open = False
             self.connection.close()
 
 
 class JailRunning:
-    """A run that has been started; see `assay.sandbox.box.Running`."""
+    """A run in progress; see `assay.sandbox.box.Running`."""
 
     def __init__(
         self,
@@ -238,7 +235,7 @@ class JailRunning:
         return min(self._wall_end_s, self._tick_s)
 
     def on_time(self, now_s: float) -> None:
-        """Looks at the limits that nobody else watches."""
+        """Looks at the limits that the kernel does not enforce."""
         if self._killed_s < math.inf:
             if now_s >= self._killed_s + _KILL_WAIT_S:
                 # Of what runs on, the program is the cause; else the zygote is.
@@ -311,8 +308,9 @@ class JailRunning:
     def _give_up(self, what: str, *, asked: tuple[EndKind, str] | None) -> None:
         """The zygote is of no more use.
 
-        A fault, unless the program was past a limit already, which is then `asked`, or the kernel
-        ended the zygote for the program's hunger.
+        A fault, unless the program had passed a limit already (`asked`), or the kernel ended the
+        zygote
+        because the program used too much memory.
         """
         wall_s = time.monotonic() - self._started_s
         if self._group is not None and self._group.memory_kills() > 0:
@@ -374,7 +372,7 @@ class JailRunning:
     def _classify(  # noqa: PLR0911  # one return for each way to end
         self, status: int, cpu_s: float
     ) -> tuple[EndKind, int, int, str]:
-        """How it ended, by what the kernel says and by what we asked for."""
+        """How it ended, by the kernel's counts and our own kills."""
         exited = os.WIFEXITED(status)
         code = os.WEXITSTATUS(status) if exited else 0
         number = 0 if exited else os.WTERMSIG(status)
@@ -402,7 +400,7 @@ class JailRunning:
         return EndKind.EXITED, code, 0, ""
 
     def _out_of_memory(self) -> bool:
-        """An interpreter that was refused memory says so in its last line."""
+        """Whether an interpreter's last line says that it was refused memory."""
         if self._request.mode is RunMode.EXEC:
             return False
         last = self._stderr.output.data.rstrip().rpartition(b"\n")[2]
@@ -410,10 +408,7 @@ class JailRunning:
 
 
 def _fetch(folder: int, paths: Sequence[str], most_bytes: int) -> tuple[BoxFile, ...]:
-    """Reads files beneath the folder.
-
-    Regular ones only, through no link, and no more than asked.
-    """
+    """Reads regular files beneath the folder, through no link, of so many bytes in all."""
     files = []
     for path in paths:
         with contextlib.suppress(OSError):

@@ -1,10 +1,9 @@
 """Judges assert code: folded where it is simple, else in a tester process that calls the candidate.
 
-Covered: test code never shares an interpreter with the candidate. Where it runs in a tester, that
-is a second box; the supervisor carries frames between the two, each of the candidate's for one of
-the tester's, and looks at nothing but their first byte. A frame that nothing asked for ends the
-candidate. A test has passed only if the tester says so with the tag that it was given, over its own
-channel.
+Covered: test code never shares an interpreter with the candidate: a tester runs in a second box.
+The supervisor carries each frame of the candidate's for one of the tester's, and reads only its
+first byte; an unasked frame ends the candidate. A test has passed only if the tester reports so
+over its own channel with the tag that it was given.
 Not covered: test code that hands expected values to the candidate's own functions.
 """
 
@@ -79,12 +78,10 @@ def judge_assertions(
 
 
 class _TesterKilled(Exception):
-    """Somebody else killed the tester: that is no doing of the tests' or of the program's."""
+    """Somebody else killed the tester, which is nobody's fault here."""
 
 
 class _Folded:
-    """Assert code whose calls the supervisor makes itself."""
-
     def __init__(
         self,
         test: AssertCase,
@@ -105,11 +102,6 @@ class _Folded:
         self._sent = 0
 
     def judge(self) -> CaseOutcome:
-        """The outcome.
-
-        Raises:
-            NotFoldable: a result needs the tester.
-        """
         name = self._test.name
         try:
             self._link.ask("load")
@@ -145,7 +137,7 @@ class _Folded:
                     return
 
     def _so_far(self) -> Told | None:
-        """What the answers come to; None where an assert needs one that is not there.
+        """The verdict of the answers; None where an assert needs a missing one.
 
         Raises:
             NotFoldable: a result needs the tester.
@@ -178,7 +170,6 @@ class _Folded:
 
 
 def _loaded(content: bytes) -> Told:
-    """Whether the program was loaded. Pure."""
     answer = read(content)
     if answer is None:
         return TestVerdict.SECURITY_VIOLATION.value, FORGED, False
@@ -189,7 +180,6 @@ def _loaded(content: bytes) -> Told:
 
 
 def _found(plan: FoldedAsserts, answers: Sequence[bytes]) -> Told:
-    """What answers come to. Pure."""
     results: list[object] = []
     memory = False
     for content in answers:
@@ -214,8 +204,6 @@ def _found(plan: FoldedAsserts, answers: Sequence[bytes]) -> Told:
 
 
 class _Tested:
-    """Assert code in a tester process."""
-
     def __init__(self, test: AssertCase, prepared: Prepared, boxes: Boxes, pump: Pump) -> None:
         self._test = test
         self._pump = pump
@@ -237,7 +225,6 @@ class _Tested:
         self._tester.send(protocol.frame(BEGIN, self._tag, begin))
 
     def judge(self) -> CaseOutcome:
-        """The outcome."""
         try:
             await_hello(self._tester, self._pump)
             await_hello(self._candidate, self._pump)
@@ -252,7 +239,7 @@ class _Tested:
                     self._pump.finish(running)
 
     def _carry(self) -> tuple[str, str] | None:
-        """Carries frames until the tester has told the end; None where one side ended before."""
+        """Carries frames until the tester reports its end; None where one side ended before."""
         while True:
             while self._tester.frames:
                 frame = self._tester.frames.popleft()
@@ -291,7 +278,7 @@ class _Tested:
         return str(result), str(text)
 
     def _told(self, result: str, text: str) -> CaseOutcome:
-        """The outcome that the tester told."""
+        """The outcome that the tester reported."""
         name = self._test.name
         if result == "invalid":
             raise SandboxFault("INVALID_TEST", one_line(f"test {name!r}: {text}"))
@@ -306,7 +293,7 @@ class _Tested:
         return outcome(name, TestVerdict.WRONG_ANSWER, record, text)
 
     def _undone(self) -> CaseOutcome:
-        """The outcome where the tester told no end."""
+        """The outcome where the tester reported none."""
         name = self._test.name
         if self._candidate.record is not None and self._asked:
             return ended(name, self._candidate.record)
@@ -325,7 +312,7 @@ class _Tested:
         return outcome(name, TestVerdict.LIMIT_EXCEEDED, ours, text)
 
     def _end_candidate(self) -> RunRecord:
-        """Lets the candidate end; what it does from here on judges nothing."""
+        """Lets the candidate end; nothing is judged from here on."""
         _say_bye(self._candidate)
         until_s = time.monotonic() + 1.0
         while self._candidate.record is None and (left_s := until_s - time.monotonic()) > 0:

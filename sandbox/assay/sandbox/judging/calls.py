@@ -1,7 +1,7 @@
 """Judges call tests: consecutive ones share a process of the candidate's, as in direct execution.
 
-Covered: the expected values stay here; each call has its own time on the clock; after a crash or a
-limit the rest go on in a fresh process, and what was answered before stands.
+Covered: the expected values stay here; each call has its own wall time; after a crash or a limit
+the rest go on in a fresh process, and earlier answers stand.
 Not covered: a call's CPU time by itself. The process may use what its calls may use together.
 """
 
@@ -87,7 +87,7 @@ class _Group:
         self._sent = 0
 
     def judge(self, *, stop: bool) -> list[CaseOutcome]:
-        """The outcomes of the tests that this process came to."""
+        """The outcomes of the tests that this process reached."""
         try:
             return self._judge(stop=stop)
         except CodecError as error:
@@ -128,20 +128,18 @@ class _Group:
         return outcomes
 
     def _told(self, test: CallCase | None, content: bytes) -> _Told:
-        """What an answer comes to; without a test, whether it is one."""
         kind, text, memory = judge_within(
             self._budget, lambda: _judged(test, content), len(content)
         )
         return TestVerdict(kind), text, memory
 
     def _ended_by(self, told: _Told) -> RunRecord:
-        """The end of the run; an answer that was none has it killed."""
+        """The end of the run; an invalid answer has it killed."""
         if told[0] is TestVerdict.SECURITY_VIOLATION:
             return self._link.forged()
         return self._link.finish()
 
     def _send(self) -> None:
-        """Keeps some calls ahead of the answers."""
         while self._sent < len(self._tests) and self._link.pending < WINDOW:
             test = self._tests[self._sent]
             arguments = list(test.arguments)
@@ -150,7 +148,7 @@ class _Group:
             self._sent += 1
 
     def _next(self, test: CallCase) -> bytes | None:
-        """The next answer's content, within the time of one test; None where the run has ended."""
+        """The next answer's content, within one test's time; None where the run has ended."""
         answer = self._link.answer(time.monotonic() + test.limits.wall_s)
         if answer is None and self._link.running.record is None:
             self._link.kill(EndKind.WALL_TIME_LIMIT)
@@ -158,7 +156,7 @@ class _Group:
 
 
 def _together(tests: Sequence[CallCase]) -> RunLimits:
-    """What a process may use that serves all these tests, and is loaded for them."""
+    """The limits and libraries of a process that serves all these tests."""
     first = tests[0].limits
     return first.with_(
         cpu_s=first.cpu_s + sum(test.limits.cpu_s for test in tests),
@@ -168,7 +166,6 @@ def _together(tests: Sequence[CallCase]) -> RunLimits:
 
 
 def _judged(test: CallCase | None, content: bytes) -> Told:
-    """The verdict on an answer, why, and whether the program lacked memory. Pure."""
     answer = read(content)
     if answer is None:
         return TestVerdict.SECURITY_VIOLATION.value, FORGED, False

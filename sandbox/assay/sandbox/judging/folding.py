@@ -1,13 +1,13 @@
 """Assert code that needs no process of its own: the supervisor calls, and evaluates the asserts.
 
 Most assert code is a list of `assert f(...) == literal`. Where every statement is understood,
-`fold` makes a plan of it: which calls of the candidate to make, all known in advance, and what to
-hold of their results. The rest is for the tester process (`assertions`); both judge alike. Pure.
+`fold` finds all calls of the candidate in advance, and what their results must satisfy. The rest is
+for the tester process (`assertions`); both judge alike. Pure.
 
-The code is taken as direct execution would take it, with three differences:
+Differences from direct execution:
  1. Results are plain values, so no code of the candidate's runs in a comparison.
  2. The calls are made ahead of the asserts between them; they do not depend on one another.
- 3. Built-in names mean the built-ins, whatever the candidate's program calls so.
+ 3. Built-in names mean the built-ins, even where the candidate's program defines them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class RaisedCall:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What the asserts came to. `raised` tells which call raised, where one did."""
+    """The verdict of the asserts. `raised` is the index of the call that raised, where one did."""
 
     passed: bool
     explanation: str = ""
@@ -75,14 +75,12 @@ class FoldedAsserts:
     _function: str
 
     def judge(self, results: Sequence[object]) -> Finding | None:
-        """Holds results against the asserts.
+        """Holds results against the asserts; None where one needs a missing result.
 
         Args:
-            results: of each call in order, its value or `RaisedCall`; fewer than calls, if
-                the program ended before it answered.
-
-        Returns:
-            What they came to; None where an assert needs a result that is not there.
+            results: of each call in order, its value or `RaisedCall`; fewer than calls, if the
+                program
+                ended before it answered.
 
         Raises:
             NotFoldable: a result is not plain, or too large to judge here.
@@ -110,7 +108,7 @@ class FoldedAsserts:
 
 
 def fold(code: str, entry_point: str) -> FoldedAsserts | None:
-    """A plan for some assert code, or None where it needs a tester process."""
+    """Folds assert code; None where it needs a tester process."""
     if len(code) > MAX_CODE:
         return None
     return _fold_again(code, entry_point) if len(code) <= KEPT_CODE else _fold(code, entry_point)
@@ -118,7 +116,7 @@ def fold(code: str, entry_point: str) -> FoldedAsserts | None:
 
 @functools.lru_cache(maxsize=256)
 def _fold_again(code: str, entry_point: str) -> FoldedAsserts | None:
-    """The same, remembered: the samples of a group are held against the same code in a row."""
+    """The same, cached: the samples of a group are held against the same code in a row."""
     return _fold(code, entry_point)
 
 
@@ -142,7 +140,6 @@ def _fold(code: str, entry_point: str) -> FoldedAsserts | None:
 
 
 def _function(tree: ast.Module, entry_point: str) -> str:
-    """The one function of the candidate's that the code calls."""
     if entry_point:
         return entry_point
     names = subject_names(tree, "") - {"math"}
@@ -183,7 +180,6 @@ def _flatten(tree: ast.Module, function: str) -> tuple[tuple[ast.stmt, ...], Sco
 
 
 def _parameter(check: ast.FunctionDef) -> str:
-    """The name of the only parameter of `check`."""
     arguments = check.args
     simple = not (
         arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs
@@ -201,7 +197,6 @@ def _is_check_call(statement: ast.stmt, function: str) -> bool:
 
 
 def _loads(tree: ast.AST) -> dict[str, int]:
-    """How often each name is read."""
     loads: dict[str, int] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
@@ -210,12 +205,10 @@ def _loads(tree: ast.AST) -> dict[str, int]:
 
 
 class _Ended(Exception):
-    """A result is needed that is not there."""
+    """A needed result is missing."""
 
 
 class _CallRaised(Exception):
-    """A call raised."""
-
     def __init__(self, index: int, text: str) -> None:
         super().__init__(text)
         self.index = index
@@ -223,8 +216,6 @@ class _CallRaised(Exception):
 
 
 class _Failed(Exception):
-    """An assert does not hold."""
-
     def __init__(self, node: ast.stmt, text: str) -> None:
         super().__init__(text)
         self.node = node
@@ -245,7 +236,6 @@ class _Run:
         self._evaluator = Evaluator(self._call)
 
     def statements(self, statements: Sequence[ast.stmt], scope: Scope) -> None:
-        """Runs statements in order."""
         self._scope = scope
         for statement in statements:
             self._evaluator.step()
@@ -296,14 +286,13 @@ class _Run:
         raise _Failed(statement, self._seen(before))
 
     def _seen(self, before: int) -> str:
-        """What the calls of a failed assert returned."""
         results = (self._results or ())[before : self._next]
         if not results:
             return "does not hold"
         return "got " + ", ".join(brief(result) for result in results[:2])
 
     def _call(self, node: ast.Call, args: list[object], kwargs: dict[str, object]) -> object:
-        """A call of the candidate: noted down, or its result looked up."""
+        """A call of the candidate: noted, or its result looked up."""
         if self._results is None:
             return self._collect(node, args, kwargs)
         index, self._next = self._next, self._next + 1
@@ -332,14 +321,14 @@ class _Run:
         return UNKNOWN
 
     def _hold_unshared(self, node: ast.Call) -> None:
-        """Holds that nothing sees whether the call changes its arguments in place."""
+        """Refuses code that sees whether the call changes its arguments in place."""
         for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
             for part in ast.walk(argument):
                 if isinstance(part, ast.Name) and _is_mutable(self._scope.get(part.id)):
                     self._hold_name(part.id)
 
     def _hold_name(self, name: str) -> None:
-        """Holds that a mutable value is read only here, and by no other name."""
+        """Refuses a mutable value that is read elsewhere, or by another name."""
         again = len(self._targets) > 1 or (self._targets and name not in self._targets[0])
         if again or self.mutable_loads.get(name, 0) > 1:
             raise NotFoldable("an argument that is used again")

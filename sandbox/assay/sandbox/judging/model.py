@@ -1,8 +1,7 @@
-"""Tests and what came of them, as plain values.
+"""Tests and their outcomes, as plain values.
 
 A *plain value* is a tree of exact built-in types: None, bool, int, float, str, bytes, list, tuple,
-set, frozenset, dict. Nothing else ever
-crosses from a candidate to its judge.
+set, frozenset, dict. Nothing else crosses from a candidate to its judge.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class ComparisonKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class AnswerComparison:
-    """How an answer is held against the expected one; the tolerances are for numbers."""
+    """How an answer is compared; the tolerances are for numbers."""
 
     kind: ComparisonKind = ComparisonKind.DEFAULT
     absolute_tolerance: float = 0.0
@@ -85,7 +84,7 @@ class Suite:
 
 
 class TestVerdict(enum.Enum):
-    """What came of one test."""
+    """The verdict on one test."""
 
     __test__ = False  # not a class of pytest's
 
@@ -99,10 +98,7 @@ class TestVerdict(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class CaseOutcome:
-    """How a program did on one test.
-
-    `explanation` is one line for people, at most 400 characters.
-    """
+    """One test's verdict; `explanation` is one line of at most 400 characters."""
 
     __test__ = False
 
@@ -114,7 +110,7 @@ class CaseOutcome:
 
 @dataclass(frozen=True, slots=True)
 class SuiteReport:
-    """How a program did on its tests, in their order."""
+    """The outcomes of a program's tests, in their order."""
 
     outcomes: tuple[CaseOutcome, ...]
     compile_output: CapturedOutput = CapturedOutput()

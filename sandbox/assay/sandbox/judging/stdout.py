@@ -3,18 +3,17 @@ r"""Whether an output is the expected one. Pure; outputs are bytes and need be n
 exact      byte for byte
 tokens     equal sequences of tokens between white space (the default)
 numeric    the same, but two tokens that are decimal numbers may differ within the tolerances;
-           "nan" is met by "nan", an infinity by the same one, in any case of letters
+           "nan" equals "nan", an infinity the same one, in any case of letters
 unordered  the lines in any order, as often each; a line's white space counts as in tokens, and
            lines without a token do not count
 
-Numbers are compared as they are written, without rounding: no number is an infinity because a float
-cannot hold it, nor 0 because it is small. A tolerance is the shortest decimal that names it: 0.1 is
-a tenth.
+Numbers are compared as written, without rounding, so none is an infinity or 0 for want of bits. A
+tolerance is the shortest decimal that names it: 0.1 is a tenth.
 
-Covered: work and memory are linear in the two outputs, whatever a program writes, and what it
-writes beyond the expected count of tokens or lines is not taken apart. A number has at most 4,000
-characters and an exponent of 5 digits; a longer token is only equal to itself.
-Not covered: an expected output that is itself large costs what it costs.
+Covered: work and memory are linear in the two outputs; what a program writes beyond the expected
+count of tokens or lines is not taken apart. A number has at most 4,000 characters and an exponent
+of 5 digits; a longer token only equals itself.
+Not covered: the cost of a large expected output.
 """
 
 from __future__ import annotations
@@ -97,7 +96,6 @@ def _exact(expected: bytes, actual: bytes) -> str | None:
 
 
 def _first_difference(left: bytes, right: bytes) -> int:
-    """Where two different strings part."""
     low, high = 0, min(len(left), len(right))
     while low < high:
         middle = (low + high + 1) // 2
@@ -135,7 +133,6 @@ def _number(token: bytes) -> Decimal | None:
 
 
 def _same_special(expected: bytes, actual: bytes) -> bool:
-    """Both are NaN, or the same infinity."""
     ours, theirs = _SPECIAL.fullmatch(expected), _SPECIAL.fullmatch(actual)
     if ours is None or theirs is None:
         return False

@@ -1,9 +1,8 @@
 """Holds a prepared program against a suite of tests, in order.
 
-Covered: a program that was killed from outside has not failed: what it was doing is done once more,
-with its limits anew, and then judged as it stands.
-Not covered: a process that the program started, and that was killed from outside. The program sees
-that, and nobody else.
+Covered: where a program was killed from outside, its test is run once more, with its limits anew,
+and then judged as it stands.
+Not covered: a process of the program's that was killed from outside; only the program sees that.
 """
 
 from __future__ import annotations
@@ -38,13 +37,14 @@ def judge(
     Args:
         prepared: the program.
         suite: the tests; at least one.
-        boxes: where to run things; `pump` drives them.
+        boxes: where to run; `pump` drives them.
         pump: waits for what runs.
         preparer: compiles checkers.
 
     Raises:
         SandboxFault: the tests could not be run; INVALID_TEST where the suite itself is at fault.
-            There is then no verdict on any of the tests.
+            There
+            is then no verdict on any of the tests.
     """
     if not suite.tests:
         raise SandboxFault("INVALID_TEST", "the suite has no test")
@@ -78,7 +78,7 @@ def judge(
 
 
 def _twice_if_killed(judge_it: Callable[[], CaseOutcome]) -> CaseOutcome:
-    """A test's outcome; the second, where the program was killed from outside in the first."""
+    """A test's outcome; the second, where the first was killed from outside."""
     made = judge_it()
     return judge_it() if _was_killed(made) else made
 
@@ -88,9 +88,9 @@ def _again_where_killed(
     tests: Sequence[CallCase],
     judge_them: Callable[[Sequence[CallCase]], list[CaseOutcome]],
 ) -> list[CaseOutcome]:
-    """Outcomes of call tests; what a kill from outside took is judged once more, together.
+    """Outcomes of call tests; those lost to a kill from outside are judged once more.
 
-    One kill takes one test, or, while the program is loaded, all that the process was there for.
+    One kill takes one test, or, while the program is loaded, all tests of that process.
     """
     outcomes: list[CaseOutcome] = []
     while len(outcomes) < len(made):
@@ -113,7 +113,7 @@ def _again_where_killed(
 
 
 def _was_killed(made: CaseOutcome) -> bool:
-    """Whether a test was lost to a kill from outside; what was answered before it stands."""
+    """Whether a test was lost to a kill from outside; earlier answers stand."""
     if made.verdict is not TestVerdict.RUNTIME_ERROR or made.record is None:
         return False
     return killed_from_outside(made.record)

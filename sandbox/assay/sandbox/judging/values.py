@@ -1,17 +1,16 @@
 """Whether a plain value is the expected one. Pure.
 
-The values are trees of exact built-in types (see `model`), so that no comparison here can run code
-of a candidate's, and both are bounded in depth and size by the codec.
+The values are trees of exact built-in types (see `model`), so no comparison runs code of a
+candidate's; the codec bounds their depth and size.
 
     default    as Python's ==: 1 == 1.0 == True, a list is no tuple
     exact      equal in type and value, throughout
     numeric    numbers within the tolerances, throughout; everything else as default
     unordered  the elements of the outermost list, tuple or set in any order, as often each
 
-NaN is met by NaN, in every rule: who expects NaN expects that. Otherwise NaN meets nothing. An
-infinity is met by the same infinity only. A tolerance is the larger of the absolute one and the
-relative one times the expected number's size. Whole numbers are compared without rounding. Booleans
-are no numbers to a tolerance.
+NaN equals NaN and nothing else, in every rule; an infinity equals the same infinity only. A
+tolerance is the larger of the absolute one and the relative one times the expected number's size.
+Whole numbers are compared without rounding. Booleans are no numbers to a tolerance.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def compare_values(comparison: AnswerComparison, expected: Plain, actual: Plain)
 
 
 def equal(expected: Plain, actual: Plain) -> bool:
-    """As Python's ==, but NaN is met by NaN."""
+    """As Python's ==, but NaN equals NaN."""
     if expected == actual:
         return True
     return _has_nan(expected) and _frozen(expected) == _frozen(actual)
@@ -106,7 +105,7 @@ def numbers_near(expected: int | float, actual: int | float, comparison: AnswerC
 
 
 def same_elements(expected: Plain, actual: Plain) -> bool:
-    """The same elements, as often each; what kind of collection holds them means nothing."""
+    """The same elements, as often each, in collections of any kind."""
     collections = (list, tuple, set, frozenset)
     if not (isinstance(expected, collections) and isinstance(actual, collections)):
         return equal(expected, actual)
@@ -157,7 +156,6 @@ def _frozen(value: Plain) -> Hashable:
 
 
 def _typed(items: Iterable[Plain]) -> Counter[object]:
-    """Hashable elements with their types, throughout."""
     return Counter(map(_with_type, items))
 
 

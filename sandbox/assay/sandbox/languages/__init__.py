@@ -1,7 +1,7 @@
-"""Languages: what the sandbox knows of each, which this machine serves, how programs compile.
+"""Languages: their table, which of them this machine serves, how their programs compile.
 
-* `table.LANGUAGES` is the knowledge, one entry a language.
-* `discover` finds the tools, `warm_up` makes things in advance, `self_test` proves a language.
+* `table.LANGUAGES` has one entry a language.
+* `discover` finds the tools, `warm_up` prepares files in advance, `self_test` proves a language.
 * `LanguagePreparer` makes a program ready to run, with a `CompileCache` behind it.
 """
 

@@ -1,8 +1,8 @@
-"""Makes programs ready to run: lays out their files, compiles them in the candidate's box, once.
+"""Makes programs ready: lays out their files, compiles them in the candidate's box, once.
 
-A compiler that reads a hostile program is a hostile program itself, so it runs where the candidate
-runs, under limits of its own. It finds nothing there but the program. Its end is the program's
-doing (CompileFailed), but for a compiler that is not there, or a broken box (SandboxFault).
+A compiler that reads a hostile program is treated as hostile: it runs in the candidate's box, with
+the program alone, under limits of its own. Its end is the program's doing (CompileFailed), but for
+a missing compiler or a broken box (SandboxFault).
 """
 
 from __future__ import annotations
@@ -54,19 +54,14 @@ _OUT_OF_MEMORY = re.compile(
     rb"|\bKilled\b|No space left on device|Resource temporarily unavailable|signal: killed",
     re.IGNORECASE,
 )
-"""A compiler that says so may have been unlucky: what it came to is not kept."""
+"""Messages of compilers short of memory; their result is not kept."""
 
 _PART_KILLED = re.compile(rb"Killed signal terminated program|\(signal: 9, SIGKILL|signal: killed")
-"""What drivers of compilers say when a process of theirs was killed; they themselves were not."""
+"""Messages of compiler drivers of which a process was killed."""
 
 
 class PreparedProgram:
-    """A program that is ready to run. It and its requests hold the executable in memory.
-
-    Attributes:
-        program: as it was sent.
-        compile_output: what the compiler wrote.
-    """
+    """A program that is ready to run. It and its requests hold the executable in memory."""
 
     def __init__(
         self,
@@ -103,7 +98,7 @@ class PreparedProgram:
         limits: RunLimits,
         fetch_paths: tuple[str, ...] = (),
     ) -> RunRequest:
-        """One run of the program; see `assay.sandbox.prepared.Prepared.run`.
+        """See `assay.sandbox.prepared.Prepared.run`.
 
         Raises:
             SandboxFault: INVALID_PROGRAM, the arguments cannot be given to it.
@@ -136,7 +131,7 @@ class PreparedProgram:
         )
 
     def candidate(self, *, limits: RunLimits) -> RunRequest:
-        """The program as one that answers calls; see `assay.sandbox.prepared.Prepared.candidate`.
+        """See `assay.sandbox.prepared.Prepared.candidate`.
 
         Raises:
             SandboxFault: INVALID_TEST, its language answers none.
@@ -163,10 +158,10 @@ class LanguagePreparer:
     """Makes programs ready, in one slot.
 
     Args:
-        toolchains: what was found on this machine.
-        cache: where compilations are kept; None: every program compiles anew.
+        toolchains: of this machine.
+        cache: keeps compilations; None: every program compiles anew.
         boxes: the slot's.
-        pump: what drives them.
+        pump: drives them.
     """
 
     def __init__(
@@ -182,7 +177,7 @@ class LanguagePreparer:
 
         Raises:
             CompileFailed: it does not compile.
-            SandboxFault: UNKNOWN_LANGUAGE, INVALID_PROGRAM, or trouble of our own.
+            SandboxFault: UNKNOWN_LANGUAGE, INVALID_PROGRAM, or a failure of the sandbox.
         """
         language, chain = self._toolchains.get(program.language)
         layout = arrange(program, language, warm=bool(chain.warm))
@@ -245,14 +240,14 @@ def _compilation(
 
 
 def _lasting(compiled: Compiled) -> bool:
-    """Whether the same would come of it next time; an unlucky compiler proves nothing."""
+    """Whether the result would be the same next time, so that it may be kept."""
     if not compiled.failed:
         return True
     return compiled.exit_code != 0 and not _OUT_OF_MEMORY.search(compiled.output.data)
 
 
 def _outcome(record: RunRecord) -> Compiled:
-    """What a compiler's run came to.
+    """The result of a compiler's run.
 
     Raises:
         CompileFailed: a limit or a signal ended it; the next time might go otherwise.
@@ -281,7 +276,6 @@ def _outcome(record: RunRecord) -> Compiled:
 
 
 def _failure(compiled: Compiled) -> RunRecord:
-    """The compiler's run as the record of a program that does not compile: its words are stderr."""
     return RunRecord(
         end=EndKind.COMPILE_ERROR,
         exit_code=compiled.exit_code,
@@ -306,7 +300,7 @@ def _environment(language: Language, values: Values) -> dict[str, str]:
 
 
 def _key(chain: Toolchain, request: RunRequest) -> str:
-    """The hash of everything that goes into a compilation but the time it may take."""
+    """The hash of everything that goes into a compilation but its time limit."""
     digest = hashlib.sha256()
     limits = request.limits
     facts = [

@@ -1,7 +1,7 @@
 """Each language proves itself before it is offered: its own small program must answer rightly.
 
-The way is the one that a candidate's program takes, compilation and box and all, but for the cache.
-A language of suites shows both: a suite that passes, and one that fails.
+It takes a candidate's way, compilation and box and all, but for the cache. A language of suites
+shows both: a suite that passes, and one that fails.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def self_test(
 
     Raises:
         SandboxFault: UNKNOWN_LANGUAGE, the language is not among the toolchains. Other faults of
-            the box are what the test is for, and are returned.
+            the
+            box are returned as the reason.
     """
     language, _ = toolchains.get(name)
     preparer = LanguagePreparer(toolchains, None, boxes, pump)

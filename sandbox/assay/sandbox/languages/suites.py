@@ -1,8 +1,7 @@
-"""Suites of tests as languages: a program in one of them is a suite, and its exit code the answer.
+"""Suites of tests as languages: a program in one of them is a suite, its exit code the answer.
 
-pytest, Jest and JUnit, as far as they are installed; a `_test.go` file is a program in Go
-(`plans.go_plan`). They go through Execute alone and serve no kind of test: their tests are their
-own.
+pytest, Jest and JUnit, where installed; a `_test.go` file is a program in Go (`plans.go_plan`).
+They go through Execute alone and serve no kind of test.
 
 Covered: honest mistakes of a candidate. A suite without a test in it fails.
 Not covered: a candidate that means to cheat. Its code runs in the process of its tests, and can

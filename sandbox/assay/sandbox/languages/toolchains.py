@@ -1,7 +1,7 @@
-"""Finds out which languages can be served on this machine, and what each needs to be seen in a box.
+"""Which languages can be served on this machine, and what a box must show for each.
 
-Finding starts no process, but for launchers that must be asked where the real tool is. What was
-found is plain data: the front finds once and hands it to every supervisor as JSON.
+Finding starts no process, but for launchers that must be asked where the real tool is. The front
+finds once and hands the result to every supervisor as JSON.
 """
 
 from __future__ import annotations
@@ -31,11 +31,10 @@ class Toolchain:
     """The tools of one language, found.
 
     Attributes:
-        language: its name in the table.
         commands: absolute paths by command.
         read_only: absolute paths outside the system's folders that a box must show.
         fingerprint: changes whenever one of the commands or libraries does.
-        warm: the folder of things made in advance; empty where there is none.
+        warm: the folder of files made in advance; empty where there is none.
         libraries: absolute paths of the libraries that are there, by name.
     """
 
@@ -59,7 +58,7 @@ class Toolchain:
         return {**values, "if_warm": fill(arguments, values)}
 
     def with_warm(self, folder: Path) -> Toolchain:
-        """The same with a folder of things made in advance."""
+        """The same with a folder of files made in advance."""
         shown = (*self.read_only, str(folder))
         return dataclasses.replace(self, warm=str(folder), read_only=shown)
 
@@ -69,7 +68,6 @@ class MissingLanguage:
     """A language that cannot be served here.
 
     Attributes:
-        language: its name in the table.
         why: one sentence for people.
         package: the Debian package to install; empty where none would help.
     """
@@ -81,7 +79,7 @@ class MissingLanguage:
 
 @dataclass(frozen=True, slots=True)
 class ServedLanguage:
-    """What a caller is told about a language that is served."""
+    """A served language as ListLanguages describes it."""
 
     name: str
     aliases: tuple[str, ...]
@@ -121,7 +119,7 @@ class Toolchains:
         raise SandboxFault("UNKNOWN_LANGUAGE", message, **facts)
 
     def without(self, lacks: Iterable[MissingLanguage]) -> Toolchains:
-        """The same less some languages, e.g. those that failed their self-test."""
+        """A copy without some languages, e.g. those that failed their self-test."""
         missing = {**self.missing, **{lack.language: lack for lack in lacks}}
         found = {name: chain for name, chain in self.found.items() if name not in missing}
         return Toolchains(found, missing)
@@ -166,12 +164,7 @@ def discover(names: Iterable[str] | None = None, path: str | None = None) -> Too
 
 
 def language_info(toolchains: Toolchains, name: str, version: str | None = None) -> ServedLanguage:
-    """What to tell about a language that is served.
-
-    Args:
-        toolchains: those that were found.
-        name: of the language.
-        version: of its tools, if it is known; else they are asked.
+    """Describes a served language; asks the tools for their version if it is None.
 
     Raises:
         SandboxFault: UNKNOWN_LANGUAGE, it is not served.
@@ -227,7 +220,6 @@ def _look_for(language: Language, path: str | None) -> Toolchain | MissingLangua
 
 
 def _matches(place: str) -> list[Path]:
-    """The real files that a pattern stands for, in the order of their names."""
     root = Path("/")
     return [Path(os.path.realpath(path)) for path in sorted(root.glob(place.removeprefix("/")))]
 
@@ -271,7 +263,6 @@ def _version(language: Language, chain: Toolchain) -> str:
 
 
 def _ask(argv: tuple[str, ...]) -> str:
-    """The first line that a tool of ours prints, or nothing."""
     try:
         done = subprocess.run(  # noqa: S603 - a command out of our own table
             argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_ASK_S, check=False

@@ -1,4 +1,4 @@
-"""What the sandbox says about its jobs: their frames, and which fault an end is."""
+"""The sandbox's jobs in the kit's pool: their frames, and the fault of each end."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ RunPool: TypeAlias = Pool[SupervisorTask, bytes]
 
 
 class RunCodec:
-    """Tasks are bytes already, and so are answers."""
+    """Tasks and answers are bytes already."""
 
     def encode(self, task: SupervisorTask) -> tuple[bytes, bytes]:
         """As it is."""
         return task.kind, task.body
 
     def decode(self, task: SupervisorTask, payload: bytes) -> bytes:
-        """As it is; it is read when it is written into the call's answer."""
+        """As it is; parsed when it is written into the call's answer."""
         del task
         return payload
 

@@ -1,7 +1,7 @@
 """Where the supervisors are: on this machine, or on the nodes of a Ray cluster.
 
-A node of a cluster is surveyed there (its walls, its languages), and every language proves itself
-in a supervisor of that node: one below the floor, or without a language that is served, is refused.
+Each node of a cluster is surveyed there (walls, languages), and every language proves itself in a
+supervisor of that node. A node below the floor, or without a served language, is refused.
 """
 
 from __future__ import annotations
@@ -38,12 +38,9 @@ _log = logging.getLogger(__name__)
 class Supervisors:
     """The supervisors of a service.
 
-    Args:
-        config: how programs are run.
-
     Raises:
-        ConfigError, StartupError: this machine, which is surveyed now if programs are to run on it,
-            cannot run them as it was told to.
+        ConfigError, StartupError: programs are to run on this machine, and it cannot run them as
+            configured. It is surveyed now.
 
     Attributes:
         workers: the supervisors, for a pool.
@@ -67,13 +64,12 @@ class Supervisors:
 
     @property
     def site(self) -> SurveyedMachine:
-        """What the machine gives that programs run on; of several the one that was first."""
+        """The surveyed machine; of a cluster the first node's."""
         if self._site is None:
             raise RuntimeError("no node is known yet")
         return self._site
 
     def _accept(self, about: Mapping[str, Any]) -> str:
-        """What a node does not serve that the first one does."""
         site = SurveyedMachine.from_json(about["site"])
         if self._site is None:
             self._site = site
@@ -91,19 +87,14 @@ async def open_node(settings: str) -> RunNode:
 
 
 class RunNode:
-    """What the sandbox has on a node.
-
-    Args:
-        site: what was found on it.
-        config: how programs are run.
-    """
+    """The sandbox's part of a node."""
 
     def __init__(self, site: SurveyedMachine, config: SandboxConfig) -> None:
         self.workers: Workers = _local(site, config)
         self._site = site
 
     async def about(self, ask: Ask) -> Mapping[str, Any]:
-        """The site, less the languages that do not pass their self-test here."""
+        """The survey, without the languages that fail their self-test here."""
         failed = []
         for name in sorted(self._site.toolchains.found):
             answer = await ask(kinds.PROBE, name.encode())
@@ -116,7 +107,6 @@ class RunNode:
 
 
 def _local(site: SurveyedMachine, config: SandboxConfig) -> ChildWorkers:
-    """Supervisors of this machine."""
     settings = site.settings(config)
     environment = {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
 
@@ -129,7 +119,7 @@ def _local(site: SurveyedMachine, config: SandboxConfig) -> ChildWorkers:
 
 
 async def _survey(config: str) -> SurveyedMachine:
-    """What this node gives. In a process of its own: this one has Ray's threads.
+    """Surveys this node, in a process of its own, as this one has Ray's threads.
 
     Raises:
         LinkError: the node is of no use; the text says why.

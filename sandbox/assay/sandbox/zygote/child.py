@@ -1,6 +1,6 @@
-"""The child of the zygote: takes one job, gives up every right, and becomes the program.
+"""The zygote's child: takes one job, gives up every right, and becomes the program.
 
-It is forked before the job is there, so the zygote, whose memory every later child inherits, never
+It is forked before the job comes, so the zygote, whose memory every later child inherits, never
 sees a job.
 
 Covered: user, capabilities, no-new-privileges, Landlock, seccomp, rlimits, descriptors,
@@ -49,28 +49,25 @@ _OPEN_FILES = 1024
 _ANCILLARY_BYTES = CMSG_SPACE(8 * 4)
 
 Harness = Callable[[int, tuple[str, ...]], int]
-"""What a run with a channel becomes.
-
-Takes the channel's descriptor and the arguments, returns an exit code.
-"""
+"""Serves the channel: takes its descriptor and the arguments, returns an exit code."""
 _WRITE_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _DESCRIPTORS = {count: struct.Struct(f"{count}i") for count in range(1, 9)}
 
 
 class Confinement:
-    """What every job of a box is confined by; made once by the zygote.
+    """The confinement of every job of a box; made once by the zygote.
 
     Attributes:
         zygote: process id of the zygote, as its children see it.
-        user: user and group id that programs run as; None: they keep the zygote's.
+        user: user and group id of programs; None: the zygote's.
         folder: the working directory.
-        filter: the seccomp filter that each child adds to the one that it inherits.
+        filter: the seccomp filter that each child adds to the inherited one.
         landlock: descriptor of the Landlock ruleset; None where the kernel has none.
         base_data_bytes: private memory of the zygote, which a forked interpreter starts with.
-        own_disk: the folder lies on a filesystem of its own that can be given another size.
-        spare_processes: processes of the box itself that count as the program's user's; None: a
-            limit
-            on the user's processes would count more than the program's.
+        own_disk: the folder lies on a filesystem of its own that can be resized.
+        spare_processes: processes of the box that count as the program's user's; None: no limit on
+            the
+            user's processes, which would count others' too.
     """
 
     def __init__(
@@ -96,7 +93,7 @@ class Confinement:
 
 
 def lower_common_limits() -> None:
-    """Limits that are the same for every job; the zygote takes them, and children inherit them."""
+    """Sets the limits that are the same for every job; children inherit them."""
     _lower(resource.RLIMIT_NOFILE, _OPEN_FILES)
     _lower(resource.RLIMIT_CORE, 0)
     _lower(resource.RLIMIT_STACK, _STACK_BYTES)
@@ -104,7 +101,7 @@ def lower_common_limits() -> None:
 
 
 def serve(control: socket, run: int, confinement: Confinement, harness: Harness) -> NoReturn:
-    """Waits for the job of a run on the control socket and becomes its program."""
+    """Waits for a job on the control socket and becomes its program."""
     code = _SETUP_FAILED
     try:
         message, descriptors = _receive(control)
@@ -129,17 +126,14 @@ def serve(control: socket, run: int, confinement: Confinement, harness: Harness)
 
 
 def _outgrew(error: BaseException, confinement: Confinement) -> bool:
-    """Whether the program's files are more than its disk takes, which is its own doing.
-
-    Where the disk is the host's, one that is full is not.
-    """
+    """Whether the program's files are too large for its own disk; a full host's disk is not."""
     if not isinstance(error, OSError):
         return False
     return error.errno == EFBIG or (error.errno == ENOSPC and confinement.own_disk is not None)
 
 
 def _end_without(trouble: str, code: int) -> NoReturn:
-    """Ends a program that could not begin, for a reason of its own."""
+    """Ends a program that could not begin, by its own doing."""
     os.write(2, f"{trouble}\n".encode())
     os._exit(code)
 
@@ -181,7 +175,6 @@ def _read(message: bytes, descriptors: list[int]) -> BoxJob:
 
 
 def _plumb(job: BoxJob, descriptors: list[int]) -> None:
-    """Puts stdin, stdout, stderr, the channel and the executable where they belong."""
     for target in range(3):
         os.dup2(descriptors[target], target)
     rest = descriptors[3:]
@@ -192,7 +185,6 @@ def _plumb(job: BoxJob, descriptors: list[int]) -> None:
 
 
 def _limit(job: BoxJob, confinement: Confinement) -> None:
-    """Resource limits of each process, and the size of the disk."""
     if confinement.own_disk is not None and job.resize_disk:
         flags = syscalls.MS_REMOUNT | syscalls.MS_NOSUID | syscalls.MS_NODEV
         size = f"size={job.disk_bytes}"
@@ -215,7 +207,7 @@ def _lower(kind: int, soft: int, hard: int | None = None) -> None:
 
 
 def _confine(confinement: Confinement) -> None:
-    """From here on nothing can be gained back."""
+    """Gives up every right, for good."""
     user = confinement.user
     if user is not None:
         os.setresgid(user, user, user)
@@ -245,7 +237,6 @@ def write_file(path: str, content: bytes, mode: int) -> None:
 
 
 def _interpret(job: BoxJob, harness: Harness) -> int:
-    """Becomes the program in this interpreter."""
     syscalls.close_from(CHANNEL + 1 if job.channel else CHANNEL)
     gc.enable()
     if job.mode == "python":
@@ -282,10 +273,11 @@ def _found(name: str) -> str:
 
 
 def warm_up(folder: str) -> None:
-    """Walks the children's way a few times, as far as that changes nothing.
+    """Runs the children's code a few times, as far as that changes nothing.
 
-    The interpreter rewrites a function's code in its first calls. What is rewritten here, once, no
-    child copies.
+    The interpreter specialises a function's code in its first calls; done here, no child copies
+    those
+    pages.
     """
     files = (("main.py", b"1", 0o644),)
     fields = BoxJob("", ("a",), files, {}, False, False, 1, 1, False, 1, False, 1)
@@ -315,7 +307,7 @@ def warm_up(folder: str) -> None:
 
 
 def forget_modules() -> None:
-    """Takes Assay's own modules out of sight of programs; what is loaded stays usable by us."""
+    """Hides Assay's own modules from programs; what is loaded stays usable by us."""
     for name in [name for name in sys.modules if name == "assay" or name.startswith("assay.")]:
         del sys.modules[name]
     builtins.__dict__.pop("_", None)

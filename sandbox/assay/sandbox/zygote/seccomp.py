@@ -1,13 +1,13 @@
 """The system calls that a program may make, as a seccomp filter (classic BPF).
 
-Pure: makes bytes, installs nothing. It comes in two parts, for the kernel takes a good part of a
-run's time to translate a long filter: the zygote goes under the long one, once, and each child adds
-a short one for what the zygote still needs.
+Pure: makes bytes, installs nothing. The filter comes in two parts, since the kernel takes long to
+translate a long one: the zygote installs the long part once, and each child adds a short one for
+what the zygote still needs.
 
-An allow list: what is not named is answered with ENOSYS, as by a kernel that does not know the
-call. Calls that no honest program makes (ptrace, mount, bpf, keyctl, kexec...) end the process with
-SIGSYS, which the sandbox reports as a security violation. A few are allowed for some arguments
-only: clone without new namespaces, sockets of harmless families, prlimit of oneself.
+An allow list: unnamed calls are answered with ENOSYS, as by a kernel that does not know them. Calls
+that no honest program makes (ptrace, mount, bpf, keyctl, kexec...) end the process with SIGSYS,
+which the sandbox reports as a security violation. Some are allowed for some arguments only: clone
+without new namespaces, sockets of harmless families, prlimit of oneself.
 
 Covered: 64-bit x86 and Arm; other entry points of the same kernel (32-bit, x32) end the process.
 Not covered: arguments behind pointers, which a filter cannot read (clone3 is therefore unknown, and
@@ -45,9 +45,9 @@ class SyscallPolicy(NamedTuple):
     """What differs between the levels of isolation.
 
     Attributes:
-        sockets: it may have sockets; only where it has a network namespace of its own.
-        fork: it may start processes; not where nothing could count and end them.
-        own_user: its user id is its own, so that limits per user are no attack on the service.
+        sockets: allowed; only with a network namespace.
+        fork: allowed; only where something counts and ends the processes.
+        own_user: limits per user may be used up, as the user is the program's own.
     """
 
     sockets: bool = True
@@ -114,7 +114,6 @@ def halve(policy: SyscallPolicy, architecture: str | None = None) -> Halves:
 
 
 def _actions(policy: SyscallPolicy, architecture: str | None) -> dict[int, int | _Check]:
-    """What becomes of each call that the tables name."""
     _, column = _architecture(architecture)
     actions: dict[int, int | _Check] = {}
     for text, action in (
