@@ -23,7 +23,7 @@ MAX_JOB_BYTES = 32 * MIB
 
 @dataclass(frozen=True, slots=True)
 class SandboxConfig:
-    """How programs are run.
+    """How programs are run. "mb" are MiB.
 
     Attributes:
         slots: concurrent programs; 0 for one per core, with Ray one per CPU of the cluster.
@@ -37,17 +37,14 @@ class SandboxConfig:
         image: the container image; empty for the back end's default.
         isolation_floor: the weakest level of the jail at which to serve.
         queue_items: jobs that may wait for a slot.
-        queue_mb: MiB of waiting jobs; at least one message.
+        queue_mb: size of the waiting jobs; at least one message.
         cache_dir: folder of compiled programs; None for the user's cache folder.
-        cache_mb: MiB that it may hold; 0 for no cache.
-        max_cpu_s: greatest CPU time of a job, in seconds.
-        max_wall_s: greatest wall time, in seconds.
-        max_memory_mb: greatest memory, in MiB.
-        max_output_mb: greatest kept size of a stream, in MiB.
-        max_written_mb: greatest written size of a stream, in MiB.
-        max_disk_mb: greatest disk space, in MiB.
-        max_processes: greatest number of processes and threads.
-        max_compile_s: greatest wall time of a compilation, in seconds.
+        cache_mb: its size; 0 for no cache.
+        max_cpu_s, max_wall_s, max_memory_mb, max_disk_mb, max_processes, max_compile_s: the
+            greatest
+            limits that a job may ask for.
+        max_output_mb: the most kept of a stream.
+        max_written_mb: the most written to a stream.
 
     Raises:
         ConfigError: a value is out of range.

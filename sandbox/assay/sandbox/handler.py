@@ -141,7 +141,6 @@ class RunHandler(ItemHandler[PendingRun]):
 
 
 def _used(runs: Sequence[execution_pb2.Usage]) -> dict[str, Fact]:
-    """Of the programs alone; the rest of an execution is compiling and comparing."""
     return {
         "assay.runs.wall_s": sum(seconds_of(usage.wall_time) for usage in runs),
         "assay.runs.cpu_s": sum(seconds_of(usage.cpu_time) for usage in runs),

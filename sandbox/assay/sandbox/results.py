@@ -138,5 +138,4 @@ def _output(output: CapturedOutput, most: int | None = None) -> execution_pb2.Ca
 
 
 def _text(text: str, chars: int) -> str:
-    """At most so many characters, without lone surrogates."""
     return text[:chars].encode("utf-8", "replace").decode()

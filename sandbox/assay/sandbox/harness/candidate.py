@@ -110,8 +110,6 @@ def warm_up(path: str) -> None:
 
 
 class _Candidate:
-    """The program, its objects that are known outside, and the link to the asker."""
-
     def __init__(self, channel: Channel, argv: tuple[str, ...]) -> None:
         self._channel = channel
         self._argv = argv
@@ -241,7 +239,6 @@ class _Candidate:
         return (None if alias >= 0 else result, changes, alias)
 
     def _changed(self, value: object, old: bytes) -> tuple[object] | None:
-        """The value after the call, where the call changed it."""
         try:
             return None if encode(value, self._opaque) == old else (value,)
         except (CodecError, RecursionError):
@@ -322,7 +319,6 @@ class _TesterObject:
         object.__setattr__(self, "_ask", ask)
 
     def reference(self) -> Ref:
-        """The reference it was made from."""
         ref: Ref = object.__getattribute__(self, "_ref")
         return ref
 

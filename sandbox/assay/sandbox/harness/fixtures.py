@@ -179,7 +179,6 @@ class _Captured:
         sys.stdout, sys.stderr = self._out, self._err
 
     def readouterr(self) -> _Output:
-        """What was written since the last call."""
         found = _Output(self._out.getvalue(), self._err.getvalue())
         self._start()
         return found
@@ -206,13 +205,11 @@ class _Patch:
         setattr(target, name, value)
 
     def setitem(self, target: Any, name: Any, value: Any) -> None:
-        """Replaces an item."""
         old = dict(target)
         self._undo.append(lambda: (target.clear(), target.update(old))[0])
         target[name] = value
 
     def undo(self) -> None:
-        """Restores everything."""
         while self._undo:
             self._undo.pop()()
 

@@ -167,7 +167,6 @@ class Grants:
 
 
 def _library_name(value: object) -> LibraryName | None:
-    """The name under which a library has it; None where none does."""
     if isinstance(value, types.ModuleType):
         name = value.__name__
         return LibraryName(name, "") if _of_library(name) else None

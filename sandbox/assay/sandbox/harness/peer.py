@@ -197,7 +197,6 @@ class Peer:
         return self._exceptions[lineage]
 
     def _revive(self, raised: Raised) -> BaseException:
-        """The candidate's exception, to be raised here."""
         self.used = self.texts = True
         kind: type[BaseException] = RuntimeError
         arguments = (raised.text,) if raised.args is None else raised.args
@@ -270,11 +269,6 @@ class Peer:
         return self.operate("await", ref)
 
     def _serve(self, content: bytes) -> bytes:
-        """Carries out a call-back.
-
-        Raises:
-            CandidateEndedError: it is not allowed.
-        """
         try:
             asked = protocol.read_callback(content, resolve=self._resolve, carry=self._carry)
         except ProtocolError as error:
@@ -494,7 +488,6 @@ def _walk(self: Any) -> Iterator[object]:
 
 
 def _forward(name: str) -> Callable[..., object]:
-    """A special method that asks the candidate's process."""
 
     def unary(self: Proxy) -> object:
         return _checked(name, _peer(self).operate(name, self))

@@ -191,7 +191,6 @@ class _Session:
         sys.modules[MODULE] = self._module
 
     def _take(self, name: str, library: str, namespace: dict[str, object]) -> None:
-        """Puts a module, or its object of this name, where the test code looks for it."""
         try:
             module = importlib.import_module(library)
         except ImportError:
@@ -256,7 +255,6 @@ class _Session:
         return self._candidates(error) or self._tests(error)
 
     def _candidates(self, error: BaseException) -> tuple[str, str] | None:
-        """The outcome where the candidate's program raised it, or lacks a name."""
         source: BaseException | None = error
         for _ in range(_MOST_CAUSES):
             if source is None:
@@ -288,7 +286,6 @@ class _Session:
         return trace.tb_lineno < self._mention
 
     def _tests(self, error: BaseException) -> tuple[str, str]:
-        """The outcome where the test code raised it."""
         text = _line(error)
         if self._is_before_use(error):
             return "invalid", f"the test code raised {text}{_where(error)}"
@@ -333,7 +330,6 @@ def _where(error: BaseException) -> str:
 
 
 def _line_of(error: BaseException) -> int:
-    """The innermost line of the tests in the traceback; 0 for none."""
     trace, line = error.__traceback__, 0
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == "<tests>":
@@ -361,7 +357,6 @@ class _Result(unittest.TestResult):
 
 
 def _run_unittest(case: type[unittest.TestCase]) -> int:
-    """Runs a class of tests; returns how many were not skipped."""
     result = _Result()
     unittest.defaultTestLoader.loadTestsFromTestCase(case).run(result)
     return result.testsRun - len(result.skipped)
@@ -418,7 +413,6 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(name, self)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        """The program."""
         return _Program(spec.name, self._peer, self._public)
 
     def exec_module(self, module: types.ModuleType) -> None:

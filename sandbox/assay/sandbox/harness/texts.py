@@ -1,4 +1,4 @@
-"""`eval`, `exec` and `compile` of test code: no text of the program's runs in the tester.
+"""`eval`, `exec` and `compile` of test code.
 
 Tests hand texts to `eval`: "2 + 3 * 4", which the program answered; "add(1, 2)", which they wrote
 themselves. A text that is a constant of the test code (the very object: an equal one may be an
@@ -12,6 +12,7 @@ answer) runs as ever. Any other may be the program's:
     exec    runs in the program's process; the names that it defines stand for what is there
     compile keeps the text for eval and exec
 
+Covered: no code of the program's runs in the tester by these three.
 Not covered: other ways to run a text, such as pickle or a library's own eval.
 """
 
@@ -37,8 +38,6 @@ class RefusedText(Exception):
 
 
 class _Kept:
-    """A text that was given to `compile`."""
-
     def __init__(self, text: str) -> None:
         self.text = text
 
@@ -124,7 +123,6 @@ class Texts:
                 locals[name] = found[name]
 
     def _called(self, names: Mapping[str, Any]) -> dict[str, Proxy]:
-        """The program's functions that the tests' own texts call."""
         return {
             name: value
             for name, value in names.items()

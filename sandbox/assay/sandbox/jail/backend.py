@@ -71,7 +71,6 @@ def _walls(floor: str) -> Walls:
 
 
 def _warn_of_closed(names: tuple[str, ...], level: str) -> None:
-    """Warns of Python packages that programs' users may not read."""
     closed = reach.closed_way(packages.find(names).paths, shown=level == "namespaces")
     if closed is not None:
         _log.warning("Python programs cannot import every package: %s", reach.advice(closed))

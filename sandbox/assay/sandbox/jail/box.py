@@ -98,7 +98,6 @@ class JailBox:
         return self._current
 
     def _begin(self, request: RunRequest) -> JailRunning:
-        """Hands a run to the zygote, which is started where there is none."""
         if self._link is None:
             try:
                 self.build()
@@ -212,7 +211,6 @@ class JailBox:
         }
 
     def _end_current(self) -> None:
-        """Kills the last run and waits for its end."""
         running, self._current = self._current, None
         if running is None or running.record is not None:
             return
@@ -270,7 +268,6 @@ class JailBoxes:
         self._made.clear()
 
     def _sweep(self, *, everywhere: bool) -> None:
-        """Removes what killed services left."""
         self._swept_s = time.monotonic()
         _sweep_folders(self._config.first_user)
         cgroups.sweep(everywhere=everywhere)

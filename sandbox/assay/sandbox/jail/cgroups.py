@@ -269,7 +269,6 @@ def sweep(*, everywhere: bool) -> None:
 
 
 def _parents(*, everywhere: bool) -> list[Path]:
-    """The folders in which groups of boxes can lie."""
     kinds = ("memory", "pids", "cpuacct", "cpu")
     if everywhere:
         tops = [_ROOT / kind for kind in kinds if (_ROOT / kind).exists()] or [_ROOT]

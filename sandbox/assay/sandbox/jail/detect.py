@@ -81,7 +81,6 @@ def detect(config: JailConfig | None = None) -> Isolation:
 
 
 def _split(entry: str) -> tuple[str, str]:
-    """A missing wall as a box names it: "name: reason"."""
     name, _, reason = entry.partition(": ")
     return name, reason
 
@@ -105,7 +104,6 @@ def _cannot_reach(config: JailConfig) -> str:
 
 
 def _try(box: JailBox) -> str:
-    """Runs a program in a box; returns what went wrong."""
     request = RunRequest(
         RunMode.PYTHON, ("main.py",), (BoxFile("main.py", b"import colorsys; print(6 * 7)"),)
     )

@@ -355,7 +355,6 @@ class JailRunning:
         )
 
     def _drain(self) -> None:
-        """Reads what is left; nobody writes any more."""
         for stream in (self._stdout, self._stderr):
             before = -1
             while stream.total_bytes != before:
@@ -372,7 +371,6 @@ class JailRunning:
     def _classify(  # noqa: PLR0911  # one return for each way to end
         self, status: int, cpu_s: float
     ) -> tuple[EndKind, int, int, str]:
-        """How it ended, by the kernel's counts and our own kills."""
         exited = os.WIFEXITED(status)
         code = os.WEXITSTATUS(status) if exited else 0
         number = 0 if exited else os.WTERMSIG(status)
@@ -400,7 +398,6 @@ class JailRunning:
         return EndKind.EXITED, code, 0, ""
 
     def _out_of_memory(self) -> bool:
-        """Whether an interpreter's last line says that it was refused memory."""
         if self._request.mode is RunMode.EXEC:
             return False
         last = self._stderr.output.data.rstrip().rpartition(b"\n")[2]

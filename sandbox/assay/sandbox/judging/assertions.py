@@ -119,7 +119,6 @@ class _Folded:
             self._link.close()
 
     def _collect(self) -> None:
-        """Takes answers until they decide, or the run has ended."""
         judged = 0
         while len(self._answers) < len(self._plan.calls):
             self._send()
@@ -278,7 +277,6 @@ class _Tested:
         return str(result), str(text)
 
     def _told(self, result: str, text: str) -> CaseOutcome:
-        """The outcome that the tester reported."""
         name = self._test.name
         if result == "invalid":
             raise SandboxFault("INVALID_TEST", one_line(f"test {name!r}: {text}"))
@@ -293,7 +291,6 @@ class _Tested:
         return outcome(name, TestVerdict.WRONG_ANSWER, record, text)
 
     def _undone(self) -> CaseOutcome:
-        """The outcome where the tester reported none."""
         name = self._test.name
         if self._candidate.record is not None and self._asked:
             return ended(name, self._candidate.record)

@@ -161,7 +161,6 @@ class _Fork:
 
 
 def _judge(judge: Callable[[], Any], writer: int) -> None:
-    """The fork's whole life."""
     try:
         signal.signal(signal.SIGXCPU, signal.SIG_DFL)
         syscalls.die_with_parent()

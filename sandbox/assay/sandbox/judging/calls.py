@@ -87,7 +87,6 @@ class _Group:
         self._sent = 0
 
     def judge(self, *, stop: bool) -> list[CaseOutcome]:
-        """The outcomes of the tests that this process reached."""
         try:
             return self._judge(stop=stop)
         except CodecError as error:
@@ -156,7 +155,6 @@ class _Group:
 
 
 def _together(tests: Sequence[CallCase]) -> RunLimits:
-    """The limits and libraries of a process that serves all these tests."""
     first = tests[0].limits
     return first.with_(
         cpu_s=first.cpu_s + sum(test.limits.cpu_s for test in tests),

@@ -223,8 +223,6 @@ class _Failed(Exception):
 
 
 class _Run:
-    """One walk through the statements: collects the calls, or judges their results."""
-
     def __init__(self, function: str, results: Sequence[object] | None) -> None:
         self.calls: list[FoldedCall] = []
         self.mutable_loads: dict[str, int] = {}
@@ -292,7 +290,6 @@ class _Run:
         return "got " + ", ".join(brief(result) for result in results[:2])
 
     def _call(self, node: ast.Call, args: list[object], kwargs: dict[str, object]) -> object:
-        """A call of the candidate: noted, or its result looked up."""
         if self._results is None:
             return self._collect(node, args, kwargs)
         index, self._next = self._next, self._next + 1
@@ -340,7 +337,6 @@ class _Run:
 
 
 def _parts(value: object) -> set[int]:
-    """The identities of all mutable containers in a value."""
     found: set[int] = set()
     level = [value]
     while level:

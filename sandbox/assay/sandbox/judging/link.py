@@ -151,7 +151,6 @@ class CandidateLink:
         return record or self.kill(EndKind.EXITED, "it did not end after its last answer")
 
     def _pump_until(self, until_s: float) -> None:
-        """Steps until the run has ended, or the time has come."""
         while self.running.record is None and time.monotonic() < until_s:
             self._pump.step(max(0.0, until_s - time.monotonic()))
 

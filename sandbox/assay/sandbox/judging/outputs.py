@@ -200,7 +200,6 @@ def _broke(record: RunRecord) -> bool:
 
 
 def _ending(record: RunRecord) -> str:
-    """How a run of a checker ended, and the end of its output."""
     if record.end is EndKind.EXITED:
         code = record.exit_code
         ending = f"{_CODES[code]}, exit code {code}" if code in _CODES else f"exit code {code}"

@@ -126,7 +126,6 @@ def _counted(things: str, expected: int, given: int) -> str | None:
 
 
 def _number(token: bytes) -> Decimal | None:
-    """The number that a token is; None where it is none, or an infinity."""
     if len(token) <= _MAX_CHARS and _NUMBER.fullmatch(token):
         return Decimal(token.decode("ascii"))
     return None

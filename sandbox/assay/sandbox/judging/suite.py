@@ -120,7 +120,6 @@ def _was_killed(made: CaseOutcome) -> bool:
 
 
 def _leading_calls(tests: tuple[StdioCase | CallCase | AssertCase, ...]) -> list[CallCase]:
-    """The call tests that come first."""
     calls: list[CallCase] = []
     for test in tests:
         if not isinstance(test, CallCase):

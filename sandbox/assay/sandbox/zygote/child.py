@@ -139,7 +139,6 @@ def _end_without(trouble: str, code: int) -> NoReturn:
 
 
 def _report(trouble: str) -> None:
-    """Tells the supervisor why the child could not become its program."""
     os.write(CONTROL, b"E" + trouble.encode()[:1000])  # write, for the filter may forbid send
 
 
@@ -207,7 +206,6 @@ def _lower(kind: int, soft: int, hard: int | None = None) -> None:
 
 
 def _confine(confinement: Confinement) -> None:
-    """Gives up every right, for good."""
     user = confinement.user
     if user is not None:
         os.setresgid(user, user, user)

@@ -170,7 +170,6 @@ class Zygote:
         gc.disable()
 
     def _fresh_scratch(self) -> int:
-        """A scratch folder for the next run; returns its working directory's descriptor."""
         if self._namespaces:
             folder = root.mount_scratch(self._settings["disk_bytes"], _INODES, self._user)
             root.show_kept(self._kept)
@@ -243,7 +242,6 @@ class Zygote:
             self._await_fetched()
 
     def _leftovers(self) -> bool:
-        """Whether the program left processes, which are this one's children by now."""
         try:
             os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:

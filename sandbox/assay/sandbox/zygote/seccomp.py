@@ -1,8 +1,7 @@
-"""The system calls that a program may make, as a seccomp filter (classic BPF).
+"""The system calls that a program may make, as a seccomp filter (classic BPF). Pure.
 
-Pure: makes bytes, installs nothing. The filter comes in two parts, since the kernel takes long to
-translate a long one: the zygote installs the long part once, and each child adds a short one for
-what the zygote still needs.
+The filter comes in two parts, since the kernel takes long to translate a long one: the zygote
+installs the long part once, and each child adds a short one for what the zygote still needs.
 
 An allow list: unnamed calls are answered with ENOSYS, as by a kernel that does not know them. Calls
 that no honest program makes (ptrace, mount, bpf, keyctl, kexec...) end the process with SIGSYS,
