@@ -92,9 +92,9 @@ class SandboxConfig:
         self._require("max-output-mb", self.max_output_mb <= most_mb, f"must be at most {most_mb}")
 
     @staticmethod
-    def _require(flag: str, holds: bool, trouble: str) -> None:
+    def _require(flag: str, holds: bool, problem: str) -> None:
         if not holds:
-            raise ConfigError(f"--{flag} {trouble}")
+            raise ConfigError(f"--{flag} {problem}")
 
     def to_json(self) -> str:
         """As text, for another machine."""

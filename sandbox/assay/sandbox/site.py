@@ -146,14 +146,14 @@ def _temporary_cache() -> Path:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Surveys this machine for a service on another; prints JSON with a site or a trouble."""
+    """Surveys this machine for a service on another; prints JSON with a site or a problem."""
     parser = argparse.ArgumentParser(description="Internal process of the Assay sandbox.")
     parser.add_argument("config")
     options = parser.parse_args(arguments)
     try:
         answer = {"site": survey(SandboxConfig.from_json(options.config)).to_json()}
     except AssayError as error:
-        answer = {"trouble": str(error)}
+        answer = {"problem": str(error)}
     sys.stdout.write(json.dumps(answer))
 
 

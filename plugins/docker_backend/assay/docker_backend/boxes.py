@@ -248,8 +248,8 @@ class DockerRunning:
         del self._inbox[:start]
 
     def _unstarted(self, payload: bytes) -> SandboxFault:
-        name, trouble = init.unnamed(payload)
-        message = f"{name!r} cannot be started in {self._config.image!r}: {trouble.decode()}"
+        name, problem = init.unnamed(payload)
+        message = f"{name!r} cannot be started in {self._config.image!r}: {problem.decode()}"
         own = not str(name).startswith("/") or str(name).startswith(f"{init.FOLDER}/")
         return SandboxFault(Reason.INVALID_PROGRAM if own else Reason.INTERNAL, message)
 

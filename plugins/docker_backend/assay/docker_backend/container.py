@@ -57,7 +57,7 @@ _ALWAYS = (
     "private-proc",
     "own-user",
 )
-TROUBLE = (DockerException, RequestException, OSError)
+DAEMON_ERRORS = (DockerException, RequestException, OSError)
 """What the SDK raises when the daemon refuses or is gone."""
 
 
@@ -120,7 +120,7 @@ def connect(config: DockerConfig) -> docker.APIClient:
     try:
         _knock(url)
         api = docker.APIClient(base_url=url, version="auto", timeout=int(config.start_timeout_s))
-    except TROUBLE as error:
+    except DAEMON_ERRORS as error:
         raise StartupError(
             f"no Docker daemon answers at {url} ({error}): start it, or set DOCKER_HOST"
         ) from error
@@ -148,7 +148,7 @@ def check(api: docker.APIClient, config: DockerConfig) -> tuple[str, ...]:
         raise StartupError(
             f"the Docker image {config.image!r} is not there: pull or build it first"
         ) from error
-    except TROUBLE as error:
+    except DAEMON_ERRORS as error:
         raise StartupError(f"the Docker daemon does not answer: {error}") from error
     runtimes = sorted(info.get("Runtimes") or {})
     if config.runtime and config.runtime not in runtimes:
@@ -233,7 +233,7 @@ class ProgramContainer:
         self.connection: socket.socket | None = None
         try:
             self.id: str = api.create_container(**options(api, config, shape))["Id"]
-        except TROUBLE as error:
+        except DAEMON_ERRORS as error:
             raise SandboxFault(
                 Reason.WORKER_DIED, f"Docker cannot make a container of {config.image!r}: {error}"
             ) from error
@@ -244,7 +244,7 @@ class ProgramContainer:
             self.connection = socket.socket(fileno=os.dup(self._raw.fileno()))
             self.connection.setblocking(False)
             api.start(self.id)
-        except TROUBLE as error:
+        except DAEMON_ERRORS as error:
             self.remove()
             raise SandboxFault(
                 Reason.WORKER_DIED, f"Docker cannot start a container of {config.image!r}: {error}"
@@ -255,7 +255,7 @@ class ProgramContainer:
         try:
             self._api.wait(self.id, timeout=max(1, int(timeout_s)))
             state: dict[str, Any] = self._api.inspect_container(self.id)["State"]
-        except TROUBLE as error:
+        except DAEMON_ERRORS as error:
             logger.warning("no state of container %s: %s", self.id[:12], error)
             return {}
         return state
@@ -266,7 +266,7 @@ class ProgramContainer:
             self._api.kill(self.id, "SIGKILL")
         except (APIError, NotFound):
             pass  # it is not running
-        except TROUBLE as error:
+        except DAEMON_ERRORS as error:
             logger.warning("cannot kill container %s: %s", self.id[:12], error)
 
     def disconnect(self) -> None:
@@ -291,7 +291,7 @@ class ProgramContainer:
             self._api.remove_container(self.id, v=True, force=True)
         except NotFound:
             pass
-        except TROUBLE as error:
+        except DAEMON_ERRORS as error:
             logger.warning("cannot remove container %s: %s", self.id[:12], error)
 
 
@@ -310,6 +310,6 @@ def sweep(api: docker.APIClient) -> int:
             if age_s > SWEEP_AGE_S:
                 api.remove_container(found["Id"], v=True, force=True)
                 count += 1
-    except TROUBLE as error:
+    except DAEMON_ERRORS as error:
         logger.warning("cannot sweep containers: %s", error)
     return count

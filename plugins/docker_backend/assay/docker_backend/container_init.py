@@ -367,10 +367,10 @@ class Run:
             os.close(descriptor)
         if far is not None:
             far.close()
-        trouble = os.read(told, 200)
+        problem = os.read(told, 200)
         os.close(told)
-        if trouble:
-            emit(UNSTARTED, named(self.job.argv[0], trouble))
+        if problem:
+            emit(UNSTARTED, named(self.job.argv[0], problem))
             sys.exit(0)  # and the container with it
         emit(STARTED)
 

@@ -139,7 +139,7 @@ class _Candidate:
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()
-            except BaseException:  # noqa: BLE001, S112 - the isolation border: it is the program's
+            except BaseException:  # noqa: BLE001, S112 - the fault boundary: it is the program's
                 continue
         return 0
 
@@ -154,7 +154,7 @@ class _Candidate:
             answer = ["value", *self._operations[operation](*rest)]
         except StopIteration as stop:
             answer = ["stop", stop.value]
-        except BaseException as error:  # noqa: BLE001 - the isolation border: anything may be raised
+        except BaseException as error:  # noqa: BLE001 - the fault boundary: anything may be raised
             answer = ["error", *_describe(error)]
         self._tag = before
         if self._pid() != self._process:
@@ -444,7 +444,7 @@ def _describe(error: BaseException) -> list[object]:
     kind = type(error)
     try:
         text = str(error)[:1000]
-    except BaseException:  # noqa: BLE001 - the isolation border: its __str__ is the program's
+    except BaseException:  # noqa: BLE001 - the fault boundary: its __str__ is the program's
         text = ""
     name = "NameError" if kind is Missing else kind.__name__[:200]
     plain = [_plain(lambda: list(error.args)), _plain(lambda: dict(vars(error)))]
@@ -455,7 +455,7 @@ def _plain(read: Callable[[], object]) -> object:
     try:
         content = read()
         encode(content)
-    except BaseException:  # noqa: BLE001 - the isolation border
+    except BaseException:  # noqa: BLE001 - the fault boundary
         return None
     return content
 

@@ -129,14 +129,16 @@ class Peer:
         more = () if wanted is None else (wanted,)
         returned = self._ask("call", target, list(args), kwargs, False, True, *more)
         given = [*args, *kwargs.values()]
-        told = self._read(protocol.told, returned, len(given), streams=wanted is not None)
-        self._note([told.value, told.changes])
-        for index, value in told.changes:
+        report = self._read(
+            protocol.read_call_report, returned, len(given), streams=wanted is not None
+        )
+        self._note([report.value, report.changes])
+        for index, value in report.changes:
             mirror(given[index], value)
-        if told.texts:
+        if report.texts:
             self.texts = True
-            self._streams.take(told.texts)
-        return told.value if told.alias == -1 else given[told.alias]
+            self._streams.take(report.texts)
+        return report.value if report.alias == -1 else given[report.alias]
 
     def _note(self, value: Any) -> Any:
         self.texts = self.texts or _has_text(value)
@@ -207,7 +209,7 @@ class Peer:
             else:  # one of a library, or derived from one that makes its arguments itself
                 error = kind.__new__(kind, *arguments)
                 error.args = arguments
-        except Exception:  # noqa: BLE001 - the isolation border: the arguments come from the candidate
+        except Exception:  # noqa: BLE001 - the fault boundary: the arguments come from the candidate
             error = RuntimeError(f"{raised.type}: {raised.text}")
         for name, value in raised.vars.items():
             if not (name.startswith("_") or hasattr(kind, name)):
@@ -279,7 +281,7 @@ class Peer:
             return encode(["stop"])
         except (CandidateEndedError, UnsupportedRequest):
             raise
-        except BaseException as error:  # noqa: BLE001 - the isolation border: told to who called
+        except BaseException as error:  # noqa: BLE001 - the fault boundary: told to who called
             return encode(["error", type(error).__name__, _text(error)])
 
 

@@ -191,7 +191,7 @@ def rows(returned: Returned, asked: Iterable[str] | None) -> dict[str, object]:
     return found
 
 
-class Told(NamedTuple):
+class CallReport(NamedTuple):
     """The answer to a call that reports on its arguments.
 
     Attributes:
@@ -207,7 +207,7 @@ class Told(NamedTuple):
     texts: list[str]
 
 
-def told(returned: Returned, given: int, *, streams: bool = False) -> Told:
+def read_call_report(returned: Returned, given: int, *, streams: bool = False) -> CallReport:
     """Reads the answer to a call that reports on its arguments.
 
     Args:
@@ -219,7 +219,7 @@ def told(returned: Returned, given: int, *, streams: bool = False) -> Told:
         ProtocolError: it names arguments that were not given.
     """
     if len(returned.values) != 3 + streams:
-        raise ProtocolError("an answer that does not tell of its arguments")
+        raise ProtocolError("an answer that does not report on its arguments")
     value, changes, alias, *rest = returned.values
     texts = _items(rest[0], least=3, most=3) if rest else []
     if not all(type(text) is str for text in texts):
@@ -229,7 +229,7 @@ def told(returned: Returned, given: int, *, streams: bool = False) -> Told:
         index, new = _items(change, least=2, most=2)
         told_of.append((_index(index, given), new))
     known = -1 if alias == -1 and type(alias) is int else _index(alias, given)
-    return Told(value, told_of, known, texts)
+    return CallReport(value, told_of, known, texts)
 
 
 def _raised(  # noqa: PLR0917 - the parts of the message, in its order

@@ -63,7 +63,7 @@ def finish(body: Callable[[], object], *, frames: int) -> int:
         code = _report(frames)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
-    except BaseException:  # noqa: BLE001 - the isolation border: what it raises is its own
+    except BaseException:  # noqa: BLE001 - the fault boundary: what it raises is its own
         code = _report(frames)
     return _shut_down(code)
 
@@ -97,13 +97,13 @@ def _shut_down(code: int) -> int:
         atexit._run_exitfuncs()  # noqa: SLF001
     except SystemExit as stop:
         code = _exit_code(stop)
-    except BaseException:  # noqa: BLE001 - the isolation border
+    except BaseException:  # noqa: BLE001 - the fault boundary
         code = code or 1
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None and not stream.closed:
                 stream.flush()
-        except BaseException:  # noqa: BLE001 - the isolation border
+        except BaseException:  # noqa: BLE001 - the fault boundary
             code = _EXIT_FLUSH_FAILED
     return code
 
@@ -112,5 +112,5 @@ def _write_error(text: str) -> None:
     try:
         sys.stderr.write(text)
         sys.stderr.flush()
-    except BaseException:  # noqa: BLE001 - the isolation border: the stream may be gone
+    except BaseException:  # noqa: BLE001 - the fault boundary: the stream may be gone
         return

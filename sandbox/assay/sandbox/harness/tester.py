@@ -132,7 +132,7 @@ class _Session:
             self._execute(tree)
         except _Invalid as error:
             return "invalid", str(error)
-        except BaseException as error:  # noqa: BLE001 - the isolation border
+        except BaseException as error:  # noqa: BLE001 - the fault boundary
             return self._judged(error)
         if self._peer.refused is not None or self._peer.ended is not None:
             return self._judged(self._peer.refused or self._peer.ended)
@@ -316,9 +316,9 @@ def _is_own(value: object) -> bool:
 
 def _line(error: BaseException) -> str:
     """An exception in one line; with the program's own text, where it is the program's."""
-    name, told = type(error).__name__, error.__dict__.get("_assay_text")
+    name, known = type(error).__name__, error.__dict__.get("_assay_text")
     try:
-        text = (str(error) if told is None else str(told)).strip()
+        text = (str(error) if known is None else str(known)).strip()
     except Exception:  # noqa: BLE001 - an exception of the tests' own
         text = ""
     return f"{name}: {text.splitlines()[0]}" if text else name

@@ -66,17 +66,17 @@ def detect(config: JailConfig | None = None) -> Isolation:
     config = config or JailConfig(slot=7)
     missing: list[tuple[str, str]] = []
     for level in LEVELS:
-        trouble = _cannot_be(level) or _cannot_reach(replace(config, level=level))
-        if not trouble:
+        problem = _cannot_be(level) or _cannot_reach(replace(config, level=level))
+        if not problem:
             box = JailBox(replace(config, level=level), 3, [])
             try:
-                trouble = _try(box)
+                problem = _try(box)
                 absent = dict(_split(entry) for entry in box.missing)
             finally:
                 box.close()
-        if not trouble:
+        if not problem:
             return Isolation(level, _layers(level, absent), (*missing, *_explained(level, absent)))
-        missing.append((level, f"{trouble}; {_HELP[level]}"))
+        missing.append((level, f"{problem}; {_HELP[level]}"))
     return Isolation(None, (), tuple(missing))
 
 

@@ -80,7 +80,7 @@ class Budget:
             began_s = time.thread_time()
             try:
                 return judge()
-            except Exception as error:  # the border around what a candidate made
+            except Exception as error:  # the fault boundary around what a candidate made
                 raise _broken(f"{type(error).__name__}: {error}") from error
             finally:
                 self._left_s -= time.thread_time() - began_s

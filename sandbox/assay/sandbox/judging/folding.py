@@ -97,7 +97,7 @@ class FoldedAsserts:
             return Finding(False, f"{where}: {self._source(failed.node)}: {failed.text}")
         except NotFoldable:
             raise
-        except Exception as error:  # noqa: BLE001 - the border: the results are the candidate's
+        except Exception as error:  # noqa: BLE001 - the fault boundary: the results are the candidate's
             text = one_line(f"{type(error).__name__}: {error}")
             return Finding(False, f"the tests could not use the answer: {text[:200]}")
         return Finding(True)

@@ -137,5 +137,5 @@ async def _survey(config: str) -> SurveyedMachine:
         raise LinkError(f"the node was not surveyed within {_SURVEY_S:g} s") from error
     found = json.loads(out.decode() or "{}")
     if "site" not in found:
-        raise LinkError(found.get("trouble") or "the node cannot be surveyed; see Ray's logs there")
+        raise LinkError(found.get("problem") or "the node cannot be surveyed; see Ray's logs there")
     return SurveyedMachine.from_json(found["site"])

@@ -113,7 +113,7 @@ def serve(control: socket, run: int, confinement: Confinement, harness: Harness)
             os._exit(0)  # the supervisor is gone
         try:
             job = _prepare(message, descriptors, confinement)
-        except BaseException as error:  # noqa: BLE001 - the border: our own failure, reported
+        except BaseException as error:  # noqa: BLE001 - the fault boundary: our own failure, reported
             if _outgrew(error, confinement):
                 _end_without(f"the program's files: {error}", 1)
             _report(f"{type(error).__name__}: {error}")
@@ -132,14 +132,14 @@ def _outgrew(error: BaseException, confinement: Confinement) -> bool:
     return error.errno == EFBIG or (error.errno == ENOSPC and confinement.own_disk is not None)
 
 
-def _end_without(trouble: str, code: int) -> NoReturn:
+def _end_without(problem: str, code: int) -> NoReturn:
     """Ends a program that could not begin, by its own doing."""
-    os.write(2, f"{trouble}\n".encode())
+    os.write(2, f"{problem}\n".encode())
     os._exit(code)
 
 
-def _report(trouble: str) -> None:
-    os.write(CONTROL, b"E" + trouble.encode()[:1000])  # write, for the filter may forbid send
+def _report(problem: str) -> None:
+    os.write(CONTROL, b"E" + problem.encode()[:1000])  # write, for the filter may forbid send
 
 
 def _receive(control: socket) -> tuple[bytes, list[int]]:
@@ -253,10 +253,10 @@ def _execute(job: BoxJob) -> NoReturn:
     try:
         os.execve(program, argv, dict(os.environ))  # noqa: S606
     except OSError as error:
-        trouble = f"{argv[0]} cannot be executed: {error.strerror}"
+        problem = f"{argv[0]} cannot be executed: {error.strerror}"
         if job.executable:  # made from the program's text, which can make it senseless
-            _end_without(trouble, _NO_PROGRAM)
-        _report(trouble)
+            _end_without(problem, _NO_PROGRAM)
+        _report(problem)
     os._exit(_SETUP_FAILED)
 
 

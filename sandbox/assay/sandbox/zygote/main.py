@@ -310,6 +310,6 @@ def main(control_line: int, kill_line: int) -> NoReturn:
         zygote = Zygote(control, settings)
         missing = zygote.start()
         zygote.serve(missing)
-    except BaseException as error:  # the process's own border: the supervisor must hear why
+    except BaseException as error:  # the process's fault boundary: the supervisor must hear why
         control.send(b"X" + f"{type(error).__name__}: {error}".encode()[:1000])
         raise
