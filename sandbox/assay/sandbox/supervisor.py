@@ -2,9 +2,8 @@
 
 A trusted, single-threaded process between the front, which speaks gRPC, and the boxes.
 
-Covered: a job that the front gives up is killed at once, also in the middle of a run; a defect in
-one job costs that job a fault (INTERNAL), and the boxes are rebuilt; when the front goes away,
-everything here is killed.
+Covered: a job that the front gives up is killed at once; a defect in one job costs that job a fault
+(INTERNAL), and the boxes are rebuilt; when the front goes away, everything here is killed.
 Not covered: isolation, which is the boxes'; the cost of a comparison, which the judging bounds.
 """
 

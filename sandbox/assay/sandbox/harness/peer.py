@@ -75,12 +75,12 @@ class Peer:
 
     Attributes:
         used: something of the program's own has reached the tests: a value, a call's outcome.
-        calls: how many requests acted on the program.
+        calls: requests that acted on the program.
         texts: a text of the program's has reached the tests.
         is_let_happen: whether the tests accept an exception where they assert nothing.
-        raised: what the program raised, as it was raised here.
+        raised: what the program raised, as raised here.
         ended: the invalid answer; kept, since the tests may have caught the exception.
-        refused: what the tests handed over and cannot be carried; kept for the same reason.
+        refused: what cannot be handed over; kept for the same reason.
     """
 
     def __init__(self, channel: Line, grants: Grants) -> None:

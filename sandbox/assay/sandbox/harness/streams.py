@@ -1,11 +1,11 @@
 """What the program prints and reads during a call, where test code has replaced a stream.
 
 Tests replace `sys.stdout` (by `redirect_stdout`, `mock.patch`, `capsys`), `sys.stdin` or
-`builtins.input`, and call the program, which prints and reads in another process. So a call names
-what is replaced, and the program's process does the same during the call and returns the texts.
+`builtins.input`, and call the program in another process. So a call names what is replaced; the
+program's process does the same during the call and returns the texts.
 
-Covered: output of the program during a call that returns; what it reads from a text, or asks of a
-function of the tests'.
+Covered: output of a call that returns; what the program reads from a text, or asks of a function of
+the tests'.
 Not covered: output of a call that raises; what a program writes past `sys.stdout`.
 """
 

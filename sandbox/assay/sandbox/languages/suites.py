@@ -3,9 +3,9 @@
 pytest, Jest and JUnit, where installed; a `_test.go` file is a program in Go (`plans.go_plan`).
 They go through Execute alone and serve no kind of test.
 
-Covered: honest mistakes of a candidate. A suite without a test in it fails.
-Not covered: a candidate that means to cheat. Its code runs in the process of its tests, and can
-leave it with exit code 0, read what they expect, or replace the framework's functions.
+Covered: a candidate's honest mistakes. A suite without a test fails.
+Not covered: a candidate that means to cheat. Its code shares the process of its tests, and can exit
+with code 0, read what they expect, or replace the framework's functions.
 """
 
 from __future__ import annotations

@@ -25,12 +25,12 @@ class BoxJob(NamedTuple):
         environment: added to the zygote's.
         channel: a channel comes with the descriptors.
         executable: the program's file comes with the descriptors.
-        cpu_s: CPU seconds of one process, whole ones.
-        memory_bytes: memory of one process.
+        cpu_s: whole CPU seconds of one process.
+        memory_bytes: of one process.
         limit_data: the process limits its own memory, as no control group does.
         disk_bytes: size of the folder, and of a file.
         resize_disk: the folder was made in another size.
-        processes: processes of the program's user.
+        processes: of the program's user.
     """
 
     mode: str
