@@ -21,7 +21,7 @@ from assay.clients.execution import (
     TestSuite,
 )
 from assay.clients.execution import (
-    SubmittedProgram as SentProgram,
+    Program as SentProgram,
 )
 from assay.sandbox.domain import BoxFile, EndKind, RunRecord, SubmittedProgram
 from assay.sandbox.languages import LANGUAGES, self_test, table
