@@ -26,8 +26,8 @@ from assay.api.execution.v1 import execution_pb2
 from assay.api.reward.v1 import reward_pb2
 from assay.reward_server.config import ScorerConfig
 from assay.reward_server.scorer import RewardScorer
-from assay.sandbox.config import RunnerConfig
-from assay.sandbox.runner import Runner
+from assay.sandbox.config import SandboxConfig
+from assay.sandbox.runner import ProgramRunner
 from assay.sandbox.workers.place import Supervisors
 from bench.common import spread
 
@@ -61,7 +61,7 @@ def _scoring(scorer: RewardScorer, text: Callable[[int], tuple[str, str]]) -> Ba
     return run
 
 
-def _running(runner: Runner) -> Batch:
+def _running(runner: ProgramRunner) -> Batch:
     async def run(first: int) -> None:
         request = execution_pb2.ExecuteRequest()
         for number in range(first, first + ITEMS):
@@ -137,13 +137,13 @@ async def _main(address: str) -> None:
     print(f"{sum(p.memory_full_info().pss for p in hosts) / 2**20:.0f}")
     for scorer in scorers.values():
         await scorer.close()
-    runners: dict[str, Runner] = {}
+    runners: dict[str, ProgramRunner] = {}
     for pool, place in pools.items():
-        config = RunnerConfig(
+        config = SandboxConfig(
             slots=WORKERS, languages=("python",), isolation_floor="confined", **place
         )
         began_s = time.perf_counter()
-        runners[pool] = Runner(config, Supervisors(config))
+        runners[pool] = ProgramRunner(config, Supervisors(config))
         await runners[pool].start()
         print(f"sandbox, {pool}: up in {time.perf_counter() - began_s:.1f} s")
     await asyncio.sleep(10)

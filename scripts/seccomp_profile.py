@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 
 import written
-from assay.sandbox.backends.profiles import service_profile
+from assay.docker_backend.profiles import service_profile
 
 PROFILE = written.ROOT / "sandbox" / "seccomp.json"
 

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from assay.sandbox.box import Box, Pump
-from assay.sandbox.domain import BoxFile, Limits, RunMode, RunRecord, RunRequest
+from assay.sandbox.domain import BoxFile, RunLimits, RunMode, RunRecord, RunRequest
 from assay.sandbox.jail import LEVELS, JailBoxes, JailConfig, Level, detect
 from assay.sandbox.jail.run import JailRunning
 
@@ -40,13 +40,13 @@ class Runner:
         return self.pump.finish(self.start(script(source, **changes)))
 
     def command(self, *argv: str, **limits: float) -> RunRecord:
-        request = RunRequest(RunMode.EXEC, argv, limits=Limits().with_(**limits))
+        request = RunRequest(RunMode.EXEC, argv, limits=RunLimits().with_(**limits))
         return self.pump.finish(self.start(request))
 
 
 def script(source: str, **changes: object) -> RunRequest:
-    limits = Limits().with_(**{k: v for k, v in changes.items() if k in Limits.__slots__})  # type: ignore[attr-defined,misc]
-    rest = {k: v for k, v in changes.items() if k not in Limits.__slots__}  # type: ignore[attr-defined]
+    limits = RunLimits().with_(**{k: v for k, v in changes.items() if k in RunLimits.__slots__})  # type: ignore[attr-defined,misc]
+    rest = {k: v for k, v in changes.items() if k not in RunLimits.__slots__}  # type: ignore[attr-defined]
     files = (BoxFile("main.py", source.encode()), *rest.pop("files", ()))  # type: ignore[misc]
     argv = ("main.py", *rest.pop("arguments", ()))  # type: ignore[misc]
     return RunRequest(RunMode.PYTHON, argv, files, limits=limits, **rest)  # type: ignore[arg-type]

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from assay.sandbox.domain import BoxFile, Program
+from assay.sandbox.domain import BoxFile, SubmittedProgram
 
 NAMES = (
     "perl", "ruby", "php", "lua", "r", "racket", "csharp", "d", "d_ut", "scala", "kotlin", "verilog",
@@ -92,18 +92,18 @@ ECHOING = {
 }  # fmt: skip
 
 SEVERAL_FILES = {
-    "perl": Program("perl", "use lib '.'; use Other; print Other::f(), \"\\n\";", (_file("Other.pm", "package Other; sub f { 7 } 1;"),)),
-    "ruby": Program("ruby", "require_relative 'lib/other'\nputs f", (_file("lib/other.rb", "def f = 7"),)),
-    "php": Program("php", "<?php require 'lib/other.php'; echo f(), \"\\n\";", (_file("lib/other.php", "<?php function f() { return 7; }"),)),
-    "lua": Program("lua", "print(require('lib.other').f())", (_file("lib/other.lua", "return { f = function() return 7 end }"),)),
-    "r": Program("r", "source('other.R'); cat(f(), '\\n', sep = '')", (_file("other.R", "f <- function() 7"),)),
-    "racket": Program("racket", "#lang racket\n(require \"lib/other.rkt\")\n(displayln (f))", (_file("lib/other.rkt", "#lang racket/base\n(provide f)\n(define (f) 7)\n"),)),
-    "csharp": Program("csharp", _cs("Console.WriteLine(Other.F());"), (_file("lib/other.cs", "static class Other { public static int F() { return 7; } }"),)),
-    "d": Program("d", "import std.stdio, lib.other;\nvoid main() { writeln(f()); }", (_file("lib/other.d", "module lib.other;\nint f() { return 7; }"),)),
-    "scala": Program("scala", "package q\nobject Start extends App { println(Other.f) }", (_file("q/Other.scala", "package q\nobject Other { def f = 7 }"),)),
-    "kotlin": Program("kotlin", "package q\nfun main() { println(f()) }", (_file("q/other.kt", "package q\nfun f() = 7"),)),
-    "kotlin script": Program("kotlin", "", (_file("start-me.kts", "val x = 5\nfun f() = x + 2\nprintln(f())"),), "start-me.kts"),
-    "verilog": Program("verilog", _verilog("$display(\"%0d\", o.value);").replace("module p;", "module p; other o();"), (_file("other.v", "module other; localparam value = 7; endmodule"),)),
+    "perl": SubmittedProgram("perl", "use lib '.'; use Other; print Other::f(), \"\\n\";", (_file("Other.pm", "package Other; sub f { 7 } 1;"),)),
+    "ruby": SubmittedProgram("ruby", "require_relative 'lib/other'\nputs f", (_file("lib/other.rb", "def f = 7"),)),
+    "php": SubmittedProgram("php", "<?php require 'lib/other.php'; echo f(), \"\\n\";", (_file("lib/other.php", "<?php function f() { return 7; }"),)),
+    "lua": SubmittedProgram("lua", "print(require('lib.other').f())", (_file("lib/other.lua", "return { f = function() return 7 end }"),)),
+    "r": SubmittedProgram("r", "source('other.R'); cat(f(), '\\n', sep = '')", (_file("other.R", "f <- function() 7"),)),
+    "racket": SubmittedProgram("racket", "#lang racket\n(require \"lib/other.rkt\")\n(displayln (f))", (_file("lib/other.rkt", "#lang racket/base\n(provide f)\n(define (f) 7)\n"),)),
+    "csharp": SubmittedProgram("csharp", _cs("Console.WriteLine(Other.F());"), (_file("lib/other.cs", "static class Other { public static int F() { return 7; } }"),)),
+    "d": SubmittedProgram("d", "import std.stdio, lib.other;\nvoid main() { writeln(f()); }", (_file("lib/other.d", "module lib.other;\nint f() { return 7; }"),)),
+    "scala": SubmittedProgram("scala", "package q\nobject Start extends App { println(Other.f) }", (_file("q/Other.scala", "package q\nobject Other { def f = 7 }"),)),
+    "kotlin": SubmittedProgram("kotlin", "package q\nfun main() { println(f()) }", (_file("q/other.kt", "package q\nfun f() = 7"),)),
+    "kotlin script": SubmittedProgram("kotlin", "", (_file("start-me.kts", "val x = 5\nfun f() = x + 2\nprintln(f())"),), "start-me.kts"),
+    "verilog": SubmittedProgram("verilog", _verilog("$display(\"%0d\", o.value);").replace("module p;", "module p; other o();"), (_file("other.v", "module other; localparam value = 7; endmodule"),)),
 }  # fmt: skip
 """They print 7."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from assay.sandbox.box import Boxes, Pump
-from assay.sandbox.domain import Limits, Program, RunRecord
+from assay.sandbox.domain import RunLimits, RunRecord, SubmittedProgram
 from assay.sandbox.jail import JailBoxes, JailConfig, detect
 from assay.sandbox.languages import (
     LANGUAGES,
@@ -26,7 +26,7 @@ from assay.sandbox.prepared import CompileFailed
 from sandbox_support import ProcessBoxes
 
 SLOT = 47
-QUICK = Limits(compile_wall_s=100.0)
+QUICK = RunLimits(compile_wall_s=100.0)
 
 
 class Bench:
@@ -59,10 +59,10 @@ class Bench:
 
     def execute(
         self,
-        program: Program,
+        program: SubmittedProgram,
         stdin: bytes = b"",
         arguments: tuple[str, ...] = (),
-        limits: Limits | None = None,
+        limits: RunLimits | None = None,
     ) -> RunRecord:
         """Runs a program once; the compiler's record where it does not compile."""
         limits = limits or LANGUAGES[program.language].limits.with_(

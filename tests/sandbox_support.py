@@ -29,17 +29,17 @@ from pathlib import Path
 from assay.sandbox.box import Pump
 from assay.sandbox.domain import (
     BoxFile,
+    CapturedOutput,
     EndKind,
-    Limits,
-    Output,
-    Program,
+    RunLimits,
     RunMode,
     RunRecord,
     RunRequest,
     SandboxFault,
+    SubmittedProgram,
 )
 from assay.sandbox.jail import JailBoxes, JailConfig
-from assay.sandbox.judging.model import Suite, TestCase, TestOutcome
+from assay.sandbox.judging.model import CaseOutcome, Suite, TestCase
 from assay.sandbox.judging.suite import judge
 from assay.sandbox.prepared import CompileFailed
 
@@ -84,8 +84,8 @@ class _Stream:
             self.open = False
             os.close(self.descriptor)
 
-    def output(self) -> Output:
-        return Output(bytes(self._data), self.total)
+    def output(self) -> CapturedOutput:
+        return CapturedOutput(bytes(self._data), self.total)
 
 
 class _Channel:
@@ -424,9 +424,9 @@ AnyBoxes = ProcessBoxes | JailedBoxes
 class ScriptPrepared:
     """A Python program that is ready to run, as the languages prepare it."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: SubmittedProgram) -> None:
         self.program = program
-        self.compile_output = Output()
+        self.compile_output = CapturedOutput()
 
     def run(
         self,
@@ -434,7 +434,7 @@ class ScriptPrepared:
         stdin: bytes,
         arguments: tuple[str, ...] = (),
         environment: Mapping[str, str] | None = None,
-        limits: Limits,
+        limits: RunLimits,
         fetch_paths: tuple[str, ...] = (),
     ) -> RunRequest:
         return RunRequest(
@@ -447,7 +447,7 @@ class ScriptPrepared:
             fetch_paths=fetch_paths,
         )
 
-    def candidate(self, *, limits: Limits) -> RunRequest:
+    def candidate(self, *, limits: RunLimits) -> RunRequest:
         argv = (SCRIPT, *self.program.arguments)
         return RunRequest(mode=RunMode.CANDIDATE, argv=argv, files=self._files(), limits=limits)
 
@@ -458,19 +458,19 @@ class ScriptPrepared:
 class ScriptPreparer:
     """Prepares Python programs; those that do not parse fail to compile."""
 
-    def prepare(self, program: Program, limits: Limits) -> ScriptPrepared:
+    def prepare(self, program: SubmittedProgram, limits: RunLimits) -> ScriptPrepared:
         try:
             compile(program.source, SCRIPT, "exec")
         except SyntaxError as error:
-            record = RunRecord(EndKind.COMPILE_ERROR, stderr=Output(str(error).encode(), 0))
+            record = RunRecord(EndKind.COMPILE_ERROR, stderr=CapturedOutput(str(error).encode(), 0))
             raise CompileFailed(record) from error
         return ScriptPrepared(program)
 
 
 def judge_python(
     boxes: AnyBoxes, source: str, *tests: TestCase, stop_at_first_failure: bool = False
-) -> list[TestOutcome]:
+) -> list[CaseOutcome]:
     """Holds a Python program against tests."""
-    prepared = ScriptPrepared(Program("python", source))
+    prepared = ScriptPrepared(SubmittedProgram("python", source))
     suite = Suite(tests, stop_at_first_failure)
     return list(judge(prepared, suite, boxes, boxes.pump, ScriptPreparer()).outcomes)

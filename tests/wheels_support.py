@@ -26,7 +26,7 @@ from packaging.utils import canonicalize_name
 
 DISTRIBUTIONS = (
     "protos", "kit", "clients", "math", "reward_server", "sandbox", "genrm", "trainer",
-    "plugins/compat", "plugins/verifiers_extra",
+    "plugins/compat", "plugins/docker_backend", "plugins/verifiers_extra",
 )  # fmt: skip
 
 
@@ -116,13 +116,15 @@ class Environment:
     def site(self) -> Path:
         return self.folder / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
 
-    def run(self, *command: str, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *command: str, timeout_s: float = 60, **settings: str
+    ) -> subprocess.CompletedProcess[str]:
         """A command of the environment, away from the checkout and from its settings."""
         home = {"PATH": f"{self.folder}/bin:/usr/bin:/bin", "HOME": str(self.folder)}
         return subprocess.run(
             [str(self.folder / "bin" / command[0]), *command[1:]],
             capture_output=True, text=True, check=False, timeout=timeout_s, cwd=self.folder,
-            env=home | {"OMP_NUM_THREADS": "1"},
+            env=home | {"OMP_NUM_THREADS": "1"} | settings,
         )  # fmt: skip
 
 

@@ -140,7 +140,9 @@ def test_doctor_says_what_is_plugged_in_and_what_would_add_more(
     def found() -> str:
         return {one.what: one.found for one in look_at_packages()}["plug-ins"]
 
-    assert {"assay-compat", "assay-verifiers-extra"} <= set(found().split("; "))
+    assert {"assay-compat", "assay-docker-backend", "assay-verifiers-extra"} <= set(
+        found().split("; ")
+    )
     here = installed_plug_ins()
     monkeypatch.setattr("assay.clients.services.version", absent)
     monkeypatch.setattr("assay.clients.services.entry_points", lambda group: [])
@@ -207,6 +209,8 @@ def test_what_would_add_to_the_services_is_said(monkeypatch: pytest.MonkeyPatch)
     told = "\n".join(absent_plug_ins())
     assert "assay-compat would add" in told
     assert "pip install ./plugins/compat" in told
+    assert "assay-docker-backend would add back ends of the sandbox" in told
+    assert "pip install ./plugins/docker_backend" in told
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])

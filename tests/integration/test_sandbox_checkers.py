@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from assay.sandbox.domain import Limits, Program, RunRequest, SandboxFault
+from assay.sandbox.domain import RunLimits, RunRequest, SandboxFault, SubmittedProgram
 from assay.sandbox.judging import outputs
 from assay.sandbox.judging.budget import Budget
-from assay.sandbox.judging.model import Comparison, ComparisonKind, StdioTest, TestVerdict
+from assay.sandbox.judging.model import AnswerComparison, ComparisonKind, StdioCase, TestVerdict
 from assay.sandbox.judging.outputs import judge_output
 from sandbox_languages_support import Bench, bench
 from sandbox_support import ProcessBox, ProcessBoxes, ScriptPrepared, judge_python
@@ -21,7 +21,7 @@ from sandbox_support import ProcessBox, ProcessBoxes, ScriptPrepared, judge_pyth
 __all__ = ["bench"]
 
 PASSED, WRONG = TestVerdict.PASSED, TestVerdict.WRONG_ANSWER
-LIMITS = Limits(cpu_s=2.0, wall_s=6.0, output_bytes=4 * 2**20)
+LIMITS = RunLimits(cpu_s=2.0, wall_s=6.0, output_bytes=4 * 2**20)
 
 OUTPUTS: dict[str, bytes] = {
     "right": b"42\n",
@@ -121,15 +121,15 @@ def printing(output: bytes) -> str:
 
 
 def checked(
-    checker: Program, expected: bytes = OUTPUTS["right"], limits: Limits = LIMITS
-) -> StdioTest:
-    comparison = Comparison(ComparisonKind.CHECKER, checker=checker)
-    return StdioTest("a", b"6 7\n", expected, comparison, limits=limits)
+    checker: SubmittedProgram, expected: bytes = OUTPUTS["right"], limits: RunLimits = LIMITS
+) -> StdioCase:
+    comparison = AnswerComparison(ComparisonKind.CHECKER, checker=checker)
+    return StdioCase("a", b"6 7\n", expected, comparison, limits=limits)
 
 
 def judged(boxes: ProcessBoxes, checker: str, output: bytes, **more: object) -> tuple[object, str]:
     """The verdict and its reason, or the fault's."""
-    test = checked(Program("python", checker), **more)  # type: ignore[arg-type]
+    test = checked(SubmittedProgram("python", checker), **more)  # type: ignore[arg-type]
     try:
         (outcome,) = judge_python(boxes, printing(output), test)
     except SandboxFault as fault:
@@ -150,7 +150,7 @@ def test_a_checker_that_accepts_the_reference_gives_verdicts_only(
 
 @pytest.mark.parametrize("output", ["right", "garbage", "huge"])
 def test_a_checker_that_an_output_keeps_busy(boxes: ProcessBoxes, output: str) -> None:
-    limits = Limits(cpu_s=1.0, wall_s=2.0, output_bytes=4 * 2**20)
+    limits = RunLimits(cpu_s=1.0, wall_s=2.0, output_bytes=4 * 2**20)
     verdict, said = judged(boxes, LOOPS_ON_OTHERS, OUTPUTS[output], limits=limits)
     assert verdict is (PASSED if output == "right" else WRONG), said
     assert output == "right" or "could not read the output: " in said
@@ -167,7 +167,7 @@ def test_a_checker_that_breaks_on_the_reference_is_the_suites_fault(
 
 
 def test_a_checker_that_never_ends_is_the_suites_fault(boxes: ProcessBoxes) -> None:
-    verdict, said = judged(boxes, LOOPS_ALWAYS, b"42", limits=Limits(cpu_s=1.0, wall_s=1.0))
+    verdict, said = judged(boxes, LOOPS_ALWAYS, b"42", limits=RunLimits(cpu_s=1.0, wall_s=1.0))
     assert verdict == "INVALID_TEST"
     assert "time-limit" in said
 
@@ -207,7 +207,7 @@ def test_an_answer_longer_than_the_programs_folder_reaches_the_checker(
         return start(box, request)
 
     monkeypatch.setattr(ProcessBox, "start", watched)
-    limits = Limits(output_bytes=4 * 2**20, disk_bytes=2**20)
+    limits = RunLimits(output_bytes=4 * 2**20, disk_bytes=2**20)
     assert judged(boxes, PYTHON_BYTES, OUTPUTS["huge"], limits=limits)[0] is WRONG
     assert started[0].limits.disk_bytes == 2**20
     assert started[1].limits.disk_bytes > sum(len(file.content) for file in started[1].files)
@@ -224,7 +224,7 @@ class CountingPrepared(ScriptPrepared):
 
 
 class CountingPreparer:
-    def prepare(self, program: Program, limits: Limits) -> CountingPrepared:
+    def prepare(self, program: SubmittedProgram, limits: RunLimits) -> CountingPrepared:
         return CountingPrepared(program)
 
 
@@ -235,8 +235,8 @@ def test_garbage_costs_the_reference_once(
 
     def judge_one(output: bytes, checker: str = PYTHON_TEXT, expected: bytes = b"42\n") -> int:
         before = CountingPrepared.runs
-        program = ScriptPrepared(Program("python", printing(output)))
-        test = checked(Program("python", checker), expected)
+        program = ScriptPrepared(SubmittedProgram("python", printing(output)))
+        test = checked(SubmittedProgram("python", checker), expected)
         outcome = judge_output(
             test, program, boxes, boxes.pump, CountingPreparer(), budget=Budget(boxes.pump)
         )
@@ -288,8 +288,8 @@ int main(int argc, char** argv) {
 def test_a_compiled_checker_with_the_exit_codes_of_testlib(bench: Bench, output: str) -> None:
     bench.need("cpp").need("python")
     limits = LIMITS.with_(memory_bytes=512 * 2**20, compile_wall_s=100.0, cpu_s=3.0)
-    program = bench.preparer.prepare(Program("python", printing(OUTPUTS[output])), limits)
-    test = checked(Program("cpp", TESTLIB), limits=limits)
+    program = bench.preparer.prepare(SubmittedProgram("python", printing(OUTPUTS[output])), limits)
+    test = checked(SubmittedProgram("cpp", TESTLIB), limits=limits)
     outcome = judge_output(
         test, program, bench.boxes, bench.pump, bench.preparer, budget=Budget(bench.pump)
     )
@@ -302,8 +302,8 @@ def test_a_compiled_checker_that_fails_on_the_reference_is_the_suites_fault(benc
     bench.need("cpp").need("python")
     limits = LIMITS.with_(compile_wall_s=100.0)
     for source in ("int main() { return 3; }", "int main() { __builtin_trap(); }", "int main( {"):
-        program = bench.preparer.prepare(Program("python", printing(b"x")), limits)
-        test = checked(Program("cpp", source), limits=limits)
+        program = bench.preparer.prepare(SubmittedProgram("python", printing(b"x")), limits)
+        test = checked(SubmittedProgram("cpp", source), limits=limits)
         with pytest.raises(SandboxFault) as caught:
             judge_output(
                 test, program, bench.boxes, bench.pump, bench.preparer, budget=Budget(bench.pump)

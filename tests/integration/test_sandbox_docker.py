@@ -20,28 +20,28 @@ from typing import Any
 
 import pytest
 
-docker = pytest.importorskip("docker", reason="the docker extra is not installed")
+docker = pytest.importorskip("docker", reason="the docker plug-in is not installed")
 
+from assay.docker_backend import boxes as backend  # noqa: E402
+from assay.docker_backend import container as containers  # noqa: E402
+from assay.docker_backend.boxes import DockerBoxes, DockerConfig, DockerRunning  # noqa: E402
 from assay.kit.errors import StartupError  # noqa: E402
-from assay.sandbox.backends import container as containers  # noqa: E402
-from assay.sandbox.backends import docker as backend  # noqa: E402
-from assay.sandbox.backends.docker import DockerBoxes, DockerConfig, DockerRunning  # noqa: E402
 from assay.sandbox.box import Pump  # noqa: E402
 from assay.sandbox.domain import (  # noqa: E402
     MIB,
     BoxFile,
     EndKind,
-    Limits,
-    Program,
+    RunLimits,
     RunMode,
     RunRecord,
     RunRequest,
     SandboxFault,
+    SubmittedProgram,
 )
 from assay.sandbox.judging.model import (  # noqa: E402
-    AssertTest,
-    CallTest,
-    StdioTest,
+    AssertCase,
+    CallCase,
+    StdioCase,
     Suite,
     TestVerdict,
 )
@@ -49,7 +49,7 @@ from assay.sandbox.judging.suite import judge  # noqa: E402
 from assay.sandbox.languages import LanguagePreparer, discover  # noqa: E402
 
 IMAGE = "python:3.11-slim-bookworm"
-LIMITS = Limits(cpu_s=10, wall_s=20, memory_bytes=256 * MIB, disk_bytes=16 * MIB, processes=16)
+LIMITS = RunLimits(cpu_s=10, wall_s=20, memory_bytes=256 * MIB, disk_bytes=16 * MIB, processes=16)
 Run = Callable[..., RunRecord]
 
 
@@ -93,7 +93,7 @@ def finish(running: DockerRunning) -> RunRecord:
     return pump.finish(running)
 
 
-def python(source: str, *arguments: str, limits: Limits = LIMITS, **more: Any) -> RunRequest:
+def python(source: str, *arguments: str, limits: RunLimits = LIMITS, **more: Any) -> RunRequest:
     files = (BoxFile("main.py", source.encode()), *more.pop("files", ()))
     return RunRequest(RunMode.PYTHON, ("main.py", *arguments), files, limits=limits, **more)
 
@@ -430,7 +430,7 @@ def test_closing_leaves_no_container_and_no_descriptor() -> None:
 
 CHILD = """
 import sys, time
-from assay.sandbox.backends.docker import DockerBoxes, DockerConfig
+from assay.docker_backend.boxes import DockerBoxes, DockerConfig
 from assay.sandbox.domain import BoxFile, RunMode, RunRequest
 boxes = DockerBoxes(DockerConfig(image=sys.argv[1]))
 source = b"import time; time.sleep(600)"
@@ -446,7 +446,9 @@ def test_a_service_that_is_killed_leaves_nothing_running_and_the_next_sweeps_up(
     settings = config()
     api = containers.connect(settings)
     before = ours(api)
-    path = os.pathsep.join(str(repository / part) for part in ("protos", "kit", "sandbox"))
+    path = os.pathsep.join(
+        str(repository / part) for part in ("protos", "kit", "sandbox", "plugins/docker_backend")
+    )
     child = subprocess.Popen(
         [sys.executable, "-c", CHILD, IMAGE],
         env={**os.environ, "PYTHONPATH": path},
@@ -533,15 +535,15 @@ def test_tests_of_every_kind_are_judged_as_in_the_jail(boxes: DockerBoxes) -> No
         "    print(sum(map(int, line.split())) if line else 'none')\n"
     )
     tests = (
-        StdioTest("stdio", b"2 3\n", b"5", limits=LIMITS),
-        CallTest("call", "add", (2, 3), 5, limits=LIMITS),
-        CallTest("wrong", "add", (2, 3), 6, limits=LIMITS),
-        CallTest("liar", "lie", (), 5, limits=LIMITS),
-        AssertTest("folded", "assert add(1, 2) == 3", limits=LIMITS),
-        AssertTest("tester", "import math\nassert add(math.pi, 0) == math.pi", limits=LIMITS),
-        AssertTest("forged", "import math\nassert lie() == math.pi", limits=LIMITS),
+        StdioCase("stdio", b"2 3\n", b"5", limits=LIMITS),
+        CallCase("call", "add", (2, 3), 5, limits=LIMITS),
+        CallCase("wrong", "add", (2, 3), 6, limits=LIMITS),
+        CallCase("liar", "lie", (), 5, limits=LIMITS),
+        AssertCase("folded", "assert add(1, 2) == 3", limits=LIMITS),
+        AssertCase("tester", "import math\nassert add(math.pi, 0) == math.pi", limits=LIMITS),
+        AssertCase("forged", "import math\nassert lie() == math.pi", limits=LIMITS),
     )
-    prepared = preparer.prepare(Program("python", source), LIMITS)
+    prepared = preparer.prepare(SubmittedProgram("python", source), LIMITS)
     report = judge(prepared, Suite(tests), boxes, pump, preparer)
     passed = [test.name for test in report.outcomes if test.verdict is TestVerdict.PASSED]
     assert passed == ["stdio", "call", "folded", "tester"], report.outcomes
@@ -556,5 +558,5 @@ def test_a_language_that_compiles_is_told_that_its_toolchain_is_not_in_the_image
         pytest.skip("there is no C compiler on this machine")
     preparer = LanguagePreparer(toolchains, None, boxes, Pump())
     with pytest.raises(SandboxFault, match=IMAGE) as caught:
-        preparer.prepare(Program("c", "int main(void) { return 0; }"), LIMITS)
+        preparer.prepare(SubmittedProgram("c", "int main(void) { return 0; }"), LIMITS)
     assert caught.value.reason == "INTERNAL"

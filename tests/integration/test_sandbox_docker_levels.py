@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-docker = pytest.importorskip("docker", reason="the docker extra is not installed")
+docker = pytest.importorskip("docker", reason="the docker plug-in is not installed")
 
+from assay.docker_backend import container as containers  # noqa: E402
+from assay.docker_backend.container import DockerConfig  # noqa: E402
 from assay.kit.errors import StartupError  # noqa: E402
-from assay.sandbox.backends import container as containers  # noqa: E402
-from assay.sandbox.backends.container import DockerConfig  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 IMAGE = "python:3.11-slim-bookworm"

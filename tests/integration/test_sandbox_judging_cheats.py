@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from assay.sandbox.domain import Limits, SandboxFault
+from assay.sandbox.domain import RunLimits, SandboxFault
 from assay.sandbox.judging import assertions
-from assay.sandbox.judging.model import AssertTest, CallTest, TestVerdict
+from assay.sandbox.judging.model import AssertCase, CallCase, TestVerdict
 from sandbox_support import ProcessBoxes, judge_python
 
-LIMITS = Limits(wall_s=4.0)
+LIMITS = RunLimits(wall_s=4.0)
 SECRET = 834_729_105  # what f(3) is said to be: no program can know it
 
 ALWAYS_EQUAL = """
@@ -165,7 +165,7 @@ def boxes() -> Iterator[ProcessBoxes]:
 
 @pytest.mark.parametrize("cheat", CHEATS)
 def test_no_trick_passes_a_call(boxes: ProcessBoxes, cheat: str) -> None:
-    test = CallTest("a", "f", (3,), SECRET, limits=LIMITS)
+    test = CallCase("a", "f", (3,), SECRET, limits=LIMITS)
     (outcome,) = judge_python(boxes, CHEATS[cheat], test)
     assert outcome.verdict is not TestVerdict.PASSED
 
@@ -173,7 +173,7 @@ def test_no_trick_passes_a_call(boxes: ProcessBoxes, cheat: str) -> None:
 @pytest.mark.parametrize("code", ["folded", "tested near"])
 @pytest.mark.parametrize("cheat", CHEATS)
 def test_no_trick_passes_assertions(boxes: ProcessBoxes, cheat: str, code: str) -> None:
-    test = AssertTest("a", CODES[code], limits=LIMITS)
+    test = AssertCase("a", CODES[code], limits=LIMITS)
     (outcome,) = judge_python(boxes, CHEATS[cheat], test)
     assert outcome.verdict is not TestVerdict.PASSED, outcome
 
@@ -182,7 +182,7 @@ def test_no_trick_passes_assertions(boxes: ProcessBoxes, cheat: str, code: str) 
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("cheat", CHEATS)
 def test_no_trick_passes_any_kind_of_assertion(boxes: ProcessBoxes, cheat: str, code: str) -> None:
-    test = AssertTest("a", CODES[code], limits=LIMITS)
+    test = AssertCase("a", CODES[code], limits=LIMITS)
     (outcome,) = judge_python(boxes, CHEATS[cheat], test)
     assert outcome.verdict is not TestVerdict.PASSED, outcome
 
@@ -190,7 +190,7 @@ def test_no_trick_passes_any_kind_of_assertion(boxes: ProcessBoxes, cheat: str, 
 @pytest.mark.parametrize("code", CODES)
 def test_the_right_answer_passes_all_of_these(boxes: ProcessBoxes, code: str) -> None:
     source = f"def f(x):\n    return {SECRET}\n"
-    (outcome,) = judge_python(boxes, source, AssertTest("a", CODES[code]))
+    (outcome,) = judge_python(boxes, source, AssertCase("a", CODES[code]))
     assert outcome.verdict is TestVerdict.PASSED, outcome.explanation
 
 
@@ -220,7 +220,7 @@ def test_an_exception_that_ends_loops_in_silence_does_not_pass(
     boxes: ProcessBoxes, error: str, code: str
 ) -> None:
     source = f"def f(x):\n    raise {error}\n"
-    (outcome,) = judge_python(boxes, source, AssertTest("a", LOOPS[code].format(SECRET)))
+    (outcome,) = judge_python(boxes, source, AssertCase("a", LOOPS[code].format(SECRET)))
     assert outcome.verdict is TestVerdict.RUNTIME_ERROR, outcome.explanation
 
 
@@ -247,7 +247,7 @@ def f(x):
 
 @pytest.mark.parametrize("code", CODES)
 def test_the_expected_value_never_enters_the_candidate(boxes: ProcessBoxes, code: str) -> None:
-    (outcome,) = judge_python(boxes, LISTEN, AssertTest("a", CODES[code]))
+    (outcome,) = judge_python(boxes, LISTEN, AssertCase("a", CODES[code]))
     assert outcome.verdict is not TestVerdict.PASSED
     assert outcome.record is not None
     assert b"3" in outcome.record.stderr.data
@@ -266,7 +266,7 @@ def f(callback):
     return found
 """
     code = f"expected = {SECRET}\nassert f(lambda: expected) == []"
-    (outcome,) = judge_python(boxes, source, AssertTest("a", code))
+    (outcome,) = judge_python(boxes, source, AssertCase("a", code))
     assert outcome.verdict in {TestVerdict.PASSED, TestVerdict.WRONG_ANSWER}
     assert str(SECRET) not in outcome.explanation
 
@@ -277,10 +277,10 @@ def test_a_harness_that_does_not_come_up_is_a_fault(
     monkeypatch.setattr("sandbox_support.HARNESS", "import sys; sys.exit(1)")
     for code in ("folded", "tested"):
         with pytest.raises(SandboxFault) as caught:
-            judge_python(boxes, "def f(x): return 1", AssertTest("a", CODES[code]))
+            judge_python(boxes, "def f(x): return 1", AssertCase("a", CODES[code]))
         assert caught.value.reason == "WORKER_DIED"
     with pytest.raises(SandboxFault):
-        judge_python(boxes, "def f(x): return 1", CallTest("a", "f", (1,), 1))
+        judge_python(boxes, "def f(x): return 1", CallCase("a", "f", (1,), 1))
 
 
 def test_the_listed_code_is_folded_where_it_says_so() -> None:

@@ -17,15 +17,15 @@ from typing import Any
 
 import pytest
 
-from assay.sandbox.domain import Limits
+from assay.sandbox.domain import RunLimits
 from assay.sandbox.harness.codec import decode
 from assay.sandbox.jail import detect
 from assay.sandbox.judging import assertions
 from assay.sandbox.judging.folding import fold
 from assay.sandbox.judging.model import (
-    AssertTest,
-    CallTest,
-    Comparison,
+    AnswerComparison,
+    AssertCase,
+    CallCase,
     ComparisonKind,
     TestVerdict,
 )
@@ -33,7 +33,7 @@ from sandbox_support import SOURCES, AnyBoxes, JailedBoxes, ProcessBoxes, judge_
 
 pytestmark = pytest.mark.data
 
-LIMITS = Limits(cpu_s=60.0, wall_s=60.0)
+LIMITS = RunLimits(cpu_s=60.0, wall_s=60.0)
 MUTANT_S = 1.5
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult,
@@ -106,8 +106,8 @@ def folding(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(assertions, "fold", lambda code, entry_point: None)
 
 
-def verdict(boxes: AnyBoxes, problem: Problem, source: str, limits: Limits) -> TestVerdict:
-    test = AssertTest(problem.name, problem.code, problem.entry_point, limits)
+def verdict(boxes: AnyBoxes, problem: Problem, source: str, limits: RunLimits) -> TestVerdict:
+    test = AssertCase(problem.name, problem.code, problem.entry_point, limits)
     (outcome,) = judge_python(boxes, source, test)
     return outcome.verdict
 
@@ -219,7 +219,7 @@ def disagreements(
             expected = run_directly(problem.direct(source))
             if expected is None and number:
                 continue  # one for each problem is enough of those that do not end
-            found = verdict(boxes, problem, source, Limits(cpu_s=MUTANT_S, wall_s=MUTANT_S))
+            found = verdict(boxes, problem, source, RunLimits(cpu_s=MUTANT_S, wall_s=MUTANT_S))
             if expected is None or found is TestVerdict.LIMIT_EXCEEDED:
                 if expected:
                     wrong.append(f"{problem.name} mutant {number}: passes directly, {found}")
@@ -279,7 +279,7 @@ def answers_directly(text: str, inputs: list[object], seed: str) -> list[str]:
     return done.stdout.splitlines()[-len(inputs) :]
 
 
-def plus_tests(row: dict[str, Any], count: int | None) -> tuple[str, list[CallTest]]:
+def plus_tests(row: dict[str, Any], count: int | None) -> tuple[str, list[CallCase]]:
     """The program and its calls; what is expected is what the canonical solution returns."""
     source = row["prompt"] + row["canonical_solution"]
     inputs = [*row["base_input"], *(row["plus_input"] or [])][:count]
@@ -288,12 +288,12 @@ def plus_tests(row: dict[str, Any], count: int | None) -> tuple[str, list[CallTe
     steady = answers == answers_directly(text, inputs, "2")
     atol = float(row["atol"])
     if atol:
-        rule = Comparison(ComparisonKind.NUMERIC, atol, atol)
+        rule = AnswerComparison(ComparisonKind.NUMERIC, atol, atol)
     else:
         # Some solutions return the elements of a set in whatever order it has them.
-        rule = Comparison(ComparisonKind.DEFAULT if steady else ComparisonKind.UNORDERED)
+        rule = AnswerComparison(ComparisonKind.DEFAULT if steady else ComparisonKind.UNORDERED)
     tests = [
-        CallTest(
+        CallCase(
             name=str(number),
             function=row["entry_point"],
             arguments=tuple(given),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from assay.sandbox.judging.model import AssertTest, TestVerdict
+from assay.sandbox.judging.model import AssertCase, TestVerdict
 from sandbox_support import ProcessBoxes, judge_python
 
 PASSED, WRONG = TestVerdict.PASSED, TestVerdict.WRONG_ANSWER
@@ -100,7 +100,7 @@ assert pay(0) == 0
 def test_what_derives_from_something_stays_what_it_is(
     boxes: ProcessBoxes, code: str, verdict: TestVerdict
 ) -> None:
-    (outcome,) = judge_python(boxes, DERIVED, AssertTest("a", code))
+    (outcome,) = judge_python(boxes, DERIVED, AssertCase("a", code))
     assert outcome.verdict is verdict, outcome.explanation
 
 
@@ -161,7 +161,7 @@ def test_what_a_program_prints_and_reads_goes_where_the_tests_say(
     boxes: ProcessBoxes, code: str, right: str
 ) -> None:
     for said, verdict in ((right, PASSED), ("9", WRONG)):
-        test = AssertTest("a", code.replace("{0}", said))
+        test = AssertCase("a", code.replace("{0}", said))
         (outcome,) = judge_python(boxes, PRINTING, test)
         assert outcome.verdict is verdict, outcome.explanation
 
@@ -216,5 +216,5 @@ def text(kind):
 def test_a_text_of_the_programs_never_runs_beside_the_tests(
     boxes: ProcessBoxes, code: str, verdict: TestVerdict
 ) -> None:
-    (outcome,) = judge_python(boxes, ANSWERED, AssertTest("a", code))
+    (outcome,) = judge_python(boxes, ANSWERED, AssertCase("a", code))
     assert outcome.verdict is verdict, outcome.explanation

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from assay.sandbox.domain import EndKind, Limits, Program, SandboxFault
+from assay.sandbox.domain import EndKind, RunLimits, SandboxFault, SubmittedProgram
 from assay.sandbox.judging import assertions
 from assay.sandbox.judging.model import (
-    AssertTest,
-    CallTest,
-    Comparison,
+    AnswerComparison,
+    AssertCase,
+    CallCase,
     ComparisonKind,
-    StdioTest,
+    StdioCase,
     TestVerdict,
 )
 from sandbox_support import ProcessBoxes, judge_python
@@ -21,7 +21,7 @@ from sandbox_support import ProcessBoxes, judge_python
 PASSED, WRONG = TestVerdict.PASSED, TestVerdict.WRONG_ANSWER
 ERROR, LIMIT = TestVerdict.RUNTIME_ERROR, TestVerdict.LIMIT_EXCEEDED
 NOT_RUN = TestVerdict.NOT_RUN
-SHORT = Limits(wall_s=1.5)
+SHORT = RunLimits(wall_s=1.5)
 
 PROGRAM = """
 import collections, dataclasses, decimal, math
@@ -129,7 +129,7 @@ def test_a_call(
     expected: object,
     verdict: TestVerdict,
 ) -> None:
-    (outcome,) = judge_python(boxes, PROGRAM, CallTest("a", function, arguments, expected))
+    (outcome,) = judge_python(boxes, PROGRAM, CallCase("a", function, arguments, expected))
     assert outcome.verdict is verdict, outcome.explanation
     assert bool(outcome.explanation) == (verdict is not PASSED)
     assert outcome.record is not None
@@ -139,13 +139,13 @@ def test_a_call(
 
 def test_calls_share_a_process_until_one_ends_it(boxes: ProcessBoxes) -> None:
     tests = [
-        CallTest("1", "counted", (), 1),
-        CallTest("2", "counted", (), 2),
-        CallTest("3", "Solution.twice", (1,), 2),
-        CallTest("4", "Solution.twice", (1,), 2),
-        CallTest("5", "crash", (), 0),
-        CallTest("6", "counted", (), 1),
-        CallTest("7", "add", (), 1, {"a": 0}),
+        CallCase("1", "counted", (), 1),
+        CallCase("2", "counted", (), 2),
+        CallCase("3", "Solution.twice", (1,), 2),
+        CallCase("4", "Solution.twice", (1,), 2),
+        CallCase("5", "crash", (), 0),
+        CallCase("6", "counted", (), 1),
+        CallCase("7", "add", (), 1, {"a": 0}),
     ]
     verdicts = [outcome.verdict for outcome in judge_python(boxes, PROGRAM, *tests)]
     assert verdicts == [PASSED] * 4 + [ERROR, PASSED, PASSED]
@@ -153,9 +153,9 @@ def test_calls_share_a_process_until_one_ends_it(boxes: ProcessBoxes) -> None:
 
 def test_each_call_has_its_own_time(boxes: ProcessBoxes) -> None:
     tests = [
-        CallTest("1", "counted", (), 1, limits=SHORT),
-        CallTest("2", "sleep", (), None, limits=SHORT),
-        CallTest("3", "counted", (), 1, limits=SHORT),
+        CallCase("1", "counted", (), 1, limits=SHORT),
+        CallCase("2", "sleep", (), None, limits=SHORT),
+        CallCase("3", "counted", (), 1, limits=SHORT),
     ]
     outcomes = judge_python(boxes, PROGRAM, *tests)
     assert [outcome.verdict for outcome in outcomes] == [PASSED, LIMIT, PASSED]
@@ -164,13 +164,13 @@ def test_each_call_has_its_own_time(boxes: ProcessBoxes) -> None:
 
 
 def test_more_calls_than_are_sent_ahead(boxes: ProcessBoxes) -> None:
-    tests = [CallTest(str(i), "add", (i,), i + 1 if i != 150 else 0) for i in range(300)]
+    tests = [CallCase(str(i), "add", (i,), i + 1 if i != 150 else 0) for i in range(300)]
     outcomes = judge_python(boxes, PROGRAM, *tests)
     assert [o.name for o in outcomes if o.verdict is not PASSED] == ["150"]
 
 
 def test_a_program_that_does_not_load_fails_every_call(boxes: ProcessBoxes) -> None:
-    tests = [CallTest("1", "f", (), 1), CallTest("2", "f", (), 1)]
+    tests = [CallCase("1", "f", (), 1), CallCase("2", "f", (), 1)]
     for source in ("1 / 0", "def f(:", "import os\nos._exit(0)", "raise SystemExit(0)", "\0"):
         outcomes = judge_python(boxes, source, *tests)
         assert [outcome.verdict for outcome in outcomes] == [ERROR, ERROR], source
@@ -178,17 +178,17 @@ def test_a_program_that_does_not_load_fails_every_call(boxes: ProcessBoxes) -> N
 
 def test_a_guarded_main_part_does_not_run(boxes: ProcessBoxes) -> None:
     source = "def f(x):\n    return __name__\nif __name__ == '__main__':\n    x = int(input())\n"
-    tests = [CallTest("1", "f", (1,), "solution"), AssertTest("2", "assert f(1) == 'solution'")]
+    tests = [CallCase("1", "f", (1,), "solution"), AssertCase("2", "assert f(1) == 'solution'")]
     outcomes = judge_python(boxes, source, *tests)
     assert [outcome.verdict for outcome in outcomes] == [PASSED, PASSED]
 
 
 def test_the_first_failure_may_stop_the_suite(boxes: ProcessBoxes) -> None:
     tests = [
-        CallTest("1", "add", (1,), 2),
-        CallTest("2", "add", (1,), 3),
-        CallTest("3", "add", (1,), 2),
-        AssertTest("4", "assert add(1) == 2"),
+        CallCase("1", "add", (1,), 2),
+        CallCase("2", "add", (1,), 3),
+        CallCase("3", "add", (1,), 2),
+        AssertCase("4", "assert add(1) == 2"),
     ]
     outcomes = judge_python(boxes, PROGRAM, *tests, stop_at_first_failure=True)
     assert [outcome.verdict for outcome in outcomes] == [PASSED, WRONG, NOT_RUN, NOT_RUN]
@@ -338,7 +338,7 @@ ASSERTIONS = [
 
 @pytest.mark.parametrize(("code", "verdict"), ASSERTIONS)
 def test_assert_code(boxes: ProcessBoxes, code: str, verdict: TestVerdict) -> None:
-    (outcome,) = judge_python(boxes, PROGRAM, AssertTest("a", code))
+    (outcome,) = judge_python(boxes, PROGRAM, AssertCase("a", code))
     assert outcome.verdict is verdict, outcome.explanation
     assert bool(outcome.explanation) == (verdict is not PASSED)
     assert len(outcome.explanation) <= 400
@@ -352,24 +352,24 @@ def test_folded_or_not_the_verdict_is_the_same(
     boxes: ProcessBoxes, monkeypatch: pytest.MonkeyPatch, code: str, verdict: TestVerdict
 ) -> None:
     monkeypatch.setattr(assertions, "fold", lambda code, entry_point: None)
-    (outcome,) = judge_python(boxes, PROGRAM, AssertTest("a", code))
+    (outcome,) = judge_python(boxes, PROGRAM, AssertCase("a", code))
     assert outcome.verdict is verdict, outcome.explanation
 
 
 def test_a_check_function_gets_the_entry_point(boxes: ProcessBoxes) -> None:
     code = "import random\ndef check(candidate):\n    assert candidate(1) == 2\n"
-    (outcome,) = judge_python(boxes, PROGRAM, AssertTest("a", code, "add"))
+    (outcome,) = judge_python(boxes, PROGRAM, AssertCase("a", code, "add"))
     assert outcome.verdict is PASSED
-    (outcome,) = judge_python(boxes, PROGRAM, AssertTest("a", code, "nothing"))
+    (outcome,) = judge_python(boxes, PROGRAM, AssertCase("a", code, "nothing"))
     assert outcome.verdict is ERROR
     assert "nothing" in outcome.explanation
 
 
 def test_a_program_may_be_named_like_a_built_in(boxes: ProcessBoxes) -> None:
     source = "def sum(a, b):\n    return a - b\n"
-    (outcome,) = judge_python(boxes, source, AssertTest("a", "assert sum(5, 3) == 2"))
+    (outcome,) = judge_python(boxes, source, AssertCase("a", "assert sum(5, 3) == 2"))
     assert outcome.verdict is PASSED
-    (outcome,) = judge_python(boxes, source, AssertTest("a", "assert sum(5, 3) == 8"))
+    (outcome,) = judge_python(boxes, source, AssertCase("a", "assert sum(5, 3) == 8"))
     assert outcome.verdict is WRONG
 
 
@@ -390,13 +390,13 @@ def test_a_program_may_be_named_like_a_built_in(boxes: ProcessBoxes) -> None:
 )
 def test_a_broken_suite_is_a_fault_and_no_verdict(boxes: ProcessBoxes, code: str) -> None:
     with pytest.raises(SandboxFault) as caught:
-        judge_python(boxes, PROGRAM, AssertTest("a", code))
+        judge_python(boxes, PROGRAM, AssertCase("a", code))
     assert caught.value.reason == "INVALID_TEST"
 
 
 @pytest.mark.parametrize("code", ["assert sleep() == 1", "assert add(sleep()) == 1"])
 def test_time_runs_out_folded_or_not(boxes: ProcessBoxes, code: str) -> None:
-    (outcome,) = judge_python(boxes, PROGRAM, AssertTest("a", code, limits=SHORT))
+    (outcome,) = judge_python(boxes, PROGRAM, AssertCase("a", code, limits=SHORT))
     assert outcome.verdict is LIMIT
     assert outcome.record is not None
     assert outcome.record.end is EndKind.WALL_TIME_LIMIT
@@ -407,7 +407,7 @@ def test_a_failed_assert_does_not_wait_for_later_calls(boxes: ProcessBoxes) -> N
     folded = "assert nap(0.1) == 3\nassert nap(60) == 60"
     tested = "x = nap(0.1)\nassert x.real == 3\nassert nap(60) == 60"
     for code in (folded, tested):
-        (outcome,) = judge_python(boxes, source, AssertTest("a", code, limits=SHORT))
+        (outcome,) = judge_python(boxes, source, AssertCase("a", code, limits=SHORT))
         assert outcome.verdict is WRONG, outcome.explanation
 
 
@@ -437,13 +437,13 @@ def test_stdio(
     arguments: tuple[str, ...],
     verdict: TestVerdict,
 ) -> None:
-    test = StdioTest("a", stdin, expected, arguments=arguments)
+    test = StdioCase("a", stdin, expected, arguments=arguments)
     (outcome,) = judge_python(boxes, ECHO, test)
     assert outcome.verdict is verdict, outcome.explanation
 
 
 def test_an_output_that_was_cut_never_passes(boxes: ProcessBoxes) -> None:
-    test = StdioTest("a", b"", b"x" * 10, limits=Limits(output_bytes=10))
+    test = StdioCase("a", b"", b"x" * 10, limits=RunLimits(output_bytes=10))
     (outcome,) = judge_python(boxes, "print('x' * 10, end='')", test)
     assert outcome.verdict is PASSED
     (outcome,) = judge_python(boxes, "print('x' * 10)", test)
@@ -460,9 +460,9 @@ sys.exit(0 if abs(float(answer) - float(expected)) < float(question) else 1)
 """
 
 
-def checked(checker: str, output: str) -> StdioTest:
-    program = Program("python", checker)
-    return StdioTest("a", b"0.5", b"10", Comparison(ComparisonKind.CHECKER, checker=program))
+def checked(checker: str, output: str) -> StdioCase:
+    program = SubmittedProgram("python", checker)
+    return StdioCase("a", b"0.5", b"10", AnswerComparison(ComparisonKind.CHECKER, checker=program))
 
 
 @pytest.mark.parametrize(("output", "verdict"), [("10.4", PASSED), ("10.6", WRONG)])

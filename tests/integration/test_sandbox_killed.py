@@ -16,7 +16,7 @@ from assay.sandbox.domain import ENDED_BY_US, BoxFile, EndKind, RunMode, RunReco
 from assay.sandbox.jail import detect
 from assay.sandbox.jail.monitor import descendants
 from assay.sandbox.jail.run import JailRunning
-from assay.sandbox.judging.model import AssertTest, CallTest, StdioTest, TestCase, TestVerdict
+from assay.sandbox.judging.model import AssertCase, CallCase, StdioCase, TestCase, TestVerdict
 from assay.sandbox.judging.verdicts import killed_from_outside
 from sandbox_support import JailedBoxes, judge_python
 
@@ -28,9 +28,9 @@ SLOW_TO_LOAD = "import time\ntime.sleep(0.3)\ndef inc(n):\n    return n + 1\n"
 SLOW_TO_ANSWER = "import time\ndef inc(n):\n    time.sleep(0.1)\n    return n + 1\n"
 KILLS_ITSELF = "import os\nos.kill(os.getpid(), 9)\n"
 KILLS_ITSELF_WHEN_CALLED = f"def inc(n):\n    {KILLS_ITSELF.replace(chr(10), chr(10) + '    ')}\n"
-CALLS = tuple(CallTest(f"t{n}", "inc", (n,), n + 1) for n in range(4))
-ASSERTS = AssertTest("a", "assert inc(1) == 2\n")
-UNFOLDED = AssertTest(
+CALLS = tuple(CallCase(f"t{n}", "inc", (n,), n + 1) for n in range(4))
+ASSERTS = AssertCase("a", "assert inc(1) == 2\n")
+UNFOLDED = AssertCase(
     "u", "import math\nfor n in range(3):\n    assert math.floor(inc(n)) == n + 1\n"
 )
 
@@ -81,8 +81,8 @@ def boxes() -> Iterator[KilledBoxes]:
     made.close()
 
 
-def stdio(number: int = 1) -> StdioTest:
-    return StdioTest("s", f"{number}\n".encode(), f"{number + 1}\n".encode())
+def stdio(number: int = 1) -> StdioCase:
+    return StdioCase("s", f"{number}\n".encode(), f"{number + 1}\n".encode())
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_program_that_kills_itself_has_failed(boxes: KilledBoxes) -> None:
 @pytest.mark.parametrize("source", [KILLS_ITSELF, KILLS_ITSELF_WHEN_CALLED])
 def test_it_gains_at_most_its_limits_a_second_time(boxes: KilledBoxes, source: str) -> None:
     boxes.kill(0)
-    tests = [CallTest(f"t{n}", "inc", (n,), n + 1) for n in range(20)]
+    tests = [CallCase(f"t{n}", "inc", (n,), n + 1) for n in range(20)]
     outcomes = judge_python(boxes, source, *tests)
     assert [outcome.verdict for outcome in outcomes] == [TestVerdict.RUNTIME_ERROR] * 20
     assert boxes.killed.starts <= 40

@@ -12,7 +12,15 @@ import pytest
 import sandbox_languages_samples as samples
 import sandbox_languages_support as support
 from assay.sandbox.box import Box
-from assay.sandbox.domain import MIB, BoxFile, EndKind, Limits, Program, RunRequest, SandboxFault
+from assay.sandbox.domain import (
+    MIB,
+    BoxFile,
+    EndKind,
+    RunLimits,
+    RunRequest,
+    SandboxFault,
+    SubmittedProgram,
+)
 from assay.sandbox.languages import (
     LANGUAGES,
     LanguagePreparer,
@@ -75,7 +83,7 @@ BROKEN = {
 @pytest.mark.parametrize("language", COMPILED)
 def test_what_does_not_compile_says_why(bench: Bench, language: str) -> None:
     with pytest.raises(CompileFailed) as caught:
-        bench.need(language).preparer.prepare(Program(language, BROKEN[language]), QUICK)
+        bench.need(language).preparer.prepare(SubmittedProgram(language, BROKEN[language]), QUICK)
     record = caught.value.record
     assert record.end is EndKind.COMPILE_ERROR
     assert record.exit_code != 0
@@ -100,7 +108,7 @@ CRASHING = {
 
 @pytest.mark.parametrize("language", PROGRAMS)
 def test_output_and_exit_code_come_back(bench: Bench, language: str) -> None:
-    record = bench.need(language).execute(Program(language, CRASHING[language]))
+    record = bench.need(language).execute(SubmittedProgram(language, CRASHING[language]))
     assert (record.stdout.data, record.end, record.exit_code) == (b"a\n", EndKind.EXITED, 3)
 
 
@@ -120,25 +128,27 @@ ECHOING = {
 
 @pytest.mark.parametrize("language", ECHOING)
 def test_arguments_and_environment_arrive(bench: Bench, language: str) -> None:
-    program = Program(language, ECHOING[language], arguments=("-a",), environment={"MOOD": "fair"})
+    program = SubmittedProgram(
+        language, ECHOING[language], arguments=("-a",), environment={"MOOD": "fair"}
+    )
     record = bench.need(language).execute(program, arguments=("b c",))
     assert record.stdout.data == b"['-a', 'b c'] fair\n", record
 
 
 SEVERAL_FILES = {
-    "python": Program("python", "import other\nprint(other.f())", (file("other.py", "def f(): return 7"),)),
-    "c": Program("c", "#include <stdio.h>\nint f(void);\nint main(void) { printf(\"%d\\n\", f()); }", (file("lib/other.c", "int f(void) { return 7; }"),)),
-    "cpp": Program("cpp", '#include <iostream>\n#include "h/f.h"\nint main() { std::cout << f() << "\\n"; }', (file("f.cc", "int f() { return 7; }"), file("h/f.h", "int f();"))),
-    "java": Program("java", "package p; public class Start { public static void main(String[] a) { System.out.println(Other.f()); } }", (file("p/Other.java", "package p; class Other { static int f() { return 7; } }"),)),
-    "javascript": Program("javascript", "console.log(require('./lib/other').f())", (file("lib/other.js", "exports.f = () => 7"),)),
-    "typescript": Program("typescript", "import { f } from './lib/other';\nconsole.log(f())", (file("lib/other.ts", "export function f(): number { return 7 }"),)),
-    "go": Program("go", 'package main\nimport "fmt"\nfunc main() { fmt.Println(f()) }', (file("other.go", "package main\nfunc f() int { return 7 }"),)),
-    "go module": Program("go", 'package main\nimport ("fmt"; "some/lib")\nfunc main() { fmt.Println(lib.F()) }', (file("go.mod", "module some\n"), file("lib/other.go", "package lib\nfunc F() int { return 7 }"))),
-    "rust": Program("rust", 'mod other;\nfn main() { println!("{}", other::f()); }', (file("other.rs", "pub fn f() -> i32 { 7 }"),)),
-    "bash": Program("bash", ". ./other.sh\nf", (file("other.sh", "f() { echo 7; }"),)),
-    "entry in files": Program("python", "", (file("app/start.py", "print(7)"),), "app/start.py"),
-    "javascript module": Program("javascript", "import { f } from './other.mjs';\nconsole.log(f())", (file("other.mjs", "export const f = () => 7"),)),
-    "java entry": Program("java", "", (file("q/B.java", "package q; class A {} class B { public static void main(String... a) { System.out.println(7); } }"),), "q/B.java"),
+    "python": SubmittedProgram("python", "import other\nprint(other.f())", (file("other.py", "def f(): return 7"),)),
+    "c": SubmittedProgram("c", "#include <stdio.h>\nint f(void);\nint main(void) { printf(\"%d\\n\", f()); }", (file("lib/other.c", "int f(void) { return 7; }"),)),
+    "cpp": SubmittedProgram("cpp", '#include <iostream>\n#include "h/f.h"\nint main() { std::cout << f() << "\\n"; }', (file("f.cc", "int f() { return 7; }"), file("h/f.h", "int f();"))),
+    "java": SubmittedProgram("java", "package p; public class Start { public static void main(String[] a) { System.out.println(Other.f()); } }", (file("p/Other.java", "package p; class Other { static int f() { return 7; } }"),)),
+    "javascript": SubmittedProgram("javascript", "console.log(require('./lib/other').f())", (file("lib/other.js", "exports.f = () => 7"),)),
+    "typescript": SubmittedProgram("typescript", "import { f } from './lib/other';\nconsole.log(f())", (file("lib/other.ts", "export function f(): number { return 7 }"),)),
+    "go": SubmittedProgram("go", 'package main\nimport "fmt"\nfunc main() { fmt.Println(f()) }', (file("other.go", "package main\nfunc f() int { return 7 }"),)),
+    "go module": SubmittedProgram("go", 'package main\nimport ("fmt"; "some/lib")\nfunc main() { fmt.Println(lib.F()) }', (file("go.mod", "module some\n"), file("lib/other.go", "package lib\nfunc F() int { return 7 }"))),
+    "rust": SubmittedProgram("rust", 'mod other;\nfn main() { println!("{}", other::f()); }', (file("other.rs", "pub fn f() -> i32 { 7 }"),)),
+    "bash": SubmittedProgram("bash", ". ./other.sh\nf", (file("other.sh", "f() { echo 7; }"),)),
+    "entry in files": SubmittedProgram("python", "", (file("app/start.py", "print(7)"),), "app/start.py"),
+    "javascript module": SubmittedProgram("javascript", "import { f } from './other.mjs';\nconsole.log(f())", (file("other.mjs", "export const f = () => 7"),)),
+    "java entry": SubmittedProgram("java", "", (file("q/B.java", "package q; class A {} class B { public static void main(String... a) { System.out.println(7); } }"),), "q/B.java"),
     **samples.SEVERAL_FILES,
 }  # fmt: skip
 
@@ -160,21 +170,23 @@ def test_data_files_are_there_at_run_time(bench: Bench, language: str) -> None:
         "javascript": "console.log(require('fs').readFileSync('d/in.txt', 'utf8'))",
         "bash": "cat d/in.txt; echo",
     }[language]  # fmt: skip
-    record = bench.need(language).execute(Program(language, text, (file("d/in.txt", "seen"),)))
+    record = bench.need(language).execute(
+        SubmittedProgram(language, text, (file("d/in.txt", "seen"),))
+    )
     assert record.stdout.data == b"seen\n", record
 
 
 def test_a_go_test_file_runs_its_tests(bench: Bench) -> None:
     text = 'package x\nimport "testing"\nfunc TestA(t *testing.T) { if %s { t.Error("no") } }'
     for condition, code in (("1 == 1", 1), ("1 == 2", 0)):
-        program = Program("go", "", (file("a_test.go", text % condition),), "a_test.go")
+        program = SubmittedProgram("go", "", (file("a_test.go", text % condition),), "a_test.go")
         record = bench.need("go").execute(program)
         assert (record.end, record.exit_code) == (EndKind.EXITED, code), record
 
 
 def test_java_runs_with_assertions_on(bench: Bench) -> None:
     text = "class A { public static void main(String[] a) { assert 1 + 1 == 3; } }"
-    record = bench.need("java").execute(Program("java", text))
+    record = bench.need("java").execute(SubmittedProgram("java", text))
     assert record.exit_code == 1
     assert b"AssertionError" in record.stderr.data
 
@@ -194,27 +206,27 @@ async function main(): Promise<void> {
 }
 main();
 """
-    record = bench.need("typescript").execute(Program("typescript", text), stdin=b"1\n2\n")
+    record = bench.need("typescript").execute(SubmittedProgram("typescript", text), stdin=b"1\n2\n")
     assert record.stdout.data == b"27 3\n", record
 
 
 def test_sql_reads_stdin_first_and_cannot_leave(bench: Bench) -> None:
     bench.need("sql")
     setup = b"CREATE TABLE t(a); INSERT INTO t VALUES (1), (2), (3)"
-    record = bench.execute(Program("sql", "SELECT sum(a), count(*) FROM t;"), stdin=setup)
+    record = bench.execute(SubmittedProgram("sql", "SELECT sum(a), count(*) FROM t;"), stdin=setup)
     assert (record.stdout.data, record.ok) == (b"6|3\n", True)
-    record = bench.execute(Program("sql", "SELECT nothing FROM t;"), stdin=setup)
+    record = bench.execute(SubmittedProgram("sql", "SELECT nothing FROM t;"), stdin=setup)
     assert record.exit_code == 1
-    record = bench.execute(Program("sql", ".shell echo out\n.system echo out"))
+    record = bench.execute(SubmittedProgram("sql", ".shell echo out\n.system echo out"))
     assert (b"out" in record.stdout.data, record.exit_code) == (False, 1)
 
 
 def test_an_empty_program_runs_and_says_nothing(bench: Bench) -> None:
     for language in ("python", "bash", "javascript", "sql"):
-        record = bench.need(language).execute(Program(language, ""))
+        record = bench.need(language).execute(SubmittedProgram(language, ""))
         assert (record.stdout.data, record.ok) == (b"", True), language
     for language in ("c", "java", "go"):
-        record = bench.need(language).execute(Program(language, ""))
+        record = bench.need(language).execute(SubmittedProgram(language, ""))
         assert not record.ok, language
 
 
@@ -250,7 +262,7 @@ def test_an_equal_program_compiles_once(bench: Bench, language: str, tmp_path: P
     boxes = Counting(bench.need(language))
     cache = CompileCache(tmp_path)
     one, two = (LanguagePreparer(bench.toolchains, cache, boxes, bench.pump) for _ in range(2))
-    program = Program(language, LANGUAGES[language].self_test)
+    program = SubmittedProgram(language, LANGUAGES[language].self_test)
     first, again = one.prepare(program, QUICK), two.prepare(program, QUICK)
     assert len(boxes.started) == 1
     for prepared in (first, again, first):
@@ -260,14 +272,14 @@ def test_an_equal_program_compiles_once(bench: Bench, language: str, tmp_path: P
         assert bench.pump.finish(running).stdout.data.strip() == b"42"
     for preparer in (one, two):
         with pytest.raises(CompileFailed):
-            preparer.prepare(Program(language, BROKEN[language]), QUICK)
+            preparer.prepare(SubmittedProgram(language, BROKEN[language]), QUICK)
     assert len(boxes.started) == 5
 
 
 def test_only_python_answers_calls(bench: Bench) -> None:
-    prepared = bench.preparer.prepare(Program("python", "def f(): ..."), QUICK)
+    prepared = bench.preparer.prepare(SubmittedProgram("python", "def f(): ..."), QUICK)
     assert prepared.candidate(limits=QUICK).channel
-    prepared = bench.need("bash").preparer.prepare(Program("bash", ":"), QUICK)
+    prepared = bench.need("bash").preparer.prepare(SubmittedProgram("bash", ":"), QUICK)
     with pytest.raises(SandboxFault, match=r"stdio.*python") as caught:
         prepared.candidate(limits=QUICK)
     assert caught.value.reason == "INVALID_TEST"
@@ -302,7 +314,7 @@ def test_a_command_that_cannot_warm_leaves_the_language_cold(tmp_path: Path) -> 
     assert warm_up(cold, tmp_path / "warm").found["cpp"].warm == ""
 
 
-HEAP = Limits(memory_bytes=256 * MIB, compile_wall_s=100.0, wall_s=60.0, cpu_s=60.0)
+HEAP = RunLimits(memory_bytes=256 * MIB, compile_wall_s=100.0, wall_s=60.0, cpu_s=60.0)
 
 
 def test_runtimes_are_told_their_heap(bench: Bench) -> None:
@@ -311,5 +323,5 @@ def test_runtimes_are_told_their_heap(bench: Bench) -> None:
         "javascript": "console.log(require('v8').getHeapStatistics().heap_size_limit >> 20)",
     }  # fmt: skip
     for language, text in programs.items():
-        record = bench.need(language).execute(Program(language, text), limits=HEAP)
+        record = bench.need(language).execute(SubmittedProgram(language, text), limits=HEAP)
         assert 150 <= int(record.stdout.data) <= 245, (language, record)

@@ -7,14 +7,14 @@ from __future__ import annotations
 import pytest
 
 import sandbox_languages_support as support
-from assay.sandbox.domain import MIB, EndKind, Limits, Program
+from assay.sandbox.domain import MIB, EndKind, RunLimits, SubmittedProgram
 from assay.sandbox.languages import LANGUAGES
 from assay.sandbox.prepared import CompileFailed
 from sandbox_languages_support import Bench
 
 bench = support.bench
 
-LIMITS = Limits(compile_wall_s=6.0)
+LIMITS = RunLimits(compile_wall_s=6.0)
 ENDS = {
     EndKind.COMPILE_ERROR,
     EndKind.WALL_TIME_LIMIT,
@@ -107,11 +107,11 @@ def test_an_attack_on_the_compiler_ends_by_its_limits(bench: Bench, name: str) -
     language, text = ATTACKS[name]
     bench.need(language).need_jail()
     with pytest.raises(CompileFailed) as caught:
-        bench.preparer.prepare(Program(language, text), LIMITS)
+        bench.preparer.prepare(SubmittedProgram(language, text), LIMITS)
     record = caught.value.record
     assert record.end in ENDS
     assert len(record.stderr.data) <= 2 * 64 * 1024
-    calm = bench.execute(Program("c", "int main(void) { return 0; }"))
+    calm = bench.execute(SubmittedProgram("c", "int main(void) { return 0; }"))
     assert calm.ok
 
 
@@ -120,7 +120,7 @@ def test_a_compiler_finds_no_secret(bench: Bench) -> None:
     for path in ("/etc/shadow", "/root/.ssh/id_rsa", "/proc/1/environ", "/proc/self/environ"):
         text = f'__asm__(".incbin \\"{path}\\"");\nint main(void) {{ return 0; }}'
         try:
-            bench.preparer.prepare(Program("c", text), LIMITS)
+            bench.preparer.prepare(SubmittedProgram("c", text), LIMITS)
         except CompileFailed as error:
             ends = {error.record.end}
         else:
@@ -146,7 +146,7 @@ def test_a_hungry_program_ends_and_takes_no_more(bench: Bench, language: str) ->
     limits = LANGUAGES[language].limits.with_(
         memory_bytes=256 * MIB, wall_s=20.0, cpu_s=20.0, compile_wall_s=60.0
     )
-    record = bench.execute(Program(language, HUNGRY[language]), limits=limits)
+    record = bench.execute(SubmittedProgram(language, HUNGRY[language]), limits=limits)
     assert not record.ok
     assert record.peak_memory_bytes <= 300 * MIB
 
@@ -160,4 +160,4 @@ def test_threads_beyond_the_limit_do_not_hang(bench: Bench, language: str) -> No
     }[language]  # fmt: skip
     bench.need(language).need_jail()
     limits = LANGUAGES[language].limits.with_(wall_s=5.0, compile_wall_s=60.0)
-    assert not bench.execute(Program(language, text), limits=limits).ok
+    assert not bench.execute(SubmittedProgram(language, text), limits=limits).ok

@@ -8,7 +8,7 @@ import pytest
 
 import sandbox_languages_samples as samples
 import sandbox_languages_support as support
-from assay.sandbox.domain import MIB, BoxFile, EndKind, Limits, Program, RunRecord
+from assay.sandbox.domain import MIB, BoxFile, EndKind, RunLimits, RunRecord, SubmittedProgram
 from assay.sandbox.languages import LANGUAGES
 from sandbox_languages_support import Bench
 
@@ -17,13 +17,13 @@ bench = support.bench
 COMPILE_S = 100.0
 
 
-def limits(language: str, **changes: float) -> Limits:
+def limits(language: str, **changes: float) -> RunLimits:
     wide = LANGUAGES[language].limits.with_(compile_wall_s=COMPILE_S, wall_s=60.0, cpu_s=60.0)
     return wide.with_(**changes)
 
 
 def run(bench: Bench, language: str, text: str, stdin: bytes = b"", **changes: float) -> RunRecord:
-    program = Program(language, text)
+    program = SubmittedProgram(language, text)
     return bench.need(language).execute(program, stdin, limits=limits(language, **changes))
 
 
@@ -83,7 +83,7 @@ def test_processes_beyond_the_limit_are_refused(bench: Bench, language: str) -> 
     text = samples.FORKING[language]
     record = run(bench.need_jail(), language, text, processes=64, wall_s=20.0)
     assert not record.ok, record
-    calm = bench.execute(Program("bash", "echo calm"))
+    calm = bench.execute(SubmittedProgram("bash", "echo calm"))
     assert calm.stdout.data == b"calm\n"
 
 
@@ -141,7 +141,7 @@ def test_verilog_starts_at_its_test_bench(bench: Bench) -> None:
 
 def test_a_kotlin_script_fails_with_its_own_exception(bench: Bench) -> None:
     script = BoxFile("main.kts", b'println(args.size)\nthrow Exception("no such luck")')
-    program = Program("kotlin", "", (script,), "main.kts", ("a",))
+    program = SubmittedProgram("kotlin", "", (script,), "main.kts", ("a",))
     record = bench.need("kotlin").execute(program)
     assert (record.stdout.data, record.exit_code) == (b"1\n", 1), record
     assert b'Exception in thread "main" java.lang.Exception: no such luck' in record.stderr.data

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import sandbox_languages_support as support
-from assay.sandbox.domain import BoxFile, EndKind, Program
+from assay.sandbox.domain import BoxFile, EndKind, SubmittedProgram
 from sandbox_languages_support import Bench
 
 bench = support.bench
@@ -78,19 +78,19 @@ def without_function(text: str, start: str) -> str:
     return text[: at.start()]
 
 
-def csharp_program(row: Row, solution: str, closed: str) -> Program:
+def csharp_program(row: Row, solution: str, closed: str) -> SubmittedProgram:
     head = "".join(re.findall(r"(?m)^using [\w.]+;\n", row.prompt))
     body = re.sub(r"(?s)(?:public\s+)?static\s+void\s+Main\s*\(.*", "", solution)
     body = re.sub(r"(?m)^\s*using [\w.]+;\s*$", "", body).rstrip()
     while body.endswith("}") and body.count("}") >= body.count("{"):
         body = body[:-1].rstrip()  # the class, which the tests close
-    return Program("csharp", head + body + "\n" + closed)
+    return SubmittedProgram("csharp", head + body + "\n" + closed)
 
 
 JAVATUPLES = Path("/usr/share/java/javatuples.jar")
 
 
-def program(language: str, row: Row) -> Program:
+def program(language: str, row: Row) -> SubmittedProgram:
     """A solution and its tests as one program; the tests begin by closing the prompt's function."""
     solution, tests = row.solution, row.tests
     closed = re.sub(r"\A\s*\}\n", "", tests)
@@ -99,7 +99,7 @@ def program(language: str, row: Row) -> Program:
             cpp = language == "cpp"
             head = "#include<assert.h>\n#include<bits/stdc++.h>\n" if cpp else ""
             body = without_function(solution, r"(int|fn)\s+main\s*\(")
-            return Program(language, head + body + closed)
+            return SubmittedProgram(language, head + body + closed)
         case "go":
             while re.search(r"func\s+(Test\w*|main)\s*\(", solution):
                 solution = without_function(solution, r"func\s+(Test\w*|main)\s*\(")
@@ -108,20 +108,24 @@ def program(language: str, row: Row) -> Program:
                 if f'"{name}"' not in body:
                     body = f'\nimport "{name}"\n' + body
             text = f"package main_test\n{body}\n{closed}"
-            return Program("go", "", (BoxFile("main_test.go", text.encode()),), "main_test.go")
+            return SubmittedProgram(
+                "go", "", (BoxFile("main_test.go", text.encode()),), "main_test.go"
+            )
         case "java":
             inside = without_function(solution, r"public\s+static\s+void\s+main\s*\(")
             imports = "".join(re.findall(r"import [^\n]+\n", row.prompt))
             body = re.sub(r"(?m)^\s*import [^\n]+\n", "", inside).rstrip()
             body = body.removesuffix("}").rstrip()
-            return Program("java", imports + body + "\n" + re.sub(r"\A\s*\}\n", "", tests))
+            return SubmittedProgram("java", imports + body + "\n" + re.sub(r"\A\s*\}\n", "", tests))
         case "csharp":
             return csharp_program(row, solution, closed)
         case "php" | "bash":
             opened = "<?php\n" if language == "php" and "<?php" not in solution else ""
-            return Program(language, opened + re.sub(r"\?>\s*\Z", "", solution) + "\n" + closed)
+            return SubmittedProgram(
+                language, opened + re.sub(r"\?>\s*\Z", "", solution) + "\n" + closed
+            )
         case _:
-            return Program(language, solution + "\n" + tests)
+            return SubmittedProgram(language, solution + "\n" + tests)
 
 
 def outcomes(langs: Bench, language: str, every: int) -> Iterator[tuple[Row, EndKind, bool, str]]:

@@ -23,7 +23,7 @@ from assay.clients.execution import (
 from assay.clients.execution import (
     Program as SentProgram,
 )
-from assay.sandbox.domain import BoxFile, EndKind, Program, RunRecord
+from assay.sandbox.domain import BoxFile, EndKind, RunRecord, SubmittedProgram
 from assay.sandbox.languages import LANGUAGES, self_test, table
 from assay.sandbox.prepared import CompileFailed
 from sandbox_languages_support import QUICK, Bench
@@ -61,7 +61,7 @@ SUITES = {
 
 def run(bench: Bench, language: str, source: str, files: dict[str, str]) -> RunRecord:
     beside = tuple(file(path, text) for path, text in files.items())
-    return bench.need(language).execute(Program(language, source, beside))
+    return bench.need(language).execute(SubmittedProgram(language, source, beside))
 
 
 @pytest.mark.parametrize("language", SUITES)
@@ -103,7 +103,7 @@ def test_a_program_sees_the_packages_that_are_allowed_and_no_others(bench: Bench
         "print(sorted({d.name.lower() for d in m.distributions()}))\n"
         "import hypothesis\n"
     )
-    record = bench.need_jail().need("pytest").execute(Program("python", text))
+    record = bench.need_jail().need("pytest").execute(SubmittedProgram("python", text))
     assert record.exit_code == 1
     assert b"No module named 'hypothesis'" in record.stderr.data
     seen = set(json.loads(record.stdout.data.decode().replace("'", '"')))
@@ -115,7 +115,7 @@ def test_jest_leaves_a_report(bench: Bench) -> None:
     bench.need("jest")
     limits = LANGUAGES["jest"].limits.with_(wall_s=60.0, cpu_s=60.0)
     text = 'test("a", () => {});\ntest("b", () => { throw new Error("no"); });\n'
-    prepared = bench.preparer.prepare(Program("jest", text), QUICK)
+    prepared = bench.preparer.prepare(SubmittedProgram("jest", text), QUICK)
     request = prepared.run(stdin=b"", limits=limits, fetch_paths=("jest-report.json",))
     running = bench.boxes.candidate().start(request)
     bench.pump.add(running)
@@ -136,21 +136,25 @@ def need_node_package(name: str) -> None:
 
 def test_programs_use_the_packages_of_the_machine(bench: Bench) -> None:
     need_node_package("lodash")
-    program = Program("javascript", 'console.log(require("lodash").chunk([1, 2, 3], 2).length)')
+    program = SubmittedProgram(
+        "javascript", 'console.log(require("lodash").chunk([1, 2, 3], 2).length)'
+    )
     assert bench.need("javascript").execute(program).stdout.data == b"2\n"
     text = 'import _ from "lodash";\nconst size: number = _.chunk([1, 2, 3], 2).length;\nconsole.log(size)'
-    assert bench.need("typescript").execute(Program("typescript", text)).stdout.data == b"2\n"
+    assert (
+        bench.need("typescript").execute(SubmittedProgram("typescript", text)).stdout.data == b"2\n"
+    )
 
 
 def test_typescript_has_types_of_nodes_own(bench: Bench) -> None:
     text = "process.stdin.on('data', (seen: Buffer) => { const u: URL = new URL('http://a/b'); console.log(seen.length, u.pathname); });"
-    record = bench.need("typescript").execute(Program("typescript", text), stdin=b"12")
+    record = bench.need("typescript").execute(SubmittedProgram("typescript", text), stdin=b"12")
     assert record.stdout.data == b"2 /b\n", record
 
 
 def test_a_module_that_is_nowhere_fails_when_it_runs(bench: Bench) -> None:
     text = 'import nothing from "no-such-module";\nconsole.log(nothing)'
-    record = bench.need("typescript").execute(Program("typescript", text))
+    record = bench.need("typescript").execute(SubmittedProgram("typescript", text))
     assert (record.end, record.exit_code) == (EndKind.EXITED, 1), record
     assert b"Cannot find module" in record.stderr.data
 
@@ -167,10 +171,10 @@ def test_a_jar_beside_a_java_program_is_on_its_class_path(bench: Bench, tmp_path
         "class A { public static void main(String[] a) { System.out.println(lib.Seven.get()); } }"
     )
     beside = (BoxFile("jars/seven.jar", (tmp_path / "seven.jar").read_bytes()),)
-    record = bench.execute(Program("java", text, beside))
+    record = bench.execute(SubmittedProgram("java", text, beside))
     assert (record.stdout.data, record.ok) == (b"7\n", True), record
     with pytest.raises(CompileFailed):
-        bench.preparer.prepare(Program("java", text), QUICK)
+        bench.preparer.prepare(SubmittedProgram("java", text), QUICK)
 
 
 def test_go_tests_may_use_testify(bench: Bench) -> None:
@@ -178,7 +182,7 @@ def test_go_tests_may_use_testify(bench: Bench) -> None:
         pytest.skip("the package golang-github-stretchr-testify-dev is not installed")
     text = 'package x\nimport (\n\t"testing"\n\t"github.com/stretchr/testify/assert"\n)\nfunc TestA(t *testing.T) { assert.Equal(t, 2, 1+%d) }'
     for number, code in ((1, 0), (2, 1)):
-        program = Program("go", "", (file("a_test.go", text % number),), "a_test.go")
+        program = SubmittedProgram("go", "", (file("a_test.go", text % number),), "a_test.go")
         record = bench.need("go").execute(program)
         assert (record.end, record.exit_code) == (EndKind.EXITED, code), record
         assert (b"Not equal" in record.stdout.data) is bool(code)

@@ -210,6 +210,21 @@ def test_the_sandbox_has_its_peers_formats_by_a_plug_in(
     assert check(with_faces.run("python", "-c", ASK)) == "200 42\n\n"
 
 
+def test_containers_as_boxes_come_with_a_plug_in(wheels: dict[str, Wheel], tmp_path: Path) -> None:
+    """No daemon answers there: each says in its last line what is missing."""
+    serve = ("python", "-m", "assay.sandbox", "--port", "0", "--languages", "python")
+    serve += ("--slots", "1", "--backend", "docker")
+    alone = fresh_environment(tmp_path / "alone", wheels, "assay-sandbox")
+    done = alone.run(*serve)
+    assert done.returncode == 1
+    assert "there are jail; it comes with assay-docker-backend" in done.stderr
+    assert "pip install ./plugins/docker_backend" in done.stderr
+    plugged = fresh_environment(tmp_path / "both", wheels, "assay-docker-backend")
+    done = plugged.run(*serve, DOCKER_HOST=f"unix://{tmp_path}/none.sock")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("assay sandbox: no Docker daemon answers at")
+
+
 def test_a_judge_service(wheels: dict[str, Wheel], tmp_path: Path) -> None:
     environment = fresh_environment(tmp_path / "venv", wheels, "assay-clients[cli]", "assay-genrm")
     assert "--model" in check(environment.run("assay", "serve", "genrm", "--help", timeout_s=120))

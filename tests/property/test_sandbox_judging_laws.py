@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from assay.sandbox.harness.codec import decode, encode
 from assay.sandbox.harness.references import CodecError
-from assay.sandbox.judging.model import Comparison, ComparisonKind
+from assay.sandbox.judging.model import AnswerComparison, ComparisonKind
 from assay.sandbox.judging.stdout import compare_output
 from assay.sandbox.judging.text import brief, one_line
 from assay.sandbox.judging.values import compare_values, equal
@@ -43,23 +43,23 @@ PLAIN = st.recursive(
 )
 VALUE_RULES = st.sampled_from(
     [
-        Comparison(ComparisonKind.DEFAULT),
-        Comparison(ComparisonKind.EXACT),
-        Comparison(ComparisonKind.NUMERIC, 1e-6, 1e-6),
-        Comparison(ComparisonKind.NUMERIC),
-        Comparison(ComparisonKind.UNORDERED),
+        AnswerComparison(ComparisonKind.DEFAULT),
+        AnswerComparison(ComparisonKind.EXACT),
+        AnswerComparison(ComparisonKind.NUMERIC, 1e-6, 1e-6),
+        AnswerComparison(ComparisonKind.NUMERIC),
+        AnswerComparison(ComparisonKind.UNORDERED),
     ]
 )
 OUTPUT_RULES = st.sampled_from(
-    [Comparison(kind) for kind in ComparisonKind if kind is not ComparisonKind.CHECKER]
-    + [Comparison(ComparisonKind.NUMERIC, 1e-6, 1e-6)]
+    [AnswerComparison(kind) for kind in ComparisonKind if kind is not ComparisonKind.CHECKER]
+    + [AnswerComparison(ComparisonKind.NUMERIC, 1e-6, 1e-6)]
 )
 
 
 @given(PLAIN)
 def test_what_is_encoded_comes_back_the_same(value: object) -> None:
     back = decode(encode(value))
-    assert compare_values(Comparison(ComparisonKind.EXACT), value, back) is None
+    assert compare_values(AnswerComparison(ComparisonKind.EXACT), value, back) is None
     assert repr(type(back)) == repr(type(value))
 
 
@@ -82,12 +82,14 @@ def test_spoilt_bytes_decode_to_a_value_or_a_codec_error(
 
 
 @given(VALUE_RULES, PLAIN)
-def test_every_value_is_itself(rule: Comparison, value: object) -> None:
+def test_every_value_is_itself(rule: AnswerComparison, value: object) -> None:
     assert compare_values(rule, value, decode(encode(value))) is None
 
 
 @given(VALUE_RULES, PLAIN, PLAIN)
-def test_a_difference_is_one_short_line(rule: Comparison, left: object, right: object) -> None:
+def test_a_difference_is_one_short_line(
+    rule: AnswerComparison, left: object, right: object
+) -> None:
     difference = compare_values(rule, left, right)
     assert difference is None or (len(difference) < 250 and difference.isprintable())
 
@@ -102,14 +104,14 @@ def test_default_is_pythons_equality_save_nan(left: object, right: object) -> No
 
 @given(PLAIN, PLAIN)
 def test_exact_is_stricter_than_default(left: object, right: object) -> None:
-    if compare_values(Comparison(ComparisonKind.EXACT), left, right) is None:
-        assert compare_values(Comparison(), left, right) is None
+    if compare_values(AnswerComparison(ComparisonKind.EXACT), left, right) is None:
+        assert compare_values(AnswerComparison(), left, right) is None
 
 
 @given(PLAIN, PLAIN)
 @example({frozenset({float("nan")})}, {frozenset({float("nan")})})
 def test_no_tolerance_is_no_different_from_default(left: object, right: object) -> None:
-    numeric = compare_values(Comparison(ComparisonKind.NUMERIC), left, right)
+    numeric = compare_values(AnswerComparison(ComparisonKind.NUMERIC), left, right)
     assert (numeric is None) == equal(left, right)
 
 
@@ -117,8 +119,8 @@ def test_no_tolerance_is_no_different_from_default(left: object, right: object) 
 def test_a_wider_tolerance_takes_whatever_a_narrower_does(
     left: float, right: float, absolute: float, relative: float
 ) -> None:
-    narrow = Comparison(ComparisonKind.NUMERIC, absolute, relative)
-    wide = Comparison(ComparisonKind.NUMERIC, absolute * 2, relative * 2)
+    narrow = AnswerComparison(ComparisonKind.NUMERIC, absolute, relative)
+    wide = AnswerComparison(ComparisonKind.NUMERIC, absolute * 2, relative * 2)
     if compare_values(narrow, left, right) is None:
         assert compare_values(wide, left, right) is None
 
@@ -127,13 +129,13 @@ def test_a_wider_tolerance_takes_whatever_a_narrower_does(
 def test_unordered_means_in_any_order(items: list[object], shuffler: random.Random) -> None:
     mixed = list(items)
     shuffler.shuffle(mixed)
-    rule = Comparison(ComparisonKind.UNORDERED)
+    rule = AnswerComparison(ComparisonKind.UNORDERED)
     assert compare_values(rule, items, mixed) is None
     assert compare_values(rule, items, [*mixed, 0]) is not None
 
 
 @given(OUTPUT_RULES, st.binary(max_size=60))
-def test_every_output_is_itself(rule: Comparison, output: bytes) -> None:
+def test_every_output_is_itself(rule: AnswerComparison, output: bytes) -> None:
     assert compare_output(rule, output, output) is None
 
 
@@ -142,12 +144,12 @@ def test_every_output_is_itself(rule: Comparison, output: bytes) -> None:
 )
 def test_white_space_between_tokens_means_nothing(tokens: list[bytes], space: bytes) -> None:
     left, right = b" ".join(tokens), space + space.join(tokens) + b"\n"
-    assert compare_output(Comparison(), left, right) is None
+    assert compare_output(AnswerComparison(), left, right) is None
 
 
 @given(st.binary(max_size=40), st.binary(max_size=40))
 def test_exact_output_is_byte_for_byte(left: bytes, right: bytes) -> None:
-    same = compare_output(Comparison(ComparisonKind.EXACT), left, right) is None
+    same = compare_output(AnswerComparison(ComparisonKind.EXACT), left, right) is None
     assert same == (left == right)
 
 
@@ -155,7 +157,7 @@ def test_exact_output_is_byte_for_byte(left: bytes, right: bytes) -> None:
 def test_lines_may_come_in_any_order(lines: list[str], shuffler: random.Random) -> None:
     mixed = list(lines)
     shuffler.shuffle(mixed)
-    rule = Comparison(ComparisonKind.UNORDERED)
+    rule = AnswerComparison(ComparisonKind.UNORDERED)
     assert compare_output(rule, "\n".join(lines).encode(), "\n".join(mixed).encode()) is None
     assert compare_output(rule, "\n".join(lines).encode(), "\n".join([*mixed, "x"]).encode())
 
@@ -165,7 +167,7 @@ def test_nan_and_infinity_meet_only_themselves(left: float, right: float) -> Non
     if math.isfinite(left) and math.isfinite(right):
         return
     same = left == right or (math.isnan(left) and math.isnan(right))
-    rule = Comparison(ComparisonKind.NUMERIC, 1e300, 1e300)
+    rule = AnswerComparison(ComparisonKind.NUMERIC, 1e300, 1e300)
     assert (compare_values(rule, [left], [right]) is None) == same
     outputs = (str(left).encode(), str(right).encode())
     assert (compare_output(rule, *outputs) is None) == same
@@ -185,7 +187,7 @@ def test_written_numbers_are_compared_exactly(
 ) -> None:
     ours, theirs = Fraction(left), Fraction(right)
     allowed = max(Fraction(repr(absolute)), Fraction(repr(relative)) * abs(ours))
-    rule = Comparison(ComparisonKind.NUMERIC, absolute, relative)
+    rule = AnswerComparison(ComparisonKind.NUMERIC, absolute, relative)
     near = compare_output(rule, left.encode(), right.encode()) is None
     assert near == (abs(ours - theirs) <= allowed)
 

@@ -10,8 +10,8 @@ import pytest
 
 from assay.clients.execution import AsyncExecutionClient, Execution
 from assay.kit.errors import StartupError
-from assay.sandbox.config import RunnerConfig
-from assay.sandbox.runner import Runner
+from assay.sandbox.config import SandboxConfig
+from assay.sandbox.runner import ProgramRunner
 from assay.sandbox.workers.place import Supervisors
 from ray_support import MARKS, Nodes, cluster, hosts, node_without_walls, service, until
 from sandbox_service import ANY_FLOOR, python
@@ -67,12 +67,12 @@ async def test_a_node_below_the_floor_is_refused_and_the_others_serve(
     nodes: Nodes, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     nodes.whole()
-    config = RunnerConfig(
+    config = SandboxConfig(
         slots=5, languages=("python",), pool="ray", ray_address=nodes.address, isolation_floor="uid"
     )
     with node_without_walls(nodes.address, tmp_path / "log"):
         supervisors = Supervisors(config)
-        runner = Runner(config, supervisors)
+        runner = ProgramRunner(config, supervisors)
         try:
             await runner.start()
             assert supervisors.site.toolchains.found.keys() == {"python"}
@@ -86,9 +86,11 @@ async def test_a_node_below_the_floor_is_refused_and_the_others_serve(
 async def test_where_every_node_is_refused_the_sandbox_does_not_start(tmp_path: Path) -> None:
     nodes = Nodes()
     try:
-        config = RunnerConfig(slots=1, languages=("python",), pool="ray", ray_address=nodes.address)
+        config = SandboxConfig(
+            slots=1, languages=("python",), pool="ray", ray_address=nodes.address
+        )
         with node_without_walls(nodes.address, tmp_path / "log"):
-            runner = Runner(config, Supervisors(config))
+            runner = ProgramRunner(config, Supervisors(config))
             with pytest.raises(StartupError, match="is refused: no isolation works") as caught:
                 await runner.start()
             assert "\n" not in str(caught.value)

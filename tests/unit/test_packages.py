@@ -25,6 +25,11 @@ SMALL = {
 COMMAND = {"click", "rich", "markdown-it-py", "mdurl", "pygments"}
 # What brings hundreds of megabytes, by who may ask for it.
 HEAVY = {"torch", "transformers", "trl", "datasets", "accelerate", "peft"}
+# Plug-ins that import the service that they add to.
+PLUG_INS = {
+    "assay-docker-backend": "assay-sandbox",
+    "assay-verifiers-extra": "assay-reward-server",
+}
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +69,7 @@ def test_no_file_is_in_two_wheels_and_none_hides_the_namespace(wheels: dict[str,
     )
     assert set(packages) == {
         "api", "kit", "clients", "cli", "math", "reward_server", "sandbox", "genrm", "trainer",
-        "compat", "verifiers_extra",
+        "compat", "docker_backend", "verifiers_extra",
     }  # fmt: skip
     assert set(packages.values()) == {1}
 
@@ -114,7 +119,7 @@ def test_what_is_heavy_is_asked_for_where_it_is_used(wheels: dict[str, Wheel]) -
     brings = {name: closure(wheels, [name]) & HEAVY for name in wheels}
     assert brings == {
         "assay-api": set(), "assay-kit": set(), "assay-clients": set(), "assay-math": set(),
-        "assay-sandbox": set(), "assay-compat": set(),
+        "assay-sandbox": set(), "assay-compat": set(), "assay-docker-backend": set(),
         "assay-reward-server": set(), "assay-genrm": {"torch", "transformers"},
         "assay-trainer": HEAVY, "assay-verifiers-extra": set(),
     }  # fmt: skip
@@ -124,14 +129,16 @@ def test_a_service_asks_for_no_other_service(wheels: dict[str, Wheel]) -> None:
     for name in wheels:
         ours = closure(wheels, [name]) & set(wheels)
         allowed = {name, "assay-api", "assay-kit", "assay-clients", "assay-math"}
-        if name == "assay-verifiers-extra":  # a plug-in of it
-            allowed.add("assay-reward-server")
+        if name in PLUG_INS:
+            allowed.add(PLUG_INS[name])
         assert ours <= allowed
 
 
 def test_libraries_that_few_need_come_with_the_plug_in(wheels: dict[str, Wheel]) -> None:
     few = {"emoji", "langdetect", "pint", "syllapy", "rdkit", "reasoning-gym"}
     assert closure(wheels, ["assay-reward-server"]) & few == set()
+    assert "docker" not in closure(wheels, ["assay-sandbox"])
+    assert "docker" in closure(wheels, ["assay-docker-backend"])
     asked = wheels["assay-verifiers-extra"].requires(["chemistry", "puzzles"])
     assert {one.name for one in asked} >= few
 

@@ -22,14 +22,14 @@ from assay.kit.pool.pool import Pool, PoolConfig
 from assay.kit.ray_cluster import Berths, HostLost
 from assay.kit.ray_workers import Ask, Placement, RayWorkers, WorkerHost
 from assay.reward_server.config import ScorerConfig
-from assay.sandbox.config import RunnerConfig
-from assay.sandbox.languages import Missing, Toolchains
+from assay.sandbox.config import SandboxConfig
+from assay.sandbox.languages import MissingLanguage, Toolchains
 from assay.sandbox.languages.toolchains import Toolchain
-from assay.sandbox.site import Site
+from assay.sandbox.site import SurveyedMachine
 from waiting_support import until
 
 
-@pytest.mark.parametrize("make", [ScorerConfig, RunnerConfig])
+@pytest.mark.parametrize("make", [ScorerConfig, SandboxConfig])
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -384,16 +384,16 @@ async def test_a_pool_whose_every_node_is_refused_does_not_start(
 
 
 def test_what_is_told_to_a_node_and_what_it_says_come_back_as_they_were() -> None:
-    config = RunnerConfig(
+    config = SandboxConfig(
         slots=3, languages=("python",), pool="ray", cache_dir=Path("/x y"), max_cpu_s=2.5
     )
-    assert RunnerConfig.from_json(config.to_json()) == config
-    assert RunnerConfig.from_json(RunnerConfig().to_json()) == RunnerConfig()
+    assert SandboxConfig.from_json(config.to_json()) == config
+    assert SandboxConfig.from_json(SandboxConfig().to_json()) == SandboxConfig()
     chain = Toolchain("python", {"python": "/usr/bin/python3"}, ("/opt",), "f")
-    lack = Missing("rust", "install rustc.", "rustc")
+    lack = MissingLanguage("rust", "install rustc.", "rustc")
     versions = {"python": "Python 3.11.7"}
-    site = Site(
+    site = SurveyedMachine(
         "uid", ("a", "b"), Toolchains({"python": chain}, {"rust": lack}), Path("/c"), versions
     )
-    assert Site.from_json(site.to_json()) == site
+    assert SurveyedMachine.from_json(site.to_json()) == site
     assert json.loads(site.to_json())["versions"] == versions

@@ -12,25 +12,25 @@ from assay.sandbox import convert, results
 from assay.sandbox.domain import (
     MIB,
     BoxFile,
+    CapturedOutput,
     EndKind,
-    Limits,
-    Output,
-    Program,
+    RunLimits,
     RunRecord,
     SandboxFault,
+    SubmittedProgram,
 )
 from assay.sandbox.judging.model import (
-    CallTest,
+    CallCase,
+    CaseOutcome,
     ComparisonKind,
-    Report,
-    StdioTest,
+    StdioCase,
     Suite,
-    TestOutcome,
+    SuiteReport,
     TestVerdict,
 )
 
-DEFAULTS = Limits(cpu_s=2.0, wall_s=3.0)
-MOST = Limits(
+DEFAULTS = RunLimits(cpu_s=2.0, wall_s=3.0)
+MOST = RunLimits(
     cpu_s=20.0,
     wall_s=30.0,
     memory_bytes=1024 * MIB,
@@ -66,7 +66,7 @@ def test_limits_that_are_not_stated_are_the_defaults() -> None:
 
 
 def test_every_limit_is_read() -> None:
-    stated = Limits(1.5, 2.5, 3 * MIB, 4, 5, 6, 7, 8.5)
+    stated = RunLimits(1.5, 2.5, 3 * MIB, 4, 5, 6, 7, 8.5)
     assert convert.limits_from_proto(results.limits_to_proto(stated), DEFAULTS, MOST) == stated
 
 
@@ -92,7 +92,7 @@ def test_a_limit_out_of_range_is_refused_and_never_clipped(name: str, factor: fl
 
 
 def test_defaults_bow_to_what_the_operator_allows() -> None:
-    assert convert.clipped(Limits(wall_s=99.0), MOST).wall_s == MOST.wall_s
+    assert convert.clipped(RunLimits(wall_s=99.0), MOST).wall_s == MOST.wall_s
     assert convert.clipped(DEFAULTS, MOST).wall_s == DEFAULTS.wall_s
 
 
@@ -118,7 +118,7 @@ def test_tests_without_a_name_are_numbered_from_one() -> None:
     assert [test.name for test in read.tests] == ["1", "second"]
     assert read.stop_at_first_failure
     second = read.tests[1]
-    assert isinstance(second, StdioTest)
+    assert isinstance(second, StdioCase)
     assert (second.stdin, second.expected, second.arguments) == (b"x", b"y", ("-v",))
 
 
@@ -127,7 +127,7 @@ def test_a_call_brings_plain_values() -> None:
     message = call(function="Solution.run", expected=to_plain(value), arguments=[to_plain(10**30)])
     read, _ = convert.suite_from_proto(suite(message), DEFAULTS, MOST)
     test = read.tests[0]
-    assert isinstance(test, CallTest)
+    assert isinstance(test, CallCase)
     assert test.expected == value
     assert test.arguments == (10**30,)
 
@@ -177,7 +177,7 @@ def test_every_comparison_of_the_contract_is_known() -> None:
         comparison = execution_pb2.Comparison(kind=kind, checker=checker)
         read, _ = convert.suite_from_proto(suite(stdio(comparison=comparison)), DEFAULTS, MOST)
         test = read.tests[0]
-        assert isinstance(test, StdioTest)
+        assert isinstance(test, StdioCase)
         kinds.append(test.comparison.kind)
     assert kinds == list(ComparisonKind)
 
@@ -202,14 +202,14 @@ def test_every_end_and_verdict_has_its_number() -> None:
     for number, end in enumerate(EndKind, start=1):
         assert results.execution_to_proto(RunRecord(end), "none").end_kind == number
     for number, verdict in enumerate(TestVerdict, start=1):
-        report = results.report_to_proto(Report((TestOutcome("1", verdict),)), "none")
+        report = results.report_to_proto(SuiteReport((CaseOutcome("1", verdict),)), "none")
         assert report.outcomes[0].verdict == number
 
 
 def test_a_report_stays_small_and_says_what_it_left_out() -> None:
-    loud = RunRecord(EndKind.EXITED, stdout=Output(b"x" * MIB, 2 * MIB))
-    outcomes = tuple(TestOutcome(str(i), TestVerdict.PASSED, loud, "e" * 9999) for i in range(200))
-    report = results.report_to_proto(Report(outcomes), "namespaces")
+    loud = RunRecord(EndKind.EXITED, stdout=CapturedOutput(b"x" * MIB, 2 * MIB))
+    outcomes = tuple(CaseOutcome(str(i), TestVerdict.PASSED, loud, "e" * 9999) for i in range(200))
+    report = results.report_to_proto(SuiteReport(outcomes), "namespaces")
     assert report.ByteSize() < results.REPORT_BYTES + 200 * 1024
     assert report.passed_count == 200
     for outcome in report.outcomes:
@@ -219,8 +219,8 @@ def test_a_report_stays_small_and_says_what_it_left_out() -> None:
 
 
 def test_a_failed_compilation_is_no_verdict_on_any_test() -> None:
-    record = RunRecord(EndKind.COMPILE_ERROR, exit_code=1, stderr=Output(b"error: x", 8))
-    tests = Suite((StdioTest("a", b"", b""), StdioTest("b", b"", b"")))
+    record = RunRecord(EndKind.COMPILE_ERROR, exit_code=1, stderr=CapturedOutput(b"error: x", 8))
+    tests = Suite((StdioCase("a", b"", b""), StdioCase("b", b"", b"")))
     report = results.failed_compilation_to_proto(record, tests)
     assert report.compile_failed
     assert report.passed_count == 0
@@ -234,5 +234,7 @@ def test_a_failed_compilation_is_no_verdict_on_any_test() -> None:
 
 def test_what_a_program_may_import_stands_in_all_its_text() -> None:
     files = (BoxFile("a.py", b"import numpy"), BoxFile("b.txt", b"scipy"), BoxFile("c", b"x = 1"))
-    assert Program("python", "import a", files, "c").text == "import a\nimport numpy\nx = 1"
-    assert Program("python", "import a").text == "import a"
+    assert (
+        SubmittedProgram("python", "import a", files, "c").text == "import a\nimport numpy\nx = 1"
+    )
+    assert SubmittedProgram("python", "import a").text == "import a"

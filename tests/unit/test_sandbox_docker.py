@@ -12,14 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-docker = pytest.importorskip("docker", reason="the docker extra is not installed")
+docker = pytest.importorskip("docker", reason="the docker plug-in is not installed")
 
-from assay.sandbox.backends import container as containers  # noqa: E402
-from assay.sandbox.backends import container_init as init  # noqa: E402
-from assay.sandbox.backends.container import DockerConfig, Shape  # noqa: E402
-from assay.sandbox.backends.conversation import Conversation  # noqa: E402
-from assay.sandbox.backends.profiles import program_profile, service_profile  # noqa: E402
-from assay.sandbox.domain import MIB, Limits  # noqa: E402
+from assay.docker_backend import backend  # noqa: E402
+from assay.docker_backend import container as containers  # noqa: E402
+from assay.docker_backend import container_init as init  # noqa: E402
+from assay.docker_backend.backend import DockerBackend  # noqa: E402
+from assay.docker_backend.container import ContainerShape, DockerConfig  # noqa: E402
+from assay.docker_backend.conversation import Conversation  # noqa: E402
+from assay.docker_backend.profiles import program_profile, service_profile  # noqa: E402
+from assay.kit.errors import StartupError  # noqa: E402
+from assay.sandbox.backends import find_backend  # noqa: E402
+from assay.sandbox.config import SandboxConfig  # noqa: E402
+from assay.sandbox.domain import MIB, RunLimits  # noqa: E402
+from assay.sandbox.site import survey  # noqa: E402
 
 FRAMES = st.lists(st.tuples(st.sampled_from([b"O", b"E", b"C", b"D"]), st.binary(max_size=300)))
 
@@ -28,10 +34,40 @@ def asked(**changes: Any) -> dict[str, Any]:
     """What the daemon is asked for; a client of a fixed version asks it nothing by itself."""
     api = docker.APIClient(base_url="unix:///nowhere", version="1.41")
     try:
-        options = containers.options(api, DockerConfig(**changes), Shape.of(Limits()))
+        options = containers.options(api, DockerConfig(**changes), ContainerShape.of(RunLimits()))
     finally:
         api.close()
     return options
+
+
+@pytest.mark.parametrize("name", ["docker", "runsc"])
+def test_the_sandbox_finds_both_back_ends_and_looks_for_the_daemon_at_its_start(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    found = find_backend(name)
+    assert isinstance(found, DockerBackend)
+    assert found.runtime == ("runsc" if name == "runsc" else "")
+    with pytest.raises(StartupError, match="start it, or set DOCKER_HOST"):
+        survey(SandboxConfig(backend=name))
+
+
+def test_the_walls_are_what_the_daemon_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Daemon:
+        def info(self) -> dict[str, Any]:
+            return {"Runtimes": {"runc": {}, "runsc": {}}, "SecurityOptions": ["name=seccomp"]}
+
+        def inspect_image(self, name: str) -> None:
+            assert name == containers.DEFAULT_IMAGE
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(backend, "connect", lambda config: Daemon())
+    jailed, guarded = (find_backend(name).check(SandboxConfig()) for name in ("docker", "runsc"))
+    assert (jailed.level, guarded.level) == ("container", "gvisor")
+    assert set(guarded.layers) - set(jailed.layers) == {"gvisor"}
+    assert "seccomp" in jailed.layers
 
 
 def test_every_wall_is_asked_for_and_nothing_that_opens_one() -> None:

@@ -24,8 +24,8 @@ from assay.compat.sandbox_fusion import submit as judge
 from assay.compat.sandbox_fusion.custom import LogicError, read_blocks
 from assay.compat.sandbox_fusion.jupyter import answer_run_jupyter, read_run_jupyter
 from assay.kit.reasons import LEXICON
+from assay.sandbox.domain import CapturedOutput as BoxOutput
 from assay.sandbox.domain import EndKind, RunRecord
-from assay.sandbox.domain import Output as BoxOutput
 from assay.sandbox.languages import LANGUAGES
 from assay.sandbox.results import compile_failure_to_proto, execution_to_proto
 

@@ -15,7 +15,7 @@ from unittest import mock
 
 import pytest
 
-from assay.sandbox.harness.grants import Grants, Unsupported
+from assay.sandbox.harness.grants import Grants, UnsupportedRequest
 from assay.sandbox.harness.protocol import CallBack
 from assay.sandbox.harness.references import CodecError, LibraryName, Ref
 
@@ -110,7 +110,7 @@ def test_nothing_of_unittest_is_in_reach(written: Any) -> None:
         with pytest.raises((AttributeError, TypeError)):
             asked(grants, ref, operation, *rest)
     assert asked(grants, grants.reference(case.helper), "call", [], {}) == 1
-    with pytest.raises(Unsupported):
+    with pytest.raises(UnsupportedRequest):
         grants.reference(case.assertEqual)
 
 
@@ -162,7 +162,7 @@ def test_what_a_library_has_goes_by_its_name(value: object, module: str, name: s
     "value", [io.StringIO(), asyncio.Lock(), unittest.TestSuite(), types.SimpleNamespace()]
 )
 def test_what_cannot_be_handed_over_is_said(value: object) -> None:
-    with pytest.raises(Unsupported, match="cannot be carried"):
+    with pytest.raises(UnsupportedRequest, match="cannot be carried"):
         Grants(MODULE).reference(value)
 
 

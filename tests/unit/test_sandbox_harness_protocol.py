@@ -114,24 +114,24 @@ def test_rows_are_of_names_that_were_asked_for_each_once() -> None:
 
 
 def test_changes_are_of_arguments_that_were_given() -> None:
-    assert protocol.told(Returned((5, [[0, [1]]], -1)), 1) == (5, [(0, [1])], -1, [])
-    assert protocol.told(Returned((None, [], 1)), 2) == (None, [], 1, [])
+    assert protocol.read_call_report(Returned((5, [[0, [1]]], -1)), 1) == (5, [(0, [1])], -1, [])
+    assert protocol.read_call_report(Returned((None, [], 1)), 2) == (None, [], 1, [])
     for spoilt in (
         (5, [[1, 1]], -1), (5, [[-1, 1]], -1), (5, [[True, 1]], -1), (5, [], 1), (5, [], True),
         (5, [], -2), (5, [], None), (5, None, -1), (5, [[0]], -1), (5,), (5, [], -1, 0),
     ):  # fmt: skip
         with pytest.raises(ProtocolError):
-            protocol.told(Returned(spoilt), 1)
+            protocol.read_call_report(Returned(spoilt), 1)
 
 
 def test_texts_are_told_where_they_were_asked_for() -> None:
-    told = protocol.told(Returned((5, [], -1, ["out", "err", ""])), 1, streams=True)
+    told = protocol.read_call_report(Returned((5, [], -1, ["out", "err", ""])), 1, streams=True)
     assert told.texts == ["out", "err", ""]
     for spoilt in (["out"], ["out", 5, ""], "abc", None, ["a", "b", "c", "d"]):
         with pytest.raises(ProtocolError):
-            protocol.told(Returned((5, [], -1, spoilt)), 1, streams=True)
+            protocol.read_call_report(Returned((5, [], -1, spoilt)), 1, streams=True)
     with pytest.raises(ProtocolError):
-        protocol.told(Returned((5, [], -1)), 1, streams=True)
+        protocol.read_call_report(Returned((5, [], -1)), 1, streams=True)
 
 
 def test_one_value_is_one() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assay.sandbox.harness.evaluation import NotFoldable
-from assay.sandbox.judging.folding import FoldedCall, Raised, fold
+from assay.sandbox.judging.folding import FoldedCall, RaisedCall, fold
 
 
 @pytest.mark.parametrize(
@@ -148,10 +148,10 @@ def test_the_first_failure_decides_and_what_follows_is_not_needed() -> None:
     assert early is not None
     assert not early.passed
     assert "line 2" in early.explanation
-    raised = plan.judge([1, Raised("ValueError: no")])
+    raised = plan.judge([1, RaisedCall("ValueError: no")])
     assert raised is not None
     assert raised.raised == 1
-    wrong_first = plan.judge([0, Raised("ValueError: no")])
+    wrong_first = plan.judge([0, RaisedCall("ValueError: no")])
     assert wrong_first is not None
     assert wrong_first.raised is None
 

@@ -8,18 +8,18 @@ import tracemalloc
 import pytest
 
 from assay.sandbox.judging import stdout
-from assay.sandbox.judging.model import Comparison, ComparisonKind
+from assay.sandbox.judging.model import AnswerComparison, ComparisonKind
 from assay.sandbox.judging.stdout import compare_output
 from assay.sandbox.judging.text import brief
 from assay.sandbox.judging.values import compare_values
 
-DEFAULT = Comparison()
-EXACT = Comparison(ComparisonKind.EXACT)
-UNORDERED = Comparison(ComparisonKind.UNORDERED)
+DEFAULT = AnswerComparison()
+EXACT = AnswerComparison(ComparisonKind.EXACT)
+UNORDERED = AnswerComparison(ComparisonKind.UNORDERED)
 
 
-def within(absolute: float = 0.0, relative: float = 0.0) -> Comparison:
-    return Comparison(ComparisonKind.NUMERIC, absolute, relative)
+def within(absolute: float = 0.0, relative: float = 0.0) -> AnswerComparison:
+    return AnswerComparison(ComparisonKind.NUMERIC, absolute, relative)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def within(absolute: float = 0.0, relative: float = 0.0) -> Comparison:
         (UNORDERED, b"", b"a", False),
     ],
 )
-def test_outputs(rule: Comparison, expected: bytes, actual: bytes, right: bool) -> None:
+def test_outputs(rule: AnswerComparison, expected: bytes, actual: bytes, right: bool) -> None:
     assert (compare_output(rule, expected, actual) is None) == right
 
 
@@ -149,7 +149,7 @@ def test_outputs(rule: Comparison, expected: bytes, actual: bytes, right: bool) 
         (UNORDERED, 3, [3], False),
     ],
 )
-def test_values(rule: Comparison, expected: object, actual: object, right: bool) -> None:
+def test_values(rule: AnswerComparison, expected: object, actual: object, right: bool) -> None:
     assert (compare_values(rule, expected, actual) is None) == right
 
 
@@ -163,7 +163,7 @@ def test_elements_that_collide_are_not_counted_for_ages() -> None:
 )
 def test_rules_that_are_not_for_values(kind: ComparisonKind) -> None:
     with pytest.raises(ValueError, match="does not compare"):
-        compare_values(Comparison(kind), 1, 1)
+        compare_values(AnswerComparison(kind), 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_difference_shows_little_of_either_side() -> None:
 
 
 MIB = 2**20
-TOKENS = Comparison(ComparisonKind.TOKENS)
+TOKENS = AnswerComparison(ComparisonKind.TOKENS)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ TOKENS = Comparison(ComparisonKind.TOKENS)
     ],
 )
 def test_an_output_takes_memory_like_itself_whatever_its_tokens(
-    rule: Comparison, hostile: bytes
+    rule: AnswerComparison, hostile: bytes
 ) -> None:
     tracemalloc.start()
     try:

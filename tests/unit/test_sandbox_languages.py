@@ -15,20 +15,20 @@ import pytest
 from assay.sandbox.box import Pump
 from assay.sandbox.domain import (
     BoxFile,
+    CapturedOutput,
     EndKind,
-    Limits,
-    Output,
-    Program,
+    RunLimits,
     RunRecord,
     RunRequest,
     SandboxFault,
+    SubmittedProgram,
 )
 from assay.sandbox.judging.verdicts import killed_from_outside
 from assay.sandbox.languages import (
     LANGUAGES,
     CompileCache,
     LanguagePreparer,
-    Missing,
+    MissingLanguage,
     Toolchains,
     discover,
     find_language,
@@ -172,9 +172,11 @@ def test_a_changed_tool_changes_the_fingerprint(tmp_path: Path) -> None:
 
 
 def test_toolchains_travel_as_text() -> None:
-    chains = Toolchains({"c": toolchain("c")}, {"go": Missing("go", "not here", "golang-go")})
+    chains = Toolchains(
+        {"c": toolchain("c")}, {"go": MissingLanguage("go", "not here", "golang-go")}
+    )
     assert Toolchains.from_json(chains.to_json()) == chains
-    less = chains.without([Missing("c", "It failed its self-test.")])
+    less = chains.without([MissingLanguage("c", "It failed its self-test.")])
     assert (set(less.found), set(less.missing)) == (set(), {"c", "go"})
     with pytest.raises(SandboxFault, match="failed its self-test"):
         less.get("c")
@@ -189,36 +191,38 @@ def test_toolchains_travel_as_text() -> None:
 )  # fmt: skip
 def test_a_path_that_leaves_the_folder_is_refused(path: str) -> None:
     with pytest.raises(SandboxFault) as caught:
-        arrange(Program("python", "1", (file(path),)), LANGUAGES["python"], warm=False)
+        arrange(SubmittedProgram("python", "1", (file(path),)), LANGUAGES["python"], warm=False)
     assert caught.value.reason == "INVALID_PROGRAM"
 
 
 @pytest.mark.parametrize(
     "program",
     [
-        Program("python", "1", (file("a"), file("a"))),
-        Program("python", "1", (file("a"), file("a/b"))),
-        Program("python", "1", (file("main.py"),)),
-        Program("python", "1", (), "other.py"),
-        Program("python", "", (file("other.py"),)),
-        Program("python", "1", arguments=("a\0",)),
-        Program("python", "1", environment={"A=B": "c"}),
-        Program("python", "1", environment={"": "c"}),
-        Program("python", "1", environment={"A": "\0"}),
-        Program("python", "\udc80"),
+        SubmittedProgram("python", "1", (file("a"), file("a"))),
+        SubmittedProgram("python", "1", (file("a"), file("a/b"))),
+        SubmittedProgram("python", "1", (file("main.py"),)),
+        SubmittedProgram("python", "1", (), "other.py"),
+        SubmittedProgram("python", "", (file("other.py"),)),
+        SubmittedProgram("python", "1", arguments=("a\0",)),
+        SubmittedProgram("python", "1", environment={"A=B": "c"}),
+        SubmittedProgram("python", "1", environment={"": "c"}),
+        SubmittedProgram("python", "1", environment={"A": "\0"}),
+        SubmittedProgram("python", "\udc80"),
     ],
 )
-def test_a_malformed_program_is_refused(program: Program) -> None:
+def test_a_malformed_program_is_refused(program: SubmittedProgram) -> None:
     with pytest.raises(SandboxFault) as caught:
         arrange(program, LANGUAGES["python"], warm=False)
     assert caught.value.reason == "INVALID_PROGRAM"
 
 
 def test_the_source_takes_its_place_among_the_files() -> None:
-    layout = arrange(Program("c", "int x;", (file("a.c"), file("b.h"))), LANGUAGES["c"], warm=False)
+    layout = arrange(
+        SubmittedProgram("c", "int x;", (file("a.c"), file("b.h"))), LANGUAGES["c"], warm=False
+    )
     assert (layout.main, layout.text) == ("main.c", "int x;")
     assert sources(layout, (".c",)) == ("./main.c", "./a.c")
-    chosen = Program("c", "", (file("a.c", "int y;"), file("-o.c")), "a.c")
+    chosen = SubmittedProgram("c", "", (file("a.c", "int y;"), file("-o.c")), "a.c")
     layout = arrange(chosen, LANGUAGES["c"], warm=False)
     assert (layout.main, layout.text) == ("a.c", "int y;")
     assert sources(layout, (".c",)) == ("./a.c", "./-o.c")
@@ -226,7 +230,7 @@ def test_the_source_takes_its_place_among_the_files() -> None:
 
 
 def test_nothing_at_all_is_a_program() -> None:
-    layout = arrange(Program("python", ""), LANGUAGES["python"], warm=False)
+    layout = arrange(SubmittedProgram("python", ""), LANGUAGES["python"], warm=False)
     assert [(f.path, f.content) for f in layout.files] == [("main.py", b"")]
 
 
@@ -365,16 +369,16 @@ def preparer(record: RunRecord, folder: Path) -> tuple[LanguagePreparer, Scripte
     return LanguagePreparer(chains, CompileCache(folder), boxes, Pump()), boxes  # type: ignore[arg-type]
 
 
-PROGRAM = Program("c", "int main(void) {}")
+PROGRAM = SubmittedProgram("c", "int main(void) {}")
 MADE = (BoxFile(".assay/product", b"\x7fELF"),)
 
 
 @pytest.mark.parametrize(
     ("record", "end", "kept"),
     [
-        (RunRecord(EndKind.EXITED, exit_code=1, stderr=Output(b"bad", 3)), EndKind.COMPILE_ERROR, True),
-        (RunRecord(EndKind.EXITED, exit_code=1, stderr=Output(b"cc1: Killed", 11)), EndKind.COMPILE_ERROR, False),
-        (RunRecord(EndKind.EXITED, exit_code=1, stdout=Output(b"x OutOfMemoryError", 18)), EndKind.COMPILE_ERROR, False),
+        (RunRecord(EndKind.EXITED, exit_code=1, stderr=CapturedOutput(b"bad", 3)), EndKind.COMPILE_ERROR, True),
+        (RunRecord(EndKind.EXITED, exit_code=1, stderr=CapturedOutput(b"cc1: Killed", 11)), EndKind.COMPILE_ERROR, False),
+        (RunRecord(EndKind.EXITED, exit_code=1, stdout=CapturedOutput(b"x OutOfMemoryError", 18)), EndKind.COMPILE_ERROR, False),
         (RunRecord(EndKind.EXITED), EndKind.COMPILE_ERROR, False),
         (RunRecord(EndKind.SIGNALLED, signal=11), EndKind.COMPILE_ERROR, False),
         (RunRecord(EndKind.SIGNALLED, signal=9, files=MADE), EndKind.COMPILE_ERROR, False),
@@ -388,7 +392,7 @@ def test_how_a_compiler_ends(
     compiler, boxes = preparer(record, tmp_path)
     for _ in range(2):
         with pytest.raises(CompileFailed) as caught:
-            compiler.prepare(PROGRAM, Limits())
+            compiler.prepare(PROGRAM, RunLimits())
         assert caught.value.record.end is end
         assert caught.value.record.files == ()
         words = record.stdout.data + record.stderr.data
@@ -403,7 +407,7 @@ def test_how_a_compiler_ends(
         RunRecord(EndKind.SIGNALLED, signal=9),
         RunRecord(
             EndKind.EXITED, exit_code=1,
-            stderr=Output(b"gcc: fatal error: Killed signal terminated program cc1\n", 55),
+            stderr=CapturedOutput(b"gcc: fatal error: Killed signal terminated program cc1\n", 55),
         ),
     ],
 )  # fmt: skip
@@ -414,7 +418,7 @@ def test_a_compiler_that_is_killed_from_outside_runs_once_more(
     boxes = ScriptedBoxes(lambda _: records.pop(0))
     chains = Toolchains({"c": toolchain("c")}, {})
     compiler = LanguagePreparer(chains, CompileCache(tmp_path), boxes, Pump())  # type: ignore[arg-type]
-    compiler.prepare(PROGRAM, Limits())
+    compiler.prepare(PROGRAM, RunLimits())
     assert records == []
 
 
@@ -422,7 +426,7 @@ def test_a_compiler_that_is_killed_from_outside_runs_once_more(
 def test_a_compiler_that_is_not_there_is_our_fault(code: int, tmp_path: Path) -> None:
     compiler, _ = preparer(RunRecord(EndKind.EXITED, exit_code=code), tmp_path)
     with pytest.raises(SandboxFault) as caught:
-        compiler.prepare(PROGRAM, Limits())
+        compiler.prepare(PROGRAM, RunLimits())
     assert caught.value.reason == "INTERNAL"
 
 
@@ -439,18 +443,18 @@ def test_a_success_is_kept_under_what_went_into_it(tmp_path: Path) -> None:
         dataclasses.replace(PROGRAM, files=(file("a.c", "\n"),)),
     ]
     for program in same:
-        compiler.prepare(program, Limits(compile_wall_s=5.0))
-        compiler.prepare(program, Limits(compile_wall_s=9.0, memory_bytes=1 << 30))
+        compiler.prepare(program, RunLimits(compile_wall_s=5.0))
+        compiler.prepare(program, RunLimits(compile_wall_s=9.0, memory_bytes=1 << 30))
     assert len(boxes.requests) == 1
     for program in others:
-        compiler.prepare(program, Limits())
+        compiler.prepare(program, RunLimits())
     assert len(boxes.requests) == 1 + len(others)
     assert boxes.requests[0].limits.wall_s == 5.0
 
 
 def test_a_request_keeps_its_executable_and_the_last_one_closes_it(tmp_path: Path) -> None:
     compiler, _ = preparer(RunRecord(EndKind.EXITED, files=MADE), tmp_path)
-    request = compiler.prepare(PROGRAM, Limits()).run(stdin=b"", limits=Limits())
+    request = compiler.prepare(PROGRAM, RunLimits()).run(stdin=b"", limits=RunLimits())
     assert request.executable is not None
     number = int(request.executable)
     assert os.pread(number, 9, 0) == b"\x7fELF"
@@ -467,8 +471,8 @@ def test_a_run_sees_data_but_not_the_source(tmp_path: Path) -> None:
     program = dataclasses.replace(
         PROGRAM, files=(file("in.txt"),), arguments=("a",), environment={"A": "1", "B": "1"}
     )
-    request = compiler.prepare(program, Limits()).run(
-        stdin=b"x", arguments=("b",), environment={"B": "2"}, limits=Limits(), fetch_paths=("o",)
+    request = compiler.prepare(program, RunLimits()).run(
+        stdin=b"x", arguments=("b",), environment={"B": "2"}, limits=RunLimits(), fetch_paths=("o",)
     )
     assert request.argv == ("main", "a", "b")
     assert [f.path for f in request.files] == ["in.txt"]

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.sandbox.domain import BoxFile, Output, SandboxFault
+from assay.sandbox.domain import BoxFile, CapturedOutput, SandboxFault
 from assay.sandbox.languages.cache import CompileCache, Compiled, _decode, _encode
 from assay.sandbox.languages.products import TREE_BYTES, TREE_FILES, unpack_tree
 
@@ -23,7 +23,7 @@ def key(number: int) -> str:
 
 
 def compiled(size: int = 10, *, failed: bool = False) -> Compiled:
-    return Compiled(b"p" * size, failed, 1 if failed else 0, Output(b"words", 9), 0.25, 0.5)
+    return Compiled(b"p" * size, failed, 1 if failed else 0, CapturedOutput(b"words", 9), 0.25, 0.5)
 
 
 COMPILED = st.builds(
@@ -31,7 +31,7 @@ COMPILED = st.builds(
     product=st.binary(max_size=300),
     failed=st.booleans(),
     exit_code=st.integers(0, 255),
-    output=st.builds(Output, st.binary(max_size=100), st.integers(0, 2**40)),
+    output=st.builds(CapturedOutput, st.binary(max_size=100), st.integers(0, 2**40)),
     cpu_s=st.floats(0, 1e6),
     wall_s=st.floats(0, 1e6),
 )

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.sandbox.zygote import calls, seccomp
-from assay.sandbox.zygote.seccomp import ALLOW, KILL, Policy
+from assay.sandbox.zygote.seccomp import ALLOW, KILL, SyscallPolicy
 
 AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 I386 = 0x40000003
@@ -67,7 +67,7 @@ def architecture(request: pytest.FixtureRequest) -> str:
     ],
 )
 def test_every_call_of_a_table_meets_its_action(table: str, action: int, architecture: str) -> None:
-    code = seccomp.build(Policy(), architecture)
+    code = seccomp.build(SyscallPolicy(), architecture)
     column = 0 if architecture == "x86_64" else 1
     for name, number in calls.parse(table, column):
         assert decide(code, AUDIT[architecture], number) == action, name
@@ -77,7 +77,7 @@ def test_every_call_of_a_table_meets_its_action(table: str, action: int, archite
 def test_what_no_table_names_is_unknown(number: int, argument: int) -> None:
     known = set(seccomp.numbers("x86_64").values())
     outcome = decide(
-        seccomp.build(Policy(), "x86_64"),
+        seccomp.build(SyscallPolicy(), "x86_64"),
         AUDIT["x86_64"],
         struct.unpack("=i", struct.pack("=I", number))[0],
         (argument,),
@@ -88,7 +88,9 @@ def test_what_no_table_names_is_unknown(number: int, argument: int) -> None:
         assert outcome == ENOSYS
 
 
-POLICIES = st.builds(Policy, sockets=st.booleans(), fork=st.booleans(), own_user=st.booleans())
+POLICIES = st.builds(
+    SyscallPolicy, sockets=st.booleans(), fork=st.booleans(), own_user=st.booleans()
+)
 
 
 @given(
@@ -99,7 +101,7 @@ POLICIES = st.builds(Policy, sockets=st.booleans(), fork=st.booleans(), own_user
     arguments=st.tuples(*[st.integers(0, 2**16) | st.sampled_from([17, 0x3D0F00, 1 << 29])] * 2),
 )
 def test_both_halves_together_answer_as_the_one_filter(
-    policy: Policy, architecture: str, audit: int, number: int, arguments: tuple[int, ...]
+    policy: SyscallPolicy, architecture: str, audit: int, number: int, arguments: tuple[int, ...]
 ) -> None:
     """The kernel takes the stricter of two answers; KILL is the strictest, then an error."""
     number = struct.unpack("=i", struct.pack("=I", number))[0]
@@ -114,12 +116,12 @@ def test_both_halves_together_answer_as_the_one_filter(
 
 
 def test_the_part_that_each_run_installs_is_short() -> None:
-    halves = seccomp.halve(Policy(), "x86_64")
+    halves = seccomp.halve(SyscallPolicy(), "x86_64")
     assert len(halves.own) * 6 < len(halves.inherited)
 
 
 def test_another_entry_point_of_the_kernel_is_the_end(architecture: str) -> None:
-    code = seccomp.build(Policy(), architecture)
+    code = seccomp.build(SyscallPolicy(), architecture)
     assert decide(code, I386, 1) == KILL
     other = "aarch64" if architecture == "x86_64" else "x86_64"
     assert decide(code, AUDIT[other], named(architecture, "read")) == KILL
@@ -127,13 +129,13 @@ def test_another_entry_point_of_the_kernel_is_the_end(architecture: str) -> None
 
 @pytest.mark.parametrize("flag", [0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000])
 def test_a_process_may_start_but_no_namespace(flag: int, architecture: str) -> None:
-    code, clone = seccomp.build(Policy(), architecture), named(architecture, "clone")
+    code, clone = seccomp.build(SyscallPolicy(), architecture), named(architecture, "clone")
     assert decide(code, AUDIT[architecture], clone, (17,)) == ALLOW
     assert decide(code, AUDIT[architecture], clone, (17 | flag,)) == EPERM
 
 
 def test_without_fork_there_are_threads_only(architecture: str) -> None:
-    code = seccomp.build(Policy(fork=False), architecture)
+    code = seccomp.build(SyscallPolicy(fork=False), architecture)
     clone = named(architecture, "clone")
     assert (
         decide(code, AUDIT[architecture], clone, (0x3D0F00,)) == ALLOW
@@ -146,15 +148,15 @@ def test_without_fork_there_are_threads_only(architecture: str) -> None:
 )
 def test_sockets_of_harmless_families_only(family: int, allowed: bool, architecture: str) -> None:
     audit, number = AUDIT[architecture], named(architecture, "socket")
-    outcome = decide(seccomp.build(Policy(), architecture), audit, number, (family, 1))
+    outcome = decide(seccomp.build(SyscallPolicy(), architecture), audit, number, (family, 1))
     assert outcome == (ALLOW if allowed else seccomp.error(errno.EAFNOSUPPORT))
-    without = seccomp.build(Policy(sockets=False), architecture)
+    without = seccomp.build(SyscallPolicy(sockets=False), architecture)
     assert decide(without, audit, number, (family, 1)) == seccomp.error(errno.EACCES)
 
 
 @given(pid=st.integers(1, 2**31 - 1))
 def test_limits_and_scheduling_of_oneself_only(pid: int) -> None:
-    code = seccomp.build(Policy(), "x86_64")
+    code = seccomp.build(SyscallPolicy(), "x86_64")
     for name in ("prlimit64", "sched_setaffinity", "sched_setscheduler", "sched_setparam"):
         number = named("x86_64", name)
         assert decide(code, AUDIT["x86_64"], number, (0,)) == ALLOW
@@ -163,7 +165,7 @@ def test_limits_and_scheduling_of_oneself_only(pid: int) -> None:
 
 def test_no_table_for_an_unknown_machine() -> None:
     with pytest.raises(seccomp.UnsupportedArchitecture, match="known: x86_64, aarch64"):
-        seccomp.build(Policy(), "pdp11")
+        seccomp.build(SyscallPolicy(), "pdp11")
 
 
 def test_no_call_stands_in_two_tables() -> None:

@@ -11,10 +11,11 @@ import pytest
 
 from assay.kit.errors import StartupError
 from assay.sandbox import site
-from assay.sandbox.config import RunnerConfig
+from assay.sandbox.config import SandboxConfig
 from assay.sandbox.domain import PYTHON_PACKAGES, BoxFile
 from assay.sandbox.jail import Isolation, packages
-from assay.sandbox.languages import LANGUAGES, Missing, Toolchain, Toolchains, discover
+from assay.sandbox.jail import backend as jail_backend
+from assay.sandbox.languages import LANGUAGES, MissingLanguage, Toolchain, Toolchains, discover
 from assay.sandbox.languages.language import Layout, Library
 from assay.sandbox.languages.plans import go_plan, java_plan
 
@@ -85,12 +86,12 @@ def test_numpy_is_loaded_in_advance_and_pytest_is_not() -> None:
 def test_a_package_that_the_operator_named_must_be_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(site, "detect", lambda: Isolation("namespaces", (), ()))
+    monkeypatch.setattr(jail_backend, "detect", lambda: Isolation("namespaces", (), ()))
     monkeypatch.setattr(site, "discover", lambda names: Toolchains({}, {}))
     with pytest.raises(StartupError, match="--python-packages names no-such-package"):
-        site.survey(RunnerConfig(cache_dir=tmp_path, python_packages=("no-such-package",)))
-    config = RunnerConfig(cache_dir=tmp_path, python_packages=("numpy", "hypothesis"))
-    settings = site.survey(RunnerConfig.from_json(config.to_json())).settings(config)
+        site.survey(SandboxConfig(cache_dir=tmp_path, python_packages=("no-such-package",)))
+    config = SandboxConfig(cache_dir=tmp_path, python_packages=("numpy", "hypothesis"))
+    settings = site.survey(SandboxConfig.from_json(config.to_json())).settings(config)
     assert type(settings).from_json(settings.to_json()).python_packages == ("numpy", "hypothesis")
 
 
@@ -116,8 +117,8 @@ def bash() -> Toolchain:
 
 def test_a_language_without_its_library_is_not_served(libraried: Path) -> None:
     lack = discover(["bash"]).missing["bash"]
-    assert lack == Missing("bash", f"{libraried}/a/tool-*.jar is not there; install tool-dev.",
-                           "tool-dev")  # fmt: skip
+    why = f"{libraried}/a/tool-*.jar is not there; install tool-dev."
+    assert lack == MissingLanguage("bash", why, "tool-dev")
 
 
 def test_the_first_place_counts_and_is_shown(libraried: Path) -> None:

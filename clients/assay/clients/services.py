@@ -27,6 +27,7 @@ from assay.kit.errors import ConfigError, StartupError
 
 GROUP = "assay.services"
 VERIFIER_GROUP = "assay.verifiers"
+BACKEND_GROUP = "assay.sandbox_backends"
 PACKAGES = {
     "reward": "assay-reward-server",
     "sandbox": "assay-sandbox",
@@ -51,11 +52,14 @@ EXTRA_VERIFIERS: Mapping[str, tuple[str, ...]] = {
 PLUG_INS = {
     "assay-compat": "formats over HTTP: SandboxFusion's and Piston's to the sandbox, OpenRLHF's, "
     "slime's, NeMo Gym's and the OpenAI graders' to the reward server",
+    "assay-docker-backend": "back ends of the sandbox, a container for each program: "
+    "--backend docker, and runsc for gVisor",
     VERIFIERS_EXTRA: f"the verifiers {', '.join(EXTRA_VERIFIERS)}",
 }
 """Distributions that add to services, and what each adds."""
 _FOLDERS = {
     "assay-compat": "plugins/compat",
+    "assay-docker-backend": "plugins/docker_backend",
     "assay-reward-server": "reward_server",
     "assay-sandbox": "sandbox",
     "assay-genrm": "genrm",
@@ -80,8 +84,9 @@ def installed_services() -> dict[str, EntryPoint]:
 
 
 def installed_plug_ins() -> list[str]:
-    """The distributions here that add to services: ours, and those that bring verifiers."""
-    brought = {entry.dist.name for entry in entry_points(group=VERIFIER_GROUP) if entry.dist}
+    """The distributions here that add to services: ours, and whoever brings an entry point."""
+    entries = (*entry_points(group=VERIFIER_GROUP), *entry_points(group=BACKEND_GROUP))
+    brought = {entry.dist.name for entry in entries if entry.dist}
     return sorted(brought.union(filter(_is_installed, PLUG_INS)))
 
 

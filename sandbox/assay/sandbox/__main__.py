@@ -17,17 +17,16 @@ from assay.kit.flags import access_flags, http_flags, pool_flags, take_http
 from assay.kit.logs import setup_logging
 from assay.kit.process import read_token
 from assay.sandbox.config import (
-    BACKENDS,
     DEFAULT_PORT,
     ENVIRONMENT_PREFIX,
     FLOORS,
-    RunnerConfig,
-    ServerConfig,
+    SandboxConfig,
+    SandboxServerConfig,
 )
 from assay.sandbox.server import run
 
-_RUNNER = RunnerConfig()
-_RUNNER_FLAGS = [field.name for field in fields(RunnerConfig)]
+_RUNNER = SandboxConfig()
+_RUNNER_FLAGS = [field.name for field in fields(SandboxConfig)]
 _PATH = click.Path(path_type=Path, dir_okay=False)
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False)
@@ -44,7 +43,6 @@ _MOST = (
 
 
 def _most_options(command: Any) -> Any:
-    """Adds the flags of the greatest limits."""
     for flag, kind, text in reversed(_MOST):
         default = getattr(_RUNNER, flag.replace("-", "_"))
         command = click.option(f"--{flag}", type=kind, default=default, help=text)(command)
@@ -78,7 +76,9 @@ def _most_options(command: Any) -> Any:
     help="Refuse to serve with weaker isolation; strongest first.",
 )
 @click.option(
-    "--backend", type=click.Choice(BACKENDS), default=_RUNNER.backend, help="What isolates."
+    "--backend",
+    default=_RUNNER.backend,
+    help="What isolates: jail, or a back end that is installed (docker, runsc).",
 )
 @click.option("--image", default=_RUNNER.image, help="Container image, for docker and runsc.")
 @click.option("--queue-items", type=int, default=_RUNNER.queue_items, help="Jobs that may wait.")
@@ -121,8 +121,8 @@ def cli(
         flags["python_packages"] = _names(python_packages)
         runner = {name: flags.pop(name) for name in _RUNNER_FLAGS}
         access = take_access(flags)
-        config = ServerConfig(
-            RunnerConfig(**runner),
+        config = SandboxServerConfig(
+            SandboxConfig(**runner),
             token=read_token(token_file, f"{ENVIRONMENT_PREFIX}_TOKEN"),
             access=access,
             http=take_http(flags),

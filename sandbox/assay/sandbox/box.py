@@ -1,9 +1,7 @@
-"""What runs programs, as an interface: a box takes one run at a time; a pump moves its bytes.
+"""The interface between back ends and judging: a box takes one run at a time, a pump drives runs.
 
-The jail (`assay.sandbox.jail`) and the Docker backend are boxes. One thread drives everything: it
-starts runs, then calls `Pump.step`
-until what it waits for has come. Two boxes on one pump let a tester and a candidate run side by
-side.
+One thread starts runs and calls `Pump.step` until they have ended. Two boxes on one pump let a
+tester and a candidate run side by side. Back ends make boxes (`assay.sandbox.backend`).
 """
 
 from __future__ import annotations
@@ -18,55 +16,46 @@ from assay.sandbox.domain import EndKind, RunRecord, RunRequest
 
 
 class Running(Protocol):
-    """A run that has been started."""
+    """A run in progress."""
 
     frames: deque[bytes]
-    """Frames received over the channel, oldest first, for the judge to take.
-
-    Bytes of the candidate: not to be trusted.
-    """
+    """Frames received over the channel, oldest first; the judge takes them. Untrusted bytes."""
 
     @property
     def record(self) -> RunRecord | None:
-        """How it ended.
-
-        None while it runs. Set only when every process of it is dead and its output is drained.
-        """
+        """None while it runs; set once its processes are dead and its output is drained."""
 
     def send(self, frame: bytes) -> None:
         """Sends a frame over the channel. Never blocks; no error if the run has ended."""
 
     def kill(self, end: EndKind | None = None, detail: str = "") -> None:
-        """Kills every process of it.
-
-        The record then says `end` (None: whatever happened by itself). May be called twice.
-        """
+        """Kills every process; the record then says `end` (None: its own end). Idempotent."""
 
     def watched(self) -> Sequence[int]:
-        """File descriptors to wait on for reading."""
+        """File descriptors to poll for reading."""
 
     def deadline_s(self) -> float:
-        """When `on_time` wants to be called next, on time.monotonic(); infinity for never."""
+        """When `on_time` is to be called next, on time.monotonic(); infinity for never."""
 
     def on_ready(self, descriptor: int) -> None:
-        """A watched descriptor is readable or closed."""
+        """Handles a watched descriptor that is readable or closed."""
 
     def on_time(self, now_s: float) -> None:
-        """The deadline has passed."""
+        """Handles a passed deadline."""
 
 
 class Box(Protocol):
     """Runs one program at a time, isolated."""
 
     level: str
-    """How programs are isolated, e.g. "namespaces", kebab-case."""
+    """The isolation level, kebab-case, e.g. "namespaces"."""
 
     def start(self, request: RunRequest) -> Running:
         """Starts a run.
 
         Raises:
-            SandboxFault: the box is broken and could not be rebuilt (WORKER_DIED), or the request
-            cannot be carried out.
+            SandboxFault: WORKER_DIED, the box could not be rebuilt; or the request cannot be
+                carried out.
         """
 
     def close(self) -> None:
@@ -74,10 +63,10 @@ class Box(Protocol):
 
 
 class Boxes(Protocol):
-    """The boxes of one slot, made when they are first needed."""
+    """The boxes of one slot, made when first needed."""
 
     def candidate(self, source: str = "") -> Box:
-        """The box for the candidate; `source`, all its text, tells which modules it is to have."""
+        """The candidate's box; `source`, all its text, decides which modules are preloaded."""
 
     def tester(self) -> Box:
         """A second box, for test code."""
@@ -87,7 +76,7 @@ class Boxes(Protocol):
 
 
 class Pump:
-    """Waits for many runs at once and lets each handle what is its own."""
+    """Polls the descriptors of many runs, and calls their handlers."""
 
     def __init__(self) -> None:
         self._running: list[Running] = []
@@ -102,11 +91,11 @@ class Pump:
         self._others[descriptor] = handler
 
     def unwatch(self, descriptor: int) -> None:
-        """Calls no handler for it any more."""
+        """Stops watching it."""
         self._others.pop(descriptor, None)
 
     def step(self, timeout_s: float | None = None) -> None:
-        """Waits until something happened or the time has passed, handles it, and returns."""
+        """Waits for one event or the timeout, and handles what came."""
         now_s = time.monotonic()
         until_s = min((run.deadline_s() for run in self._running), default=float("inf"))
         if timeout_s is not None:
@@ -137,7 +126,7 @@ class Pump:
         self._running = [run for run in self._running if run.record is None]
 
     def finish(self, running: Running) -> RunRecord:
-        """Steps until a run has ended; the run must have been added."""
+        """Steps until an added run has ended."""
         while running.record is None:
             self.step()
         return running.record

@@ -1,4 +1,4 @@
-"""The settings of the sandbox, as frozen values. `__main__` makes them from flags."""
+"""The sandbox's settings, as frozen values. `__main__` makes them from flags."""
 
 from __future__ import annotations
 
@@ -13,43 +13,38 @@ from assay.kit.access import Access
 from assay.kit.errors import ConfigError
 from assay.kit.http.config import HttpConfig
 from assay.kit.process import usable_cores
-from assay.sandbox.domain import MIB, PYTHON_PACKAGES, Limits
+from assay.sandbox.domain import MIB, PYTHON_PACKAGES, RunLimits
 
 ENVIRONMENT_PREFIX = "ASSAY_SANDBOX"
 DEFAULT_PORT = 50052
-BACKENDS = ("jail", "docker", "runsc")
 FLOORS = ("namespaces", "uid", "confined")  # strongest first
 MAX_JOB_BYTES = 32 * MIB
 
 
 @dataclass(frozen=True, slots=True)
-class RunnerConfig:
-    """How programs are run.
+class SandboxConfig:
+    """How programs are run. "mb" are MiB.
 
     Attributes:
-        slots: programs that run at the same time; 0 for one per core, with Ray for one per CPU of
-            the cluster.
-        pool: where they run: "local", supervisors of this machine, or "ray", placed by Ray.
+        slots: concurrent programs; 0 for one per core, with Ray one per CPU of the cluster.
+        pool: "local", supervisors of this machine, or "ray", placed by Ray.
         ray_address: of the Ray cluster, HOST:PORT; "auto" for that of this machine's node.
-        languages: which languages to serve, by name; empty for all that are installed.
+        languages: to serve, by name; empty for all that are installed.
         python_packages: distributions beside the service that Python programs may import in the
-            jail, with what these require.
-        backend: what isolates: "jail" (the kernel's own walls), "docker" or "runsc" (a container
-            for each run).
-        image: the container image, for the Docker backends; empty for their default.
+            jail,
+            with their requirements.
+        backend: "jail", or the name of a plug-in (`assay.sandbox.backends`).
+        image: the container image; empty for the back end's default.
         isolation_floor: the weakest level of the jail at which to serve.
         queue_items: jobs that may wait for a slot.
-        queue_mb: MiB that the waiting jobs may hold; at least one message.
-        cache_dir: folder of compiled programs; None for one of the service's own, in TMPDIR.
-        cache_mb: MiB that it may hold; 0 for no cache.
-        max_cpu_s: the most CPU time that a job may ask for, in seconds.
-        max_wall_s: the most time on the clock.
-        max_memory_mb: the most memory, in MiB.
-        max_output_mb: the most bytes kept of a stream, in MiB.
-        max_written_mb: the most bytes written to a stream, in MiB.
-        max_disk_mb: the most bytes on disk, in MiB.
-        max_processes: the most processes and threads.
-        max_compile_s: the most time on the clock for a compilation, in seconds.
+        queue_mb: size of the waiting jobs; at least one message.
+        cache_dir: folder of compiled programs; None for the user's cache folder.
+        cache_mb: its size; 0 for no cache.
+        max_cpu_s, max_wall_s, max_memory_mb, max_disk_mb, max_processes, max_compile_s: the
+            greatest
+            limits that a job may ask for.
+        max_output_mb: the most kept of a stream.
+        max_written_mb: the most written to a stream.
 
     Raises:
         ConfigError: a value is out of range.
@@ -83,8 +78,6 @@ class RunnerConfig:
         least_mb = limits.MAX_MESSAGE_BYTES // MIB
         self._require("queue-mb", self.queue_mb >= least_mb, f"must be {least_mb} or more")
         self._require("cache-mb", self.cache_mb >= 0, "must be 0 or more")
-        known = self.backend in BACKENDS
-        self._require("backend", known, f"must be one of {', '.join(BACKENDS)}")
         known = self.isolation_floor in FLOORS
         self._require("isolation-floor", known, f"must be one of {', '.join(FLOORS)}")
         for name in ("cpu", "wall", "compile"):
@@ -99,20 +92,20 @@ class RunnerConfig:
         self._require("max-output-mb", self.max_output_mb <= most_mb, f"must be at most {most_mb}")
 
     @staticmethod
-    def _require(flag: str, holds: bool, trouble: str) -> None:
+    def _require(flag: str, holds: bool, problem: str) -> None:
         if not holds:
-            raise ConfigError(f"--{flag} {trouble}")
+            raise ConfigError(f"--{flag} {problem}")
 
     def to_json(self) -> str:
         """As text, for another machine."""
         return json.dumps(dataclasses.asdict(self), default=str)
 
     @staticmethod
-    def from_json(text: str) -> RunnerConfig:
+    def from_json(text: str) -> SandboxConfig:
         """Reads what `to_json` wrote."""
         data = json.loads(text)
         folder = data["cache_dir"]
-        return RunnerConfig(
+        return SandboxConfig(
             **{
                 **data,
                 "languages": tuple(data["languages"]),
@@ -130,13 +123,13 @@ class RunnerConfig:
 
     @property
     def max_batch_items(self) -> int:
-        """Most jobs of one request: what the queue can take at once."""
+        """Most jobs of one request: at most what the queue holds."""
         return min(limits.MAX_BATCH_ITEMS, self.queue_items)
 
     @property
-    def max_limits(self) -> Limits:
+    def max_limits(self) -> RunLimits:
         """The greatest limits that a job may ask for."""
-        return Limits(
+        return RunLimits(
             cpu_s=self.max_cpu_s,
             wall_s=self.max_wall_s,
             memory_bytes=self.max_memory_mb * MIB,
@@ -149,26 +142,22 @@ class RunnerConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class ServerConfig:
+class SandboxServerConfig:
     """How the server is reached.
 
     Attributes:
-        runner: how programs are run.
-        host: address to bind; loopback unless told otherwise.
         port: 0 for any free one.
         port_file: the port is written here when the server is ready.
         tls_cert: certificate chain, PEM; None for no TLS.
         tls_key: its private key, PEM.
-        tls_client_ca: clients must show a certificate of this authority; None if they need none.
+        tls_client_ca: clients need a certificate of this authority; None: they need none.
         token: bearer token that clients must send; None for none. Never printed.
-        access: further tokens, and what each tenant may ask for.
+        access: further tokens, and each tenant's limits.
         drain_s: how long running calls may take to end after SIGTERM.
-        metrics_port: where metrics are read over HTTP, 0 for any free one; None: nowhere.
-        metrics_host: address to bind for them.
-        http: HTTP/JSON beside gRPC.
+        metrics_port: for metrics over HTTP, 0 for any free one; None: none.
     """
 
-    runner: RunnerConfig
+    runner: SandboxConfig
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     port_file: Path | None = None

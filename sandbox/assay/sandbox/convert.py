@@ -1,7 +1,7 @@
-"""Between the messages of the contract and the values of the domain. Pure; used in the supervisors.
+"""Converts the contract's messages to domain values. Pure; used in the supervisors.
 
-What comes from a caller is checked here, once: paths, names, numbers, plain data. A value that is
-wrong is the fault of its own job, and no other.
+Paths, names, numbers and plain data of callers are checked here, once. A wrong value is the fault
+of its own job alone.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable
 from assay.api.execution.v1 import execution_pb2
 from assay.kit.durations import seconds_of
 from assay.kit.plain import from_plain
-from assay.sandbox.domain import BoxFile, Limits, Program, SandboxFault
+from assay.sandbox.domain import BoxFile, RunLimits, SandboxFault, SubmittedProgram
 from assay.sandbox.judging.model import (
-    AssertTest,
-    CallTest,
-    Comparison,
+    AnswerComparison,
+    AssertCase,
+    CallCase,
     ComparisonKind,
-    StdioTest,
+    StdioCase,
     Suite,
     TestCase,
 )
@@ -46,8 +46,8 @@ _DURATIONS = {"cpu_s": "cpu_time", "wall_s": "wall_time", "compile_wall_s": "com
 _SIZES = ("memory_bytes", "output_bytes", "max_output_bytes", "disk_bytes", "processes")
 
 
-def program_from_proto(message: execution_pb2.Program) -> Program:
-    """A program. Whether its files can lie and start as they say is for the languages to check.
+def program_from_proto(message: execution_pb2.Program) -> SubmittedProgram:
+    """A program; the languages check its layout later.
 
     Raises:
         SandboxFault: INVALID_PROGRAM, naming what is wrong.
@@ -58,7 +58,7 @@ def program_from_proto(message: execution_pb2.Program) -> Program:
         raise SandboxFault(INVALID_PROGRAM, "two files of the program have the same path")
     variables = [f"{name}={value}" for name, value in message.environment.items()]
     check_strings([*message.arguments, *variables])
-    return Program(
+    return SubmittedProgram(
         language=message.language,
         source=message.source,
         files=tuple(BoxFile(file.path, file.content) for file in message.files),
@@ -69,7 +69,7 @@ def program_from_proto(message: execution_pb2.Program) -> Program:
 
 
 def check_path(path: str) -> str:
-    """The path, if it is a sane one inside a working directory.
+    """The path, if it stays inside the working directory.
 
     Raises:
         SandboxFault: INVALID_PROGRAM: absolute, with "..", not normal, or too long.
@@ -86,7 +86,7 @@ def check_path(path: str) -> str:
 
 
 def check_strings(strings: Iterable[str]) -> None:
-    """Checks what goes into a command line or an environment.
+    """Checks strings for a command line or an environment.
 
     Raises:
         SandboxFault: INVALID_PROGRAM: a NUL, or more than the kernel takes.
@@ -103,12 +103,14 @@ def check_strings(strings: Iterable[str]) -> None:
             )
 
 
-def limits_from_proto(message: execution_pb2.Limits, defaults: Limits, most: Limits) -> Limits:
+def limits_from_proto(
+    message: execution_pb2.Limits, defaults: RunLimits, most: RunLimits
+) -> RunLimits:
     """Limits in force.
 
     Args:
-        message: as the caller states them; unset or zero means the default.
-        defaults: in force where the caller states none; never above `most`.
+        message: the caller's; unset or zero means the default.
+        defaults: never above `most`.
         most: the greatest that a caller may ask for.
 
     Raises:
@@ -138,8 +140,8 @@ def _checked(name: str, value: float, most: float, unit: str) -> float:
     return value
 
 
-def clipped(defaults: Limits, most: Limits) -> Limits:
-    """A language's defaults, where the operator allows less than they are."""
+def clipped(defaults: RunLimits, most: RunLimits) -> RunLimits:
+    """A language's defaults, cut to what the operator allows."""
     names = (*_DURATIONS, *_SIZES)
     return defaults.with_(
         **{name: min(getattr(defaults, name), getattr(most, name)) for name in names}
@@ -147,8 +149,8 @@ def clipped(defaults: Limits, most: Limits) -> Limits:
 
 
 def suite_from_proto(
-    message: execution_pb2.TestSuite, defaults: Limits, most: Limits
-) -> tuple[Suite, Limits]:
+    message: execution_pb2.TestSuite, defaults: RunLimits, most: RunLimits
+) -> tuple[Suite, RunLimits]:
     """A suite, each test with its limits, and the suite's own limits.
 
     Raises:
@@ -167,7 +169,7 @@ def suite_from_proto(
 
 
 def _test_from_proto(
-    message: execution_pb2.TestCase, name: str, shared: Limits, most: Limits
+    message: execution_pb2.TestCase, name: str, shared: RunLimits, most: RunLimits
 ) -> TestCase:
     kind = message.WhichOneof("kind")
     if kind is None:
@@ -180,10 +182,10 @@ def _test_from_proto(
         raise SandboxFault(INVALID_TEST, f"test {name[:80]!r}: {error}") from error
 
 
-def _stdio(message: execution_pb2.TestCase, name: str, limits: Limits) -> TestCase:
+def _stdio(message: execution_pb2.TestCase, name: str, limits: RunLimits) -> TestCase:
     test = message.stdio
     check_strings(test.arguments)
-    return StdioTest(
+    return StdioCase(
         name=name,
         stdin=test.stdin,
         expected=test.expected_stdout,
@@ -193,11 +195,11 @@ def _stdio(message: execution_pb2.TestCase, name: str, limits: Limits) -> TestCa
     )
 
 
-def _call(message: execution_pb2.TestCase, name: str, limits: Limits) -> TestCase:
+def _call(message: execution_pb2.TestCase, name: str, limits: RunLimits) -> TestCase:
     test = message.call
     if not all(part.isidentifier() for part in test.function.split(".")):
         raise ValueError(f"{test.function[:80]!r} is not the name of a function")
-    return CallTest(
+    return CallCase(
         name=name,
         function=test.function,
         arguments=tuple(from_plain(value) for value in test.arguments),
@@ -208,21 +210,21 @@ def _call(message: execution_pb2.TestCase, name: str, limits: Limits) -> TestCas
     )
 
 
-def _assertions(message: execution_pb2.TestCase, name: str, limits: Limits) -> TestCase:
+def _assertions(message: execution_pb2.TestCase, name: str, limits: RunLimits) -> TestCase:
     test = message.assertions
     if not test.code.strip():
         raise ValueError("it holds no test code")
-    return AssertTest(name=name, code=test.code, entry_point=test.entry_point, limits=limits)
+    return AssertCase(name=name, code=test.code, entry_point=test.entry_point, limits=limits)
 
 
-_TESTS: dict[str, Callable[[execution_pb2.TestCase, str, Limits], TestCase]] = {
+_TESTS: dict[str, Callable[[execution_pb2.TestCase, str, RunLimits], TestCase]] = {
     "stdio": _stdio,
     "call": _call,
     "assertions": _assertions,
 }
 
 
-def _comparison(message: execution_pb2.Comparison) -> Comparison:
+def _comparison(message: execution_pb2.Comparison) -> AnswerComparison:
     kind = _KINDS.get(message.kind)
     if kind is None:
         raise ValueError(f"there is no comparison number {message.kind}")
@@ -234,4 +236,4 @@ def _comparison(message: execution_pb2.Comparison) -> Comparison:
         if not message.HasField("checker"):
             raise ValueError("its comparison is by a checker, and there is none")
         checker = program_from_proto(message.checker)
-    return Comparison(kind, message.absolute_tolerance, message.relative_tolerance, checker)
+    return AnswerComparison(kind, message.absolute_tolerance, message.relative_tolerance, checker)

@@ -1,12 +1,13 @@
-"""What `assay doctor` says of this machine as a sandbox: its walls, and its languages."""
+"""What `assay doctor` reports of this machine as a sandbox: its walls, and its languages."""
 
 from __future__ import annotations
 
+from assay.sandbox.backends import installed_backends
 from assay.sandbox.jail import detect
 from assay.sandbox.languages import discover
 
 Finding = tuple[str, str, bool | None]
-"""What was looked at, what was found, and whether it is as it should be (None: a mere fact)."""
+"""What was examined, the result, and whether it is as it should be (None: a mere fact)."""
 
 
 def look() -> list[Finding]:
@@ -17,6 +18,7 @@ def look() -> list[Finding]:
     findings: list[Finding] = [
         ("sandbox isolation", level, fine),
         ("sandbox layers", ", ".join(found.layers) or "none", None),
+        ("sandbox back ends", ", ".join(installed_backends()), None),
     ]
     findings += [(f"sandbox without {name}", reason, None) for name, reason in found.missing]
     toolchains = discover()

@@ -1,4 +1,4 @@
-"""The jobs of the sandbox as items: how one is admitted, run, written, counted and shown."""
+"""The sandbox's jobs as items of the batch service."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from assay.sandbox.languages import Toolchains
 from assay.sandbox.metrics import ENDS, RunMetrics
 from assay.sandbox.results import strip_outputs
 from assay.sandbox.workers import kinds
-from assay.sandbox.workers.codec import RunDone, RunJob, RunPool, Task
+from assay.sandbox.workers.codec import RunDone, RunJob, RunPool, SupervisorTask
 
 AnyJob = execution_pb2.ExecutionJob | execution_pb2.TestJob
 
 
 @dataclass(eq=False, slots=True)
 class PendingRun(PendingItem):
-    """One job on its way to its result.
+    """One job without a result yet.
 
     Attributes:
         room: what the call's answer may still hold.
-        kind: of its frame: a program, or tests.
-        payload: of its frame, until it is done.
-        language: of the program, by the name that is served; empty where it is not.
+        kind: a program, or tests (`workers.kinds`).
+        payload: the job's bytes, until it is done.
+        language: the served name; empty where it is not served.
     """
 
     room: Room = field(default_factory=Room)
@@ -43,13 +43,7 @@ class PendingRun(PendingItem):
 
 
 class RunHandler(ItemHandler[PendingRun]):
-    """Runs jobs in the supervisors of a pool.
-
-    Args:
-        pool: runs them.
-        toolchains: the languages that are served.
-        metrics: counts what they come to.
-    """
+    """Runs jobs in a pool of supervisors."""
 
     noun = "job"
     late = Fault(Reason.DEADLINE_EXCEEDED, "the call's deadline came before the job was done")
@@ -89,12 +83,14 @@ class RunHandler(ItemHandler[PendingRun]):
 
     def job(self, item: PendingRun, lane: object) -> RunJob:
         """Its frame."""
-        return self._pool.job(lane, Task(item.kind, item.payload), size_bytes=len(item.payload))
+        return self._pool.job(
+            lane, SupervisorTask(item.kind, item.payload), size_bytes=len(item.payload)
+        )
 
     def outcome(self, item: PendingRun, done: RunDone) -> bytes | Fault:
-        """The bytes of its result, as far as the answer has room for them.
+        """The bytes of its result, shortened to the room that the answer has left.
 
-        They are weighed as they come: what the jobs of one call wrote never lies here all at once.
+        Checked as each result comes, so that a call's outputs are never all in memory at once.
         """
         item.payload = b""
         outcome = done.outcome
@@ -109,11 +105,11 @@ class RunHandler(ItemHandler[PendingRun]):
         return Fault(Reason.MESSAGE_TOO_LARGE, self.no_room)
 
     def fill(self, result: Any, item: PendingRun) -> None:
-        """Writes what the supervisor answered."""
+        """Writes the supervisor's answer."""
         result.MergeFromString(item.outcome)
 
     def shorten(self, result: Any) -> None:
-        """Leaves out the outputs behind tests; a program's own output is what was asked for."""
+        """Drops the outputs behind tests; the output of a single program stays."""
         if isinstance(result, execution_pb2.TestJobResult):
             strip_outputs(result.report)
 
@@ -129,7 +125,7 @@ class RunHandler(ItemHandler[PendingRun]):
             self._metrics.tested(who, result.report)
 
     def details(self, item: PendingRun, result: Any) -> Details:
-        """How it ended, and what its runs took."""
+        """How it ended, and what its runs used."""
         if item.faulted:
             return Details()
         if isinstance(result, execution_pb2.ExecutionResult):
@@ -145,7 +141,6 @@ class RunHandler(ItemHandler[PendingRun]):
 
 
 def _used(runs: Sequence[execution_pb2.Usage]) -> dict[str, Fact]:
-    """What the programs themselves took; the rest of an execution is compiling and comparing."""
     return {
         "assay.runs.wall_s": sum(seconds_of(usage.wall_time) for usage in runs),
         "assay.runs.cpu_s": sum(seconds_of(usage.cpu_time) for usage in runs),

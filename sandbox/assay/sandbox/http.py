@@ -1,8 +1,4 @@
-"""The sandbox over HTTP: what a face may use, and what the site says of itself.
-
-The sandbox has no wire format of its own there: the contract is gRPC's. Those of its peers plug in
-(distribution `assay-compat`).
-"""
+"""The sandbox over HTTP. Its formats are plug-ins (distribution `assay-compat`)."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ from assay.kit.http.app import Site
 from assay.kit.http.config import HttpConfig
 from assay.kit.http.front import Front
 from assay.kit.serving import Admission
-from assay.sandbox.runner import Runner
+from assay.sandbox.runner import ProgramRunner
 
 SITE = Site(
     service="sandbox",
@@ -24,18 +20,15 @@ SITE = Site(
 
 
 class SandboxFront(Front):
-    """The sandbox as its faces see it.
-
-    Args:
-        runner: does the work.
-        admission, config, public: as for `Front`.
-
-    Attributes:
-        runner: as above.
-    """
+    """The sandbox as its HTTP faces see it; arguments as for `Front`."""
 
     def __init__(
-        self, runner: Runner, admission: Admission, config: HttpConfig, *, public: bool = False
+        self,
+        runner: ProgramRunner,
+        admission: Admission,
+        config: HttpConfig,
+        *,
+        public: bool = False,
     ) -> None:
         super().__init__(admission, config, public=public)
         self.runner = runner

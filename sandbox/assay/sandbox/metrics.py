@@ -1,4 +1,4 @@
-"""What the sandbox has run so far, for Prometheus: in the server's process only."""
+"""Prometheus metrics of the sandbox, in the server's process."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class RunMetrics:
         return [*self.items.collectors, *own]
 
     def watch(self, pool: RunPool) -> None:
-        """Has the metrics say how the pool is."""
+        """Adds the pool's state."""
         self._queued.set_function(lambda: pool.queued)
         self._restarts.function = lambda: pool.restarts
 
@@ -70,7 +70,7 @@ class RunMetrics:
         self._runs.labels(language or UNKNOWN, ENDS[execution.end_kind]).inc()
 
     def tested(self, language: str, report: execution_pb2.TestReport) -> None:
-        """Counts a program that was held against tests."""
+        """Counts a program that was tested."""
         language = language or UNKNOWN
         failed = report.passed_count < len(report.outcomes)
         result = "compile-failed" if report.compile_failed else "failed" if failed else "passed"

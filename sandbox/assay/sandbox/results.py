@@ -1,22 +1,21 @@
-"""From what a run or a suite came to, to the messages of the contract. Pure; for supervisors.
+"""Converts records and reports to the contract's messages. Pure; used in the supervisors.
 
-A result must fit into a message, and a batch of results too. The run of a single program keeps what
-its limits keep. The runs behind tests are for people who look for a reason: of each stream the
-first bytes are kept, and the report says how many there were.
+A single program's run keeps what its limits keep. Of the runs behind tests, a report keeps the
+first bytes of each stream and their count, so that a batch of reports fits into a message.
 """
 
 from __future__ import annotations
 
 from assay.api.execution.v1 import execution_pb2
 from assay.kit.durations import fill_duration
-from assay.sandbox.domain import EndKind, Limits, Output, RunRecord
-from assay.sandbox.judging.model import Report, Suite, TestOutcome, TestVerdict
+from assay.sandbox.domain import CapturedOutput, EndKind, RunLimits, RunRecord
+from assay.sandbox.judging.model import CaseOutcome, Suite, SuiteReport, TestVerdict
 
 TEST_STREAM_BYTES = 16 * 1024
 REPORT_BYTES = 512 * 1024
 _MAX_EXPLANATION_CHARS = 400
 _MAX_NAME_CHARS = 200
-_NOTHING = Output()
+_NOTHING = CapturedOutput()
 
 # The contract's enums, by the names that the domain has for them.
 _ENDS = {
@@ -32,15 +31,9 @@ _VERDICTS = {
 
 
 def execution_to_proto(
-    record: RunRecord, level: str, compile_output: Output = _NOTHING
+    record: RunRecord, level: str, compile_output: CapturedOutput = _NOTHING
 ) -> execution_pb2.Execution:
-    """One run.
-
-    Args:
-        record: how it ended.
-        level: how it was isolated.
-        compile_output: what the compiler wrote.
-    """
+    """One run; `level` is its isolation, `compile_output` the compiler's stderr."""
     message = execution_pb2.Execution(
         end_kind=_ENDS[record.end],
         exit_code=record.exit_code if record.end is EndKind.EXITED else 0,
@@ -60,7 +53,7 @@ def execution_to_proto(
 
 
 def compile_failure_to_proto(record: RunRecord, level: str) -> execution_pb2.Execution:
-    """A program that does not compile: the compiler's run, whose words are on stderr."""
+    """A program that does not compile: the compiler's run, its messages on stderr."""
     message = execution_to_proto(record, level)
     message.compile_output.CopyFrom(_output(record.stderr))
     message.ClearField("stdout")
@@ -70,8 +63,8 @@ def compile_failure_to_proto(record: RunRecord, level: str) -> execution_pb2.Exe
     return message
 
 
-def report_to_proto(report: Report, level: str) -> execution_pb2.TestReport:
-    """A report; the streams of its runs are shortened to what a report may hold."""
+def report_to_proto(report: SuiteReport, level: str) -> execution_pb2.TestReport:
+    """A report, the streams of its runs shortened."""
     message = execution_pb2.TestReport(
         compile_failed=report.compile_failed,
         passed_count=sum(outcome.verdict is TestVerdict.PASSED for outcome in report.outcomes),
@@ -100,7 +93,7 @@ def failed_compilation_to_proto(record: RunRecord, suite: Suite) -> execution_pb
 
 
 def _fill_outcome(
-    message: execution_pb2.TestOutcome, outcome: TestOutcome, level: str, stream_bytes: int
+    message: execution_pb2.TestOutcome, outcome: CaseOutcome, level: str, stream_bytes: int
 ) -> None:
     message.name = _text(outcome.name, _MAX_NAME_CHARS)
     message.verdict = execution_pb2.TestVerdict.ValueType(_VERDICTS[outcome.verdict])
@@ -114,7 +107,7 @@ def _fill_outcome(
 
 
 def strip_outputs(report: execution_pb2.TestReport) -> None:
-    """Leaves out what a report holds for people only, so that more reports fit into a message."""
+    """Drops the streams of a report, so that more reports fit into a message."""
     for outcome in report.outcomes:
         for stream in (outcome.execution.stdout, outcome.execution.stderr):
             if stream.data:
@@ -122,7 +115,7 @@ def strip_outputs(report: execution_pb2.TestReport) -> None:
                 stream.truncated = True
 
 
-def limits_to_proto(limits: Limits) -> execution_pb2.Limits:
+def limits_to_proto(limits: RunLimits) -> execution_pb2.Limits:
     """Limits, every field set."""
     message = execution_pb2.Limits(
         memory_bytes=limits.memory_bytes,
@@ -137,7 +130,7 @@ def limits_to_proto(limits: Limits) -> execution_pb2.Limits:
     return message
 
 
-def _output(output: Output, most: int | None = None) -> execution_pb2.CapturedOutput:
+def _output(output: CapturedOutput, most: int | None = None) -> execution_pb2.CapturedOutput:
     data = output.data if most is None else output.data[:most]
     return execution_pb2.CapturedOutput(
         data=data, truncated=output.total_bytes > len(data), total_bytes=output.total_bytes
@@ -145,5 +138,4 @@ def _output(output: Output, most: int | None = None) -> execution_pb2.CapturedOu
 
 
 def _text(text: str, chars: int) -> str:
-    """At most so many characters, as UTF-8 can carry them."""
     return text[:chars].encode("utf-8", "replace").decode()

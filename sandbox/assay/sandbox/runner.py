@@ -1,4 +1,4 @@
-"""The runner: the methods of execution.proto, on the kit's batch service."""
+"""The methods of execution.proto, on the kit's batch service."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from assay.kit.errors import StartupError
 from assay.kit.faults import Fault
 from assay.kit.pool.link import LinkError
 from assay.kit.pool.pool import Pool, PoolConfig
-from assay.sandbox.config import MAX_JOB_BYTES, RunnerConfig
+from assay.sandbox.config import MAX_JOB_BYTES, SandboxConfig
 from assay.sandbox.convert import clipped
 from assay.sandbox.handler import AnyJob, PendingRun, RunHandler
-from assay.sandbox.languages import Missing, Toolchains, language_info
+from assay.sandbox.languages import MissingLanguage, Toolchains, language_info
 from assay.sandbox.metrics import RunMetrics
 from assay.sandbox.results import limits_to_proto
 from assay.sandbox.workers import kinds
-from assay.sandbox.workers.codec import RunCodec, RunJob, RunPool, Task
+from assay.sandbox.workers.codec import RunCodec, RunJob, RunPool, SupervisorTask
 from assay.sandbox.workers.place import Supervisors
 
 _DEPTH = 2  # a supervisor never waits for us
@@ -35,18 +35,10 @@ _LET_GO_S = 10.0
 _log = logging.getLogger(__name__)
 
 
-class Runner:
-    """Runs jobs. Belongs to the event loop that starts it.
+class ProgramRunner:
+    """Runs jobs. Belongs to the event loop that starts it."""
 
-    Args:
-        config: how programs are run.
-        supervisors: run them.
-
-    Attributes:
-        metrics: what was run so far.
-    """
-
-    def __init__(self, config: RunnerConfig, supervisors: Supervisors) -> None:
+    def __init__(self, config: SandboxConfig, supervisors: Supervisors) -> None:
         self._config = config
         self._supervisors = supervisors
         self._pool: RunPool | None = None
@@ -60,7 +52,8 @@ class Runner:
 
         Raises:
             StartupError: the supervisors do not come up, no language works, or one that the
-                operator named does not.
+                operator named
+                does not.
         """
         config = self._config
         self._pool = Pool(
@@ -98,14 +91,11 @@ class Runner:
     async def execute(
         self, request: execution_pb2.ExecuteRequest, *, timeout_s: float
     ) -> execution_pb2.ExecuteResponse:
-        """Runs programs.
+        """Runs programs; one result for each job, in order.
 
         Args:
             request: the jobs.
             timeout_s: seconds until the caller's deadline; the answer comes slightly before it.
-
-        Returns:
-            One result for each job, in order.
 
         Raises:
             CallError: the request as a whole is refused; nothing was run.
@@ -117,7 +107,7 @@ class Runner:
     async def run_tests(
         self, request: execution_pb2.RunTestsRequest, *, timeout_s: float
     ) -> execution_pb2.RunTestsResponse:
-        """Holds programs against tests; arguments and errors as for `execute`."""
+        """Tests programs; arguments and errors as for `execute`."""
         response = execution_pb2.RunTestsResponse()
         await self._answer(request.jobs, response, timeout_s)
         return response
@@ -127,7 +117,7 @@ class Runner:
     ) -> AsyncGenerator[execution_pb2.StreamRunTestsResponse, None]:
         """Tests a stream of chunks; results come as they are ready.
 
-        A full queue does not end a stream: the next chunk is read when there is room for it.
+        While the queue is full, the next chunk is not read.
 
         Raises:
             CallError: a chunk is refused; the stream ends.
@@ -144,7 +134,7 @@ class Runner:
     async def list_languages(
         self, request: execution_pb2.ListLanguagesRequest, *, timeout_s: float
     ) -> execution_pb2.ListLanguagesResponse:
-        """Says what is run here, and the limits. Answers at once."""
+        """The served languages and the limits. Answers at once."""
         del request, timeout_s
         return self._listed
 
@@ -165,7 +155,7 @@ class Runner:
         return self._handler, self._service
 
     async def _proved(self, toolchains: Toolchains) -> Toolchains:
-        """The languages that pass their self-test; the supervisors take them in turn.
+        """The languages that pass their self-test.
 
         Raises:
             StartupError: none does, or one that the operator named does not.
@@ -173,13 +163,13 @@ class Runner:
         names = sorted(toolchains.found)
         jobs = [self._probe(name) for name in names]
         self.pool.submit(jobs)
-        failed: list[Missing] = []
+        failed: list[MissingLanguage] = []
         for name, job in zip(names, jobs, strict=True):
             outcome = (await job.done).outcome
             why = outcome.message if isinstance(outcome, Fault) else outcome.decode()
             if why:
                 _log.error("%s is not served: %s", name, why)
-                failed.append(Missing(name, why))
+                failed.append(MissingLanguage(name, why))
         served = toolchains.without(failed)
         if self._config.languages and failed:
             raise StartupError(f"--languages names {failed[0].language}: {failed[0].why}")
@@ -188,7 +178,7 @@ class Runner:
         return served
 
     def _probe(self, language: str) -> RunJob:
-        return self.pool.job(object(), Task(kinds.PROBE, language.encode()), size_bytes=0)
+        return self.pool.job(object(), SupervisorTask(kinds.PROBE, language.encode()), size_bytes=0)
 
     def _list(self, served: Toolchains) -> execution_pb2.ListLanguagesResponse:
         """What ListLanguages answers; asks the tools for their versions, once."""

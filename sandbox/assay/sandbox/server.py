@@ -1,4 +1,4 @@
-"""Puts the server together from its settings and runs it until it is told to stop."""
+"""Puts the server together from its settings and runs it."""
 
 from __future__ import annotations
 
@@ -6,23 +6,21 @@ from assay.kit import ray_cluster
 from assay.kit.http.app import http_listener
 from assay.kit.process import announce, server_tls
 from assay.kit.serving import Admission, RunningServer, ServeConfig, serve
-from assay.sandbox.config import ServerConfig
+from assay.sandbox.config import SandboxServerConfig
 from assay.sandbox.http import SITE, SandboxFront
-from assay.sandbox.runner import Runner
+from assay.sandbox.runner import ProgramRunner
 from assay.sandbox.service import execution_service
 from assay.sandbox.workers.place import Supervisors
 
 
-async def run(config: ServerConfig) -> None:
+async def run(config: SandboxServerConfig) -> None:
     """Serves until SIGTERM or SIGINT, then drains.
-
-    Args:
-        config: the settings.
 
     Raises:
         ConfigError: a setting or a file is wrong.
-        StartupError: the port is in use, isolation is below the floor, the supervisors do not
-            come up, or no language works.
+        StartupError: the port is in use, isolation is below the floor, the supervisors do not come
+            up,
+            or no language works.
     """
     tls = server_tls(config.tls_cert, config.tls_key, config.tls_client_ca)
     serve_config = ServeConfig(
@@ -35,7 +33,7 @@ async def run(config: ServerConfig) -> None:
         metrics_host=config.metrics_host,
         metrics_port=config.metrics_port,
     )
-    runner = Runner(config.runner, Supervisors(config.runner))
+    runner = ProgramRunner(config.runner, Supervisors(config.runner))
     if config.runner.pool == "ray":
         # Before a port is bound: what is wrong is said in a line.
         await ray_cluster.connect(config.runner.ray_address, "assay-sandbox[ray]")

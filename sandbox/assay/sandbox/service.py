@@ -5,14 +5,14 @@ from __future__ import annotations
 from assay.api.execution.v1 import execution_pb2
 from assay.kit.batch.servicer import service_of
 from assay.kit.serving import Service
-from assay.sandbox.runner import Runner
+from assay.sandbox.runner import ProgramRunner
 
 _EXECUTION = execution_pb2.DESCRIPTOR.services_by_name["ExecutionService"]
 SERVICE_NAME: str = _EXECUTION.full_name
 
 
-def execution_service(runner: Runner) -> Service:
-    """The service to serve. The runner is started by its self-test and closed with the server."""
+def execution_service(runner: ProgramRunner) -> Service:
+    """The service to serve. Its self-test starts the runner; its close closes it."""
     return service_of(
         _EXECUTION,
         runner,

@@ -1,4 +1,4 @@
-"""What a supervisor is told at its start, as data: the server writes it, the process reads it."""
+"""A supervisor's settings, as data: the server writes them, the supervisor's process reads them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import json
 from dataclasses import dataclass
 
-from assay.sandbox.domain import PYTHON_PACKAGES, Limits
+from assay.sandbox.domain import PYTHON_PACKAGES, RunLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,13 +15,12 @@ class SupervisorSettings:
 
     Attributes:
         slot: its number, from 0.
-        backend: "jail", "docker" or "runsc".
-        level: the level of the jail, as found on this machine.
-        image: the container image; empty for the backend's default.
-        toolchains: what was found on this machine, as `Toolchains.to_json` writes it.
+        level: the isolation that the back end found.
+        image: the container image; empty for the back end's default.
+        toolchains: as `Toolchains.to_json` writes them.
         cache_dir: folder of compiled programs; empty for none.
         cache_bytes: bytes that it may hold.
-        max_limits: the greatest limits that a job may ask for.
+        max_limits: the greatest that a job may ask for.
         python_packages: distributions beside the service that Python programs may import.
     """
 
@@ -32,7 +31,7 @@ class SupervisorSettings:
     toolchains: str
     cache_dir: str
     cache_bytes: int
-    max_limits: Limits
+    max_limits: RunLimits
     python_packages: tuple[str, ...] = PYTHON_PACKAGES
 
     def to_json(self) -> str:
@@ -46,7 +45,7 @@ class SupervisorSettings:
         return SupervisorSettings(
             **{
                 **data,
-                "max_limits": Limits(**data["max_limits"]),
+                "max_limits": RunLimits(**data["max_limits"]),
                 "python_packages": tuple(data["python_packages"]),
             }
         )

@@ -1,8 +1,4 @@
-"""What this machine gives: the walls of its kernel and the languages that are installed on it.
-
-Found out once, before the server starts a thread; refuses a machine whose walls are lower than the
-operator's floor.
-"""
+"""Surveys this machine, once: the walls around programs, and the installed languages."""
 
 from __future__ import annotations
 
@@ -19,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from assay.kit.errors import AssayError, ConfigError, StartupError
-from assay.sandbox.config import FLOORS, RunnerConfig
-from assay.sandbox.domain import MIB, PYTHON_PACKAGES, SandboxFault
-from assay.sandbox.jail import detect, packages, reach
+from assay.sandbox.backends import find_backend
+from assay.sandbox.config import SandboxConfig
+from assay.sandbox.domain import MIB, SandboxFault
 from assay.sandbox.languages import Toolchains, discover, language_info, warm_up
 from assay.sandbox.settings import SupervisorSettings
 
@@ -29,15 +25,15 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class SurveyedMachine:
     """What was found.
 
     Attributes:
-        level: how programs are isolated, e.g. "namespaces".
+        level: the isolation, e.g. "namespaces".
         layers: the walls in place, kebab-case, strongest first.
-        toolchains: the languages that are installed.
-        cache_dir: where compiled programs are kept.
-        versions: of the languages' tools, where another machine was asked; else empty.
+        toolchains: the installed languages.
+        cache_dir: of compiled programs.
+        versions: of the languages' tools, where another machine was surveyed; else empty.
     """
 
     level: str
@@ -47,7 +43,7 @@ class Site:
     versions: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """As text, for another machine: with the versions of the tools, which are asked here."""
+        """As text, with the versions of the tools, which are asked now."""
         versions = {
             name: self.versions.get(name) or language_info(self.toolchains, name).toolchain_version
             for name in self.toolchains.found
@@ -63,10 +59,10 @@ class Site:
         )
 
     @staticmethod
-    def from_json(text: str) -> Site:
+    def from_json(text: str) -> SurveyedMachine:
         """Reads what `to_json` wrote."""
         data = json.loads(text)
-        return Site(
+        return SurveyedMachine(
             level=data["level"],
             layers=tuple(data["layers"]),
             toolchains=Toolchains.from_json(data["toolchains"]),
@@ -74,8 +70,8 @@ class Site:
             versions=data["versions"],
         )
 
-    def settings(self, config: RunnerConfig) -> SupervisorSettings:
-        """What every supervisor is told."""
+    def settings(self, config: SandboxConfig) -> SupervisorSettings:
+        """Every supervisor's settings, but for its slot."""
         return SupervisorSettings(
             slot=0,
             backend=config.backend,
@@ -89,21 +85,19 @@ class Site:
         )
 
 
-def survey(config: RunnerConfig) -> Site:
+def survey(config: SandboxConfig) -> SurveyedMachine:
     """Looks at the machine. To be called before any thread is started.
 
     Raises:
-        ConfigError: --languages names one that is in no table, or the cache cannot be written.
-        StartupError: the walls are lower than the floor, or a language or a Python package that
-            the operator named is not installed.
+        ConfigError: --backend names one that is not installed, --languages an unknown one, or the
+            cache
+            cannot be written.
+        StartupError: the back end refuses this machine, or a language that the operator named is
+            not
+            installed.
     """
-    level, layers = _walls(config)
-    lacking = packages.missing(set(config.python_packages) - set(PYTHON_PACKAGES))
-    if lacking and config.backend == "jail":
-        raise StartupError(
-            f"--python-packages names {', '.join(sorted(lacking))}: "
-            "not installed beside the service"
-        )
+    backend = find_backend(config.backend)
+    walls = backend.check(config)
     try:
         toolchains = discover(config.languages or None)
     except SandboxFault as fault:
@@ -112,49 +106,14 @@ def survey(config: RunnerConfig) -> Site:
         if config.languages:
             raise StartupError(f"--languages names {lack.language}: {lack.why}")
         _log.warning("%s is not served: %s", lack.language, lack.why)
-    if config.backend == "jail" and os.geteuid() == 0:
-        _warn_of_closed(config, level)
     cache_dir = _cache_dir(config.cache_dir)
-    if config.backend == "jail":
+    if backend.on_this_machine:
         toolchains = warm_up(toolchains, cache_dir / "warm")
-    return Site(level, layers, toolchains, cache_dir)
-
-
-def _warn_of_closed(config: RunnerConfig, level: str) -> None:
-    """Says which Python packages programs cannot import, for want of a way to them."""
-    paths = packages.find(config.python_packages).paths
-    closed = reach.closed_way(paths, shown=level == "namespaces")
-    if closed is not None:
-        _log.warning("Python programs cannot import every package: %s", reach.advice(closed))
-
-
-def _walls(config: RunnerConfig) -> tuple[str, tuple[str, ...]]:
-    """The level and its layers.
-
-    Raises:
-        StartupError: the level is below the floor; the text says what is missing, what to do, and
-            how to serve all the same.
-    """
-    if config.backend != "jail":
-        return config.backend, (("gvisor",) if config.backend == "runsc" else ()) + ("container",)
-    found = detect()
-    missing = "; ".join(f"{name}: {reason}" for name, reason in found.missing)
-    if found.level is None:
-        raise StartupError(f"no isolation works on this machine ({missing})")
-    for name, reason in found.missing:
-        _log.warning("isolation layer missing: %s (%s)", name, reason)
-    if FLOORS.index(found.level) > FLOORS.index(config.isolation_floor):
-        raise StartupError(
-            f"isolation reaches only the level {found.level!r}, below the floor "
-            f"{config.isolation_floor!r}. Missing: {missing}. To serve all the same, pass "
-            f"--isolation-floor {found.level}"
-        )
-    _log.info("isolation: %s (%s)", found.level, ", ".join(found.layers))
-    return found.level, tuple(found.layers)
+    return SurveyedMachine(walls.level, walls.layers, toolchains, cache_dir)
 
 
 def _cache_dir(wanted: Path | None) -> Path:
-    """The folder of compiled programs: the one asked for, else one of this user, else a new one.
+    """The folder asked for, else the user's cache folder, else a temporary one.
 
     Raises:
         ConfigError: the one asked for cannot be written.
@@ -176,7 +135,7 @@ def _cache_dir(wanted: Path | None) -> Path:
 
 
 def _temporary_cache() -> Path:
-    """A folder for whoever has no home: always the same for a user, so that none is left behind."""
+    """For users without a home; the same one each time, so that none is left behind."""
     folder = Path(tempfile.gettempdir()) / f"assay-sandbox-{os.geteuid()}"
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
@@ -187,14 +146,14 @@ def _temporary_cache() -> Path:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Surveys this machine for a service that runs on another; prints JSON, a site or a trouble."""
+    """Surveys this machine for a service on another; prints JSON with a site or a problem."""
     parser = argparse.ArgumentParser(description="Internal process of the Assay sandbox.")
     parser.add_argument("config")
     options = parser.parse_args(arguments)
     try:
-        answer = {"site": survey(RunnerConfig.from_json(options.config)).to_json()}
+        answer = {"site": survey(SandboxConfig.from_json(options.config)).to_json()}
     except AssayError as error:
-        answer = {"trouble": str(error)}
+        answer = {"problem": str(error)}
     sys.stdout.write(json.dumps(answer))
 
 

@@ -1,14 +1,10 @@
-"""The supervisor: one slot. Takes one job at a time, runs it in its boxes, judges it, answers.
+"""The supervisor of one slot: takes a job, compiles it, runs it in boxes, judges it, answers.
 
-A trusted, single-threaded process between the front, which speaks gRPC, and the boxes, in which the
-candidates run. It parses the job, has it compiled, runs it, drains and times it, compares what came
-out, and answers with the contract's own messages.
+A trusted, single-threaded process between the front, which speaks gRPC, and the boxes.
 
-Covered: a job that the front gives up is killed at once, also in the middle of a run; a defect in
-one job costs that job a fault (INTERNAL) and the boxes are built anew; when the front goes away, in
-whatever manner, everything here is killed.
-Not covered: isolation itself, which is the boxes'; the time that a comparison takes, which the
-judging bounds.
+Covered: a job that the front gives up is killed at once; a defect in one job costs that job a fault
+(INTERNAL), and the boxes are rebuilt; when the front goes away, everything here is killed.
+Not covered: isolation, which is the boxes'; the cost of a comparison, which the judging bounds.
 """
 
 from __future__ import annotations
@@ -27,10 +23,12 @@ from assay.kit import log_format
 from assay.kit.pool import frames
 from assay.kit.pool.frames import Frame, FrameReader
 from assay.sandbox import convert, results
+from assay.sandbox.backend import SlotSettings
+from assay.sandbox.backends import find_backend
 from assay.sandbox.box import Boxes, Pump, Running
 from assay.sandbox.domain import (
     BoxFile,
-    Limits,
+    RunLimits,
     RunMode,
     RunRequest,
     SandboxFault,
@@ -46,13 +44,12 @@ from assay.sandbox.workers import kinds
 MAX_RESULT_BYTES = 60 * 2**20
 _RECEIVE_BYTES = 1 << 20
 _CLOSE_ALARM_S = 15
-_FIRST_CONTAINER_USER = 61_000
 
 _log = logging.getLogger(__name__)
 
 
 class _Abandoned(BaseException):
-    """The front gave the current job up. Passes through everything, hence no Exception."""
+    """The front gave the job up. A BaseException, so that it passes through everything."""
 
 
 class _FrontGone(BaseException):
@@ -79,7 +76,6 @@ class Supervisor:
 
     Args:
         link: the supervisor's end of the socket pair.
-        settings: how programs are run.
         make_boxes: makes the boxes of this slot.
     """
 
@@ -110,7 +106,7 @@ class Supervisor:
         }
 
     def run(self) -> None:
-        """Serves until the front is gone; then nothing runs any more."""
+        """Serves until the front is gone; nothing runs after that."""
         self._pump.watch(self._link.fileno(), self._on_link)
         try:
             self._prove()
@@ -127,10 +123,10 @@ class Supervisor:
             self._boxes.close()
 
     def _prove(self) -> None:
-        """Runs a program of our own, which also brings the box up before the first job needs it.
+        """Runs a program of our own, which also starts the box before the first job.
 
         Raises:
-            SandboxFault: it did not do what it says.
+            SandboxFault: the program failed.
         """
         program = BoxFile("main.py", b"print(6 * 7)")
         running = self._boxes.candidate().start(
@@ -172,7 +168,6 @@ class Supervisor:
             raise _Abandoned
 
     def _drop(self, number: int) -> None:
-        """Lets go of a job that has not begun. One that is answered already needs no answer."""
         for frame in self._waiting:
             if frame.number == number:
                 self._waiting.remove(frame)
@@ -180,7 +175,6 @@ class Supervisor:
                 return
 
     def _serve(self, frame: Frame) -> None:
-        """The worker loop's body: one job, one answer."""
         self._current = frame.number
         self._send(frames.STARTED, frame.number)
         try:
@@ -270,7 +264,7 @@ class Supervisor:
         missing = self_test(self._toolchains, payload.decode(), self._boxes, self._pump)
         return b"" if missing is None else missing.why.encode()
 
-    def _defaults(self, language: str) -> Limits:
+    def _defaults(self, language: str) -> RunLimits:
         known, _ = self._toolchains.get(language)
         return convert.clipped(known.limits, self._settings.max_limits)
 
@@ -280,42 +274,15 @@ def _fault(reason: str, message: str, **facts: str) -> tuple[bytes, bytes]:
 
 
 def make_boxes(settings: SupervisorSettings, toolchains: Toolchains) -> Boxes:
-    """The boxes of a slot, of the backend that the settings name."""
-    return _BACKENDS[settings.backend](settings, toolchains)
-
-
-def _jail(settings: SupervisorSettings, toolchains: Toolchains) -> Boxes:
-    from assay.sandbox.jail import LEVELS, JailBoxes, JailConfig  # noqa: PLC0415 - one backend only
-
-    level = next(known for known in LEVELS if known == settings.level)
-    return JailBoxes(
-        JailConfig(
-            slot=settings.slot,
-            level=level,
-            read_only_paths=tuple(toolchains.read_only_paths),
-            packages=settings.python_packages,
-        )
+    """The boxes of a slot, of the back end in the settings."""
+    slot = SlotSettings(
+        slot=settings.slot,
+        level=settings.level,
+        image=settings.image,
+        read_only_paths=tuple(toolchains.read_only_paths),
+        python_packages=settings.python_packages,
     )
-
-
-def _docker(settings: SupervisorSettings, toolchains: Toolchains) -> Boxes:
-    from assay.sandbox.backends.docker import DockerBoxes, DockerConfig  # noqa: PLC0415 - as above
-
-    return DockerBoxes(
-        DockerConfig(
-            image=settings.image,
-            runtime="runsc" if settings.backend == "runsc" else "",
-            uid=_FIRST_CONTAINER_USER + settings.slot,
-            read_only_paths=tuple(toolchains.read_only_paths),
-        )
-    )
-
-
-_BACKENDS: dict[str, Callable[[SupervisorSettings, Toolchains], Boxes]] = {
-    "jail": _jail,
-    "docker": _docker,
-    "runsc": _docker,
-}
+    return find_backend(settings.backend).open(slot)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

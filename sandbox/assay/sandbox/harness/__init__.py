@@ -1,4 +1,1 @@
-"""What runs in the same process as a program.
-
-Standard library only: it is loaded by an interpreter without site-packages.
-"""
+"""What runs in the same process as a program. Imports only the standard library."""

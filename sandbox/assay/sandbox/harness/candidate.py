@@ -1,9 +1,8 @@
-"""Runs in the candidate's process: loads its program as a module, then calls it as it is asked.
+"""Runs in the candidate's process: loads its program as a module, then calls it on request.
 
-The module's name is `solution`, not `__main__`: a guarded main part, which would read stdin, does
-not run.
+The module's name is `solution`, so a guarded main part, which would read stdin, does not run.
 
-What is said is in `protocol`; the operations of a request are
+`protocol` defines the frames; the operations of a request are
 
     load                                    run the program; answers with the names that it defines
     lookup, names                           what the names stand for
@@ -16,12 +15,10 @@ What is said is in `protocol`; the operations of a request are
                                             names stand for
     bye                                     end
 
-An object that is no plain value stays here and gets a number (`codec.Ref`), by which later requests
-mean it.
+An object that is no plain value stays here and gets a number (`codec.Ref`) for later requests.
 
-Covered: nothing. This shares a process with the candidate, which may say through it whatever it
-likes. It holds no expected value and no test code, and what it says is only taken as what the
-program returned.
+Covered: nothing. The candidate shares this process and may forge its answers, which count only as
+what the program returned. No expected value and no test code come here.
 Not covered: that the program answers truthfully about its own objects.
 """
 
@@ -91,10 +88,10 @@ def main(channel_fd: int, argv: tuple[str, ...]) -> int:
 
 
 def warm_up(path: str) -> None:
-    """Serves a few requests in this process, so that its children find the way walked.
+    """Serves a few requests in this process, so that its children's first ones cost less.
 
     Args:
-        path: where a small program may be put for the moment.
+        path: where a small program may be put meanwhile.
     """
     saved = sys.argv, list(sys.path), sys.modules["__main__"]
     with open(path, "w") as file:
@@ -113,8 +110,6 @@ def warm_up(path: str) -> None:
 
 
 class _Candidate:
-    """The program, its objects that are known outside, and the link to the asker."""
-
     def __init__(self, channel: Channel, argv: tuple[str, ...]) -> None:
         self._channel = channel
         self._argv = argv
@@ -133,7 +128,6 @@ class _Candidate:
         }
 
     def serve(self) -> int:
-        """Answers requests in turn."""
         try:
             self._channel.send(HELLO, b"")
             while True:
@@ -145,7 +139,7 @@ class _Candidate:
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()
-            except BaseException:  # noqa: BLE001, S112 - the isolation border: it is the program's
+            except BaseException:  # noqa: BLE001, S112 - the fault boundary: it is the program's
                 continue
         return 0
 
@@ -160,7 +154,7 @@ class _Candidate:
             answer = ["value", *self._operations[operation](*rest)]
         except StopIteration as stop:
             answer = ["stop", stop.value]
-        except BaseException as error:  # noqa: BLE001 - the isolation border: anything may be raised
+        except BaseException as error:  # noqa: BLE001 - the fault boundary: anything may be raised
             answer = ["error", *_describe(error)]
         self._tag = before
         if self._pid() != self._process:
@@ -169,7 +163,7 @@ class _Candidate:
         return True
 
     def _encoded(self, answer: list[object]) -> bytes:
-        """The bytes of an answer. What cannot be carried stays here, with a number."""
+        """The bytes of an answer; objects that are no plain values get numbers."""
         try:
             return encode(answer, self._opaque, self._derived)
         except (CodecError, RecursionError) as error:
@@ -245,7 +239,6 @@ class _Candidate:
         return (None if alias >= 0 else result, changes, alias)
 
     def _changed(self, value: object, old: bytes) -> tuple[object] | None:
-        """The value after the call, where it is not what it was before."""
         try:
             return None if encode(value, self._opaque) == old else (value,)
         except (CodecError, RecursionError):
@@ -265,7 +258,6 @@ class _Candidate:
         return (_SPECIAL[name](subject, *args),)
 
     def _opaque(self, value: object, note: str = "") -> Ref:
-        """A reference to an object of ours."""
         if isinstance(value, _TesterObject):
             return _TesterObject.reference(value)
         number = self._numbers.get(id(value))
@@ -277,7 +269,7 @@ class _Candidate:
         return Ref("c", number, note or kind, name[:100], traits)
 
     def _derived(self, value: object) -> Ref | None:
-        """A reference to plain data whose class, one of the program's, can do more than that."""
+        """A reference to plain data whose class, the program's, does more than that."""
         kind = type(value)
         if kind.__module__ not in _OWN:
             return None
@@ -301,7 +293,7 @@ class _Candidate:
         return kind(ref, self._call_back)
 
     def _call_back(self, *request: object) -> object:
-        """Asks the tester for something, and serves its requests until it has answered."""
+        """Asks the tester for something, and serves its requests meanwhile."""
         self._channel.send(CALLBACK, encode(list(request), self._opaque), self._tag)
         while True:
             kind, tag, content = self._channel.receive()
@@ -327,7 +319,6 @@ class _TesterObject:
         object.__setattr__(self, "_ask", ask)
 
     def reference(self) -> Ref:
-        """The reference it was made from."""
         ref: Ref = object.__getattribute__(self, "_ref")
         return ref
 
@@ -355,8 +346,6 @@ class _TesterObject:
 
 
 class _TesterIterator(_TesterObject):
-    """An iterator of the tester's."""
-
     __slots__ = ()
 
     def __iter__(self) -> _TesterIterator:
@@ -367,13 +356,12 @@ class _TesterIterator(_TesterObject):
 
 
 def _public(namespace: dict[Any, Any]) -> list[str]:
-    """The names that a program defines."""
     names = [name for name in list(namespace) if isinstance(name, str) and len(name) <= MAX_NAME]
     return [name for name in names if not name.startswith("__")]
 
 
 def _of_library(module: str, name: str) -> object:
-    """A function or class of a library that the tests hand over; ours, as it is here."""
+    """A library's function or class that the tests hand over, as it is here."""
     found: object = importlib.import_module(module)
     for part in filter(None, name.split(".")):
         found = getattr(found, part)
@@ -419,10 +407,9 @@ def _traits(kind: type, base: type) -> tuple[str, ...]:
 
 
 def _lineage(kind: type) -> tuple[str, ...]:
-    """The classes that an exception's is made of, nearest first.
+    """An exception's classes, nearest first: built-in ones by name, others behind a ":".
 
-    A built-in one by its name; of another ":" and its name, behind its module where that is a
-    library's.
+    Before it stands the module, where the class is a library's.
     """
     names: list[str] = []
     for base in kind.__mro__[:_MOST_BASES]:
@@ -435,7 +422,6 @@ def _lineage(kind: type) -> tuple[str, ...]:
 
 
 def _content(value: Any) -> object:
-    """The content of a container of a derived class, read by the built-in one's own methods."""
     if isinstance(value, dict):
         return dict(dict.items(value))
     base = next(kind for kind in _CONTAINERS if isinstance(value, kind))
@@ -443,7 +429,7 @@ def _content(value: Any) -> object:
 
 
 def _state(value: object) -> object:
-    """Class and attributes of an instance, where its class defines what equality is; else None."""
+    """Class and attributes of an instance whose class defines equality; else None."""
     kind = type(value)
     if kind.__eq__ is object.__eq__:
         return None
@@ -458,7 +444,7 @@ def _describe(error: BaseException) -> list[object]:
     kind = type(error)
     try:
         text = str(error)[:1000]
-    except BaseException:  # noqa: BLE001 - the isolation border: its __str__ is the program's
+    except BaseException:  # noqa: BLE001 - the fault boundary: its __str__ is the program's
         text = ""
     name = "NameError" if kind is Missing else kind.__name__[:200]
     plain = [_plain(lambda: list(error.args)), _plain(lambda: dict(vars(error)))]
@@ -466,17 +452,15 @@ def _describe(error: BaseException) -> list[object]:
 
 
 def _plain(read: Callable[[], object]) -> object:
-    """What is read, where it can be carried; else None."""
     try:
         content = read()
         encode(content)
-    except BaseException:  # noqa: BLE001 - the isolation border
+    except BaseException:  # noqa: BLE001 - the fault boundary
         return None
     return content
 
 
 def _where(error: BaseException) -> str:
-    """The innermost line of the program in the traceback."""
     trace, line = error.__traceback__, 0
     while trace is not None:
         if "assay/sandbox/harness" not in trace.tb_frame.f_code.co_filename:

@@ -1,24 +1,22 @@
 """Plain values to bytes and back: all that crosses between candidate, tester and supervisor.
 
 The bytes are ASCII JSON. None, booleans, whole numbers of 64 bits, finite floats, strings and lists
-stand for themselves; everything else is an object with one key that names what it is:
+stand for themselves; everything else is an object with one key, its kind:
 
     t tuple, s set, f frozenset, d mapping (keys and values in turn), b bytes, B bytearray,
     i whole number (hexadecimal), x NaN or infinity, u text with lone surrogates, c complex,
     D Decimal, F Fraction, r range, q deque, T date or time, n numpy array or scalar,
     k a mapping of `collections`, y built-in class of plain data or exceptions, h reference,
-    p plain data, with the reference of the object of a derived class that it is the data of,
+    p plain data of an object of a derived class, with that object's reference,
     l function or class of a library, by its name: from the tester alone
 
-Covered: the decoder takes any bytes whatever; it runs no code of theirs, recurses no deeper than it
-allows, builds no set whose elements were chosen to collide, computes nothing whose cost grows
-faster than the bytes, and raises `CodecError` for all that is not exactly as above. The classes
-that it names make plain data and nothing else. The encoder asks no object for anything: subclasses
-of built-in types are read through the methods of the built-in type, so that an overridden `__eq__`
-or `__iter__` is never met, and what it hands on are exact built-in values.
-Not covered: what the encoder says inside a hostile process. Whoever runs there may say anything;
-it is data all the same. Nor the time of 48 MiB: whoever decodes so much does it where it can be
-killed (`judging.budget`, and the tester's own limits).
+Covered: the decoder takes any bytes; it runs no code of theirs, bounds its recursion, builds no set
+of elements chosen to collide, computes nothing whose cost grows faster than the bytes, makes plain
+data alone, and raises `CodecError` for all else. The encoder reads subclasses of built-in types by
+the built-in type's methods, so an overridden `__eq__` or `__iter__` never runs, and writes exact
+built-in values.
+Not covered: what the encoder writes inside a hostile process, which is data all the same; the time
+of 48 MiB, which is spent where it can be killed (`judging.budget`, the tester's own limits).
 """
 
 from __future__ import annotations
@@ -88,7 +86,7 @@ def encode(value: object, opaque: Opaque | None = None, keep: Keep | None = None
 
     Args:
         value: what to encode.
-        opaque: called for what is no plain value; without it, that is an error.
+        opaque: called for objects that are no plain value; without it, they are errors.
         keep: called for instances of derived classes; without it, they are plain data alone.
 
     Raises:
@@ -110,7 +108,7 @@ _dumps = json.JSONEncoder(
 
 
 class _Encoder:
-    """One encoding: counts what it has written, so that shared parts cannot blow it up."""
+    """One encoding; counts what it has written, so that shared parts cannot multiply."""
 
     def __init__(self, opaque: Opaque | None, keep: Keep | None) -> None:
         self._opaque = opaque
@@ -119,7 +117,6 @@ class _Encoder:
         self._bytes_left = MAX_BYTES
 
     def tree(self, value: object, depth: int) -> object:  # noqa: PLR0911 - one for each type
-        """The JSON tree of a value."""
         kind = type(value)
         if value is None or kind is bool:
             return value
@@ -183,7 +180,7 @@ class _Encoder:
         return [self.tree(item, depth + 1) for item in items]
 
     def mapping(self, value: Any, depth: int) -> object:
-        """A dict, or one of the mappings of `collections`, which are dicts to a plain reader."""
+        """A dict, or a mapping of `collections`, which a plain reader takes for a dict."""
         flat: list[object] = []
         for key, item in dict.items(value):
             flat.append(key)
@@ -199,7 +196,6 @@ class _Encoder:
         return {"d": items}
 
     def _array(self, value: Any, depth: int) -> object:
-        """A numpy array or scalar."""
         if value.size > MAX_ITEMS:
             raise CodecError("too many elements")
         kind = str(value.dtype)
@@ -307,16 +303,16 @@ def decode(
     library: Import | None = None,
     carry: Carry | None = None,
 ) -> object:
-    """The value of some bytes, which may come from anyone.
+    """The value of untrusted bytes.
 
     Args:
         data: the bytes.
         resolve: makes objects of references; without it they stay `Ref`.
-        rich: numpy's arrays become arrays where numpy is loaded, and the mappings of
-            `collections` what they were; otherwise they become lists and dicts.
-        library: finds what is named of a library; without it, a name of one is an error.
-        carry: makes objects of plain data that came with a reference; without it, the data stands
-            alone.
+        rich: make numpy arrays, where numpy is loaded, and the mappings of `collections`; else
+            lists
+            and dicts.
+        library: finds a library's object by name; without it, such a name is an error.
+        carry: makes objects of plain data that came with a reference; without it, the data alone.
 
     Raises:
         CodecError: the bytes are not a plain value.
@@ -342,7 +338,6 @@ def _refuse(name: str) -> object:
 
 
 def _check_depth(value: object) -> None:
-    """Refuses a value with more levels than an encoder writes."""
     level: list[Any] = [value]
     for _ in range(MAX_DEPTH + 1):
         below: list[Any] = []
@@ -367,7 +362,7 @@ _CONTAINERS: Final = (list, tuple, dict, set, frozenset, collections.deque)
 
 
 def check_spread(items: Iterable[object]) -> None:
-    """Refuses elements of which very many have one hash: putting them into a set takes ages.
+    """Refuses elements of which very many share a hash, which makes a set quadratic.
 
     Raises:
         CodecError: more than MAX_COLLISIONS have the same hash and differ.
@@ -399,7 +394,6 @@ class _Reader:
         self._library = library
 
     def tagged(self, pairs: list[tuple[str, Any]]) -> object:
-        """The value of an object with one key."""
         if len(pairs) != 1:
             raise CodecError("not a plain value: an object without exactly one key")
         tag, content = pairs[0]

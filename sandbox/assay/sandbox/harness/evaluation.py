@@ -1,12 +1,12 @@
 """Evaluates the simple expressions of test code over plain values, with bounded cost. Pure.
 
-Nothing is handed to eval or exec. An expression is walked node by node; a node that is not listed
-here, an attribute other than a few functions of `math`, an operation that could blow up, or a value
-that is not plain raises `NotFoldable`, and the test code then runs in a process of its own.
+An expression is walked node by node, without eval or exec. An unknown kind of node, an attribute
+other than a few functions of `math`, an operation that could blow up, or a value that is not plain
+raises `NotFoldable`; the test code then runs in a process of its own.
 
-A value may be `UNKNOWN`: what the candidate will return. That lets the calls of the candidate be
-collected before any is made. What depends on an unknown value is unknown, and where the *course* of
-the code depends on one, that is `NotFoldable` too.
+A value may be `UNKNOWN`: what the candidate will return, so that its calls are collected before any
+is made. What depends on an unknown value is unknown; where the *course* of the code does, that is
+`NotFoldable`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,6 @@ class NotFoldable(Exception):
 
 
 class _Sentinel:
-    """A value with a name of its own."""
-
     def __init__(self, name: str) -> None:
         self._name = name
 
@@ -145,7 +143,7 @@ class Evaluator:
         """The value of an expression.
 
         Raises:
-            NotFoldable: it is not one for here.
+            NotFoldable: it cannot be evaluated here.
             Exception: what the expression itself raises, e.g. TypeError for None < 1.
         """
         self.step()
@@ -168,7 +166,7 @@ class Evaluator:
             raise NotFoldable("too many steps")
 
     def items(self, value: object) -> list[Any]:
-        """The elements of a collection that is gone through."""
+        """The elements of a collection that is iterated."""
         if not isinstance(value, (str, bytes, list, tuple, set, frozenset, dict, range)):
             raise TypeError(f"{type(value).__name__!r} object is not iterable")
         if len(value) > MAX_LENGTH:
@@ -199,7 +197,6 @@ class Evaluator:
                 yield self.value(node, scope)
 
     def _made(self, kind: Callable[[list[Any]], Any], items: list[Any]) -> object:
-        """A collection, unknown where an element is."""
         if any(item is UNKNOWN for item in items):
             return UNKNOWN
         if kind in {set, frozenset}:
@@ -323,13 +320,13 @@ class Evaluator:
         return True
 
     def _no_repeated_calls(self, node: Any, scope: Scope) -> None:
-        """Holds that a comprehension calls the candidate nowhere but in its outermost source."""
+        """Refuses a comprehension that calls the candidate beyond its outermost source."""
         inner = [generator.iter for generator in node.generators[1:]]
         conditions = [test for generator in node.generators for test in generator.ifs]
         self._no_calls([node.elt, *inner, *conditions], scope)
 
     def _no_calls(self, nodes: Iterable[ast.expr], scope: Scope) -> None:
-        """Holds that code which may not be reached calls nothing of the candidate's."""
+        """Refuses calls of the candidate in code that may not be reached."""
         for node in nodes:
             for part in ast.walk(node):
                 if isinstance(part, ast.Name) and scope.get(part.id) is SUBJECT:
@@ -370,7 +367,7 @@ def bind(target: ast.expr, value: object, scope: Scope) -> None:
 
 
 def _check_signature(known: Callable[..., object], args: list[Any], kwargs: dict[str, Any]) -> None:
-    """Holds that a function is called as ours can be: it takes less than the built-in one."""
+    """Refuses arguments that our version of a built-in function does not take."""
     try:
         _signature(known).bind(*args, **kwargs)
     except TypeError:
@@ -383,14 +380,13 @@ def _signature(known: Callable[..., object]) -> inspect.Signature:
 
 
 def _plain(value: object) -> Any:
-    """A value that operators may meet."""
     if value is None or type(value) in PLAIN or type(value) is range:
         return value
     raise NotFoldable(f"a value of type {type(value).__name__}")
 
 
 def _check_identity(kind: ast.cmpop, left: object, right: object) -> None:
-    """Holds that an unknown value is compared by identity only with None, True or False."""
+    """Refuses `is` on an unknown value, except with None, True or False."""
     known = right if left is UNKNOWN else left
     if isinstance(kind, (ast.Is, ast.IsNot)) and not (known is None or isinstance(known, bool)):
         raise NotFoldable("identity of values")
@@ -416,7 +412,6 @@ def _compared(kind: ast.cmpop, left: object, right: object) -> object:
 
 
 def _arithmetic(kind: ast.operator, left: Any, right: Any) -> object:
-    """An operation whose cost is bounded by the size of its operands."""
     if isinstance(left, (set, frozenset)) and isinstance(right, (set, frozenset)):
         combine = _SETS.get(type(kind))
         if combine is None:
@@ -451,7 +446,6 @@ def _power(base: Any, exponent: Any) -> object:
 
 
 def _mathematics(name: str, args: list[Any], kwargs: dict[str, Any]) -> object:
-    """A function of `math`."""
     if name not in _MATH:
         raise NotFoldable(f"math.{name}")
     for value in (*args, *kwargs.values()):
@@ -476,7 +470,6 @@ def _check_spread(items: Iterable[object]) -> None:
 
 
 def _collected(kind: Callable[..., Any]) -> Callable[..., object]:
-    """A constructor of collections, from something that can be gone through."""
 
     def make(*args: object) -> object:
         if len(args) > 1:
@@ -529,7 +522,6 @@ def _sorted(values: object, *, reverse: object = False) -> list[Any]:
 
 
 def _converted(kind: Callable[..., Any]) -> Callable[..., object]:
-    """int, float, str and bool of a simple value."""
 
     def convert(*args: object) -> object:
         if len(args) != 1 or not isinstance(args[0], (bool, int, float, str, type(None))):

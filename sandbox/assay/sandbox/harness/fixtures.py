@@ -1,8 +1,8 @@
 """Fixtures of pytest-style tests, as far as the test code writes them.
 
-Served: values that are returned or yielded, fixtures that need fixtures, `params` with
-`request.param`, `autouse`, names of their own, and scopes (a wider one than the test's is made once
-for all). Of those that pytest itself brings: `capsys` and `monkeypatch` (`setattr`, `setitem`).
+Served: returned and yielded values, fixtures of fixtures, `params` with `request.param`, `autouse`,
+`name`, and scopes (one wider than the test's is made once for all). Of pytest's own: `capsys` and
+`monkeypatch` (`setattr`, `setitem`).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from assay.sandbox.harness.grants import Unsupported
+from assay.sandbox.harness.grants import UnsupportedRequest
 
 _REQUEST: Final = "request"
 _MISSING: Final = object()
 
 
 class Skipped(BaseException):
-    """The test does not want to be run."""
+    """The test skips itself."""
 
 
 class Fixture:
@@ -49,13 +49,11 @@ class Fixture:
         return Fixture(self.name, make, self.params, shared=self.shared, autouse=self.autouse)
 
     def __call__(self, *_: object, **__: object) -> object:
-        """Nobody may: a test asks for it by its name."""
-        raise Unsupported("the test code calls a fixture")
+        """Refused: a test asks for it by its name."""
+        raise UnsupportedRequest("the test code calls a fixture")
 
 
 class _Request:
-    """What a fixture knows of its turn."""
-
     def __init__(self, param: object) -> None:
         self.param = param
 
@@ -85,7 +83,7 @@ class Fixtures:
     Args:
         namespace: where they are defined; a fixture goes by its own name.
         around: those of the module around a class.
-        instance: what fixtures that are methods are bound to.
+        instance: to which fixtures that are methods are bound.
     """
 
     def __init__(
@@ -102,10 +100,10 @@ class Fixtures:
         self._ends: list[Iterator[Any]] = around._ends if around else []  # noqa: SLF001
 
     def run(self, test: Callable[..., Any], arguments: Mapping[str, object]) -> int:
-        """Runs a test once for each set of parameters of its fixtures; returns how often it ran.
+        """Runs a test once for each set of fixture parameters; returns how often it ran.
 
         Raises:
-            Unsupported: it needs a fixture that is not here.
+            UnsupportedRequest: it needs a fixture that is not here.
             BaseException: what the test raises, but for `Skipped`.
         """
         needed = self._needed(test, arguments)
@@ -164,7 +162,7 @@ class Fixtures:
         if name in order:
             return
         if name not in self._known or name in way:
-            raise Unsupported(f"{way[0]} needs the fixture {name!r}, which is not served")
+            raise UnsupportedRequest(f"{way[0]} needs the fixture {name!r}, which is not served")
         for need in _parameters(self._known[name].make):
             if need != _REQUEST:
                 self._add(need, order, (*way, name))
@@ -172,8 +170,6 @@ class Fixtures:
 
 
 class _Captured:
-    """`capsys`."""
-
     def __init__(self) -> None:
         self._saved = sys.stdout, sys.stderr
         self._start()
@@ -183,13 +179,11 @@ class _Captured:
         sys.stdout, sys.stderr = self._out, self._err
 
     def readouterr(self) -> _Output:
-        """What was written since the last time."""
         found = _Output(self._out.getvalue(), self._err.getvalue())
         self._start()
         return found
 
     def close(self) -> None:
-        """Puts the streams back."""
         sys.stdout, sys.stderr = self._saved
 
 
@@ -199,8 +193,6 @@ class _Output(NamedTuple):
 
 
 class _Patch:
-    """`monkeypatch`."""
-
     def __init__(self) -> None:
         self._undo: list[Callable[[], None]] = []
 
@@ -213,19 +205,16 @@ class _Patch:
         setattr(target, name, value)
 
     def setitem(self, target: Any, name: Any, value: Any) -> None:
-        """Replaces an item."""
         old = dict(target)
         self._undo.append(lambda: (target.clear(), target.update(old))[0])
         target[name] = value
 
     def undo(self) -> None:
-        """Puts everything back."""
         while self._undo:
             self._undo.pop()()
 
 
 def _found(dotted: str) -> tuple[Any, str]:
-    """The object that a dotted name is an attribute of, and the attribute's name."""
     path, _, name = dotted.rpartition(".")
     first, *rest = path.split(".")
     found: Any = importlib.import_module(first)
@@ -253,7 +242,6 @@ _BROUGHT: Final[dict[str, Fixture]] = {
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:
-    """The parameters that have no default."""
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [
         name
@@ -263,7 +251,7 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
 
 
 def _end(ends: list[Iterator[Any]]) -> None:
-    """Lets what yielded go on, the last one first."""
+    """Resumes the fixtures that yielded, the last one first."""
     while ends:
         for _ in ends.pop():
             pass

@@ -1,25 +1,22 @@
-"""Frames over the private socket, as a harness sends and receives them: it waits for each.
-
-What a frame is made of and what may be said in it is `protocol`'s.
-"""
+"""Frames over the private socket, as a harness sends and receives them; `protocol` defines them."""
 
 from __future__ import annotations
 
 import os
 import struct
 
-from assay.sandbox.harness.protocol import MAX_FRAME, NO_TAG, Frame, frame, split
+from assay.sandbox.harness.protocol import MAX_FRAME, NO_TAG, HarnessFrame, frame, split
 
 
 class Channel:
-    """One end of the socket."""
+    """One end of the socket; blocks."""
 
     def __init__(self, descriptor: int) -> None:
         os.set_inheritable(descriptor, False)
         self._descriptor = descriptor
         self._read, self._write = os.read, os.write  # the program may replace those of the module
 
-    def receive(self) -> Frame:
+    def receive(self) -> HarnessFrame:
         """The next frame.
 
         Raises:
@@ -29,7 +26,7 @@ class Channel:
         return split(self._exactly(min(size, MAX_FRAME)))
 
     def send(self, kind: bytes, content: bytes, tag: bytes = NO_TAG) -> None:
-        """Sends a frame, all of it."""
+        """Sends a whole frame."""
         data = frame(kind, tag, content)
         left = memoryview(struct.pack("!I", len(data)) + data)
         while left:

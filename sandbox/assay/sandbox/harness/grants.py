@@ -1,7 +1,7 @@
 """What the tests hand to the candidate's program, and what it may do with it.
 
-An object of the tests' that is no plain value gets a number when the tests hand it over, and the
-program may use it by that number:
+An object of the tests' that is no plain value gets a number when the tests hand it over, by which
+the program may use it:
 
     callable    a function, lambda or method that the test code wrote; a method of a container of
                 its own; a functools.partial and what `operator` makes; a class of the test code,
@@ -12,12 +12,12 @@ program may use it by that number:
     iterator    a generator or another iterator of built-in kind: the next element
     inert       exceptions, object(), classes made for proxies: only known again
 
-A function or class of a library goes by its name instead: the program takes its own. What is none
-of these cannot be handed over: the suite asks for what is not served (`Unsupported`).
+A library's function or class goes by its name: the program takes its own. Nothing else can be
+handed over (`UnsupportedRequest`).
 
-Covered: nothing that the program says builds, imports or calls anything that the tests did not hand
-over; a number that was not given means nothing; no name with an underscore in front is read or set;
-nothing of unittest's own (assertions, skips, clean-ups) is in reach.
+Covered: the program builds, imports and calls nothing that the tests did not hand over; unknown
+numbers mean nothing; no name with a leading underscore is read or set; nothing of unittest's own
+(assertions, skips, clean-ups) is in reach.
 Not covered: what the test code's own functions do with the arguments they get.
 """
 
@@ -43,7 +43,7 @@ _BY_NAME: Final = (types.FunctionType, types.BuiltinFunctionType, type, types.Me
 _BUILT_IN_ITERATORS: Final = frozenset({"builtins", "itertools", "_collections"})
 
 
-class Unsupported(BaseException):
+class UnsupportedRequest(BaseException):
     """Test code asked for what cannot be served across processes: the suite's fault."""
 
 
@@ -61,10 +61,10 @@ class Grants:
         self._numbers: dict[int, int] = {}
 
     def reference(self, value: object) -> Ref | LibraryName:
-        """How the program will know an object that is handed to it.
+        """The program's reference to an object that is handed to it.
 
         Raises:
-            Unsupported: it cannot be handed over.
+            UnsupportedRequest: it cannot be handed over.
         """
         known = self._numbers.get(id(value))
         if known is not None:
@@ -89,10 +89,10 @@ class Grants:
         return self._objects[number]
 
     def serve(self, asked: CallBack) -> object:
-        """Does what the program asks of an object, and returns what came of it.
+        """Does what the program asks of an object, and returns the result.
 
         Raises:
-            Exception: it may not be asked, or what the object itself raises.
+            Exception: it is not allowed, or what the object itself raises.
         """
         try:
             subject: Any = self.given(asked.number)
@@ -130,10 +130,10 @@ class Grants:
         return Ref("t", number, kind)
 
     def _kind(self, value: object) -> str:
-        """What the program may do with it.
+        """The kind of use, of the module's table.
 
         Raises:
-            Unsupported: it cannot be handed over.
+            UnsupportedRequest: it cannot be handed over.
         """
         if isinstance(value, (BaseException, unittest.TestCase)) or type(value) is object:
             return "inert"
@@ -149,7 +149,7 @@ class Grants:
         for kind, holds in kinds:
             if holds:
                 return kind
-        raise Unsupported(
+        raise UnsupportedRequest(
             f"the test code hands the program an object of {type(value).__module__}."
             f"{type(value).__qualname__}, which cannot be carried"
         )
@@ -167,7 +167,6 @@ class Grants:
 
 
 def _library_name(value: object) -> LibraryName | None:
-    """By which name a library has it; None where none does."""
     if isinstance(value, types.ModuleType):
         name = value.__name__
         return LibraryName(name, "") if _of_library(name) else None

@@ -45,7 +45,6 @@ _walked: list[Any] = [None, ()]  # the last tree, and its nodes: each is asked m
 
 
 def _walk(tree: ast.AST) -> Sequence[ast.AST]:
-    """All nodes of a tree."""
     if _walked[0] is not tree:
         _walked[:] = [tree, tuple(ast.walk(tree))]
     nodes: Sequence[ast.AST] = _walked[1]
@@ -55,9 +54,9 @@ def _walk(tree: ast.AST) -> Sequence[ast.AST]:
 def subject_names(tree: ast.Module, entry_point: str) -> frozenset[str]:
     """Names that the program is to provide.
 
-    Names that the code uses and nowhere binds, built-in ones left out, and the entry point. Where
-    the code calls nothing but built-in names, those that its assertions call outermost are meant:
-    a program that defines `sum` is tested by `assert sum(1, 2) == 3`.
+    Those that the code uses and never binds, built-in ones left out, and the entry point. Where the
+    code calls built-in names only, those that its assertions call outermost: a program that defines
+    `sum` is tested by `assert sum(1, 2) == 3`.
     """
     bound, used = bound_names(tree), used_names(tree)
     free = used - bound
@@ -70,11 +69,12 @@ def subject_names(tree: ast.Module, entry_point: str) -> frozenset[str]:
 
 
 def library_names(tree: ast.Module, names: frozenset[str], entry_point: str) -> dict[str, str]:
-    """Which of the names that test code does not bind are a library's: each with its module.
+    """Which unbound names of test code are a library's, each with its module.
 
-    The tests mean the library's whatever the program calls so, or `isclose` would be what the
-    program says is close. As with built-in names, they mean the program's where it is the entry
-    point, or where the code calls nothing else.
+    They mean the library's even where the program defines the name: else the program's `isclose`
+    would
+    decide what is close. Except, as for built-in names, the entry point and code that calls nothing
+    else.
     """
     found = {alias: library for alias, library in ALIASES.items() if alias in names}
     bare = _bare(tree)
@@ -87,7 +87,7 @@ def library_names(tree: ast.Module, names: frozenset[str], entry_point: str) -> 
 
 
 def imported(tree: ast.Module) -> frozenset[str]:
-    """The modules that the code imports, but for imports that it is prepared to do without."""
+    """The modules that the code imports, but for imports whose failure it handles."""
     found: set[str] = set()
     waiting: list[ast.AST] = [tree]
     while waiting:
@@ -114,7 +114,7 @@ def first_mention(tree: ast.Module, names: frozenset[str], modules: set[str]) ->
 
     Args:
         tree: the test code.
-        names: names that stand for what is the program's.
+        names: names that stand for something of the program's.
         modules: names by which the program is imported.
     """
     lines: list[int] = []
@@ -137,7 +137,7 @@ def _reads_its_argument(function: ast.FunctionDef) -> bool:
 
 
 def unasserted_blocks(tree: ast.AST) -> list[range]:
-    """The lines of `with` blocks in which nothing is asserted."""
+    """The lines of `with` blocks that assert nothing."""
     blocks = [node for node in _walk(tree) if isinstance(node, (ast.With, ast.AsyncWith))]
     return [
         range(block.lineno, (block.end_lineno or block.lineno) + 1)
@@ -156,7 +156,7 @@ def _asserts(node: ast.AST) -> bool:
 
 
 def taken_from(tree: ast.AST, modules: set[str]) -> frozenset[str]:
-    """The names that the code imports from modules by `from ... import ...`, as it binds them."""
+    """The names that `from ... import ...` of these modules binds in the code."""
     return frozenset(
         alias.asname or alias.name
         for node in _walk(tree)
@@ -166,13 +166,13 @@ def taken_from(tree: ast.AST, modules: set[str]) -> frozenset[str]:
 
 
 def texts(tree: ast.AST) -> frozenset[str]:
-    """The texts that stand in the code."""
+    """The string constants of the code."""
     constants = (node.value for node in _walk(tree) if isinstance(node, ast.Constant))
     return frozenset(text for text in constants if isinstance(text, str))
 
 
 def named_in_texts(tree: ast.Module) -> frozenset[str]:
-    """Words in the texts of code that evaluates texts, which may be names of the program's."""
+    """Words in the texts of code that evaluates texts: perhaps names of the program's."""
     if not used_names(tree) & _RUN_TEXTS:
         return frozenset()
     words = {word for text in texts(tree) for word in _WORD.findall(text)}
@@ -198,7 +198,6 @@ def used_names(tree: ast.AST) -> frozenset[str]:
 
 
 def _bare(tree: ast.AST) -> frozenset[str]:
-    """Names that are used otherwise than for an attribute of theirs."""
     based = {
         id(node.value)
         for node in _walk(tree)
@@ -238,7 +237,7 @@ def bound_names(tree: ast.AST) -> frozenset[str]:
 
 
 def _outermost(tree: ast.AST) -> frozenset[str]:
-    """Built-in names that assertions call directly, on the left of a comparison if there is one."""
+    """Built-in names that assertions call directly, or on the left of a comparison."""
     names: set[str] = set()
     for node in _walk(tree):
         if isinstance(node, ast.Assert):

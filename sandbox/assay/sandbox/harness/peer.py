@@ -1,19 +1,18 @@
 """The candidate's objects, as test code sees them from another process.
 
 Plain values are compared natively, in the tester. An object that stays with the candidate is a
-`Proxy`, which carries only such operations as its type has, and of those only what cannot decide a
-test or tell the candidate what was expected:
+`Proxy`, with such operations of its type as can neither decide a test nor reveal what was expected:
 
- - A proxy never equals a plain value, and the candidate is not asked. Two proxies are equal if they
-   are one object, or are instances of one class with an equality of its own and the same state
-   (attributes, at least one, compared here). The candidate's own `__eq__` is never called.
+ - A proxy never equals a plain value. Two proxies are equal if they are one object, or instances of
+   one class with an equality of its own and the same state (attributes, at least one, compared
+   here). The candidate's own `__eq__` is never called.
  - An operator between a proxy and a plain value is a TypeError: it would hand the expected value
    over. Two proxies may be added or ordered by the candidate's own methods.
  - `x in proxy` goes through its elements here.
- - An exception of the candidate's is raised here as the same built-in one, except those that end a
-   loop or a generator in silence: they come as RuntimeError.
+ - A candidate's exception is raised here as the same built-in one, except those that silently end a
+   loop or a generator: they come as RuntimeError.
 
-The other way, the program may use what the tests handed to it, and nothing else (`grants`).
+The program may use what the tests handed to it, and nothing else (`grants`).
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ from typing import Any, Final, Protocol, TypeVar
 from assay.sandbox.harness import protocol
 from assay.sandbox.harness.candidate import BINARY, CARRIED, UNARY
 from assay.sandbox.harness.codec import encode
-from assay.sandbox.harness.grants import Grants, Unsupported
+from assay.sandbox.harness.grants import Grants, UnsupportedRequest
 from assay.sandbox.harness.protocol import (
     ANSWER,
     CALLBACK,
     REQUEST,
     RESULT,
     TAG_BYTES,
-    Frame,
+    HarnessFrame,
     ProtocolError,
     Raised,
     Returned,
@@ -58,30 +57,30 @@ _T = TypeVar("_T")
 
 
 class CandidateEndedError(BaseException):
-    """The candidate's process is gone, or what it said is no answer."""
+    """The candidate's process is gone, or its answer is none."""
 
 
 class Line(Protocol):
-    """What carries frames to the candidate and back."""
+    """Carries frames to the candidate and back."""
 
     def send(self, kind: bytes, content: bytes, tag: bytes) -> None:
         """Sends a frame."""
 
-    def receive(self) -> Frame:
+    def receive(self) -> HarnessFrame:
         """Waits for the next frame."""
 
 
 class Peer:
-    """The link to the candidate: sends requests, serves what its program calls back meanwhile.
+    """The link to the candidate: sends requests, and serves the program's call-backs meanwhile.
 
     Attributes:
         used: something of the program's own has reached the tests: a value, a call's outcome.
-        calls: how many requests acted on the program.
+        calls: requests that acted on the program.
         texts: a text of the program's has reached the tests.
-        is_let_happen: whether the tests let an exception happen where nothing is asserted.
-        raised: what the program raised, as it was raised here.
-        ended: what it said was no answer; the tests may have caught the exception that told so.
-        refused: what the tests handed over cannot be carried; the same.
+        is_let_happen: whether the tests accept an exception where they assert nothing.
+        raised: what the program raised, as raised here.
+        ended: the invalid answer; kept, since the tests may have caught the exception.
+        refused: what cannot be handed over; kept for the same reason.
     """
 
     def __init__(self, channel: Line, grants: Grants) -> None:
@@ -96,10 +95,10 @@ class Peer:
         self.is_let_happen: Callable[[BaseException], bool] = lambda error: False
         self.raised: list[BaseException] = []
         self.ended: CandidateEndedError | None = None
-        self.refused: Unsupported | None = None
+        self.refused: UnsupportedRequest | None = None
 
     def load(self) -> list[str]:
-        """Has the program run; returns the names that it says it defines."""
+        """Runs the program; returns the names that it claims to define."""
         return self._read(protocol.names, self._ask("load"))
 
     def lookup(self, names: list[str]) -> dict[str, object]:
@@ -110,7 +109,7 @@ class Peer:
         return found
 
     def execute(self, text: str) -> dict[str, object]:
-        """What a text of the program's defines; it runs beside the program, not here."""
+        """What a text of the program's defines; it runs in the program's process."""
         self.used = True
         self.calls += 1
         return self._read(protocol.rows, self._ask("execute", text), None)
@@ -130,17 +129,18 @@ class Peer:
         more = () if wanted is None else (wanted,)
         returned = self._ask("call", target, list(args), kwargs, False, True, *more)
         given = [*args, *kwargs.values()]
-        told = self._read(protocol.told, returned, len(given), streams=wanted is not None)
-        self._note([told.value, told.changes])
-        for index, value in told.changes:
+        report = self._read(
+            protocol.read_call_report, returned, len(given), streams=wanted is not None
+        )
+        self._note([report.value, report.changes])
+        for index, value in report.changes:
             mirror(given[index], value)
-        if told.texts:
+        if report.texts:
             self.texts = True
-            self._streams.take(told.texts)
-        return told.value if told.alias == -1 else given[told.alias]
+            self._streams.take(report.texts)
+        return report.value if report.alias == -1 else given[report.alias]
 
     def _note(self, value: Any) -> Any:
-        """Notes whether there is a text in what the program answered."""
         self.texts = self.texts or _has_text(value)
         return value
 
@@ -155,10 +155,10 @@ class Peer:
         return self.ended
 
     def _ask(self, *request: object) -> Returned:
-        """Sends a request and returns what the answer holds.
+        """Sends a request and returns the answer's content.
 
         Raises:
-            CandidateEndedError: there is no answer that fits.
+            CandidateEndedError: there is no valid answer.
             BaseException: what the candidate raised, as the same built-in type.
         """
         tag = secrets.token_bytes(TAG_BYTES)
@@ -179,7 +179,7 @@ class Peer:
         raise self._remembered(RuntimeError("the program raised StopIteration"))
 
     def exception_class(self, lineage: tuple[str, ...]) -> type[BaseException]:
-        """Stands for an exception class of the candidate's; the built-in one where it is that."""
+        """Stands for an exception class of the candidate's; built-in ones are themselves."""
         first = lineage[0] if lineage else "Exception"
         if ":" not in first:
             builtin = getattr(builtins, first, Exception)
@@ -199,7 +199,6 @@ class Peer:
         return self._exceptions[lineage]
 
     def _revive(self, raised: Raised) -> BaseException:
-        """The candidate's exception, to be raised here."""
         self.used = self.texts = True
         kind: type[BaseException] = RuntimeError
         arguments = (raised.text,) if raised.args is None else raised.args
@@ -210,7 +209,7 @@ class Peer:
             else:  # one of a library, or derived from one that makes its arguments itself
                 error = kind.__new__(kind, *arguments)
                 error.args = arguments
-        except Exception:  # noqa: BLE001 - the isolation border: the arguments come from the candidate
+        except Exception:  # noqa: BLE001 - the fault boundary: the arguments come from the candidate
             error = RuntimeError(f"{raised.type}: {raised.text}")
         for name, value in raised.vars.items():
             if not (name.startswith("_") or hasattr(kind, name)):
@@ -223,22 +222,21 @@ class Peer:
         return error
 
     def _opaque(self, value: object) -> Ref | LibraryName:
-        """A reference to an object that is handed to the program."""
         if isinstance(value, Proxy):
             return reference(value)
         if isinstance(value, type) and issubclass(value, Proxy):
             return self._grants.inert(value)
         try:
             return self._grants.reference(value)
-        except Unsupported as refused:
+        except UnsupportedRequest as refused:
             self.refused = refused
             raise
 
     def _lenient(self, value: object) -> Ref | LibraryName:
-        """The same for what the program asked for itself: it cannot make the suite a fault."""
+        """As `_opaque`, for what the program asked for itself: no fault of the suite's."""
         try:
             return self._opaque(value)
-        except Unsupported:
+        except UnsupportedRequest:
             self.refused = None
             return self._grants.inert(value)
 
@@ -247,7 +245,7 @@ class Peer:
         return protocol.read_answer(content, resolve=resolve, rich=True, carry=carry)
 
     def _carry(self, ref: Ref, plain: Any) -> object:
-        """Stands for an object of a class derived from that of some plain data."""
+        """Stands for an object whose class derives from that of some plain data."""
         if ref.side != "c":
             raise CodecError("a reference to what is not the program's")
         if isinstance(plain, _CHANGING):
@@ -273,11 +271,6 @@ class Peer:
         return self.operate("await", ref)
 
     def _serve(self, content: bytes) -> bytes:
-        """Carries out what the candidate's program asks of an object that it was given.
-
-        Raises:
-            CandidateEndedError: it asks for what it may not.
-        """
         try:
             asked = protocol.read_callback(content, resolve=self._resolve, carry=self._carry)
         except ProtocolError as error:
@@ -286,14 +279,14 @@ class Peer:
             return encode(["value", self._grants.serve(asked)], self._lenient, _carried)
         except StopIteration:
             return encode(["stop"])
-        except (CandidateEndedError, Unsupported):
+        except (CandidateEndedError, UnsupportedRequest):
             raise
-        except BaseException as error:  # noqa: BLE001 - the isolation border: told to who called
+        except BaseException as error:  # noqa: BLE001 - the fault boundary: told to who called
             return encode(["error", type(error).__name__, _text(error)])
 
 
 def _carried_text(error: BaseException) -> str:
-    """The text that an exception of the candidate's has there."""
+    """The text that a candidate's exception has in its own process."""
     text: str = error.__dict__.get("_assay_text", "")
     return text
 
@@ -333,7 +326,7 @@ def _peer(proxy: Proxy) -> Peer:
 
 
 def mirror(mine: Any, theirs: Any) -> None:
-    """Changes a container in place into what the candidate made of its copy."""
+    """Changes a container in place to the candidate's changed copy."""
     if isinstance(mine, list) and isinstance(theirs, list):
         for index, (old, new) in enumerate(zip(mine, theirs, strict=False)):
             if _alike(old, new):
@@ -366,7 +359,7 @@ def _alike(old: object, new: object) -> bool:
 
 
 class Proxy:
-    """An object of the candidate's; `_proxy_class` adds what its type can do besides attributes."""
+    """An object of the candidate's; `_proxy_class` adds its type's special methods."""
 
     __slots__ = ("_peer", "_ref")
 
@@ -408,7 +401,7 @@ class Proxy:
         return _peer(self).operate("issubclass", subclass, self) is True
 
     def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
-        raise Unsupported("test code cannot derive a class from one of the program's")
+        raise UnsupportedRequest("test code cannot derive a class from one of the program's")
 
     def __contains__(self, item: object) -> bool:
         walk: Callable[[], Iterator[object]] | None = getattr(type(self), "__iter__", None)
@@ -421,7 +414,7 @@ class Proxy:
 
 
 class Container(Proxy):
-    """A container of a class derived from a built-in one: its content, as it is now, is data."""
+    """A container of a class derived from a built-in one; its current content is data."""
 
     __slots__ = ()
 
@@ -445,7 +438,7 @@ def _content(container: Container) -> object:
 
 
 class Derived:
-    """Plain data of a derived class: the data is compared here, the rest asked of the candidate."""
+    """Plain data of a derived class: compared here, everything else asked of the candidate."""
 
     def __getattr__(self, name: str) -> object:
         if name.startswith("_"):
@@ -466,7 +459,6 @@ def _derived_class(base: type[Any]) -> type[Any]:
 
 
 def _carried(value: object) -> Ref | None:
-    """The reference of an object that stands for one of the candidate's; None for another."""
     if isinstance(value, Derived):
         ref: Ref = value.__dict__["_assay_ref"]
         return ref
@@ -474,7 +466,7 @@ def _carried(value: object) -> Ref | None:
 
 
 def _proxy_class(ref: Ref, base: type[Proxy] = Proxy) -> type[Proxy]:
-    """The class of proxies with just the special methods that the candidate's type has."""
+    """A proxy class with the special methods of the candidate's type, and no others."""
     traits = tuple(trait for trait in CARRIED if trait in ref.traits)
     key = (base.__name__, *traits)
     if key not in _GENERATED:
@@ -498,7 +490,6 @@ def _walk(self: Any) -> Iterator[object]:
 
 
 def _forward(name: str) -> Callable[..., object]:
-    """A special method that asks the candidate's process."""
 
     def unary(self: Proxy) -> object:
         return _checked(name, _peer(self).operate(name, self))
@@ -524,9 +515,9 @@ def _forward(name: str) -> Callable[..., object]:
 
 
 def _left(self: Proxy, error: object) -> bool:
-    """Leaves a block; whether the candidate's object keeps an exception from going on.
+    """Leaves a block; whether the candidate's object suppresses the exception.
 
-    It may keep its own back, and one that the tests let happen where nothing is asserted.
+    It may suppress its own, and one that the tests let happen where nothing is asserted.
     """
     peer = _peer(self)
     if not isinstance(error, BaseException):

@@ -1,8 +1,8 @@
-"""What a candidate says to its judge, and how it is read: a border like the walls.
+"""The protocol of candidate and judge, and its reader: a trust boundary like the walls.
 
-The page on it is docs/sandbox-protocol.md. Whoever runs in the candidate's process can write what
-it likes on this socket, so everything that comes from there is read here, and comes out as plain
-data of a known shape or as `ProtocolError`.
+The page on it is docs/sandbox-protocol.md. Whoever runs in the candidate's process can write
+anything to this socket, so all input is read here, and becomes plain data of a known shape or a
+`ProtocolError`.
 
     frame      4 bytes of length, big-endian; 1 byte, what it is; 8 bytes, the tag; the content
     request Q  [operation, ...]; the tag is random, and fresh for each
@@ -16,7 +16,7 @@ data of a known shape or as `ProtocolError`.
     begin B    [code, entry point, stem]; the tag is the judge's, for DONE
     done D     [outcome, text]; with the tag of BEGIN
 
-Covered: shapes, names, numbers of references, lengths; no object of anybody's takes part.
+Covered: shapes, names, numbers of references, lengths.
 Not covered: what an operation then does with the data (`peer`), and the time of 48 MiB (`codec`).
 """
 
@@ -45,11 +45,11 @@ _MAX_TEXT: Final = 10_000
 
 
 class ProtocolError(ValueError):
-    """This is nothing that may be said here."""
+    """The bytes break the protocol."""
 
 
-class Frame(NamedTuple):
-    """One frame, not read yet."""
+class HarnessFrame(NamedTuple):
+    """One frame, its content not decoded."""
 
     kind: bytes
     tag: bytes
@@ -57,12 +57,12 @@ class Frame(NamedTuple):
 
 
 class Raised(NamedTuple):
-    """What a program raised, described.
+    """What a program raised.
 
     Attributes:
         type: the name of its class.
-        bases: the classes that it is made of, nearest first: built-in ones by name, the program's
-            as ":name", those of libraries as "module:name".
+        bases: its classes, nearest first: built-in ones by name, the program's as ":name", those of
+            libraries as "module:name".
         text: its text.
         where: the line of the program, for people; may be empty.
         args: its arguments, where they are plain; else None.
@@ -84,7 +84,7 @@ class Stopped(NamedTuple):
 
 
 class Returned(NamedTuple):
-    """What a request came to: one value, or as many as its operation has."""
+    """What a request returned: one value, or as many as its operation has."""
 
     values: tuple[object, ...]
 
@@ -102,9 +102,9 @@ def frame(kind: bytes, tag: bytes, content: bytes = b"") -> bytes:
     return kind + tag + content
 
 
-def split(data: bytes) -> Frame:
-    """A frame in its parts; what is too short for a tag has none."""
-    return Frame(data[:1], data[1:HEADER_BYTES], data[HEADER_BYTES:])
+def split(data: bytes) -> HarnessFrame:
+    """A frame in its parts; one that is too short for a tag has none."""
+    return HarnessFrame(data[:1], data[1:HEADER_BYTES], data[HEADER_BYTES:])
 
 
 def read_answer(
@@ -114,13 +114,7 @@ def read_answer(
     rich: bool = False,
     carry: Carry | None = None,
 ) -> Returned | Raised | Stopped:
-    """Reads the content of an answer.
-
-    Args:
-        content: the bytes, from anyone.
-        resolve: as for `codec.decode`.
-        rich: as for `codec.decode`.
-        carry: as for `codec.decode`.
+    """Reads the content of an answer, untrusted bytes; options as for `codec.decode`.
 
     Raises:
         ProtocolError: it is none.
@@ -165,7 +159,7 @@ def single(returned: Returned) -> object:
     """The one value of an answer.
 
     Raises:
-        ProtocolError: it has not one.
+        ProtocolError: it has another number of values.
     """
     if len(returned.values) != 1:
         raise ProtocolError("an answer that is not one value")
@@ -173,16 +167,16 @@ def single(returned: Returned) -> object:
 
 
 def names(returned: Returned) -> list[str]:
-    """The names that a program says it defines.
+    """The names that a program claims to define.
 
     Raises:
-        ProtocolError: they are none.
+        ProtocolError: they are no names.
     """
     return [_text(name, _MAX_NAME) for name in _items(single(returned))]
 
 
 def rows(returned: Returned, asked: Iterable[str] | None) -> dict[str, object]:
-    """What names stand for, of those that were asked for; None: of whatever they are.
+    """What the names that were asked for stand for; with None, any names.
 
     Raises:
         ProtocolError: a name was not asked for, or comes twice.
@@ -197,14 +191,14 @@ def rows(returned: Returned, asked: Iterable[str] | None) -> dict[str, object]:
     return found
 
 
-class Told(NamedTuple):
-    """The answer to a call that tells of its arguments.
+class CallReport(NamedTuple):
+    """The answer to a call that reports on its arguments.
 
     Attributes:
         value: what was returned; None where it is an argument.
         changes: which arguments were changed in place, and into what.
         alias: which argument was returned; -1 for none.
-        texts: what was written to stdout and stderr, and what is left of stdin, where it was asked.
+        texts: what was written to stdout and stderr, and what is left of stdin, where asked.
     """
 
     value: object
@@ -213,19 +207,19 @@ class Told(NamedTuple):
     texts: list[str]
 
 
-def told(returned: Returned, given: int, *, streams: bool = False) -> Told:
-    """Reads the answer to a call that tells of its arguments.
+def read_call_report(returned: Returned, given: int, *, streams: bool = False) -> CallReport:
+    """Reads the answer to a call that reports on its arguments.
 
     Args:
         returned: the answer.
         given: how many arguments there were.
-        streams: it tells of streams, too.
+        streams: it reports on streams, too.
 
     Raises:
-        ProtocolError: it speaks of arguments that were not given.
+        ProtocolError: it names arguments that were not given.
     """
     if len(returned.values) != 3 + streams:
-        raise ProtocolError("an answer that does not tell of its arguments")
+        raise ProtocolError("an answer that does not report on its arguments")
     value, changes, alias, *rest = returned.values
     texts = _items(rest[0], least=3, most=3) if rest else []
     if not all(type(text) is str for text in texts):
@@ -235,7 +229,7 @@ def told(returned: Returned, given: int, *, streams: bool = False) -> Told:
         index, new = _items(change, least=2, most=2)
         told_of.append((_index(index, given), new))
     known = -1 if alias == -1 and type(alias) is int else _index(alias, given)
-    return Told(value, told_of, known, texts)
+    return CallReport(value, told_of, known, texts)
 
 
 def _raised(  # noqa: PLR0917 - the parts of the message, in its order
@@ -260,7 +254,7 @@ def _decoded(content: bytes, resolve: Resolve | None, rich: bool, carry: Carry |
 
 
 def _subject_first(request: object) -> list[Any]:
-    """A call-back's parts; its subject is a bare number, never a value that was decoded."""
+    """A call-back's parts; its subject is a bare number, never a decoded value."""
     operation, number, *rest = _items(request, least=2)
     if type(number) is not int or number < 0:
         raise ProtocolError("a call-back of no object")

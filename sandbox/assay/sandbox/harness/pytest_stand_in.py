@@ -1,8 +1,8 @@
 """A small stand-in for pytest in the tester.
 
-Serves `raises`, `approx`, `mark.parametrize` (other marks change nothing, except skips), `skip`,
-`fail`, and fixtures that the test code writes (`fixtures`). Pytest's own fixtures and plugins are
-not served: test code that needs them is a fault, never a verdict.
+Serves `raises`, `approx`, `mark.parametrize` (of other marks only skips), `skip`, `fail`, and
+fixtures that the test code writes (`fixtures`). Test code that needs pytest's own fixtures or
+plugins is a fault, never a verdict.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from assay.sandbox.harness.fixtures import Fixtures, Skipped, fixture
-from assay.sandbox.harness.grants import Unsupported
+from assay.sandbox.harness.grants import UnsupportedRequest
 
 Test = Callable[..., object]
 
@@ -45,8 +45,6 @@ def _cases(test: Any) -> list[dict[str, object]]:
 
 
 class _Marks:
-    """`pytest.mark`."""
-
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name == "parametrize":
             return _parametrize
@@ -86,7 +84,7 @@ def _skip_mark(*args: Any, **_: Any) -> Any:
 def _conditional(name: str) -> Callable[..., Any]:
     def make(condition: object = True, *_: Any, **__: Any) -> Any:
         if name == "xfail":
-            raise Unsupported("mark.xfail is not served")
+            raise UnsupportedRequest("mark.xfail is not served")
         return _skip_mark() if condition else (lambda test: test)
 
     return make
@@ -97,7 +95,7 @@ def _param(*values: Any, **_: Any) -> Any:
 
 
 def skip(reason: str = "", **_: Any) -> None:
-    """Ends the test without a judgement of its own."""
+    """Ends the test without a judgement."""
     raise Skipped(reason)
 
 

@@ -1,4 +1,4 @@
-"""What stands for objects that are no plain values, in what crosses between processes."""
+"""References to objects that are no plain values, in what crosses between processes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ class CodecError(ValueError):
 
 
 class Ref:
-    """Stands for an object that stays where it is.
+    """Stands for an object that stays in its process.
 
     Attributes:
         side: who has it, "c" the candidate or "t" the tester.
         number: its number there.
-        kind: what it is, for people and for the proxy, e.g. "instance", "class", "generator".
+        kind: for people and for the proxy, e.g. "instance", "class", "generator".
         type_name: the name of its type.
-        traits: the special methods that its type has, of those that a proxy carries.
+        traits: those special methods of its type that a proxy carries.
     """
 
     __slots__ = ("kind", "number", "side", "traits", "type_name")
@@ -52,20 +52,20 @@ Opaque = Callable[[object], "Ref | LibraryName"]
 """Makes a reference to an object that is no plain value."""
 
 Resolve = Callable[[Ref], object]
-"""Makes an object of a reference; raises CodecError for one that means nothing."""
+"""Makes an object of a reference; raises CodecError for an unknown one."""
 
 Keep = Callable[[object], "Ref | None"]
-"""Makes a reference to an object that is plain data and more; None for one that is no more."""
+"""Makes a reference to an object that is plain data and more; else None."""
 
 Carry = Callable[[Ref, object], object]
 """Makes an object of plain data and the reference that came with it."""
 
 Import = Callable[[str, str], object]
-"""Finds an object of a library by its module and its name there."""
+"""Finds a library's object by its module and its name there."""
 
 
 class LibraryName:
-    """Stands for a function or class of a library, which the reader takes from its own."""
+    """Stands for a library's function or class; the reader takes its own."""
 
     __slots__ = ("module", "name")
 

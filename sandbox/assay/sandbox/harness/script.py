@@ -1,10 +1,10 @@
 """Runs a file as `python FILE` would, in an interpreter that is already up.
 
 Differences from a fresh interpreter:
- 1. Modules that the zygote has loaded are loaded.
- 2. Objects that are alive at the end are not finalised: no __del__ runs after the last statement.
- Threads are waited for, exit functions
-    run and streams are flushed, in the interpreter's own order.
+
+1. The zygote's modules are loaded.
+2. Objects that are alive at the end are not finalised: no __del__ runs after the last statement.
+   Threads are joined, exit functions run and streams are flushed in the interpreter's own order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _EXIT_FLUSH_FAILED = 120  # what the interpreter itself exits with
 
 
 def prepare_main(path: str, arguments: tuple[str, ...]) -> types.ModuleType:
-    """A fresh `__main__` for a script, with sys.argv and sys.path as the script expects them."""
+    """A fresh `__main__` for a script, with its sys.argv and sys.path."""
     main = types.ModuleType("__main__")
     main.__file__ = path
     main.__builtins__ = builtins  # type: ignore[attr-defined]
@@ -63,7 +63,7 @@ def finish(body: Callable[[], object], *, frames: int) -> int:
         code = _report(frames)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
-    except BaseException:  # noqa: BLE001 - the isolation border: what it raises is its own
+    except BaseException:  # noqa: BLE001 - the fault boundary: what it raises is its own
         code = _report(frames)
     return _shut_down(code)
 
@@ -97,13 +97,13 @@ def _shut_down(code: int) -> int:
         atexit._run_exitfuncs()  # noqa: SLF001
     except SystemExit as stop:
         code = _exit_code(stop)
-    except BaseException:  # noqa: BLE001 - the isolation border
+    except BaseException:  # noqa: BLE001 - the fault boundary
         code = code or 1
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None and not stream.closed:
                 stream.flush()
-        except BaseException:  # noqa: BLE001 - the isolation border
+        except BaseException:  # noqa: BLE001 - the fault boundary
             code = _EXIT_FLUSH_FAILED
     return code
 
@@ -112,5 +112,5 @@ def _write_error(text: str) -> None:
     try:
         sys.stderr.write(text)
         sys.stderr.flush()
-    except BaseException:  # noqa: BLE001 - the isolation border: the stream may be gone
+    except BaseException:  # noqa: BLE001 - the fault boundary: the stream may be gone
         return

@@ -1,11 +1,11 @@
-"""What the program prints and reads during a call, where test code has put something in the way.
+"""What the program prints and reads during a call, where test code has replaced a stream.
 
 Tests replace `sys.stdout` (by `redirect_stdout`, `mock.patch`, `capsys`), `sys.stdin` or
-`builtins.input`, and call the program: but it prints and reads in another process. So a call says
-what is replaced; the program's process does the same for the time of the call and tells the texts.
+`builtins.input`, and call the program in another process. So a call names what is replaced; the
+program's process does the same during the call and returns the texts.
 
-Covered: output of the program during a call that returns; what it reads from a text, or asks of a
-function of the tests'.
+Covered: output of a call that returns; what the program reads from a text, or asks of a function of
+the tests'.
 Not covered: output of a call that raises; what a program writes past `sys.stdout`.
 """
 
@@ -22,7 +22,7 @@ _OUTPUTS: Final = ("stdout", "stderr")
 _FUNCTIONS: Final = ("input", "print")
 
 Wanted = list[object]
-"""Whether stdout and stderr are told; the text of stdin or None; `input`, `print` or None."""
+"""Whether stdout and stderr are returned; the text of stdin or None; `input`, `print` or None."""
 
 
 class Streams:
@@ -34,7 +34,7 @@ class Streams:
         self._functions = [getattr(builtins, name) for name in _FUNCTIONS]
 
     def wanted(self) -> Wanted | None:
-        """What a call is to do otherwise; None for nothing."""
+        """What a call is to replace; None for nothing."""
         outputs = [
             getattr(sys, name) is not old for name, old in zip(_OUTPUTS, self._outputs, strict=True)
         ]
@@ -58,7 +58,7 @@ class Streams:
 
 @contextlib.contextmanager
 def replaced(wanted: Wanted) -> Iterator[list[str]]:
-    """In the program's process: does as is wanted; the list is what to tell, afterwards."""
+    """In the program's process: replaces what is wanted; the list is what to return."""
     *outputs, text, ask, write = wanted
     functions: list[Any] = [ask, write]
     saved = [(sys, name, getattr(sys, name)) for name in (*_OUTPUTS, "stdin")]

@@ -1,23 +1,22 @@
 """Runs in the tester's process: executes test code against a candidate in another process.
 
 Served: bare statements, HumanEval's `def check(candidate)`, `unittest.TestCase` classes, pytest's
-`test_` functions and `Test` classes (`pytest` itself is a small stand-in), `eval` and `exec` of
-what the program answers (`texts`).
-The candidate's names are there as the test code uses them, and importable from its file's module
-or from `solution`. A built-in name means the built-in, and one of a library the library's, unless
-it is the entry point or the only thing that the test code calls.
+`test_` functions and `Test` classes (`pytest` itself is a small stand-in), `eval` and `exec` of the
+program's texts (`texts`). The candidate's names are there as the test code uses them, and
+importable from its file's module or from `solution`. Names of built-ins and of libraries mean
+these, except the entry point and where the test code calls nothing else.
 
-The end is told over the channel, with the tag that the supervisor gave for it: a tester that ends
-without telling so has not passed.
+The end is reported over the channel, with the tag that the supervisor gave for it; a tester that
+ends without that has not passed.
 
-Whose doing an exception is: what the program raised, and what the test code raised from where it
-first has to do with the program, is the program's. What the test code raised before is its own, and
-so is what can be read off it without running it (`_check`).
+An exception is the program's fault where the program raised it, or the test code did, from the
+first line on that has to do with the program. Earlier ones are the test code's, and so is what can
+be read off it without running it (`_check`).
 
 Covered: the candidate shares no interpreter with the tests, names nothing that is imported, built
 or called here (`grants`), and sees of the tests only arguments.
 Not covered: test code that hands expected values to the candidate itself, or that relies on helpers
-which the candidate's own program defines: it then trusts the candidate.
+of the candidate's own program.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ from assay.sandbox.harness import names, pytest_stand_in
 from assay.sandbox.harness.codec import decode, encode
 from assay.sandbox.harness.fixtures import Fixtures
 from assay.sandbox.harness.frames import Channel
-from assay.sandbox.harness.grants import Grants, Unsupported
+from assay.sandbox.harness.grants import Grants, UnsupportedRequest
 from assay.sandbox.harness.names import LIBRARIES, called_at_top
 from assay.sandbox.harness.peer import CandidateEndedError, Line, Peer
-from assay.sandbox.harness.protocol import ANSWER, BEGIN, DONE, HELLO, Frame
+from assay.sandbox.harness.protocol import ANSWER, BEGIN, DONE, HELLO, HarnessFrame
 from assay.sandbox.harness.references import Ref
 from assay.sandbox.harness.texts import Texts
 
@@ -61,7 +60,7 @@ _OURS: Final = frozenset({"pytest"})  # not installed here: a stand-in
 
 
 def main(channel_fd: int, argv: tuple[str, ...]) -> int:
-    """Waits for the test code, runs it, and tells what came of it; returns the exit code."""
+    """Waits for the test code, runs it, and reports the outcome; returns the exit code."""
     channel = Channel(channel_fd)
     channel.send(HELLO, b"")
     kind, tag, content = channel.receive()
@@ -75,7 +74,7 @@ def main(channel_fd: int, argv: tuple[str, ...]) -> int:
 
 
 def warm_up(path: str) -> None:
-    """Runs a few tests in this process, so that its children find the way walked.
+    """Runs a few tests in this process, so that its children's first ones cost less.
 
     Args:
         path: unused; other harnesses put a program there.
@@ -93,10 +92,9 @@ class _Rehearsal:
     """A channel to a program that defines `f`, which returns 2."""
 
     def __init__(self) -> None:
-        self._answer = Frame(ANSWER, b"", b"")
+        self._answer = HarnessFrame(ANSWER, b"", b"")
 
     def send(self, kind: bytes, content: bytes, tag: bytes) -> None:
-        """Takes a request, whose answer is received next."""
         request: Any = decode(content)
         answers: dict[str, list[object]] = {
             "load": [["f"]],
@@ -104,10 +102,9 @@ class _Rehearsal:
             "call": [2, [], -1],
         }
         answer = encode(["value", *answers[request[0]]])
-        self._answer = Frame(ANSWER, tag, answer)
+        self._answer = HarnessFrame(ANSWER, tag, answer)
 
-    def receive(self) -> Frame:
-        """The answer."""
+    def receive(self) -> HarnessFrame:
         return self._answer
 
 
@@ -116,8 +113,6 @@ class _Invalid(Exception):
 
 
 class _Session:
-    """One run of some test code."""
-
     def __init__(self, channel: Line, code: str, entry_point: str, stem: str) -> None:
         self._code = code
         self._entry_point = entry_point
@@ -130,14 +125,14 @@ class _Session:
         self._mention: int | None = None
 
     def run(self) -> tuple[str, str]:
-        """What came of it: passed, wrong, error, memory, forged or invalid, and why."""
+        """The outcome (passed, wrong, error, memory, forged or invalid), and why."""
         try:
             tree = self._parse()
             self._connect(tree)
             self._execute(tree)
         except _Invalid as error:
             return "invalid", str(error)
-        except BaseException as error:  # noqa: BLE001 - the isolation border
+        except BaseException as error:  # noqa: BLE001 - the fault boundary
             return self._judged(error)
         if self._peer.refused is not None or self._peer.ended is not None:
             return self._judged(self._peer.refused or self._peer.ended)
@@ -155,7 +150,7 @@ class _Session:
         return tree
 
     def _check(self, tree: ast.Module) -> None:
-        """Holds what any program would meet in the test code.
+        """Refuses test code that fails with any program.
 
         Raises:
             _Invalid: it asks for what is not here.
@@ -169,7 +164,7 @@ class _Session:
             raise _Invalid(f"test code cannot derive a class from one of the program's ({name})")
 
     def _connect(self, tree: ast.Module) -> None:
-        """Has the program loaded, and its names put where the test code looks for them."""
+        """Loads the program, and puts its names where the test code looks for them."""
         public = self._peer.load()
         namespace = self._module.__dict__
         of_library = names.library_names(tree, self._wanted, self._entry_point)
@@ -196,7 +191,6 @@ class _Session:
         sys.modules[MODULE] = self._module
 
     def _take(self, name: str, library: str, namespace: dict[str, object]) -> None:
-        """Puts a module, or what it has of this name, where the test code looks for it."""
         try:
             module = importlib.import_module(library)
         except ImportError:
@@ -241,7 +235,7 @@ class _Session:
         check(self._module.__dict__[self._entry_point])
 
     def _judged(self, error: BaseException | None) -> tuple[str, str]:
-        """The same as `_judge`, whatever comes of showing an exception."""
+        """`_judge`, even where showing an exception raises another."""
         try:
             return self._judge(error)
         except BaseException:  # noqa: BLE001 - what an exception holds may be the program's
@@ -250,8 +244,8 @@ class _Session:
             return "wrong", f"the test code raised {type(error).__name__}, which cannot be shown"
 
     def _judge(self, error: BaseException | None) -> tuple[str, str]:
-        """Whose doing an exception is."""
-        refused = error if isinstance(error, Unsupported) else self._peer.refused
+        """Who is at fault for an exception."""
+        refused = error if isinstance(error, UnsupportedRequest) else self._peer.refused
         if refused is not None:
             return "invalid", _line(refused)
         ended = error if isinstance(error, CandidateEndedError) else self._peer.ended
@@ -261,7 +255,6 @@ class _Session:
         return self._candidates(error) or self._tests(error)
 
     def _candidates(self, error: BaseException) -> tuple[str, str] | None:
-        """What came of it where the candidate's program raised it, or lacks a name."""
         source: BaseException | None = error
         for _ in range(_MOST_CAUSES):
             if source is None:
@@ -277,10 +270,11 @@ class _Session:
         return None
 
     def _is_before_use(self, error: BaseException) -> bool:
-        """Whether nothing of the program's can have to do with an exception.
+        """Whether an exception came before anything of the program's was used.
 
-        That is where the test code has nothing to do with the program, or its own statements had
-        not come to where it first has.
+        Either the test code at its place has nothing to do with the program, or its statements had
+        not
+        reached the first line that has.
         """
         if self._peer.used or self._mention is None:
             return not self._peer.used
@@ -292,7 +286,6 @@ class _Session:
         return trace.tb_lineno < self._mention
 
     def _tests(self, error: BaseException) -> tuple[str, str]:
-        """What came of it where the test code raised it."""
         text = _line(error)
         if self._is_before_use(error):
             return "invalid", f"the test code raised {text}{_where(error)}"
@@ -307,7 +300,6 @@ _MOST_CAUSES: Final = 100
 
 
 def _at_top(tree: ast.Module) -> list[ast.AST]:
-    """The parts of the statements that run as the module does."""
     found: list[ast.AST] = []
     waiting: list[ast.AST] = list(tree.body)
     while waiting:
@@ -323,10 +315,10 @@ def _is_own(value: object) -> bool:
 
 
 def _line(error: BaseException) -> str:
-    """An exception in one line; the text that the program told, where it is the program's."""
-    name, told = type(error).__name__, error.__dict__.get("_assay_text")
+    """An exception in one line; with the program's own text, where it is the program's."""
+    name, known = type(error).__name__, error.__dict__.get("_assay_text")
     try:
-        text = (str(error) if told is None else str(told)).strip()
+        text = (str(error) if known is None else str(known)).strip()
     except Exception:  # noqa: BLE001 - an exception of the tests' own
         text = ""
     return f"{name}: {text.splitlines()[0]}" if text else name
@@ -338,7 +330,6 @@ def _where(error: BaseException) -> str:
 
 
 def _line_of(error: BaseException) -> int:
-    """The innermost line of the tests in the traceback; 0 for none."""
     trace, line = error.__traceback__, 0
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == "<tests>":
@@ -348,12 +339,10 @@ def _line_of(error: BaseException) -> int:
 
 
 def _no_main(*_: object, **__: object) -> None:
-    """Stands for unittest.main: the cases are run once the code has been executed."""
+    """Stands for unittest.main: the cases run after the code."""
 
 
 class _Result(unittest.TestResult):
-    """Raises what went wrong first."""
-
     def addError(self, test: Any, err: Any) -> None:  # noqa: N802 - unittest's name
         raise err[1]
 
@@ -368,7 +357,6 @@ class _Result(unittest.TestResult):
 
 
 def _run_unittest(case: type[unittest.TestCase]) -> int:
-    """Runs a class of tests; returns how many were not skipped."""
     result = _Result()
     unittest.defaultTestLoader.loadTestsFromTestCase(case).run(result)
     return result.testsRun - len(result.skipped)
@@ -388,8 +376,6 @@ def _run_class(case: type, around: Fixtures) -> int:
 
 
 class _Program(types.ModuleType):
-    """The candidate's program as a module."""
-
     def __init__(self, name: str, peer: Peer, public: list[str]) -> None:
         super().__init__(name)
         self.__dict__["__all__"] = public
@@ -406,7 +392,7 @@ class _Program(types.ModuleType):
 
     def __setattr__(self, name: str, value: object) -> None:
         if not name.startswith("__"):
-            raise Unsupported("test code cannot replace names of the program")
+            raise UnsupportedRequest("test code cannot replace names of the program")
         super().__setattr__(name, value)
 
 
@@ -427,8 +413,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(name, self)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        """The program."""
         return _Program(spec.name, self._peer, self._public)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Nothing is left to do: it has been loaded in its own process."""
+        """Does nothing: the program was loaded in its own process."""

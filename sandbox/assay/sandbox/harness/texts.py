@@ -1,18 +1,18 @@
-"""`eval`, `exec` and `compile` as test code has them: a text of the program's never runs beside it.
+"""`eval`, `exec` and `compile` of test code.
 
 Tests hand texts to `eval`: "2 + 3 * 4", which the program answered; "add(1, 2)", which they wrote
 themselves. A text that is a constant of the test code (the very object: an equal one may be an
-answer) runs as ever. Any other may be of the program's making:
+answer) runs as ever. Any other may be the program's:
 
     eval    is computed here where it is an expression over plain values (`evaluation`) and what the
             tests put into a namespace for it. Once a text has come from the program, it sees none
             of the tests' other names, or it would be "expected", and calls nothing. Else the
-            program's process computes it, and what comes back must be an object that stays there,
-            such as a function: plain data that we could not compute ourselves is refused
+            program's process computes it, and the result must be an object that stays there, such
+            as a function: plain data that we could not compute ourselves is refused
     exec    runs in the program's process; the names that it defines stand for what is there
     compile keeps the text for eval and exec
 
-Covered: no code of the program's runs in the tester, whatever the tests evaluate by these three.
+Covered: no code of the program's runs in the tester by these three.
 Not covered: other ways to run a text, such as pickle or a library's own eval.
 """
 
@@ -38,8 +38,6 @@ class RefusedText(Exception):
 
 
 class _Kept:
-    """A text that was given to `compile`."""
-
     def __init__(self, text: str) -> None:
         self.text = text
 
@@ -125,7 +123,6 @@ class Texts:
                 locals[name] = found[name]
 
     def _called(self, names: Mapping[str, Any]) -> dict[str, Proxy]:
-        """The program's functions that the tests' own texts call."""
         return {
             name: value
             for name, value in names.items()
@@ -167,7 +164,6 @@ class _Expression(Evaluator):
 
 
 def _plain(names: Mapping[str, Any]) -> Scope:
-    """Those of some names that stand for plain values."""
     return {n: value for n, value in names.items() if type(value) in _VALUES or value is math}
 
 

@@ -1,8 +1,4 @@
-"""The jail.
-
-Boxes made of the kernel's own walls. `JailBoxes` runs programs, `detect` says which walls there
-are.
-"""
+"""Boxes made of the kernel's own walls: `JailBoxes` runs programs, `detect` finds the walls."""
 
 from assay.sandbox.jail.box import JailBox, JailBoxes
 from assay.sandbox.jail.config import LEVELS, JailConfig, Level

@@ -4,8 +4,8 @@ The walls: namespaces, seccomp, Landlock, rlimits, control groups.
 
 Covered: one program at a time in each box, nothing of it left when the next starts; a box that
 breaks is rebuilt for the next run.
-Not covered: attacks on the kernel itself through system calls that are allowed (that is what the
-Docker backend with gVisor is for), and side channels through shared caches and timing.
+Not covered: attacks on the kernel through allowed system calls (for which gVisor is there, by
+`plugins/docker_backend`), and side channels through shared caches and timing.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from assay.sandbox.domain import EndKind, RunRequest, SandboxFault
 from assay.sandbox.jail import cgroups, owners, packages
 from assay.sandbox.jail.config import COMMON_MODULES, TESTER_MODULES, JailConfig
 from assay.sandbox.jail.launch import LaunchError, UserMap, ZygoteLink, fault
-from assay.sandbox.jail.run import Channel, JailRunning, Stream
+from assay.sandbox.jail.run import JailRunning, JudgeChannel, OutputPipe
 from assay.sandbox.zygote import landlock, syscalls
-from assay.sandbox.zygote.protocol import MAX_INLINE_BYTES, RUN_NUMBER, Job
+from assay.sandbox.zygote.protocol import MAX_INLINE_BYTES, RUN_NUMBER, BoxJob
 
 _BOXES_PER_SLOT = 4
 _SUPERVISORS = 65_536  # that have users of their own
@@ -38,7 +38,7 @@ _MEMFD_READABLE = 0o444
 
 
 class JailBox:
-    """One box. It is built at its first run, and again after it broke."""
+    """One box, built at its first run and again after it broke."""
 
     def __init__(
         self, config: JailConfig, role: int, modules: Sequence[str], harness: str = "candidate"
@@ -52,14 +52,14 @@ class JailBox:
         self._users = _users(config, self._number)
         self._packages = packages.find(config.packages)
         self._link: ZygoteLink | None = None
-        self._group: cgroups.Group | None = None
+        self._group: cgroups.ControlGroup | None = None
         self._current: JailRunning | None = None
         self._run = 0
         self._scratch = ""
         self._no_input = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
     def build(self) -> None:
-        """Brings the zygote up.
+        """Starts the zygote.
 
         Raises:
             LaunchError: it cannot come up.
@@ -83,7 +83,7 @@ class JailBox:
         self._run = 0
 
     def start(self, request: RunRequest) -> JailRunning:
-        """Starts a run; what the last one left, if it was abandoned, is ended first."""
+        """Starts a run; an abandoned one is ended first."""
         self._end_current()
         try:
             self._current = self._begin(request)
@@ -98,7 +98,6 @@ class JailBox:
         return self._current
 
     def _begin(self, request: RunRequest) -> JailRunning:
-        """Hands a run to a zygote that is up; brings one up first where there is none."""
         if self._link is None:
             try:
                 self.build()
@@ -112,7 +111,6 @@ class JailBox:
         return self._hand_over(request, link)
 
     def _hand_over(self, request: RunRequest, link: ZygoteLink) -> JailRunning:
-        """Makes the run's descriptors and gives the job to the waiting child."""
         owned: list[int] = []  # ours to close when the child has its own copies
         try:
             stdin = self._stdin(request.stdin, owned)
@@ -126,7 +124,7 @@ class JailBox:
             channel = None
             if request.channel:
                 ours, theirs = socket.socketpair()
-                channel = Channel(ours)
+                channel = JudgeChannel(ours)
                 owned.append(theirs.detach())
                 descriptors.append(owned[-1])
             if request.executable is not None:
@@ -136,8 +134,8 @@ class JailBox:
                 link,
                 number=self._run,
                 streams=(
-                    Stream(out_read, request.limits.output_bytes),
-                    Stream(err_read, request.limits.output_bytes),
+                    OutputPipe(out_read, request.limits.output_bytes),
+                    OutputPipe(err_read, request.limits.output_bytes),
                 ),
                 channel=channel,
                 group=self._group,
@@ -163,9 +161,9 @@ class JailBox:
         os.lseek(owned[-1], 0, os.SEEK_SET)
         return owned[-1]
 
-    def _job(self, request: RunRequest) -> Job:
+    def _job(self, request: RunRequest) -> BoxJob:
         limits = request.limits
-        return Job(
+        return BoxJob(
             mode=request.mode.value,
             argv=tuple(request.argv),
             files=tuple((file.path, file.content, file.mode) for file in request.files),
@@ -213,7 +211,6 @@ class JailBox:
         }
 
     def _end_current(self) -> None:
-        """Waits for the last run's end, killing what is left of it."""
         running, self._current = self._current, None
         if running is None or running.record is not None:
             return
@@ -224,7 +221,6 @@ class JailBox:
             pump.finish(running)
 
     def _drop(self) -> None:
-        """Gives the zygote up; the next run builds another."""
         link, self._link = self._link, None
         if link is not None:
             link.close()
@@ -245,10 +241,7 @@ class JailBox:
 
 
 class JailBoxes:
-    """The boxes of one slot.
-
-    For candidates, for those that want the packages loaded, and for testers.
-    """
+    """The boxes of one slot: for candidates, for those with packages preloaded, for testers."""
 
     def __init__(self, config: JailConfig) -> None:
         self._config = config
@@ -275,7 +268,6 @@ class JailBoxes:
         self._made.clear()
 
     def _sweep(self, *, everywhere: bool) -> None:
-        """Removes what killed services left."""
         self._swept_s = time.monotonic()
         _sweep_folders(self._config.first_user)
         cgroups.sweep(everywhere=everywhere)
@@ -294,12 +286,11 @@ def _users(config: JailConfig, number: int) -> UserMap:
 
 
 def _first_user(first: int, pid: int, number: int) -> int:
-    """The first of a box's two users: apart for every supervisor of the machine and its boxes."""
+    """The first of a box's two users, different for every supervisor of the machine and box."""
     return first + (pid % _SUPERVISORS) * 64 + 2 * (number % 32)
 
 
 def _inner_user(config: JailConfig, users: UserMap) -> int | None:
-    """The user id that programs take, as the box numbers users."""
     if users.program is None:
         return None
     return 1000 if config.level == "namespaces" else users.program
@@ -312,10 +303,9 @@ def _spare_processes(config: JailConfig, users: UserMap) -> int | None:
 
 
 def _sweep_folders(first_user: int) -> None:
-    """Removes folders of services that were killed, and ends what their programs left running.
+    """Removes folders of killed services, and ends what their programs left running.
 
-    A folder is there where there are no namespaces, which would have died with their first
-    process.
+    Folders exist only without namespaces, which would have died with their first process.
     """
     for folder in Path(tempfile.gettempdir()).glob(f"{owners.PREFIX}*"):
         whose = owners.owner_and_box(folder.name)

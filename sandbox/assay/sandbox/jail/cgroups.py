@@ -1,6 +1,6 @@
 """Control groups of one box: its memory, processes and CPU time, counted by the kernel.
 
-Version 1 and 2, where a directory beneath our own group can be made and written. Where none can,
+Version 1 and 2, where a directory beneath our own group can be made and written. Elsewhere
 `open_group` returns None, and the jail limits each process by rlimits and counts the tree itself
 (`assay.sandbox.jail.monitor`).
 
@@ -23,14 +23,14 @@ _CACHE_BYTES = 32 * 2**20  # more than this of files read earlier is dropped bef
 _SLACK_BYTES = 4 * 2**20  # page tables, sockets and the like, which the kernel counts as well
 
 
-class Group(Protocol):
-    """What the jail asks of a control group."""
+class ControlGroup(Protocol):
+    """The interface to a control group."""
 
     def add(self, pid: int) -> None:
         """Moves a process into the group."""
 
     def settle(self) -> None:
-        """Takes what the group uses now as its own, not the programs'."""
+        """Counts what the group uses now as the box's own, not the programs'."""
 
     def begin(self, memory_bytes: int, processes: int) -> None:
         """Sets the limits for a run and starts its counters."""
@@ -44,8 +44,9 @@ class Group(Protocol):
     def memory_kills(self) -> int:
         """Processes ended at the group's limit of memory since the last call.
 
-        Those that the host ended for a lack of its own are counted with them by the kernel, but
-        not where the group never came to its limit.
+        The kernel also counts those that the host ended for a lack of its own; they are left out
+        where the
+        group never reached its limit.
         """
 
     def refused_processes(self) -> int:
@@ -81,8 +82,9 @@ class _File:
 class GroupV1:
     """Version 1: one directory in each of three hierarchies, and in that of CPU shares.
 
-    The last gives a program of a hundred processes the share of one; where it cannot be had, the
-    box does without.
+    Shares give a program of a hundred processes the CPU of one; where they cannot be had, the box
+    does
+    without.
     """
 
     def __init__(self, name: str, root: Path = _ROOT) -> None:
@@ -241,7 +243,7 @@ class GroupV2:
         _close(self._files, (self._folder,))
 
 
-def open_group(name: str) -> tuple[Group | None, str]:
+def open_group(name: str) -> tuple[ControlGroup | None, str]:
     """A group for a box, or None and why there is none."""
     try:
         if (_ROOT / "cgroup.controllers").exists():
@@ -255,8 +257,9 @@ def sweep(*, everywhere: bool) -> None:
     """Removes groups that were left behind, and ends what runs in them.
 
     Args:
-        everywhere: look beneath every group that can be seen, not only beneath our own: the next
-            service need not be started where the last one was.
+        everywhere: look beneath every visible group, as the last service may have run in another
+            one;
+            else beneath our own only.
     """
     for parent in _parents(everywhere=everywhere):
         for folder in parent.glob(f"{owners.PREFIX}*"):
@@ -266,7 +269,6 @@ def sweep(*, everywhere: bool) -> None:
 
 
 def _parents(*, everywhere: bool) -> list[Path]:
-    """The folders in which groups of boxes can lie."""
     kinds = ("memory", "pids", "cpuacct", "cpu")
     if everywhere:
         tops = [_ROOT / kind for kind in kinds if (_ROOT / kind).exists()] or [_ROOT]
@@ -281,7 +283,7 @@ def _parents(*, everywhere: bool) -> list[Path]:
 
 
 def _empty(folder: Path) -> None:
-    """Kills what runs in a group whose owner is dead; where it can be, nothing starts meanwhile."""
+    """Kills what runs in a group whose owner is dead; where possible, it is frozen meanwhile."""
     with contextlib.suppress(OSError), (folder / "pids.max").open("r+") as most:
         most.write("0")
     with contextlib.suppress(OSError):

@@ -25,15 +25,15 @@ class JailConfig:
     """How programs are jailed.
 
     Attributes:
-        slot: number of the slot; user ids and group names are told apart by it.
-        level: the walls: "namespaces", or where those cannot be had "uid" (root without namespaces)
-            or "confined" (an ordinary user without
-            namespaces).
-        read_only_paths: what programs see besides the system's own folders, e.g. toolchains.
-        python: the interpreter that runs Python programs.
-        packages: distributions of this environment that Python programs may import, with what
-            these require.
-        disk_bytes: size of a program's folder where its limits do not say otherwise.
+        slot: user ids and group names differ by it.
+        level: "namespaces"; where those cannot be had, "uid" (as root) or "confined" (as an
+            ordinary
+            user).
+        read_only_paths: shown besides the system's own folders, e.g. toolchains.
+        python: the interpreter that runs Python programs; empty for this one's.
+        packages: distributions of this environment that Python programs may import, with their
+            requirements.
+        disk_bytes: default size of a program's folder.
         first_user: as root, the first of the host's user ids that programs run as; two for each
             box.
         cgroups: use control groups where they can be had.

@@ -1,7 +1,4 @@
-"""Which walls this machine gives.
-
-Found out by building a box of each kind and running a program in it.
-"""
+"""Finds which walls this machine gives: builds a box of each level and runs a program in it."""
 
 from __future__ import annotations
 
@@ -52,7 +49,7 @@ class Isolation:
     Attributes:
         level: the strongest level that works; None: none does.
         layers: the walls in place, kebab-case, strongest first.
-        missing: the walls that are not, each with the reason and what to do, for people.
+        missing: the other walls, each with the reason and what to do, for people.
     """
 
     level: Level | None
@@ -65,35 +62,31 @@ class Isolation:
 
 
 def detect(config: JailConfig | None = None) -> Isolation:
-    """Tries the levels from the strongest down.
-
-    Takes about a tenth of a second. Start no threads before.
-    """
+    """Tries the levels from the strongest down. Takes about 0.1 s; start no threads before."""
     config = config or JailConfig(slot=7)
     missing: list[tuple[str, str]] = []
     for level in LEVELS:
-        trouble = _cannot_be(level) or _cannot_reach(replace(config, level=level))
-        if not trouble:
+        problem = _cannot_be(level) or _cannot_reach(replace(config, level=level))
+        if not problem:
             box = JailBox(replace(config, level=level), 3, [])
             try:
-                trouble = _try(box)
+                problem = _try(box)
                 absent = dict(_split(entry) for entry in box.missing)
             finally:
                 box.close()
-        if not trouble:
+        if not problem:
             return Isolation(level, _layers(level, absent), (*missing, *_explained(level, absent)))
-        missing.append((level, f"{trouble}; {_HELP[level]}"))
+        missing.append((level, f"{problem}; {_HELP[level]}"))
     return Isolation(None, (), tuple(missing))
 
 
 def _split(entry: str) -> tuple[str, str]:
-    """A missing wall as a box names it: "name: reason"."""
     name, _, reason = entry.partition(": ")
     return name, reason
 
 
 def _cannot_be(level: Level) -> str:
-    """Why a level is out of the question here, before trying it."""
+    """Why a level is impossible here, before trying it."""
     if level == "uid" and os.geteuid() != 0:
         return "only root can give programs users of their own"
     if level != "namespaces" and not landlock_scopes():
@@ -111,7 +104,6 @@ def _cannot_reach(config: JailConfig) -> str:
 
 
 def _try(box: JailBox) -> str:
-    """Runs a program in a box; returns what went wrong."""
     request = RunRequest(
         RunMode.PYTHON, ("main.py",), (BoxFile("main.py", b"import colorsys; print(6 * 7)"),)
     )

@@ -1,4 +1,4 @@
-"""Brings a zygote up and keeps the ends of its lines; see `assay.sandbox.zygote.main`.
+"""Starts a zygote and keeps the ends of its lines; see `assay.sandbox.zygote.main`.
 
 Covered: a zygote that cannot come up says why; one that has died is noticed.
 Not covered: starting another, which the box does.
@@ -61,7 +61,7 @@ class UserMap:
 
 
 class ZygoteLink:
-    """A zygote that is up. Its first child waits for a job."""
+    """A running zygote. Its first child waits for a job."""
 
     def __init__(self, interpreter: str, settings: Mapping[str, Any], users: UserMap) -> None:
         self.missing: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class ZygoteLink:
         self.pid = self._process.pid
 
     def start(self, join_group: Any = None) -> None:
-        """Goes through the zygote's start with it.
+        """Carries out the supervisor's part of the zygote's start.
 
         Args:
             join_group: called with the zygote's process id, to put it into its control group.
@@ -126,17 +126,17 @@ class ZygoteLink:
                 raise LaunchError(rest.decode(errors="replace") or self.last_words())
 
     def kill_run(self, number: int) -> None:
-        """Asks for the end of a run; of no other, should it have ended already."""
+        """Asks for the end of this run; no effect if it has ended."""
         with contextlib.suppress(BrokenPipeError, BlockingIOError):
             os.write(self._kill_line, RUN_NUMBER.pack(number))
 
     def fetched(self, number: int) -> None:
-        """Tells the zygote, where it has no tmpfs to drop, that the folder may be emptied."""
+        """Without a tmpfs: says that the run's folder was read and may be emptied."""
         if not self._settings["namespaces"]:
             self.kill_run(number | FETCHED)
 
     def last_ended(self, run: int) -> int:
-        """The last run that has ended: `run`, or one after it whose child died as it waited.
+        """The last run that has ended: `run`, or one after it whose waiting child died.
 
         Raises:
             BrokenPipeError: the zygote has died.
@@ -188,7 +188,6 @@ class ZygoteLink:
         return self.control.recv(1 << 16) or b"X"
 
     def _map_users(self) -> None:
-        """Gives the zygote's user namespace its ids."""
         folder = Path(f"/proc/{self.pid}")
         zygote, program = self._users.zygote, self._users.program
         if program is None:
@@ -202,7 +201,6 @@ class ZygoteLink:
 
 
 def _spawn(interpreter: str, control: int, kill_line: int, words: int) -> subprocess.Popen[bytes]:
-    """Starts the interpreter and tells it the descriptors of its two lines."""
     # How far a stack can grow is settled when a program is executed, by the limit in force then.
     soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
     if soft != resource.RLIM_INFINITY and soft < _STACK_BYTES:

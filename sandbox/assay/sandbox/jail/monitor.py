@@ -1,7 +1,4 @@
-"""What the processes beneath one process use, read from /proc.
-
-For machines where no control group can be made.
-"""
+"""The use of a tree of processes, read from /proc, for machines without control groups."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a tree of processes uses: CPU seconds so far, resident bytes, how many there are."""
+    """CPU seconds so far, resident bytes and number of a tree of processes."""
 
     cpu_s: float = 0.0
     resident_bytes: int = 0
@@ -40,7 +37,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def use_beneath(pid: int) -> Use:
-    """What the processes beneath `pid` use together."""
+    """The use of the processes beneath `pid` together."""
     cpu, pages, count = 0, 0, 0
     for child in descendants(pid):
         try:
@@ -54,7 +51,7 @@ def use_beneath(pid: int) -> Use:
 
 
 def runs_beneath(pid: int) -> bool:
-    """Whether a process beneath `pid` is alive; one that is dead and not buried is not."""
+    """Whether a process beneath `pid` is alive; zombies are not."""
     for child in descendants(pid):
         try:
             state = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0]

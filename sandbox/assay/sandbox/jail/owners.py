@@ -1,13 +1,11 @@
-"""Whose a control group or a folder of the jail is: its name says, and says whether it is left.
+"""Names of control groups and folders of the jail, from which their owner can be told.
 
-The name holds the process id of the owner, the moment at which that process started, because
-process ids are used again, and its namespace of process ids, because a number means nothing in
-another.
+A name holds the owner's process id, the time at which that process started, since ids are used
+again, and its namespace of process ids.
 
-Covered: what a killed service left, in whatever manner it was killed; what living ones hold, also
-of other services, is never taken for left.
-Not covered: what a container left whose process namespace is gone. Nobody else can tell whether
-its owner lives; it goes with the container.
+Covered: what a killed service left; what living services hold is never taken for left.
+Not covered: what a container left whose process namespace is gone. Nobody else can tell whether its
+owner lives; it goes with the container.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ def owner_and_box(entry: str) -> tuple[int, int] | None:
 
 
 def is_left(path: Path) -> bool:
-    """Whether an entry is this user's and its owner, of this process namespace, lives no more."""
+    """Whether an entry is this user's and its owner, of this process namespace, is dead."""
     if owner_and_box(path.name) is None:
         return False
     pid, started, namespace = path.name.removeprefix(PREFIX).split("-")[:3]

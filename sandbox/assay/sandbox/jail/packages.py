@@ -1,6 +1,6 @@
 """Which folders of this environment a Python program may import from: those of allowed packages.
 
-With a package comes what it requires, as far as that is installed; its extras do not.
+A package comes with its installed requirements, without those of extras.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _NO_PACKAGES = frozenset({"..", "__pycache__"})  # scripts, and what was compile
 
 @dataclass(frozen=True, slots=True)
 class Packages:
-    """What allowed packages are made of.
+    """Paths and modules of allowed packages.
 
     Attributes:
-        paths: their top-level paths, and those of what they require.
+        paths: their top-level paths, and those of their requirements.
         folders: where these lie.
-        modules: those that are loaded in advance for programs that mention them.
+        modules: preloaded for programs that mention them.
     """
 
     paths: tuple[str, ...] = ()
@@ -61,7 +61,6 @@ def missing(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _installed(names: Iterable[str]) -> dict[str, Distribution]:
-    """The packages of these names, and all that they require."""
     found: dict[str, Distribution] = {}
     waiting = list(names)
     while waiting:

@@ -1,7 +1,7 @@
 """Whether programs of another user can reach what they need: an interpreter, a toolchain.
 
-As root, programs run as users of their own. With a mount namespace what they need is shown to them
-wherever it lies; without one they go the host's way, and a home folder with mode 0700 stops them.
+As root, programs run as users of their own. A mount namespace shows them what they need wherever it
+lies; without one, a home folder with mode 0700 on the way stops them.
 
 Covered: the mode bits of the folders on the way, and of what the way leads to.
 Not covered: access lists, and what is closed further down.
@@ -20,7 +20,7 @@ def closed_way(paths: Iterable[str], *, shown: bool) -> Path | None:
     """The first folder or file that stops other users; None where nothing does.
 
     Args:
-        paths: what is to be reached; what is not there stops nobody.
+        paths: what is to be reached; absent ones are skipped.
         shown: a mount namespace shows it, so that the way to it does not matter.
     """
     for path in map(Path, dict.fromkeys(paths)):

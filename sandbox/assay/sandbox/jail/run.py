@@ -1,4 +1,4 @@
-"""One run in a jail, from the job's message to its record. The supervisor's side, out of the box.
+"""One run in a jail, from the job's message to its record: the supervisor's side.
 
 It drains, times, counts, kills and classifies.
 
@@ -22,15 +22,15 @@ from collections.abc import Callable, Sequence
 from assay.sandbox.domain import (
     ENDED_BY_US,
     BoxFile,
+    CapturedOutput,
     EndKind,
-    Output,
     RunMode,
     RunRecord,
     RunRequest,
     SandboxFault,
 )
 from assay.sandbox.jail import monitor
-from assay.sandbox.jail.cgroups import Group
+from assay.sandbox.jail.cgroups import ControlGroup
 from assay.sandbox.jail.launch import ZygoteLink
 from assay.sandbox.zygote import syscalls
 from assay.sandbox.zygote.protocol import DONE
@@ -46,8 +46,8 @@ _HEADER = struct.Struct("!I")
 _FRAME_COST = 64  # bytes that a frame takes here besides its own
 
 
-class Stream:
-    """A pipe that is drained to its end, and the first bytes of it kept."""
+class OutputPipe:
+    """A pipe that is drained to its end, and whose first bytes are kept."""
 
     def __init__(self, descriptor: int, keep_bytes: int) -> None:
         self.descriptor = descriptor
@@ -58,10 +58,7 @@ class Stream:
         os.set_blocking(descriptor, False)
 
     def drain(self) -> None:
-        """Reads what is there, up to a bound.
-
-        Whoever writes without pause must not keep us here.
-        """
+        """Reads what is there, up to a bound, as the writer may never pause."""
         for _ in range(_CHUNKS_AT_ONCE):
             if not self.open:
                 return
@@ -78,18 +75,18 @@ class Stream:
                 return
 
     def close(self) -> None:
-        """No more is read."""
+        """Stops reading."""
         if self.open:
             self.open = False
             os.close(self.descriptor)
 
     @property
-    def output(self) -> Output:
+    def output(self) -> CapturedOutput:
         """What has been read."""
-        return Output(bytes(self._kept), self.total_bytes)
+        return CapturedOutput(bytes(self._kept), self.total_bytes)
 
 
-class Channel:
+class JudgeChannel:
     """The private socket between a harness and its judge: frames of at most 64 MiB."""
 
     def __init__(self, connection: socket.socket) -> None:
@@ -102,11 +99,11 @@ class Channel:
         connection.setblocking(False)
 
     def send(self, frame: bytes) -> None:
-        """Queues a frame; `flush` sends it, with others that came meanwhile."""
+        """Queues a frame; `flush` sends it together with others."""
         self._unsent += _HEADER.pack(len(frame)) + frame
 
     def flush(self) -> None:
-        """Sends what goes."""
+        """Sends as much as the socket takes."""
         try:
             while self._unsent and self.open:
                 del self._unsent[: self.connection.send(self._unsent)]
@@ -156,14 +153,14 @@ class Channel:
             del self._unread[: _HEADER.size + size]
 
     def close(self) -> None:
-        """No more goes in either direction."""
+        """Closes both directions."""
         if self.open:
             self.open = False
             self.connection.close()
 
 
 class JailRunning:
-    """A run that has been started; see `assay.sandbox.box.Running`."""
+    """A run in progress; see `assay.sandbox.box.Running`."""
 
     def __init__(
         self,
@@ -171,9 +168,9 @@ class JailRunning:
         link: ZygoteLink,
         *,
         number: int,
-        streams: tuple[Stream, Stream],
-        channel: Channel | None,
-        group: Group | None,
+        streams: tuple[OutputPipe, OutputPipe],
+        channel: JudgeChannel | None,
+        group: ControlGroup | None,
         lost: Callable[[], None],
     ) -> None:
         self.frames: deque[bytes] = deque()
@@ -238,7 +235,7 @@ class JailRunning:
         return min(self._wall_end_s, self._tick_s)
 
     def on_time(self, now_s: float) -> None:
-        """Looks at the limits that nobody else watches."""
+        """Looks at the limits that the kernel does not enforce."""
         if self._killed_s < math.inf:
             if now_s >= self._killed_s + _KILL_WAIT_S:
                 # Of what runs on, the program is the cause; else the zygote is.
@@ -282,7 +279,7 @@ class JailRunning:
         if self._channel is not None and self._channel.open:
             self._receive(self._channel)
 
-    def _receive(self, channel: Channel) -> None:
+    def _receive(self, channel: JudgeChannel) -> None:
         channel.receive(self.frames)
         if channel.too_large:
             text = f"answers of more than {MAX_FRAME_BYTES} bytes, or of none"
@@ -311,8 +308,9 @@ class JailRunning:
     def _give_up(self, what: str, *, asked: tuple[EndKind, str] | None) -> None:
         """The zygote is of no more use.
 
-        A fault, unless the program was past a limit already, which is then `asked`, or the kernel
-        ended the zygote for the program's hunger.
+        A fault, unless the program had passed a limit already (`asked`), or the kernel ended the
+        zygote
+        because the program used too much memory.
         """
         wall_s = time.monotonic() - self._started_s
         if self._group is not None and self._group.memory_kills() > 0:
@@ -357,7 +355,6 @@ class JailRunning:
         )
 
     def _drain(self) -> None:
-        """Reads what is left; nobody writes any more."""
         for stream in (self._stdout, self._stderr):
             before = -1
             while stream.total_bytes != before:
@@ -374,7 +371,6 @@ class JailRunning:
     def _classify(  # noqa: PLR0911  # one return for each way to end
         self, status: int, cpu_s: float
     ) -> tuple[EndKind, int, int, str]:
-        """How it ended, by what the kernel says and by what we asked for."""
         exited = os.WIFEXITED(status)
         code = os.WEXITSTATUS(status) if exited else 0
         number = 0 if exited else os.WTERMSIG(status)
@@ -402,7 +398,6 @@ class JailRunning:
         return EndKind.EXITED, code, 0, ""
 
     def _out_of_memory(self) -> bool:
-        """An interpreter that was refused memory says so in its last line."""
         if self._request.mode is RunMode.EXEC:
             return False
         last = self._stderr.output.data.rstrip().rpartition(b"\n")[2]
@@ -410,10 +405,7 @@ class JailRunning:
 
 
 def _fetch(folder: int, paths: Sequence[str], most_bytes: int) -> tuple[BoxFile, ...]:
-    """Reads files beneath the folder.
-
-    Regular ones only, through no link, and no more than asked.
-    """
+    """Reads regular files beneath the folder, through no link, of so many bytes in all."""
     files = []
     for path in paths:
         with contextlib.suppress(OSError):

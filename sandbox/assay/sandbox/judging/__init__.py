@@ -1,5 +1,1 @@
-"""Verdicts.
-
-How a program's answers are held against the expected ones, in a process that the candidate never
-enters.
-"""
+"""Holds a program's answers against the expected ones, in a process that no candidate enters."""

@@ -1,10 +1,9 @@
 """Judges assert code: folded where it is simple, else in a tester process that calls the candidate.
 
-Covered: test code never shares an interpreter with the candidate. Where it runs in a tester, that
-is a second box; the supervisor carries frames between the two, each of the candidate's for one of
-the tester's, and looks at nothing but their first byte. A frame that nothing asked for ends the
-candidate. A test has passed only if the tester says so with the tag that it was given, over its own
-channel.
+Covered: test code never shares an interpreter with the candidate: a tester runs in a second box.
+The supervisor carries each frame of the candidate's for one of the tester's, and reads only its
+first byte; an unasked frame ends the candidate. A test has passed only if the tester reports so
+over its own channel with the tag that it was given.
 Not covered: test code that hands expected values to the candidate's own functions.
 """
 
@@ -17,7 +16,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from assay.sandbox.box import Boxes, Pump, Running
-from assay.sandbox.domain import EndKind, Limits, RunMode, RunRecord, RunRequest, SandboxFault
+from assay.sandbox.domain import EndKind, RunLimits, RunMode, RunRecord, RunRequest, SandboxFault
 from assay.sandbox.harness import protocol
 from assay.sandbox.harness.codec import decode, encode
 from assay.sandbox.harness.evaluation import NotFoldable
@@ -33,9 +32,9 @@ from assay.sandbox.harness.protocol import (
 )
 from assay.sandbox.harness.references import CodecError
 from assay.sandbox.judging.budget import Budget, Told, judge_within
-from assay.sandbox.judging.folding import Plan, Raised, fold
+from assay.sandbox.judging.folding import FoldedAsserts, RaisedCall, fold
 from assay.sandbox.judging.link import FORGED, CandidateLink, await_hello, read
-from assay.sandbox.judging.model import AssertTest, TestOutcome, TestVerdict
+from assay.sandbox.judging.model import AssertCase, CaseOutcome, TestVerdict
 from assay.sandbox.judging.text import one_line
 from assay.sandbox.judging.verdicts import (
     ended,
@@ -55,8 +54,8 @@ _BEFORE_USE: Final = 2  # answers that the test code does not see: to "load" and
 
 
 def judge_assertions(
-    test: AssertTest, prepared: Prepared, boxes: Boxes, pump: Pump, budget: Budget
-) -> TestOutcome:
+    test: AssertCase, prepared: Prepared, boxes: Boxes, pump: Pump, budget: Budget
+) -> CaseOutcome:
     """Judges one piece of assert code.
 
     Raises:
@@ -79,16 +78,14 @@ def judge_assertions(
 
 
 class _TesterKilled(Exception):
-    """Somebody else killed the tester: that is no doing of the tests' or of the program's."""
+    """Somebody else killed the tester, which is nobody's fault here."""
 
 
 class _Folded:
-    """Assert code whose calls the supervisor makes itself."""
-
     def __init__(
         self,
-        test: AssertTest,
-        plan: Plan,
+        test: AssertCase,
+        plan: FoldedAsserts,
         prepared: Prepared,
         boxes: Boxes,
         pump: Pump,
@@ -104,12 +101,7 @@ class _Folded:
         self._size_bytes = 0
         self._sent = 0
 
-    def judge(self) -> TestOutcome:
-        """The outcome.
-
-        Raises:
-            NotFoldable: a result needs the tester.
-        """
+    def judge(self) -> CaseOutcome:
         name = self._test.name
         try:
             self._link.ask("load")
@@ -127,7 +119,6 @@ class _Folded:
             self._link.close()
 
     def _collect(self) -> None:
-        """Takes answers until they decide, or the run has ended."""
         judged = 0
         while len(self._answers) < len(self._plan.calls):
             self._send()
@@ -145,7 +136,7 @@ class _Folded:
                     return
 
     def _so_far(self) -> Told | None:
-        """What the answers come to; None where an assert needs one that is not there.
+        """The verdict of the answers; None where an assert needs a missing one.
 
         Raises:
             NotFoldable: a result needs the tester.
@@ -157,7 +148,7 @@ class _Folded:
             raise NotFoldable(told[1])
         return None if told[0] == "open" else told
 
-    def _outcome(self, told: Told) -> TestOutcome:
+    def _outcome(self, told: Told) -> CaseOutcome:
         verdict, text, memory = TestVerdict(told[0]), *told[1:]
         name = self._test.name
         if verdict is TestVerdict.SECURITY_VIOLATION:
@@ -178,7 +169,6 @@ class _Folded:
 
 
 def _loaded(content: bytes) -> Told:
-    """Whether the program was loaded. Pure."""
     answer = read(content)
     if answer is None:
         return TestVerdict.SECURITY_VIOLATION.value, FORGED, False
@@ -188,8 +178,7 @@ def _loaded(content: bytes) -> Told:
     return TestVerdict.PASSED.value, "", False
 
 
-def _found(plan: Plan, answers: Sequence[bytes]) -> Told:
-    """What answers come to. Pure."""
+def _found(plan: FoldedAsserts, answers: Sequence[bytes]) -> Told:
     results: list[object] = []
     memory = False
     for content in answers:
@@ -199,7 +188,7 @@ def _found(plan: Plan, answers: Sequence[bytes]) -> Told:
         if not answer.whole:
             return "unfoldable", "an object", False
         memory = answer.memory
-        results.append(answer.value if answer.raised is None else Raised(answer.raised))
+        results.append(answer.value if answer.raised is None else RaisedCall(answer.raised))
     try:
         finding = plan.judge(results)
     except NotFoldable as error:
@@ -214,9 +203,7 @@ def _found(plan: Plan, answers: Sequence[bytes]) -> Told:
 
 
 class _Tested:
-    """Assert code in a tester process."""
-
-    def __init__(self, test: AssertTest, prepared: Prepared, boxes: Boxes, pump: Pump) -> None:
+    def __init__(self, test: AssertCase, prepared: Prepared, boxes: Boxes, pump: Pump) -> None:
         self._test = test
         self._pump = pump
         self._tag = secrets.token_bytes(TAG_BYTES)
@@ -236,8 +223,7 @@ class _Tested:
         begin = encode([test.code, test.entry_point, stem])
         self._tester.send(protocol.frame(BEGIN, self._tag, begin))
 
-    def judge(self) -> TestOutcome:
-        """The outcome."""
+    def judge(self) -> CaseOutcome:
         try:
             await_hello(self._tester, self._pump)
             await_hello(self._candidate, self._pump)
@@ -252,7 +238,7 @@ class _Tested:
                     self._pump.finish(running)
 
     def _carry(self) -> tuple[str, str] | None:
-        """Carries frames until the tester has told the end; None where one side ended before."""
+        """Carries frames until the tester reports its end; None where one side ended before."""
         while True:
             while self._tester.frames:
                 frame = self._tester.frames.popleft()
@@ -290,8 +276,7 @@ class _Tested:
             raise SandboxFault("INVALID_TEST", "the test code told its end in the tester's name")
         return str(result), str(text)
 
-    def _told(self, result: str, text: str) -> TestOutcome:
-        """The outcome that the tester told."""
+    def _told(self, result: str, text: str) -> CaseOutcome:
         name = self._test.name
         if result == "invalid":
             raise SandboxFault("INVALID_TEST", one_line(f"test {name!r}: {text}"))
@@ -305,8 +290,7 @@ class _Tested:
             return raised(name, record, text, memory=result == "memory")
         return outcome(name, TestVerdict.WRONG_ANSWER, record, text)
 
-    def _undone(self) -> TestOutcome:
-        """The outcome where the tester told no end."""
+    def _undone(self) -> CaseOutcome:
         name = self._test.name
         if self._candidate.record is not None and self._asked:
             return ended(name, self._candidate.record)
@@ -325,7 +309,7 @@ class _Tested:
         return outcome(name, TestVerdict.LIMIT_EXCEEDED, ours, text)
 
     def _end_candidate(self) -> RunRecord:
-        """Lets the candidate end; what it does from here on judges nothing."""
+        """Lets the candidate end; nothing is judged from here on."""
         _say_bye(self._candidate)
         until_s = time.monotonic() + 1.0
         while self._candidate.record is None and (left_s := until_s - time.monotonic()) > 0:
@@ -339,9 +323,9 @@ def _say_bye(running: Running) -> None:
     running.send(protocol.frame(REQUEST, protocol.NO_TAG, encode(["bye"])))
 
 
-def _tester_request(limits: Limits) -> RunRequest:
+def _tester_request(limits: RunLimits) -> RunRequest:
     """The tester outlives the candidate a little, so that the candidate's limit is met first."""
-    own = Limits()
+    own = RunLimits()
     roomy = own.with_(
         wall_s=limits.wall_s + TESTER_EXTRA_S,
         cpu_s=limits.cpu_s + TESTER_EXTRA_S,

@@ -1,9 +1,9 @@
-"""How much work judging may be: what a candidate made is read and compared where it can be killed.
+"""Bounds the work of judging: what a candidate made is read and compared where it can be killed.
 
-What is small is judged at once. What is large, or follows much that was judged at once, is judged
-in a fork of the supervisor with a limit of CPU time and memory, while that goes on serving its
-link: a candidate whose answers are laid out to cost much loses its own test by that, and delays no
-other job. After the first overrun of a job nothing large of it is judged any more.
+Small values are judged at once. Large ones, or those that follow much judging, are judged in a fork
+of the supervisor with a limit of CPU time and memory, while the supervisor goes on serving its
+link: answers that are built to cost much lose their own test and delay no other job. After a job's
+first overrun nothing large of it is judged any more.
 
 Covered: time and memory of whatever runs within `Budget.run`; the fork dies with the supervisor.
 Not covered: what is judged at once, which is bounded by its size.
@@ -35,13 +35,13 @@ _DONE, _MEMORY = b"D", b"M"
 
 T = TypeVar("T")
 Told = tuple[str, str, bool]
-"""A verdict's value (or a word of who asks), why, and whether the program lacked memory."""
+"""A verdict's value (or a word of the caller's), why, and whether the program lacked memory."""
 
 _log = logging.getLogger(__name__)
 
 
 class Unjudged(Exception):
-    """What the candidate made could not be judged: its own doing. The text says why."""
+    """What the candidate made could not be judged, by its own doing. The text says why."""
 
 
 class Overrun(Unjudged):
@@ -61,26 +61,26 @@ class Budget:
         self._overrun = False
 
     def is_small(self, size_bytes: int) -> bool:
-        """Whether work on so many bytes of a candidate's would be done at once."""
+        """Whether so many bytes of a candidate's would be judged at once."""
         return size_bytes <= INLINE_BYTES and self._left_s > 0
 
     def run(self, judge: Callable[[], T], size_bytes: int) -> T:
         """Judges something.
 
         Args:
-            judge: what is done; it returns what `marshal` can carry.
+            judge: returns what `marshal` can carry.
             size_bytes: how much of the candidate's it reads.
 
         Raises:
             Overrun: it took too much.
-            Unjudged: `judge` raised something: a defect of ours, which must not save the candidate.
+            Unjudged: `judge` raised: a defect of ours, which must not save the candidate.
             SandboxFault: WORKER_DIED, it could not be done.
         """
         if self.is_small(size_bytes):
             began_s = time.thread_time()
             try:
                 return judge()
-            except Exception as error:  # the border around what a candidate made
+            except Exception as error:  # the fault boundary around what a candidate made
                 raise _broken(f"{type(error).__name__}: {error}") from error
             finally:
                 self._left_s -= time.thread_time() - began_s
@@ -98,7 +98,7 @@ class Budget:
 
 
 def judge_within(budget: Budget, judge: Callable[[], Told], size_bytes: int) -> Told:
-    """What a judgement comes to, within a budget; what cannot be judged is a verdict as well."""
+    """A judgement within a budget; what cannot be judged is a verdict as well."""
     try:
         return budget.run(judge, size_bytes)
     except Overrun as overrun:
@@ -126,7 +126,7 @@ class _Fork:
         os.close(writer)
 
     def answer(self) -> bytes | None:
-        """What it found; None where it was killed from outside.
+        """Its result; None where it was killed from outside.
 
         Raises:
             Overrun: it took too much.
@@ -161,7 +161,6 @@ class _Fork:
 
 
 def _judge(judge: Callable[[], Any], writer: int) -> None:
-    """The fork's whole life."""
     try:
         signal.signal(signal.SIGXCPU, signal.SIG_DFL)
         syscalls.die_with_parent()

@@ -1,7 +1,7 @@
 """Judges call tests: consecutive ones share a process of the candidate's, as in direct execution.
 
-Covered: the expected values stay here; each call has its own time on the clock; after a crash or a
-limit the rest go on in a fresh process, and what was answered before stands.
+Covered: the expected values stay here; each call has its own wall time; after a crash or a limit
+the rest go on in a fresh process, and earlier answers stand.
 Not covered: a call's CPU time by itself. The process may use what its calls may use together.
 """
 
@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from assay.sandbox.box import Boxes, Pump
-from assay.sandbox.domain import EndKind, Limits, RunRecord, SandboxFault
+from assay.sandbox.domain import EndKind, RunLimits, RunRecord, SandboxFault
 from assay.sandbox.harness.references import CodecError
 from assay.sandbox.judging.budget import Budget, Told, judge_within
 from assay.sandbox.judging.link import FORGED, CandidateLink, read
 from assay.sandbox.judging.model import (
-    CallTest,
+    CallCase,
+    CaseOutcome,
     ComparisonKind,
-    TestOutcome,
     TestVerdict,
 )
 from assay.sandbox.judging.text import brief
@@ -42,14 +42,14 @@ _RULES: Final = frozenset(
 
 
 def judge_calls(
-    tests: Sequence[CallTest],
+    tests: Sequence[CallCase],
     prepared: Prepared,
     boxes: Boxes,
     pump: Pump,
     budget: Budget,
     *,
     stop: bool,
-) -> list[TestOutcome]:
+) -> list[CaseOutcome]:
     """Judges consecutive call tests; with `stop`, no further than the first that fails.
 
     Raises:
@@ -59,7 +59,7 @@ def judge_calls(
         if test.comparison.kind not in _RULES:
             message = f"test {test.name!r}: {test.comparison.kind.value} does not compare values"
             raise SandboxFault("INVALID_TEST", message)
-    outcomes: list[TestOutcome] = []
+    outcomes: list[CaseOutcome] = []
     while len(outcomes) < len(tests):
         group = _Group(tests[len(outcomes) :], prepared, boxes, pump, budget)
         outcomes += group.judge(stop=stop)
@@ -73,7 +73,7 @@ class _Group:
 
     def __init__(
         self,
-        tests: Sequence[CallTest],
+        tests: Sequence[CallCase],
         prepared: Prepared,
         boxes: Boxes,
         pump: Pump,
@@ -86,8 +86,7 @@ class _Group:
         self._link = CandidateLink(box, pump, request)
         self._sent = 0
 
-    def judge(self, *, stop: bool) -> list[TestOutcome]:
-        """The outcomes of the tests that this process came to."""
+    def judge(self, *, stop: bool) -> list[CaseOutcome]:
         try:
             return self._judge(stop=stop)
         except CodecError as error:
@@ -95,7 +94,7 @@ class _Group:
         finally:
             self._link.close()
 
-    def _judge(self, *, stop: bool) -> list[TestOutcome]:
+    def _judge(self, *, stop: bool) -> list[CaseOutcome]:
         self._link.ask("load")
         self._send()
         self._link.come_up()
@@ -127,21 +126,19 @@ class _Group:
             outcomes.append(ended(self._tests[len(judged)].name, record))
         return outcomes
 
-    def _told(self, test: CallTest | None, content: bytes) -> _Told:
-        """What an answer comes to; without a test, whether it is one."""
+    def _told(self, test: CallCase | None, content: bytes) -> _Told:
         kind, text, memory = judge_within(
             self._budget, lambda: _judged(test, content), len(content)
         )
         return TestVerdict(kind), text, memory
 
     def _ended_by(self, told: _Told) -> RunRecord:
-        """The end of the run; an answer that was none has it killed."""
+        """The end of the run; an invalid answer has it killed."""
         if told[0] is TestVerdict.SECURITY_VIOLATION:
             return self._link.forged()
         return self._link.finish()
 
     def _send(self) -> None:
-        """Keeps some calls ahead of the answers."""
         while self._sent < len(self._tests) and self._link.pending < WINDOW:
             test = self._tests[self._sent]
             arguments = list(test.arguments)
@@ -149,16 +146,15 @@ class _Group:
             self._link.ask("call", test.function, arguments, keywords, True, False)
             self._sent += 1
 
-    def _next(self, test: CallTest) -> bytes | None:
-        """The next answer's content, within the time of one test; None where the run has ended."""
+    def _next(self, test: CallCase) -> bytes | None:
+        """The next answer's content, within one test's time; None where the run has ended."""
         answer = self._link.answer(time.monotonic() + test.limits.wall_s)
         if answer is None and self._link.running.record is None:
             self._link.kill(EndKind.WALL_TIME_LIMIT)
         return answer
 
 
-def _together(tests: Sequence[CallTest]) -> Limits:
-    """What a process may use that serves all these tests, and is loaded for them."""
+def _together(tests: Sequence[CallCase]) -> RunLimits:
     first = tests[0].limits
     return first.with_(
         cpu_s=first.cpu_s + sum(test.limits.cpu_s for test in tests),
@@ -167,8 +163,7 @@ def _together(tests: Sequence[CallTest]) -> Limits:
     )
 
 
-def _judged(test: CallTest | None, content: bytes) -> Told:
-    """The verdict on an answer, why, and whether the program lacked memory. Pure."""
+def _judged(test: CallCase | None, content: bytes) -> Told:
     answer = read(content)
     if answer is None:
         return TestVerdict.SECURITY_VIOLATION.value, FORGED, False
@@ -184,7 +179,7 @@ def _judged(test: CallTest | None, content: bytes) -> Told:
     return verdict.value, difference or "", False
 
 
-def _outcome(test: CallTest, told: _Told, record: RunRecord, who: str) -> TestOutcome:
+def _outcome(test: CallCase, told: _Told, record: RunRecord, who: str) -> CaseOutcome:
     verdict, text, memory = told
     if verdict is TestVerdict.RUNTIME_ERROR:
         return raised(test.name, record, f"{who} raised {text}", memory=memory)

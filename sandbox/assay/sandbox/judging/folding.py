@@ -1,13 +1,13 @@
 """Assert code that needs no process of its own: the supervisor calls, and evaluates the asserts.
 
 Most assert code is a list of `assert f(...) == literal`. Where every statement is understood,
-`fold` makes a plan of it: which calls of the candidate to make, all known in advance, and what to
-hold of their results. The rest is for the tester process (`assertions`); both judge alike. Pure.
+`fold` finds all calls of the candidate in advance, and what their results must satisfy. The rest is
+for the tester process (`assertions`); both judge alike. Pure.
 
-The code is taken as direct execution would take it, with three differences:
+Differences from direct execution:
  1. Results are plain values, so no code of the candidate's runs in a comparison.
  2. The calls are made ahead of the asserts between them; they do not depend on one another.
- 3. Built-in names mean the built-ins, whatever the candidate's program calls so.
+ 3. Built-in names mean the built-ins, even where the candidate's program defines them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class FoldedCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Raised:
+class RaisedCall:
     """A call that raised, in one line."""
 
     text: str
@@ -57,7 +57,7 @@ class Raised:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What the asserts came to. `raised` tells which call raised, where one did."""
+    """The verdict of the asserts. `raised` is the index of the call that raised, where one did."""
 
     passed: bool
     explanation: str = ""
@@ -65,7 +65,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class FoldedAsserts:
     """Assert code that the supervisor judges itself."""
 
     calls: tuple[FoldedCall, ...]
@@ -75,14 +75,12 @@ class Plan:
     _function: str
 
     def judge(self, results: Sequence[object]) -> Finding | None:
-        """Holds results against the asserts.
+        """Holds results against the asserts; None where one needs a missing result.
 
         Args:
-            results: the value of each call in order, or `Raised`; fewer than there are calls, if
-                the program ended before it answered.
-
-        Returns:
-            What they came to; None where an assert needs a result that is not there.
+            results: of each call in order, its value or `RaisedCall`; fewer than calls, if the
+                program
+                ended before it answered.
 
         Raises:
             NotFoldable: a result is not plain, or too large to judge here.
@@ -99,7 +97,7 @@ class Plan:
             return Finding(False, f"{where}: {self._source(failed.node)}: {failed.text}")
         except NotFoldable:
             raise
-        except Exception as error:  # noqa: BLE001 - the border: the results are the candidate's
+        except Exception as error:  # noqa: BLE001 - the fault boundary: the results are the candidate's
             text = one_line(f"{type(error).__name__}: {error}")
             return Finding(False, f"the tests could not use the answer: {text[:200]}")
         return Finding(True)
@@ -109,20 +107,20 @@ class Plan:
         return line if len(line) <= 120 else line[:117] + "..."
 
 
-def fold(code: str, entry_point: str) -> Plan | None:
-    """A plan for some assert code, or None where it needs a tester process."""
+def fold(code: str, entry_point: str) -> FoldedAsserts | None:
+    """Folds assert code; None where it needs a tester process."""
     if len(code) > MAX_CODE:
         return None
     return _fold_again(code, entry_point) if len(code) <= KEPT_CODE else _fold(code, entry_point)
 
 
 @functools.lru_cache(maxsize=256)
-def _fold_again(code: str, entry_point: str) -> Plan | None:
-    """The same, remembered: the samples of a group are held against the same code in a row."""
+def _fold_again(code: str, entry_point: str) -> FoldedAsserts | None:
+    """The same, cached: the samples of a group are held against the same code in a row."""
     return _fold(code, entry_point)
 
 
-def _fold(code: str, entry_point: str) -> Plan | None:
+def _fold(code: str, entry_point: str) -> FoldedAsserts | None:
     try:
         tree = ast.parse(code)
         function = _function(tree, entry_point)
@@ -138,11 +136,10 @@ def _fold(code: str, entry_point: str) -> Plan | None:
         return None
     if not collected.calls:
         return None
-    return Plan(tuple(collected.calls), code, statements, scope, function)
+    return FoldedAsserts(tuple(collected.calls), code, statements, scope, function)
 
 
 def _function(tree: ast.Module, entry_point: str) -> str:
-    """The one function of the candidate's that the code calls."""
     if entry_point:
         return entry_point
     names = subject_names(tree, "") - {"math"}
@@ -183,7 +180,6 @@ def _flatten(tree: ast.Module, function: str) -> tuple[tuple[ast.stmt, ...], Sco
 
 
 def _parameter(check: ast.FunctionDef) -> str:
-    """The name of the only parameter of `check`."""
     arguments = check.args
     simple = not (
         arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs
@@ -201,7 +197,6 @@ def _is_check_call(statement: ast.stmt, function: str) -> bool:
 
 
 def _loads(tree: ast.AST) -> dict[str, int]:
-    """How often each name is read."""
     loads: dict[str, int] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
@@ -210,12 +205,10 @@ def _loads(tree: ast.AST) -> dict[str, int]:
 
 
 class _Ended(Exception):
-    """A result is needed that is not there."""
+    """A needed result is missing."""
 
 
 class _CallRaised(Exception):
-    """A call raised."""
-
     def __init__(self, index: int, text: str) -> None:
         super().__init__(text)
         self.index = index
@@ -223,8 +216,6 @@ class _CallRaised(Exception):
 
 
 class _Failed(Exception):
-    """An assert does not hold."""
-
     def __init__(self, node: ast.stmt, text: str) -> None:
         super().__init__(text)
         self.node = node
@@ -232,8 +223,6 @@ class _Failed(Exception):
 
 
 class _Run:
-    """One walk through the statements: collects the calls, or judges their results."""
-
     def __init__(self, function: str, results: Sequence[object] | None) -> None:
         self.calls: list[FoldedCall] = []
         self.mutable_loads: dict[str, int] = {}
@@ -245,7 +234,6 @@ class _Run:
         self._evaluator = Evaluator(self._call)
 
     def statements(self, statements: Sequence[ast.stmt], scope: Scope) -> None:
-        """Runs statements in order."""
         self._scope = scope
         for statement in statements:
             self._evaluator.step()
@@ -296,21 +284,19 @@ class _Run:
         raise _Failed(statement, self._seen(before))
 
     def _seen(self, before: int) -> str:
-        """What the calls of a failed assert returned."""
         results = (self._results or ())[before : self._next]
         if not results:
             return "does not hold"
         return "got " + ", ".join(brief(result) for result in results[:2])
 
     def _call(self, node: ast.Call, args: list[object], kwargs: dict[str, object]) -> object:
-        """A call of the candidate: noted down, or its result looked up."""
         if self._results is None:
             return self._collect(node, args, kwargs)
         index, self._next = self._next, self._next + 1
         if index >= len(self._results):
             raise _Ended
         result = self._results[index]
-        if isinstance(result, Raised):
+        if isinstance(result, RaisedCall):
             raise _CallRaised(index, result.text)
         if result is not None and type(result) not in PLAIN:
             raise NotFoldable("a result that is not plain")
@@ -332,14 +318,14 @@ class _Run:
         return UNKNOWN
 
     def _hold_unshared(self, node: ast.Call) -> None:
-        """Holds that nothing sees whether the call changes its arguments in place."""
+        """Refuses code that sees whether the call changes its arguments in place."""
         for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
             for part in ast.walk(argument):
                 if isinstance(part, ast.Name) and _is_mutable(self._scope.get(part.id)):
                     self._hold_name(part.id)
 
     def _hold_name(self, name: str) -> None:
-        """Holds that a mutable value is read only here, and by no other name."""
+        """Refuses a mutable value that is read elsewhere, or by another name."""
         again = len(self._targets) > 1 or (self._targets and name not in self._targets[0])
         if again or self.mutable_loads.get(name, 0) > 1:
             raise NotFoldable("an argument that is used again")
@@ -351,7 +337,6 @@ class _Run:
 
 
 def _parts(value: object) -> set[int]:
-    """The identities of all mutable containers in a value."""
     found: set[int] = set()
     level = [value]
     while level:

@@ -1,10 +1,9 @@
 """The supervisor's end of a candidate that answers calls.
 
-Covered: an answer counts only if it echoes the random tag of the oldest request without one, so
-that nothing said in advance, twice or out of turn is taken for an answer; what is no answer ends
-the run. Its content is not looked at here: that costs what the candidate chooses, so it is done
-within a budget (`read`).
-Not covered: that the program computed what it answers. It is its answer all the same.
+Covered: an answer counts only if it echoes the random tag of the oldest unanswered request, so an
+answer sent in advance, twice or out of turn ends the run. Its content costs what the candidate
+chooses, so it is decoded within a budget (`read`).
+Not covered: whether the program computed what it answers.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ FORGED: Final = "it answered what was not asked, or with what is no answer"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What the program answered to one request.
+class ProgramAnswer:
+    """The program's answer to one request.
 
     Attributes:
         value: what it returned, a plain value, perhaps with `Ref` in it.
         whole: there is no `Ref` in it.
         raised: what it raised instead, in one line; None if it returned.
-        memory: what it raised is MemoryError.
+        memory: it raised MemoryError.
     """
 
     value: object = None
@@ -55,13 +54,12 @@ class Answer:
 
 
 def await_hello(running: Running, pump: Pump) -> None:
-    """Waits until a harness is up, or has ended in a way that is for others to judge.
+    """Waits until a harness is up, or has ended in a way that the caller judges.
 
     That is: its limits do not hold the program's files or the harness, or somebody killed it.
 
     Raises:
-        SandboxFault: WORKER_DIED, it never came up. That is no doing of the program's, of which
-            nothing has run by then.
+        SandboxFault: WORKER_DIED, it never came up; nothing of the program has run by then.
     """
     while not running.frames and running.record is None:
         pump.step()
@@ -105,7 +103,7 @@ class CandidateLink:
         self._tags.append(tag)
 
     def come_up(self) -> None:
-        """Waits until the harness is up; the time of the program's own begins then.
+        """Waits until the harness is up; the program's own time begins then.
 
         Raises:
             SandboxFault: WORKER_DIED, it did not come up.
@@ -115,7 +113,7 @@ class CandidateLink:
             self._is_up = True
 
     def answer(self, until_s: float = float("inf")) -> bytes | None:
-        """The content of the next answer; None where the run has ended or the time has come.
+        """The content of the next answer; None where the run has ended or time is up.
 
         Args:
             until_s: how long to wait for it, on time.monotonic().
@@ -137,7 +135,7 @@ class CandidateLink:
         return content
 
     def forged(self) -> RunRecord:
-        """Ends the run for what it said."""
+        """Ends the run for an invalid answer."""
         return self.kill(EndKind.SECURITY_VIOLATION, FORGED)
 
     def kill(self, end: EndKind | None, detail: str = "") -> RunRecord:
@@ -146,14 +144,13 @@ class CandidateLink:
         return self._pump.finish(self.running)
 
     def finish(self) -> RunRecord:
-        """Lets the program end after its last answer; what it does from here on judges nothing."""
+        """Lets the program end after its last answer; nothing is judged from here on."""
         self.running.send(protocol.frame(REQUEST, protocol.NO_TAG, encode(["bye"])))
         self._pump_until(time.monotonic() + GRACE_S)
         record = self.running.record
         return record or self.kill(EndKind.EXITED, "it did not end after its last answer")
 
     def _pump_until(self, until_s: float) -> None:
-        """Lets things happen until the run has ended, or the time has come."""
         while self.running.record is None and time.monotonic() < until_s:
             self._pump.step(max(0.0, until_s - time.monotonic()))
 
@@ -163,8 +160,8 @@ class CandidateLink:
             self.kill(None)
 
 
-def read(content: bytes) -> Answer | None:
-    """What an answer holds, or None where it is none. Costs what the candidate chooses."""
+def read(content: bytes) -> ProgramAnswer | None:
+    """Decodes an answer; None where it is none. Costs what the candidate chooses."""
     references: list[Ref] = []
 
     def stays(ref: Ref) -> Ref:
@@ -174,14 +171,14 @@ def read(content: bytes) -> Answer | None:
     try:
         answer = protocol.read_answer(content, resolve=stays)
         if isinstance(answer, Returned):
-            return Answer(protocol.single(answer), not references)
+            return ProgramAnswer(protocol.single(answer), not references)
     except ProtocolError:
         return None
-    return _raised(answer) if isinstance(answer, Raised) else Answer(raised="StopIteration")
+    return _raised(answer) if isinstance(answer, Raised) else ProgramAnswer(raised="StopIteration")
 
 
-def _raised(raised: Raised) -> Answer:
+def _raised(raised: Raised) -> ProgramAnswer:
     line = one_line(f"{raised.type}: {raised.text}" if raised.text else raised.type)[:250]
     where = one_line(raised.where)[:40]
     memory = "MemoryError" in raised.bases
-    return Answer(raised=f"{line} ({where})" if where else line, memory=memory)
+    return ProgramAnswer(raised=f"{line} ({where})" if where else line, memory=memory)

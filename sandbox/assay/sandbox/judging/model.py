@@ -1,8 +1,7 @@
-"""Tests and what came of them, as plain values.
+"""Tests and their outcomes, as plain values.
 
 A *plain value* is a tree of exact built-in types: None, bool, int, float, str, bytes, list, tuple,
-set, frozenset, dict. Nothing else ever
-crosses from a candidate to its judge.
+set, frozenset, dict. Nothing else crosses from a candidate to its judge.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from assay.sandbox.domain import Limits, Output, Program, RunRecord
+from assay.sandbox.domain import CapturedOutput, RunLimits, RunRecord, SubmittedProgram
 
 Plain = object
 """A plain value; see the module's text."""
@@ -29,29 +28,29 @@ class ComparisonKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """How an answer is held against the expected one; the tolerances are for numbers."""
+class AnswerComparison:
+    """How an answer is compared; the tolerances are for numbers."""
 
     kind: ComparisonKind = ComparisonKind.DEFAULT
     absolute_tolerance: float = 0.0
     relative_tolerance: float = 0.0
-    checker: Program | None = None
+    checker: SubmittedProgram | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class StdioTest:
+class StdioCase:
     """Feed stdin, compare stdout."""
 
     name: str
     stdin: bytes
     expected: bytes
-    comparison: Comparison = Comparison()
+    comparison: AnswerComparison = AnswerComparison()
     arguments: tuple[str, ...] = ()
-    limits: Limits = Limits()
+    limits: RunLimits = RunLimits()
 
 
 @dataclass(frozen=True, slots=True)
-class CallTest:
+class CallCase:
     """Call a function ("name" or "Class.method" of a fresh instance), compare what it returns."""
 
     name: str
@@ -59,21 +58,21 @@ class CallTest:
     arguments: tuple[Plain, ...]
     expected: Plain
     keyword_arguments: Mapping[str, Plain] = field(default_factory=dict)
-    comparison: Comparison = Comparison()
-    limits: Limits = Limits()
+    comparison: AnswerComparison = AnswerComparison()
+    limits: RunLimits = RunLimits()
 
 
 @dataclass(frozen=True, slots=True)
-class AssertTest:
+class AssertCase:
     """Run test code in a process of its own that calls the candidate's."""
 
     name: str
     code: str
     entry_point: str = ""
-    limits: Limits = Limits()
+    limits: RunLimits = RunLimits()
 
 
-TestCase = StdioTest | CallTest | AssertTest
+TestCase = StdioCase | CallCase | AssertCase
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,7 @@ class Suite:
 
 
 class TestVerdict(enum.Enum):
-    """What came of one test."""
+    """The verdict on one test."""
 
     __test__ = False  # not a class of pytest's
 
@@ -98,11 +97,8 @@ class TestVerdict(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class TestOutcome:
-    """How a program did on one test.
-
-    `explanation` is one line for people, at most 400 characters.
-    """
+class CaseOutcome:
+    """One test's verdict; `explanation` is one line of at most 400 characters."""
 
     __test__ = False
 
@@ -113,9 +109,9 @@ class TestOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """How a program did on its tests, in their order."""
+class SuiteReport:
+    """The outcomes of a program's tests, in their order."""
 
-    outcomes: tuple[TestOutcome, ...]
-    compile_output: Output = Output()
+    outcomes: tuple[CaseOutcome, ...]
+    compile_output: CapturedOutput = CapturedOutput()
     compile_failed: bool = False

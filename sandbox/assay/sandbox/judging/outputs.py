@@ -1,18 +1,20 @@
 """Judges stdin/stdout tests: one run each, compared here or by a checker.
 
-A checker gets the names of three files, with the input, the program's output and the expected one,
-and says by its exit code: 0 accepts, 1 rejects. One that breaks instead (another code, a signal, a
-limit, an error of its interpreter) runs once more on the expected output: where it does not accept
-that either, the suite is at fault; where it does, the output is wrong, for nobody can read it. So a
-program cannot print its way to a fault. The exit codes of testlib.h fit in: 2, 3, 4 and 8 are such
-breaks, and so is partial credit (7, or 2 and more from `_pc`): it does not accept.
+A checker gets the names of three files, with the input, the program's output and the expected one.
+Exit code 0 accepts, 1 rejects. One that breaks instead (another code, a signal, a limit, an error
+of
+its interpreter) runs once more on the expected output: if it does not accept that, the suite is at
+fault; if it does, the output is unreadable and so wrong. So no program can print its way to a
+fault.
+The exit codes of testlib.h fit in: 2, 3, 4 and 8 are such breaks, and so is partial credit (7, or 2
+and more from `_pc`): it does not accept.
 
 Covered: the expected output stays in the supervisor, or goes to the checker's process in a second
-box; an output that was cut off, or of a run that did not end well, never passes. What a program
-prints reaches its checker as a file, never as an argument, and cannot break it into a fault.
-Not covered: a checker is believed. A test without an expected output has nothing to hold its
-checker against: an output that breaks it is wrong, even if every output does. An expected output
-that its own checker rejects makes a fault of every output that breaks the checker.
+box; an output that was cut off, or of a run that did not end well, never passes. A checker gets the
+program's output as a file, never as an argument.
+Not covered: a checker is believed. Without an expected output, an output that breaks the checker is
+wrong, even if every output does. An expected output that its own checker rejects makes a fault of
+every output that breaks the checker.
 """
 
 from __future__ import annotations
@@ -29,17 +31,17 @@ from assay.sandbox.domain import (
     MIB,
     BoxFile,
     EndKind,
-    Limits,
+    RunLimits,
     RunRecord,
     RunRequest,
     SandboxFault,
 )
 from assay.sandbox.judging.budget import Budget, Overrun, Unjudged
 from assay.sandbox.judging.model import (
-    Comparison,
+    AnswerComparison,
+    CaseOutcome,
     ComparisonKind,
-    StdioTest,
-    TestOutcome,
+    StdioCase,
     TestVerdict,
 )
 from assay.sandbox.judging.stdout import compare_output
@@ -64,7 +66,7 @@ _CODES: Final = {
 
 
 class _Accepting:
-    """Which checkers have accepted the expected output of their test; the latest ones only."""
+    """Checkers that accepted their test's expected output; the latest ones only."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -86,14 +88,14 @@ _accepting: Final = _Accepting(1024)
 
 
 def judge_output(
-    test: StdioTest,
+    test: StdioCase,
     prepared: Prepared,
     boxes: Boxes,
     pump: Pump,
     preparer: Preparer,
     *,
     budget: Budget,
-) -> TestOutcome:
+) -> CaseOutcome:
     """Runs the program on one test's input and judges its output.
 
     Raises:
@@ -135,9 +137,8 @@ def run_to_end(box: Box, pump: Pump, request: RunRequest) -> RunRecord:
             pump.finish(running)
 
 
-def _checker(test: StdioTest, preparer: Preparer) -> Prepared | None:
-    """The test's checker, compiled; None where the rule needs none."""
-    comparison: Comparison = test.comparison
+def _checker(test: StdioCase, preparer: Preparer) -> Prepared | None:
+    comparison: AnswerComparison = test.comparison
     if comparison.kind is not ComparisonKind.CHECKER:
         return None
     if comparison.checker is None:
@@ -150,7 +151,7 @@ def _checker(test: StdioTest, preparer: Preparer) -> Prepared | None:
         raise SandboxFault("INVALID_TEST", message) from error
 
 
-def _checked(checker: Prepared, test: StdioTest, answer: bytes, box: Box, pump: Pump) -> str | None:
+def _checked(checker: Prepared, test: StdioCase, answer: bytes, box: Box, pump: Pump) -> str | None:
     """None where the checker accepts an answer, else what is wrong with it.
 
     Raises:
@@ -172,8 +173,7 @@ def _checked(checker: Prepared, test: StdioTest, answer: bytes, box: Box, pump: 
     return one_line(f"the checker could not read the output: {_ending(record)}")
 
 
-def _check(checker: Prepared, test: StdioTest, answer: bytes, box: Box, pump: Pump) -> RunRecord:
-    """A run of the checker on an answer."""
+def _check(checker: Prepared, test: StdioCase, answer: bytes, box: Box, pump: Pump) -> RunRecord:
     contents = (test.stdin, answer, test.expected)
     limits = _with_room(test.limits, sum(map(len, contents)))
     request = checker.run(stdin=b"", arguments=CHECKER_FILES, limits=limits)
@@ -181,7 +181,7 @@ def _check(checker: Prepared, test: StdioTest, answer: bytes, box: Box, pump: Pu
     return run_to_end(box, pump, replace(request, files=(*request.files, *files)))
 
 
-def _with_room(limits: Limits, size_bytes: int) -> Limits:
+def _with_room(limits: RunLimits, size_bytes: int) -> RunLimits:
     """The limits, with a folder that takes the checker's files: a long answer is no fault."""
     needed = 2 * size_bytes + MIB
     return limits if needed <= limits.disk_bytes else limits.with_(disk_bytes=needed)
@@ -191,7 +191,8 @@ def _broke(record: RunRecord) -> bool:
     """The checker neither accepts nor rejects.
 
     An interpreter exits with 1 for an error of the checker's own. An answer that the checker
-    repeats on stderr may look the same, and is wrong either way.
+    repeats on
+    stderr may look the same, and is wrong either way.
     """
     if record.end is not EndKind.EXITED or record.exit_code not in {0, 1}:
         return True
@@ -199,7 +200,6 @@ def _broke(record: RunRecord) -> bool:
 
 
 def _ending(record: RunRecord) -> str:
-    """How a run of a checker ended, and the end of what it said."""
     if record.end is EndKind.EXITED:
         code = record.exit_code
         ending = f"{_CODES[code]}, exit code {code}" if code in _CODES else f"exit code {code}"
@@ -209,7 +209,7 @@ def _ending(record: RunRecord) -> str:
     return f"{ending}: {said}".rstrip(": \n")
 
 
-def _key(checker: Prepared, test: StdioTest) -> bytes:
+def _key(checker: Prepared, test: StdioCase) -> bytes:
     """What a checker's verdict on the expected output depends on, in 32 bytes."""
     program = checker.program
     parts = [

@@ -3,18 +3,17 @@ r"""Whether an output is the expected one. Pure; outputs are bytes and need be n
 exact      byte for byte
 tokens     equal sequences of tokens between white space (the default)
 numeric    the same, but two tokens that are decimal numbers may differ within the tolerances;
-           "nan" is met by "nan", an infinity by the same one, in any case of letters
+           "nan" equals "nan", an infinity the same one, in any case of letters
 unordered  the lines in any order, as often each; a line's white space counts as in tokens, and
            lines without a token do not count
 
-Numbers are compared as they are written, without rounding: no number is an infinity because a float
-cannot hold it, nor 0 because it is small. A tolerance is the shortest decimal that names it: 0.1 is
-a tenth.
+Numbers are compared as written, without rounding, so none is an infinity or 0 for want of bits. A
+tolerance is the shortest decimal that names it: 0.1 is a tenth.
 
-Covered: work and memory are linear in the two outputs, whatever a program writes, and what it
-writes beyond the expected count of tokens or lines is not taken apart. A number has at most 4,000
-characters and an exponent of 5 digits; a longer token is only equal to itself.
-Not covered: an expected output that is itself large costs what it costs.
+Covered: work and memory are linear in the two outputs; what a program writes beyond the expected
+count of tokens or lines is not taken apart. A number has at most 4,000 characters and an exponent
+of 5 digits; a longer token only equals itself.
+Not covered: the cost of a large expected output.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import Final
 
-from assay.sandbox.judging.model import Comparison, ComparisonKind
+from assay.sandbox.judging.model import AnswerComparison, ComparisonKind
 from assay.sandbox.judging.text import brief_bytes
 
 # Possessive throughout: a token that is almost a number costs one pass.
@@ -45,7 +44,7 @@ _EXACTLY: Final = decimal.Context(
 )
 
 
-def compare_output(comparison: Comparison, expected: bytes, actual: bytes) -> str | None:
+def compare_output(comparison: AnswerComparison, expected: bytes, actual: bytes) -> str | None:
     """None where `actual` is right, else what differs, in one line.
 
     Raises:
@@ -67,7 +66,7 @@ def compare_output(comparison: Comparison, expected: bytes, actual: bytes) -> st
 class _Tolerance:
     """How far numbers may be apart: the larger of the absolute and the relative tolerance."""
 
-    def __init__(self, comparison: Comparison) -> None:
+    def __init__(self, comparison: AnswerComparison) -> None:
         self._absolute = _decimal(comparison.absolute_tolerance)
         self._relative = _decimal(comparison.relative_tolerance)
         self._endless = self._absolute.is_infinite() or self._relative.is_infinite()
@@ -97,7 +96,6 @@ def _exact(expected: bytes, actual: bytes) -> str | None:
 
 
 def _first_difference(left: bytes, right: bytes) -> int:
-    """Where two different strings part."""
     low, high = 0, min(len(left), len(right))
     while low < high:
         middle = (low + high + 1) // 2
@@ -128,14 +126,12 @@ def _counted(things: str, expected: int, given: int) -> str | None:
 
 
 def _number(token: bytes) -> Decimal | None:
-    """The number that a token is; None where it is none, or an infinity."""
     if len(token) <= _MAX_CHARS and _NUMBER.fullmatch(token):
         return Decimal(token.decode("ascii"))
     return None
 
 
 def _same_special(expected: bytes, actual: bytes) -> bool:
-    """Both are NaN, or the same infinity."""
     ours, theirs = _SPECIAL.fullmatch(expected), _SPECIAL.fullmatch(actual)
     if ours is None or theirs is None:
         return False

@@ -1,9 +1,8 @@
 """Holds a prepared program against a suite of tests, in order.
 
-Covered: a program that was killed from outside has not failed: what it was doing is done once more,
-with its limits anew, and then judged as it stands.
-Not covered: a process that the program started, and that was killed from outside. The program sees
-that, and nobody else.
+Covered: where a program was killed from outside, its test is run once more, with its limits anew,
+and then judged as it stands.
+Not covered: a process of the program's that was killed from outside; only the program sees that.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from assay.sandbox.judging.assertions import judge_assertions
 from assay.sandbox.judging.budget import Budget
 from assay.sandbox.judging.calls import judge_calls
 from assay.sandbox.judging.model import (
-    AssertTest,
-    CallTest,
-    Report,
-    StdioTest,
+    AssertCase,
+    CallCase,
+    CaseOutcome,
+    StdioCase,
     Suite,
-    TestOutcome,
+    SuiteReport,
     TestVerdict,
 )
 from assay.sandbox.judging.outputs import judge_output
@@ -30,31 +29,34 @@ from assay.sandbox.judging.verdicts import killed_from_outside
 from assay.sandbox.prepared import Prepared, Preparer
 
 
-def judge(prepared: Prepared, suite: Suite, boxes: Boxes, pump: Pump, preparer: Preparer) -> Report:
+def judge(
+    prepared: Prepared, suite: Suite, boxes: Boxes, pump: Pump, preparer: Preparer
+) -> SuiteReport:
     """Runs a program on each test and judges it.
 
     Args:
         prepared: the program.
         suite: the tests; at least one.
-        boxes: where to run things; `pump` drives them.
+        boxes: where to run; `pump` drives them.
         pump: waits for what runs.
         preparer: compiles checkers.
 
     Raises:
         SandboxFault: the tests could not be run; INVALID_TEST where the suite itself is at fault.
-            There is then no verdict on any of the tests.
+            There
+            is then no verdict on any of the tests.
     """
     if not suite.tests:
         raise SandboxFault("INVALID_TEST", "the suite has no test")
-    outcomes: list[TestOutcome] = []
+    outcomes: list[CaseOutcome] = []
     budget = Budget(pump)
     while len(outcomes) < len(suite.tests):
         rest = suite.tests[len(outcomes) :]
         test = rest[0]
-        if isinstance(test, StdioTest):
+        if isinstance(test, StdioCase):
             one = partial(judge_output, test, prepared, boxes, pump, preparer, budget=budget)
             outcomes.append(_twice_if_killed(one))
-        elif isinstance(test, AssertTest):
+        elif isinstance(test, AssertCase):
             one = partial(judge_assertions, test, prepared, boxes, pump, budget)
             outcomes.append(_twice_if_killed(one))
         else:
@@ -71,26 +73,26 @@ def judge(prepared: Prepared, suite: Suite, boxes: Boxes, pump: Pump, preparer: 
         if suite.stop_at_first_failure and outcomes[-1].verdict is not TestVerdict.PASSED:
             break
     failed = len(outcomes)
-    left = [TestOutcome(test.name, TestVerdict.NOT_RUN) for test in suite.tests[failed:]]
-    return Report((*outcomes, *left), prepared.compile_output)
+    left = [CaseOutcome(test.name, TestVerdict.NOT_RUN) for test in suite.tests[failed:]]
+    return SuiteReport((*outcomes, *left), prepared.compile_output)
 
 
-def _twice_if_killed(judge_it: Callable[[], TestOutcome]) -> TestOutcome:
-    """A test's outcome; the second, where the program was killed from outside in the first."""
+def _twice_if_killed(judge_it: Callable[[], CaseOutcome]) -> CaseOutcome:
+    """A test's outcome; the second, where the first was killed from outside."""
     made = judge_it()
     return judge_it() if _was_killed(made) else made
 
 
 def _again_where_killed(
-    made: Sequence[TestOutcome],
-    tests: Sequence[CallTest],
-    judge_them: Callable[[Sequence[CallTest]], list[TestOutcome]],
-) -> list[TestOutcome]:
-    """Outcomes of call tests; what a kill from outside took is judged once more, together.
+    made: Sequence[CaseOutcome],
+    tests: Sequence[CallCase],
+    judge_them: Callable[[Sequence[CallCase]], list[CaseOutcome]],
+) -> list[CaseOutcome]:
+    """Outcomes of call tests; those lost to a kill from outside are judged once more.
 
-    One kill takes one test, or, while the program is loaded, all that the process was there for.
+    One kill takes one test, or, while the program is loaded, all tests of that process.
     """
-    outcomes: list[TestOutcome] = []
+    outcomes: list[CaseOutcome] = []
     while len(outcomes) < len(made):
         at = len(outcomes)
         if not _was_killed(made[at]):
@@ -110,18 +112,17 @@ def _again_where_killed(
     return outcomes
 
 
-def _was_killed(made: TestOutcome) -> bool:
-    """Whether a test was lost to a kill from outside; what was answered before it stands."""
+def _was_killed(made: CaseOutcome) -> bool:
+    """Whether a test was lost to a kill from outside; earlier answers stand."""
     if made.verdict is not TestVerdict.RUNTIME_ERROR or made.record is None:
         return False
     return killed_from_outside(made.record)
 
 
-def _leading_calls(tests: tuple[StdioTest | CallTest | AssertTest, ...]) -> list[CallTest]:
-    """The call tests that come first."""
-    calls: list[CallTest] = []
+def _leading_calls(tests: tuple[StdioCase | CallCase | AssertCase, ...]) -> list[CallCase]:
+    calls: list[CallCase] = []
     for test in tests:
-        if not isinstance(test, CallTest):
+        if not isinstance(test, CallCase):
             break
         calls.append(test)
     return calls

@@ -1,4 +1,4 @@
-"""Values in a few characters, for explanations. Costs little, however large the value is."""
+"""Values in a few characters, for explanations. The cost is bounded, however large the value."""
 
 from __future__ import annotations
 
@@ -46,7 +46,6 @@ def _pieces(value: object, room: int) -> list[str]:
 
 
 def _parts(value: deque[object] | range | Fraction, room: int) -> list[object] | tuple[object, ...]:
-    """What a value of a library's is written from."""
     if isinstance(value, deque):
         return [*itertools.islice(value, room + 1)]
     if isinstance(value, range):

@@ -1,17 +1,16 @@
 """Whether a plain value is the expected one. Pure.
 
-The values are trees of exact built-in types (see `model`), so that no comparison here can run code
-of a candidate's, and both are bounded in depth and size by the codec.
+The values are trees of exact built-in types (see `model`), so no comparison runs code of a
+candidate's; the codec bounds their depth and size.
 
     default    as Python's ==: 1 == 1.0 == True, a list is no tuple
     exact      equal in type and value, throughout
     numeric    numbers within the tolerances, throughout; everything else as default
     unordered  the elements of the outermost list, tuple or set in any order, as often each
 
-NaN is met by NaN, in every rule: who expects NaN expects that. Otherwise NaN meets nothing. An
-infinity is met by the same infinity only. A tolerance is the larger of the absolute one and the
-relative one times the expected number's size. Whole numbers are compared without rounding. Booleans
-are no numbers to a tolerance.
+NaN equals NaN and nothing else, in every rule; an infinity equals the same infinity only. A
+tolerance is the larger of the absolute one and the relative one times the expected number's size.
+Whole numbers are compared without rounding. Booleans are no numbers to a tolerance.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from typing import TypeGuard
 
 from assay.sandbox.harness.codec import check_spread
 from assay.sandbox.harness.references import CodecError
-from assay.sandbox.judging.model import Comparison, ComparisonKind, Plain
+from assay.sandbox.judging.model import AnswerComparison, ComparisonKind, Plain
 from assay.sandbox.judging.text import brief
 
 
-def compare_values(comparison: Comparison, expected: Plain, actual: Plain) -> str | None:
+def compare_values(comparison: AnswerComparison, expected: Plain, actual: Plain) -> str | None:
     """None where `actual` is right, else what differs, in one line.
 
     Raises:
@@ -49,7 +48,7 @@ def compare_values(comparison: Comparison, expected: Plain, actual: Plain) -> st
 
 
 def equal(expected: Plain, actual: Plain) -> bool:
-    """As Python's ==, but NaN is met by NaN."""
+    """As Python's ==, but NaN equals NaN."""
     if expected == actual:
         return True
     return _has_nan(expected) and _frozen(expected) == _frozen(actual)
@@ -68,7 +67,7 @@ def identical(expected: Plain, actual: Plain) -> bool:
     return equal(expected, actual)
 
 
-def near(expected: Plain, actual: Plain, comparison: Comparison) -> bool:
+def near(expected: Plain, actual: Plain, comparison: AnswerComparison) -> bool:
     """Equal, with numbers within the tolerances."""
     if _is_number(expected) and _is_number(actual):
         return numbers_near(expected, actual, comparison)
@@ -88,7 +87,7 @@ def near(expected: Plain, actual: Plain, comparison: Comparison) -> bool:
     return equal(expected, actual)
 
 
-def numbers_near(expected: int | float, actual: int | float, comparison: Comparison) -> bool:
+def numbers_near(expected: int | float, actual: int | float, comparison: AnswerComparison) -> bool:
     """Whether two numbers are equal within the tolerances."""
     if expected == actual:
         return True
@@ -106,7 +105,7 @@ def numbers_near(expected: int | float, actual: int | float, comparison: Compari
 
 
 def same_elements(expected: Plain, actual: Plain) -> bool:
-    """The same elements, as often each; what kind of collection holds them means nothing."""
+    """The same elements, as often each, in collections of any kind."""
     collections = (list, tuple, set, frozenset)
     if not (isinstance(expected, collections) and isinstance(actual, collections)):
         return equal(expected, actual)
@@ -157,7 +156,6 @@ def _frozen(value: Plain) -> Hashable:
 
 
 def _typed(items: Iterable[Plain]) -> Counter[object]:
-    """Hashable elements with their types, throughout."""
     return Counter(map(_with_type, items))
 
 
@@ -189,7 +187,7 @@ def _is_finite(value: int | float) -> bool:
 def _near_sets(
     expected: set[Plain] | frozenset[Plain],
     actual: set[Plain] | frozenset[Plain],
-    comparison: Comparison,
+    comparison: AnswerComparison,
 ) -> bool:
     """Sets: numbers pair up in order of size; everything else must be there exactly."""
     if equal(expected, actual):

@@ -1,4 +1,4 @@
-"""From how a run ended to a verdict about the program."""
+"""Verdicts about a program, from how its run ended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from assay.sandbox.domain import EndKind, RunRecord
-from assay.sandbox.judging.model import TestOutcome, TestVerdict
+from assay.sandbox.judging.model import CaseOutcome, TestVerdict
 from assay.sandbox.judging.text import LINE, one_line
 
 _LIMITS: Final = {
@@ -19,18 +19,18 @@ _LIMITS: Final = {
 }
 
 
-def outcome(name: str, verdict: TestVerdict, record: RunRecord | None, text: str) -> TestOutcome:
-    """What came of a test, with its explanation cut to one line."""
-    return TestOutcome(name, verdict, record, one_line(text)[:LINE])
+def outcome(name: str, verdict: TestVerdict, record: RunRecord | None, text: str) -> CaseOutcome:
+    """A test's outcome, its explanation cut to one line."""
+    return CaseOutcome(name, verdict, record, one_line(text)[:LINE])
 
 
-def passed(name: str, record: RunRecord) -> TestOutcome:
+def passed(name: str, record: RunRecord) -> CaseOutcome:
     """A test that passed."""
-    return TestOutcome(name, TestVerdict.PASSED, record)
+    return CaseOutcome(name, TestVerdict.PASSED, record)
 
 
-def ended(name: str, record: RunRecord, when: str = "before it was done") -> TestOutcome:
-    """A test whose program ended when it should not have, or not well."""
+def ended(name: str, record: RunRecord, when: str = "before it was done") -> CaseOutcome:
+    """A test whose program ended too early, or badly."""
     if record.end in _LIMITS:
         return outcome(name, TestVerdict.LIMIT_EXCEEDED, record, _told(_LIMITS[record.end], record))
     if record.end is EndKind.SECURITY_VIOLATION:
@@ -46,15 +46,14 @@ def ended(name: str, record: RunRecord, when: str = "before it was done") -> Tes
 def killed_from_outside(record: RunRecord) -> bool:
     """Whether a program ended by a SIGKILL that is no limit's and none of ours.
 
-    The host's, when it runs out of memory, or an operator's: then it says nothing about the
-    program. Or the program's own, which cannot be told from it; so whoever asks runs it once more
-    and takes that run as it stands.
+    It may be the host's, out of memory, an operator's, or the program's own; these cannot be told
+    apart. So the caller runs the program once more and takes that run as it stands.
     """
     killed = record.end is EndKind.SIGNALLED and record.signal == signal.SIGKILL
     return killed and not record.detail
 
 
-def raised(name: str, record: RunRecord, text: str, *, memory: bool) -> TestOutcome:
+def raised(name: str, record: RunRecord, text: str, *, memory: bool) -> CaseOutcome:
     """A test whose program raised."""
     if memory:
         record = replace(record, end=EndKind.MEMORY_LIMIT)
@@ -63,7 +62,6 @@ def raised(name: str, record: RunRecord, text: str, *, memory: bool) -> TestOutc
 
 
 def _told(text: str, record: RunRecord) -> str:
-    """A text with what is known besides: the detail, the last line on stderr."""
     if record.detail:
         text += f" ({record.detail})"
     lines = record.stderr.data[-2_000:].decode("utf-8", "replace").strip().splitlines()

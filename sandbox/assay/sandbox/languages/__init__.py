@@ -1,7 +1,7 @@
-"""Languages: what the sandbox knows of each, which this machine serves, how programs compile.
+"""Languages: their table, which of them this machine serves, how their programs compile.
 
-* `table.LANGUAGES` is the knowledge, one entry a language.
-* `discover` finds the tools, `warm_up` makes things in advance, `self_test` proves a language.
+* `table.LANGUAGES` has one entry a language.
+* `discover` finds the tools, `warm_up` prepares files in advance, `self_test` proves a language.
 * `LanguagePreparer` makes a program ready to run, with a `CompileCache` behind it.
 """
 
@@ -10,8 +10,8 @@ from assay.sandbox.languages.preparer import LanguagePreparer, PreparedProgram
 from assay.sandbox.languages.selftest import self_test
 from assay.sandbox.languages.table import LANGUAGES, find_language
 from assay.sandbox.languages.toolchains import (
-    LanguageInfo,
-    Missing,
+    MissingLanguage,
+    ServedLanguage,
     Toolchain,
     Toolchains,
     discover,
@@ -22,10 +22,10 @@ from assay.sandbox.languages.warm import warm_up
 __all__ = [
     "LANGUAGES",
     "CompileCache",
-    "LanguageInfo",
     "LanguagePreparer",
-    "Missing",
+    "MissingLanguage",
     "PreparedProgram",
+    "ServedLanguage",
     "Toolchain",
     "Toolchains",
     "discover",

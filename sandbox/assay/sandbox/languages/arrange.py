@@ -1,7 +1,7 @@
-"""Lays out the files of a program as its language wants them, and refuses what no box could take.
+"""Lays out a program's files as its language wants them, and refuses malformed ones.
 
-What is refused here is malformed, e.g. a path that leaves the folder: a fault, because nobody could
-run it. An empty or senseless program is not malformed; it runs, and fails.
+Malformed is what nobody could run, e.g. a path that leaves the folder: a fault. An empty or
+senseless program runs, and fails.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
-from assay.sandbox.domain import BoxFile, Program, SandboxFault
+from assay.sandbox.domain import BoxFile, SandboxFault, SubmittedProgram
 from assay.sandbox.languages.language import OURS, Language, Layout
 
 PATH_BYTES = 1024
@@ -17,7 +17,7 @@ PART_BYTES = 255
 FILES = 4096
 
 
-def arrange(program: Program, language: Language, *, warm: bool) -> Layout:
+def arrange(program: SubmittedProgram, language: Language, *, warm: bool) -> Layout:
     """The program's files, its source among them under the name that the language gives it.
 
     Raises:
@@ -47,7 +47,7 @@ def arrange(program: Program, language: Language, *, warm: bool) -> Layout:
 
 
 def sources(layout: Layout, suffixes: tuple[str, ...]) -> tuple[str, ...]:
-    """The main file, and the other files of the given kinds; no name can pass for an option."""
+    """The main file, and the other files of these suffixes; no name can pass for an option."""
     others = (file.path for file in layout.files if file.path != layout.main)
     picked = [layout.main, *(path for path in others if PurePosixPath(path).suffix in suffixes)]
     return tuple(f"./{path}" for path in picked)

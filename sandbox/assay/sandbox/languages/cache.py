@@ -1,13 +1,13 @@
-"""What compilations came to, on disk, shared by all supervisors: equal programs compile once.
+"""Results of compilations, on disk, shared by all supervisors: equal programs compile once.
 
-An entry is found under the hash of everything that goes into a compilation (the caller makes the
-key) and holds a hash of itself. Kept are successes and genuine compile errors; never a limit or a
-fault, which may go differently next time.
+The caller's key is a hash of everything that goes into a compilation; an entry holds a hash of
+itself. Kept are successes and genuine compile errors, never a limit or a fault, which may go
+differently next time.
 
-Covered: two supervisors that compile the same at once (each writes a file of its own and renames
-it; the last one stays), a crash between the two (what lies about is swept away later), damaged
-entries (their hash differs; they are dropped), growth (least recently used entries go first).
-Not covered: somebody else who may write to the folder. It belongs to the service alone.
+Covered: two supervisors that compile the same at once (each renames a file of its own; the last one
+stays), a crash between the two (a later sweep removes it), damaged entries (dropped by their hash),
+growth (least recently used entries go first).
+Not covered: others who may write to the folder. It belongs to the service alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.sandbox.domain import MIB, Output
+from assay.sandbox.domain import MIB, CapturedOutput
 
 log = logging.getLogger(__name__)
 
@@ -35,21 +35,21 @@ _KEPT_SHARE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What a compilation came to.
+    """The result of a compilation.
 
     Attributes:
         product: what it made; empty when the program does not compile.
         failed: the program does not compile.
         exit_code: the compiler's.
-        output: what it wrote.
-        cpu_s: CPU time it took.
-        wall_s: time on the clock it took.
+        output: what the compiler wrote.
+        cpu_s: its CPU time.
+        wall_s: its wall time.
     """
 
     product: bytes
     failed: bool
     exit_code: int
-    output: Output
+    output: CapturedOutput
     cpu_s: float
     wall_s: float
 
@@ -69,7 +69,7 @@ class CompileCache:
         self._entries.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def get(self, key: str) -> Compiled | None:
-        """The entry of a key, or None; an entry that is damaged is dropped."""
+        """The entry of a key, or None; a damaged entry is dropped."""
         path = self._path(key)
         try:
             data = path.read_bytes()
@@ -110,7 +110,7 @@ class CompileCache:
         return self._entries / key[:2] / key
 
     def _sweep(self) -> None:
-        """Removes drafts that nobody finished, and the oldest entries above the limit."""
+        """Removes unfinished drafts, and the oldest entries above the limit."""
         self._since_sweep = 0
         now_s = time.time()
         entries: list[tuple[float, int, Path]] = []
@@ -161,7 +161,7 @@ def _decode(data: bytes) -> Compiled:
         product=bytes(body[product_at:]),
         failed=bool(facts["failed"]),
         exit_code=int(facts["exit_code"]),
-        output=Output(bytes(body[facts_len:product_at]), int(facts["output_total"])),
+        output=CapturedOutput(bytes(body[facts_len:product_at]), int(facts["output_total"])),
         cpu_s=float(facts["cpu_s"]),
         wall_s=float(facts["wall_s"]),
     )

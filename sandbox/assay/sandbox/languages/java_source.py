@@ -1,9 +1,11 @@
-"""Reads just enough Java to name a program's file and to find the class that starts it.
+"""Reads enough Java to name a program's file and to find the class that starts it.
 
 javac wants a public class in a file of its name, and `java` wants a class with a main method. The
 text is cut into tokens without comments, strings and characters; declarations are those outside all
-braces. Not covered: unicode escapes in names, and everything else of the grammar. A program that is
-read wrongly fails to compile or to start, as it would anywhere under the wrong name.
+braces.
+
+Not covered: unicode escapes in names, and the rest of the grammar. A misread program fails to
+compile or to start.
 """
 
 from __future__ import annotations
@@ -41,10 +43,7 @@ class JavaSource:
 
     @property
     def file_name(self) -> str:
-        """The name that javac wants the file to have.
-
-        A class whose name no file can have lies in Main.java, where javac refuses it.
-        """
+        """The name that javac wants the file to have; Main.java where no file can have it."""
         public = next((found.name for found in self.classes if found.public), "Main")
         return f"{public}.java" if len(public.encode()) <= _MAX_NAME_BYTES else "Main.java"
 

@@ -1,8 +1,7 @@
-"""Reads just enough Scala and Kotlin to find the class that starts a program.
+"""Reads enough Scala and Kotlin to find the class that starts a program.
 
-As `java_source` does for Java: the text is cut into words without comments, strings and characters,
-and what counts is declared outside all braces. A program that is read wrongly does not start, as it
-would not anywhere under the wrong name.
+The text is cut into words without comments, strings and characters; declarations are those outside
+all braces. A misread program does not start.
 """
 
 from __future__ import annotations

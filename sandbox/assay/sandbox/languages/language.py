@@ -1,16 +1,16 @@
-"""What a language is to the sandbox, as data: its tools, how its programs compile and start.
+"""A language as data: its tools, how its programs compile and start.
 
 A command is a template: a tuple of arguments in which `{name}` stands for a value. An argument that
 is nothing but `{name}` may become several, or none. The names that every language has:
 
 * `{main}`: path of the file that starts the program; `{sources}`: it and the others to compile.
 * `{arguments}`: the program's command-line arguments.
-* `{product}`: where the compilation puts what it makes.
+* `{product}`: where the compilation puts its product.
 * `{heap_mib}`: three quarters of the run's memory, for runtimes that must be told their heap.
-* `{warm}`: the language's folder of things made in advance, see `Warm`; `{if_warm}`: the arguments
+* `{warm}`: the language's folder of files made in advance, see `Warm`; `{if_warm}`: the arguments
   of `Warm.arguments` where that folder exists, nothing where it does not.
-* `{COMMAND}` for each of its tools, e.g. `{gcc}`: the absolute path.
-* `{NAME}` for each of its libraries that is there: the absolute path.
+* `{COMMAND}` for each of its tools, e.g. `{gcc}`, and `{NAME}` for each of its libraries that is
+  there: the absolute path.
 
 A language may add names of its own with `plan`. Doubled braces are left alone.
 """
@@ -21,14 +21,14 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from assay.sandbox.domain import MIB, BoxFile, Limits
+from assay.sandbox.domain import MIB, BoxFile, RunLimits
 
 OURS = ".assay"
 """Our own folder in the working directory of a compilation or a run; no program may use it."""
 
 Values = Mapping[str, str | tuple[str, ...]]
 
-COMPILER_LIMITS = Limits(
+COMPILER_LIMITS = RunLimits(
     cpu_s=120.0,
     memory_bytes=1536 * MIB,
     output_bytes=64 * 1024,
@@ -36,13 +36,13 @@ COMPILER_LIMITS = Limits(
     disk_bytes=256 * MIB,
     processes=128,
 )
-"""What a compiler may use. The caller sets only its time on the clock, compile_wall_s."""
+"""What a compiler may use. The caller sets only its wall time, compile_wall_s."""
 
-COMMON_LIMITS = Limits()
+COMMON_LIMITS = RunLimits()
 """What a run may use where neither the caller nor the language says."""
 
-MANAGED = Limits(memory_bytes=1024 * MIB)
-"""For runtimes that bring a garbage collector and a compiler of their own."""
+MANAGED = RunLimits(memory_bytes=1024 * MIB)
+"""For runtimes with a garbage collector and a compiler of their own."""
 
 STDIO = ("stdio",)
 EVERY_KIND = ("stdio", "call", "assertions")
@@ -55,9 +55,10 @@ class Tool:
     Attributes:
         command: its name on the PATH.
         package: the Debian package that brings it.
-        proxy: the name of a launcher that the command may be a link to (rustup); the real one is
-            then asked for with `sysroot`, which prints the folder above its "bin".
-        sysroot: arguments that make the launcher print that folder.
+        proxy: the launcher that the command may be a link to (rustup); `sysroot` then finds the
+            real
+            one.
+        sysroot: arguments that make the launcher print the folder above the real one's "bin".
     """
 
     command: str
@@ -71,11 +72,10 @@ class Library:
     """Files that a language's programs use beside its commands.
 
     Attributes:
-        name: by which templates ask for it.
+        name: in templates.
         places: absolute paths or glob patterns; the first that matches is the library.
         package: the Debian package that brings it.
-        needed: the language is not served without it; else it only tells one compilation from
-            another, made with another library.
+        needed: the language is not served without it; else it only enters the compilation's key.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Library:
 
 @dataclass(frozen=True, slots=True)
 class Warm:
-    """Things that make every compilation faster, made once by us, from nothing of a candidate's.
+    """Files that make every compilation faster, made once by our own commands.
 
     Attributes:
         commands: run one after the other, `{warm}` being the folder.
@@ -105,9 +105,9 @@ class Compile:
 
     Attributes:
         argv: the command; exit code 0 and a product, or the program does not compile.
-        tree: the product is a tar archive of files that go to `unpack_to` in the run's folder;
-            else it is one executable, kept in memory.
-        unpack_to: see `tree`.
+        tree: the product is a tar archive of files for `unpack_to` in the run's folder; else it is
+            one
+            executable, kept in memory.
         files: files of ours that the compiler reads.
         suffixes: files of these kinds are `{sources}` besides the main one.
         limits: what the compiler may use.
@@ -118,18 +118,18 @@ class Compile:
     unpack_to: str = ""
     files: tuple[BoxFile, ...] = ()
     suffixes: tuple[str, ...] = ()
-    limits: Limits = COMPILER_LIMITS
+    limits: RunLimits = COMPILER_LIMITS
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The files of one program, arranged: what `plan` may look at.
+    """The files of one program, arranged: the input of `plan`.
 
     Attributes:
         main: path of the file that starts it.
         text: that file's text.
         files: all files, the main one among them.
-        warm: there is a folder of things made in advance.
+        warm: there is a folder of files made in advance.
     """
 
     main: str
@@ -147,29 +147,26 @@ class Language:
     """One language.
 
     Attributes:
-        name: by which programs ask for it.
-        aliases: other names by which they may.
         main: name of the main file, from its text.
-        tools: commands it needs, the most particular first; the others are taken from beside it
-            where they are there.
-        libraries: files it needs, or makes use of, beside its commands.
+        tools: needed commands, the most particular first; the others are taken from beside it where
+            they are there.
+        libraries: files it needs, or makes use of.
         distributions: Python packages of the service's environment that it needs.
-        run: the command that starts a program. Empty: the zygote's own interpreter runs it.
-            With a compiled executable: what it finds as its own argv.
-        starter: path of a file of ours that the zygote's interpreter runs in the program's place,
-            with the program's path as its first argument.
+        run: the command that starts a program. Empty: the zygote's own interpreter runs it. With a
+            compiled executable: that one's own argv.
+        starter: a file of ours that the zygote's interpreter runs instead, with the program's path
+            as
+            its first argument.
         files: files of ours that a run finds.
         version: the command that prints the toolchain's version.
         self_test: a program that reads two whole numbers and prints their sum.
-        self_test_stdin: what it reads; the answer is always 42.
-        failing_suite: of a language whose programs are suites of tests: one that must fail. Its
-            `self_test` is then one that must pass, and reads and answers nothing.
-        compile: how it is compiled; None: it is not.
+        self_test_stdin: its input; the answer is always 42.
+        failing_suite: of a language of suites: one that must fail. Its `self_test` is then one that
+            must pass, without input and output.
         warm: what can be made in advance.
         environment: a template, for the compilation and the run.
         read_only: files and folders outside /usr that the toolchain reads: folder and glob pattern.
-        limits: what a run may use where the caller does not say.
-        test_kinds: the kinds of tests it serves.
+        limits: a run's defaults.
         source_on_stdin: the program itself is fed on stdin, after the test's stdin.
         plan: more values for the templates.
     """
@@ -190,7 +187,7 @@ class Language:
     warm: Warm | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     read_only: tuple[tuple[str, str], ...] = ()
-    limits: Limits = COMMON_LIMITS
+    limits: RunLimits = COMMON_LIMITS
     test_kinds: tuple[str, ...] = STDIO
     self_test_stdin: bytes = b"20 22\n"
     source_on_stdin: bool = False
@@ -209,7 +206,7 @@ def fill(template: tuple[str, ...], values: Values) -> tuple[str, ...]:
     """Puts values into a command.
 
     Raises:
-        KeyError: the template names a value that is not there: a defect of the table.
+        KeyError: the template names an unknown value: a defect of the table.
         TypeError: a value of several arguments stands inside an argument.
     """
     filled: list[str] = []

@@ -1,7 +1,7 @@
-"""Where the libraries of a machine lie, for languages whose programs may use them. Data alone.
+"""Where the libraries of a machine lie, for languages whose programs may use them.
 
-All are places below /usr, which every box shows, read-only: what the operator installs there,
-with Debian's packages or with `npm install -g`, is what programs may import. Nothing is downloaded.
+All lie below /usr, which every box shows, read-only: programs may import what the operator installs
+with Debian's packages or with `npm install -g`. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ NODE_PATH = ":".join(
 """Where `require` looks last: the packages of npm install -g, then Debian's node-*."""
 
 GO_PATH = "/usr/share/gocode"
-"""Where programs without a go.mod find more than the standard library: Debian's golang-*-dev."""
+"""Libraries of programs without a go.mod: Debian's golang-*-dev."""
 
 GO_LIBRARIES = Library(
     "gocode", (f"{GO_PATH}/src/*/*/*",), "golang-github-stretchr-testify-dev", needed=False

@@ -1,7 +1,7 @@
-"""The thinking that a table cannot hold: values for a language's commands out of a program's files.
+"""Values for a language's commands that depend on a program's files.
 
-All of it is pure. A plan never judges a program; where it reads a text wrongly, the program only
-compiles slower, or under the name that the caller should have given.
+Pure. A plan never judges a program; where it misreads a text, the program only compiles slower, or
+under the name that the caller should have given.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ _ONLY_INCLUDES = re.compile(r"(?:\s*#\s*include\s*<[^>\n]*>[^\S\n]*\n)*\s*")
 
 
 def cpp_plan(layout: Layout) -> Values:
-    """`{early}`: read <bits/stdc++.h> first, where the program reads it and nothing can tell.
+    """`{early}`: read <bits/stdc++.h> first, where the program reads it and cannot notice.
 
-    The compiler takes the precompiled header only as the very first thing. Nothing can tell when
-    before it there are other includes and comments only: no macro that a header could look at.
+    The compiler takes a precompiled header only as the very first thing. Only includes and comments
+    may
+    stand before it: a macro could be seen by a header.
     """
     found = _STANDARD.search(layout.text)
     if found is None or not layout.warm:
@@ -43,9 +44,9 @@ GO_WARM = (
     'exec "$go" list -export -f "{{if .Export}}packagefile {{.ImportPath}}={{.Export}}{{end}}" std'
     ' >"$2/importcfg"\n'
 )
-"""Compiles the standard library, where it did not come compiled, and lists what lies where.
+"""Compiles Go's standard library where it came uncompiled, and lists where its parts lie.
 
-Also what most suites of tests import, where it is installed; without it they compile slower.
+The same for what most suites of tests import, where it is installed.
 """
 
 _GO_ARGUMENTS = "go=$1 warm=$2 product=$3; shift 3\n"
@@ -73,9 +74,10 @@ _GO_NEEDS_BUILD = re.compile(
 def go_plan(layout: Layout) -> Values:
     """`{script}` and `{units}`: how a program is built, and of which files.
 
-    A main file whose name ends in _test.go is built as `go test` would, so that running it runs its
-    tests. A module, a file that embeds others, or one that imports what is not of the standard
-    library (its path begins with a host's name) is built by `go build`; everything else directly.
+    A main file named *_test.go is built as `go test` would, so that running it runs its tests. A
+    module, a file that embeds others, or one that imports beyond the standard library (its path
+    begins
+    with a host's name) is built by `go build`; everything else directly.
     """
     beside = PurePosixPath(layout.main).parent
     paths = [PurePosixPath(file.path) for file in layout.files]
@@ -109,7 +111,7 @@ def java_plan(layout: Layout) -> Values:
 
 
 def javac(class_path: str) -> tuple[str, ...]:
-    """The command that compiles a program in Java; what it makes is packed as a tree."""
+    """The command that compiles a program in Java; the product is packed as a tree."""
     jvm = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-J-XX:-UsePerfData", "-J-Xmx768m")
     return (
         *("/bin/sh", "-c", TREE_SCRIPT, "sh", "{product}"),
@@ -125,12 +127,12 @@ _COMMON = re.compile(r"\brequire\s*\(|\bmodule\.exports\b")
 
 
 def javascript_main(text: str) -> str:
-    """main.mjs for a program that imports and does not require, else main.js: Node goes by it."""
+    """main.mjs for a program that imports and does not require, else main.js."""
     return "main.mjs" if _MODULE.search(text) and not _COMMON.search(text) else "main.js"
 
 
 def typescript_plan(layout: Layout) -> Values:
-    """`{output}`: what the main file is called after compilation."""
+    """`{output}`: the main file's name after compilation."""
     return {"output": str(PurePosixPath(layout.main).with_suffix(".js"))}
 
 
@@ -148,7 +150,7 @@ RACKET_SCRIPT = (
     "find . -path ./.assay -prune -o -type f -path '*/compiled/*' -print0"
     ' | tar -cf "$product" --null -T -\n'
 )
-"""Compiles a Racket module and what it requires beside it, and packs what that left."""
+"""Compiles a Racket module and its requires, and packs the result."""
 
 # C# -----------------------------------------------------------------------------------------------
 
@@ -188,7 +190,7 @@ _COMPILER_JVM = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Xmx768m -Xss16m -Xlog:disable"
 )
 _ARCHIVE = "case $1 in -XX:*) archive=$1; shift;; *) archive=-Xlog:disable;; esac\n"
-"""One option of the JVM may stand before the compiler's own: where the archive of classes is."""
+"""The JVM takes one option before the compiler's own: the archive of classes."""
 
 _SCALAC = (
     "lib=${1%/bin/*}/lib java=$2; shift 2\n"
@@ -218,11 +220,11 @@ object Sample {
   }
 }
 """
-"""A program for an archive of the compiler's classes: what it uses, they hold."""
+"""A program that uses the compiler's classes which the archive is to hold."""
 
 
 def scalac(*options: str) -> tuple[str, ...]:
-    """The command of Scala's compiler, without the shell script that looks for its parts."""
+    """The command of Scala's compiler, without its shell script."""
     return ("/bin/sh", "-c", _SCALAC, "sh", "{scalac}", "{java}", *options)
 
 
@@ -276,7 +278,7 @@ _KOTLIN_SCRIPT = re.compile(r"^main\s*\(", re.MULTILINE)
 
 
 def kotlin_main(text: str) -> str:
-    """main.kt for a program, main.kts for a script: it has no `main`, or calls it by itself."""
+    """main.kt for a program; main.kts for a script, without `main` or calling it itself."""
     program = _KOTLIN_PROGRAM.search(text) and not _KOTLIN_SCRIPT.search(text)
     return "main.kt" if program else "main.kts"
 

@@ -1,8 +1,8 @@
-"""Makes programs ready to run: lays out their files, compiles them in the candidate's box, once.
+"""Makes programs ready: lays out their files, compiles them in the candidate's box, once.
 
-A compiler that reads a hostile program is a hostile program itself, so it runs where the candidate
-runs, under limits of its own. It finds nothing there but the program. Its end is the program's
-doing (CompileFailed), but for a compiler that is not there, or a broken box (SandboxFault).
+A compiler that reads a hostile program is treated as hostile: it runs in the candidate's box, with
+the program alone, under limits of its own. Its end is the program's doing (CompileFailed), but for
+a missing compiler or a broken box (SandboxFault).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from assay.sandbox.box import Boxes, Pump
 from assay.sandbox.domain import (
     MIB,
     BoxFile,
+    CapturedOutput,
     EndKind,
-    Limits,
-    Output,
-    Program,
+    RunLimits,
     RunMode,
     RunRecord,
     RunRequest,
     SandboxFault,
+    SubmittedProgram,
 )
 from assay.sandbox.judging.verdicts import killed_from_outside
 from assay.sandbox.languages.arrange import arrange, check_arguments, invalid, sources
@@ -54,30 +54,25 @@ _OUT_OF_MEMORY = re.compile(
     rb"|\bKilled\b|No space left on device|Resource temporarily unavailable|signal: killed",
     re.IGNORECASE,
 )
-"""A compiler that says so may have been unlucky: what it came to is not kept."""
+"""Messages of compilers short of memory; their result is not kept."""
 
 _PART_KILLED = re.compile(rb"Killed signal terminated program|\(signal: 9, SIGKILL|signal: killed")
-"""What drivers of compilers say when a process of theirs was killed; they themselves were not."""
+"""Messages of compiler drivers of which a process was killed."""
 
 
 class PreparedProgram:
-    """A program that is ready to run. It and its requests hold the executable in memory.
-
-    Attributes:
-        program: as it was sent.
-        compile_output: what the compiler wrote.
-    """
+    """A program that is ready to run. It and its requests hold the executable in memory."""
 
     def __init__(
         self,
-        program: Program,
+        program: SubmittedProgram,
         language: Language,
         values: Values,
         layout: Layout,
         compiled: Compiled | None,
     ) -> None:
         self.program = program
-        self.compile_output = compiled.output if compiled else Output()
+        self.compile_output = compiled.output if compiled else CapturedOutput()
         self._language = language
         self._values = values
         self._layout = layout
@@ -100,10 +95,10 @@ class PreparedProgram:
         stdin: bytes,
         arguments: tuple[str, ...] = (),
         environment: Mapping[str, str] | None = None,
-        limits: Limits,
+        limits: RunLimits,
         fetch_paths: tuple[str, ...] = (),
     ) -> RunRequest:
-        """One run of the program; see `assay.sandbox.prepared.Prepared.run`.
+        """See `assay.sandbox.prepared.Prepared.run`.
 
         Raises:
             SandboxFault: INVALID_PROGRAM, the arguments cannot be given to it.
@@ -135,8 +130,8 @@ class PreparedProgram:
             fetch_paths=fetch_paths,
         )
 
-    def candidate(self, *, limits: Limits) -> RunRequest:
-        """The program as one that answers calls; see `assay.sandbox.prepared.Prepared.candidate`.
+    def candidate(self, *, limits: RunLimits) -> RunRequest:
+        """See `assay.sandbox.prepared.Prepared.candidate`.
 
         Raises:
             SandboxFault: INVALID_TEST, its language answers none.
@@ -163,10 +158,10 @@ class LanguagePreparer:
     """Makes programs ready, in one slot.
 
     Args:
-        toolchains: what was found on this machine.
-        cache: where compilations are kept; None: every program compiles anew.
+        toolchains: of this machine.
+        cache: keeps compilations; None: every program compiles anew.
         boxes: the slot's.
-        pump: what drives them.
+        pump: drives them.
     """
 
     def __init__(
@@ -177,12 +172,12 @@ class LanguagePreparer:
         self._boxes = boxes
         self._pump = pump
 
-    def prepare(self, program: Program, limits: Limits) -> PreparedProgram:
+    def prepare(self, program: SubmittedProgram, limits: RunLimits) -> PreparedProgram:
         """Compiles a program, or takes it from the cache.
 
         Raises:
             CompileFailed: it does not compile.
-            SandboxFault: UNKNOWN_LANGUAGE, INVALID_PROGRAM, or trouble of our own.
+            SandboxFault: UNKNOWN_LANGUAGE, INVALID_PROGRAM, or a failure of the sandbox.
         """
         language, chain = self._toolchains.get(program.language)
         layout = arrange(program, language, warm=bool(chain.warm))
@@ -193,7 +188,12 @@ class LanguagePreparer:
         return PreparedProgram(program, language, values, layout, compiled)
 
     def _compile(
-        self, language: Language, chain: Toolchain, layout: Layout, values: Values, limits: Limits
+        self,
+        language: Language,
+        chain: Toolchain,
+        layout: Layout,
+        values: Values,
+        limits: RunLimits,
     ) -> Compiled:
         how = language.compile
         assert how is not None  # noqa: S101 - the caller has looked
@@ -240,14 +240,14 @@ def _compilation(
 
 
 def _lasting(compiled: Compiled) -> bool:
-    """Whether the same would come of it next time; an unlucky compiler proves nothing."""
+    """Whether the result would be the same next time, so that it may be kept."""
     if not compiled.failed:
         return True
     return compiled.exit_code != 0 and not _OUT_OF_MEMORY.search(compiled.output.data)
 
 
 def _outcome(record: RunRecord) -> Compiled:
-    """What a compiler's run came to.
+    """The result of a compiler's run.
 
     Raises:
         CompileFailed: a limit or a signal ended it; the next time might go otherwise.
@@ -256,7 +256,7 @@ def _outcome(record: RunRecord) -> Compiled:
     output = _joined(record.stdout, record.stderr)
     product = next((file.content for file in record.files if file.path == _PRODUCT), b"")
     if record.end is not EndKind.EXITED:
-        record = replace(record, stdout=Output(), stderr=output, files=())
+        record = replace(record, stdout=CapturedOutput(), stderr=output, files=())
         if record.end is EndKind.SIGNALLED:
             detail = record.detail or f"signal {record.signal} ended the compiler"
             record = replace(record, end=EndKind.COMPILE_ERROR, detail=detail)
@@ -276,7 +276,6 @@ def _outcome(record: RunRecord) -> Compiled:
 
 
 def _failure(compiled: Compiled) -> RunRecord:
-    """The compiler's run as the record of a program that does not compile: its words are stderr."""
     return RunRecord(
         end=EndKind.COMPILE_ERROR,
         exit_code=compiled.exit_code,
@@ -287,11 +286,11 @@ def _failure(compiled: Compiled) -> RunRecord:
     )
 
 
-def _joined(first: Output, second: Output) -> Output:
-    return Output(first.data + second.data, first.total_bytes + second.total_bytes)
+def _joined(first: CapturedOutput, second: CapturedOutput) -> CapturedOutput:
+    return CapturedOutput(first.data + second.data, first.total_bytes + second.total_bytes)
 
 
-def _heap(limits: Limits) -> dict[str, str]:
+def _heap(limits: RunLimits) -> dict[str, str]:
     heap_mib = int(limits.memory_bytes * _HEAP_SHARE) // MIB
     return {"heap_mib": str(max(_LEAST_HEAP_MIB, heap_mib))}
 
@@ -301,7 +300,7 @@ def _environment(language: Language, values: Values) -> dict[str, str]:
 
 
 def _key(chain: Toolchain, request: RunRequest) -> str:
-    """The hash of everything that goes into a compilation but the time it may take."""
+    """The hash of everything that goes into a compilation but its time limit."""
     digest = hashlib.sha256()
     limits = request.limits
     facts = [

@@ -1,7 +1,7 @@
-"""What a compilation leaves: an executable held in memory, or a tree of files out of an archive.
+"""Products of compilations: an executable held in memory, or files out of a tar archive.
 
-The archive was written inside the candidate's box, so it is read as hostile: only plain files, at
-relative paths below its top, bounded in number and size.
+The archive comes from the candidate's box and is read as hostile: plain files only, at relative
+paths below its top, bounded in number and size.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_S
 class OwnedDescriptor(int):
     """A file descriptor that is closed when nobody holds this number any more.
 
-    So a request to run a program keeps its executable open, even where the program is forgotten.
+    So a request to run a program keeps its executable open after the program is dropped.
     """
 
     def __del__(self) -> None:
@@ -31,7 +31,7 @@ class OwnedDescriptor(int):
 
 
 def executable_memfd(content: bytes) -> OwnedDescriptor:
-    """An executable without a name in any file system, sealed: no run of it can change the next."""
+    """An executable in memory, sealed: no run of it can change the next."""
     flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
     try:
         descriptor = OwnedDescriptor(os.memfd_create("program", flags | _MFD_EXEC))

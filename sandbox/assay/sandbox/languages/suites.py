@@ -1,17 +1,16 @@
-"""Suites of tests as languages: a program in one of them is a suite, and its exit code the answer.
+"""Suites of tests as languages: a program in one of them is a suite, its exit code the answer.
 
-pytest, Jest and JUnit, as far as they are installed; a `_test.go` file is a program in Go
-(`plans.go_plan`). They go through Execute alone and serve no kind of test: their tests are their
-own.
+pytest, Jest and JUnit, where installed; a `_test.go` file is a program in Go (`plans.go_plan`).
+They go through Execute alone and serve no kind of test.
 
-Covered: honest mistakes of a candidate. A suite without a test in it fails.
-Not covered: a candidate that means to cheat. Its code runs in the process of its tests, and can
-leave it with exit code 0, read what they expect, or replace the framework's functions.
+Covered: a candidate's honest mistakes. A suite without a test fails.
+Not covered: a candidate that means to cheat. Its code shares the process of its tests, and can exit
+with code 0, read what they expect, or replace the framework's functions.
 """
 
 from __future__ import annotations
 
-from assay.sandbox.domain import MIB, BoxFile, Limits
+from assay.sandbox.domain import MIB, BoxFile, RunLimits
 from assay.sandbox.languages import plans
 from assay.sandbox.languages.language import OURS, Compile, Language, Tool, named
 from assay.sandbox.languages.libraries import (
@@ -22,7 +21,7 @@ from assay.sandbox.languages.libraries import (
     NODE_PATH,
 )
 
-_MANAGED = Limits(memory_bytes=1024 * MIB)
+_MANAGED = RunLimits(memory_bytes=1024 * MIB)
 
 _PYTEST_STARTER = b"""\
 import sys

@@ -1,26 +1,23 @@
-"""The table of languages: what the sandbox knows about each. A new language is one entry.
-
-The first ten are here, the others in `table_scripts` and `table_compiled`.
+"""The table of languages: one entry each, the first ten here, the others in `table_*`.
 
 Test kinds. Every language serves "stdio". "call" and "assertions" need a process that answers calls
 over a private channel, so that expected values stay away from the candidate; only Python has one.
 The others' assertion-style suites (a program with its own tests behind it, exit code 0) go through
-Execute. That is honest about ordinary mistakes and no more: the tests share the candidate's
-process, so a candidate that means to cheat ends with exit code 0 before they run, or reads what
-they expect. A caller who trains on such suites should turn them into stdin and stdout.
+Execute. There the tests share the candidate's process: a candidate that means to cheat exits with
+code 0 before they run, or reads what they expect. A caller who trains on such suites should turn
+them into stdin and stdout.
 
 Choices, with their reasons:
 
 * C and C++ at -O2, Rust at -O, as judges of contests do. <bits/stdc++.h> is precompiled (`Warm`).
-* Java starts with assertions on: a suite of `assert` statements must not pass unread. itself
+* Java starts with assertions on: a suite of `assert` statements must not pass unread. javac itself
   stays in the JVM's first compiler; it never runs long enough for the second.
-* TypeScript is checked, not only stripped of its types: a type error is a compile error. The time
-  goes into the declarations of the browser's world, which no program here can use, so they are left
-  out; Node's, which do not come with the compiler, and those of packages are declared as `any`.
+* TypeScript's types are checked: a type error is a compile error. The browser's declarations, which
+  take most of the time and serve no program here, are left out; Node's and packages' are `any`.
 * Go is compiled and linked by its tools directly; see `plans.go_plan`.
-* SQL is SQLite on an empty database in memory. A test's stdin is SQL as well and runs first, to
-  fill the tables; then the program runs, and its result is compared. Dot commands that reach
-  outside (-safe forbids .shell, .read, .load) end it.
+* SQL is SQLite on an empty database in memory. A test's stdin is SQL that runs first, to fill the
+  tables; then the program runs, and its result is compared. Dot commands that reach outside (-safe
+  forbids .shell, .read, .load) end it.
 """
 
 from __future__ import annotations
@@ -302,7 +299,7 @@ fn main() {
 )  # fmt: skip
 
 LANGUAGES: dict[str, Language] = {language.name: language for language in _ENTRIES}
-"""Every language that the sandbox knows, by name; whether its tools are here is another matter."""
+"""Every language that the sandbox knows, by name; its tools may be missing here."""
 
 _BY_NAME = {
     alias: language for language in _ENTRIES for alias in (language.name, *language.aliases)

@@ -3,15 +3,15 @@
 Choices, with their reasons:
 
 * C# is Mono's: C# 7, the class library of .NET Framework. A failed `Debug.Assert` ends the program
-  with exit code 134 and its message on stderr, as .NET's does; Mono's own would go on. A program
+  with exit code 134 and its message on stderr, as .NET's does and Mono's own does not. A program
   without any `using System` gets the namespaces that .NET's projects have by default.
 * `d` and `d_ut` differ in one flag: with unit tests compiled in, the run-time runs those and leaves
   `main` out where there are any.
 * Scala's and Kotlin's compilers are Java programs of ten thousand classes. They start in the JVM's
-  first compiler, and from an archive of their classes (`Warm`), which saves half of the time.
-  Kotlin's scripts (.kts) are compiled by way of its preloader, whose classes cannot be archived.
+  first compiler, from an archive of their classes (`Warm`), in half the time. Kotlin's scripts
+  (.kts) are compiled by way of its preloader, whose classes cannot be archived.
 * Verilog is elaborated from the module `tb` where there is one, as VerilogEval does; the simulation
-  reads stdin through file descriptor 32'h8000_0000 and cannot be stopped to ask (`vvp -n`).
+  reads stdin through file descriptor 32'h8000_0000 and never stops for a prompt (`vvp -n`).
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 Choices, with their reasons:
 
-* PHP writes its complaints to stderr, so that stdout is the program's alone. /etc/php names the
-  modules that its packages brought (readline, mbstring). Text before `<?php` is output, as in PHP.
-* R is `Rscript`: packages in R's own libraries are found, a package registry is not.
-* Racket's expander takes longer than most programs run, so a module is expanded once (`raco make`'s
-  compilation manager) and kept as any compilation is; its requires beside it are too.
+* PHP writes its errors to stderr, so that stdout is the program's alone. /etc/php names the modules
+  that its packages brought (readline, mbstring). Text before `<?php` is output, as in PHP.
+* R is `Rscript`: packages in R's own libraries are found; none are downloaded.
+* Racket's expander takes longer than most programs run, so a module and its requires are expanded
+  once (`raco make`'s compilation manager) and kept as any compilation is.
 """
 
 from __future__ import annotations

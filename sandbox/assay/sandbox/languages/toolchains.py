@@ -1,7 +1,7 @@
-"""Finds out which languages can be served on this machine, and what each needs to be seen in a box.
+"""Which languages can be served on this machine, and what a box must show for each.
 
-Finding starts no process, but for launchers that must be asked where the real tool is. What was
-found is plain data: the front finds once and hands it to every supervisor as JSON.
+Finding starts no process, but for launchers that must be asked where the real tool is. The front
+finds once and hands the result to every supervisor as JSON.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 
-from assay.sandbox.domain import Limits, SandboxFault
+from assay.sandbox.domain import RunLimits, SandboxFault
 from assay.sandbox.languages.language import Language, Tool, Values, fill
 from assay.sandbox.languages.table import LANGUAGES, find_language
 
@@ -31,11 +31,10 @@ class Toolchain:
     """The tools of one language, found.
 
     Attributes:
-        language: its name in the table.
         commands: absolute paths by command.
         read_only: absolute paths outside the system's folders that a box must show.
         fingerprint: changes whenever one of the commands or libraries does.
-        warm: the folder of things made in advance; empty where there is none.
+        warm: the folder of files made in advance; empty where there is none.
         libraries: absolute paths of the libraries that are there, by name.
     """
 
@@ -59,17 +58,16 @@ class Toolchain:
         return {**values, "if_warm": fill(arguments, values)}
 
     def with_warm(self, folder: Path) -> Toolchain:
-        """The same with a folder of things made in advance."""
+        """The same with a folder of files made in advance."""
         shown = (*self.read_only, str(folder))
         return dataclasses.replace(self, warm=str(folder), read_only=shown)
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingLanguage:
     """A language that cannot be served here.
 
     Attributes:
-        language: its name in the table.
         why: one sentence for people.
         package: the Debian package to install; empty where none would help.
     """
@@ -80,13 +78,13 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
-class LanguageInfo:
-    """What a caller is told about a language that is served."""
+class ServedLanguage:
+    """A served language as ListLanguages describes it."""
 
     name: str
     aliases: tuple[str, ...]
     toolchain_version: str
-    default_limits: Limits
+    default_limits: RunLimits
     test_kinds: tuple[str, ...]
 
 
@@ -95,7 +93,7 @@ class Toolchains:
     """Which languages are served here, and why the others are not."""
 
     found: Mapping[str, Toolchain]
-    missing: Mapping[str, Missing]
+    missing: Mapping[str, MissingLanguage]
 
     @property
     def read_only_paths(self) -> tuple[str, ...]:
@@ -120,8 +118,8 @@ class Toolchains:
         message = f"The sandbox does not serve {language.name} here. {why} Served: {served}."
         raise SandboxFault("UNKNOWN_LANGUAGE", message, **facts)
 
-    def without(self, lacks: Iterable[Missing]) -> Toolchains:
-        """The same less some languages, e.g. those that failed their self-test."""
+    def without(self, lacks: Iterable[MissingLanguage]) -> Toolchains:
+        """A copy without some languages, e.g. those that failed their self-test."""
         missing = {**self.missing, **{lack.language: lack for lack in lacks}}
         found = {name: chain for name, chain in self.found.items() if name not in missing}
         return Toolchains(found, missing)
@@ -138,7 +136,9 @@ class Toolchains:
             name: Toolchain(**{**chain, "read_only": tuple(chain["read_only"])})
             for name, chain in data["found"].items()
         }
-        return Toolchains(chains, {name: Missing(**lack) for name, lack in data["missing"].items()})
+        return Toolchains(
+            chains, {name: MissingLanguage(**lack) for name, lack in data["missing"].items()}
+        )
 
 
 def discover(names: Iterable[str] | None = None, path: str | None = None) -> Toolchains:
@@ -153,7 +153,7 @@ def discover(names: Iterable[str] | None = None, path: str | None = None) -> Too
     """
     wanted = sorted({find_language(name).name for name in names or LANGUAGES})
     found: dict[str, Toolchain] = {}
-    missing: dict[str, Missing] = {}
+    missing: dict[str, MissingLanguage] = {}
     for name in wanted:
         result = _look_for(LANGUAGES[name], path)
         if isinstance(result, Toolchain):
@@ -163,19 +163,14 @@ def discover(names: Iterable[str] | None = None, path: str | None = None) -> Too
     return Toolchains(found, missing)
 
 
-def language_info(toolchains: Toolchains, name: str, version: str | None = None) -> LanguageInfo:
-    """What to tell about a language that is served.
-
-    Args:
-        toolchains: those that were found.
-        name: of the language.
-        version: of its tools, if it is known; else they are asked.
+def language_info(toolchains: Toolchains, name: str, version: str | None = None) -> ServedLanguage:
+    """Describes a served language; asks the tools for their version if it is None.
 
     Raises:
         SandboxFault: UNKNOWN_LANGUAGE, it is not served.
     """
     language, chain = toolchains.get(name)
-    return LanguageInfo(
+    return ServedLanguage(
         name=language.name,
         aliases=language.aliases,
         toolchain_version=version or _version(language, chain),
@@ -184,7 +179,7 @@ def language_info(toolchains: Toolchains, name: str, version: str | None = None)
     )
 
 
-def _look_for(language: Language, path: str | None) -> Toolchain | Missing:
+def _look_for(language: Language, path: str | None) -> Toolchain | MissingLanguage:
     commands: dict[str, str] = {}
     shown: set[str] = set()
     for tool in language.tools:
@@ -194,21 +189,21 @@ def _look_for(language: Language, path: str | None) -> Toolchain | Missing:
             why = (
                 f"The command {tool.command} is not on the service's PATH; install {tool.package}."
             )
-            return Missing(language.name, why, tool.package)
+            return MissingLanguage(language.name, why, tool.package)
         commands[tool.command] = str(found)
         if not str(found).startswith(_ALWAYS_SEEN):
             shown.add(str(found.parent.parent if found.parent.name == "bin" else found.parent))
     for name in language.distributions:
         if not _is_installed(name):
             why = f"The Python package {name} is not installed beside the service."
-            return Missing(language.name, why)
+            return MissingLanguage(language.name, why)
     libraries: dict[str, str] = {}
     files: list[Path] = []
     for library in language.libraries:
         matches = [path for place in library.places for path in _matches(place)]
         if not matches and library.needed:
             why = f"{library.places[0]} is not there; install {library.package}."
-            return Missing(language.name, why, library.package)
+            return MissingLanguage(language.name, why, library.package)
         if matches:
             libraries[library.name] = str(matches[0])
             files += matches
@@ -225,7 +220,6 @@ def _look_for(language: Language, path: str | None) -> Toolchain | Missing:
 
 
 def _matches(place: str) -> list[Path]:
-    """The real files that a pattern stands for, in the order of their names."""
     root = Path("/")
     return [Path(os.path.realpath(path)) for path in sorted(root.glob(place.removeprefix("/")))]
 
@@ -269,7 +263,6 @@ def _version(language: Language, chain: Toolchain) -> str:
 
 
 def _ask(argv: tuple[str, ...]) -> str:
-    """The first line that a tool of ours prints, or nothing."""
     try:
         done = subprocess.run(  # noqa: S603 - a command out of our own table
             argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_ASK_S, check=False

@@ -1,8 +1,7 @@
-"""Makes things in advance that speed up every compilation: precompiled headers, the Go library.
+"""Files made in advance that speed up every compilation: precompiled headers, the Go library.
 
-They are made by our own command from nothing of a candidate's, once for each version of a
-toolchain, and are shown in the boxes read-only. Without them everything works, only slower; so a
-failure here is a line in the log and no more.
+Our own commands make them, once for each version of a toolchain; the boxes show them read-only.
+Without them everything works, only slower; a failure here is a line in the log.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _WAIT_S = 300.0
 
 
 def warm_up(toolchains: Toolchains, folder: Path) -> Toolchains:
-    """Makes what is not there yet, below `folder`; returns the toolchains that know of it.
+    """Makes what is missing below `folder`; returns the toolchains that know of it.
 
     Two services may share a folder: one makes, the other waits for it.
     """
@@ -89,7 +88,6 @@ def _make(language: Language, warm: Warm, chain: Toolchain, target: Path) -> Non
 
 
 def _show(target: Path) -> None:
-    """Lets every user read it: a candidate runs as another one."""
     for folder, _, files in os.walk(target):
         Path(folder).chmod(0o755)
         for file in files:

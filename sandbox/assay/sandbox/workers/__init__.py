@@ -1,6 +1,6 @@
 """Supervisors on the kit's process pool: one for each slot, one job at a time.
 
 place.py   where the supervisors are: on this machine, or on a Ray cluster
-codec.py   what the server says about its jobs, and which fault an end is
+codec.py   their jobs' frames and faults
 kinds.py   the kinds of jobs; loaded in supervisors
 """

@@ -1,4 +1,4 @@
-"""What the sandbox says about its jobs: their frames, and which fault an end is."""
+"""The sandbox's jobs in the kit's pool: their frames, and the fault of each end."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from assay.kit.pool.pool import Pool
 from assay.kit.reasons import Reason
 
 
-class Task(NamedTuple):
+class SupervisorTask(NamedTuple):
     """A job as a supervisor takes it: its kind, one of `kinds`, and its body."""
 
     kind: bytes
     body: bytes
 
 
-RunJob: TypeAlias = Job[Task, bytes]
+RunJob: TypeAlias = Job[SupervisorTask, bytes]
 RunDone: TypeAlias = Done[bytes]
-RunPool: TypeAlias = Pool[Task, bytes]
+RunPool: TypeAlias = Pool[SupervisorTask, bytes]
 
 
 class RunCodec:
-    """Tasks are bytes already, and so are answers."""
+    """Tasks and answers are bytes already."""
 
-    def encode(self, task: Task) -> tuple[bytes, bytes]:
+    def encode(self, task: SupervisorTask) -> tuple[bytes, bytes]:
         """As it is."""
         return task.kind, task.body
 
-    def decode(self, task: Task, payload: bytes) -> bytes:
-        """As it is; it is read when it is written into the call's answer."""
+    def decode(self, task: SupervisorTask, payload: bytes) -> bytes:
+        """As it is; parsed when it is written into the call's answer."""
         del task
         return payload
 

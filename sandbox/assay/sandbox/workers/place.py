@@ -1,7 +1,7 @@
 """Where the supervisors are: on this machine, or on the nodes of a Ray cluster.
 
-A node of a cluster is surveyed there (its walls, its languages), and every language proves itself
-in a supervisor of that node: one below the floor, or without a language that is served, is refused.
+Each node of a cluster is surveyed there (walls, languages), and every language proves itself in a
+supervisor of that node. A node below the floor, or without a served language, is refused.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 from assay.kit.pool import frames
 from assay.kit.pool.link import ChildWorkers, Command, LinkError, LinkLimits, Workers
 from assay.kit.ray_workers import Ask, Placement, RayWorkers
-from assay.sandbox.config import RunnerConfig
-from assay.sandbox.languages import Missing
-from assay.sandbox.site import Site, survey
+from assay.sandbox.config import SandboxConfig
+from assay.sandbox.languages import MissingLanguage
+from assay.sandbox.site import SurveyedMachine, survey
 from assay.sandbox.workers import kinds
 
 _SURVEY_S = 360.0  # what speeds compilations up is made in it, once for each node
@@ -38,19 +38,16 @@ _log = logging.getLogger(__name__)
 class Supervisors:
     """The supervisors of a service.
 
-    Args:
-        config: how programs are run.
-
     Raises:
-        ConfigError, StartupError: this machine, which is surveyed now if programs are to run on it,
-            cannot run them as it was told to.
+        ConfigError, StartupError: programs are to run on this machine, and it cannot run them as
+            configured. It is surveyed now.
 
     Attributes:
         workers: the supervisors, for a pool.
     """
 
-    def __init__(self, config: RunnerConfig) -> None:
-        self._site: Site | None = None
+    def __init__(self, config: SandboxConfig) -> None:
+        self._site: SurveyedMachine | None = None
         self.workers: Workers
         if config.pool == "ray":
             placement = Placement(
@@ -66,15 +63,14 @@ class Supervisors:
             self.workers = _local(self._site, config)
 
     @property
-    def site(self) -> Site:
-        """What the machine gives that programs run on; of several the one that was first."""
+    def site(self) -> SurveyedMachine:
+        """The surveyed machine; of a cluster the first node's."""
         if self._site is None:
             raise RuntimeError("no node is known yet")
         return self._site
 
     def _accept(self, about: Mapping[str, Any]) -> str:
-        """What a node does not serve that the first one does."""
-        site = Site.from_json(about["site"])
+        site = SurveyedMachine.from_json(about["site"])
         if self._site is None:
             self._site = site
         lacks = set(self._site.toolchains.found) - set(site.toolchains.found)
@@ -87,36 +83,30 @@ async def open_node(settings: str) -> RunNode:
     Raises:
         LinkError: the node is of no use; the text says why.
     """
-    return RunNode(await _survey(settings), RunnerConfig.from_json(settings))
+    return RunNode(await _survey(settings), SandboxConfig.from_json(settings))
 
 
 class RunNode:
-    """What the sandbox has on a node.
+    """The sandbox's part of a node."""
 
-    Args:
-        site: what was found on it.
-        config: how programs are run.
-    """
-
-    def __init__(self, site: Site, config: RunnerConfig) -> None:
+    def __init__(self, site: SurveyedMachine, config: SandboxConfig) -> None:
         self.workers: Workers = _local(site, config)
         self._site = site
 
     async def about(self, ask: Ask) -> Mapping[str, Any]:
-        """The site, less the languages that do not pass their self-test here."""
+        """The survey, without the languages that fail their self-test here."""
         failed = []
         for name in sorted(self._site.toolchains.found):
             answer = await ask(kinds.PROBE, name.encode())
             why = answer.payload.decode(errors="replace")
             if why or answer.kind != frames.DONE:
                 _log.error("%s is not served: %s", name, why)
-                failed.append(Missing(name, why or "it cannot be tested"))
+                failed.append(MissingLanguage(name, why or "it cannot be tested"))
         toolchains = self._site.toolchains.without(failed)
         return {"site": dataclasses.replace(self._site, toolchains=toolchains).to_json()}
 
 
-def _local(site: Site, config: RunnerConfig) -> ChildWorkers:
-    """Supervisors of this machine."""
+def _local(site: SurveyedMachine, config: SandboxConfig) -> ChildWorkers:
     settings = site.settings(config)
     environment = {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
 
@@ -128,8 +118,8 @@ def _local(site: Site, config: RunnerConfig) -> ChildWorkers:
     return ChildWorkers(command, _LINK)
 
 
-async def _survey(config: str) -> Site:
-    """What this node gives. In a process of its own: this one has Ray's threads.
+async def _survey(config: str) -> SurveyedMachine:
+    """Surveys this node, in a process of its own, as this one has Ray's threads.
 
     Raises:
         LinkError: the node is of no use; the text says why.
@@ -147,5 +137,5 @@ async def _survey(config: str) -> Site:
         raise LinkError(f"the node was not surveyed within {_SURVEY_S:g} s") from error
     found = json.loads(out.decode() or "{}")
     if "site" not in found:
-        raise LinkError(found.get("trouble") or "the node cannot be surveyed; see Ray's logs there")
-    return Site.from_json(found["site"])
+        raise LinkError(found.get("problem") or "the node cannot be surveyed; see Ray's logs there")
+    return SurveyedMachine.from_json(found["site"])

@@ -1,5 +1,4 @@
-"""What runs inside a box.
+"""What runs inside a box: the process that forks programs, and what confines them.
 
-The process that forks programs, and what confines them. Standard library only; never imports the
-supervisor's side.
+Imports only the standard library, and nothing of the supervisor's side.
 """

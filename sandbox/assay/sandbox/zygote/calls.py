@@ -1,7 +1,7 @@
-"""The system calls that the filter knows, by what becomes of them. Data, and a parser for it.
+"""The system calls that the filter knows, grouped by its answer. Data, and a parser for it.
 
 Each entry: name, number on x86_64, number on aarch64; -1 where the architecture does not have it.
-Held against the kernel's own headers by tests/unit/test_sandbox_seccomp.py.
+Checked against the kernel's own headers by tests/unit/test_sandbox_seccomp.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The child of the zygote: takes one job, gives up every right, and becomes the program.
+"""The zygote's child: takes one job, gives up every right, and becomes the program.
 
-It is forked before the job is there, so the zygote, whose memory every later child inherits, never
+It is forked before the job comes, so the zygote, whose memory every later child inherits, never
 sees a job.
 
 Covered: user, capabilities, no-new-privileges, Landlock, seccomp, rlimits, descriptors,
@@ -39,7 +39,7 @@ from typing import NoReturn
 
 from assay.sandbox.harness import script
 from assay.sandbox.zygote import syscalls
-from assay.sandbox.zygote.protocol import CHANNEL, CONTROL, MAX_INLINE_BYTES, RUN_NUMBER, Job
+from assay.sandbox.zygote.protocol import CHANNEL, CONTROL, MAX_INLINE_BYTES, RUN_NUMBER, BoxJob
 
 _EXECUTABLE = 4
 _SETUP_FAILED = 254
@@ -49,28 +49,25 @@ _OPEN_FILES = 1024
 _ANCILLARY_BYTES = CMSG_SPACE(8 * 4)
 
 Harness = Callable[[int, tuple[str, ...]], int]
-"""What a run with a channel becomes.
-
-Takes the channel's descriptor and the arguments, returns an exit code.
-"""
+"""Serves the channel: takes its descriptor and the arguments, returns an exit code."""
 _WRITE_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _DESCRIPTORS = {count: struct.Struct(f"{count}i") for count in range(1, 9)}
 
 
 class Confinement:
-    """What every job of a box is confined by; made once by the zygote.
+    """The confinement of every job of a box; made once by the zygote.
 
     Attributes:
         zygote: process id of the zygote, as its children see it.
-        user: user and group id that programs run as; None: they keep the zygote's.
+        user: user and group id of programs; None: the zygote's.
         folder: the working directory.
-        filter: the seccomp filter that each child adds to the one that it inherits.
+        filter: the seccomp filter that each child adds to the inherited one.
         landlock: descriptor of the Landlock ruleset; None where the kernel has none.
         base_data_bytes: private memory of the zygote, which a forked interpreter starts with.
-        own_disk: the folder lies on a filesystem of its own that can be given another size.
-        spare_processes: processes of the box itself that count as the program's user's; None: a
-            limit
-            on the user's processes would count more than the program's.
+        own_disk: the folder lies on a filesystem of its own that can be resized.
+        spare_processes: processes of the box that count as the program's user's; None: no limit on
+            the
+            user's processes, which would count others' too.
     """
 
     def __init__(
@@ -79,7 +76,7 @@ class Confinement:
         zygote: int,
         user: int | None,
         folder: str,
-        filter: syscalls.Filter,  # noqa: A002  # the kernel's word
+        filter: syscalls.SeccompFilter,  # noqa: A002  # the kernel's word
         landlock: int | None,
         base_data_bytes: int,
         own_disk: str | None,
@@ -96,7 +93,7 @@ class Confinement:
 
 
 def lower_common_limits() -> None:
-    """Limits that are the same for every job; the zygote takes them, and children inherit them."""
+    """Sets the limits that are the same for every job; children inherit them."""
     _lower(resource.RLIMIT_NOFILE, _OPEN_FILES)
     _lower(resource.RLIMIT_CORE, 0)
     _lower(resource.RLIMIT_STACK, _STACK_BYTES)
@@ -104,7 +101,7 @@ def lower_common_limits() -> None:
 
 
 def serve(control: socket, run: int, confinement: Confinement, harness: Harness) -> NoReturn:
-    """Waits for the job of a run on the control socket and becomes its program."""
+    """Waits for a job on the control socket and becomes its program."""
     code = _SETUP_FAILED
     try:
         message, descriptors = _receive(control)
@@ -116,7 +113,7 @@ def serve(control: socket, run: int, confinement: Confinement, harness: Harness)
             os._exit(0)  # the supervisor is gone
         try:
             job = _prepare(message, descriptors, confinement)
-        except BaseException as error:  # noqa: BLE001 - the border: our own failure, reported
+        except BaseException as error:  # noqa: BLE001 - the fault boundary: our own failure, reported
             if _outgrew(error, confinement):
                 _end_without(f"the program's files: {error}", 1)
             _report(f"{type(error).__name__}: {error}")
@@ -129,24 +126,20 @@ def serve(control: socket, run: int, confinement: Confinement, harness: Harness)
 
 
 def _outgrew(error: BaseException, confinement: Confinement) -> bool:
-    """Whether the program's files are more than its disk takes, which is its own doing.
-
-    Where the disk is the host's, one that is full is not.
-    """
+    """Whether the program's files are too large for its own disk; a full host's disk is not."""
     if not isinstance(error, OSError):
         return False
     return error.errno == EFBIG or (error.errno == ENOSPC and confinement.own_disk is not None)
 
 
-def _end_without(trouble: str, code: int) -> NoReturn:
-    """Ends a program that could not begin, for a reason of its own."""
-    os.write(2, f"{trouble}\n".encode())
+def _end_without(problem: str, code: int) -> NoReturn:
+    """Ends a program that could not begin, by its own doing."""
+    os.write(2, f"{problem}\n".encode())
     os._exit(code)
 
 
-def _report(trouble: str) -> None:
-    """Tells the supervisor why the child could not become its program."""
-    os.write(CONTROL, b"E" + trouble.encode()[:1000])  # write, for the filter may forbid send
+def _report(problem: str) -> None:
+    os.write(CONTROL, b"E" + problem.encode()[:1000])  # write, for the filter may forbid send
 
 
 def _receive(control: socket) -> tuple[bytes, list[int]]:
@@ -159,7 +152,7 @@ def _receive(control: socket) -> tuple[bytes, list[int]]:
     return message, list(_DESCRIPTORS[len(numbers) // 4].unpack(numbers))
 
 
-def _prepare(message: bytes, descriptors: list[int], confinement: Confinement) -> Job:
+def _prepare(message: bytes, descriptors: list[int], confinement: Confinement) -> BoxJob:
     job = _read(message, descriptors)
     _plumb(job, descriptors)
     _limit(job, confinement)
@@ -172,16 +165,15 @@ def _prepare(message: bytes, descriptors: list[int], confinement: Confinement) -
     return job
 
 
-def _read(message: bytes, descriptors: list[int]) -> Job:
+def _read(message: bytes, descriptors: list[int]) -> BoxJob:
     data = message[1 + RUN_NUMBER.size :]
     if message[:1] == b"F":  # the job is too large for a message: it is in a file
         source = descriptors.pop()
         data = os.pread(source, os.fstat(source).st_size, 0)
-    return Job(*marshal.loads(data))  # noqa: S302  # from the supervisor, trusted
+    return BoxJob(*marshal.loads(data))  # noqa: S302  # from the supervisor, trusted
 
 
-def _plumb(job: Job, descriptors: list[int]) -> None:
-    """Puts stdin, stdout, stderr, the channel and the executable where they belong."""
+def _plumb(job: BoxJob, descriptors: list[int]) -> None:
     for target in range(3):
         os.dup2(descriptors[target], target)
     rest = descriptors[3:]
@@ -191,8 +183,7 @@ def _plumb(job: Job, descriptors: list[int]) -> None:
         os.dup2(rest.pop(0), _EXECUTABLE, inheritable=False)
 
 
-def _limit(job: Job, confinement: Confinement) -> None:
-    """Resource limits of each process, and the size of the disk."""
+def _limit(job: BoxJob, confinement: Confinement) -> None:
     if confinement.own_disk is not None and job.resize_disk:
         flags = syscalls.MS_REMOUNT | syscalls.MS_NOSUID | syscalls.MS_NODEV
         size = f"size={job.disk_bytes}"
@@ -215,7 +206,6 @@ def _lower(kind: int, soft: int, hard: int | None = None) -> None:
 
 
 def _confine(confinement: Confinement) -> None:
-    """From here on nothing can be gained back."""
     user = confinement.user
     if user is not None:
         os.setresgid(user, user, user)
@@ -244,8 +234,7 @@ def write_file(path: str, content: bytes, mode: int) -> None:
     os.close(descriptor)
 
 
-def _interpret(job: Job, harness: Harness) -> int:
-    """Becomes the program in this interpreter."""
+def _interpret(job: BoxJob, harness: Harness) -> int:
     syscalls.close_from(CHANNEL + 1 if job.channel else CHANNEL)
     gc.enable()
     if job.mode == "python":
@@ -253,7 +242,7 @@ def _interpret(job: Job, harness: Harness) -> int:
     return harness(CHANNEL, job.argv)
 
 
-def _execute(job: Job) -> NoReturn:
+def _execute(job: BoxJob) -> NoReturn:
     """Becomes another program; reports when that fails, then nothing of it has run."""
     for number in (SIGPIPE, SIGXFSZ):  # ignored by the interpreter, and that is inherited
         set_signal(number, SIG_DFL)
@@ -264,10 +253,10 @@ def _execute(job: Job) -> NoReturn:
     try:
         os.execve(program, argv, dict(os.environ))  # noqa: S606
     except OSError as error:
-        trouble = f"{argv[0]} cannot be executed: {error.strerror}"
+        problem = f"{argv[0]} cannot be executed: {error.strerror}"
         if job.executable:  # made from the program's text, which can make it senseless
-            _end_without(trouble, _NO_PROGRAM)
-        _report(trouble)
+            _end_without(problem, _NO_PROGRAM)
+        _report(problem)
     os._exit(_SETUP_FAILED)
 
 
@@ -282,13 +271,14 @@ def _found(name: str) -> str:
 
 
 def warm_up(folder: str) -> None:
-    """Walks the children's way a few times, as far as that changes nothing.
+    """Runs the children's code a few times, as far as that changes nothing.
 
-    The interpreter rewrites a function's code in its first calls. What is rewritten here, once, no
-    child copies.
+    The interpreter specialises a function's code in its first calls; done here, no child copies
+    those
+    pages.
     """
     files = (("main.py", b"1", 0o644),)
-    fields = Job("", ("a",), files, {}, False, False, 1, 1, False, 1, False, 1)
+    fields = BoxJob("", ("a",), files, {}, False, False, 1, 1, False, 1, False, 1)
     job = RUN_NUMBER.pack(1) + marshal.dumps(tuple(fields))
     path = f"{folder}/warm-up.py"
     ours, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
@@ -315,7 +305,7 @@ def warm_up(folder: str) -> None:
 
 
 def forget_modules() -> None:
-    """Takes Assay's own modules out of sight of programs; what is loaded stays usable by us."""
+    """Hides Assay's own modules from programs; what is loaded stays usable by us."""
     for name in [name for name in sys.modules if name == "assay" or name.startswith("assay.")]:
         del sys.modules[name]
     builtins.__dict__.pop("_", None)

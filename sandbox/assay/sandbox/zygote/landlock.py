@@ -1,12 +1,11 @@
 """The file access that a program has, as a Landlock ruleset.
 
-A second wall behind the mount namespace, the first one without it.
+A second wall behind the mount namespace; without one, the first.
 
 Covered: opening, creating, changing, executing files beyond the paths allowed; TCP; from ABI 6
 signals and abstract sockets to processes outside.
-Not covered: stat and directory look-ups; modes, times and owners of files that belong to the
-program's user, which without one of its own is the service's; sockets with a path (seccomp refuses
-sockets where there is no mount namespace).
+Not covered: stat and directory look-ups; modes, times and owners of files of the program's user,
+which may be the service's; sockets with a path (seccomp refuses them without a mount namespace).
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ def ruleset(
 
     Args:
         readable: paths whose files may be read and executed; absent ones are left out.
-        writable: paths beneath which anything may be done but device nodes.
+        writable: paths beneath which everything is allowed but device nodes.
         listed: folders whose names may be read, and those of the folders beneath; nothing more.
-        sockets: TCP is left alone; there is a network namespace.
+        sockets: TCP is allowed; there is a network namespace.
 
     Raises:
         OSError: the kernel has no Landlock.

@@ -1,7 +1,7 @@
-"""The zygote: an interpreter that is up and forks a child for every run.
+"""The zygote: a warm interpreter that forks a child for every run.
 
-Internal process of the sandbox; process 1 of its own namespaces. The supervisor starts it with two
-lines: control, a sequential-packet socket, and the kill line, a pipe.
+Process 1 of its own namespaces. The supervisor starts it with two lines: control, a
+sequential-packet socket, and the kill line, a pipe.
 
     supervisor -> zygote   the settings, marshalled
     zygote -> supervisor   b"U": left the user namespace, waits for its ids and its control group
@@ -15,12 +15,11 @@ lines: control, a sequential-packet socket, and the kill line, a pipe.
     zygote -> supervisor   b"D" + status, with a descriptor of the folder: the run has ended and all
                        its processes are dead
 
-On the kill line comes the number of the run to kill; runs are numbered from 1 on both sides. Where
-there is no tmpfs to drop, the same line says that a run's folder has been read and may be emptied.
+The kill line carries the number of the run to kill; both sides number runs from 1. Where there is
+no tmpfs to drop, it also says that a run's folder has been read and may be emptied.
 
-Covered: it never reads a job, so a child cannot find another's data in its memory; a kill that
-comes too late hits no other run; when the supervisor goes away, in whatever manner, everything of
-the box dies.
+Covered: it never reads a job, so a child finds no other's data in its memory; a kill that comes too
+late hits no other run; when the supervisor goes away, everything of the box dies.
 Not covered: the walls themselves; see child, root, seccomp and landlock.
 """
 
@@ -68,7 +67,7 @@ class Zygote:
         self._warm_up_harness = getattr(module, "warm_up", None)
 
     def start(self) -> list[str]:
-        """Takes the box's walls up; returns what is missing of them, for people."""
+        """Builds the box's walls; returns the missing ones, for people."""
         missing: list[str] = []
         if self._namespaces:
             sources = self._leave_namespaces()
@@ -85,11 +84,8 @@ class Zygote:
         self._confinement = self._make_confinement()
         return missing
 
-    def _leave_namespaces(self) -> list[root.Source]:
-        """Makes the namespaces and becomes process 1 of them.
-
-        Returns what the new root will show.
-        """
+    def _leave_namespaces(self) -> list[root.HostPath]:
+        """Makes the namespaces, becomes process 1 of them; returns the new root's contents."""
         syscalls.unshare(syscalls.CLONE_NEWUSER | syscalls.CLONE_NEWNS)
         # In the new mount namespace, and before the rights of the service's user are gone.
         sources = root.open_sources(self._settings["readable"])
@@ -125,16 +121,16 @@ class Zygote:
         rules = None
         if settings["landlock"]:
             rules = landlock.ruleset(readable, writable, listed, sockets=self._namespaces)
-        policy = seccomp.Policy(
+        policy = seccomp.SyscallPolicy(
             sockets=self._namespaces, fork=settings["fork"], own_user=settings["own_user"]
         )
         halves = seccomp.halve(policy)
-        self._inherited_filter = syscalls.Filter(halves.inherited)
+        self._inherited_filter = syscalls.SeccompFilter(halves.inherited)
         return child.Confinement(
             zygote=os.getpid(),
             user=self._user,
             folder=f"{self._scratch}/box",
-            filter=syscalls.Filter(halves.own),
+            filter=syscalls.SeccompFilter(halves.own),
             landlock=rules,
             base_data_bytes=_private_bytes(),
             own_disk=self._scratch if self._namespaces else None,
@@ -159,10 +155,7 @@ class Zygote:
             self._report(pid, folder)
 
     def _settle(self) -> None:
-        """The last things before the first fork.
-
-        What all children share is in place from here on.
-        """
+        """Makes what all children share, before the first fork."""
         folder = f"{self._scratch}/box"
         tmp = root.TMP_LINK if self._namespaces else f"{self._scratch}/tmp"  # noqa: S108
         os.environ.update(HOME=folder, TMPDIR=tmp)
@@ -177,7 +170,6 @@ class Zygote:
         gc.disable()
 
     def _fresh_scratch(self) -> int:
-        """A place to write for the next run; returns a descriptor of its working directory."""
         if self._namespaces:
             folder = root.mount_scratch(self._settings["disk_bytes"], _INODES, self._user)
             root.show_kept(self._kept)
@@ -187,7 +179,6 @@ class Zygote:
         return folder
 
     def _wait(self, pid: int, poll: select.poll) -> None:
-        """Returns when the child has ended, by itself or because the supervisor asked."""
         ended = os.pidfd_open(pid)
         poll.register(ended, select.POLLIN)
         if self._run in self._asked:  # it came together with the last run's
@@ -207,7 +198,7 @@ class Zygote:
             os.close(ended)
 
     def _read_kill_line(self) -> bool:
-        """Takes what is asked for on the kill line; False when the supervisor is gone."""
+        """Carries out requests of the kill line; False when the supervisor is gone."""
         numbers = os.read(KILL_LINE, 4096)
         self._asked = {n for n in self._asked if n & ~FETCHED >= self._run}
         self._asked.update(number for (number,) in RUN_NUMBER.iter_unpack(numbers))
@@ -219,7 +210,6 @@ class Zygote:
         self._kill_all()
 
     def _kill_all(self) -> None:
-        """Kills the program's processes, all of them at once where the kernel can."""
         with contextlib.suppress(ProcessLookupError):
             if self._namespaces:
                 os.kill(-1, SIGKILL)  # everything in this process namespace but process 1
@@ -227,7 +217,7 @@ class Zygote:
                 syscalls.kill_user(self._user)
 
     def _report(self, pid: int, folder: int) -> None:
-        """Sees to it that every process of the run is dead, then says how it ended."""
+        """Makes sure that every process of the run is dead, then reports how it ended."""
         _, status, usage = os.wait4(pid, 0)
         cpu_s, peak = usage.ru_utime + usage.ru_stime, usage.ru_maxrss
         if self._leftovers():
@@ -252,7 +242,6 @@ class Zygote:
             self._await_fetched()
 
     def _leftovers(self) -> bool:
-        """Whether the program left processes. All of them are children of this one by now."""
         try:
             os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
@@ -260,7 +249,7 @@ class Zygote:
         return True
 
     def _await_fetched(self) -> None:
-        """Without a tmpfs to drop, the folder is emptied once the supervisor has read it."""
+        """Without a tmpfs: empties the folder once the supervisor has read it."""
         while self._run | FETCHED not in self._asked:
             if not self._read_kill_line():
                 os._exit(0)
@@ -271,7 +260,6 @@ class Zygote:
 
 
 def _fork() -> int:
-    """Forks the next child; what the last program held of its limits is freed a moment later."""
     for _ in range(_FORK_TRIES):
         with contextlib.suppress(OSError):
             return syscalls.fork()
@@ -322,6 +310,6 @@ def main(control_line: int, kill_line: int) -> NoReturn:
         zygote = Zygote(control, settings)
         missing = zygote.start()
         zygote.serve(missing)
-    except BaseException as error:  # the process's own border: the supervisor must hear why
+    except BaseException as error:  # the process's fault boundary: the supervisor must hear why
         control.send(b"X" + f"{type(error).__name__}: {error}".encode()[:1000])
         raise

@@ -1,7 +1,4 @@
-"""What the supervisor and the zygote agree on.
-
-Descriptors, sizes and the form of messages. See `assay.sandbox.zygote.main`.
-"""
+"""The protocol of supervisor and zygote (`zygote.main`): descriptors, sizes, messages."""
 
 from __future__ import annotations
 
@@ -19,22 +16,21 @@ RUN_NUMBER = struct.Struct("!I")
 FETCHED = 1 << 31  # added to a run's number on the kill line: its folder may be emptied
 
 
-class Job(NamedTuple):
-    """A run, as it travels to the child that becomes it; a tuple, so that no key is ever interned.
+class BoxJob(NamedTuple):
+    """A run, as it travels to the child; a tuple, since marshal interns a mapping's keys.
 
     Attributes:
         mode: a value of domain.RunMode.
-        argv: the command.
         files: path, content and mode bits of each file.
         environment: added to the zygote's.
         channel: a channel comes with the descriptors.
         executable: the program's file comes with the descriptors.
-        cpu_s: CPU seconds of one process, whole ones.
-        memory_bytes: memory of one process.
-        limit_data: nobody else counts memory: the process limits itself.
+        cpu_s: whole CPU seconds of one process.
+        memory_bytes: of one process.
+        limit_data: the process limits its own memory, as no control group does.
         disk_bytes: size of the folder, and of a file.
-        resize_disk: the folder was not made in this size.
-        processes: processes of the program's user.
+        resize_disk: the folder was made in another size.
+        processes: of the program's user.
     """
 
     mode: str

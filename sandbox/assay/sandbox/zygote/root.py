@@ -1,12 +1,11 @@
 """The root directory that programs see: small, read-only, in a mount namespace of its own.
 
-It holds the system's /usr, /bin and /lib*, the paths that the languages need, six device nodes, a
-/proc of the box's own process namespace, an /etc of our own, and one place to write: a tmpfs with a
-size and a number of inodes, fresh for every run, which carries the working directory, /tmp and
-/dev/shm. What is to be shown beneath these two, e.g. an interpreter that was installed below /tmp,
-is kept elsewhere and put there for every run.
+It holds the system's /usr, /bin and /lib*, the languages' paths, six device nodes, a /proc of the
+box's own process namespace, an /etc of our own, and one writable place: a tmpfs with a size and a
+number of inodes, fresh for every run, with the working directory, /tmp and /dev/shm. Paths to show
+beneath these, e.g. an interpreter below /tmp, are kept elsewhere and put there for every run.
 
-Covered: files of the service and of other programs are not there.
+Covered: files of the service and of other programs are absent.
 Not covered: what the languages' paths hold is readable.
 """
 
@@ -51,7 +50,7 @@ _LINKS = {
 _HIDING = "hidepid=invisible"
 
 
-class Source:
+class HostPath:
     """A path of the host, opened before the host's tree went out of sight."""
 
     def __init__(self, path: str, descriptor: int) -> None:
@@ -59,21 +58,21 @@ class Source:
         self.descriptor = descriptor
 
 
-def open_sources(paths: Sequence[str]) -> list[Source]:
-    """Opens what the new root will show; paths that are not there are left out.
+def open_sources(paths: Sequence[str]) -> list[HostPath]:
+    """Opens what the new root will show; absent paths are left out.
 
     To be called while the process still has the rights to reach them.
     """
-    sources: list[Source] = []
+    sources: list[HostPath] = []
     for path in dict.fromkeys((*_SYSTEM, *_ETC, *paths)):
         if os.path.islink(path) or _beneath(path, [s.path for s in sources]):
             continue  # links are made again; what a parent brings is there already
         try:
-            sources.append(Source(path, os.open(path, os.O_PATH | os.O_CLOEXEC)))
+            sources.append(HostPath(path, os.open(path, os.O_PATH | os.O_CLOEXEC)))
         except OSError:
             continue
     devices = [f"/dev/{name}" for name in DEVICES]
-    return sources + [Source(path, os.open(path, os.O_PATH | os.O_CLOEXEC)) for path in devices]
+    return sources + [HostPath(path, os.open(path, os.O_PATH | os.O_CLOEXEC)) for path in devices]
 
 
 def links() -> dict[str, str]:
@@ -82,14 +81,14 @@ def links() -> dict[str, str]:
 
 
 def build(
-    sources: Sequence[Source], system_links: dict[str, str], listed: Sequence[str] = ()
+    sources: Sequence[HostPath], system_links: dict[str, str], listed: Sequence[str] = ()
 ) -> list[str]:
     """Makes the new root and moves into it; returns what could not be done, for people.
 
     Args:
         sources: what it shows.
         system_links: the symbolic links of its top level.
-        listed: folders on the way to what it shows that may be listed; they hold nothing else.
+        listed: folders on the way to the sources that may be listed; they hold nothing else.
 
     Raises:
         OSError: the namespaces do not allow it.
@@ -126,12 +125,11 @@ def build(
 
 
 def _place(path: str) -> str:
-    """Where the new root keeps a path of the host's."""
     return _KEPT + path if _beneath(path, (TMP_LINK, SHM_LINK)) else path
 
 
-def kept(sources: Sequence[Source]) -> dict[str, str]:
-    """What is to be put into the scratch folder for every run, by where it comes from."""
+def kept(sources: Sequence[HostPath]) -> dict[str, str]:
+    """What to put into the scratch folder for every run, by its source."""
     found = {}
     for link, folder in ((TMP_LINK, TMP), (SHM_LINK, SHM)):
         for source in sources:
@@ -149,7 +147,7 @@ def _mount_proc(target: str) -> None:
         syscalls.mount("proc", target, "proc", flags)
 
 
-def _bind(source: Source, target: str) -> None:
+def _bind(source: HostPath, target: str) -> None:
     is_folder = os.path.isdir(f"/proc/self/fd/{source.descriptor}")
     os.makedirs(target if is_folder else os.path.dirname(target), exist_ok=True)
     if not is_folder:
@@ -180,7 +178,7 @@ def _beneath(path: str, parents: Sequence[str]) -> bool:
 
 
 def mount_scratch(size_bytes: int, inodes: int, user: int | None) -> int:
-    """A fresh place to write, for one run; returns a descriptor of the working directory."""
+    """A fresh scratch folder for one run; returns the working directory's descriptor."""
     options = f"size={size_bytes},nr_inodes={inodes},mode=755"
     syscalls.mount("tmpfs", SCRATCH, "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, options)
     return make_folders(SCRATCH, user)
@@ -189,8 +187,9 @@ def mount_scratch(size_bytes: int, inodes: int, user: int | None) -> int:
 def make_folders(scratch: str, user: int | None) -> int:
     """The working directory and the places for temporary files, in an empty scratch folder.
 
-    Only these belong to the program's user. The descriptor of the first is taken before the program
-    runs: whatever it does to the name, the folder that is read afterwards is this one.
+    Only these belong to the program's user. The working directory is opened before the program
+    runs, so
+    that this folder is read afterwards, whatever the program does to its name.
     """
     for name in ("box", "tmp", "shm"):
         path = f"{scratch}/{name}"
@@ -201,7 +200,7 @@ def make_folders(scratch: str, user: int | None) -> int:
 
 
 def show_kept(places: Mapping[str, str]) -> None:
-    """Puts into a fresh scratch folder what `kept` names; it goes when the folder is dropped."""
+    """Puts what `kept` names into a fresh scratch folder; it goes with the folder."""
     for source, target in places.items():
         if os.path.isdir(source):
             os.mkdir(target)
@@ -216,7 +215,7 @@ def unmount_scratch() -> None:
 
 
 def clear_folder(folder: int) -> None:
-    """Empties an open folder where there is no tmpfs to drop: neither recursion nor long paths."""
+    """Empties an open folder where there is no tmpfs: no recursion, no long paths."""
     here, depth = os.dup(folder), 0
     while True:
         below = _clear_here(here)
@@ -235,7 +234,7 @@ def clear_folder(folder: int) -> None:
 
 
 def _clear_here(folder: int) -> str | None:
-    """Removes what is not a folder with something in it; returns one that is."""
+    """Removes all but non-empty folders; returns one of these."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if not entry.is_dir(follow_symlinks=False):

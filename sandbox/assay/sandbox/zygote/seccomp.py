@@ -1,13 +1,12 @@
-"""The system calls that a program may make, as a seccomp filter (classic BPF).
+"""The system calls that a program may make, as a seccomp filter (classic BPF). Pure.
 
-Pure: makes bytes, installs nothing. It comes in two parts, for the kernel takes a good part of a
-run's time to translate a long filter: the zygote goes under the long one, once, and each child adds
-a short one for what the zygote still needs.
+The filter comes in two parts, since the kernel takes long to translate a long one: the zygote
+installs the long part once, and each child adds a short one for what the zygote still needs.
 
-An allow list: what is not named is answered with ENOSYS, as by a kernel that does not know the
-call. Calls that no honest program makes (ptrace, mount, bpf, keyctl, kexec...) end the process with
-SIGSYS, which the sandbox reports as a security violation. A few are allowed for some arguments
-only: clone without new namespaces, sockets of harmless families, prlimit of oneself.
+An allow list: unnamed calls are answered with ENOSYS, as by a kernel that does not know them. Calls
+that no honest program makes (ptrace, mount, bpf, keyctl, kexec...) end the process with SIGSYS,
+which the sandbox reports as a security violation. Some are allowed for some arguments only: clone
+without new namespaces, sockets of harmless families, prlimit of oneself.
 
 Covered: 64-bit x86 and Arm; other entry points of the same kernel (32-bit, x32) end the process.
 Not covered: arguments behind pointers, which a filter cannot read (clone3 is therefore unknown, and
@@ -41,13 +40,13 @@ class UnsupportedArchitecture(Exception):
     """There is no table of system calls for this machine."""
 
 
-class Policy(NamedTuple):
+class SyscallPolicy(NamedTuple):
     """What differs between the levels of isolation.
 
     Attributes:
-        sockets: it may have sockets; only where it has a network namespace of its own.
-        fork: it may start processes; not where nothing could count and end them.
-        own_user: its user id is its own, so that limits per user are no attack on the service.
+        sockets: allowed; only with a network namespace.
+        fork: allowed; only where something counts and ends the processes.
+        own_user: limits per user may be used up, as the user is the program's own.
     """
 
     sockets: bool = True
@@ -90,7 +89,7 @@ class Halves(NamedTuple):
     own: bytes
 
 
-def build(policy: Policy, architecture: str | None = None) -> bytes:
+def build(policy: SyscallPolicy, architecture: str | None = None) -> bytes:
     """The filter's instructions, 8 bytes each, for `struct sock_fprog`.
 
     Raises:
@@ -99,7 +98,7 @@ def build(policy: Policy, architecture: str | None = None) -> bytes:
     return _assemble(_actions(policy, architecture), error(errno.ENOSYS), architecture)
 
 
-def halve(policy: Policy, architecture: str | None = None) -> Halves:
+def halve(policy: SyscallPolicy, architecture: str | None = None) -> Halves:
     """The same filter in two parts; under both, the kernel takes the stricter answer.
 
     Raises:
@@ -113,8 +112,7 @@ def halve(policy: Policy, architecture: str | None = None) -> Halves:
     return Halves(_assemble(inherited, unknown, architecture), _assemble(own, ALLOW, architecture))
 
 
-def _actions(policy: Policy, architecture: str | None) -> dict[int, int | _Check]:
-    """What becomes of each call that the tables name."""
+def _actions(policy: SyscallPolicy, architecture: str | None) -> dict[int, int | _Check]:
     _, column = _architecture(architecture)
     actions: dict[int, int | _Check] = {}
     for text, action in (
@@ -143,7 +141,7 @@ def error(number: int) -> int:
     return _ERRNO | number
 
 
-def _argument_checks(policy: Policy) -> dict[str, int | _Check]:
+def _argument_checks(policy: SyscallPolicy) -> dict[str, int | _Check]:
     refuse = error(errno.EPERM)
     fork: int | _Check = ALLOW if policy.fork else refuse
     clone = _Check(0, any_bit=(_NAMESPACE_FLAGS, refuse))

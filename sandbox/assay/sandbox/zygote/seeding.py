@@ -1,7 +1,6 @@
-"""The first state of random numbers, the same in every run, however late their module is loaded.
+"""The first state of random numbers: the same in every run, whenever their module is loaded.
 
-Covered: `random`, and the functions of `numpy.random` itself, also where a program is the first to
-load it.
+Covered: `random`, and the functions of `numpy.random` itself.
 Not covered: what asks the system for randomness, as it is meant to: `os.urandom`, `secrets`,
 `uuid`, `random.SystemRandom`, and of numpy `default_rng()` and `RandomState()` without a seed; and
 an interpreter that a program starts.
@@ -48,13 +47,13 @@ class _Loader:
 
 
 def seed_random() -> None:
-    """Seeds `random`. As with the hash seed: equal programs give equal answers."""
+    """Seeds `random`: as with the hash seed, equal programs give equal answers."""
     if "random" in sys.modules:
         sys.modules["random"].seed(0)
 
 
 def watch_numpy() -> None:
-    """From here on numpy's module is seeded as it is loaded; before numpy is."""
+    """Has numpy's module seeded as it is loaded; to be called before."""
     finder: Any = _Seeding
     # Behind the finders of built-in modules, which it could only slow down.
     place = sys.meta_path.index(PathFinder) if PathFinder in sys.meta_path else 0

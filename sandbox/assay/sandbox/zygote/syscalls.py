@@ -1,7 +1,6 @@
-"""System calls that Python has no function for, over ctypes.
+"""System calls that Python has no function for, over ctypes; imports only the standard library.
 
-Standard library only: the zygote runs without site-packages. Every function raises OSError with the
-kernel's error number and the call's name.
+Every function raises OSError with the kernel's error number and the call's name.
 """
 
 from __future__ import annotations
@@ -77,8 +76,7 @@ def fork() -> int:
     """Forks as os.fork does, without the interpreter's work after it; 0 in the child.
 
     That work (locks, thread list, new random seed) is for processes with threads and would touch a
-    hundred pages
-    in every child. Only for a process with a single thread.
+    hundred pages in every child. Only for a process with a single thread.
     """
     number = _NUMBERS["clone"]
     return _check(_syscall(number, SIGCHLD, 0, 0, 0, 0), "clone")
@@ -88,17 +86,19 @@ def clone_sibling(flags: int = 0) -> int:
     """Forks a child that becomes a child of this process's parent; 0 in the child.
 
     With CLONE_NEWPID among the flags it is process 1 of a namespace of its own. Only for a process
-    with a single thread.
+    with
+    a single thread.
     """
     number = _NUMBERS["clone"]
     return _check(_syscall(number, flags | _CLONE_PARENT | SIGCHLD, 0, 0, 0, 0), "clone")
 
 
 def kill_user(user: int) -> None:
-    """Kills every process of a user, all of them at once. As root only, and not the caller.
+    """Kills every process of a user but the caller, all at once. As root only.
 
-    By taking the user's place for a moment: a bomb leaves no room for another process. Clears
-    what `die_with_parent` has set.
+    It takes the user's id for a moment, as a fork bomb leaves no room for another process. Clears
+    what
+    `die_with_parent` has set.
     """
     os.setresuid(user, user, 0)
     try:
@@ -110,7 +110,7 @@ def kill_user(user: int) -> None:
 
 
 def kill_user_from_outside(user: int) -> None:
-    """The same out of a child, for a process that keeps its own user and may have threads."""
+    """As `kill_user`, by a child: for a process that may have threads."""
     pid = fork()
     if pid == 0:
         try:  # the bare call: the library's would look for the threads, which are not here
@@ -133,7 +133,7 @@ def umount(target: str) -> None:
 
 
 def make_read_only(path: str, *, recursive: bool) -> None:
-    """Makes a mount, and the mounts beneath it, read-only, without set-user-id and devices."""
+    """Makes a mount, and those beneath, read-only, without set-user-id and devices."""
     attributes = struct.pack(
         "=QQQQ", _MOUNT_ATTR_RDONLY | _MOUNT_ATTR_NOSUID | _MOUNT_ATTR_NODEV, 0, 0, 0
     )
@@ -151,7 +151,7 @@ def pivot_root(new_root: str) -> None:
 
 
 def no_new_privileges() -> None:
-    """From now on no program that is executed gains rights, e.g. by set-user-id."""
+    """No program that is executed gains rights any more, e.g. by set-user-id."""
     _check(_prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl NO_NEW_PRIVS")
 
 
@@ -187,7 +187,7 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
 
 
-class Filter:
+class SeccompFilter:
     """A seccomp filter, ready to be installed."""
 
     def __init__(self, code: bytes) -> None:
@@ -196,7 +196,7 @@ class Filter:
         self._address = ctypes.addressof(self._program)
 
     def install(self) -> None:
-        """Puts this process, and all it will start, under the filter. Needs no_new_privileges."""
+        """Puts this process and its children under the filter. Needs no_new_privileges."""
         result = _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, self._address, 0, 0)
         _check(result, "prctl SECCOMP")
 

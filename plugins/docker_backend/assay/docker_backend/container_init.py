@@ -1,14 +1,14 @@
-"""The first process of a program's container: starts the program, watches it, says how it ended.
+"""The first process of a program's container: starts the program, watches it, reports its end.
 
-It runs inside the container, as `python3 -I -S -c <this file>`, and so imports nothing but the
-standard library; the service imports the same file for the names of the frames. Frames travel over
-the container's stdin and stdout, which the program never gets: 1 byte kind, 4 bytes length, and the
+It runs inside the container, as `python3 -I -S -c <this file>`, so it imports only the standard
+library; the service imports the same file for the names of the frames. Frames travel over the
+container's stdin and stdout, which the program never gets: 1 byte kind, 4 bytes length, and the
 payload.
 
 Covered: the program runs under a uid of its own without a capability and with no-new-privileges, so
 it can neither signal, trace nor imitate this process; everything in the container is dead before
 the end is reported; CPU time and memory are read from the container's cgroup, which is read-only.
-Not covered: isolation from the host. That is the container's own doing (see `docker.py`).
+Not covered: isolation from the host, which is the container's (`container.py`).
 """
 
 # ruff: noqa: PTH101, PTH103, PTH108, PTH110, PTH118, PTH120, PTH123, PTH208, S606
@@ -51,8 +51,8 @@ UID = int(
 LOOK_S = 0.02  # how often CPU time is looked at
 
 
-class Job(NamedTuple):
-    """What the service says about a run; the frames before it brought files and stdin."""
+class ContainerJob(NamedTuple):
+    """A run; the frames before it brought files and stdin."""
 
     mode: str
     argv: list[str]
@@ -74,13 +74,13 @@ def named(header: object, content: bytes) -> bytes:
 
 
 def unnamed(payload: bytes) -> tuple[Any, bytes]:
-    """What `named` made."""
+    """Reads what `named` made."""
     (size,) = struct.unpack_from("!I", payload)
     return json.loads(payload[4 : 4 + size]), payload[4 + size :]
 
 
 def emit(kind: bytes, payload: bytes = b"") -> None:
-    """Writes one frame to the service, waiting until all of it is taken."""
+    """Writes a whole frame to the service; blocks."""
     rest = memoryview(HEADER.pack(kind, len(payload)) + payload)
     while rest:
         rest = rest[os.write(1, rest) :]
@@ -130,14 +130,14 @@ def write_part(root: str, payload: bytes) -> None:
         os.close(descriptor)
 
 
-def receive() -> tuple[Job, int]:
-    """Takes files and stdin as they come, until the job itself; the descriptor holds the stdin."""
+def receive() -> tuple[ContainerJob, int]:
+    """Takes files and stdin until the job comes; the descriptor holds the stdin."""
     stdin = os.memfd_create("stdin")
     while True:
         kind, payload = read_frame()
         if kind == JOB:
             os.lseek(stdin, 0, os.SEEK_SET)
-            return Job(**json.loads(payload)), stdin
+            return ContainerJob(**json.loads(payload)), stdin
         if kind == LIBRARY:
             write_part(LIBRARY_FOLDER, payload)
         elif kind == FILE:
@@ -148,7 +148,7 @@ def receive() -> tuple[Job, int]:
 
 
 def number(*paths: str) -> int | None:
-    """The number in the first of these files that there is, e.g. of either version of cgroups."""
+    """The number in the first of these files that exists, e.g. of either version of cgroups."""
     for path in paths:
         with contextlib.suppress(OSError, ValueError), open(path) as file:
             return int(file.read().split()[0])
@@ -178,16 +178,16 @@ def cgroup_cpu_s() -> float | None:
     return None if microseconds is None else microseconds / 1e6
 
 
-class Use(NamedTuple):
-    """What the program uses: CPU time in all, tasks and resident memory now."""
+class ContainerUse(NamedTuple):
+    """The program's use: CPU time in all, tasks and resident memory now."""
 
     cpu_s: float
     tasks: int = 0
     resident_bytes: int = 0
 
 
-def processes() -> Use:
-    """What all processes but this one use, where no cgroup says it."""
+def processes() -> ContainerUse:
+    """The use of all processes but this one, where no cgroup counts it."""
     ticks = tasks = pages = 0
     for name in os.listdir("/proc"):
         if name.isdigit() and name != "1":
@@ -199,11 +199,11 @@ def processes() -> Use:
                 pages += int(words[21])
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu_s = ticks / os.sysconf("SC_CLK_TCK") + usage.ru_utime + usage.ru_stime
-    return Use(cpu_s, tasks, pages * resource.getpagesize())
+    return ContainerUse(cpu_s, tasks, pages * resource.getpagesize())
 
 
-class Meter:
-    """What the program has used, from the container's cgroup where it is readable."""
+class UsageMeter:
+    """The program's use, from the container's cgroup where it is readable."""
 
     def __init__(self) -> None:
         self._cpu_s = cgroup_cpu_s()
@@ -211,15 +211,15 @@ class Meter:
         self._kills = self._oom_kills()
         self._refusals = self._fork_refusals()
 
-    def look(self) -> Use:
+    def look(self) -> ContainerUse:
         """CPU time since the start; tasks and memory are 0 where the cgroup bounds them.
 
-        Where a cgroup counts, this process's own small part of CPU time is in it.
+        A cgroup's CPU time includes this process's own small part.
         """
         now_s = cgroup_cpu_s()
         if self._cpu_s is None or now_s is None:
             return processes()
-        return Use(now_s - self._cpu_s)
+        return ContainerUse(now_s - self._cpu_s)
 
     def peak_bytes(self) -> int:
         """Most memory at once."""
@@ -244,7 +244,7 @@ class Meter:
         return self._fork_refusals() > self._refusals
 
 
-class Stream:
+class OutputStream:
     """One output of the program: forwards its first bytes, counts the rest."""
 
     def __init__(self, kind: bytes, keep: int, limit: int) -> None:
@@ -280,8 +280,8 @@ class Stream:
         return self.total > self._limit
 
 
-def command(job: Job) -> list[str]:
-    """What the child executes."""
+def command(job: ContainerJob) -> list[str]:
+    """The child's command."""
     if job.mode == "exec":
         return job.argv
     if job.mode == "python":
@@ -295,7 +295,7 @@ def command(job: Job) -> list[str]:
     return [sys.executable, "-I", "-c", code]
 
 
-def become(job: Job, descriptors: list[int]) -> None:
+def become(job: ContainerJob, descriptors: list[int]) -> None:
     """In the child: gives everything up and executes the program. Raises OSError if it cannot."""
     os.setsid()
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
@@ -327,16 +327,16 @@ def become(job: Job, descriptors: list[int]) -> None:
 class Run:
     """The program from its start to the report of its end."""
 
-    def __init__(self, job: Job, stdin: int) -> None:
+    def __init__(self, job: ContainerJob, stdin: int) -> None:
         self.job = job
         self.end = ""
         self.detail = ""
         self.status: int | None = None
-        self.stdout = Stream(STDOUT, job.output_bytes, job.max_output_bytes)
-        self.stderr = Stream(STDERR, job.output_bytes, job.max_output_bytes)
+        self.stdout = OutputStream(STDOUT, job.output_bytes, job.max_output_bytes)
+        self.stderr = OutputStream(STDERR, job.output_bytes, job.max_output_bytes)
         self.channel: socket.socket | None = None
         self.outbox = bytearray()
-        self.meter = Meter()
+        self.meter = UsageMeter()
         self.began_s = time.monotonic()
         self.wall_s = 0.0
         self._inbox = bytearray()
@@ -367,10 +367,10 @@ class Run:
             os.close(descriptor)
         if far is not None:
             far.close()
-        trouble = os.read(told, 200)
+        problem = os.read(told, 200)
         os.close(told)
-        if trouble:
-            emit(UNSTARTED, named(self.job.argv[0], trouble))
+        if problem:
+            emit(UNSTARTED, named(self.job.argv[0], problem))
             sys.exit(0)  # and the container with it
         emit(STARTED)
 
@@ -383,7 +383,7 @@ class Run:
             os.kill(-1, signal.SIGKILL)
 
     def reap(self, flags: int = os.WNOHANG) -> bool:
-        """Takes the dead; False when no child is left."""
+        """Reaps dead children; False when no child is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, flags)
@@ -396,7 +396,7 @@ class Run:
                 self.wall_s = time.monotonic() - self.began_s
 
     def watch(self) -> None:
-        """Relays and looks after the limits until the program's first process has ended."""
+        """Relays and checks the limits until the program's first process has ended."""
         job = self.job
         looked_s = 0.0
         while self.status is None:
@@ -483,7 +483,7 @@ class Run:
         return False
 
     def finish(self) -> None:
-        """Sees to it that nothing is alive, drains what is left, and reports."""
+        """Kills what is alive, drains what is left, and reports."""
         while self.reap():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)
@@ -561,7 +561,7 @@ def open_beneath(path: str) -> int:
 
 
 def hide_terminals() -> None:
-    """Takes from a program what Docker puts into every /dev and no program needs."""
+    """Takes from a program the terminals that Docker puts into every /dev."""
     for path in ("/dev/pts", "/dev/mqueue"):
         with contextlib.suppress(OSError):
             os.chmod(path, 0)

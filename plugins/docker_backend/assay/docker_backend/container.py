@@ -1,9 +1,9 @@
-"""One container, from its creation to its removal, through the Docker SDK; not what runs in it.
+"""One container, from its creation to its removal, through the Docker SDK.
 
 A container is made before its program is known: its first process (`container_init.py`) waits for a
 job on the container's stdin. When the service dies, even by SIGKILL, Docker closes that stdin, the
-first process ends, and the kernel kills the rest; what is left of the container is swept by the
-next service that starts (`sweep`).
+first process ends, and the kernel kills the rest; the next service removes the stopped container
+(`sweep`).
 
 Covered: no network, read-only root, tmpfs with a size and an inode limit, all capabilities dropped
 but the three that the first process needs to become another user and to kill it, no-new-privileges,
@@ -29,11 +29,11 @@ from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import LogConfig, Mount
 from requests.exceptions import RequestException
 
+from assay.docker_backend import container_init as init
+from assay.docker_backend.profiles import program_profile
 from assay.kit.errors import StartupError
 from assay.kit.reasons import Reason
-from assay.sandbox.backends import container_init as init
-from assay.sandbox.backends.profiles import program_profile
-from assay.sandbox.domain import MIB, Limits, SandboxFault
+from assay.sandbox.backend import MIB, RunLimits, SandboxFault
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ _ALWAYS = (
     "private-proc",
     "own-user",
 )
-TROUBLE = (DockerException, RequestException, OSError)
+DAEMON_ERRORS = (DockerException, RequestException, OSError)
 """What the SDK raises when the daemon refuses or is gone."""
 
 
@@ -70,11 +70,9 @@ class DockerConfig:
         runtime: the daemon's name for an OCI runtime, e.g. "runsc" for gVisor; empty for its own.
         url: the daemon, unix:// or tcp://; empty: DOCKER_HOST, else the default socket.
         python: the interpreter in the image.
-        uid: the programs' user and group. Another one for each slot keeps slots apart in what the
-            kernel counts by user.
+        uid: the programs' user and group; another one for each slot, as the kernel counts by user.
         start_timeout_s: how long a container may take to be made and started.
-        read_only_paths: folders of the daemon's host that programs see at the same place, e.g.
-            what a toolchain has made in advance.
+        read_only_paths: folders of the daemon's host that programs see at the same place.
         spare: keep one container of the last shape ready in advance.
     """
 
@@ -89,20 +87,20 @@ class DockerConfig:
 
     @property
     def level(self) -> str:
-        """How programs are isolated, as results name it."""
+        """The isolation level, as results name it."""
         return "gvisor" if self.runtime.startswith("runsc") else "container"
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """The limits that a container is born with; a spare serves runs of its own shape."""
+class ContainerShape:
+    """The limits that a container is made with; a spare serves runs of its own shape."""
 
     memory_bytes: int
     disk_bytes: int
     processes: int
 
     @classmethod
-    def of(cls, limits: Limits) -> Shape:
+    def of(cls, limits: RunLimits) -> ContainerShape:
         """The shape for a run."""
         return cls(limits.memory_bytes, limits.disk_bytes, limits.processes)
 
@@ -122,7 +120,7 @@ def connect(config: DockerConfig) -> docker.APIClient:
     try:
         _knock(url)
         api = docker.APIClient(base_url=url, version="auto", timeout=int(config.start_timeout_s))
-    except TROUBLE as error:
+    except DAEMON_ERRORS as error:
         raise StartupError(
             f"no Docker daemon answers at {url} ({error}): start it, or set DOCKER_HOST"
         ) from error
@@ -131,14 +129,14 @@ def connect(config: DockerConfig) -> docker.APIClient:
 
 
 def _knock(url: str) -> None:
-    """Fails shortly where there is no socket; the SDK would leave its own open."""
+    """Fails at once where there is no socket; the SDK would leave its own open."""
     if url.startswith("unix://"):
         with socket.socket(socket.AF_UNIX) as probe:
             probe.connect(url.removeprefix("unix://"))
 
 
 def check(api: docker.APIClient, config: DockerConfig) -> tuple[str, ...]:
-    """The layers that programs will be isolated by, strongest first.
+    """The layers that isolate programs, strongest first.
 
     Raises:
         StartupError: the image or the runtime is not there.
@@ -150,7 +148,7 @@ def check(api: docker.APIClient, config: DockerConfig) -> tuple[str, ...]:
         raise StartupError(
             f"the Docker image {config.image!r} is not there: pull or build it first"
         ) from error
-    except TROUBLE as error:
+    except DAEMON_ERRORS as error:
         raise StartupError(f"the Docker daemon does not answer: {error}") from error
     runtimes = sorted(info.get("Runtimes") or {})
     if config.runtime and config.runtime not in runtimes:
@@ -174,8 +172,8 @@ def check(api: docker.APIClient, config: DockerConfig) -> tuple[str, ...]:
     return tuple(name for name, is_there in there.items() if is_there)
 
 
-def options(api: docker.APIClient, config: DockerConfig, shape: Shape) -> dict[str, Any]:
-    """The arguments of the container's creation. Every layer is named here, and nowhere else."""
+def options(api: docker.APIClient, config: DockerConfig, shape: ContainerShape) -> dict[str, Any]:
+    """The arguments of the container's creation, with every layer."""
     tmpfs = f"rw,exec,nosuid,nodev,size={shape.disk_bytes},nr_inodes=16384,mode=0700"
     own = f"{tmpfs},uid={config.uid},gid={config.uid}"
     gvisor = config.level == "gvisor"
@@ -220,10 +218,10 @@ def options(api: docker.APIClient, config: DockerConfig, shape: Shape) -> dict[s
     }
 
 
-class Container:
+class ProgramContainer:
     """A started container and the connection to its first process."""
 
-    def __init__(self, api: docker.APIClient, config: DockerConfig, shape: Shape) -> None:
+    def __init__(self, api: docker.APIClient, config: DockerConfig, shape: ContainerShape) -> None:
         """Makes and starts it.
 
         Raises:
@@ -235,7 +233,7 @@ class Container:
         self.connection: socket.socket | None = None
         try:
             self.id: str = api.create_container(**options(api, config, shape))["Id"]
-        except TROUBLE as error:
+        except DAEMON_ERRORS as error:
             raise SandboxFault(
                 Reason.WORKER_DIED, f"Docker cannot make a container of {config.image!r}: {error}"
             ) from error
@@ -246,18 +244,18 @@ class Container:
             self.connection = socket.socket(fileno=os.dup(self._raw.fileno()))
             self.connection.setblocking(False)
             api.start(self.id)
-        except TROUBLE as error:
+        except DAEMON_ERRORS as error:
             self.remove()
             raise SandboxFault(
                 Reason.WORKER_DIED, f"Docker cannot start a container of {config.image!r}: {error}"
             ) from error
 
     def state(self, timeout_s: float) -> dict[str, Any]:
-        """How it ended, waiting for that; empty where the daemon does not say."""
+        """Waits for its end; the daemon's state of it, empty where there is none."""
         try:
             self._api.wait(self.id, timeout=max(1, int(timeout_s)))
             state: dict[str, Any] = self._api.inspect_container(self.id)["State"]
-        except TROUBLE as error:
+        except DAEMON_ERRORS as error:
             logger.warning("no state of container %s: %s", self.id[:12], error)
             return {}
         return state
@@ -268,7 +266,7 @@ class Container:
             self._api.kill(self.id, "SIGKILL")
         except (APIError, NotFound):
             pass  # it is not running
-        except TROUBLE as error:
+        except DAEMON_ERRORS as error:
             logger.warning("cannot kill container %s: %s", self.id[:12], error)
 
     def disconnect(self) -> None:
@@ -284,7 +282,7 @@ class Container:
             self._raw.close()
 
     def remove(self) -> None:
-        """Kills what runs in it and removes it. May be called twice and from any thread."""
+        """Kills and removes it. May be called twice and from any thread."""
         if self._removed:
             return
         self._removed = True
@@ -293,14 +291,14 @@ class Container:
             self._api.remove_container(self.id, v=True, force=True)
         except NotFound:
             pass
-        except TROUBLE as error:
+        except DAEMON_ERRORS as error:
             logger.warning("cannot remove container %s: %s", self.id[:12], error)
 
 
 def sweep(api: docker.APIClient) -> int:
-    """Removes containers that a service which was killed has left, and says how many.
+    """Removes stopped containers of killed services, and returns how many.
 
-    They run nothing any more. Those of the last minute may be another slot's, just done with them.
+    Those of the last minute are left, as another slot may have just used them.
     """
     count = 0
     now_s = dt.datetime.now(dt.UTC).timestamp()
@@ -312,6 +310,6 @@ def sweep(api: docker.APIClient) -> int:
             if age_s > SWEEP_AGE_S:
                 api.remove_container(found["Id"], v=True, force=True)
                 count += 1
-    except TROUBLE as error:
+    except DAEMON_ERRORS as error:
         logger.warning("cannot sweep containers: %s", error)
     return count

@@ -7,7 +7,7 @@ import socket
 import struct
 from collections.abc import Iterator
 
-from assay.sandbox.backends import container_init as init
+from assay.docker_backend import container_init as init
 
 RECEIVE_BYTES = 1 << 18
 SEND_BYTES = 1 << 18
@@ -49,7 +49,7 @@ class Conversation:
         self.flush()
 
     def send_parts(self, kind: bytes, data: bytes, header: object = None) -> None:
-        """Queues data as frames of its kind, each with the header in front where there is one."""
+        """Queues data as frames of its kind, each behind the header if there is one."""
         step = init.PART_BYTES // 2
         for start in range(0, max(1, len(data)), step):
             part = data[start : start + step]
@@ -103,7 +103,7 @@ class Conversation:
         del self._frames[:start]
 
     def _unwrap(self) -> None:
-        """Takes Docker's own frames off."""
+        """Removes Docker's own framing."""
         start = 0
         while len(self._raw) - start >= _STREAM.size:
             stream, size = _STREAM.unpack_from(self._raw, start)
@@ -119,7 +119,7 @@ class Conversation:
         del self._raw[:start]
 
     def close(self) -> None:
-        """Forgets what was not sent; the connection itself belongs to the container."""
+        """Drops what was not sent; the connection itself belongs to the container."""
         self.closed = True
         self._outbox.clear()
         self._writable.close()

@@ -1,15 +1,13 @@
-"""A box that runs each program in a Docker container of its own (assay-sandbox's extra `docker`).
+"""A box that runs each program in a Docker container of its own, with the jail's modes and limits.
 
-For those who want one container per run, or gVisor. It is slower than the jail by two orders of
-magnitude: a container takes some hundred milliseconds to start, which a spare made in advance hides
-from single calls but not from throughput. The modes, limits and verdicts are the jail's.
+It is slower than the jail by two orders of magnitude: a container takes some hundred milliseconds
+to start, which a spare made in advance hides from single calls but not from throughput.
 
-What goes on: `container.py` makes a container whose first process (`container_init.py`) waits.
-Files, stdin and the job go in over the container's stdin as frames; output, the channel's bytes and
-the end come back over its stdout. This file drives that conversation and never blocks once the
-program runs.
+`container.py` makes a container whose first process (`container_init.py`) waits. Files, stdin and
+the job go in over the container's stdin as frames; output, the channel's bytes and the end come
+back over its stdout. Nothing here blocks once the program runs.
 
-Covered: see `container.py`. A program cannot forge what the first process says: it runs under
+Covered: see `container.py`. A program cannot forge the first process's frames: it runs under
 another user, without capabilities.
 Not covered: loopback is up in the container's own network namespace; /tmp and /dev/shm are file
 systems of their own, each with the size of the folder (all count as memory). Where no cgroup can be
@@ -21,7 +19,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib.resources
 import json
 import logging
 import math
@@ -35,29 +32,30 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from assay.kit.errors import StartupError
-from assay.kit.reasons import Reason
-from assay.sandbox.backends import container_init as init
-from assay.sandbox.backends.container import (
+from assay.docker_backend import container_init as init
+from assay.docker_backend.container import (
     DEFAULT_IMAGE,
-    Container,
+    ContainerShape,
     DockerConfig,
-    Shape,
+    ProgramContainer,
     check,
     connect,
     sweep,
 )
-from assay.sandbox.backends.conversation import Conversation
-from assay.sandbox.box import Pump
-from assay.sandbox.domain import (
+from assay.docker_backend.conversation import Conversation
+from assay.kit.errors import StartupError
+from assay.kit.reasons import Reason
+from assay.sandbox.backend import (
     ENDED_BY_US,
     BoxFile,
+    CapturedOutput,
     EndKind,
-    Output,
+    Pump,
     RunMode,
     RunRecord,
     RunRequest,
     SandboxFault,
+    harness_files,
 )
 
 __all__ = ["DockerBox", "DockerBoxes", "DockerConfig"]
@@ -76,15 +74,6 @@ ENVIRONMENT = {
 _LENGTH = struct.Struct("!I")
 
 
-def harness_files() -> dict[str, bytes]:
-    """The modules that a CANDIDATE or TESTER needs inside, by path below `init.LIBRARY_FOLDER`."""
-    files = {"assay/sandbox/__init__.py": b""}
-    for entry in importlib.resources.files("assay.sandbox.harness").iterdir():
-        if entry.name.endswith(".py"):
-            files[f"assay/sandbox/harness/{entry.name}"] = entry.read_bytes()
-    return files
-
-
 def content_of(descriptor: int) -> bytes:
     """All bytes of a memfd, its position untouched."""
     parts = []
@@ -98,7 +87,9 @@ def content_of(descriptor: int) -> bytes:
 class DockerRunning:
     """A program in its container, as a `Running`."""
 
-    def __init__(self, request: RunRequest, container: Container, config: DockerConfig) -> None:
+    def __init__(
+        self, request: RunRequest, container: ProgramContainer, config: DockerConfig
+    ) -> None:
         """Hands the job over and returns when the program runs.
 
         Raises:
@@ -145,7 +136,7 @@ class DockerRunning:
             talk.send_parts(init.FILE, file.content, [file.path, file.mode & 0o777])
         if request.stdin:
             talk.send_parts(init.STDIN, request.stdin)
-        job = init.Job(
+        job = init.ContainerJob(
             mode=request.mode.value,
             argv=list(request.argv),
             environment={**ENVIRONMENT, **request.environment},
@@ -161,7 +152,7 @@ class DockerRunning:
         talk.send(init.JOB, json.dumps(job._asdict()).encode())
 
     def _await_start(self) -> None:
-        """Waits for the program's start: the one place that blocks."""
+        """Waits for the program's start; nothing else here blocks."""
         while not self._started and self._record is None:
             rest_s = self._wakes_s - time.monotonic()
             if rest_s <= 0:
@@ -200,7 +191,7 @@ class DockerRunning:
         return self._wakes_s if self._record is None else math.inf
 
     def on_time(self, now_s: float) -> None:
-        """The first process did not do its part in time: kills the container over its head."""
+        """Kills the container, whose first process did not act in time."""
         if not self._killing:
             self._killing, self._end = True, EndKind.WALL_TIME_LIMIT
         self._wakes_s = now_s + GRACE_S
@@ -257,13 +248,12 @@ class DockerRunning:
         del self._inbox[:start]
 
     def _unstarted(self, payload: bytes) -> SandboxFault:
-        name, trouble = init.unnamed(payload)
-        message = f"{name!r} cannot be started in {self._config.image!r}: {trouble.decode()}"
+        name, problem = init.unnamed(payload)
+        message = f"{name!r} cannot be started in {self._config.image!r}: {problem.decode()}"
         own = not str(name).startswith("/") or str(name).startswith(f"{init.FOLDER}/")
         return SandboxFault(Reason.INVALID_PROGRAM if own else Reason.INTERNAL, message)
 
     def _recorded(self, report: dict[str, Any]) -> RunRecord:
-        """The record of an end that the first process reported."""
         end = self._end if self._killing else None
         if end is None:
             killed = report["end"] == "killed"
@@ -272,8 +262,8 @@ class DockerRunning:
             end=end,
             exit_code=report["exit_code"],
             signal=report["signal"],
-            stdout=Output(bytes(self._stdout), report["stdout_bytes"]),
-            stderr=Output(bytes(self._stderr), report["stderr_bytes"]),
+            stdout=CapturedOutput(bytes(self._stdout), report["stdout_bytes"]),
+            stderr=CapturedOutput(bytes(self._stderr), report["stderr_bytes"]),
             cpu_s=report["cpu_s"],
             wall_s=report["wall_s"],
             peak_memory_bytes=report["peak_memory_bytes"],
@@ -293,8 +283,8 @@ class DockerRunning:
             self._record = RunRecord(
                 end=end or EndKind.SIGNALLED,
                 signal=signal.SIGKILL,
-                stdout=Output(bytes(self._stdout), len(self._stdout)),
-                stderr=Output(bytes(self._stderr), len(self._stderr)),
+                stdout=CapturedOutput(bytes(self._stdout), len(self._stdout)),
+                stderr=CapturedOutput(bytes(self._stderr), len(self._stderr)),
                 wall_s=limits.wall_s if end is EndKind.WALL_TIME_LIMIT else 0.0,
                 peak_memory_bytes=limits.memory_bytes if out_of_memory else 0,
                 detail=self._detail or "the whole container was killed",
@@ -322,13 +312,13 @@ class DockerBox:
     def __init__(self, boxes: DockerBoxes) -> None:
         self._boxes = boxes
         self._running: DockerRunning | None = None
-        self._container: Container | None = None
+        self._container: ProgramContainer | None = None
         self.level = boxes.config.level
 
     def start(self, request: RunRequest) -> DockerRunning:
         """See `Box`."""
         self._retire()
-        self._container = self._boxes.container(Shape.of(request.limits))
+        self._container = self._boxes.container(ContainerShape.of(request.limits))
         try:
             self._running = DockerRunning(request, self._container, self._boxes.config)
         except SandboxFault:
@@ -361,7 +351,7 @@ class DockerBoxes:
         self.config = config
         self._api = connect(config)
         self._helpers = ThreadPoolExecutor(4, thread_name_prefix="docker")
-        self._spare: Future[Container] | None = None
+        self._spare: Future[ProgramContainer] | None = None
         self._candidate = DockerBox(self)
         self._tester = DockerBox(self)
         try:
@@ -376,7 +366,7 @@ class DockerBoxes:
             logger.info("removed %d containers that an earlier service has left", swept)
 
     def _try_python(self) -> None:
-        """Every executor proves itself at the start."""
+        """Runs a program of our own."""
         request = RunRequest(RunMode.PYTHON, ("main.py",), (BoxFile("main.py", b"print(6 * 7)"),))
         try:
             running = self._candidate.start(request)
@@ -394,21 +384,21 @@ class DockerBoxes:
             )
 
     def candidate(self, source: str = "") -> DockerBox:
-        """See `Boxes`; nothing is loaded beforehand."""
+        """See `Boxes`; nothing is preloaded."""
         return self._candidate
 
     def tester(self) -> DockerBox:
         """See `Boxes`."""
         return self._tester
 
-    def container(self, shape: Shape) -> Container:
+    def container(self, shape: ContainerShape) -> ProgramContainer:
         """A container of a shape: the spare where it fits, else a new one.
 
         Raises:
             SandboxFault: the daemon refused.
         """
         spare, self._spare = self._spare, None
-        container: Container | None = None
+        container: ProgramContainer | None = None
         if spare is not None:
             with contextlib.suppress(SandboxFault):  # then the daemon says it again, for this run
                 container = spare.result()
@@ -416,13 +406,13 @@ class DockerBoxes:
             self.discard(container)
             container = None
         if container is None:
-            container = Container(self._api, self.config, shape)
+            container = ProgramContainer(self._api, self.config, shape)
         if self.config.spare:
-            self._spare = self._helpers.submit(Container, self._api, self.config, shape)
+            self._spare = self._helpers.submit(ProgramContainer, self._api, self.config, shape)
         return container
 
-    def discard(self, container: Container) -> None:
-        """Removes a container without waiting for that."""
+    def discard(self, container: ProgramContainer) -> None:
+        """Removes a container, in the background."""
         container.disconnect()
         self._helpers.submit(container.remove)
 

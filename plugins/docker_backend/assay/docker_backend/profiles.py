@@ -1,18 +1,18 @@
-"""Seccomp profiles in Docker's format, from the tables of the jail's own filter (`zygote.calls`).
+"""Seccomp profiles in Docker's format, from the calls of the jail's own filter.
 
 `program_profile` is for the container of one program: what the jail lets a program call, and no
-network at all. `service_profile` is for a container in which the service itself runs and builds its
-jails: the same and what the walls are made of; `sandbox/seccomp.json` holds it, see
-`scripts/seccomp_profile.py`. A call that a profile does not name is answered with ENOSYS.
+network at all. `service_profile` is for a container in which the service itself builds its jails:
+the same and what the walls are made of; `scripts/seccomp_profile.py` writes it to
+`sandbox/seccomp.json`. A call that a profile does not name is answered with ENOSYS.
 """
 
 from __future__ import annotations
 
 import errno
-import itertools
 import json
+from collections.abc import Set
 
-from assay.sandbox.zygote import calls
+from assay.sandbox.backend import SystemCalls, system_calls
 
 Rule = dict[str, object]
 
@@ -34,27 +34,29 @@ WALLS = (
     "umount2",
     "unshare",
 )
-_COLUMNS = (0, 1)  # of x86_64 and aarch64
 
 
 def program_profile() -> str:
-    """For a container that runs one program: namespaces, networks and old IPC are out of reach."""
-    refused = _names(calls.REFUSED)
+    """For a container that runs one program: namespaces, networks and old IPC are refused."""
+    calls = system_calls()
     flags = {"index": 0, "value": NEW_NAMESPACES, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ"}
     return _profile(
-        _rule(_common() - {"clone"}, "what programs may call"),
+        _rule(_plain(calls) - {"clone"}, "what programs may call"),
         _rule({"clone"}, "without new namespaces", args=[flags]),
         _socket("AF_UNIX"),
-        _rule(refused, "programs ask and go on without", "ERRNO", errnoRet=errno.EPERM),
-        _rule(_names(calls.FORBIDDEN) - refused, "only attacks make these", "KILL_PROCESS"),
+        _rule(calls.refused, "programs ask and go on without", "ERRNO", errnoRet=errno.EPERM),
+        _rule(calls.forbidden - calls.refused, "only attacks make these", "KILL_PROCESS"),
     )
 
 
 def service_profile() -> str:
     """For a container that the service runs in, without capabilities or with few."""
     return _profile(
-        _rule(_common(), "what programs and the service need; all flags of clone among them"),
-        _rule(set(WALLS), "what the walls around a program are made of"),
+        _rule(
+            _plain(system_calls()),
+            "what programs and the service need; all flags of clone among them",
+        ),
+        _rule(frozenset(WALLS), "what the walls around a program are made of"),
         *map(_socket, FAMILIES),
     )
 
@@ -70,7 +72,7 @@ def _profile(*rules: Rule) -> str:
     return json.dumps(profile, indent=2) + "\n"
 
 
-def _rule(names: set[str], comment: str, action: str = "ALLOW", **more: object) -> Rule:
+def _rule(names: Set[str], comment: str, action: str = "ALLOW", **more: object) -> Rule:
     return {"comment": comment, "names": sorted(names), "action": f"SCMP_ACT_{action}", **more}
 
 
@@ -79,11 +81,6 @@ def _socket(family: str) -> Rule:
     return _rule({"socket"}, family, args=arguments)
 
 
-def _names(*tables: str) -> set[str]:
-    pairs = itertools.product(tables, _COLUMNS)
-    return {name for pair in pairs for name, _ in calls.parse(*pair)}
-
-
-def _common() -> set[str]:
-    tables = calls.COMMON, calls.SOCKETS, calls.WATCHES, calls.IGNORED, calls.CHECKED
-    return _names(*tables) - {"socket"}
+def _plain(calls: SystemCalls) -> frozenset[str]:
+    """What is allowed whatever its arguments; sockets have rules of their own."""
+    return calls.allowed - {"socket"}

@@ -1,0 +1,1 @@
+"""A Docker container for each program: the sandbox's back ends `docker` and `runsc`."""

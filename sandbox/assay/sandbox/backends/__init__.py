@@ -1,1 +1,0 @@
-"""Other ways to isolate a program than the jail, behind the interface of `assay.sandbox.box`."""
