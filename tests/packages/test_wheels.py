@@ -210,6 +210,31 @@ def test_the_sandbox_has_its_peers_formats_by_a_plug_in(
     assert check(with_faces.run("python", "-c", ASK)) == "200 42\n\n"
 
 
+def test_workers_on_ray_come_by_a_plug_in(wheels: dict[str, Wheel], tmp_path: Path) -> None:
+    """Without the plug-in, and with it but without Ray, a service says in one line what to type."""
+    install = "in a checkout of Assay, run: pip install './plugins/ray_pool[ray]'"
+    asked = (
+        "python",
+        "-m",
+        "assay.sandbox",
+        "--port",
+        "0",
+        "--pool",
+        "ray",
+        "--ray-address",
+        "h:1",
+    )
+    alone = fresh_environment(tmp_path / "alone", wheels, "assay-sandbox")
+    plugged = fresh_environment(tmp_path / "both", wheels, "assay-sandbox", "assay-ray-pool")
+    for environment, why in (
+        (alone, "--pool 'ray' is not installed here, where there is local; ray comes with "
+         f"assay-ray-pool; {install}"),
+        (plugged, f"--pool ray needs Ray; {install}"),
+    ):  # fmt: skip
+        done = environment.run(*asked)
+        assert (done.returncode, done.stderr) == (1, f"assay sandbox: {why}\n")
+
+
 def test_a_judge_service(wheels: dict[str, Wheel], tmp_path: Path) -> None:
     environment = fresh_environment(tmp_path / "venv", wheels, "assay-clients[cli]", "assay-genrm")
     assert "--model" in check(environment.run("assay", "serve", "genrm", "--help", timeout_s=120))

@@ -11,7 +11,7 @@ import pytest
 
 DISTRIBUTIONS = (
     "protos", "kit", "clients", "math", "reward_server", "sandbox", "genrm", "trainer",
-    "plugins/compat", "plugins/verifiers_extra",
+    "plugins/compat", "plugins/ray_pool", "plugins/verifiers_extra",
 )  # fmt: skip
 GENERATED = re.compile(r"_pb2(_grpc)?\.pyi?$")
 # Put together from parts, so that this file does not hold what it looks for.
@@ -55,6 +55,7 @@ def test_typed_packages_say_so(repository: Path) -> None:
         "sandbox/assay/sandbox",
         "genrm/assay/genrm",
         "trainer/assay/trainer",
+        "plugins/ray_pool/assay/ray_pool",
         "plugins/verifiers_extra/assay/verifiers_extra",
     ):
         assert (repository / package / "py.typed").is_file(), package

@@ -64,7 +64,7 @@ def test_no_file_is_in_two_wheels_and_none_hides_the_namespace(wheels: dict[str,
     )
     assert set(packages) == {
         "api", "kit", "clients", "cli", "math", "reward_server", "sandbox", "genrm", "trainer",
-        "compat", "verifiers_extra",
+        "compat", "ray_pool", "verifiers_extra",
     }  # fmt: skip
     assert set(packages.values()) == {1}
 
@@ -114,7 +114,7 @@ def test_what_is_heavy_is_asked_for_where_it_is_used(wheels: dict[str, Wheel]) -
     brings = {name: closure(wheels, [name]) & HEAVY for name in wheels}
     assert brings == {
         "assay-api": set(), "assay-kit": set(), "assay-clients": set(), "assay-math": set(),
-        "assay-sandbox": set(), "assay-compat": set(),
+        "assay-sandbox": set(), "assay-compat": set(), "assay-ray-pool": set(),
         "assay-reward-server": set(), "assay-genrm": {"torch", "transformers"},
         "assay-trainer": HEAVY, "assay-verifiers-extra": set(),
     }  # fmt: skip

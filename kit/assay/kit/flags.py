@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from assay.kit.http.config import HttpConfig
-from assay.kit.ray_cluster import DEFAULT_ADDRESS, POOLS
+from assay.kit.pool.places import DEFAULT_ADDRESS, LOCAL, installed_places
 
 Option = Callable[..., Callable[[Any], Any]]
 """`click.option`."""
@@ -115,20 +115,20 @@ def take_http(flags: dict[str, Any]) -> HttpConfig:
     )
 
 
-def pool_flags(option: Option, choice: Callable[..., object], where: str) -> Callable[[Any], Any]:
-    """The flags of where workers run, which `assay.kit.ray_cluster.check_pool` checks.
+def pool_flags(option: Option, where: str) -> Callable[[Any], Any]:
+    """The flags of where workers run, which `assay.kit.pool.places.check_pool` checks.
 
     Args:
         option: `click.option`.
-        choice: `click.Choice`.
-        where: help of --pool.
+        where: help of --pool, which gets the places that are installed.
 
     Returns:
         A decorator.
     """
+    places = ", ".join(installed_places())
     address = "HOST:PORT of Ray's head; auto: of the node here."
     flags: list[Flag] = [
-        ("--pool", {"type": choice(POOLS), "default": POOLS[0], "help": where}),
+        ("--pool", {"default": LOCAL, "metavar": "PLACE", "help": f"{where} Here: {places}."}),
         ("--ray-address", {"default": DEFAULT_ADDRESS, "help": address}),
     ]
     return add_flags(option, flags)

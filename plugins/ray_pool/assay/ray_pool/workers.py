@@ -20,16 +20,17 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from typing import Any, Protocol, TypeAlias
+from typing import Any
 
-from assay.kit import log_format, ray_cluster
+from assay.kit import log_format
 from assay.kit.pool import frames
 from assay.kit.pool.frames import Frame, FrameError, FrameReader
-from assay.kit.pool.link import Link, LinkError, OnFrame, OnLost, Workers
-from assay.kit.ray_cluster import Berths, Cluster, Host, HostLost
+from assay.kit.pool.link import Link, LinkError, OnFrame, OnLost
+from assay.kit.pool.places import Node, Placement
+from assay.ray_pool import cluster
+from assay.ray_pool.cluster import Berths, Cluster, Host, HostLost
 
 _POLL_S = 5.0
 _LINGER_S = 0.02  # a short job's end goes with its beginning, in one call for two
@@ -39,48 +40,6 @@ _RESTART_S = 120.0
 _FIRST_PROBE = 2**63  # no number of a job
 
 _log = logging.getLogger(__name__)
-
-Ask: TypeAlias = Callable[[bytes, bytes], Awaitable[Frame]]
-"""Has the worker of a host do a job of the service's own: its kind and body, to its answer."""
-
-
-class Node(Protocol):
-    """What a service has on a node."""
-
-    @property
-    def workers(self) -> Workers:
-        """Makes its workers; one at a time is asked for."""
-
-    async def about(self, ask: Ask) -> Mapping[str, Any]:
-        """What the server should know of this node: plain data. Asked once a worker is up.
-
-        Raises:
-            LinkError: the node is of no use; the text says why.
-        """
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """What is placed on a cluster, and where.
-
-    Attributes:
-        address: of the cluster; see `ray_cluster.connect`.
-        distribution: the service's package, which every node must have in our version.
-        what: what a worker is, for people, as "a worker".
-        node: "module:function", importable on every node; the function takes the settings and
-            makes a `Node`. LinkError, raised by it, says why the node is of no use.
-        settings: what it is told.
-        start_s: how long the first worker may take to be up.
-        accept: is told what a node says of itself; why it is refused, or empty.
-    """
-
-    address: str
-    distribution: str
-    what: str
-    node: str
-    settings: str
-    start_s: float = 120.0
-    accept: Callable[[Mapping[str, Any]], str] = lambda _: ""
 
 
 class WorkerHost:
@@ -117,7 +76,7 @@ class WorkerHost:
             turn: number of the worker, by which the calls below name it.
         """
         about = {
-            "node": ray_cluster.this_node(),
+            "node": cluster.this_node(),
             "name": socket.gethostname(),
             "pid": os.getpid(),
             "version": version(self._distribution),
@@ -233,8 +192,7 @@ class RayWorkers:
             StartupError: no cluster answers.
         """
         placement = self._placement
-        extra = f"{placement.distribution}[ray]"
-        self._cluster = await ray_cluster.connect(placement.address, extra)
+        self._cluster = await cluster.connect(placement.address)
         self._berths = Berths(self._cluster, placement.what)
         return wanted or max(1, await self._cluster.cpus())
 

@@ -5,7 +5,7 @@ by it: what is lost is said to the service, which knows what may be done twice. 
 process that placed them. Nothing else of Ray is used: no object is shared, no code is sent, so the
 nodes must have the same packages installed.
 
-Ray is an extra. It is imported when a service is told to use it, and not before.
+Ray is imported by `connect`, and not before.
 """
 
 from __future__ import annotations
@@ -21,11 +21,8 @@ from importlib.metadata import version
 from typing import Any
 
 from assay.kit.errors import ConfigError, StartupError
+from assay.kit.pool.places import DEFAULT_ADDRESS, HOW_TO_INSTALL_RAY
 
-POOLS = ("local", "ray")
-"""Where workers run: processes of this machine, or hosts that Ray places."""
-
-DEFAULT_ADDRESS = "auto"
 _ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 _CALLS_AT_A_TIME = 64
 _REMIND_S = 30.0
@@ -40,16 +37,12 @@ class HostLost(Exception):
     """A host is gone, or does not answer any more: its node, its process, or the way to it."""
 
 
-def check_pool(pool: str, address: str) -> None:
-    """Checks what --pool and --ray-address say.
+def check_address(address: str) -> None:
+    """Checks what --ray-address says, without asking for it.
 
     Raises:
-        ConfigError: they say nothing that we know, or contradict one another.
+        ConfigError: it is empty, or an address of Ray's client.
     """
-    if pool not in POOLS:
-        raise ConfigError(f"--pool must be one of {', '.join(POOLS)}")
-    if pool == "local" and address != DEFAULT_ADDRESS:
-        raise ConfigError("--ray-address needs --pool ray")
     if "://" in address:
         raise ConfigError(
             "--ray-address is auto or HOST:PORT of the head: Ray's client (ray://) is not used, so "
@@ -262,14 +255,13 @@ class Berths:
             starting.cancel()
 
 
-async def connect(address: str, extra: str) -> Cluster:
+async def connect(address: str) -> Cluster:
     """Joins a cluster that runs already, as a process of the node on this machine.
 
     A process is in one cluster: joined once, it is so until `Cluster.close`.
 
     Args:
         address: of the cluster's head, HOST:PORT; "auto" for the one that the node here belongs to.
-        extra: what to install where Ray is missing, as "assay-sandbox[ray]".
 
     Raises:
         ConfigError: Ray is not installed.
@@ -281,7 +273,7 @@ async def connect(address: str, extra: str) -> Cluster:
     try:
         ray = importlib.import_module("ray")
     except ImportError as error:
-        raise ConfigError(f"--pool ray needs Ray: pip install '{extra}'") from error
+        raise ConfigError(f"--pool ray needs Ray; {HOW_TO_INSTALL_RAY}") from error
     if address != DEFAULT_ADDRESS:
         await _check_answers(address)
     logging.getLogger("ray").setLevel(logging.ERROR)
