@@ -226,11 +226,9 @@ def test_workers_on_ray_come_by_a_plug_in(wheels: dict[str, Wheel], tmp_path: Pa
     )
     alone = fresh_environment(tmp_path / "alone", wheels, "assay-sandbox")
     plugged = fresh_environment(tmp_path / "both", wheels, "assay-sandbox", "assay-ray-pool")
-    for environment, why in (
-        (alone, "--pool 'ray' is not installed here, where there is local; ray comes with "
-         f"assay-ray-pool; {install}"),
-        (plugged, f"--pool ray needs Ray; {install}"),
-    ):  # fmt: skip
+    absent = "--pool 'ray' is not installed here, where there is local; ray comes with"
+    whys = [f"{absent} assay-ray-pool; {install}", f"--pool ray needs Ray; {install}"]
+    for environment, why in zip([alone, plugged], whys, strict=True):
         done = environment.run(*asked)
         assert (done.returncode, done.stderr) == (1, f"assay sandbox: {why}\n")
 

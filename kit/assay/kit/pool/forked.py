@@ -190,6 +190,9 @@ class _ServerLink:
         except (LinkError, TimeoutError) as error:
             await self.close()
             raise LinkError("the fork server did not load its work") from error
+        except BaseException:
+            await self.close()
+            raise
 
     def fork(self, theirs: socket.socket, link: ForkedLink) -> int:
         """Asks for a worker on its end of a socket pair; the worker's id.

@@ -187,16 +187,16 @@ class SocketLink(asyncio.Protocol, ABC):
             await self._loop.create_connection(lambda: self, sock=ours)
             async with asyncio.timeout(self._limits.start_s):
                 await asyncio.shield(self._up)
-        except asyncio.CancelledError:
-            self.kill()
-            await self._end_process()
-            raise
         except (LinkError, TimeoutError) as error:
             await self.close()
             text = str(error) or f"it was not ready within {self._limits.start_s:g} s"
             if text == _ENDED:
                 text = f"{self._how_it_ended()} while it was starting"
             raise LinkError(f"{self._what} did not come up: {text}") from error
+        except BaseException:
+            self.kill()
+            await self._end_process()
+            raise
 
     def send(self, kind: bytes, number: int, payload: bytes = b"") -> None:
         """Sends a frame; a broken connection shows as its loss."""
@@ -442,12 +442,20 @@ def spawn(
 
 
 async def wait_or_kill(process: subprocess.Popen[bytes], limit_s: float) -> None:
-    """Waits until a process has ended; kills it after a while."""
+    """Waits until a process has ended; kills it after a while, or when the wait is cancelled.
+
+    It is reaped in every case, also by a thread that outlives a cancelled wait.
+    """
     try:
         await asyncio.to_thread(process.wait, limit_s)
     except subprocess.TimeoutExpired:
-        process.kill()
-        await asyncio.to_thread(process.wait)
+        pass
+    finally:
+        if process.poll() is None:
+            process.kill()
+            # A future of the executor and no task: nothing that cancels tasks takes it back.
+            reaping = asyncio.get_running_loop().run_in_executor(None, process.wait)
+            await asyncio.shield(reaping)
 
 
 def environment_of_a_worker() -> dict[str, str]:

@@ -161,12 +161,16 @@ class Pool(Generic[Q, A]):
             self._fail(job, End.DRAINING)
         for keeper in self._keepers:
             keeper.cancel()
-        await asyncio.gather(*self._keepers, return_exceptions=True)
-        links = [slot.link for slot in self._slots if slot.link is not None]
-        for slot in self._slots:
-            slot.link = None
-        await asyncio.gather(*(link.close() for link in links))
-        await self._workers.close()
+        try:
+            await asyncio.gather(*self._keepers, return_exceptions=True)
+        finally:  # also where the close is cancelled: no process is left behind
+            links = [slot.link for slot in self._slots if slot.link is not None]
+            for slot in self._slots:
+                slot.link = None
+            try:
+                await asyncio.gather(*(link.close() for link in links))
+            finally:
+                await self._workers.close()
 
     @property
     def queued(self) -> int:
