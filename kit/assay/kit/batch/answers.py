@@ -1,7 +1,7 @@
-"""Results into an answer: every result of the contract has an id, timings, and one outcome.
+"""Writes results into an answer: each has an id, timings, and one outcome.
 
-An answer fits into one message. Where its results do not, what they hold for people only is left
-out, and what still has no room is a fault: the answer never loses a result.
+An answer fits into one message. Results that do not fit lose first what is for people only, then
+become faults; none is dropped.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ ANSWER_BYTES = limits.MAX_MESSAGE_BYTES - 2**20
 
 
 class Room:
-    """What the outcomes of one answer may still hold, for those that are weighed as they come."""
+    """What the outcomes of one answer may still hold."""
 
     def __init__(self, room_bytes: int = ANSWER_BYTES) -> None:
         self._left_bytes = room_bytes
 
     def take(self, size_bytes: int) -> bool:
-        """Takes so many bytes; False if there are not so many, and nothing is taken."""
+        """Takes so many bytes; takes nothing and returns False if there are fewer."""
         if size_bytes > self._left_bytes:
             return False
         self._left_bytes -= size_bytes
@@ -40,13 +40,7 @@ def fill_fault(result: Any, fault: Fault) -> None:
 
 
 def fill_result(result: Any, item: PendingItem, fill: Callable[[Any, Any], None]) -> None:
-    """Writes the result of a settled item.
-
-    Args:
-        result: an empty one.
-        item: settled.
-        fill: writes the judgement of the item.
-    """
+    """Writes the result of a settled item into an empty one; `fill` writes its judgement."""
     result.id = item.item_id
     timings = result.timings
     fill_duration(timings.queue, item.queue_s)
@@ -67,8 +61,8 @@ def fit_results(
 
     Args:
         pairs: items and their results.
-        shorten: leaves out what a result holds for people only.
-        no_room: what the fault says.
+        shorten: removes what a result holds for people only.
+        no_room: the fault's message.
         room_bytes: what the results may hold in all.
     """
     room = Room(room_bytes)

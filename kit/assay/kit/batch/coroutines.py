@@ -28,12 +28,12 @@ class CoroutineJob:
 
     Attributes:
         lane: the call that it came with.
-        size_bytes: what it holds in memory, roughly.
+        size_bytes: its memory, roughly.
         run: makes the coroutine.
         done: gets the result; never an exception.
         started_s: when it began, by the monotonic clock.
-        task: the coroutine at work.
-        context: that of its call: request id and trace.
+        task: the running coroutine.
+        context: of its call: request id and trace.
     """
 
     lane: object
@@ -51,7 +51,7 @@ class CoroutinePool:
     """Runs coroutines, fair between calls. Belongs to one event loop.
 
     Args:
-        at_work: jobs at work at the same time.
+        at_work: jobs that run at the same time.
         queue_items: jobs that may wait.
         queue_bytes: bytes that they may hold.
     """
@@ -67,7 +67,7 @@ class CoroutinePool:
         return len(self._queue)
 
     def submit(self, jobs: Sequence[CoroutineJob]) -> None:
-        """Takes jobs in, all or none, and puts to work those that there is room for.
+        """Takes jobs, all or none, and starts those that there is room for.
 
         Raises:
             QueueFull: they do not fit.
@@ -76,7 +76,7 @@ class CoroutinePool:
         self._feed()
 
     def cancel(self, job: CoroutineJob) -> None:
-        """Ends what is done for a job."""
+        """Ends a job."""
         job.done.cancel()
         self._queue.discard(job)
         if job.task is not None:
@@ -107,7 +107,7 @@ class CoroutinePool:
 
 
 async def _work(job: CoroutineJob) -> None:
-    """The worker loop's one turn: what a coroutine raises is the fault of its item."""
+    """Runs one coroutine; what it raises becomes the fault of its item."""
     job.started_s = time.monotonic()
     try:
         outcome = await job.run()

@@ -17,7 +17,7 @@ class PoolJob(Protocol):
 
     @property
     def size_bytes(self) -> int:
-        """What it takes in memory, roughly."""
+        """Its memory, roughly."""
 
     @property
     def done(self) -> asyncio.Future[Done[Any]]:
@@ -25,7 +25,7 @@ class PoolJob(Protocol):
 
 
 class JobPool(Protocol):
-    """Runs jobs, elsewhere or here; what waits for it is bounded."""
+    """Runs jobs; what waits for it is bounded."""
 
     @property
     def queued(self) -> int:
@@ -39,7 +39,7 @@ class JobPool(Protocol):
         """
 
     def cancel(self, job: Any) -> None:
-        """Drops a job that nobody waits for: from the queue, or by ending its execution."""
+        """Drops a job that nobody waits for, or ends its execution."""
 
     async def wait_to_fit(self, items: int, size_bytes: int) -> None:
         """Waits until so many jobs fit into the queue."""
@@ -55,7 +55,7 @@ class Execution:
     Attributes:
         job: the job.
         pool: where it is.
-        key: what equal items share, and their time-out; None where nothing is shared.
+        key: of equal items, and their time-out; None where nothing is shared.
         waiters: items that wait for it.
     """
 
@@ -67,17 +67,17 @@ class Execution:
 
 @dataclass(eq=False, slots=True)
 class PendingItem:
-    """One item on its way to its result. A service adds what it knows of its own items.
+    """One item on its way to its result; a service adds fields of its own.
 
     Attributes:
         item_id: the caller's id.
         arrived_s: when the request arrived, by the monotonic clock.
-        size_bytes: what it takes in memory, roughly.
+        size_bytes: its memory, roughly.
         timeout_s: limit of its execution, where it has one.
-        key: what equal items share; None where nothing may be shared, or nobody asked yet.
+        key: the same for equal items; None where nothing may be shared, or before it is known.
         execution: what it waits for; None when it waits for none (any more).
         shared: the execution was begun for another item.
-        outcome: set once, when the item is settled: a judgement or a `Fault`.
+        outcome: set once, when the item is settled: a judgement or an `ItemFault`.
         started_s: when execution began, by the monotonic clock.
         queue_s: seconds from the arrival to the beginning of the execution; 0 for one not begun.
         execution_s: how long it took.
@@ -108,7 +108,7 @@ class PendingItem:
         """Sets the outcome.
 
         Args:
-            outcome: a judgement or a `Fault`.
+            outcome: a judgement or an `ItemFault`.
             started_s: when execution began; by default what is known of it, or now.
             execution_s: how long it took; by default the time since then.
             from_cache: the judgement was computed for another item.

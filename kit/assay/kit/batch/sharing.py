@@ -1,7 +1,7 @@
-"""Computed once: equal items share an execution in flight, and its judgement afterwards.
+"""Equal items share an execution in flight, and its judgement afterwards.
 
-The samples of a group hold many duplicates. A fault is never kept for later items. Items in flight
-share an execution only with the same time-out, so that nobody gets one shorter than they asked for.
+The samples of a group hold many duplicates. A fault is never kept. Items in flight share an
+execution only with the same time-out, so nobody gets a shorter one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from assay.kit.faults import Fault
 
 
 class OutcomeCache:
-    """The judgements that were used last, up to a number of them.
+    """The judgements that were used last.
 
     Args:
         entries: how many; 0 for none.
@@ -29,7 +29,7 @@ class OutcomeCache:
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
 
     def get(self, key: Hashable) -> Any:
-        """The judgement of an equal item; None if none is kept."""
+        """The judgement of an equal item, or None."""
         found = self._kept.get(key)
         if found is not None:
             self._kept.move_to_end(key)
@@ -46,11 +46,7 @@ class OutcomeCache:
 
 
 class SingleFlight:
-    """The executions under way, by what equal items share.
-
-    Args:
-        cache: keeps what they come to, under the first part of their key.
-    """
+    """The executions under way, by the key of equal items; their judgements go to the cache."""
 
     def __init__(self, cache: OutcomeCache) -> None:
         self._cache = cache
@@ -61,14 +57,14 @@ class SingleFlight:
         return self._open.get(key)
 
     def begin(self, executions: Sequence[Execution]) -> None:
-        """Takes note of executions whose jobs their pools have taken."""
+        """Notes executions whose jobs their pools have taken."""
         for execution in executions:
             if execution.key is not None:
                 self._open[execution.key] = execution
                 execution.job.done.add_done_callback(partial(self._ended, execution))
 
     def release(self, execution: Execution) -> None:
-        """One item waits no more; the last one to go ends the execution."""
+        """Lets one item go; the last one ends the execution."""
         execution.waiters -= 1
         if execution.waiters <= 0 and not execution.job.done.done():
             self._forget(execution)

@@ -16,8 +16,8 @@ class Details:
     """What a trace shows of an item, beside its times and its fault.
 
     Attributes:
-        facts: what there is to say of it; never what a caller wrote.
-        parts: what its execution consisted of.
+        facts: never what a caller wrote.
+        parts: of its execution.
         execution_s: from its beginning to its end, where that is not the item's own figure.
     """
 
@@ -32,8 +32,8 @@ def stretch(item: PendingItem, number: int, by: str, who: str, details: Details)
     Args:
         item: settled.
         number: its number in the call, from 0.
-        by: what says who judged: "verifier", "language" or "model".
-        who: the name of that; empty for none.
+        by: the kind of judge: "verifier", "language" or "model".
+        who: its name; empty for none.
         details: the rest.
     """
     facts: dict[str, Fact] = {"assay.item": number, f"assay.{by}": who or UNKNOWN, **details.facts}

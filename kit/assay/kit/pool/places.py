@@ -1,7 +1,7 @@
-"""Where the workers of a pool can be: on this machine, or in a place that a plug-in brings.
+"""Where a pool's workers can run: on this machine, or in a place that a plug-in brings.
 
-A plug-in names a `WorkerPlace` under the entry-point group `assay.worker_places`; the entry point's
-name is what `--pool` takes. `assay-ray-pool` brings `ray`.
+A plug-in names a `WorkerPlace` under the entry-point group `assay.worker_places`; `--pool` takes
+the entry point's name. `assay-ray-pool` brings `ray`.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ RAY_PLUG_IN = "assay-ray-pool"
 HOW_TO_INSTALL_RAY = "in a checkout of Assay, run: pip install './plugins/ray_pool[ray]'"
 
 Ask: TypeAlias = Callable[[bytes, bytes], Awaitable[Frame]]
-"""Sends a job of the service's own, its kind and body, to the worker of a node; its answer."""
+"""Sends a job, its kind and body, to the worker of a node; returns its answer."""
 
 
 class Node(Protocol):
-    """What a service has on a machine of a place."""
+    """A service's part on a machine of a place."""
 
     @property
     def workers(self) -> Workers:
-        """Makes its workers, one at a time."""
+        """Its workers; one at a time is asked for."""
 
     async def about(self, ask: Ask) -> Mapping[str, Any]:
-        """What the service should know of this machine: plain data. Called once a worker is up.
+        """Plain data on this machine for the service; called once a worker is up.
 
         Raises:
             LinkError: the machine is of no use; the text says why.
@@ -44,17 +44,17 @@ class Node(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Which workers a service wants in a place.
+    """The workers that a service wants in a place.
 
     Attributes:
-        address: of the place, as --ray-address gives it.
+        address: as --ray-address gives it.
         distribution: the service's package, which every machine must have in our version.
-        what: what a worker is, for people, as "a worker".
-        node: "module:function", importable on every machine; the function takes the settings and
-            makes a `Node`. LinkError, raised by it, says why the machine is of no use.
+        what: a worker's name for people, as "a worker".
+        node: "module:function", importable on every machine; the function makes a `Node` of the
+            settings, or raises LinkError where the machine is of no use.
         settings: its argument.
         start_s: how long the first worker may take to be up, in seconds.
-        accept: takes what a machine says of itself; returns why it is refused, or an empty text.
+        accept: returns why a machine that gave this `about` is refused, or an empty text.
     """
 
     address: str
@@ -67,20 +67,20 @@ class Placement:
 
 
 class WorkerPlace(Protocol):
-    """Where workers can be besides this machine."""
+    """A place for workers besides this machine."""
 
     def check(self, address: str) -> None:
-        """Checks an address without asking for it.
+        """Checks an address without connecting.
 
         Raises:
             ConfigError: it is none.
         """
 
     async def join(self, address: str) -> None:
-        """Connects this process; harmless when repeated. Called before a service binds its port.
+        """Connects this process, before a service binds its port; harmless when repeated.
 
         Raises:
-            ConfigError: something that the place needs is not installed.
+            ConfigError: a package that the place needs is not installed.
             StartupError: nothing answers there.
         """
 
@@ -89,7 +89,7 @@ class WorkerPlace(Protocol):
 
 
 def installed_places() -> list[str]:
-    """What `--pool` takes in this environment; nothing is imported."""
+    """The values of `--pool` in this environment; nothing is imported."""
     return [LOCAL, *sorted(_entries())]
 
 
@@ -97,8 +97,8 @@ def find_place(name: str) -> WorkerPlace:
     """Loads the place of this name.
 
     Raises:
-        ConfigError: no plug-in that is installed here brings it, or the plug-in cannot be loaded.
-            The text names the places that are installed, and the command that installs `ray`.
+        ConfigError: no installed plug-in brings it, or the plug-in cannot be loaded. The text names
+            the installed places, and the command that installs `ray`.
     """
     entry = _entries().get(name)
     if entry is None:
@@ -111,7 +111,7 @@ def find_place(name: str) -> WorkerPlace:
 
 
 def check_pool(pool: str, address: str) -> None:
-    """Checks what --pool and --ray-address say.
+    """Checks --pool and --ray-address.
 
     Raises:
         ConfigError: the place is not installed, the address is none, or one contradicts the other.
@@ -123,10 +123,10 @@ def check_pool(pool: str, address: str) -> None:
 
 
 async def join(pool: str, address: str) -> None:
-    """Connects this process to the place of its workers, unless they are on this machine.
+    """Connects this process to the place of its workers, unless that is this machine.
 
     Raises:
-        ConfigError: the place is not installed, or something that it needs.
+        ConfigError: the place is not installed, or a package that it needs.
         StartupError: nothing answers there.
     """
     if pool != LOCAL:

@@ -1,11 +1,8 @@
-"""A Ray cluster as the services use it: it places hosts of workers and says when one is lost.
+"""A Ray cluster as the services use it: it places hosts of workers and notices when one is lost.
 
-A host is a Ray actor that takes one CPU of a node, is never restarted by Ray and never tried again
-by it: what is lost is said to the service, which knows what may be done twice. Hosts end with the
-process that placed them. Nothing else of Ray is used: no object is shared, no code is sent, so the
-nodes must have the same packages installed.
-
-Ray is imported by `connect`, and not before.
+A host is a Ray actor on one CPU of a node. Ray neither restarts nor retries it: the service decides
+what may run twice. Hosts end with the process that placed them. No object is shared and no code is
+sent, so the nodes must have the same packages installed. `connect` imports Ray.
 """
 
 from __future__ import annotations
@@ -34,11 +31,11 @@ _log = logging.getLogger(__name__)
 
 
 class HostLost(Exception):
-    """A host is gone, or does not answer any more: its node, its process, or the way to it."""
+    """A host is gone or does not answer: its node, its process, or the connection."""
 
 
 def check_address(address: str) -> None:
-    """Checks what --ray-address says, without asking for it.
+    """Checks --ray-address without connecting.
 
     Raises:
         ConfigError: it is empty, or an address of Ray's client.
@@ -53,11 +50,7 @@ def check_address(address: str) -> None:
 
 
 def host_options(avoid: Collection[str] = ()) -> dict[str, Any]:
-    """How a host is placed: on a CPU of any node but some, spread over them.
-
-    Args:
-        avoid: ids of nodes that are of no use.
-    """
+    """Ray's options that place a host on a CPU of any node but those with the ids in `avoid`."""
     options: dict[str, Any] = {
         "num_cpus": 1,
         "max_restarts": 0,
@@ -71,7 +64,7 @@ def host_options(avoid: Collection[str] = ()) -> dict[str, Any]:
 
 
 class Host:
-    """One host, wherever it is, or will be when there is room for it. For one event loop.
+    """One host, placed or waiting for room. For one event loop.
 
     Args:
         ray: the module.
@@ -84,7 +77,7 @@ class Host:
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def ask(self, method: str, *arguments: object, timeout_s: float | None = None) -> Any:
-        """Calls a method of the host and waits for what it returns.
+        """Calls a method of the host with plain data and waits for its result.
 
         Args:
             method: its name.
@@ -108,10 +101,7 @@ class Host:
         raise HostLost("ended" if self._ended.done() else f"no answer within {timeout_s:g} s")
 
     def end(self) -> None:
-        """Kills the host, and with it what it started; who waits for an answer is told at once.
-
-        Harmless when repeated.
-        """
+        """Kills the host and what it started, and ends running `ask` calls. Harmless when repeated."""
         if not self._ended.done():
             self._ended.set_result(None)
         if self._ray.is_initialized():
@@ -130,7 +120,7 @@ class Cluster:
 
         Args:
             kind: its class, importable by this name on every node; its methods are coroutines.
-            arguments: what it is made with, plain data.
+            arguments: of its constructor, plain data.
             avoid: ids of nodes that it must not be placed on.
 
         Raises:
@@ -148,14 +138,14 @@ class Cluster:
         return int(total.get("CPU", 0))
 
     async def room(self) -> str:
-        """How much there is and how much of it is free, in words."""
+        """The number of CPUs, and of free ones, in words."""
         total, free = await asyncio.gather(
             self.cpus(), asyncio.to_thread(self._ray.available_resources)
         )
         return f"{total} CPUs, {int(free.get('CPU', 0))} of them free"
 
     async def nodes(self) -> set[str]:
-        """Ids of the nodes that live and have a CPU to give."""
+        """Ids of the living nodes that have a CPU."""
         found = await asyncio.to_thread(self._ray.nodes)
         return {n["NodeID"] for n in found if n["Alive"] and n["Resources"].get("CPU", 0) >= 1}
 
@@ -165,17 +155,16 @@ class Cluster:
 
 
 class Berths:
-    """Where the hosts of one service may be: nodes that have shown that they are of no use are not.
+    """The nodes that the hosts of one service may use.
 
-    A host that is started says about itself "node", "name", "version" and, where it is of no use,
-    "trouble".
+    A started host gives the facts "node", "name", "version" and, where it is of no use, "trouble".
 
     Args:
         cluster: where hosts are placed.
-        what: what a host is, for people, as "a worker".
+        what: a host's name for people, as "a worker".
 
     Attributes:
-        refused: why, by the id of each node that is of no use.
+        refused: why a node is of no use, by its id.
     """
 
     def __init__(self, cluster: Cluster, what: str) -> None:
@@ -186,7 +175,7 @@ class Berths:
     async def place(
         self, distribution: str, kind: type, *arguments: object, start: tuple[object, ...] = ()
     ) -> tuple[Host, dict[str, Any]]:
-        """A host that is up, however long that takes, and what it says about itself.
+        """Waits for a host that is up, however long that takes; returns it with its facts.
 
         Args:
             distribution: the package that the node must have in our version.
@@ -213,21 +202,17 @@ class Berths:
         return host, about
 
     def refuse(self, host: Host, about: Mapping[str, Any], trouble: str) -> HostLost:
-        """Ends a host and places none on its node again; what to raise."""
+        """Ends a host and places none on its node again; returns the error to raise."""
         host.end()
         text = f"{_where(about)} is refused: {trouble}"
         self.refused[about["node"]] = text
         return HostLost(text)
 
     async def first_of(self, filling: Collection[asyncio.Task[Any]], limit_s: float) -> None:
-        """Waits until one host is up.
-
-        Args:
-            filling: tasks that each end with one.
-            limit_s: how long to wait.
+        """Waits until one of the tasks that each start a host is done.
 
         Raises:
-            HostLost: there was no room in time, or every node is of no use.
+            HostLost: there was no room within `limit_s`, or every node is of no use.
         """
         try:
             async with asyncio.timeout(limit_s):
@@ -256,12 +241,12 @@ class Berths:
 
 
 async def connect(address: str) -> Cluster:
-    """Joins a cluster that runs already, as a process of the node on this machine.
+    """Joins a running cluster, as a process of the node on this machine.
 
-    A process is in one cluster: joined once, it is so until `Cluster.close`.
+    A process is in one cluster until `Cluster.close`.
 
     Args:
-        address: of the cluster's head, HOST:PORT; "auto" for the one that the node here belongs to.
+        address: of the cluster's head, HOST:PORT; "auto" for the one of this machine's node.
 
     Raises:
         ConfigError: Ray is not installed.
@@ -287,10 +272,10 @@ async def connect(address: str) -> Cluster:
 
 
 async def _joined(ray: Any, address: str) -> None:
-    """Has Ray connect; raises what Ray raises, and TimeoutError where it takes too long.
+    """Runs `ray.init`; raises what it raises, and TimeoutError where it takes too long.
 
-    In a thread, because it blocks, and because Ray sets handlers of signals in the main one; one
-    that the end of the process does not wait for, because Ray may try for minutes.
+    It blocks and would set signal handlers in the main thread, so a thread runs it: a daemon,
+    because Ray may try for minutes.
     """
     loop = asyncio.get_running_loop()
     joined: asyncio.Future[None] = loop.create_future()
@@ -321,12 +306,7 @@ async def _joined(ray: Any, address: str) -> None:
 
 
 async def _check_answers(address: str) -> None:
-    """Tries the port: Ray itself tries for minutes.
-
-    Raises:
-        ConfigError: it is no address.
-        StartupError: nobody listens there.
-    """
+    """Tries the port, for which Ray itself would take minutes; ConfigError, StartupError."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal():
         raise ConfigError(f"--ray-address {address!r} is neither auto nor HOST:PORT")
@@ -354,9 +334,9 @@ def this_node() -> str:
 
 
 def _log_what_ray_says(worker: Any) -> None:
-    """Has Ray's reports on nodes and workers go to our log, where it would print them to stderr.
+    """Sends Ray's reports on nodes and workers to our log instead of stderr.
 
-    Ray has no setting for it; a later version that has another function prints as before.
+    Ray has no setting for it; a version that has another function prints as before.
     """
 
     def log(data: Mapping[str, Any], *_: object, **__: object) -> None:
@@ -368,7 +348,6 @@ def _log_what_ray_says(worker: Any) -> None:
 
 
 async def _awaited(reference: Any) -> Any:
-    """What Ray's reference stands for, when it is there."""
     return await reference
 
 
@@ -377,6 +356,5 @@ def _where(about: Mapping[str, Any]) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    """The first line that an exception has to say, or its name."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0].rstrip(".")[:300] if lines else type(error).__name__

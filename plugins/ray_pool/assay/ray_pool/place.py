@@ -9,18 +9,18 @@ from assay.ray_pool.workers import RayWorkers
 
 
 class RayPlace:
-    """A Ray cluster, as a place for workers."""
+    """A Ray cluster as a place for workers."""
 
     def check(self, address: str) -> None:
-        """Checks what --ray-address says.
+        """Checks --ray-address.
 
         Raises:
-            ConfigError: it is neither "auto" nor an address of a cluster's head.
+            ConfigError: it is neither "auto" nor a head's address.
         """
         cluster.check_address(address)
 
     async def join(self, address: str) -> None:
-        """Joins the cluster; see `cluster.connect`.
+        """Joins the cluster.
 
         Raises:
             ConfigError: Ray is not installed.

@@ -1,14 +1,13 @@
 """Workers on a Ray cluster: each slot has a host on some node, and the host has the worker.
 
-The host, a Ray actor, starts on its node what a local pool starts on its own machine, passes frames
-on, and starts another worker in place of one that is gone. So limits, walls and time-outs are the
-node's kernel's, as ever. Ray places hosts and says when one is lost.
+The host, a Ray actor, starts on its node the process that a local pool starts, passes frames on,
+and replaces a worker that is gone. Limits, isolation and time-outs are enforced on the node.
 
-Covered: a node, a host or the way to it that is lost: what ran there is run once more in another
-place, and the slot gets a host wherever there is room, at once or when a node joins; a node with
-another version of the service's package, or that the service refuses, is named and left out.
-Not covered: the head of the cluster (a process that cannot reach it for a minute is ended by Ray,
-the server too) and strangers: whoever reaches the ports of a Ray cluster runs what he wants there.
+Covered: the loss of a node, a host or the connection: what ran there runs once more elsewhere, and
+the slot gets a host wherever there is room. A node with another version of the service's package,
+or that the service refuses, is named and avoided.
+Not covered: the head of the cluster (Ray ends a process that cannot reach it for a minute, the
+server too) and strangers: whoever reaches the ports of a Ray cluster runs code on it.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 class WorkerHost:
-    """What runs on a node: one worker after the other, whose frames travel from and to the pool.
+    """An actor on a node: has one worker after the other, and passes frames from and to the pool.
 
     Args:
         distribution: as in `Placement`.
@@ -70,11 +69,7 @@ class WorkerHost:
         self._gone = False
 
     async def start(self, turn: int) -> dict[str, Any]:
-        """Has a worker ready; says who this is and what the node gives, or what the trouble is.
-
-        Args:
-            turn: number of the worker, by which the calls below name it.
-        """
+        """Starts a worker, which later calls name by `turn`; returns facts on this node."""
         about = {
             "node": cluster.this_node(),
             "name": socket.gethostname(),
@@ -104,15 +99,15 @@ class WorkerHost:
             self._facts = await self._node.about(self._ask)
 
     async def send(self, turn: int, data: bytes) -> None:
-        """Frames of the pool, for the worker."""
+        """Passes the pool's frames to the worker."""
         if self._link is not None and turn == self._turn:
             for frame in FrameReader().feed(data):
                 self._link.send(*frame)
 
     async def receive(self, turn: int) -> list[tuple[float, bytes]] | None:
-        """Frames of the worker, each with its age in seconds; None: it is gone.
+        """Frames of the worker, each with its age in seconds; None once it is gone.
 
-        Empty if none come for a while, so that the pool hears of this host.
+        Returns an empty list after a while without any, as a sign of life.
         """
         try:
             async with asyncio.timeout(_POLL_S):
@@ -134,12 +129,12 @@ class WorkerHost:
         return batch
 
     async def kill(self, turn: int) -> None:
-        """Kills the worker, unless it is gone."""
+        """Kills the worker."""
         if self._link is not None and turn == self._turn:
             self._link.kill()
 
     def _only_begun(self) -> bool:
-        """Whether all there is to say is that jobs have begun."""
+        """Whether the outbox holds only beginnings of jobs."""
         return not self._gone and all(f.kind == frames.STARTED for _, f in self._outbox)
 
     async def _ask(self, kind: bytes, body: bytes) -> Frame:
@@ -169,11 +164,7 @@ class WorkerHost:
 
 
 class RayWorkers:
-    """Workers on a cluster.
-
-    Args:
-        placement: what is placed, and where.
-    """
+    """The workers of a pool on a cluster."""
 
     patient = True
 
@@ -197,7 +188,7 @@ class RayWorkers:
         return wanted or max(1, await self._cluster.cpus())
 
     async def wait_for_one(self, coming: Sequence[asyncio.Task[Any]]) -> None:
-        """Waits until one is up: the others come as nodes have room, and may come much later."""
+        """Waits until one is up; the others come as nodes have room."""
         try:
             await self._berths.first_of(coming, self._placement.start_s)
         except HostLost as error:
@@ -216,7 +207,7 @@ class RayWorkers:
             self._cluster = None
 
     async def up(self, slot: int) -> tuple[Host, int]:
-        """A host with a fresh worker, however long that takes, and the worker's number.
+        """Waits for a host with a fresh worker; returns it with the worker's number.
 
         Raises:
             LinkError: it was lost before, or its node is of no use.
@@ -233,7 +224,7 @@ class RayWorkers:
         return self._hosts[slot], turn
 
     def drop(self, slot: int) -> None:
-        """Ends the host of a slot, if it has one; the next worker gets another."""
+        """Ends the host of a slot; the next worker gets another."""
         host = self._hosts.pop(slot, None)
         if host is not None:
             host.end()
@@ -261,14 +252,7 @@ class RayWorkers:
 
 
 class RayLink:
-    """One worker on a cluster; as `Link`.
-
-    Args:
-        workers: has the host.
-        slot: its number.
-        on_frame: called with every frame of a job.
-        on_lost: called once when the worker or its machine is gone.
-    """
+    """One worker on a cluster."""
 
     pid = None
 
@@ -307,7 +291,7 @@ class RayLink:
             self._go(self._kill(self._host))
 
     async def close(self) -> None:
-        """Lets go of the worker; the host, which may have another, goes with the pool."""
+        """Drops the worker; the host stays for the next one."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
