@@ -15,7 +15,7 @@ import pytest
 from assay.kit.pool import forked, link
 from assay.kit.pool.forked import ForkedWorkers
 from assay.kit.pool.link import ChildLink, ChildWorkers, Command, LinkLimits, wait_or_kill
-from assay.kit.pool.pool import Pool, PoolConfig
+from assay.kit.pool.pool import PoolConfig, WorkerPool
 from assay.kit.pool.worker import WorkerLimits
 
 # Ready at once, where it has a link, and deaf to everything.
@@ -109,7 +109,7 @@ async def test_a_close_that_is_cancelled_leaves_no_process(
 
     workers = ChildWorkers(lambda slot: child("ready"), SLOW_TO_STOP)
     codec: Any = Plain()
-    pool: Pool[bytes, bytes] = Pool(PoolConfig(2, 10, 10**6), workers, codec)
+    pool: WorkerPool[bytes, bytes] = WorkerPool(PoolConfig(2, 10, 10**6), workers, codec)
     await pool.start()
     assert [process.poll() for process in spawned] == [None, None]
     await cancelled(pool.close(), lambda: True)

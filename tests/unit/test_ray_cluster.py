@@ -19,7 +19,7 @@ from assay.kit.pool.frames import Frame
 from assay.kit.pool.jobs import End, Job
 from assay.kit.pool.link import LinkError
 from assay.kit.pool.places import Ask, Placement
-from assay.kit.pool.pool import Pool, PoolConfig
+from assay.kit.pool.pool import PoolConfig, WorkerPool
 from assay.ray_pool import cluster as ray_cluster
 from assay.ray_pool.cluster import Berths, HostLost
 from assay.ray_pool.workers import RayWorkers, WorkerHost
@@ -334,15 +334,17 @@ async def until(condition: Callable[[], object]) -> None:
         await asyncio.sleep(0.001)
 
 
-async def pool_on(settings: str = "", **facts: Any) -> Pool[bytes, Any]:
+async def pool_on(settings: str = "", **facts: Any) -> WorkerPool[bytes, Any]:
     node = f"{__name__}:open_echo"
     placement = Placement("auto", "assay-kit", "a worker", node, settings, **facts)
-    pool: Pool[bytes, Any] = Pool(PoolConfig(0, 10, 10**6), RayWorkers(placement), Codec())
+    pool: WorkerPool[bytes, Any] = WorkerPool(
+        PoolConfig(0, 10, 10**6), RayWorkers(placement), Codec()
+    )
     await pool.start()
     return pool
 
 
-async def ended(pool: Pool[bytes, Any], task: bytes) -> Any:
+async def ended(pool: WorkerPool[bytes, Any], task: bytes) -> Any:
     job = pool.job(object(), task, size_bytes=1)
     pool.submit([job])
     return (await asyncio.wait_for(job.done, 10)).outcome

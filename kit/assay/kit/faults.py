@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ItemFault:
     """No judgement: a value, not an exception. It says nothing about the candidate.
 
     Attributes:
@@ -39,6 +39,6 @@ class Unjudgeable(Exception):
         self.metadata = dict(metadata or {})
 
     @property
-    def fault(self) -> Fault:
+    def fault(self) -> ItemFault:
         """The fault that it becomes."""
-        return Fault(self.reason, self.message, self.metadata)
+        return ItemFault(self.reason, self.message, self.metadata)

@@ -17,7 +17,7 @@ import grpc
 
 from assay.kit.errors import refuse
 from assay.kit.reasons import Reason
-from assay.kit.spans import Span
+from assay.kit.spans import TraceSpan
 
 _BUSY_RETRY_S = 1.0
 _EVICTION_S = 5.0
@@ -32,7 +32,7 @@ class Phase(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Call:
+class ServerCall:
     """One call in progress.
 
     Attributes:
@@ -58,10 +58,10 @@ class Call:
     fields: dict[str, object] = field(default_factory=dict)
     known: bool = False
     headers: Mapping[str, str | bytes] | None = None
-    span: Span = field(default_factory=Span)
+    span: TraceSpan = field(default_factory=TraceSpan)
 
 
-class Gate:
+class CallGate:
     """Admits calls, and drains.
 
     Args:
@@ -74,7 +74,7 @@ class Gate:
         self.phase = Phase.STARTING
         self._max_concurrent_calls = max_concurrent_calls
         self._max_tenant_calls = max_tenant_calls
-        self._running: set[Call] = set()
+        self._running: set[ServerCall] = set()
         self._changed = asyncio.Event()
         self._hurry = asyncio.Event()
 
@@ -83,7 +83,7 @@ class Gate:
         """Calls in progress, without health and reflection."""
         return sum(not call.always_open for call in tuple(self._running))
 
-    def enter(self, call: Call, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+    def enter(self, call: ServerCall, context: grpc.aio.ServicerContext[Any, Any]) -> None:
         """Lets a call of gRPC in, until its status is on the wire.
 
         Raises:
@@ -94,7 +94,7 @@ class Gate:
         # gRPC's type stubs ask for a class of their own here; at run time any function will do.
         context.add_done_callback(cast("Any", lambda _context: self.leave(call)))
 
-    def admit(self, call: Call) -> None:
+    def admit(self, call: ServerCall) -> None:
         """Lets a call in; the task of now is the one that a drain may end. `leave` ends it.
 
         Raises:
@@ -124,7 +124,7 @@ class Gate:
     def _running_of(self, tenant: str) -> int:
         return sum(not call.always_open and call.tenant == tenant for call in self._running)
 
-    def leave(self, call: Call) -> None:
+    def leave(self, call: ServerCall) -> None:
         """The answer of an admitted call is on its way, or will never be."""
         self._running.discard(call)
         self._changed.set()

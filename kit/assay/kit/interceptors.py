@@ -33,12 +33,12 @@ from assay.kit.calls import (
 )
 from assay.kit.deadlines import remaining_s
 from assay.kit.errors import STATUS_DETAILS_KEY, CallError, outstayed, refuse, wire_status
-from assay.kit.gate import Call, Gate
+from assay.kit.gate import CallGate, ServerCall
 from assay.kit.limits import MAX_MESSAGE_BYTES
 from assay.kit.logs import call_ended
 from assay.kit.quotas import Meter, Quotas
 from assay.kit.reasons import Reason
-from assay.kit.spans import Span
+from assay.kit.spans import TraceSpan
 from assay.kit.tokens import Doorman
 
 HEALTH_PREFIX = "/grpc.health."
@@ -65,7 +65,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
 
     def __init__(
         self,
-        gate: Gate,
+        gate: CallGate,
         doorman: Doorman,
         quotas: Quotas,
         ended: Callable[[str, str, str, float], None] = lambda *_: None,
@@ -85,7 +85,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         """Wraps the method's handler; a call refused at once gets one that reads nothing."""
         method = handler_call_details.method
         metadata = _as_dict(handler_call_details.invocation_metadata)
-        call = Call(
+        call = ServerCall(
             method=method,
             request_id=accept_request_id(metadata.get(METADATA_KEY)),
             always_open=method.startswith((HEALTH_PREFIX, REFLECTION_PREFIX)),
@@ -111,7 +111,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         """Whose call it is; None for one that is not let in."""
         return "" if method.startswith(HEALTH_PREFIX) else self._doorman.tenant_of(offered)
 
-    def _refusal(self, call: Call, error: CallError) -> _Handler:
+    def _refusal(self, call: ServerCall, error: CallError) -> _Handler:
         async def refuse_call(_requests: object, context: _Context) -> None:
             async def body() -> None:
                 raise error
@@ -136,7 +136,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
                 )
             yield request
 
-    def _wrap(self, call: Call, handler: _Handler, offered: str | bytes | None) -> _Handler:
+    def _wrap(self, call: ServerCall, handler: _Handler, offered: str | bytes | None) -> _Handler:
         """The same kind of handler, run inside the rim."""
         inner = cast("Callable[[Any, _Context], Any]", _function_of(handler))
         read = _reader(handler.request_deserializer)
@@ -177,17 +177,19 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             return grpc.unary_stream_rpc_method_handler(cast("Any", answer_many), None, write)
         return grpc.unary_unary_rpc_method_handler(cast("Any", answer_once), None, None)
 
-    async def _run(self, call: Call, context: _Context, body: Callable[[], Awaitable[_T]]) -> _T:
+    async def _run(
+        self, call: ServerCall, context: _Context, body: Callable[[], Awaitable[_T]]
+    ) -> _T:
         """Runs one call from the gate to its status, in its span."""
         if call.headers is None:
-            return await self._run_in(Span(), call, context, body)
+            return await self._run_in(TraceSpan(), call, context, body)
         with tracing.serving(call.method.removeprefix("/"), call.headers) as span:
             return await self._run_in(span, call, context, body)
 
     async def _run_in(
         self,
-        span: Span,
-        call: Call,
+        span: TraceSpan,
+        call: ServerCall,
         context: _Context,
         body: Callable[[], Awaitable[_T]],
     ) -> _T:
@@ -229,7 +231,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         )
         return await context.abort(error.code, status.message, trailing)
 
-    def _cancelled(self, call: Call, context: _Context, started: float) -> CallError:
+    def _cancelled(self, call: ServerCall, context: _Context, started: float) -> CallError:
         """What a cancellation means: our eviction, a defect, or the caller's wish (re-raised)."""
         task = asyncio.current_task()
         cancellations = task.cancelling() if task else 0
@@ -244,7 +246,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         raise  # noqa: PLE0704  # called from the except clause that holds the CancelledError
 
     def _log_end(
-        self, call: Call, context: _Context, started: float, code: str, reason: str
+        self, call: ServerCall, context: _Context, started: float, code: str, reason: str
     ) -> None:
         seconds = time.perf_counter() - started
         quiet = call.method.startswith(HEALTH_PREFIX)
@@ -273,7 +275,7 @@ async def _send_all(messages: Any, context: _Context, meter: Meter) -> None:
             meter.answered(message)
 
 
-def _defect(call: Call, context: _Context, defect: Exception) -> CallError:
+def _defect(call: ServerCall, context: _Context, defect: Exception) -> CallError:
     """Logs an exception that no service should let out; gives what the caller may know of it."""
     if context.code() is grpc.StatusCode.UNIMPLEMENTED:
         return refuse(Reason.UNKNOWN_METHOD, f"this server does not implement {call.method}")
@@ -286,7 +288,7 @@ def _defect(call: Call, context: _Context, defect: Exception) -> CallError:
     )
 
 
-def _facts(call: Call, code: str) -> dict[str, str]:
+def _facts(call: ServerCall, code: str) -> dict[str, str]:
     """What the span of a call says when it ends."""
     facts = {"rpc.response.status_code": code, "assay.request_id": call.request_id}
     return facts | ({"assay.tenant": call.tenant} if call.tenant else {})

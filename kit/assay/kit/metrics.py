@@ -33,7 +33,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from assay.kit.errors import StartupError
-from assay.kit.gate import Gate, Phase
+from assay.kit.gate import CallGate, Phase
 from assay.kit.reasons import Reason
 
 UNKNOWN = "unknown"
@@ -189,7 +189,7 @@ class CallMetrics:
         gate: knows those that are running.
     """
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: CallGate) -> None:
         self._calls = Counter(
             "assay_rpc_calls",
             "Calls that ended, by method, gRPC code and reason (empty: it went well)",

@@ -32,7 +32,7 @@ from prometheus_client.registry import Collector
 
 from assay.kit.access import Access, doorman
 from assay.kit.errors import AssayError, StartupError
-from assay.kit.gate import Gate, Phase
+from assay.kit.gate import CallGate, Phase
 from assay.kit.interceptors import CallInterceptor
 from assay.kit.limits import server_options
 from assay.kit.metrics import CallMetrics, MetricsEndpoint
@@ -107,7 +107,7 @@ class Admission:
         collectors: all metrics of the server, those of `calls` among them.
     """
 
-    gate: Gate
+    gate: CallGate
     door: Doorman
     quotas: Quotas
     calls: CallMetrics
@@ -142,7 +142,7 @@ class RunningServer:
         self,
         *,
         server: grpc.aio.Server,
-        gate: Gate,
+        gate: CallGate,
         servicer: health.aio.HealthServicer,
         services: Sequence[Service],
         config: ServeConfig,
@@ -373,7 +373,7 @@ async def _bind(
     await asyncio.to_thread(check_port, config.host, config.port)
     access = config.access
     door = await asyncio.to_thread(doorman, access, config.host, config.token, config.tls)
-    gate = Gate(config.max_concurrent_calls, access.tenant_calls)
+    gate = CallGate(config.max_concurrent_calls, access.tenant_calls)
     calls = CallMetrics(gate)
     quotas = access.quotas()
     certified = config.tls is not None and config.tls.client_ca_file is not None

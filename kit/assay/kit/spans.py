@@ -15,7 +15,7 @@ Headers = tuple[tuple[str, str], ...]
 trail_var: ContextVar[Trail | None] = ContextVar("assay_trail", default=None)
 
 
-class Span:
+class TraceSpan:
     """A piece of work in a trace. This one is in none: traces are off.
 
     As a context manager it ends with its block, and what is raised there marks it as failed.
@@ -62,13 +62,13 @@ class Span:
 class Tracer(Protocol):
     """Makes spans, and sends those that are sampled."""
 
-    def span(self, name: str, facts: Mapping[str, Fact]) -> Span:
+    def span(self, name: str, facts: Mapping[str, Fact]) -> TraceSpan:
         """Work in this process, current in its block."""
 
-    def calling(self, method: str, facts: Mapping[str, Fact]) -> Span:
+    def calling(self, method: str, facts: Mapping[str, Fact]) -> TraceSpan:
         """A call to another process; not current, so that it may end in another task."""
 
-    def serving(self, method: str, headers: Mapping[str, str], most_items: int) -> Span:
+    def serving(self, method: str, headers: Mapping[str, str], most_items: int) -> TraceSpan:
         """A call from another process, current in its block, with a trail of its items."""
 
     def headers(self) -> Headers:

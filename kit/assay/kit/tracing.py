@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 
 from assay.kit.errors import ConfigError
-from assay.kit.spans import TRACEPARENT, TRACESTATE, Headers, Span, Tracer, trail_var
+from assay.kit.spans import TRACEPARENT, TRACESTATE, Headers, Tracer, TraceSpan, trail_var
 from assay.kit.trails import MAX_ITEMS, Fact, Trail
 
 ITEMS_VARIABLE = "ASSAY_TRACE_ITEMS"
@@ -30,7 +30,7 @@ _EXPORTER = "OTEL_TRACES_EXPORTER"
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 
 
-_NONE = Span()
+_NONE = TraceSpan()
 _NO_FACTS: Mapping[str, Fact] = {}
 _CLOSE_S = 2.0
 _tracer: Tracer | None = None
@@ -86,12 +86,12 @@ def on() -> bool:
     return _tracer is not None
 
 
-def span(name: str, facts: Mapping[str, Fact] = _NO_FACTS) -> Span:
+def span(name: str, facts: Mapping[str, Fact] = _NO_FACTS) -> TraceSpan:
     """Work in this process; current in its block. Names are few and known beforehand."""
     return _NONE if _tracer is None else _tracer.span(name, facts)
 
 
-def calling(method: str, facts: Mapping[str, Fact] = _NO_FACTS) -> Span:
+def calling(method: str, facts: Mapping[str, Fact] = _NO_FACTS) -> TraceSpan:
     """A call to another process, which is sent the span's `headers`.
 
     It is not made current: in an asynchronous generator its end may come in another context.
@@ -99,7 +99,7 @@ def calling(method: str, facts: Mapping[str, Fact] = _NO_FACTS) -> Span:
     return _NONE if _tracer is None else _tracer.calling(method, facts)
 
 
-def serving(method: str, headers: Mapping[str, str | bytes]) -> Span:
+def serving(method: str, headers: Mapping[str, str | bytes]) -> TraceSpan:
     """A call from another process; its items go to the `trail` while it is current.
 
     Args:

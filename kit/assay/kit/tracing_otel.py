@@ -30,7 +30,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from assay.kit.errors import CallError, ConfigError
-from assay.kit.spans import Headers, Span, trail_var
+from assay.kit.spans import Headers, TraceSpan, trail_var
 from assay.kit.trails import Fact, Stretch, Trail
 
 _CARRIER = TraceContextTextMapPropagator()
@@ -56,16 +56,16 @@ class OtelTracer:
             provider = self._own[0]
         self._tracer = provider.get_tracer("assay", _version())
 
-    def span(self, name: str, facts: Mapping[str, Fact]) -> Span:
+    def span(self, name: str, facts: Mapping[str, Fact]) -> TraceSpan:
         """See `assay.kit.spans.Tracer`."""
         return _LiveSpan(self._tracer.start_span(name, attributes=facts), current=True)
 
-    def calling(self, method: str, facts: Mapping[str, Fact]) -> Span:
+    def calling(self, method: str, facts: Mapping[str, Fact]) -> TraceSpan:
         """See `assay.kit.spans.Tracer`."""
         said = {"rpc.system.name": "grpc", "rpc.method": method, **facts}
         return _LiveSpan(self._tracer.start_span(method, kind=SpanKind.CLIENT, attributes=said))
 
-    def serving(self, method: str, headers: Mapping[str, str], most_items: int) -> Span:
+    def serving(self, method: str, headers: Mapping[str, str], most_items: int) -> TraceSpan:
         """See `assay.kit.spans.Tracer`."""
         parent = _CARRIER.extract(headers, Context())
         span = self._tracer.start_span(
@@ -90,7 +90,7 @@ class OtelTracer:
             exporter.shutdown(0)
 
 
-class _LiveSpan(Span):
+class _LiveSpan(TraceSpan):
     """A span that somebody sees, or that tells others that nobody does."""
 
     def __init__(self, span: trace.Span, *, current: bool = False) -> None:

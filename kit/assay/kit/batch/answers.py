@@ -13,7 +13,7 @@ from assay.kit import limits
 from assay.kit.batch.items import PendingItem
 from assay.kit.durations import fill_duration
 from assay.kit.errors import make_status
-from assay.kit.faults import Fault
+from assay.kit.faults import ItemFault
 from assay.kit.reasons import Reason
 
 # What the results of one answer may hold in all: below the greatest message, less its framing.
@@ -34,7 +34,7 @@ class Room:
         return True
 
 
-def fill_fault(result: Any, fault: Fault) -> None:
+def fill_fault(result: Any, fault: ItemFault) -> None:
     """Writes why there is no judgement."""
     result.fault.CopyFrom(make_status(fault.reason, fault.message, metadata=fault.metadata))
 
@@ -45,7 +45,7 @@ def fill_result(result: Any, item: PendingItem, fill: Callable[[Any, Any], None]
     timings = result.timings
     fill_duration(timings.queue, item.queue_s)
     fill_duration(timings.execution, item.execution_s)
-    if isinstance(item.outcome, Fault):
+    if isinstance(item.outcome, ItemFault):
         fill_fault(result, item.outcome)
     else:
         fill(result, item)
@@ -71,6 +71,6 @@ def fit_results(
             continue
         shorten(result)
         if not room.take(result.ByteSize()):
-            item.outcome = Fault(Reason.MESSAGE_TOO_LARGE, no_room)
+            item.outcome = ItemFault(Reason.MESSAGE_TOO_LARGE, no_room)
             fill_fault(result, item.outcome)
             room.take(result.ByteSize())

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from assay.kit.faults import Fault, Unjudgeable
+from assay.kit.faults import ItemFault, Unjudgeable
 from assay.kit.pool.jobs import Done
 from assay.kit.queue import FairQueue
 from assay.kit.reasons import Reason
@@ -123,7 +123,7 @@ async def _work(job: CoroutineJob) -> None:
         job.done.set_result(Done(outcome, job.started_s, time.monotonic() - job.started_s))
 
 
-def _defect(error: BaseException) -> Fault:
+def _defect(error: BaseException) -> ItemFault:
     _log.error("the work on an item failed", exc_info=error)
     text = f"a defect of the server: {type(error).__name__}; its log says more"
-    return Fault(Reason.INTERNAL, text)
+    return ItemFault(Reason.INTERNAL, text)

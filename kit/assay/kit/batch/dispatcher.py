@@ -14,9 +14,9 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any, Generic
 
-from assay.kit.batch.items import Execution, JobPool, P, PoolJob
+from assay.kit.batch.items import JobPool, P, PoolJob, SharedExecution
 from assay.kit.batch.sharing import OutcomeCache, SingleFlight
-from assay.kit.faults import Fault
+from assay.kit.faults import ItemFault
 from assay.kit.pool.jobs import Done
 from assay.kit.queue import QueueFull
 
@@ -66,7 +66,7 @@ class Dispatcher(Generic[P]):
         cache: earlier judgements of equal items.
     """
 
-    def __init__(self, runs: Runs[P], late: Fault, cache: OutcomeCache) -> None:
+    def __init__(self, runs: Runs[P], late: ItemFault, cache: OutcomeCache) -> None:
         self.late = late
         self._runs = runs
         self._cache = cache
@@ -146,7 +146,7 @@ class Dispatcher(Generic[P]):
         if item.execution is not None:
             item.execution.job.done.add_done_callback(partial(self._land, item, ended))
 
-    def close(self, item: P, fault: Fault | None = None) -> None:
+    def close(self, item: P, fault: ItemFault | None = None) -> None:
         """Drops an item's execution, which ends if nobody needs it; `fault` settles the item."""
         execution, item.execution = item.execution, None
         if execution is not None:
@@ -168,11 +168,11 @@ class Dispatcher(Generic[P]):
                     return
                 slice_ends_s = now_s + _SLICE_S
 
-    def _launch(self, items: Sequence[P], lane: object) -> list[Execution] | None:
+    def _launch(self, items: Sequence[P], lane: object) -> list[SharedExecution] | None:
         """Begins what items need pools for, all or nothing; returns None, or pools without room."""
-        found: list[tuple[P, Execution, bool]] = []
-        own: dict[tuple[Hashable, float], Execution] = {}
-        fresh: dict[int, list[Execution]] = {}
+        found: list[tuple[P, SharedExecution, bool]] = []
+        own: dict[tuple[Hashable, float], SharedExecution] = {}
+        fresh: dict[int, list[SharedExecution]] = {}
         for item in items:
             if item.outcome is not None or item.execution is not None:
                 continue
@@ -189,12 +189,12 @@ class Dispatcher(Generic[P]):
             execution = None if key is None else own.get(key) or self._flights.find(key)
             shared = execution is not None
             if execution is None:
-                execution = Execution(self._runs.job(item, lane), pool, key)
+                execution = SharedExecution(self._runs.job(item, lane), pool, key)
                 fresh.setdefault(id(pool), []).append(execution)
                 if key is not None:
                     own[key] = execution
             found.append((item, execution, shared))
-        begun: list[Execution] = []
+        begun: list[SharedExecution] = []
         for executions in fresh.values():
             try:
                 executions[0].pool.submit([execution.job for execution in executions])
@@ -235,7 +235,7 @@ class Dispatcher(Generic[P]):
         if item.outcome is not None:
             return
         outcome = self._runs.outcome(item, done)
-        if item.shared and not isinstance(outcome, Fault):
+        if item.shared and not isinstance(outcome, ItemFault):
             item.settle(outcome, execution_s=0.0, from_cache=True)
         else:
             item.settle(outcome, started_s=done.started_s, execution_s=done.execution_s)

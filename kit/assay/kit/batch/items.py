@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from assay.kit.faults import Fault
+from assay.kit.faults import ItemFault
 from assay.kit.pool.jobs import Done
 
 
@@ -49,7 +49,7 @@ class JobPool(Protocol):
 
 
 @dataclass(eq=False, slots=True)
-class Execution:
+class SharedExecution:
     """A job in a pool, and how many items wait for it.
 
     Attributes:
@@ -89,7 +89,7 @@ class PendingItem:
     size_bytes: int = 0
     timeout_s: float = 0.0
     key: Hashable | None = None
-    execution: Execution | None = None
+    execution: SharedExecution | None = None
     shared: bool = False
     outcome: Any = None
     started_s: float | None = None
@@ -128,7 +128,7 @@ class PendingItem:
     @property
     def faulted(self) -> bool:
         """Whether it is settled by a fault."""
-        return isinstance(self.outcome, Fault)
+        return isinstance(self.outcome, ItemFault)
 
 
 P = TypeVar("P", bound=PendingItem)

@@ -17,7 +17,7 @@ from assay.kit.batch.sharing import OutcomeCache
 from assay.kit.batch.spans import Details, stretch
 from assay.kit.batch.stream import AnswerStream
 from assay.kit.errors import CallError, refuse
-from assay.kit.faults import Fault, Unjudgeable
+from assay.kit.faults import ItemFault, Unjudgeable
 from assay.kit.metrics import ItemMetrics
 from assay.kit.queue import Lane
 from assay.kit.reasons import Reason
@@ -39,7 +39,9 @@ class ItemHandler(Runs[P]):
     """
 
     noun = "item"
-    late = Fault(Reason.DEADLINE_EXCEEDED, "the call's deadline came before the item was judged")
+    late = ItemFault(
+        Reason.DEADLINE_EXCEEDED, "the call's deadline came before the item was judged"
+    )
     no_room = "the answer of this call has no room for this result: send fewer items in a call"
 
     @abstractmethod
@@ -229,7 +231,7 @@ class BatchService(Generic[P]):
         for item, result in zip(items, results, strict=True):
             who, outcome = handler.who(item), item.outcome
             metrics.took(who, item.queue_s, item.execution_s)
-            if isinstance(outcome, Fault):
+            if isinstance(outcome, ItemFault):
                 metrics.fault(who, outcome.reason)
             else:
                 handler.count(item, who, result)

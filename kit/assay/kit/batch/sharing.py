@@ -11,8 +11,8 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
 
-from assay.kit.batch.items import Execution
-from assay.kit.faults import Fault
+from assay.kit.batch.items import SharedExecution
+from assay.kit.faults import ItemFault
 
 
 class OutcomeCache:
@@ -37,7 +37,7 @@ class OutcomeCache:
 
     def put(self, key: Hashable, outcome: Any) -> None:
         """Keeps a judgement; a fault never."""
-        if not self._entries or isinstance(outcome, Fault) or not self._keeps(outcome):
+        if not self._entries or isinstance(outcome, ItemFault) or not self._keeps(outcome):
             return
         self._kept[key] = outcome
         self._kept.move_to_end(key)
@@ -50,31 +50,31 @@ class SingleFlight:
 
     def __init__(self, cache: OutcomeCache) -> None:
         self._cache = cache
-        self._open: dict[tuple[Hashable, float], Execution] = {}
+        self._open: dict[tuple[Hashable, float], SharedExecution] = {}
 
-    def find(self, key: tuple[Hashable, float]) -> Execution | None:
+    def find(self, key: tuple[Hashable, float]) -> SharedExecution | None:
         """The execution of an equal item with the same time-out, if one is under way."""
         return self._open.get(key)
 
-    def begin(self, executions: Sequence[Execution]) -> None:
+    def begin(self, executions: Sequence[SharedExecution]) -> None:
         """Notes executions whose jobs their pools have taken."""
         for execution in executions:
             if execution.key is not None:
                 self._open[execution.key] = execution
                 execution.job.done.add_done_callback(partial(self._ended, execution))
 
-    def release(self, execution: Execution) -> None:
+    def release(self, execution: SharedExecution) -> None:
         """Lets one item go; the last one ends the execution."""
         execution.waiters -= 1
         if execution.waiters <= 0 and not execution.job.done.done():
             self._forget(execution)
             execution.pool.cancel(execution.job)
 
-    def _ended(self, execution: Execution, _: object) -> None:
+    def _ended(self, execution: SharedExecution, _: object) -> None:
         self._forget(execution)
         if execution.key is not None and not execution.job.done.cancelled():
             self._cache.put(execution.key[0], execution.job.done.result().outcome)
 
-    def _forget(self, execution: Execution) -> None:
+    def _forget(self, execution: SharedExecution) -> None:
         if execution.key is not None and self._open.get(execution.key) is execution:
             del self._open[execution.key]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from assay.kit.batch.items import PendingItem
-from assay.kit.faults import Fault
+from assay.kit.faults import ItemFault
 from assay.kit.metrics import UNKNOWN
 from assay.kit.trails import Fact, Stretch, item_stretch
 
@@ -37,7 +37,7 @@ def stretch(item: PendingItem, number: int, by: str, who: str, details: Details)
         details: the rest.
     """
     facts: dict[str, Fact] = {"assay.item": number, f"assay.{by}": who or UNKNOWN, **details.facts}
-    reason = str(item.outcome.reason) if isinstance(item.outcome, Fault) else ""
+    reason = str(item.outcome.reason) if isinstance(item.outcome, ItemFault) else ""
     if reason:
         facts["assay.fault"] = reason
     return item_stretch(

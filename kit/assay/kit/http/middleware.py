@@ -35,14 +35,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from assay.kit import tracing
 from assay.kit.calls import METADATA_KEY, accept_request_id, begin_call
 from assay.kit.errors import CallError, outstayed, refuse
-from assay.kit.gate import Call
+from assay.kit.gate import ServerCall
 from assay.kit.http.config import HttpConfig
 from assay.kit.http.front import OFFERED
 from assay.kit.http.problems import CLIENT_CLOSED_REQUEST, forbidden, problem_response
 from assay.kit.logs import call_ended
 from assay.kit.reasons import Reason
 from assay.kit.serving import Admission
-from assay.kit.spans import Span
+from assay.kit.spans import TraceSpan
 
 OPEN_PATHS = ("/healthz", "/readyz")
 """Answered to everybody who reads them, in every phase."""
@@ -90,7 +90,7 @@ class HttpMiddleware:
             raise ValueError(f"there is nothing here that speaks {scope['type']}")
         headers = Headers(scope=scope)
         label = self._label_of(scope)
-        call = Call(
+        call = ServerCall(
             method=label or _as_sent(scope),
             request_id=accept_request_id(headers.get(METADATA_KEY)),
             always_open=scope["path"] in OPEN_PATHS and scope["method"] in ("GET", "HEAD"),
@@ -111,15 +111,15 @@ class HttpMiddleware:
         with self._span(call, scope, headers) as call.span:
             await self._serve(call, run, scope, headers)
 
-    def _span(self, call: Call, scope: Scope, headers: Headers) -> Span:
+    def _span(self, call: ServerCall, scope: Scope, headers: Headers) -> TraceSpan:
         """The span of a call; of one that has no place here, and of a probe, none."""
         if call.known and not call.always_open:
             return tracing.serving(f"{scope['method']} {call.method}", headers)
-        return Span()
+        return TraceSpan()
 
     async def _serve(
         self,
-        call: Call,
+        call: ServerCall,
         run: _Run,
         scope: Scope,
         headers: Headers,
@@ -157,7 +157,7 @@ class HttpMiddleware:
             self._admission.gate.leave(call)
             self._log_end(call, run, scope, time.perf_counter() - started)
 
-    def _let_in(self, call: Call, headers: Headers, scope: Scope) -> None:
+    def _let_in(self, call: ServerCall, headers: Headers, scope: Scope) -> None:
         """Finds out whose call it is.
 
         Raises:
@@ -212,7 +212,7 @@ class HttpMiddleware:
                 f"the body did not arrive within {self._config.body_timeout_s:g} s",
             ) from None
 
-    def _log_end(self, call: Call, run: _Run, scope: Scope, seconds: float) -> None:
+    def _log_end(self, call: ServerCall, run: _Run, scope: Scope, seconds: float) -> None:
         if call.span.recording:
             tenant = {"assay.tenant": call.tenant} if call.tenant else {}
             call.span.note({"http.response.status_code": run.status,
@@ -247,7 +247,7 @@ class _Run:
             not known.
     """
 
-    def __init__(self, call: Call, receive: Receive, send: Send, *, closes: bool) -> None:
+    def __init__(self, call: ServerCall, receive: Receive, send: Send, *, closes: bool) -> None:
         self._call = call
         self.closes = closes
         self.receive = receive
@@ -373,7 +373,7 @@ def _missed(missed: HTTPException, method: str, hint: str) -> CallError:
     return refuse(Reason.UNKNOWN_METHOD, text)
 
 
-def _defect(call: Call, defect: Exception) -> CallError:
+def _defect(call: ServerCall, defect: Exception) -> CallError:
     _log.error("defect in %s", call.method, exc_info=defect)
     return refuse(
         Reason.INTERNAL,

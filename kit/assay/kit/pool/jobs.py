@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from assay.kit.faults import Fault
+from assay.kit.faults import ItemFault
 from assay.kit.log_format import request_id_var
 
 Q = TypeVar("Q")
@@ -48,7 +48,7 @@ class Done(Generic[A]):
         execution_s: how long it took.
     """
 
-    outcome: A | Fault
+    outcome: A | ItemFault
     started_s: float | None = None
     execution_s: float = 0.0
 
@@ -101,12 +101,12 @@ class Codec(Protocol[Q, A]):
             FrameError: it is too large.
         """
 
-    def decode(self, task: Q, payload: bytes) -> A | Fault:
+    def decode(self, task: Q, payload: bytes) -> A | ItemFault:
         """The outcome in a worker's answer to a task.
 
         Raises:
             FrameError: the payload has another shape than agreed.
         """
 
-    def fault(self, job: Job[Q, A], end: End, detail: str) -> Fault:
+    def fault(self, job: Job[Q, A], end: End, detail: str) -> ItemFault:
         """The fault of a job that no worker answered; `detail`, for people, may be empty."""

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic
 
-from assay.kit.faults import Fault
+from assay.kit.faults import ItemFault
 from assay.kit.pool import frames
 from assay.kit.pool.frames import Frame, FrameError
 from assay.kit.pool.jobs import A, Codec, Done, End, Job, Q
@@ -80,7 +80,7 @@ class _Slot(Generic[Q, A]):
         self.filled = asyncio.Event()  # once, for the first worker
 
 
-class Pool(Generic[Q, A]):
+class WorkerPool(Generic[Q, A]):
     """Runs jobs in workers. Belongs to one event loop.
 
     Args:
@@ -326,9 +326,9 @@ class Pool(Generic[Q, A]):
             self._fail(job, End.EXHAUSTED, execution_s=execution_s)
         else:
             try:
-                outcome: A | Fault
+                outcome: A | ItemFault
                 if frame.kind == frames.FAULT:
-                    outcome = Fault(*frames.read_fault(frame.payload))
+                    outcome = ItemFault(*frames.read_fault(frame.payload))
                 else:
                     outcome = self._codec.decode(job.task, frame.payload)
             except FrameError as error:

@@ -63,7 +63,7 @@ def host_options(avoid: Collection[str] = ()) -> dict[str, Any]:
     return options
 
 
-class Host:
+class RayHost:
     """One host, placed or waiting for room. For one event loop.
 
     Args:
@@ -101,7 +101,7 @@ class Host:
         raise HostLost("ended" if self._ended.done() else f"no answer within {timeout_s:g} s")
 
     def end(self) -> None:
-        """Kills the host and what it started, and ends running `ask` calls. Harmless when repeated."""
+        """Kills the host and ends running `ask` calls. Harmless when repeated."""
         if not self._ended.done():
             self._ended.set_result(None)
         if self._ray.is_initialized():
@@ -115,7 +115,7 @@ class Cluster:
     def __init__(self, ray: Any) -> None:
         self._ray = ray
 
-    def place(self, kind: type, *arguments: object, avoid: Collection[str] = ()) -> Host:
+    def place(self, kind: type, *arguments: object, avoid: Collection[str] = ()) -> RayHost:
         """A new host; it comes up as soon as a node has room for it.
 
         Args:
@@ -128,7 +128,7 @@ class Cluster:
         """
         options = host_options(avoid)
         try:
-            return Host(self._ray, self._ray.remote(kind).options(**options).remote(*arguments))
+            return RayHost(self._ray, self._ray.remote(kind).options(**options).remote(*arguments))
         except self._ray.exceptions.RayError as error:
             raise HostLost(_first_line(error)) from error
 
@@ -174,7 +174,7 @@ class Berths:
 
     async def place(
         self, distribution: str, kind: type, *arguments: object, start: tuple[object, ...] = ()
-    ) -> tuple[Host, dict[str, Any]]:
+    ) -> tuple[RayHost, dict[str, Any]]:
         """Waits for a host that is up, however long that takes; returns it with its facts.
 
         Args:
@@ -201,7 +201,7 @@ class Berths:
         _log.info("%s is on %s", self._what, _where(about))
         return host, about
 
-    def refuse(self, host: Host, about: Mapping[str, Any], trouble: str) -> HostLost:
+    def refuse(self, host: RayHost, about: Mapping[str, Any], trouble: str) -> HostLost:
         """Ends a host and places none on its node again; returns the error to raise."""
         host.end()
         text = f"{_where(about)} is refused: {trouble}"
@@ -226,7 +226,7 @@ class Berths:
                 f"one CPU, and the cluster has {await self._cluster.room()}"
             ) from error
 
-    async def _started(self, host: Host, arguments: tuple[object, ...]) -> dict[str, Any]:
+    async def _started(self, host: RayHost, arguments: tuple[object, ...]) -> dict[str, Any]:
         starting = asyncio.ensure_future(host.ask("start", *arguments))
         try:
             while True:

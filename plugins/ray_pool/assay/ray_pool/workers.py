@@ -29,7 +29,7 @@ from assay.kit.pool.frames import Frame, FrameError, FrameReader
 from assay.kit.pool.link import Link, LinkError, OnFrame, OnLost
 from assay.kit.pool.places import Node, Placement
 from assay.ray_pool import cluster
-from assay.ray_pool.cluster import Berths, Cluster, Host, HostLost
+from assay.ray_pool.cluster import Berths, Cluster, HostLost, RayHost
 
 _POLL_S = 5.0
 _LINGER_S = 0.02  # a short job's end goes with its beginning, in one call for two
@@ -172,7 +172,7 @@ class RayWorkers:
         self._placement = placement
         self._cluster: Cluster | None = None
         self._berths: Berths
-        self._hosts: dict[int, Host] = {}
+        self._hosts: dict[int, RayHost] = {}
         self._turn = 0
 
     async def start(self, wanted: int) -> int:
@@ -206,7 +206,7 @@ class RayWorkers:
             await self._cluster.close()
             self._cluster = None
 
-    async def up(self, slot: int) -> tuple[Host, int]:
+    async def up(self, slot: int) -> tuple[RayHost, int]:
         """Waits for a host with a fresh worker; returns it with the worker's number.
 
         Raises:
@@ -229,7 +229,7 @@ class RayWorkers:
         if host is not None:
             host.end()
 
-    async def _place(self, slot: int, turn: int) -> Host:
+    async def _place(self, slot: int, turn: int) -> RayHost:
         placement, log_json = self._placement, bool(log_format.worker_flags())
         host, about = await self._berths.place(
             placement.distribution,
@@ -262,7 +262,7 @@ class RayLink:
         self._slot = slot
         self._on_frame = on_frame
         self._on_lost = on_lost
-        self._host: Host | None = None
+        self._host: RayHost | None = None
         self._turn = 0
         self._killed = False
         self._outgoing = b""
@@ -302,7 +302,7 @@ class RayLink:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _send(self, host: Host) -> None:
+    async def _send(self, host: RayHost) -> None:
         try:
             while self._outgoing:
                 data, self._outgoing = self._outgoing, b""
@@ -311,13 +311,13 @@ class RayLink:
             # Whatever the reason: a frame is missing, so this host is of no more use.
             host.end()
 
-    async def _kill(self, host: Host) -> None:
+    async def _kill(self, host: RayHost) -> None:
         try:
             await host.ask("kill", self._turn, timeout_s=_STOP_S)
         except HostLost:
             host.end()
 
-    async def _receive(self, host: Host) -> None:
+    async def _receive(self, host: RayHost) -> None:
         reader = FrameReader()
         try:
             while (
