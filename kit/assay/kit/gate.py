@@ -1,8 +1,6 @@
-"""The gate that every call passes.
+"""The gate that every call passes: closed while the server starts and drains, open while it serves.
 
-It is closed while the server starts, open while it serves, and closed again while it drains.
-It knows the running calls, so that the drain can wait for them, and end those that outstay it. One
-event loop only.
+The drain waits for the running calls, and ends those that outstay it. One event loop only.
 """
 
 from __future__ import annotations
@@ -38,14 +36,13 @@ class ServerCall:
     Attributes:
         method: full name, as "/package.Service/Method".
         request_id: the caller's or ours.
-        tenant: whose token it came with; empty where none is asked for.
-        always_open: health and reflection: passes the gate in every phase, and no drain waits for
-            it.
-        task: the task that runs the handler, while it runs.
+        tenant: of its token; empty where none is needed.
+        always_open: health and reflection: passes in every phase, and no drain waits for it.
+        task: runs the handler.
         evicted: the drain ran out and the server ended the call.
         fields: facts for the log.
         known: the server has this method, and let the caller in.
-        headers: what came with it, for its trace; None for one that is in no trace.
+        headers: for its trace; None for a call that is in no trace.
         span: its own, while it runs.
     """
 
@@ -84,7 +81,7 @@ class CallGate:
         return sum(not call.always_open for call in tuple(self._running))
 
     def enter(self, call: ServerCall, context: grpc.aio.ServicerContext[Any, Any]) -> None:
-        """Lets a call of gRPC in, until its status is on the wire.
+        """Admits a call of gRPC until its status is on the wire.
 
         Raises:
             UnavailableError: as `admit`.
@@ -95,7 +92,7 @@ class CallGate:
         context.add_done_callback(cast("Any", lambda _context: self.leave(call)))
 
     def admit(self, call: ServerCall) -> None:
-        """Lets a call in; the task of now is the one that a drain may end. `leave` ends it.
+        """Admits a call until `leave`; a drain may end the current task.
 
         Raises:
             UnavailableError: the server starts or drains.
@@ -125,22 +122,19 @@ class CallGate:
         return sum(not call.always_open and call.tenant == tenant for call in self._running)
 
     def leave(self, call: ServerCall) -> None:
-        """The answer of an admitted call is on its way, or will never be."""
+        """Ends an admitted call."""
         self._running.discard(call)
         self._changed.set()
 
     def hurry(self) -> None:
-        """Ends a drain now: what is still running is cancelled."""
+        """Ends a drain now: running calls are cancelled."""
         self._hurry.set()
 
     async def drain(self, drain_s: float) -> int:
-        """Refuses new calls, waits for the running ones, and cancels those that take longer.
-
-        Args:
-            drain_s: how long running calls may take to end, in seconds.
+        """Refuses new calls, waits `drain_s` seconds for the running ones, and cancels the rest.
 
         Returns:
-            How many calls were cancelled; health and reflection do not count.
+            How many calls were cancelled, without health and reflection.
         """
         self.phase = Phase.DRAINING
         if self.running and drain_s > 0 and not self._hurry.is_set():

@@ -1,13 +1,12 @@
-"""The rim of every server: one interceptor through which each call of each kind passes.
+"""The interceptor that every call of a server passes.
 
 In this order: request id, bearer token, span, gate (starting, draining, full), deadline, the
 tenant's quota, the handler, status mapping, one line in the log. A handler raises `refuse(...)`, or
-any CallError, to end the call with that status; anything else that it raises is a defect, which the
-caller sees as INTERNAL with the request id and without the exception's text.
-`asyncio.CancelledError` reaches the handler when the caller cancels, the deadline passes or the
-drain runs out.
+any CallError, to end the call with that status; any other exception is a defect, which the caller
+sees as INTERNAL with the request id and without the exception's text. `asyncio.CancelledError`
+reaches the handler when the caller cancels, the deadline passes or the drain runs out.
 
-Not here: limits on the size of incoming messages, which gRPC enforces before any interceptor runs.
+gRPC itself limits the size of incoming messages before any interceptor runs.
 """
 
 from __future__ import annotations
@@ -55,12 +54,11 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
 
     Args:
         gate: admits calls and knows the running ones.
-        doorman: knows the tokens that callers must send as "authorization: Bearer TOKEN". Health is
-            exempt.
-        quotas: how much each tenant may ask for.
-        ended: told of every call that ended but those of health: method (empty for one that the
-            server does not have, or whose caller was not let in), code, reason, seconds.
-        certified: callers have shown a certificate; one without a token is whom it names.
+        doorman: checks "authorization: Bearer TOKEN". Health is exempt.
+        quotas: of each tenant.
+        ended: called for every ended call but those of health: method (empty for an unknown one, or
+            a refused caller), code, reason, seconds.
+        certified: callers have shown a certificate, which names the tenant of one without a token.
     """
 
     def __init__(
@@ -82,7 +80,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Any:
-        """Wraps the method's handler; a call refused at once gets one that reads nothing."""
+        """Wraps the method's handler; a refused call gets one that reads nothing."""
         method = handler_call_details.method
         metadata = _as_dict(handler_call_details.invocation_metadata)
         call = ServerCall(
@@ -108,7 +106,6 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         return self._wrap(call, handler, offered)
 
     def _tenant_of(self, method: str, offered: str | bytes | None) -> str | None:
-        """Whose call it is; None for one that is not let in."""
         return "" if method.startswith(HEALTH_PREFIX) else self._doorman.tenant_of(offered)
 
     def _refusal(self, call: ServerCall, error: CallError) -> _Handler:
@@ -124,11 +121,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
     async def _while_known(
         self, requests: AsyncIterator[_T], method: str, offered: str | bytes | None
     ) -> AsyncIterator[_T]:
-        """The requests of a stream, for as long as the token that opened it opens the door.
-
-        Raises:
-            UnauthenticatedError: the token was taken away meanwhile.
-        """
+        """The requests of a stream, while its token is valid; UnauthenticatedError afterwards."""
         async for request in requests:
             if self._tenant_of(method, offered) is None:
                 raise refuse(
@@ -137,7 +130,6 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             yield request
 
     def _wrap(self, call: ServerCall, handler: _Handler, offered: str | bytes | None) -> _Handler:
-        """The same kind of handler, run inside the rim."""
         inner = cast("Callable[[Any, _Context], Any]", _function_of(handler))
         read = _reader(handler.request_deserializer)
         write = _writer(handler.response_serializer)
@@ -180,7 +172,6 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
     async def _run(
         self, call: ServerCall, context: _Context, body: Callable[[], Awaitable[_T]]
     ) -> _T:
-        """Runs one call from the gate to its status, in its span."""
         if call.headers is None:
             return await self._run_in(TraceSpan(), call, context, body)
         with tracing.serving(call.method.removeprefix("/"), call.headers) as span:
@@ -232,7 +223,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         return await context.abort(error.code, status.message, trailing)
 
     def _cancelled(self, call: ServerCall, context: _Context, started: float) -> CallError:
-        """What a cancellation means: our eviction, a defect, or the caller's wish (re-raised)."""
+        """The error of a cancellation: our eviction or a defect; a caller's is re-raised."""
         task = asyncio.current_task()
         cancellations = task.cancelling() if task else 0
         if call.evicted and task is not None and task.uncancel() == 0:
@@ -268,7 +259,6 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
 
 
 async def _send_all(messages: Any, context: _Context, meter: Meter) -> None:
-    """Writes what a streaming handler yields, and closes it at once when the call ends early."""
     async with aclosing(messages) if hasattr(messages, "aclose") else nullcontext():
         async for message in messages:
             await context.write(message)
@@ -276,7 +266,7 @@ async def _send_all(messages: Any, context: _Context, meter: Meter) -> None:
 
 
 def _defect(call: ServerCall, context: _Context, defect: Exception) -> CallError:
-    """Logs an exception that no service should let out; gives what the caller may know of it."""
+    """Logs an unexpected exception; returns what the caller may know of it."""
     if context.code() is grpc.StatusCode.UNIMPLEMENTED:
         return refuse(Reason.UNKNOWN_METHOD, f"this server does not implement {call.method}")
     _log.error("defect in %s", call.method, exc_info=defect)
@@ -289,7 +279,6 @@ def _defect(call: ServerCall, context: _Context, defect: Exception) -> CallError
 
 
 def _facts(call: ServerCall, code: str) -> dict[str, str]:
-    """What the span of a call says when it ends."""
     facts = {"rpc.response.status_code": code, "assay.request_id": call.request_id}
     return facts | ({"assay.tenant": call.tenant} if call.tenant else {})
 
@@ -305,12 +294,11 @@ def _function_of(handler: _Handler) -> object:
 
 
 def _has_failed(context: _Context) -> bool:
-    """The handler set a code other than OK: gRPC then sends no message."""
+    """Whether the handler set a code other than OK: gRPC then sends no message."""
     return _code_name(context) != "OK"
 
 
 def _code_name(context: _Context) -> str:
-    """The name of the code that the handler set; OK if it set none."""
     code: object = context.code()
     if not code:
         return "OK"

@@ -1,4 +1,4 @@
-"""What a trace is made of: spans, and the tracer that makes them; see `assay.kit.tracing`."""
+"""Spans, and the tracer that makes them; see `assay.kit.tracing`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ trail_var: ContextVar[Trail | None] = ContextVar("assay_trail", default=None)
 
 
 class TraceSpan:
-    """A piece of work in a trace. This one is in none: traces are off.
+    """A piece of work; this class, for traces that are off, records nothing.
 
-    As a context manager it ends with its block, and what is raised there marks it as failed.
+    As a context manager it ends with its block; an exception marks it as failed.
 
     Attributes:
         recording: somebody will see it.
@@ -33,15 +33,15 @@ class TraceSpan:
         """Marks it as failed, for a reason of the lexicon or the name of an exception."""
 
     def headers(self) -> Headers:
-        """What carries the trace on, as metadata or headers."""
+        """Metadata or headers that continue the trace."""
         return ()
 
     def trace_id(self) -> str:
-        """The trace's id in hex; empty where nobody will see it."""
+        """In hex; empty where nobody will see it."""
         return ""
 
     def current(self) -> AbstractContextManager[object]:
-        """Makes it current for a block, at whose end it goes on."""
+        """Makes it current for a block, and does not end it there."""
         return nullcontext()
 
     def end(self) -> None:
@@ -72,7 +72,7 @@ class Tracer(Protocol):
         """A call from another process, current in its block, with a trail of its items."""
 
     def headers(self) -> Headers:
-        """What carries the current span on."""
+        """Continues the current span."""
 
     def close(self, timeout_s: float) -> None:
         """Sends what waits, for so many seconds at most."""

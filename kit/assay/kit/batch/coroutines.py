@@ -27,13 +27,8 @@ class CoroutineJob:
     """A coroutine that waits for its turn, or runs.
 
     Attributes:
-        lane: the call that it came with.
-        size_bytes: its memory, roughly.
-        run: makes the coroutine.
         done: gets the result; never an exception.
         started_s: when it began, by the monotonic clock.
-        task: the running coroutine.
-        context: of its call: request id and trace.
     """
 
     lane: object
@@ -48,13 +43,7 @@ class CoroutineJob:
 
 
 class CoroutinePool:
-    """Runs coroutines, fair between calls. Belongs to one event loop.
-
-    Args:
-        at_work: jobs that run at the same time.
-        queue_items: jobs that may wait.
-        queue_bytes: bytes that they may hold.
-    """
+    """Runs coroutines, fair between calls. Belongs to one event loop."""
 
     def __init__(self, at_work: int, queue_items: int, queue_bytes: int) -> None:
         self._free = self._at_work = at_work

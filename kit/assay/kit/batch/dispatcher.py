@@ -61,9 +61,7 @@ class Dispatcher(Generic[P]):
     """Settles pending items. Belongs to one event loop.
 
     Args:
-        runs: how they are run.
         late: the fault of those that are not settled in time.
-        cache: earlier judgements of equal items.
     """
 
     def __init__(self, runs: Runs[P], late: ItemFault, cache: OutcomeCache) -> None:
@@ -210,7 +208,6 @@ class Dispatcher(Generic[P]):
         return None
 
     async def _wait(self, items: Sequence[P], deadline_s: float) -> None:
-        """Waits for executions until they are done or the deadline comes; settles those done."""
         left, done = len(items), asyncio.Event()
 
         def ended(_: P) -> None:

@@ -53,10 +53,7 @@ class SharedExecution:
     """A job in a pool, and how many items wait for it.
 
     Attributes:
-        job: the job.
-        pool: where it is.
         key: of equal items, and their time-out; None where nothing is shared.
-        waiters: items that wait for it.
     """
 
     job: PoolJob
@@ -70,9 +67,7 @@ class PendingItem:
     """One item on its way to its result; a service adds fields of its own.
 
     Attributes:
-        item_id: the caller's id.
         arrived_s: when the request arrived, by the monotonic clock.
-        size_bytes: its memory, roughly.
         timeout_s: limit of its execution, where it has one.
         key: the same for equal items; None where nothing may be shared, or before it is known.
         execution: what it waits for; None when it waits for none (any more).
@@ -80,7 +75,6 @@ class PendingItem:
         outcome: set once, when the item is settled: a judgement or an `ItemFault`.
         started_s: when execution began, by the monotonic clock.
         queue_s: seconds from the arrival to the beginning of the execution; 0 for one not begun.
-        execution_s: how long it took.
         from_cache: the judgement was computed for another item.
     """
 

@@ -33,7 +33,6 @@ class ItemHandler(Runs[P]):
     """How a service's items are run, written, counted and traced.
 
     Attributes:
-        noun: an item's name for people.
         late: the fault of an item that is not settled in time.
         no_room: the fault's message where the answer has no room for a result.
     """
@@ -72,14 +71,8 @@ class BatchService(Generic[P]):
     """Answers batches and streams of items. Belongs to one event loop.
 
     Args:
-        handler: of the service's items.
-        metrics: counts them.
-        max_items: most items of one request.
         cache: earlier judgements of equal items; by default none is kept.
         answered: called with the items of each answer, which nobody changes any more; a journal.
-
-    Attributes:
-        dispatcher: runs items.
     """
 
     def __init__(
@@ -153,13 +146,6 @@ class BatchService(Generic[P]):
 
         While a pool is full, no further chunk is read.
 
-        Args:
-            requests: the chunks.
-            chunk_of: the messages of the items of one.
-            response: makes an empty message of results.
-            admit: reads a message into its item.
-            timeout_s: seconds until the caller's deadline.
-
         Raises:
             CallError: a chunk is refused; the stream ends.
         """
@@ -204,7 +190,6 @@ class BatchService(Generic[P]):
         )
 
     def _respond(self, response: Any, ready: Sequence[P]) -> tuple[Any, int]:
-        """A message of the first ready items, as many as fit, and their number."""
         sent: list[P] = []
         size_bytes = 0
         for item in ready[: self._max_items]:

@@ -33,13 +33,6 @@ def service_of(
     asynchronous generator of that signature, whose first argument is the requests. Both may raise
     `CallError`. This function logs the items and faults of a call.
 
-    Args:
-        descriptor: the service in the contract.
-        methods: has one for each of it, by its name in snake case.
-        self_test: as `Service`.
-        close: as `Service`.
-        collectors: as `Service`.
-
     Raises:
         AttributeError: a method of the contract is not answered.
     """

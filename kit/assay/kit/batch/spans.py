@@ -17,7 +17,6 @@ class Details:
 
     Attributes:
         facts: never what a caller wrote.
-        parts: of its execution.
         execution_s: from its beginning to its end, where that is not the item's own figure.
     """
 

@@ -27,12 +27,8 @@ class AnswerStream(Generic[P]):
     """Answers one stream.
 
     Args:
-        dispatcher: runs items.
-        metrics: counts those that are accepted and abandoned.
         admit: the pending items of a chunk, given the ids before it and its time of arrival.
         respond: a message of the first of some settled items, one at least, and their number.
-        max_items: most items of one chunk.
-        timeout_s: seconds until the caller's deadline.
     """
 
     def __init__(
@@ -108,7 +104,6 @@ class AnswerStream(Generic[P]):
                 await self._sent.wait()
 
     async def _run_elsewhere(self, items: list[P]) -> None:
-        """Runs items in other services; the next chunk need not wait for them."""
         await self._dispatcher.run_elsewhere(items, self._deadline_s)
         for item in items:
             self._settled(item)

@@ -69,7 +69,6 @@ class ForkServer:
             self._kill_all()
 
     def _serve_one(self, wakeup: tuple[int, int]) -> bool:
-        """Serves one request; False when the pool is gone."""
         data, fds, _, _ = socket.recv_fds(self._control, MESSAGE.size, 1)
         while data and len(data) < MESSAGE.size:
             more = self._control.recv(MESSAGE.size - len(data))

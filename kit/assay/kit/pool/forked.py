@@ -37,9 +37,6 @@ class ForkedWorkers:
 
     Args:
         work: "module:function"; the function makes a `worker.Work` of the settings.
-        settings: its argument.
-        limits: what one worker may use.
-        link_limits: time-outs and sizes of a link.
     """
 
     patient = False

@@ -59,8 +59,6 @@ class Job(Generic[Q, A]):
 
     Attributes:
         lane: the call that it came with; see `assay.kit.queue`.
-        task: what to do, in the codec's terms.
-        size_bytes: its memory, roughly.
         done: gets the result; never an exception.
         timeout_s: limit of its execution; infinite for none.
         number: unique in the pool.

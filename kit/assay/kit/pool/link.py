@@ -115,9 +115,6 @@ class SocketLink(asyncio.Protocol, ABC):
 
     Args:
         what: its name for people, as "a worker".
-        limits: time-outs and sizes.
-        on_frame: see `OnFrame`.
-        on_lost: see `OnLost`.
 
     Attributes:
         ready: the JSON object of its ready frame.
@@ -253,7 +250,6 @@ class SocketLink(asyncio.Protocol, ABC):
             self._up.set_exception(LinkError(frame.payload.decode(errors="replace")))
 
     def _watch(self, frame: Frame) -> None:
-        """Starts the time-out of the job that the worker is at."""
         if frame.kind == frames.STARTED and frame.number in self._timeouts:
             self._running = frame.number
             self._alarm.set(self._timeouts[frame.number])
@@ -279,8 +275,6 @@ class Command:
     Attributes:
         what: its name for people, as "a worker".
         module: one of our own, which takes the flag --link-fd.
-        arguments: further arguments.
-        environment: its variables.
     """
 
     what: str

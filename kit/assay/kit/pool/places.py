@@ -52,7 +52,6 @@ class Placement:
         what: a worker's name for people, as "a worker".
         node: "module:function", importable on every machine; the function makes a `Node` of the
             settings, or raises LinkError where the machine is of no use.
-        settings: its argument.
         start_s: how long the first worker may take to be up, in seconds.
         accept: returns why a machine that gave this `about` is refused, or an empty text.
     """

@@ -48,8 +48,6 @@ class PoolConfig:
 
     Attributes:
         slots: workers that work at the same time; 0 for as many as there is room for.
-        queue_items: jobs that may wait.
-        queue_bytes: bytes that the waiting jobs may hold.
         depth: jobs that a worker holds, the running one included. More than one needs workers that
             listen while they work.
         let_go_s: how long a worker may take to give up a job; 0 for workers that do not listen
@@ -84,10 +82,6 @@ class WorkerPool(Generic[Q, A]):
     """Runs jobs in workers. Belongs to one event loop.
 
     Args:
-        config: how many slots, and how much waits for them.
-        workers: where they run.
-        codec: jobs and answers as bytes, and the faults of jobs.
-
     Attributes:
         restarts: workers started so far in place of another.
     """
@@ -226,7 +220,6 @@ class WorkerPool(Generic[Q, A]):
                     return
 
     def _hand_next(self, slot: _Slot[Q, A]) -> bool:
-        """Hands the next job that somebody waits for; False if there is none."""
         while (job := self._queue.take_now()) is not None:
             if not job.done.done() and self._hand(slot, job):
                 return True

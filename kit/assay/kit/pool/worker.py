@@ -92,7 +92,6 @@ def run(connection: socket.socket, work: Work, limits: WorkerLimits, parent: int
 
 
 def _bound_cpu(timeout_s: float) -> None:
-    """Limits this process's CPU time to what the job may take."""
     if math.isfinite(timeout_s):
         used_s = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
         _lower_soft(resource.RLIMIT_CPU, math.ceil(used_s + timeout_s) + _CPU_SLACK_S)
@@ -120,7 +119,6 @@ def die_with_parent(parent: int) -> None:
 
 
 def _lower_soft(kind: int, value: int) -> None:
-    """Sets a soft limit, as far as the hard limit allows."""
     hard = resource.getrlimit(kind)[1]
     soft = value if hard == resource.RLIM_INFINITY else min(value, hard)
     # Some systems refuse RLIMIT_AS; the time-out still holds there.

@@ -64,12 +64,7 @@ def host_options(avoid: Collection[str] = ()) -> dict[str, Any]:
 
 
 class RayHost:
-    """One host, placed or waiting for room. For one event loop.
-
-    Args:
-        ray: the module.
-        actor: Ray's handle.
-    """
+    """One host, placed or waiting for room. For one event loop."""
 
     def __init__(self, ray: Any, actor: Any) -> None:
         self._ray = ray
@@ -78,11 +73,6 @@ class RayHost:
 
     async def ask(self, method: str, *arguments: object, timeout_s: float | None = None) -> Any:
         """Calls a method of the host with plain data and waits for its result.
-
-        Args:
-            method: its name.
-            arguments: plain data.
-            timeout_s: how long to wait; None for as long as it takes.
 
         Raises:
             HostLost: no answer came, or none will.
@@ -160,7 +150,6 @@ class Berths:
     A started host gives the facts "node", "name", "version" and, where it is of no use, "trouble".
 
     Args:
-        cluster: where hosts are placed.
         what: a host's name for people, as "a worker".
 
     Attributes:
@@ -176,12 +165,6 @@ class Berths:
         self, distribution: str, kind: type, *arguments: object, start: tuple[object, ...] = ()
     ) -> tuple[RayHost, dict[str, Any]]:
         """Waits for a host that is up, however long that takes; returns it with its facts.
-
-        Args:
-            distribution: the package that the node must have in our version.
-            kind: as in `Cluster.place`.
-            arguments: as in `Cluster.place`.
-            start: arguments of its method `start`.
 
         Raises:
             HostLost: it was lost before, or its node is of no use.

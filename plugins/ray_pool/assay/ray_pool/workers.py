@@ -45,9 +45,6 @@ class WorkerHost:
     """An actor on a node: has one worker after the other, and passes frames from and to the pool.
 
     Args:
-        distribution: as in `Placement`.
-        node: as in `Placement`.
-        settings: as in `Placement`.
         slot: its number, unique in the service.
         log_json: the form of the logs, which go to Ray's files on the node.
     """
@@ -134,7 +131,6 @@ class WorkerHost:
             self._link.kill()
 
     def _only_begun(self) -> bool:
-        """Whether the outbox holds only beginnings of jobs."""
         return not self._gone and all(f.kind == frames.STARTED for _, f in self._outbox)
 
     async def _ask(self, kind: bytes, body: bytes) -> Frame:
