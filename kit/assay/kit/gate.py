@@ -35,12 +35,9 @@ class ServerCall:
 
     Attributes:
         method: full name, as "/package.Service/Method".
-        request_id: the caller's or ours.
         tenant: of its token; empty where none is needed.
         always_open: health and reflection: passes in every phase, and no drain waits for it.
-        task: runs the handler.
         evicted: the drain ran out and the server ended the call.
-        fields: facts for the log.
         known: the server has this method, and let the caller in.
         headers: for its trace; None for a call that is in no trace.
         span: its own, while it runs.

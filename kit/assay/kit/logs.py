@@ -60,14 +60,8 @@ def call_ended(
 ) -> None:
     """Writes the line of one call.
 
-    Args:
-        method: full name, as "/package.Service/Method".
-        code: name of the gRPC code, as "OK".
-        reason: of the lexicon; empty for a call that went well.
-        duration_ms: from the arrival of the request to its status.
-        peer_kind: "ipv4", "ipv6" or "unix".
-        fields: of the service, such as the number of items.
-        quiet: at DEBUG instead of INFO, for health checks.
+    `reason` is of the lexicon, empty for a call that went well; `peer_kind` is "ipv4", "ipv6" or
+    "unix"; `quiet`, for health checks, logs at DEBUG instead of INFO.
     """
     facts: dict[str, object] = {"method": method, "code": code}
     if reason:

@@ -218,10 +218,8 @@ class ItemMetrics:
 
     Args:
         service: "reward", "sandbox" or "genrm"; the metrics begin with "assay_" and it.
-        by: the label of the judge: "verifier", "language" or "model".
 
     Attributes:
-        by: as above.
         faults: counts by (who, reason); who is empty for nobody.
     """
 
@@ -261,13 +259,7 @@ class ItemMetrics:
         self._abandoned.inc(items)
 
     def fault(self, who: str, reason: str, items: int = 1) -> None:
-        """Counts faults.
-
-        Args:
-            who: a name that the operator served; empty for none.
-            reason: of the lexicon; any other counts as "other".
-            items: how many.
-        """
+        """Counts faults; a reason outside the lexicon counts as "other"."""
         self.faults[who, str(reason)] += items
 
     def took(self, who: str, wait_s: float, execution_s: float) -> None:
@@ -282,10 +274,7 @@ class MetricsEndpoint:
 
     Args:
         collectors: shown beside this process's memory, CPU time and file descriptors.
-        port: 0 takes a free one.
-
-    Attributes:
-        port: the bound one.
+        port: 0 takes a free one; the attribute is the bound one.
 
     Raises:
         StartupError: the port is in use, or the host is not ours.

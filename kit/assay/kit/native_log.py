@@ -37,11 +37,7 @@ _JOIN_S = 1.0
 
 @dataclass(slots=True)
 class Digest:
-    """Decides which lines are logged. Pure but for its clock.
-
-    Attributes:
-        clock: seconds, monotonic.
-    """
+    """Decides which lines are logged. Pure but for its clock."""
 
     clock: Callable[[], float] = time.monotonic
     _kinds: dict[str, tuple[float, int]] = field(default_factory=dict)

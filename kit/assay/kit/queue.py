@@ -22,11 +22,7 @@ class QueueFull(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lane:
-    """The place of one call; made in the call, whose tenant it takes.
-
-    Attributes:
-        tenant: empty where no token is needed.
-    """
+    """The place of one call; made in the call, whose tenant it takes."""
 
     tenant: str = field(default_factory=tenant_var.get)
 

@@ -35,12 +35,7 @@ class _Account:
 
 
 class Quotas:
-    """The accounts of all tenants, under the same limits.
-
-    Args:
-        items_per_s: items of a tenant each second; 0 for no limit.
-        items_in_flight: items of a tenant that wait or are judged at a time; 0 for no limit.
-    """
+    """The accounts of all tenants, under the same limits; 0 for no limit."""
 
     def __init__(
         self,

@@ -97,7 +97,6 @@ class Admission:
     Attributes:
         gate: the server's phase and the running calls.
         door: checks tokens.
-        collectors: all metrics of the server, those of `calls` among them.
     """
 
     gate: CallGate

@@ -39,9 +39,7 @@ class Target:
     """A parsed address.
 
     Attributes:
-        uri: of gRPC.
         several: a list of replicas, whose certificates share no name that stands in it.
-        loopback: it does not leave this machine.
         options: channel options to append to the general ones.
     """
 

@@ -102,9 +102,7 @@ def calling(method: str, facts: Mapping[str, Fact] = _NO_FACTS) -> TraceSpan:
 def serving(method: str, headers: Mapping[str, str | bytes]) -> TraceSpan:
     """A call from another process; its items go to the `trail` while it is current.
 
-    Args:
-        method: as "package.Service/Method", or "POST /path".
-        headers: of the call, in lower case.
+    `method` is as "package.Service/Method" or "POST /path"; the headers' names are in lower case.
     """
     if _tracer is None:
         return _NONE

@@ -44,14 +44,7 @@ def item_stretch(
 ) -> Stretch:
     """An item from its arrival to its outcome, as its wait and its execution.
 
-    Args:
-        name: what judged or ran it.
-        arrived_s: when its request arrived, by the monotonic clock.
-        started_s: when its execution began; when it was settled, if it never did.
-        execution_s: in seconds; 0 where there was none.
-        facts: of the item.
-        reason: of its fault; empty for none.
-        parts: of its execution.
+    `started_s` is when it was settled, where it never began; `execution_s` is 0 there.
     """
     started_s = max(arrived_s, started_s)
     ended_s = started_s + max(0.0, execution_s)
@@ -66,9 +59,6 @@ class Trail:
 
     Args:
         most: slowest items that are kept, and as many faults; 0 keeps none.
-
-    Attributes:
-        execution_s: all executions, added up.
     """
 
     def __init__(self, most: int = MAX_ITEMS) -> None:
@@ -87,15 +77,7 @@ class Trail:
         fault: bool,
         describe: Callable[[int], Stretch],
     ) -> None:
-        """Notes an item that has its outcome.
-
-        Args:
-            arrived_s: when its request arrived, by the monotonic clock.
-            started_s: when its execution began.
-            execution_s: how long it took.
-            fault: it has no judgement.
-            describe: makes the segment of the item with this number; called for kept items only.
-        """
+        """Notes an item that has its outcome; `describe` gets the number of a kept item."""
         number = self.items
         self.items += 1
         self.faults += fault

@@ -57,14 +57,7 @@ def fit_results(
     no_room: str,
     room_bytes: int = ANSWER_BYTES,
 ) -> None:
-    """Shortens results that do not fit, or makes faults of them, in their order.
-
-    Args:
-        pairs: items and their results.
-        shorten: removes what a result holds for people only.
-        no_room: the fault's message.
-        room_bytes: what the results may hold in all.
-    """
+    """Shortens results that do not fit into `room_bytes`, or makes faults of them, in order."""
     room = Room(room_bytes)
     for item, result in pairs:
         if room.take(result.ByteSize()):

@@ -68,7 +68,6 @@ class PendingItem:
 
     Attributes:
         arrived_s: when the request arrived, by the monotonic clock.
-        timeout_s: limit of its execution, where it has one.
         key: the same for equal items; None where nothing may be shared, or before it is known.
         execution: what it waits for; None when it waits for none (any more).
         shared: the execution was begun for another item.
@@ -99,14 +98,7 @@ class PendingItem:
         execution_s: float | None = None,
         from_cache: bool = False,
     ) -> None:
-        """Sets the outcome.
-
-        Args:
-            outcome: a judgement or an `ItemFault`.
-            started_s: when execution began; by default what is known of it, or now.
-            execution_s: how long it took; by default the time since then.
-            from_cache: the judgement was computed for another item.
-        """
+        """Sets the outcome, a judgement or an `ItemFault`; times default to those known, or now."""
         if started_s is None:
             started_s = self.started_s
         if started_s is None or execution_s is None:

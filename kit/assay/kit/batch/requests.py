@@ -27,11 +27,7 @@ def check_chunk(
 ) -> None:
     """Checks whether a request as a whole is acceptable.
 
-    Args:
-        messages: its items.
-        seen: ids that came before in the same stream; those of these items are added.
-        max_items: most items of one request.
-        noun: an item's name for people.
+    `seen` has the ids that came before in the same stream; those of these items are added.
 
     Raises:
         CallError: EMPTY_BATCH, BATCH_TOO_LARGE, MISSING_ITEM_ID or DUPLICATE_ITEM_ID.

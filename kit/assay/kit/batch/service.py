@@ -93,13 +93,9 @@ class BatchService(Generic[P]):
     async def answer(
         self, messages: Sequence[Any], response: Any, admit: Admit[P], timeout_s: float
     ) -> list[P]:
-        """Answers a batch.
+        """Answers a batch slightly before the caller's deadline, which is `timeout_s` away.
 
-        Args:
-            messages: the items.
-            response: gets one result for each, in order.
-            admit: reads a message into its item.
-            timeout_s: seconds until the caller's deadline; the answer comes slightly before it.
+        `response` gets one result for each message, in order.
 
         Returns:
             The settled items, in order.

@@ -29,8 +29,6 @@ class Site:
     Attributes:
         service: its name in the entry-point groups, as "reward".
         title: its name for people, as "reward_server".
-        summary: what it does, in a line.
-        description: for its callers.
         own: the service's faces, before those that plug in.
         absent: explanations by path, for what is not served there.
     """

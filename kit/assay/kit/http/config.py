@@ -17,9 +17,7 @@ class HttpConfig:
 
     Attributes:
         port: 0 for any free one; None for no HTTP.
-        bind: address to bind.
         timeout_s: deadline of a call without `x-timeout-s`.
-        max_body_bytes: of a request.
         body_timeout_s: until a request's body has arrived.
 
     Raises:

@@ -28,12 +28,10 @@ class Face:
     """A wire format over a service.
 
     Attributes:
-        name: for people.
         routes: its routes, given the service's `Front`; their endpoints take a Starlette request
             and return a response, or raise `refuse(...)` or any CallError, of which the middleware
             makes a problem.
         operations: path to path item of OpenAPI; one without a route is left out.
-        schemas: those that the operations name, by name.
     """
 
     name: str

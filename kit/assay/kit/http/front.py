@@ -27,13 +27,7 @@ OFFERED = "authorization"
 
 
 class Front:
-    """A service as its faces see it.
-
-    Args:
-        admission: gate, tokens, quotas and metrics, shared with gRPC.
-        config: the settings.
-        public: others than this machine's users reach the server.
-    """
+    """A service as its faces see it."""
 
     def __init__(self, admission: Admission, config: HttpConfig, *, public: bool = False) -> None:
         self.admission = admission

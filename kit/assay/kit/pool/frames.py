@@ -4,10 +4,10 @@
               number; the payload
 
     pool -> worker    a job; any other kind, of the service's choice; payload: see `pack_job`
-                      C  give the job up, end it if it runs; no payload
-                      G  give the job back if it has not begun; no payload
+                      C  give the job up, end it if it runs
+                      G  give the job back if it has not begun
     worker -> pool    R  ready; payload: a JSON object
-                      N  not ready, and never will be; payload: why, a line of text
+                      N  never ready; payload: why, a line of text
                       S  the job has begun
                       D  done; payload: the service's own
                       F  fault; payload: JSON, {"reason", "message", "facts"}
@@ -16,8 +16,8 @@
                       L  it takes no further job
     made by the link  E  the job's time-out has passed, and its worker was killed
 
-A worker answers every job exactly once with D, F, M or U, unless it dies. A worker that takes one
-job at a time may ignore C and G.
+A worker answers every job exactly once with D, F, M or U, unless it dies. One that takes one job at
+a time may ignore C and G.
 """
 
 from __future__ import annotations
@@ -75,13 +75,7 @@ def pack(kind: bytes, number: int, payload: bytes = b"") -> bytes:
 
 
 def pack_job(body: bytes, *, timeout_s: float = math.inf, request_id: str = "") -> bytes:
-    """The payload of a job.
-
-    Args:
-        body: the service's own.
-        timeout_s: limit of its execution; infinite for none.
-        request_id: of its call, for logs; at most 255 ASCII characters.
-    """
+    """The payload of a job; its request id has at most 255 ASCII characters."""
     mark = request_id.encode("ascii")
     return _JOB_HEADER.pack(timeout_s, len(mark)) + mark + body
 

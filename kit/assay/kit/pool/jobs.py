@@ -45,7 +45,6 @@ class Done(Generic[A]):
     Attributes:
         outcome: of the codec's `decode`, or a fault.
         started_s: when execution began, by the monotonic clock; None if it never did.
-        execution_s: how long it took.
     """
 
     outcome: A | ItemFault
@@ -58,11 +57,9 @@ class Job(Generic[Q, A]):
     """One job for a worker; `WorkerPool.job` makes it.
 
     Attributes:
-        lane: the call that it came with; see `assay.kit.queue`.
         done: gets the result; never an exception.
         timeout_s: limit of its execution; infinite for none.
         number: unique in the pool.
-        request_id: of its call, for logs.
         attempts: workers that died or were lost before it had begun.
         losses: machines that were lost after it had begun there.
         started_s: when it began, by the monotonic clock.
@@ -100,7 +97,7 @@ class Codec(Protocol[Q, A]):
         """
 
     def decode(self, task: Q, payload: bytes) -> A | ItemFault:
-        """The outcome in a worker's answer to a task.
+        """The outcome in a worker's answer.
 
         Raises:
             FrameError: the payload has another shape than agreed.

@@ -273,7 +273,6 @@ class Command:
     """How a worker that is a child process is started.
 
     Attributes:
-        what: its name for people, as "a worker".
         module: one of our own, which takes the flag --link-fd.
     """
 

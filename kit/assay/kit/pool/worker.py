@@ -57,11 +57,7 @@ class Work(Protocol):
 def run(connection: socket.socket, work: Work, limits: WorkerLimits, parent: int) -> None:
     """Serves jobs until the pool closes the connection or the worker retires.
 
-    Args:
-        connection: the worker's end of its socket pair.
-        work: of the service.
-        limits: what this worker may use.
-        parent: process id of the fork server; the worker ends at once if that is gone.
+    It ends at once if `parent`, the fork server's process id, is gone.
     """
     _confine(limits, parent)
     at_start_bytes = _resident_bytes()

@@ -74,10 +74,7 @@ def check_resumed(
 ) -> list[str]:
     """Checks that a run can be resumed with these overrides, and returns them.
 
-    Args:
-        folder: of the run.
-        overrides: changed settings, as key=value.
-        may_change: prefixes of keys that may change; any other, and run.seed, changes the curve.
+    `may_change` has prefixes of keys; any other, and run.seed, would change the curve.
 
     Raises:
         ConfigError: there is no such run, or an override may not change.

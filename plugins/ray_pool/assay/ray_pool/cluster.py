@@ -150,8 +150,6 @@ class Berths:
     A started host gives the facts "node", "name", "version" and, where it is of no use, "trouble".
 
     Args:
-        what: a host's name for people, as "a worker".
-
     Attributes:
         refused: why a node is of no use, by its id.
     """

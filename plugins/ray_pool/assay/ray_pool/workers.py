@@ -45,7 +45,6 @@ class WorkerHost:
     """An actor on a node: has one worker after the other, and passes frames from and to the pool.
 
     Args:
-        slot: its number, unique in the service.
         log_json: the form of the logs, which go to Ray's files on the node.
     """
 
