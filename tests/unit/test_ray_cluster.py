@@ -105,7 +105,7 @@ class StandInActor:
 
 async def test_a_host_answers_or_is_lost_and_who_waits_hears_of_its_end_at_once() -> None:
     ray = StandInRay()
-    host = ray_cluster.Host(ray, StandInActor())
+    host = ray_cluster.RayHost(ray, StandInActor())
     assert await host.ask("say", 7) == 7
     with pytest.raises(HostLost, match=r"the node died$"):
         await host.ask("say", OSError("the node died.\nAnd a page of advice."))
