@@ -44,7 +44,7 @@ class Runs(ABC, Generic[P]):
         raise NotImplementedError
 
     def key(self, item: P) -> Hashable | None:
-        """The same for equal items; None where nothing may be shared."""
+        """A key that equal items share; None where nothing may be shared."""
         del item
         return None
 

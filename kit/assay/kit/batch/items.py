@@ -53,7 +53,7 @@ class SharedExecution:
     """A job in a pool, and how many items wait for it.
 
     Attributes:
-        key: of equal items, and their time-out; None where nothing is shared.
+        key: that equal items share, and their time-out; None where nothing is shared.
     """
 
     job: PoolJob
@@ -68,7 +68,7 @@ class PendingItem:
 
     Attributes:
         arrived_s: when the request arrived, by the monotonic clock.
-        key: the same for equal items; None where nothing may be shared, or before it is known.
+        key: shared by equal items; None where nothing may be shared, or before it is known.
         execution: what it waits for; None when it waits for none (any more).
         shared: the execution was begun for another item.
         outcome: set once, when the item is settled: a judgement or an `ItemFault`.

@@ -224,7 +224,7 @@ class _ServerLink:
                 self._workers.pop(worker_id).reaped()
 
     def _lost(self) -> None:
-        """It is gone, or must go: closing its socket makes it kill its workers and end."""
+        """Closes its socket, at which it kills its workers and ends, if it lives."""
         if self._control is None:
             return
         self._loop.remove_reader(self._control)
