@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DISTRIBUTIONS := protos kit clients math reward_server sandbox genrm trainer \
-  plugins/compat plugins/docker_backend plugins/verifiers_extra
+  plugins/compat plugins/docker_backend plugins/ray_pool plugins/verifiers_extra
 INSTALLED := $(VENV)/.installed
 AUDIT_VENV := .venv-audit
 AUDIT_ARGS ?=
@@ -18,7 +18,7 @@ ENVOY_INSTALLED := $(VENV)/.envoy-installed
 # PYTEST_ARGS="-n 0" makes it one process.
 PARALLEL := -n auto --dist loadfile
 # What the images install, and the trainer; hatchling builds our own.
-WHEELS := hatchling numpy pytest torch ./protos "./kit[tracing]" "./clients[cli]" ./math ./reward_server "./plugins/verifiers_extra[chemistry,puzzles]" ./sandbox ./genrm ./trainer ./plugins/compat ./plugins/docker_backend
+WHEELS := hatchling numpy pytest torch ./protos "./kit[tracing]" "./clients[cli]" ./math ./reward_server "./plugins/verifiers_extra[chemistry,puzzles]" ./sandbox ./genrm ./trainer ./plugins/compat ./plugins/docker_backend ./plugins/ray_pool
 TORCH_INDEX ?=
 PYTEST_ARGS ?=
 HTTP_PORT ?=

@@ -13,7 +13,7 @@ from assay.kit.batch.items import PendingItem
 from assay.kit.batch.service import BatchService, ItemHandler
 from assay.kit.batch.sharing import OutcomeCache
 from assay.kit.batch.spans import Details
-from assay.kit.faults import Fault, Unjudgeable
+from assay.kit.faults import ItemFault, Unjudgeable
 from assay.kit.metrics import ItemMetrics
 
 
@@ -160,7 +160,7 @@ class ScriptedHandler(ItemHandler[Scripted]):
     def _end(item: Scripted) -> Any:
         if item.script.end == "defect" and item.script.road == "pool":
             raise RuntimeError("a defect, with a secret in its text")
-        return "fine" if item.script.end == "judged" else Fault("ITEM_TIMEOUT", "it said so")
+        return "fine" if item.script.end == "judged" else ItemFault("ITEM_TIMEOUT", "it said so")
 
 
 class Scripts:

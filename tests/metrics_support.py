@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from assay.genrm.metrics import JudgeMetrics
-from assay.kit.gate import Gate
+from assay.kit.gate import CallGate
 from assay.kit.metrics import CallMetrics
 from assay.reward_server.counts import RewardMetrics
 from assay.sandbox.metrics import RunMetrics
@@ -46,7 +46,7 @@ def conserved(families: list[Metric], service: str, *judged: str) -> bool:
 def collectors() -> dict[str, list[Collector]]:
     """The collectors of each service, and those that all have."""
     return {
-        "every service": CallMetrics(Gate(1)).collectors,
+        "every service": CallMetrics(CallGate(1)).collectors,
         "reward_server": RewardMetrics().collectors,
         "sandbox": RunMetrics().collectors,
         "genrm": JudgeMetrics().collectors,

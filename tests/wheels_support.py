@@ -26,7 +26,7 @@ from packaging.utils import canonicalize_name
 
 DISTRIBUTIONS = (
     "protos", "kit", "clients", "math", "reward_server", "sandbox", "genrm", "trainer",
-    "plugins/compat", "plugins/docker_backend", "plugins/verifiers_extra",
+    "plugins/compat", "plugins/docker_backend", "plugins/ray_pool", "plugins/verifiers_extra",
 )  # fmt: skip
 
 

@@ -161,10 +161,20 @@ def test_an_image_holds_its_service_and_nothing_to_install_more(stack: Stack, se
             "assay-api",
             "assay-kit",
             "assay-clients",
+            "assay-compat",
             "assay-math",
+            "assay-ray-pool",
             "assay-reward-server",
+            "assay-verifiers-extra",
         },
-        "sandbox": {"assay-api", "assay-kit", "assay-sandbox"},
+        "sandbox": {
+            "assay-api",
+            "assay-kit",
+            "assay-clients",
+            "assay-compat",
+            "assay-ray-pool",
+            "assay-sandbox",
+        },
         "genrm": {"assay-api", "assay-kit", "assay-clients", "assay-genrm"},
     }
     assert ours == expected[service]

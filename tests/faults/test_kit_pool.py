@@ -23,7 +23,7 @@ from assay.kit.pool.link import (
     Workers,
     environment_of_a_worker,
 )
-from assay.kit.pool.pool import Pool, PoolConfig
+from assay.kit.pool.pool import PoolConfig, WorkerPool
 from assay.kit.pool.worker import WorkerLimits
 from waiting_support import exists, until
 
@@ -162,9 +162,9 @@ def forked(settings: str = "as told", **limits: int) -> ForkedWorkers:
 
 
 @asynccontextmanager
-async def running(workers: Workers, **settings: Any) -> AsyncIterator[Pool[bytes, Any]]:
+async def running(workers: Workers, **settings: Any) -> AsyncIterator[WorkerPool[bytes, Any]]:
     config = PoolConfig(**{"slots": 1, "queue_items": 100, "queue_bytes": 10**6, **settings})
-    pool: Pool[bytes, Any] = Pool(config, workers, Codec())
+    pool: WorkerPool[bytes, Any] = WorkerPool(config, workers, Codec())
     await pool.start()
     try:
         yield pool
@@ -172,7 +172,7 @@ async def running(workers: Workers, **settings: Any) -> AsyncIterator[Pool[bytes
         await pool.close()
 
 
-async def outcomes(pool: Pool[bytes, Any], *tasks: str, timeout_s: float = 20.0) -> list[Any]:
+async def outcomes(pool: WorkerPool[bytes, Any], *tasks: str, timeout_s: float = 20.0) -> list[Any]:
     lane = object()
     jobs = [pool.job(lane, t.encode(), size_bytes=1, timeout_s=timeout_s) for t in tasks]
     pool.submit(jobs)

@@ -23,6 +23,7 @@ from assay.clients import RewardClient
 from assay.clients.services import absent_plug_ins, installed_plug_ins
 from assay.clients.testing import FakeRewardServer
 from assay.kit.errors import ConfigError
+from assay.kit.pool.places import HOW_TO_INSTALL_RAY
 from assay.kit.tls import ServerTls
 from certificates import make_certificates
 
@@ -140,9 +141,12 @@ def test_doctor_says_what_is_plugged_in_and_what_would_add_more(
     def found() -> str:
         return {one.what: one.found for one in look_at_packages()}["plug-ins"]
 
-    assert {"assay-compat", "assay-docker-backend", "assay-verifiers-extra"} <= set(
-        found().split("; ")
-    )
+    assert {
+        "assay-compat",
+        "assay-docker-backend",
+        "assay-ray-pool",
+        "assay-verifiers-extra",
+    } <= set(found().split("; "))
     here = installed_plug_ins()
     monkeypatch.setattr("assay.clients.services.version", absent)
     monkeypatch.setattr("assay.clients.services.entry_points", lambda group: [])
@@ -159,18 +163,16 @@ def test_doctor_says_whether_there_is_ray(tmp_path: Path, monkeypatch: pytest.Mo
     """Found, and not imported."""
 
     def found() -> str:
-        return {one.what: one.found for one in look_at_packages()}["--pool ray"]
+        return {one.what: one.found for one in look_at_packages()}["--pool"]
 
     if find_spec("ray") is None:
-        wanted = "in a checkout of Assay, run: pip install "
-        wanted += "./math './reward_server[ray]' './sandbox[ray]'"
-        assert found() == f"ray is not installed; {wanted}"
+        assert found() == f"local, ray; ray is not installed; {HOW_TO_INSTALL_RAY}"
     (tmp_path / "ray.py").write_text("raise AssertionError('imported')")
     info = tmp_path / "ray-2.60.1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: ray\nVersion: 2.60.1\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert found() == "ray 2.60.1"
+    assert found() == "local, ray; ray 2.60.1"
 
 
 def test_doctor_reads_certificates_that_nobody_trusts(tmp_path: Path) -> None:
@@ -211,6 +213,7 @@ def test_what_would_add_to_the_services_is_said(monkeypatch: pytest.MonkeyPatch)
     assert "pip install ./plugins/compat" in told
     assert "assay-docker-backend would add back ends of the sandbox" in told
     assert "pip install ./plugins/docker_backend" in told
+    assert f"(--pool ray); {HOW_TO_INSTALL_RAY}" in told
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])

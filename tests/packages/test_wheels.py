@@ -225,6 +225,29 @@ def test_containers_as_boxes_come_with_a_plug_in(wheels: dict[str, Wheel], tmp_p
     assert done.stderr.splitlines()[-1].startswith("assay sandbox: no Docker daemon answers at")
 
 
+def test_workers_on_ray_come_by_a_plug_in(wheels: dict[str, Wheel], tmp_path: Path) -> None:
+    """Without the plug-in, and with it but without Ray, a service says in one line what to type."""
+    install = "in a checkout of Assay, run: pip install './plugins/ray_pool[ray]'"
+    asked = (
+        "python",
+        "-m",
+        "assay.sandbox",
+        "--port",
+        "0",
+        "--pool",
+        "ray",
+        "--ray-address",
+        "h:1",
+    )
+    alone = fresh_environment(tmp_path / "alone", wheels, "assay-sandbox")
+    plugged = fresh_environment(tmp_path / "both", wheels, "assay-sandbox", "assay-ray-pool")
+    absent = "--pool 'ray' is not installed here, where there is local; ray comes with"
+    whys = [f"{absent} assay-ray-pool; {install}", f"--pool ray needs Ray; {install}"]
+    for environment, why in zip([alone, plugged], whys, strict=True):
+        done = environment.run(*asked)
+        assert (done.returncode, done.stderr) == (1, f"assay sandbox: {why}\n")
+
+
 def test_a_judge_service(wheels: dict[str, Wheel], tmp_path: Path) -> None:
     environment = fresh_environment(tmp_path / "venv", wheels, "assay-clients[cli]", "assay-genrm")
     assert "--model" in check(environment.run("assay", "serve", "genrm", "--help", timeout_s=120))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from assay.api.execution.v1 import execution_pb2
 from assay.kit.batch.answers import Room
-from assay.kit.faults import Fault
+from assay.kit.faults import ItemFault
 from assay.kit.plain import from_plain, to_plain
 from assay.kit.pool.jobs import Done
 from assay.sandbox.handler import PendingRun, RunHandler
@@ -133,6 +133,6 @@ def test_what_jobs_write_is_kept_while_the_answer_has_room_and_is_a_fault_after(
         outcomes.append(handler.outcome(item, Done(result.SerializeToString())))
     kept = [outcome for outcome in outcomes if isinstance(outcome, bytes)]
     assert sum(map(len, kept)) <= room_bytes
-    assert all(o.reason == "MESSAGE_TOO_LARGE" for o in outcomes if isinstance(o, Fault))
+    assert all(o.reason == "MESSAGE_TOO_LARGE" for o in outcomes if isinstance(o, ItemFault))
     if not sizes or sum(sizes) + 20 * len(sizes) <= room_bytes:
         assert len(kept) == len(sizes)

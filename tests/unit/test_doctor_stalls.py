@@ -13,7 +13,7 @@ from prometheus_client.exposition import generate_latest
 
 from assay.cli.commands.stalls import Line, Look, findings, look_at, scrape
 from assay.kit.errors import ConfigError
-from assay.kit.gate import Gate, Phase
+from assay.kit.gate import CallGate, Phase
 from assay.kit.metrics import CallMetrics, MetricsEndpoint
 from assay.reward_server.counts import RewardMetrics
 from assay.reward_server.journal.writer import Journal
@@ -24,7 +24,7 @@ class Served:
     """The metrics of a reward server, without the server."""
 
     def __init__(self, journal: Journal | None = None) -> None:
-        self.gate = Gate(10)
+        self.gate = CallGate(10)
         self.gate.phase = Phase.SERVING
         self.calls = CallMetrics(self.gate)
         self.counts = RewardMetrics()

@@ -16,7 +16,7 @@ from assay.kit.pool import pool as pool_module
 from assay.kit.pool.frames import Frame, FrameError
 from assay.kit.pool.jobs import Done, End, Job
 from assay.kit.pool.link import LinkError
-from assay.kit.pool.pool import Pool, PoolConfig
+from assay.kit.pool.pool import PoolConfig, WorkerPool
 from assay.kit.queue import QueueFull
 from waiting_support import until
 
@@ -139,14 +139,14 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool_module, "_MAX_BACKOFF_S", 0.002)
 
 
-async def started(workers: ScriptedWorkers, **settings: Any) -> Pool[bytes, Any]:
+async def started(workers: ScriptedWorkers, **settings: Any) -> WorkerPool[bytes, Any]:
     config = PoolConfig(**{"slots": 1, "queue_items": 100, "queue_bytes": 10**6, **settings})
-    pool: Pool[bytes, Any] = Pool(config, workers, Codec())
+    pool: WorkerPool[bytes, Any] = WorkerPool(config, workers, Codec())
     await pool.start()
     return pool
 
 
-def jobs_of(pool: Pool[bytes, Any], *tasks: bytes) -> list[Job[bytes, Any]]:
+def jobs_of(pool: WorkerPool[bytes, Any], *tasks: bytes) -> list[Job[bytes, Any]]:
     lane = object()
     return [pool.job(lane, task, size_bytes=len(task)) for task in tasks]
 

@@ -11,7 +11,7 @@ import pytest
 
 DISTRIBUTIONS = (
     "protos", "kit", "clients", "math", "reward_server", "sandbox", "genrm", "trainer",
-    "plugins/compat", "plugins/docker_backend", "plugins/verifiers_extra",
+    "plugins/compat", "plugins/docker_backend", "plugins/ray_pool", "plugins/verifiers_extra",
 )  # fmt: skip
 GENERATED = re.compile(r"_pb2(_grpc)?\.pyi?$")
 # Put together from parts, so that this file does not hold what it looks for.
@@ -56,6 +56,7 @@ def test_typed_packages_say_so(repository: Path) -> None:
         "genrm/assay/genrm",
         "trainer/assay/trainer",
         "plugins/docker_backend/assay/docker_backend",
+        "plugins/ray_pool/assay/ray_pool",
         "plugins/verifiers_extra/assay/verifiers_extra",
     ):
         assert (repository / package / "py.typed").is_file(), package

@@ -69,7 +69,7 @@ def test_no_file_is_in_two_wheels_and_none_hides_the_namespace(wheels: dict[str,
     )
     assert set(packages) == {
         "api", "kit", "clients", "cli", "math", "reward_server", "sandbox", "genrm", "trainer",
-        "compat", "docker_backend", "verifiers_extra",
+        "compat", "docker_backend", "ray_pool", "verifiers_extra",
     }  # fmt: skip
     assert set(packages.values()) == {1}
 
@@ -120,6 +120,7 @@ def test_what_is_heavy_is_asked_for_where_it_is_used(wheels: dict[str, Wheel]) -
     assert brings == {
         "assay-api": set(), "assay-kit": set(), "assay-clients": set(), "assay-math": set(),
         "assay-sandbox": set(), "assay-compat": set(), "assay-docker-backend": set(),
+        "assay-ray-pool": set(),
         "assay-reward-server": set(), "assay-genrm": {"torch", "transformers"},
         "assay-trainer": HEAVY, "assay-verifiers-extra": set(),
     }  # fmt: skip

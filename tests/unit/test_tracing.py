@@ -21,7 +21,7 @@ from opentelemetry.trace import StatusCode
 
 from assay.kit import tracing
 from assay.kit.errors import ConfigError, refuse
-from assay.kit.gate import Call
+from assay.kit.gate import ServerCall
 from assay.kit.interceptors import _facts
 from assay.kit.reasons import Reason
 from assay.kit.tracing_otel import OtelTracer
@@ -259,11 +259,11 @@ print([name for name in sys.modules if "opentelemetry" in name])
 
 
 def test_a_call_says_whose_it_is_and_nothing_of_its_token() -> None:
-    call = Call("/a.B/C", "id-1", always_open=False, tenant="team")
+    call = ServerCall("/a.B/C", "id-1", always_open=False, tenant="team")
     call.headers = {"authorization": "Bearer secret"}
     assert _facts(call, "OK") == {
         "rpc.response.status_code": "OK",
         "assay.request_id": "id-1",
         "assay.tenant": "team",
     }
-    assert "assay.tenant" not in _facts(Call("/a.B/C", "id-1", always_open=False), "OK")
+    assert "assay.tenant" not in _facts(ServerCall("/a.B/C", "id-1", always_open=False), "OK")

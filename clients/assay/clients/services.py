@@ -24,6 +24,8 @@ from pathlib import Path
 from types import TracebackType
 
 from assay.kit.errors import ConfigError, StartupError
+from assay.kit.pool.places import GROUP as PLACE_GROUP
+from assay.kit.pool.places import RAY_PLUG_IN
 
 GROUP = "assay.services"
 VERIFIER_GROUP = "assay.verifiers"
@@ -54,12 +56,14 @@ PLUG_INS = {
     "slime's, NeMo Gym's and the OpenAI graders' to the reward server",
     "assay-docker-backend": "back ends of the sandbox, a container for each program: "
     "--backend docker, and runsc for gVisor",
+    RAY_PLUG_IN: "the workers of the reward server and the sandbox on a Ray cluster (--pool ray)",
     VERIFIERS_EXTRA: f"the verifiers {', '.join(EXTRA_VERIFIERS)}",
 }
 """Distributions that add to services, and what each adds."""
 _FOLDERS = {
     "assay-compat": "plugins/compat",
     "assay-docker-backend": "plugins/docker_backend",
+    RAY_PLUG_IN: "plugins/ray_pool[ray]",
     "assay-reward-server": "reward_server",
     "assay-sandbox": "sandbox",
     "assay-genrm": "genrm",
@@ -85,8 +89,12 @@ def installed_services() -> dict[str, EntryPoint]:
 
 def installed_plug_ins() -> list[str]:
     """The distributions here that add to services: ours, and whoever brings an entry point."""
-    entries = (*entry_points(group=VERIFIER_GROUP), *entry_points(group=BACKEND_GROUP))
-    brought = {entry.dist.name for entry in entries if entry.dist}
+    brought = {
+        entry.dist.name
+        for group in (VERIFIER_GROUP, BACKEND_GROUP, PLACE_GROUP)
+        for entry in entry_points(group=group)
+        if entry.dist
+    }
     return sorted(brought.union(filter(_is_installed, PLUG_INS)))
 
 
@@ -108,7 +116,8 @@ def _is_installed(package: str) -> bool:
 def how_to_install(package: str) -> str:
     """The command that installs a package, from a checkout: none of ours is on an index."""
     folder = _FOLDERS.get(package.replace("_", "-"))
-    where = f"in a checkout of Assay, run: pip install {_BESIDE.get(package, '')}./{folder}"
+    path = f"'./{folder}'" if "[" in str(folder) else f"./{folder}"
+    where = f"in a checkout of Assay, run: pip install {_BESIDE.get(package, '')}{path}"
     return where if folder else f"run: pip install {package}"
 
 

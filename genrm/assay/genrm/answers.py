@@ -16,7 +16,7 @@ from assay.genrm.domain import (
     ChatMessage,
 )
 from assay.kit.errors import CallError
-from assay.kit.faults import Fault
+from assay.kit.faults import ItemFault
 from assay.kit.reasons import Reason
 
 CORRECT = "correct"
@@ -45,7 +45,7 @@ class AnswerVerifier:
 
     async def judge(
         self, dialogues: Mapping[str, Attempts], verifier: str, timeout_s: float
-    ) -> dict[str, tuple[bool, ...] | Fault]:
+    ) -> dict[str, tuple[bool, ...] | ItemFault]:
         """Whether each attempt is right, or a fault, by the caller's id of the dialogue.
 
         `verifier` is a name on the reward server; all is answered within `timeout_s`.
@@ -58,36 +58,36 @@ class AnswerVerifier:
                 items = [item for one in dialogues.values() for item in _items(one, verifier)]
                 results = iter(await self._client.score(items, timeout_s=timeout_s))
         except CallError as error:
-            fault = Fault(error.reason, f"the reward server was not asked: {error}")
+            fault = ItemFault(error.reason, f"the reward server was not asked: {error}")
             return dict.fromkeys(dialogues, fault)
         except TimeoutError:
-            fault = Fault(Reason.DEADLINE_EXCEEDED, "the reward server did not answer in time")
+            fault = ItemFault(Reason.DEADLINE_EXCEEDED, "the reward server did not answer in time")
             return dict.fromkeys(dialogues, fault)
-        found: dict[str, tuple[bool, ...] | Fault] = {}
+        found: dict[str, tuple[bool, ...] | ItemFault] = {}
         for name, one in dialogues.items():
             outcomes = [next(results).outcome for _ in one.texts]
             faults = [outcome for outcome in outcomes if isinstance(outcome, ClientFault)]
             found[name] = (
-                Fault(faults[0].reason, f"an attempt: {faults[0].message}", faults[0].metadata)
+                ItemFault(faults[0].reason, f"an attempt: {faults[0].message}", faults[0].metadata)
                 if faults
                 else tuple(getattr(outcome, "verdict", "") == CORRECT for outcome in outcomes)
             )
         return found
 
-    async def _fault(self, verifier: str, timeout_s: float) -> Fault | None:
+    async def _fault(self, verifier: str, timeout_s: float) -> ItemFault | None:
         async with self._lock:
             if verifier in self._able:
                 return None
             info = (await self._client.list_verifiers(timeout_s=timeout_s)).find(verifier)
             if info is None:
                 text = f"the reward server has no verifier {verifier[:80]!r}"
-                return Fault(Reason.UNKNOWN_VERIFIER, text)
+                return ItemFault(Reason.UNKNOWN_VERIFIER, text)
             if CORRECT not in info.verdicts:
                 text = (
                     f"the verifier {verifier[:80]!r} never says {CORRECT!r} "
                     f"(its verdicts: {', '.join(info.verdicts)}): choose another answer_verifier"
                 )
-                return Fault(Reason.INVALID_PARAMETER, text)
+                return ItemFault(Reason.INVALID_PARAMETER, text)
             self._able.add(verifier)
             return None
 

@@ -26,7 +26,7 @@ from assay.kit import tracing
 from assay.kit.batch.coroutines import CoroutinePool
 from assay.kit.batch.requests import answer_by_s, check_chunk
 from assay.kit.batch.service import BatchService
-from assay.kit.faults import Fault, Unjudgeable
+from assay.kit.faults import ItemFault, Unjudgeable
 
 _SEED_BITS = 62
 
@@ -181,7 +181,7 @@ class Runner:
             model = self._models.chooser(name) if name else None
             item = dialogues.item_from_proto(message)
             correct = known.get(message.id) or tuple(message.attempts_correct)
-            if isinstance(correct, Fault):
+            if isinstance(correct, ItemFault):
                 raise Unjudgeable(correct.reason, correct.message, correct.metadata)
             run = score_dialogue(item, settings, correct, model.info if model else None)
             return PlannedRun(model, run, dialogues.fill_scores)
@@ -195,9 +195,9 @@ class Runner:
 
     async def _attempts_correct(
         self, request: process_pb2.ScoreSelfVerificationRequest, timeout_s: float
-    ) -> dict[str, tuple[bool, ...] | Fault]:
+    ) -> dict[str, tuple[bool, ...] | ItemFault]:
         """For the dialogues that do not say so themselves."""
-        found: dict[str, tuple[bool, ...] | Fault] = {}
+        found: dict[str, tuple[bool, ...] | ItemFault] = {}
         asked: dict[str, Attempts] = {}
         for message in request.items:
             if message.attempts_correct:

@@ -1,10 +1,10 @@
-"""Who may reach a service: the settings, and the rule that no door to a network stands open.
+"""Who may reach a service: the settings, and the rule that no port is open to a network.
 
-A service that is reached from loopback alone needs no token. Any other asks for one, or for client
-certificates, or is told that its network is trusted; else it does not start.
+A service reached from loopback alone needs no token. Any other needs one, or client certificates,
+or the setting that its network is trusted; else it does not start.
 
-Where it is reached from is the address that it binds, unless it is told that its port is published
-on another one: inside a container it binds every interface, and the container's engine decides.
+It is reached at the address that it binds, unless a setting names another: inside a container it
+binds every interface, and the container's engine publishes the port.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may reach a service, and how much each tenant may ask of it.
+    """Who may reach a service, and the limits of each tenant.
 
     Attributes:
         tokens_file: hashed tokens of tenants, see `assay.kit.tokens`; None for none.
         trusted_network: serve a network without a token or client certificates.
         published_on: the address that the port is reached at, where it is not the bound one.
         reflection: lets tools ask for the contract; None: only on loopback.
-        tenant_items_per_s: items that a tenant may ask for each second; 0 for no limit.
-        tenant_items_in_flight: items of a tenant that may wait or be judged; 0 for no limit.
-        tenant_calls: calls of a tenant that may be in progress; 0 for no limit.
+        tenant_items_per_s: items of a tenant each second; 0 for no limit.
+        tenant_items_in_flight: unfinished items of a tenant; 0 for no limit.
+        tenant_calls: running calls of a tenant; 0 for no limit.
 
     Raises:
         ConfigError: a limit is out of range.
@@ -65,7 +65,7 @@ class Access:
         return Quotas(self.tenant_items_per_s, self.tenant_items_in_flight)
 
     def is_public(self, host: str) -> bool:
-        """Whether somebody else than this machine's own users reaches a service bound there."""
+        """Whether others than this machine's users reach a service bound there."""
         return not is_loopback(self.published_on or host)
 
     def reflects(self, host: str) -> bool:
@@ -83,13 +83,7 @@ def take_access(flags: dict[str, Any]) -> Access:
 
 
 def doorman(access: Access, host: str, token: str | None, tls: ServerTls | None) -> Doorman:
-    """Who looks at the tokens of a service bound there.
-
-    Args:
-        access: the settings.
-        host: the address that the service binds.
-        token: the one token of the default tenant; None for none.
-        tls: how it speaks.
+    """The authenticator of a service.
 
     Raises:
         ConfigError: the tokens file is unusable, no caller could send the token, or the service
@@ -106,17 +100,7 @@ def doorman(access: Access, host: str, token: str | None, tls: ServerTls | None)
 
 
 def check_door(access: Access, host: str, asks: Doorman, tls: ServerTls | None) -> None:
-    """Sees to it that no port stands open to a network.
-
-    Args:
-        access: the settings.
-        host: the address that the port is bound at.
-        asks: who looks at its tokens.
-        tls: how it speaks.
-
-    Raises:
-        ConfigError: the service would let a network in.
-    """
+    """Raises ConfigError where a port bound at `host` would let a network in."""
     if access.is_public(host) and not access.trusted_network:
         certified = tls is not None and tls.client_ca_file is not None
         if not asks.asks and not certified:
@@ -136,8 +120,8 @@ def certified_tenant(facts: Mapping[str, Iterable[bytes]]) -> str:
         facts: gRPC's auth context of a call, with the values of each property.
 
     Returns:
-        The common name, else the first alternative name, with "-" for what no tenant's name has, at
-        most 64 characters; "" for a caller without a certificate.
+        The common name, else the first alternative name, with "-" for characters that no tenant's
+        name has, at most 64 characters; "" for a caller without a certificate.
     """
     for key in ("x509_common_name", "x509_subject_alternative_name"):
         for value in facts.get(key, ()):

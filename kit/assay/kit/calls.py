@@ -1,4 +1,4 @@
-"""What belongs to one call: its request id, its token, its tenant, and facts for its log line.
+"""One call's request id, tenant, and facts for its log line.
 
 The request id is that of the caller's `x-request-id` metadata if it is sane, else one made here.
 It is in every log record of the call, goes back to the caller in trailing metadata, and travels
@@ -32,7 +32,7 @@ __all__ = [
 METADATA_KEY = "x-request-id"
 AUTHORIZATION_KEY = "authorization"
 tenant_var: ContextVar[str] = ContextVar("assay_tenant", default="")
-"""Whose token the call in progress came with; empty outside a call, and where none is asked for."""
+"""The tenant of the call in progress; empty outside a call, and where no token is needed."""
 
 _log_fields_var: ContextVar[dict[str, object] | None] = ContextVar("assay_log_fields", default=None)
 _TOKEN = re.compile(r"[!-~]{1,4096}")
@@ -40,15 +40,12 @@ _SANE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 
 
 def snake_case(method: str) -> str:
-    """The name of the Python method that answers one of the contract, from its name there.
-
-    "BatchScore" or "assay.api.reward.v1.RewardService.BatchScore" is "batch_score".
-    """
+    """Turns "BatchScore" or "assay.api.reward.v1.RewardService.BatchScore" into "batch_score"."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", method.rpartition(".")[2]).lower()
 
 
 def bearer(token: str) -> str:
-    """The value of the `authorization` metadata that carries a token.
+    """The value of the `authorization` metadata for a token.
 
     Raises:
         ConfigError: metadata cannot carry the token, or it is empty. The message does not hold it.
@@ -70,8 +67,7 @@ def accept_request_id(offered: str | bytes | None) -> str:
 def begin_call(request_id: str, tenant: str = "") -> dict[str, object]:
     """Makes `request_id` and `tenant` the current ones in this task.
 
-    Returns:
-        The fields that `add_log_fields` will fill, to be logged when the call ends.
+    Returns the fields that `add_log_fields` fills, to be logged when the call ends.
     """
     request_id_var.set(request_id)
     tenant_var.set(tenant)
@@ -81,7 +77,7 @@ def begin_call(request_id: str, tenant: str = "") -> dict[str, object]:
 
 
 def add_log_fields(**fields: object) -> None:
-    """Adds facts to the line that the log gets when this call ends, such as items=64.
+    """Adds facts, such as items=64, to the log line of this call.
 
     Never pass what a caller wrote (prompts, responses, references). Outside a call it does nothing.
     """
@@ -91,7 +87,7 @@ def add_log_fields(**fields: object) -> None:
 
 
 def add_faults(results: Iterable[Any]) -> None:
-    """Adds to that line how many of these results are faults, to those of results before them."""
+    """Adds the number of faults among these results to that line."""
     current = _log_fields_var.get()
     if current is not None:
         faults = sum(result.WhichOneof("outcome") == "fault" for result in results)

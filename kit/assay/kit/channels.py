@@ -1,10 +1,8 @@
 """Channels to Assay servers.
 
 Each has the options of limits.py, TLS if asked for, and sends with every call the bearer token and
-the request id of the call in progress.
-
-A channel belongs to the event loop that was running when it was opened, and to the process that
-opened it.
+the request id of the call in progress. A channel belongs to the event loop that was running when it
+was opened, and to the process that opened it.
 """
 
 from __future__ import annotations
@@ -28,17 +26,14 @@ Metadata = tuple[tuple[str, str | bytes], ...]
 def open_channel(
     target: str, *, tls: ClientTls | None = None, token: str | None = None
 ) -> grpc.aio.Channel:
-    """Opens a channel. Nothing is sent before the first call.
+    """Opens a channel; close it on the same event loop. Nothing is sent before the first call.
 
     Args:
-        target: one server, as "HOST:PORT", "[IPV6]:PORT" or "unix:PATH"; or replicas, which are
-            called by turns while they serve, as "dns:///reward:50051" or
-            "10.0.0.1:50051,10.0.0.2:50051" (see `assay.kit.targets`).
-        tls: how to trust and be trusted; None speaks plain text.
+        target: one server, as "HOST:PORT", "[IPV6]:PORT" or "unix:PATH"; or replicas, called by
+            turns, as "dns:///reward:50051" or "10.0.0.1:50051,10.0.0.2:50051" (see
+            `assay.kit.targets`).
+        tls: None speaks plain text.
         token: sent as "authorization: Bearer TOKEN" with every call.
-
-    Returns:
-        The channel; close it on the event loop on which it was opened.
 
     Raises:
         ConfigError: the address is not understood, the token cannot be sent, or a TLS file is
@@ -57,13 +52,8 @@ def open_blocking_channel(
 ) -> tuple[grpc.Channel, Metadata]:
     """Opens a channel that needs no event loop, for callers that may fork.
 
-    Args:
-        target: as in `open_channel`.
-        tls: as in `open_channel`.
-        token: as in `open_channel`; the caller sends the metadata with every call.
-
     Returns:
-        The channel, and the metadata that carries the token (empty without one).
+        The channel, and the metadata with the token (empty without one) to send with every call.
 
     Raises:
         ConfigError: as `open_channel`.
@@ -77,7 +67,6 @@ def open_blocking_channel(
 def _prepare(
     text: str, tls: ClientTls | None, token: str | None
 ) -> tuple[str, list[tuple[str, int | str]], Metadata]:
-    """What gRPC is given, the options and the fixed metadata of a channel."""
     target = read_target(text)
     fixed: Metadata = () if token is None else ((AUTHORIZATION_KEY, bearer(token)),)
     options = {**dict(channel_options()), **dict(target.options)}
@@ -93,7 +82,6 @@ def _prepare(
 
 
 def _names(text: str, target: Target, tls: ClientTls) -> dict[str, int | str]:
-    """The option that says which name the server's certificate has to hold."""
     if tls.server_name is not None:
         return {"grpc.ssl_target_name_override": tls.server_name}
     if target.several:
@@ -107,7 +95,7 @@ def _names(text: str, target: Target, tls: ClientTls) -> dict[str, int | str]:
 class _MarkedChannel(grpc.aio.Channel):
     """A channel whose calls carry the token and the current request id.
 
-    gRPC's own interceptors would do too, but they put a task and a queue around every call.
+    gRPC's own interceptors would put a task and a queue around every call.
     """
 
     def __init__(self, inner: grpc.aio.Channel, fixed: Metadata) -> None:

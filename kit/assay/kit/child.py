@@ -1,9 +1,8 @@
 """Runs a service that does not outlive its parent: `python -m assay.kit.child PACKAGE [ARGS]`.
 
-The parent holds the other end of standard input. When the parent is gone, killed or not, the pipe
-ends, and this process asks itself to stop, then makes itself stop. A signal on the parent's death
-(PR_SET_PDEATHSIG) would not do: it fires already when the parent's *thread* that started the child
-ends.
+The parent holds the other end of standard input. When the pipe ends, this process asks itself to
+stop, then makes itself stop. PR_SET_PDEATHSIG would fire already when the parent's *thread* that
+started the child ends.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ def _stop_at_end_of_input() -> None:
 
 
 def main() -> None:
-    """Watches standard input, and becomes the package."""
+    """Watches standard input, and runs the package."""
     package, *arguments = sys.argv[1:]
     sys.argv = [package, *arguments]
     threading.Thread(target=_stop_at_end_of_input, name="parent-watch", daemon=True).start()

@@ -1,4 +1,4 @@
-"""Exceptions, and how they become google.rpc.Status and back. Pure: no network, no clock.
+"""Exceptions, and how they become google.rpc.Status and back. Pure.
 
     AssayError                      anything that Assay raises on purpose; str() is one line
     |-- ConfigError                 a setting, file or argument is wrong
@@ -11,8 +11,7 @@
         |-- DeadlineError           the call's deadline passed
         `-- ServerError             a defect of the server
 
-A fault of one item is not an exception but a value: google.rpc.Status on the wire,
-`assay.clients.Fault` in Python.
+The fault of one item is a value: google.rpc.Status on the wire, `assay.clients.Fault` in Python.
 """
 
 from __future__ import annotations
@@ -56,10 +55,10 @@ class CallError(AssayError):
     """A call as a whole failed: no item of it was judged.
 
     Attributes:
-        reason: why, from the lexicon (or a reason of a later version).
+        reason: from the lexicon (or of a later version).
         code: the gRPC code.
-        retry_after_s: how long to wait before a retry, if the server said so.
-        metadata: further facts, as the server gave them.
+        retry_after_s: how long to wait before a retry, if the server sent it.
+        metadata: further facts of the server.
     """
 
     def __init__(
@@ -78,7 +77,7 @@ class CallError(AssayError):
         self.metadata = dict(metadata or {})
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickles by `_rebuild`: exceptions with keyword arguments do not by themselves."""
+        """Pickles by `_rebuild`, because of the keyword arguments."""
         facts = {
             "reason": self.reason,
             "message": str(self),
@@ -149,13 +148,12 @@ def make_status(
     """Builds the google.rpc.Status of a fault.
 
     Args:
-        reason: why, from the lexicon or a verifier's own.
-        message: what happened, for people; cut to 1,000 characters. What is not Unicode text
-            (lone surrogates) becomes "?", here and in the metadata.
+        reason: from the lexicon or a verifier's own.
+        message: for people; cut to 1,000 characters. Lone surrogates become "?", here and in the
+            metadata.
         code: the gRPC code; by default that of the reason.
-        retry_after_s: seconds to wait before a retry, sent as RetryInfo, to the nanosecond.
-            Finite; clipped to 0 .. 1e9.
-        metadata: further facts, sent in ErrorInfo.
+        retry_after_s: sent as RetryInfo, to the nanosecond. Finite; clipped to 0 .. 1e9.
+        metadata: sent in ErrorInfo.
 
     Raises:
         ValueError: retry_after_s is NaN.
@@ -174,7 +172,6 @@ def make_status(
 
 
 def _clean(text: str) -> str:
-    """The text as UTF-8 can carry it."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -189,7 +186,7 @@ def error_info(status: status_pb2.Status) -> error_details_pb2.ErrorInfo:
 
 
 def reason_of(status: status_pb2.Status) -> str:
-    """The status's reason; the name of its gRPC code when it carries none."""
+    """The status's reason; the name of its gRPC code when it has none."""
     return error_info(status).reason or status_code(status).name
 
 
@@ -199,7 +196,7 @@ def status_code(status: status_pb2.Status) -> grpc.StatusCode:
 
 
 def retry_after_s(status: status_pb2.Status) -> float | None:
-    """Seconds to wait before a retry, if the status says so."""
+    """Seconds to wait before a retry; None without RetryInfo."""
     info = error_details_pb2.RetryInfo()
     for detail in status.details:
         if detail.Is(info.DESCRIPTOR):
@@ -209,7 +206,7 @@ def retry_after_s(status: status_pb2.Status) -> float | None:
 
 
 def call_error(status: status_pb2.Status) -> CallError:
-    """The exception of a status that a whole call ended with."""
+    """The exception of a whole call's status."""
     code = status_code(status)
     kind = _BY_CODE.get(code, ServerError)
     return kind(
@@ -224,7 +221,7 @@ def call_error(status: status_pb2.Status) -> CallError:
 def refuse(
     reason: Reason, message: str, *, retry_after_s: float | None = None, **metadata: str
 ) -> CallError:
-    """The exception by which a service refuses a whole call; the rim makes a gRPC status of it."""
+    """The exception by which a service refuses a whole call with a gRPC status."""
     return call_error(make_status(reason, message, retry_after_s=retry_after_s, metadata=metadata))
 
 
@@ -236,8 +233,8 @@ def outstayed() -> CallError:
 def wire_status(error: CallError) -> status_pb2.Status:
     """The status of a failed call as metadata can carry it.
 
-    The message is cut to 1,000 bytes, and metadata is left out where the whole would be too long:
-    peers refuse metadata above 8 KiB.
+    The message is cut to 1,000 bytes, and metadata dropped where the whole would be too long: peers
+    refuse metadata above 8 KiB.
     """
     message = (
         str(error).encode("utf-8", "replace")[:_MAX_WIRE_MESSAGE_BYTES].decode("utf-8", "ignore")
@@ -259,7 +256,7 @@ def status_sent(error: grpc.RpcError) -> status_pb2.Status | None:
     """The google.rpc.Status that the server sent with a failed call.
 
     Args:
-        error: what gRPC raised, over its asyncio or its blocking channel.
+        error: of gRPC, from its asyncio or its blocking channel.
 
     Returns:
         None where there is none, it cannot be read, or it has another code than the call.

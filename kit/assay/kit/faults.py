@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    """No judgement: a value, not an exception. It says nothing about the candidate.
+class ItemFault:
+    """No judgement, as a value. It says nothing about the candidate.
 
     Attributes:
         reason: from the lexicon of assay.kit.reasons, or a verifier's own.
@@ -22,11 +22,11 @@ class Fault:
 
 
 class Unjudgeable(Exception):
-    """Something about the item, not the candidate's merit, prevents a judgement. Becomes a fault.
+    """The item prevents a judgement, whatever the candidate's merit. Becomes a fault.
 
     Attributes:
         reason: from the lexicon, or a verifier's own in the same style.
-        message: what is wrong, in one line that names the thing and says what to do.
+        message: one line that names the thing and the remedy.
         metadata: further facts, for programs.
     """
 
@@ -39,6 +39,6 @@ class Unjudgeable(Exception):
         self.metadata = dict(metadata or {})
 
     @property
-    def fault(self) -> Fault:
+    def fault(self) -> ItemFault:
         """The fault that it becomes."""
-        return Fault(self.reason, self.message, self.metadata)
+        return ItemFault(self.reason, self.message, self.metadata)

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from assay.kit.http.config import HttpConfig
-from assay.kit.ray_cluster import DEFAULT_ADDRESS, POOLS
+from assay.kit.pool.places import DEFAULT_ADDRESS, LOCAL, installed_places
 
 Option = Callable[..., Callable[[Any], Any]]
 """`click.option`."""
 Flag = tuple[str, dict[str, Any]]
-"""A flag's name, and what `click.option` takes besides."""
+"""A flag's name, and further arguments of `click.option`."""
 
 
 def add_flags(option: Option, flags: Sequence[Flag]) -> Callable[[Any], Any]:
@@ -26,14 +26,9 @@ def add_flags(option: Option, flags: Sequence[Flag]) -> Callable[[Any], Any]:
 
 
 def access_flags(option: Option, path: object) -> Callable[[Any], Any]:
-    """The flags of how callers show who they are: TLS, tokens, and those of `assay.kit.access`.
+    """A decorator with the flags of TLS, tokens and `assay.kit.access`.
 
-    Args:
-        option: `click.option`.
-        path: the type of a flag that names a file.
-
-    Returns:
-        A decorator.
+    `option` is `click.option`, `path` the type of a flag that names a file.
     """
     no_limit = "Of each tenant; 0: no limit."
     flags: list[Flag] = [
@@ -71,14 +66,9 @@ def access_flags(option: Option, path: object) -> Callable[[Any], Any]:
 
 
 def http_flags(option: Option, port: object) -> Callable[[Any], Any]:
-    """The flags of HTTP beside gRPC (`assay.kit.http`).
+    """A decorator with the flags of HTTP beside gRPC (`assay.kit.http`).
 
-    Args:
-        option: `click.option`.
-        port: the type of a port.
-
-    Returns:
-        A decorator.
+    `option` is `click.option`, `port` the type of a port.
     """
     usual = HttpConfig()
     flags: list[Flag] = [
@@ -115,20 +105,15 @@ def take_http(flags: dict[str, Any]) -> HttpConfig:
     )
 
 
-def pool_flags(option: Option, choice: Callable[..., object], where: str) -> Callable[[Any], Any]:
-    """The flags of where workers run, which `assay.kit.ray_cluster.check_pool` checks.
+def pool_flags(option: Option, where: str) -> Callable[[Any], Any]:
+    """A decorator with the flags that `assay.kit.pool.places.check_pool` checks.
 
-    Args:
-        option: `click.option`.
-        choice: `click.Choice`.
-        where: help of --pool.
-
-    Returns:
-        A decorator.
+    `option` is `click.option`; `where`, the help of --pool, gets the installed places.
     """
+    places = ", ".join(installed_places())
     address = "HOST:PORT of Ray's head; auto: of the node here."
     flags: list[Flag] = [
-        ("--pool", {"type": choice(POOLS), "default": POOLS[0], "help": where}),
+        ("--pool", {"default": LOCAL, "metavar": "PLACE", "help": f"{where} Here: {places}."}),
         ("--ray-address", {"default": DEFAULT_ADDRESS, "help": address}),
     ]
     return add_flags(option, flags)

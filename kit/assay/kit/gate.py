@@ -1,8 +1,6 @@
-"""The gate that every call passes.
+"""The gate that every call passes: closed while the server starts and drains, open while it serves.
 
-It is closed while the server starts, open while it serves, and closed again while it drains.
-It knows the running calls, so that the drain can wait for them, and end those that outstay it. One
-event loop only.
+The drain waits for the running calls, and ends those that outstay it. One event loop only.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ import grpc
 
 from assay.kit.errors import refuse
 from assay.kit.reasons import Reason
-from assay.kit.spans import Span
+from assay.kit.spans import TraceSpan
 
 _BUSY_RETRY_S = 1.0
 _EVICTION_S = 5.0
@@ -32,20 +30,16 @@ class Phase(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Call:
+class ServerCall:
     """One call in progress.
 
     Attributes:
         method: full name, as "/package.Service/Method".
-        request_id: the caller's or ours.
-        tenant: whose token it came with; empty where none is asked for.
-        always_open: health and reflection: passes the gate in every phase, and no drain waits for
-            it.
-        task: the task that runs the handler, while it runs.
+        tenant: of its token; empty where none is needed.
+        always_open: health and reflection: passes in every phase, and no drain waits for it.
         evicted: the drain ran out and the server ended the call.
-        fields: facts for the log.
         known: the server has this method, and let the caller in.
-        headers: what came with it, for its trace; None for one that is in no trace.
+        headers: for its trace; None for a call that is in no trace.
         span: its own, while it runs.
     """
 
@@ -58,10 +52,10 @@ class Call:
     fields: dict[str, object] = field(default_factory=dict)
     known: bool = False
     headers: Mapping[str, str | bytes] | None = None
-    span: Span = field(default_factory=Span)
+    span: TraceSpan = field(default_factory=TraceSpan)
 
 
-class Gate:
+class CallGate:
     """Admits calls, and drains.
 
     Args:
@@ -74,7 +68,7 @@ class Gate:
         self.phase = Phase.STARTING
         self._max_concurrent_calls = max_concurrent_calls
         self._max_tenant_calls = max_tenant_calls
-        self._running: set[Call] = set()
+        self._running: set[ServerCall] = set()
         self._changed = asyncio.Event()
         self._hurry = asyncio.Event()
 
@@ -83,8 +77,8 @@ class Gate:
         """Calls in progress, without health and reflection."""
         return sum(not call.always_open for call in tuple(self._running))
 
-    def enter(self, call: Call, context: grpc.aio.ServicerContext[Any, Any]) -> None:
-        """Lets a call of gRPC in, until its status is on the wire.
+    def enter(self, call: ServerCall, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+        """Admits a call of gRPC until its status is on the wire.
 
         Raises:
             UnavailableError: as `admit`.
@@ -94,8 +88,8 @@ class Gate:
         # gRPC's type stubs ask for a class of their own here; at run time any function will do.
         context.add_done_callback(cast("Any", lambda _context: self.leave(call)))
 
-    def admit(self, call: Call) -> None:
-        """Lets a call in; the task of now is the one that a drain may end. `leave` ends it.
+    def admit(self, call: ServerCall) -> None:
+        """Admits a call until `leave`; a drain may end the current task.
 
         Raises:
             UnavailableError: the server starts or drains.
@@ -124,23 +118,20 @@ class Gate:
     def _running_of(self, tenant: str) -> int:
         return sum(not call.always_open and call.tenant == tenant for call in self._running)
 
-    def leave(self, call: Call) -> None:
-        """The answer of an admitted call is on its way, or will never be."""
+    def leave(self, call: ServerCall) -> None:
+        """Ends an admitted call."""
         self._running.discard(call)
         self._changed.set()
 
     def hurry(self) -> None:
-        """Ends a drain now: what is still running is cancelled."""
+        """Ends a drain now: running calls are cancelled."""
         self._hurry.set()
 
     async def drain(self, drain_s: float) -> int:
-        """Refuses new calls, waits for the running ones, and cancels those that take longer.
-
-        Args:
-            drain_s: how long running calls may take to end, in seconds.
+        """Refuses new calls, waits `drain_s` seconds for the running ones, and cancels the rest.
 
         Returns:
-            How many calls were cancelled; health and reflection do not count.
+            How many calls were cancelled, without health and reflection.
         """
         self.phase = Phase.DRAINING
         if self.running and drain_s > 0 and not self._hurry.is_set():

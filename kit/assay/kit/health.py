@@ -25,7 +25,7 @@ _LONGEST_CHECK_S = 5.0
 
 
 class Health(StrEnum):
-    """How a service is."""
+    """A service's state."""
 
     SERVING = "serving"
     NOT_SERVING = "not serving"
@@ -44,8 +44,8 @@ async def check(
 
     Args:
         target: the server's address, or an open channel to it, which stays open.
-        service: full name of a service, as "assay.api.reward.v1.RewardService"; empty asks for the
-            server as a whole.
+        service: full name of a service, as "assay.api.reward.v1.RewardService"; empty for the whole
+            server.
         timeout_s: seconds to wait for the answer.
         tls: as for `open_channel`; not used with a channel.
 
@@ -68,16 +68,10 @@ async def wait_until_serving(
     *,
     tls: ClientTls | None = None,
 ) -> None:
-    """Waits until a service serves, asking again and again.
-
-    Args:
-        target: the server's address, or an open channel to it, which stays open.
-        service: full name of a service; empty waits for the server as a whole.
-        timeout_s: seconds to wait at most.
-        tls: as for `open_channel`; not used with a channel.
+    """Asks again and again until a service serves; the arguments are those of `check`.
 
     Raises:
-        UnavailableError: it does not serve in time; the message says how it was at last.
+        UnavailableError: it does not serve in time; the message holds its last state.
         ConfigError: the address or a TLS file is wrong.
     """
     if isinstance(target, str):

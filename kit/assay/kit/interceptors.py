@@ -1,13 +1,12 @@
-"""The rim of every server: one interceptor through which each call of each kind passes.
+"""The interceptor that every call of a server passes.
 
 In this order: request id, bearer token, span, gate (starting, draining, full), deadline, the
 tenant's quota, the handler, status mapping, one line in the log. A handler raises `refuse(...)`, or
-any CallError, to end the call with that status; anything else that it raises is a defect, which the
-caller sees as INTERNAL with the request id and without the exception's text.
-`asyncio.CancelledError` reaches the handler when the caller cancels, the deadline passes or the
-drain runs out.
+any CallError, to end the call with that status; any other exception is a defect, which the caller
+sees as INTERNAL with the request id and without the exception's text. `asyncio.CancelledError`
+reaches the handler when the caller cancels, the deadline passes or the drain runs out.
 
-Not here: limits on the size of incoming messages, which gRPC enforces before any interceptor runs.
+gRPC itself limits the size of incoming messages before any interceptor runs.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ from assay.kit.calls import (
 )
 from assay.kit.deadlines import remaining_s
 from assay.kit.errors import STATUS_DETAILS_KEY, CallError, outstayed, refuse, wire_status
-from assay.kit.gate import Call, Gate
+from assay.kit.gate import CallGate, ServerCall
 from assay.kit.limits import MAX_MESSAGE_BYTES
 from assay.kit.logs import call_ended
 from assay.kit.quotas import Meter, Quotas
 from assay.kit.reasons import Reason
-from assay.kit.spans import Span
+from assay.kit.spans import TraceSpan
 from assay.kit.tokens import Doorman
 
 HEALTH_PREFIX = "/grpc.health."
@@ -55,17 +54,16 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
 
     Args:
         gate: admits calls and knows the running ones.
-        doorman: knows the tokens that callers must send as "authorization: Bearer TOKEN". Health is
-            exempt.
-        quotas: how much each tenant may ask for.
-        ended: told of every call that ended but those of health: method (empty for one that the
-            server does not have, or whose caller was not let in), code, reason, seconds.
-        certified: callers have shown a certificate; one without a token is whom it names.
+        doorman: checks "authorization: Bearer TOKEN". Health is exempt.
+        quotas: of each tenant.
+        ended: called for every ended call but those of health: method (empty for an unknown one, or
+            a refused caller), code, reason, seconds.
+        certified: callers have shown a certificate, which names the tenant of one without a token.
     """
 
     def __init__(
         self,
-        gate: Gate,
+        gate: CallGate,
         doorman: Doorman,
         quotas: Quotas,
         ended: Callable[[str, str, str, float], None] = lambda *_: None,
@@ -82,10 +80,10 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Any:
-        """Wraps the method's handler; a call refused at once gets one that reads nothing."""
+        """Wraps the method's handler; a refused call gets one that reads nothing."""
         method = handler_call_details.method
         metadata = _as_dict(handler_call_details.invocation_metadata)
-        call = Call(
+        call = ServerCall(
             method=method,
             request_id=accept_request_id(metadata.get(METADATA_KEY)),
             always_open=method.startswith((HEALTH_PREFIX, REFLECTION_PREFIX)),
@@ -108,10 +106,9 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         return self._wrap(call, handler, offered)
 
     def _tenant_of(self, method: str, offered: str | bytes | None) -> str | None:
-        """Whose call it is; None for one that is not let in."""
         return "" if method.startswith(HEALTH_PREFIX) else self._doorman.tenant_of(offered)
 
-    def _refusal(self, call: Call, error: CallError) -> _Handler:
+    def _refusal(self, call: ServerCall, error: CallError) -> _Handler:
         async def refuse_call(_requests: object, context: _Context) -> None:
             async def body() -> None:
                 raise error
@@ -124,11 +121,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
     async def _while_known(
         self, requests: AsyncIterator[_T], method: str, offered: str | bytes | None
     ) -> AsyncIterator[_T]:
-        """The requests of a stream, for as long as the token that opened it opens the door.
-
-        Raises:
-            UnauthenticatedError: the token was taken away meanwhile.
-        """
+        """The requests of a stream, while its token is valid; UnauthenticatedError afterwards."""
         async for request in requests:
             if self._tenant_of(method, offered) is None:
                 raise refuse(
@@ -136,8 +129,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
                 )
             yield request
 
-    def _wrap(self, call: Call, handler: _Handler, offered: str | bytes | None) -> _Handler:
-        """The same kind of handler, run inside the rim."""
+    def _wrap(self, call: ServerCall, handler: _Handler, offered: str | bytes | None) -> _Handler:
         inner = cast("Callable[[Any, _Context], Any]", _function_of(handler))
         read = _reader(handler.request_deserializer)
         write = _writer(handler.response_serializer)
@@ -177,17 +169,18 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             return grpc.unary_stream_rpc_method_handler(cast("Any", answer_many), None, write)
         return grpc.unary_unary_rpc_method_handler(cast("Any", answer_once), None, None)
 
-    async def _run(self, call: Call, context: _Context, body: Callable[[], Awaitable[_T]]) -> _T:
-        """Runs one call from the gate to its status, in its span."""
+    async def _run(
+        self, call: ServerCall, context: _Context, body: Callable[[], Awaitable[_T]]
+    ) -> _T:
         if call.headers is None:
-            return await self._run_in(Span(), call, context, body)
+            return await self._run_in(TraceSpan(), call, context, body)
         with tracing.serving(call.method.removeprefix("/"), call.headers) as span:
             return await self._run_in(span, call, context, body)
 
     async def _run_in(
         self,
-        span: Span,
-        call: Call,
+        span: TraceSpan,
+        call: ServerCall,
         context: _Context,
         body: Callable[[], Awaitable[_T]],
     ) -> _T:
@@ -229,8 +222,8 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         )
         return await context.abort(error.code, status.message, trailing)
 
-    def _cancelled(self, call: Call, context: _Context, started: float) -> CallError:
-        """What a cancellation means: our eviction, a defect, or the caller's wish (re-raised)."""
+    def _cancelled(self, call: ServerCall, context: _Context, started: float) -> CallError:
+        """The error of a cancellation: our eviction or a defect; a caller's is re-raised."""
         task = asyncio.current_task()
         cancellations = task.cancelling() if task else 0
         if call.evicted and task is not None and task.uncancel() == 0:
@@ -244,7 +237,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         raise  # noqa: PLE0704  # called from the except clause that holds the CancelledError
 
     def _log_end(
-        self, call: Call, context: _Context, started: float, code: str, reason: str
+        self, call: ServerCall, context: _Context, started: float, code: str, reason: str
     ) -> None:
         seconds = time.perf_counter() - started
         quiet = call.method.startswith(HEALTH_PREFIX)
@@ -266,15 +259,14 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
 
 
 async def _send_all(messages: Any, context: _Context, meter: Meter) -> None:
-    """Writes what a streaming handler yields, and closes it at once when the call ends early."""
     async with aclosing(messages) if hasattr(messages, "aclose") else nullcontext():
         async for message in messages:
             await context.write(message)
             meter.answered(message)
 
 
-def _defect(call: Call, context: _Context, defect: Exception) -> CallError:
-    """Logs an exception that no service should let out; gives what the caller may know of it."""
+def _defect(call: ServerCall, context: _Context, defect: Exception) -> CallError:
+    """Logs an unexpected exception; returns what the caller may know of it."""
     if context.code() is grpc.StatusCode.UNIMPLEMENTED:
         return refuse(Reason.UNKNOWN_METHOD, f"this server does not implement {call.method}")
     _log.error("defect in %s", call.method, exc_info=defect)
@@ -286,8 +278,7 @@ def _defect(call: Call, context: _Context, defect: Exception) -> CallError:
     )
 
 
-def _facts(call: Call, code: str) -> dict[str, str]:
-    """What the span of a call says when it ends."""
+def _facts(call: ServerCall, code: str) -> dict[str, str]:
     facts = {"rpc.response.status_code": code, "assay.request_id": call.request_id}
     return facts | ({"assay.tenant": call.tenant} if call.tenant else {})
 
@@ -303,12 +294,11 @@ def _function_of(handler: _Handler) -> object:
 
 
 def _has_failed(context: _Context) -> bool:
-    """The handler set a code other than OK: gRPC then sends no message."""
+    """Whether the handler set a code other than OK: gRPC then sends no message."""
     return _code_name(context) != "OK"
 
 
 def _code_name(context: _Context) -> str:
-    """The name of the code that the handler set; OK if it set none."""
     code: object = context.code()
     if not code:
         return "OK"

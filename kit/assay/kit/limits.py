@@ -19,8 +19,8 @@ _METADATA_LIMITS: list[tuple[str, int | str]] = [
 def server_options() -> list[tuple[str, int | str]]:
     """Options of every Assay server. A port in use is an error, not a share.
 
-    A connection is renewed every five minutes, without harm to the calls on it, so that a client of
-    `dns:///` learns of replicas that were added.
+    A connection is renewed every five minutes, without harm to its calls, so that a client of
+    `dns:///` learns of new replicas.
     """
     return [
         ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
@@ -40,9 +40,8 @@ def server_options() -> list[tuple[str, int | str]]:
 def channel_options() -> list[tuple[str, int | str]]:
     """Options of every Assay client.
 
-    Retries are the client's own business, inside the caller's deadline. A server that comes back is
-    found again within seconds (gRPC would wait for up to two minutes). Channels do not share
-    connections.
+    The client itself retries, inside the caller's deadline. A server that comes back is found
+    within seconds (gRPC would wait for up to two minutes). Channels do not share connections.
     """
     return [
         ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),

@@ -1,4 +1,4 @@
-"""The form of a log record, for the server and for the processes that it starts. Loads no gRPC."""
+"""The form of a log record, for the server and the processes that it starts. Loads no gRPC."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 
 request_id_var: ContextVar[str] = ContextVar("assay_request_id", default="")
-"""The id of the call in progress; empty outside a call. A worker sets it for each of its jobs."""
+"""The id of the call in progress; empty outside a call. A worker sets it for each job."""
 WORKER_FLAG = "--log-json"
-"""Tells a process that the server starts to log as it does."""
+"""Makes a process that the server starts log as it does."""
 
 
 def fields_of(record: logging.LogRecord) -> Mapping[str, object]:
-    """What a caller passed as `extra={"fields": {...}}`."""
+    """A record's `extra={"fields": {...}}`."""
     fields = getattr(record, "fields", None)
     return fields if isinstance(fields, Mapping) else {}
 
 
 class RequestIdFilter(logging.Filter):
-    """Gives each record the attribute `request_id`: that of the call in progress, or empty."""
+    """Sets each record's `request_id`: of the call in progress, or empty."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Marks the record and lets it pass."""
+        """Lets every record pass."""
         if not hasattr(record, "request_id"):
             record.request_id = request_id_var.get()
         return True
@@ -34,7 +34,7 @@ class JsonFormatter(logging.Formatter):
     """A JSON object a record: time, level, logger, pid, message, request_id, fields, exception."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as one line of JSON; values that JSON does not know become text."""
+        """One line of JSON; values that JSON does not know become text."""
         entry: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -51,10 +51,10 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """The same for people: time, level, logger, message, then key=value."""
+    """Time, level, logger, message, then key=value."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as one line, followed by the traceback if there is one."""
+        """One line, followed by the traceback if there is one."""
         when = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
         fields = dict(fields_of(record))
         if request_id := getattr(record, "request_id", ""):
@@ -65,18 +65,14 @@ class TextFormatter(logging.Formatter):
 
 
 def worker_flags() -> list[str]:
-    """What a process that we start is told, so that its records have the form of ours."""
+    """Flags that give a process's records the form of ours."""
     handlers = logging.getLogger().handlers
     json = any(isinstance(handler.formatter, JsonFormatter) for handler in handlers)
     return [WORKER_FLAG] if json else []
 
 
 def set_up_worker(json: bool) -> None:
-    """Sends the records of a process that a server started to stderr, from WARNING on.
-
-    Args:
-        json: one JSON object a line; else text.
-    """
+    """Sends a server's child process's records to stderr, from WARNING on."""
     handler = logging.StreamHandler()
     handler.addFilter(RequestIdFilter())
     handler.setFormatter(JsonFormatter() if json else TextFormatter())

@@ -1,7 +1,7 @@
 """Logs: one record a line on stderr, as JSON or as text, with the request id of the call.
 
-`call_ended` writes the one line that each call gets. No record of this package holds payload text
-or secrets; the traceback of a defect may, and stays on the server.
+`call_ended` writes the one line of each call. No record of this package holds payload text or
+secrets; the traceback of a defect may, and stays on the server.
 """
 
 from __future__ import annotations
@@ -18,18 +18,14 @@ _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
 class _AssayHandler(logging.StreamHandler):  # type: ignore[type-arg]  # not generic at run time
-    """Our handler, so that a second `setup_logging` finds and replaces the first one's."""
+    """A class of its own, so that a second `setup_logging` finds and replaces the first handler."""
 
 
 def setup_logging(level: str = "INFO", json: bool = False) -> None:
-    """Sends the records of this process to stderr. May be called again; the last call holds.
-
-    Args:
-        level: the least level to show: DEBUG, INFO, WARNING, ERROR or CRITICAL, in any case.
-        json: one JSON object a line, for machines; else text, for people.
+    """Sends the records of this process to stderr; the last call holds.
 
     Raises:
-        ConfigError: no such level.
+        ConfigError: no such level; case does not matter.
     """
     if level.upper() not in _LEVELS:
         raise ConfigError(f"unknown log level {level!r}: choose one of {', '.join(_LEVELS)}")
@@ -46,7 +42,7 @@ def setup_logging(level: str = "INFO", json: bool = False) -> None:
 
 
 def follow_stderr() -> None:
-    """Has the records go to the `sys.stderr` of now, which may have been replaced since."""
+    """Sends the records to the current `sys.stderr`, which may have been replaced."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler, _AssayHandler):
             handler.setStream(sys.stderr)
@@ -64,14 +60,8 @@ def call_ended(
 ) -> None:
     """Writes the line of one call.
 
-    Args:
-        method: full name, as "/package.Service/Method".
-        code: name of the gRPC code, as "OK".
-        reason: of the lexicon; empty for a call that went well.
-        duration_ms: from the arrival of the request to its status, in milliseconds.
-        peer_kind: "ipv4", "ipv6" or "unix".
-        fields: what the service added, such as the number of items.
-        quiet: at DEBUG instead of INFO, for health checks.
+    `reason` is of the lexicon, empty for a call that went well; `peer_kind` is "ipv4", "ipv6" or
+    "unix"; `quiet`, for health checks, logs at DEBUG instead of INFO.
     """
     facts: dict[str, object] = {"method": method, "code": code}
     if reason:

@@ -1,15 +1,14 @@
-"""Metrics of a service for Prometheus: those that all services have, and the port they are read at.
+"""Prometheus metrics that all services have, and the port they are read at.
 
-The server process counts; workers and engines do not, so that there is one registry and nothing to
-merge. What a label may say is known before a call comes: methods of the contract, codes
-of gRPC, reasons of the lexicon, and names that the operator served (verifiers, languages, models).
-Nothing that a caller wrote becomes a label; what is not known is "other" or "unknown".
+The server process alone counts. Labels are known before a call comes: methods of the contract,
+codes of gRPC, reasons of the lexicon, names that the operator served (verifiers, languages,
+models). All else is "other" or "unknown"; nothing that a caller wrote becomes a label.
 
     items = judged + faults + abandoned + those in progress
 
 holds for each service: an item is counted when its request is accepted, and again when it is
-answered, or when its call ends without. A scrape reads one count after the other, so that those in
-progress may be off by what happens meanwhile.
+answered, or when its call ends without. A scrape reads the counts one after the other, so it may be
+off by what happens meanwhile.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from assay.kit.errors import StartupError
-from assay.kit.gate import Gate, Phase
+from assay.kit.gate import CallGate, Phase
 from assay.kit.reasons import Reason
 
 UNKNOWN = "unknown"
@@ -48,21 +47,19 @@ _log = logging.getLogger(__name__)
 
 
 def reason_label(reason: str) -> str:
-    """A reason as a label: itself if it is of the lexicon, else "other"; empty stays empty."""
+    """A reason of the lexicon, or "other"; empty stays empty."""
     return str(reason) if not reason or reason in _REASONS else OTHER
 
 
 class FunctionCounter(Collector):
-    """A count that something else keeps; looked up at each scrape, in another thread.
+    """A count that a function looks up at each scrape, in another thread.
 
     Args:
         name: without "_total".
-        documentation: what is counted.
-        label: what tells several counts apart, if there are several.
 
     Attributes:
         function: gives the count, where there is no label.
-        by: label to what gives its count.
+        by: functions by label.
     """
 
     def __init__(self, name: str, documentation: str, label: str = "") -> None:
@@ -77,7 +74,7 @@ class FunctionCounter(Collector):
         return [self._family()]
 
     def collect(self) -> list[Metric]:
-        """The counts of this moment."""
+        """Samples of now."""
         family = self._family()
         if not self._label:
             family.add_metric((), self.function())
@@ -95,9 +92,7 @@ class TableCounter(Collector):
 
     Args:
         name: without "_total".
-        documentation: what is counted.
-        labels: their names.
-        table: values of the labels to the count; only the event loop's thread writes it.
+        table: counts by the labels' values; only the event loop's thread writes it.
     """
 
     def __init__(
@@ -115,7 +110,7 @@ class TableCounter(Collector):
         return [self._family()]
 
     def collect(self) -> list[Metric]:
-        """The counts of this moment."""
+        """Samples of now."""
         family = self._family()
         for values, count in tuple(self._table.items()):
             family.add_metric(values, count)
@@ -126,10 +121,7 @@ class TableCounter(Collector):
 
 
 class _FaultCounter(TableCounter):
-    """Faults by who and reason, as labels may say them."""
-
     def collect(self) -> list[Metric]:
-        """The counts of this moment."""
         told: collections.Counter[tuple[str, str]] = collections.Counter()
         for (who, reason), count in tuple(self._table.items()):
             told[who or UNKNOWN, reason_label(reason) or OTHER] += count
@@ -140,13 +132,7 @@ class _FaultCounter(TableCounter):
 
 
 class SecondsHistogram(Collector):
-    """Times by one label or none, in the buckets of `SECONDS`; cheap, and of one writing thread.
-
-    Args:
-        name: of the metric.
-        documentation: what is timed.
-        label: its name, if there is one.
-    """
+    """Times by one label or none, in the buckets of `SECONDS`; written by one thread."""
 
     def __init__(self, name: str, documentation: str, label: str = "") -> None:
         self._name, self._documentation = name, documentation
@@ -166,7 +152,7 @@ class SecondsHistogram(Collector):
         return [self._family()]
 
     def collect(self) -> list[Metric]:
-        """The times of this moment."""
+        """Samples of now."""
         family = self._family()
         for value, kept in tuple(self._found.items()):
             *counts, seconds = tuple(kept)
@@ -183,13 +169,9 @@ class SecondsHistogram(Collector):
 
 
 class CallMetrics:
-    """The calls of one server.
+    """The calls of one server, whose gate knows the running ones."""
 
-    Args:
-        gate: knows those that are running.
-    """
-
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: CallGate) -> None:
         self._calls = Counter(
             "assay_rpc_calls",
             "Calls that ended, by method, gRPC code and reason (empty: it went well)",
@@ -221,8 +203,7 @@ class CallMetrics:
         """Counts a call.
 
         Args:
-            method: as "/package.Service/Method"; empty where the server has no such method, or did
-                not let the caller in.
+            method: as "/package.Service/Method"; empty for an unknown one, or a refused caller.
             code: name of the gRPC code.
             reason: of the lexicon; empty for a call that went well.
             seconds: from its arrival to its status.
@@ -233,15 +214,13 @@ class CallMetrics:
 
 
 class ItemMetrics:
-    """What becomes of the items of one service.
+    """Counts the items of one service.
 
     Args:
         service: "reward", "sandbox" or "genrm"; the metrics begin with "assay_" and it.
-        by: the label that says who judged: "verifier", "language" or "model".
 
     Attributes:
-        by: as above.
-        faults: (who, reason) -> items, as they were counted; who is empty for nobody.
+        faults: counts by (who, reason); who is empty for nobody.
     """
 
     def __init__(self, service: str, by: str) -> None:
@@ -272,25 +251,19 @@ class ItemMetrics:
         return [self._items, self._faults, self._abandoned, self._wait, self._execution]
 
     def accepted(self, items: int) -> None:
-        """Counts the items of a request that was not refused."""
+        """Counts the items of an accepted request."""
         self._items.inc(items)
 
     def abandoned(self, items: int) -> None:
-        """Counts items that were accepted and whose call ended without an answer for them."""
+        """Counts accepted items whose call ended without an answer for them."""
         self._abandoned.inc(items)
 
     def fault(self, who: str, reason: str, items: int = 1) -> None:
-        """Counts faults.
-
-        Args:
-            who: a name that the operator served; empty for none.
-            reason: of the lexicon; any other counts as "other".
-            items: how many.
-        """
+        """Counts faults; a reason outside the lexicon counts as "other"."""
         self.faults[who, str(reason)] += items
 
     def took(self, who: str, wait_s: float, execution_s: float) -> None:
-        """Notes how long an item waited and took, in seconds; 0 for one that was not executed."""
+        """Notes an item's wait and execution, in seconds; 0 for one that was not executed."""
         self._wait.observe(max(0.0, wait_s))
         if execution_s > 0:
             self._execution.observe(execution_s, who or UNKNOWN)
@@ -300,12 +273,8 @@ class MetricsEndpoint:
     """Answers GET /metrics over HTTP, in threads of its own; without TLS, and to everybody.
 
     Args:
-        collectors: what it shows, besides this process's memory, CPU time and file descriptors.
-        host: address to bind.
-        port: 0 takes a free one.
-
-    Attributes:
-        port: where it answers.
+        collectors: shown beside this process's memory, CPU time and file descriptors.
+        port: 0 takes a free one; the attribute is the bound one.
 
     Raises:
         StartupError: the port is in use, or the host is not ours.
@@ -368,6 +337,6 @@ def _server(registry: CollectorRegistry, host: str, port: int) -> _Server:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Nothing: a scrape is no news."""
+            """Logs nothing."""
 
     return (_Server6 if ":" in host else _Server)((host, port), Handler)

@@ -1,15 +1,13 @@
-"""What gRPC's C core writes to stderr, as records of ours: each kind once a minute, with a count.
+"""Logs what gRPC's C core writes to stderr: each kind once a minute, with a count.
 
-The C core writes a line for every TLS handshake that fails, and quotes what a stranger sent, line
-breaks and all. A scanner, or a thousand clients that speak plain text to a TLS port, would fill the
-log, in a form that is not the service's, and could write what looks like its lines. So stderr is
-led through a pipe that keeps one write apart from the next: what the C core writes becomes a record
-of the logger "assay.kit.native_log", the first of a kind at once and then one a minute that says
-how many there were; what others write passes unchanged.
+The C core writes a line for every failed TLS handshake, and quotes what a stranger sent, line
+breaks and all: a scanner could fill the log and imitate its lines. So stderr goes through a pipe
+that keeps writes apart: one by the C core becomes a record of the logger "assay.kit.native_log",
+the first of a kind at once and then one a minute with the number; others pass unchanged.
 
 Covered: threads of this process, and children started afterwards. Not covered: the last words of a
 C core that aborts the process, and what comes faster than it can be read, which is dropped: nothing
-ever waits for the log. Linux only.
+waits for the log. Linux only.
 """
 
 from __future__ import annotations
@@ -39,25 +37,17 @@ _JOIN_S = 1.0
 
 @dataclass(slots=True)
 class Digest:
-    """Decides which lines are said. Pure but for the clock that it is given.
-
-    Attributes:
-        clock: seconds, monotonic.
-    """
+    """Decides which lines are logged. Pure but for its clock."""
 
     clock: Callable[[], float] = time.monotonic
     _kinds: dict[str, tuple[float, int]] = field(default_factory=dict)
     _cut: bool = False
 
     def take(self, written: bytes) -> str | None:
-        """Takes what one write brought to stderr.
-
-        Args:
-            written: at most PIPE_BUF bytes; more come as several.
+        """Takes one write to stderr, of at most PIPE_BUF bytes.
 
         Returns:
-            What to log; "" for words of the C core that are not said now; None for those of
-            somebody else.
+            What to log; "" for words of the C core that are skipped now; None for those of others.
         """
         if self._cut:
             self._cut = len(written) == _PACKET_BYTES
@@ -79,7 +69,7 @@ class Digest:
 
 
 class NativeLog:
-    """Leads this process's stderr through the digest until `close`."""
+    """Redirects this process's stderr through the digest until `close`."""
 
     def __init__(self) -> None:
         sys.stderr.flush()
@@ -100,7 +90,7 @@ class NativeLog:
         self._thread.start()
 
     def close(self) -> None:
-        """Gives stderr back, and says what is still in the pipe. May be called twice."""
+        """Restores stderr, and logs what is left in the pipe. May be called twice."""
         if not self._closed:
             self._closed = True
             os.dup2(self._real, 2)  # the last write end of ours: the reader sees the end

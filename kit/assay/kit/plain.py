@@ -1,7 +1,7 @@
 """Between Python values and assay.api.execution.v1.PlainValue. Pure.
 
 Plain values are trees of exact built-in types. A value of a subclass (an IntEnum, a defaultdict, a
-numpy number) is refused, not guessed at: convert it first.
+numpy number) is refused: convert it first.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def from_plain(message: execution_pb2.PlainValue) -> object:
 
 
 def plain_json(message: execution_pb2.PlainValue) -> Any:
-    """Reads a value that has one of JSON's shapes: null, bool, number, text, list, mapping.
+    """Reads a value of JSON's shapes: null, bool, number, text, list, mapping.
 
     Raises:
-        ValueError: it, or a part of it, has another shape, no kind, or is a number that is none.
+        ValueError: a part of it has another shape, no kind, or is a number that is none.
     """
     kind = message.WhichOneof("kind")
     if kind == "list_value":

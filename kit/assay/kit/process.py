@@ -1,4 +1,4 @@
-"""What every service's process does at its rim: flags into settings, word to who started it."""
+"""Each service's process: flags into settings, its address to the process that started it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.kit.tls import ClientTls, ServerTls
 
 
 def server_tls(cert: Path | None, key: Path | None, client_ca: Path | None) -> ServerTls | None:
-    """TLS as the flags --tls-cert, --tls-key and --tls-client-ca ask for it; None for none.
+    """TLS by the flags --tls-cert, --tls-key and --tls-client-ca; None for none.
 
     Raises:
         ConfigError: a flag is given without the one that it needs.
@@ -28,12 +28,7 @@ def server_tls(cert: Path | None, key: Path | None, client_ca: Path | None) -> S
 
 
 def client_tls(ca: Path | None, cert: Path | None, key: Path | None) -> ClientTls | None:
-    """How to encrypt to another service; None for plain text, where no authority is given.
-
-    Args:
-        ca: the authority that its certificate is of.
-        cert: our own certificate, of --client-cert; None where the other side asks for none.
-        key: its private key, of --client-key.
+    """TLS to another service, of this authority and our own certificate; None without an authority.
 
     Raises:
         ConfigError: a file cannot be used, or only one of certificate and key is given.
@@ -62,11 +57,10 @@ def read_token(file: Path | None, variable: str) -> str | None:
 def announce(
     name: str, running: RunningServer, port_file: Path | None, http_address: str = ""
 ) -> None:
-    """Tells whoever started the server where it answers: on stdout, and in the port file.
+    """Writes the server's address to stdout and to the port file.
 
-    Where metrics are shown, a line says where: "assay NAME metrics on HOST:PORT"; and where HTTP is
-    served, "assay NAME http on HOST:PORT".
-    From here on what gRPC says of strangers is logged once a minute, not for each.
+    Further lines are "assay NAME metrics on HOST:PORT" and "assay NAME http on HOST:PORT", where
+    these are served. From here on what gRPC writes about strangers is logged once a minute.
 
     Raises:
         ConfigError: the port file cannot be written.

@@ -1,9 +1,8 @@
-"""A bounded queue that is fair between tenants and between calls, for jobs that go to workers.
+"""A bounded queue that is fair between tenants and between calls. Belongs to one event loop.
 
-Each call has a lane of its own. Tenants take turns, and the lanes of a tenant do, so a call of a
-thousand slow jobs delays a call of three by at most what is running already, and a hundred such
-calls of one tenant delay another tenant no more than one does. A call enters with all of its jobs
-or none. Belongs to one event loop.
+Each call has a lane. Tenants take turns, and the lanes of a tenant do, so a call of a thousand slow
+jobs delays a call of three by at most what is running already, and a hundred such calls of one
+tenant delay another tenant no more than one does. A call enters with all of its jobs or none.
 """
 
 from __future__ import annotations
@@ -23,11 +22,7 @@ class QueueFull(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lane:
-    """The place of one call; made in the call, it knows the call's tenant.
-
-    Attributes:
-        tenant: whose call it is; empty where no token is asked for.
-    """
+    """The place of one call; made in the call, whose tenant it takes."""
 
     tenant: str = field(default_factory=tenant_var.get)
 
@@ -41,7 +36,7 @@ class Queued(Protocol):
 
     @property
     def size_bytes(self) -> int:
-        """What it takes in memory, roughly."""
+        """Its memory, roughly."""
 
 
 J = TypeVar("J", bound=Queued)
@@ -49,12 +44,7 @@ _Lanes: TypeAlias = OrderedDict[object, OrderedDict[J, None]]
 
 
 class FairQueue(Generic[J]):
-    """Jobs by lane and lanes by tenant; tenants in turn, and the lanes of each.
-
-    Args:
-        max_items: jobs that may wait.
-        max_bytes: bytes that the waiting jobs may hold.
-    """
+    """Jobs by lane and lanes by tenant; tenants take turns, and the lanes of each."""
 
     def __init__(self, max_items: int, max_bytes: int) -> None:
         self.max_items = max_items
@@ -65,7 +55,6 @@ class FairQueue(Generic[J]):
         self._drained = asyncio.Event()
 
     def __len__(self) -> int:
-        """Jobs that wait."""
         return self._items
 
     def fits(self, items: int, size_bytes: int) -> bool:
@@ -109,7 +98,7 @@ class FairQueue(Generic[J]):
         return job
 
     def discard(self, job: J) -> bool:
-        """Removes a job that still waits; False if it does not."""
+        """Removes a waiting job; False if it does not wait."""
         lanes = self._tenants.get(_tenant_of(job))
         jobs = None if lanes is None else lanes.get(job.lane)
         if jobs is None or job not in jobs:
@@ -119,7 +108,7 @@ class FairQueue(Generic[J]):
         return True
 
     def clear(self) -> list[J]:
-        """Removes and returns all jobs that wait."""
+        """Removes and returns all waiting jobs."""
         waiting = [
             job for lanes in self._tenants.values() for jobs in lanes.values() for job in jobs
         ]
@@ -128,7 +117,7 @@ class FairQueue(Generic[J]):
         return waiting
 
     async def wait_to_fit(self, items: int, size_bytes: int) -> None:
-        """Waits until so many more jobs fit; another call may be faster to fill the room."""
+        """Waits until so many more jobs fit; another call may then fill the room first."""
         while not self.fits(items, size_bytes):
             self._drained.clear()
             await self._drained.wait()
@@ -138,7 +127,6 @@ class FairQueue(Generic[J]):
         self._bytes += job.size_bytes
 
     def _removed(self, job: J) -> None:
-        """Counts a job out, and forgets its lane and tenant when they have no other."""
         tenant = _tenant_of(job)
         lanes = self._tenants[tenant]
         if not lanes[job.lane]:

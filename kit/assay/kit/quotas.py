@@ -1,13 +1,12 @@
-"""How much each tenant may ask for: items a second, and items in flight.
+"""Limits of each tenant: items a second, and items in flight. One event loop only.
 
-A batch that is over the limit is refused with QUOTA_EXCEEDED and told when to come back; a stream
-is not refused but read no further until it is within the limit. Items are those of `items` or
-`jobs` of a message. One event loop only.
+A batch over the limit is refused with QUOTA_EXCEEDED and a time to come back; a stream is read no
+further until it is within the limit. Items are those of `items` or `jobs` of a message.
 
 The rate is a token bucket that holds one second's worth and may run into debt: a batch is let in
-when the bucket is not in debt, and the next one when the debt is paid. So a batch of any size
-passes in the end, and over a long time no tenant gets more than its rate. A batch with more items
-than may be in flight passes when its tenant has nothing else in flight.
+when the bucket is not in debt. So a batch of any size passes in the end, and over a long time no
+tenant gets more than its rate. A batch with more items than may be in flight passes when its tenant
+has nothing else in flight.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _BUSY_RETRY_S = 0.5
 
 @dataclass(slots=True)
 class _Account:
-    """What one tenant has taken. The balance is in items, as of `as_of_s`."""
+    """One tenant's use. The balance is in items, as of `as_of_s`."""
 
     balance: float
     as_of_s: float
@@ -36,13 +35,7 @@ class _Account:
 
 
 class Quotas:
-    """The accounts of all tenants, under the same limits.
-
-    Args:
-        items_per_s: items that a tenant may ask for each second; 0 for no limit.
-        items_in_flight: items of a tenant that may wait or be judged at a time; 0 for no limit.
-        clock: seconds, monotonic.
-    """
+    """The accounts of all tenants, under the same limits; 0 for no limit."""
 
     def __init__(
         self,
@@ -65,7 +58,7 @@ class Quotas:
         return self._account(tenant).in_flight
 
     def wait_s(self, tenant: str, items: int) -> float:
-        """Seconds until so many items may be let in, as far as one can know; 0 for now."""
+        """Seconds until so many items may be let in, by estimate; 0 for now."""
         account = self._account(tenant)
         debt_s = max(0.0, -account.balance) / self._rate if self._rate else 0.0
         held = account.in_flight
@@ -80,7 +73,7 @@ class Quotas:
             account.balance -= items
 
     def give_back(self, tenant: str, items: int) -> None:
-        """Items that are answered, or given up."""
+        """Counts out items that are answered, or given up."""
         account = self._account(tenant)
         account.in_flight -= items
         account.freed.set()
@@ -95,7 +88,6 @@ class Quotas:
         self.take(tenant, items)
 
     def _account(self, tenant: str) -> _Account:
-        """The tenant's account, with what its rate has earned since the last look."""
         now_s = self._clock()
         account = self._accounts.get(tenant)
         if account is None:
@@ -107,12 +99,7 @@ class Quotas:
 
 
 class Meter:
-    """What one call has taken of its tenant's quota.
-
-    Args:
-        quotas: the accounts.
-        tenant: whose call it is.
-    """
+    """One call's use of its tenant's quota."""
 
     def __init__(self, quotas: Quotas, tenant: str) -> None:
         self._quotas = quotas
@@ -141,7 +128,7 @@ class Meter:
         self._held += items
 
     async def admit_each(self, requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """The requests of a stream, each as soon as there is room for its items."""
+        """Yields the requests of a stream, each as soon as there is room for its items."""
         async for request in requests:
             items = items_of(request)
             if items and self._quotas.limited:
@@ -153,11 +140,11 @@ class Meter:
             yield request
 
     def answered(self, response: object) -> None:
-        """A response of a stream has gone out: its results are in flight no more."""
+        """Counts out the results of a response that was sent."""
         self._give_back(min(self._held, len(getattr(response, "results", ()))))
 
     def close(self) -> None:
-        """The call has ended, whatever it had in flight."""
+        """Counts out what the ended call still had in flight."""
         self._closed = True
         self._give_back(self._held)
 
@@ -168,7 +155,7 @@ class Meter:
 
 
 def items_of(message: object) -> int:
-    """How many items a request holds; 0 for one that asks for something else."""
+    """The number of items in a request; 0 for another kind of message."""
     for name in ("items", "jobs"):
         found = getattr(message, name, None)
         if found is not None:

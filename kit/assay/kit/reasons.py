@@ -1,8 +1,7 @@
 """The lexicon of fault reasons: the table that statuses, docs/errors.md and clients follow.
 
-A reason is what a program switches on; the message beside it is for people. The set is open: a
-verifier of a third party may bring reasons of its own, and a client treats one that it does not
-know by its gRPC code.
+Programs switch on a reason; its message is for people. The set is open: a third party's verifier
+may have reasons of its own, and a client treats an unknown one by its gRPC code.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
 """Serves gRPC services: binds, tests itself, serves, drains, stops.
 
-    starting   bound; health NOT_SERVING; calls refused with UNAVAILABLE, STARTING; the self-tests
-               run
+    starting   bound; health NOT_SERVING; calls refused with UNAVAILABLE, STARTING; self-tests run
     serving    health SERVING for each service and for the whole ("")
     draining   health NOT_SERVING; new calls refused with UNAVAILABLE, DRAINING; running calls may
-               end for drain_s, then they are cancelled (and answered DRAINING too, so that a client
-               may retry elsewhere)
+               end for drain_s, then they are cancelled and answered DRAINING, so that a client may
+               retry elsewhere
     stopped    services closed, port free
 
-A self-test that fails ends the start: a service that cannot do its work never says that it can.
+A self-test that fails ends the start.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from prometheus_client.registry import Collector
 
 from assay.kit.access import Access, doorman
 from assay.kit.errors import AssayError, StartupError
-from assay.kit.gate import Gate, Phase
+from assay.kit.gate import CallGate, Phase
 from assay.kit.interceptors import CallInterceptor
 from assay.kit.limits import server_options
 from assay.kit.metrics import CallMetrics, MetricsEndpoint
@@ -54,9 +53,8 @@ class Service:
         name: full name, as "assay.api.reward.v1.RewardService".
         add_to_server: adds the servicer, as `lambda s:
             add_RewardServiceServicer_to_server(servicer, s)`.
-        self_test: proves that the service works; raises when it does not.
-        close: frees what the service holds; called once, after the drain or when the start fails.
-        collectors: its metrics.
+        self_test: raises where the service does not work.
+        close: frees its resources; called once, after the drain or when the start fails.
     """
 
     name: str
@@ -71,17 +69,14 @@ class ServeConfig:
     """Where and how to serve.
 
     Attributes:
-        host: address to bind; loopback unless told otherwise. "0.0.0.0" serves every interface.
         port: 0 takes a free one.
         drain_s: seconds that running calls may take to end when the server stops.
         tls: None speaks plain text.
-        token: callers must send it as "authorization: Bearer TOKEN", or one of the tokens file;
-            with neither everybody is let in. Health is exempt.
-        access: further tokens, reflection (grpc.reflection.v1alpha), the limits of tenants, and
-            whether a network may be served without tokens.
+        token: the bearer token of callers, beside those of the tokens file; with neither everybody
+            is let in. Health is exempt.
+        access: further tokens, reflection, the limits of tenants, trust in a network.
         max_concurrent_calls: above it a call is refused with QUEUE_FULL.
-        metrics_host: address at which metrics are read; loopback unless told otherwise.
-        metrics_port: port of it, 0 for a free one; None: metrics are not shown.
+        metrics_port: 0 for a free one; None for no metrics.
     """
 
     host: str = "127.0.0.1"
@@ -97,17 +92,14 @@ class ServeConfig:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What every call of a server passes, whatever protocol it comes by.
+    """What admits every call of a server, by any protocol.
 
     Attributes:
-        gate: knows the phase of the server and the running calls.
-        door: knows the tokens.
-        quotas: how much each tenant may ask for.
-        calls: counts the calls.
-        collectors: all metrics of the server, those of `calls` among them.
+        gate: the server's phase and the running calls.
+        door: checks tokens.
     """
 
-    gate: Gate
+    gate: CallGate
     door: Doorman
     quotas: Quotas
     calls: CallMetrics
@@ -115,34 +107,33 @@ class Admission:
 
 
 class Beside(Protocol):
-    """Another protocol in the same process, behind the same gate and door as gRPC."""
+    """Another protocol in the same process, with the same gate and tokens as gRPC."""
 
     async def open(self, admission: Admission) -> None:
         """Binds and answers; the gate refuses calls until the self-tests are done.
 
         Raises:
             StartupError: the port cannot be bound.
-            ConfigError: a network would be served without a door, or a TLS file is unusable.
+            ConfigError: a network would be served without tokens, or a TLS file is unusable.
         """
 
     async def close(self) -> None:
-        """Frees the port. The gate is drained. May be called without `open`, or after it failed."""
+        """Frees the port after the drain. May be called without `open`, or after it failed."""
 
 
 class RunningServer:
     """A server that serves. `start` makes it; as an async context manager it stops at the end.
 
     Attributes:
-        address: where it answers, as "127.0.0.1:50051".
-        port: the port of it.
-        metrics_address: where metrics are read, as "127.0.0.1:9464"; None where they are not.
+        address: as "127.0.0.1:50051".
+        metrics_address: as "127.0.0.1:9464"; None without metrics.
     """
 
     def __init__(
         self,
         *,
         server: grpc.aio.Server,
-        gate: Gate,
+        gate: CallGate,
         servicer: health.aio.HealthServicer,
         services: Sequence[Service],
         config: ServeConfig,
@@ -180,11 +171,7 @@ class RunningServer:
         await self.stop()
 
     async def stop(self, drain_s: float | None = None) -> None:
-        """Drains and stops. Called again, it waits for the first call to end.
-
-        Args:
-            drain_s: seconds that running calls may take; by default the configured ones.
-        """
+        """Drains and stops; a second call waits for the first."""
         if self._stopping is None:
             seconds = self._config.drain_s if drain_s is None else drain_s
             self._stopping = asyncio.create_task(self._stop(seconds))
@@ -195,7 +182,7 @@ class RunningServer:
         self._gate.hurry()
 
     def reload(self) -> None:
-        """Reads the tokens file again now; it is read by itself when it has changed."""
+        """Reads the tokens file now; a changed one is read without this."""
         self._door.reload()
 
     async def wait(self) -> None:
@@ -203,11 +190,6 @@ class RunningServer:
         await self._stopped.wait()
 
     def _show_metrics(self) -> None:
-        """Opens the port of the metrics, if there is to be one.
-
-        Raises:
-            StartupError: it cannot be opened.
-        """
         config = self._config
         if config.metrics_port is None:
             return
@@ -257,18 +239,9 @@ class RunningServer:
 async def start(
     services: Sequence[Service], config: ServeConfig, *, beside: Beside | None = None
 ) -> RunningServer:
-    """Binds, runs the self-tests, and serves.
+    """Binds, runs the self-tests, and serves with health SERVING.
 
-    The services belong to the server from here on: they are closed when it stops, and when the
-    start fails.
-
-    Args:
-        services: what to serve.
-        config: where and how.
-        beside: another protocol to serve them by, behind the same gate and door; None for none.
-
-    Returns:
-        The server, with health SERVING.
+    The server closes the services when it stops, and when the start fails.
 
     Raises:
         StartupError: the port is in use, the host is not ours, or a self-test failed.
@@ -298,15 +271,7 @@ async def serve(
 ) -> None:
     """Serves until SIGTERM or SIGINT, then drains; a second signal ends the drain.
 
-    With a tokens file SIGHUP reads it again; without one it does what it does to any process.
-
-    To be run in the main thread, where signals arrive.
-
-    Args:
-        services: what to serve.
-        config: where and how.
-        on_ready: called once, when the server serves.
-        beside: as `start`.
+    With a tokens file SIGHUP reads it again. Run it in the main thread, where signals arrive.
 
     Raises:
         StartupError: as `start`.
@@ -345,7 +310,6 @@ async def serve(
 
 
 async def _stop_whatever_started(starting: asyncio.Task[RunningServer]) -> None:
-    """Stops a server that runs, or gives up its start."""
     starting.cancel()
     (outcome,) = await asyncio.gather(starting, return_exceptions=True)
     if isinstance(outcome, RunningServer):
@@ -354,7 +318,6 @@ async def _stop_whatever_started(starting: asyncio.Task[RunningServer]) -> None:
 
 @contextlib.contextmanager
 def _signals(handlers: Mapping[signal.Signals, Callable[[], None]]) -> Iterator[None]:
-    """Has signals call back on the running loop, instead of what they do otherwise."""
     loop = asyncio.get_running_loop()
     for kind, callback in handlers.items():
         loop.add_signal_handler(kind, callback)
@@ -368,12 +331,11 @@ def _signals(handlers: Mapping[signal.Signals, Callable[[], None]]) -> Iterator[
 async def _bind(
     services: Sequence[Service], config: ServeConfig, beside: Beside | None
 ) -> RunningServer:
-    """A server that is bound and knows its services, but answers nobody yet."""
     credentials = None if config.tls is None else config.tls.credentials()
     await asyncio.to_thread(check_port, config.host, config.port)
     access = config.access
     door = await asyncio.to_thread(doorman, access, config.host, config.token, config.tls)
-    gate = Gate(config.max_concurrent_calls, access.tenant_calls)
+    gate = CallGate(config.max_concurrent_calls, access.tenant_calls)
     calls = CallMetrics(gate)
     quotas = access.quotas()
     certified = config.tls is not None and config.tls.client_ca_file is not None
@@ -411,10 +373,7 @@ async def _bind(
 
 
 async def _run_self_tests(services: Sequence[Service]) -> None:
-    """Runs them at the same time; the first failure is raised, others are logged in a line.
-
-    Where each came from is logged for who debugs.
-    """
+    """Runs them at the same time; raises the first failure and logs the others."""
 
     async def run(service: Service) -> None:
         await service.self_test()
@@ -439,7 +398,6 @@ async def _run_self_tests(services: Sequence[Service]) -> None:
 
 
 async def _close(services: Sequence[Service]) -> None:
-    """Closes the services, one after another, and logs those that fail to."""
     for service in reversed(services):
         if service.close is None:
             continue
@@ -449,7 +407,7 @@ async def _close(services: Sequence[Service]) -> None:
 
 
 def check_port(host: str, port: int) -> None:
-    """Finds out why an address cannot be bound, before a library says no more than that.
+    """Finds out why an address cannot be bound.
 
     Raises:
         StartupError: it is in use, not ours, or not permitted.

@@ -1,4 +1,4 @@
-"""What a trace is made of: spans, and the tracer that makes them; see `assay.kit.tracing`."""
+"""Spans, and the tracer that makes them; see `assay.kit.tracing`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Headers = tuple[tuple[str, str], ...]
 trail_var: ContextVar[Trail | None] = ContextVar("assay_trail", default=None)
 
 
-class Span:
-    """A piece of work in a trace. This one is in none: traces are off.
+class TraceSpan:
+    """A piece of work; this class, for traces that are off, records nothing.
 
-    As a context manager it ends with its block, and what is raised there marks it as failed.
+    As a context manager it ends with its block; an exception marks it as failed.
 
     Attributes:
         recording: somebody will see it.
@@ -33,15 +33,15 @@ class Span:
         """Marks it as failed, for a reason of the lexicon or the name of an exception."""
 
     def headers(self) -> Headers:
-        """What carries the trace on, as metadata or headers."""
+        """Metadata or headers that continue the trace."""
         return ()
 
     def trace_id(self) -> str:
-        """The trace's id in hex; empty where nobody will see it."""
+        """In hex; empty where nobody will see it."""
         return ""
 
     def current(self) -> AbstractContextManager[object]:
-        """Makes it current for a block, at whose end it goes on."""
+        """Makes it current for a block, and does not end it there."""
         return nullcontext()
 
     def end(self) -> None:
@@ -62,17 +62,17 @@ class Span:
 class Tracer(Protocol):
     """Makes spans, and sends those that are sampled."""
 
-    def span(self, name: str, facts: Mapping[str, Fact]) -> Span:
+    def span(self, name: str, facts: Mapping[str, Fact]) -> TraceSpan:
         """Work in this process, current in its block."""
 
-    def calling(self, method: str, facts: Mapping[str, Fact]) -> Span:
+    def calling(self, method: str, facts: Mapping[str, Fact]) -> TraceSpan:
         """A call to another process; not current, so that it may end in another task."""
 
-    def serving(self, method: str, headers: Mapping[str, str], most_items: int) -> Span:
+    def serving(self, method: str, headers: Mapping[str, str], most_items: int) -> TraceSpan:
         """A call from another process, current in its block, with a trail of its items."""
 
     def headers(self) -> Headers:
-        """What carries the current span on."""
+        """Continues the current span."""
 
     def close(self, timeout_s: float) -> None:
         """Sends what waits, for so many seconds at most."""

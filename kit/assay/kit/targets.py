@@ -1,11 +1,11 @@
-"""What the address of a server may be, and what gRPC is told of it. Pure.
+"""The address of a server, and gRPC's options for it. Pure.
 
     HOST:PORT, [IPV6]:PORT, unix:PATH   one server
     dns:///NAME:PORT                    every address that the name has, by turns
     IP:PORT,IP:PORT                     those replicas, by turns
 
-By turns: each call goes to the next replica that is connected and says of itself, in grpc.health.v1
-Watch, that it serves. A stream stays where it was opened.
+By turns: each call goes to the next replica that is connected and serves, by grpc.health.v1 Watch.
+A stream stays where it was opened.
 """
 
 from __future__ import annotations
@@ -36,13 +36,11 @@ _BALANCED: list[tuple[str, int | str]] = [
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An address that was understood.
+    """A parsed address.
 
     Attributes:
-        uri: what gRPC is given.
         several: a list of replicas, whose certificates share no name that stands in it.
-        loopback: it does not leave this machine.
-        options: channel options that it needs, to be put behind the general ones.
+        options: channel options to append to the general ones.
     """
 
     uri: str
@@ -52,10 +50,10 @@ class Target:
 
 
 def read_target(text: str) -> Target:
-    """Understands the address of a server.
+    """Parses the address of a server.
 
     Raises:
-        ConfigError: A port is missing, or a list holds something else than IP addresses of one
+        ConfigError: a port is missing, or a list holds something else than IP addresses of one
             family, or one twice.
     """
     if text.startswith(_ONE_SERVER):

@@ -1,10 +1,8 @@
 """TLS and mutual TLS from PEM files.
 
-Files are read and checked when the credentials are made, not at the first call.
-
-Covered: a missing, unreadable or unusable file, and a key that does not belong to its certificate,
-are a ConfigError that names the file. Not covered: certificates that expired, or that the other
-side does not trust; the handshake finds those.
+Files are read and checked when the credentials are made. A missing, unreadable or unusable file,
+and a key that does not belong to its certificate, are a ConfigError that names the file. The
+handshake finds certificates that expired, or that the other side does not trust.
 """
 
 from __future__ import annotations
@@ -20,13 +18,13 @@ from assay.kit.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class ServerTls:
-    """What a server proves itself with, and whom it lets in.
+    """A server's certificate, and the clients that it lets in.
 
     Attributes:
         cert_file: PEM certificate chain of the server.
         key_file: PEM private key of that certificate, without a password.
-        client_ca_file: PEM authorities; when given, only clients with a certificate of theirs are
-            let in (mutual TLS).
+        client_ca_file: PEM authorities; when given, clients need a certificate of theirs (mutual
+            TLS).
     """
 
     cert_file: Path
@@ -50,14 +48,13 @@ class ServerTls:
 
 @dataclass(frozen=True, slots=True)
 class ClientTls:
-    """Whom a client trusts, and what it proves itself with.
+    """The authorities that a client trusts, and its own certificate.
 
     Attributes:
         ca_file: PEM authorities to trust; None trusts those that gRPC ships.
         cert_file: PEM certificate chain of the client, for mutual TLS; goes with key_file.
         key_file: PEM private key of that certificate, without a password.
-        server_name: the name to expect in the server's certificate, where it is not the host of the
-            address.
+        server_name: expected in the server's certificate, where it is not the host of the address.
     """
 
     ca_file: Path | str | None = None
@@ -69,8 +66,7 @@ class ClientTls:
         """Reads and checks the files.
 
         Raises:
-            ConfigError: a file is missing or unusable, or only one of cert_file and key_file is
-                given.
+            ConfigError: a file is missing or unusable, or one of cert_file and key_file is missing.
         """
         chain: tuple[bytes, bytes] | tuple[None, None] = (None, None)
         if self.cert_file is not None and self.key_file is not None:
@@ -100,7 +96,6 @@ def _read(path: Path | str, what: str) -> bytes:
 def _read_pair(
     cert_file: Path | str, key_file: Path | str, cert_what: str, key_what: str
 ) -> tuple[bytes, bytes]:
-    """The bytes of a certificate chain and its key, checked to be PEM and to belong together."""
     chain, key = _read(cert_file, cert_what), _read(key_file, key_what)
     if b"-----BEGIN CERTIFICATE-----" not in chain:
         raise ConfigError(f"{cert_what} file {cert_file} holds no PEM certificate")

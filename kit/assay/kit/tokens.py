@@ -1,12 +1,11 @@
-"""Bearer tokens of tenants: at rest as hashes, in a file that is read again when it changes.
+"""Bearer tokens of tenants: stored as hashes, in a file that is read again when it changes.
 
 One line for each token, `TENANT sha256:HEX`; a tenant may have several, and # begins a comment.
 `assay token new TENANT` makes one. Docs: ADR 15.
 
-Covered: the file holds nothing that opens a door; a comparison takes as long for one wrong token as
-for another; a line that is taken away is forgotten within two seconds, or at once by SIGHUP. Not
-covered: tokens that people think up. The hash has no salt and is fast, which is enough for 256
-random bits and for nothing less.
+Covered: the file holds no usable token; comparisons take constant time; a removed line is forgotten
+within two seconds, or at once by SIGHUP. Not covered: tokens that people think up: the hash has no
+salt and is fast, which suffices for 256 random bits alone.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from assay.kit.calls import bearer
 from assay.kit.errors import ConfigError
 
 DEFAULT_TENANT = "default"
-"""Who comes with the one token of `--token-file` or of the environment."""
+"""The tenant of the one token of `--token-file` or of the environment."""
 
 _LOOK_S = 1.0
 _PREFIX = "assay_"
@@ -38,10 +37,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TokenHash:
-    """One token at rest.
+    """One stored token.
 
     Attributes:
-        tenant: whose it is.
         digest: SHA-256 of its bytes, 32 bytes.
     """
 
@@ -55,15 +53,15 @@ class TokenHash:
 
 
 def new_token() -> str:
-    """A fresh token: 256 random bits after a prefix that scanners for leaked secrets can know."""
+    """A fresh token: 256 random bits after a prefix for scanners of leaked secrets."""
     return _PREFIX + secrets.token_urlsafe(32)
 
 
 def hash_token(tenant: str, token: str) -> TokenHash:
-    """The token as it is kept.
+    """The token as it is stored.
 
     Raises:
-        ConfigError: no such name for a tenant, or metadata cannot carry the token, which the
+        ConfigError: no tenant can have this name, or metadata cannot carry the token, which the
             message does not hold.
     """
     if not _TENANT.fullmatch(tenant):
@@ -75,9 +73,9 @@ def hash_token(tenant: str, token: str) -> TokenHash:
 
 
 def parse_tokens(text: str) -> tuple[list[TokenHash], list[int]]:
-    """The tokens of a file, and the numbers (from 1) of lines that are neither token nor comment.
+    """The tokens of a file, and the numbers (from 1) of wrong lines.
 
-    Which lines, and not what is in them: somebody may have written a token there.
+    The text of those lines stays out: it may hold a token.
     """
     found: list[TokenHash] = []
     bad: list[int] = []
@@ -94,15 +92,11 @@ def parse_tokens(text: str) -> tuple[list[TokenHash], list[int]]:
 
 
 class TokensFile:
-    """The tokens of a file, as it is now.
+    """The current tokens of a file.
 
-    It is looked at again when a token is asked for, at most once a second, and read when it has
-    changed and then stayed as it is for a second: nobody is refused over half a file. What cannot
-    be read by then changes nothing; a bad line lets nobody in and keeps nobody else out. Each
-    trouble is one line in the log.
-
-    Args:
-        path: the file.
+    A request for tokens looks at the file at most once a second, and reads it when it has changed
+    and then been stable for a second, so half a file refuses nobody. An unreadable file changes
+    nothing; a wrong line affects itself alone. Each problem is one line in the log.
 
     Raises:
         ConfigError: it cannot be read, holds no token or a line that is not one.
@@ -122,7 +116,7 @@ class TokensFile:
 
     @property
     def tokens(self) -> list[TokenHash]:
-        """Those that open the door now."""
+        """The valid ones now."""
         now_s = time.monotonic()
         if now_s - self._looked_s >= _LOOK_S:
             self._looked_s = now_s
@@ -177,7 +171,7 @@ class TokensFile:
 
 
 class Doorman:
-    """Says whose token a caller has shown.
+    """Authenticates callers by their token.
 
     Args:
         token: the one token of DEFAULT_TENANT; None for none.
@@ -197,13 +191,9 @@ class Doorman:
         return bool(self._fixed) or self._file is not None
 
     def tenant_of(self, authorization: str | bytes | None) -> str | None:
-        """The tenant whose token this is; None for nobody's.
+        """The tenant of a caller's `authorization` metadata; None for nobody's token.
 
-        Args:
-            authorization: what the caller sent as metadata of that name.
-
-        Returns:
-            The tenant, or "" where no token is asked for.
+        Returns "" where no token is needed.
         """
         if not self.asks:
             return ""
@@ -211,11 +201,7 @@ class Doorman:
         return None if offered is None else _owner(offered, (*self._fixed, *self._filed()))
 
     def is_operator(self, authorization: str | bytes | None) -> bool:
-        """Whether this is the one token of `--token-file`, whatever tenants are called.
-
-        Args:
-            authorization: as `tenant_of`.
-        """
+        """Whether this `authorization` holds the token of `--token-file`."""
         offered = _token_of(authorization)
         return offered is not None and _owner(offered, self._fixed) is not None
 
@@ -229,13 +215,12 @@ class Doorman:
 
 
 def _token_of(authorization: str | bytes | None) -> bytes | None:
-    """The token that is offered; None where there is none."""
     offered = authorization.encode() if isinstance(authorization, str) else authorization or b""
     return offered[len(_SCHEME) :] if offered.startswith(_SCHEME) else None
 
 
 def _owner(token: bytes, known: Iterable[TokenHash]) -> str | None:
-    """Looks at every known token, whichever it is, so that the time taken says nothing."""
+    """Compares with every known token, in constant time."""
     digest = hashlib.sha256(token).digest()
     owner: str | None = None
     for one in known:
@@ -245,5 +230,4 @@ def _owner(token: bytes, known: Iterable[TokenHash]) -> str | None:
 
 
 def _stamp(status: os.stat_result) -> tuple[int, ...]:
-    """Of a file as it is: the times of its content and of its mode, its size, and which it is."""
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino

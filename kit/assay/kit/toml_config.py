@@ -1,8 +1,8 @@
 """Settings as data: a TOML file and `key=value` overrides become one frozen, checked dataclass.
 
 A wrong type, an unknown key or a value out of range is a one-line ConfigError that names the file,
-the key and what is expected. The dataclasses carry `__pydantic_config__ = STRICT`; pydantic is not
-among this distribution's dependencies: the trainer and genrm, which import this, bring it.
+the key and what is expected. The dataclasses carry `__pydantic_config__ = STRICT`; the trainer and
+genrm, which import this, bring pydantic.
 """
 
 from __future__ import annotations
@@ -37,10 +37,6 @@ _COMMANDS = {
 def read(path: Path, *, examples: str = "configs/ holds examples") -> dict[str, Any]:
     """The tables of a TOML file.
 
-    Args:
-        path: the file.
-        examples: where to find one to copy, said when the file does not exist.
-
     Raises:
         ConfigError: the file is not there, cannot be read, or is not TOML.
     """
@@ -63,8 +59,7 @@ def build(
     Args:
         kind: a dataclass whose fields are sections or values.
         tree: sections, as TOML has them.
-        overrides: `section.key=value`; the value is read as TOML, or as bare text where the field
-            is a text.
+        overrides: `section.key=value`; the value is TOML, or bare text where the field is a text.
         origin: where the tables come from, for messages.
 
     Raises:
@@ -81,7 +76,7 @@ def build(
 
 
 def _other(kind: object, tree: Mapping[str, Any]) -> str:
-    """Which command takes such a file, where it is not this one."""
+    """The command that takes such a file, where it is not this one."""
     for parts, command in _COMMANDS.items():
         section = tree if len(parts) == 1 else tree.get(parts[0])
         holds = isinstance(section, Mapping) and parts[-1] in section
@@ -92,12 +87,11 @@ def _other(kind: object, tree: Mapping[str, Any]) -> str:
 
 @functools.cache
 def _adapter(kind: Any) -> TypeAdapter[Any]:
-    """Made once for each kind: that takes longer than reading a file."""
+    """Cached by kind: making one takes longer than reading a file."""
     return TypeAdapter(kind)
 
 
 def _apply(kind: object, tree: dict[str, Any], text: str) -> None:
-    """Sets one `section.key=value` in place."""
     key, equals, raw = text.partition("=")
     parts = key.strip().split(".")
     if not equals or not all(parts) or len(parts) < 2:
@@ -125,14 +119,12 @@ def _value(root: object, parts: list[str], raw: str) -> object:
 
 
 def _field_type(kind: Any, parts: list[str]) -> object:
-    """The declared type of a dotted key; None for one that is not declared."""
     for part in parts:
         kind = _member(kind, part)
     return kind
 
 
 def _member(kind: Any, part: str) -> Any:
-    """The type of a field, or of a mapping's values; None where there is none."""
     if dataclasses.is_dataclass(kind):
         return get_type_hints(kind).get(part)
     if get_origin(kind) in (dict, Mapping):
@@ -170,15 +162,12 @@ def _explain_unknown(kind: Any, loc: list[str]) -> str:
 def to_toml(config: Any, heading: str) -> str:
     """A dataclass of sections as TOML; `read` and `build` give back an equal value.
 
-    Args:
-        config: the settings; fields that are dataclasses become tables.
-        heading: a comment for the first line, without "#".
+    `heading` is a comment for the first line, without "#".
     """
     return "\n".join([f"# {heading}", *_table(config, "")]) + "\n"
 
 
 def _table(section: Any, name: str) -> list[str]:
-    """A dataclass as a table: its values, then its sections as tables of their own."""
     values = {item.name: getattr(section, item.name) for item in dataclasses.fields(section)}
     sections = {key: value for key, value in values.items() if dataclasses.is_dataclass(value)}
     lines = ["", f"[{name}]"] if name else []
@@ -191,7 +180,6 @@ def _table(section: Any, name: str) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """Dataclasses within lists as mappings."""
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value  # type: ignore[arg-type]

@@ -1,9 +1,9 @@
-"""Traces: where the time of a call went, over all processes that had a part in it.
+"""Traces: where the time of a call went, over all processes of it.
 
-Off, and without a cost, until `set_up` is called where the environment says OTEL_TRACES_EXPORTER =
-otlp. Only then is OpenTelemetry imported (the extra `tracing` of assay-kit). Its own variables say
-the rest: where the collector is, how much is sampled, how much waits. What waits is bounded: a
-collector that is slow or gone costs spans and never a judgement.
+Off, at no cost, until `set_up` is called where OTEL_TRACES_EXPORTER = otlp. Only then is
+OpenTelemetry imported (the extra `tracing` of assay-kit); its own variables set the collector, the
+sampling and the buffer. The buffer is bounded: a collector that is slow or gone costs spans and
+never a judgement.
 
 The trace travels as W3C `traceparent` in the metadata of a call (www.w3.org/TR/trace-context). A
 fact of a span is a name that the operator serves, a number, or an id; never what a caller wrote.
@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 
 from assay.kit.errors import ConfigError
-from assay.kit.spans import TRACEPARENT, TRACESTATE, Headers, Span, Tracer, trail_var
+from assay.kit.spans import TRACEPARENT, TRACESTATE, Headers, Tracer, TraceSpan, trail_var
 from assay.kit.trails import MAX_ITEMS, Fact, Trail
 
 ITEMS_VARIABLE = "ASSAY_TRACE_ITEMS"
@@ -30,7 +30,7 @@ _EXPORTER = "OTEL_TRACES_EXPORTER"
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 
 
-_NONE = Span()
+_NONE = TraceSpan()
 _NO_FACTS: Mapping[str, Fact] = {}
 _CLOSE_S = 2.0
 _tracer: Tracer | None = None
@@ -41,7 +41,7 @@ def set_up(service: str) -> bool:
     """Turns traces on for this process if the environment asks for them. May be called again.
 
     Args:
-        service: the name that its spans come under, unless OTEL_SERVICE_NAME says another.
+        service: the name of its spans, unless OTEL_SERVICE_NAME sets another.
 
     Returns:
         Whether they are on.
@@ -61,10 +61,10 @@ def set_up(service: str) -> bool:
 
 
 def use(tracer: Tracer | None, most_items: int = MAX_ITEMS) -> None:
-    """Makes another tracer this process's, such as one of the caller's own provider.
+    """Replaces this process's tracer and closes the old one.
 
     Args:
-        tracer: None turns traces off; the tracer that was there is closed.
+        tracer: None turns traces off.
         most_items: of one call, items that get spans because they were slow, and as many faults.
     """
     global _tracer, _most_items  # one of each process
@@ -86,25 +86,23 @@ def on() -> bool:
     return _tracer is not None
 
 
-def span(name: str, facts: Mapping[str, Fact] = _NO_FACTS) -> Span:
-    """Work in this process; current in its block. Names are few and known beforehand."""
+def span(name: str, facts: Mapping[str, Fact] = _NO_FACTS) -> TraceSpan:
+    """Work in this process; current in its block. Use few, fixed names."""
     return _NONE if _tracer is None else _tracer.span(name, facts)
 
 
-def calling(method: str, facts: Mapping[str, Fact] = _NO_FACTS) -> Span:
+def calling(method: str, facts: Mapping[str, Fact] = _NO_FACTS) -> TraceSpan:
     """A call to another process, which is sent the span's `headers`.
 
-    It is not made current: in an asynchronous generator its end may come in another context.
+    It is not current: in an asynchronous generator its end may come in another context.
     """
     return _NONE if _tracer is None else _tracer.calling(method, facts)
 
 
-def serving(method: str, headers: Mapping[str, str | bytes]) -> Span:
+def serving(method: str, headers: Mapping[str, str | bytes]) -> TraceSpan:
     """A call from another process; its items go to the `trail` while it is current.
 
-    Args:
-        method: as "package.Service/Method", or "POST /path".
-        headers: what came with it, in lower case.
+    `method` is as "package.Service/Method" or "POST /path"; the headers' names are in lower case.
     """
     if _tracer is None:
         return _NONE
@@ -117,21 +115,16 @@ def serving(method: str, headers: Mapping[str, str | bytes]) -> Span:
 
 
 def headers() -> Headers:
-    """What carries the current span on, as metadata or headers; empty where traces are off."""
+    """Metadata or headers that continue the current span; empty where traces are off."""
     return () if _tracer is None else _tracer.headers()
 
 
 def trail() -> Trail | None:
-    """Where the items of the call in progress are noted; None where nobody will see it."""
+    """The items of the call in progress; None where no trace wants them."""
     return trail_var.get() if _tracer is not None else None
 
 
 def _wanted() -> bool:
-    """Whether the environment asks for traces.
-
-    Raises:
-        ConfigError: it asks for an exporter that there is not.
-    """
     if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
     exporter = os.environ.get(_EXPORTER, "").strip().lower()
@@ -159,7 +152,7 @@ def _read_items() -> int:
 
 
 def _off_in_child() -> None:
-    """A forked child has neither the sender's thread nor its connection: it has no traces."""
+    """A forked child has neither the sender's thread nor its connection."""
     global _tracer  # noqa: PLW0603  # one of each process
     if _tracer is not None:
         _of_parents.append(_tracer)

@@ -1,7 +1,7 @@
 """Spans by OpenTelemetry's SDK, sent over OTLP by a thread that nobody waits for.
 
-Loaded by `assay.kit.tracing` only where traces are on. The SDK reads the rest of its environment
-itself: OTEL_TRACES_SAMPLER, OTEL_BSP_*, OTEL_EXPORTER_OTLP_*, OTEL_RESOURCE_ATTRIBUTES.
+Loaded by `assay.kit.tracing` where traces are on. The SDK reads the rest of its environment itself:
+OTEL_TRACES_SAMPLER, OTEL_BSP_*, OTEL_EXPORTER_OTLP_*, OTEL_RESOURCE_ATTRIBUTES.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from assay.kit.errors import CallError, ConfigError
-from assay.kit.spans import Headers, Span, trail_var
+from assay.kit.spans import Headers, TraceSpan, trail_var
 from assay.kit.trails import Fact, Stretch, Trail
 
 _CARRIER = TraceContextTextMapPropagator()
@@ -42,8 +42,8 @@ class OtelTracer:
     """A tracer with a provider of its own, or of the caller's.
 
     Args:
-        service: `service.name` of the spans, unless the environment says another.
-        provider: whose spans they are; None for one that sends by OTLP.
+        service: `service.name` of the spans, unless the environment sets another.
+        provider: of the caller; None for one that sends by OTLP.
 
     Raises:
         ConfigError: a variable of OpenTelemetry is wrong.
@@ -56,16 +56,16 @@ class OtelTracer:
             provider = self._own[0]
         self._tracer = provider.get_tracer("assay", _version())
 
-    def span(self, name: str, facts: Mapping[str, Fact]) -> Span:
+    def span(self, name: str, facts: Mapping[str, Fact]) -> TraceSpan:
         """See `assay.kit.spans.Tracer`."""
         return _LiveSpan(self._tracer.start_span(name, attributes=facts), current=True)
 
-    def calling(self, method: str, facts: Mapping[str, Fact]) -> Span:
+    def calling(self, method: str, facts: Mapping[str, Fact]) -> TraceSpan:
         """See `assay.kit.spans.Tracer`."""
         said = {"rpc.system.name": "grpc", "rpc.method": method, **facts}
         return _LiveSpan(self._tracer.start_span(method, kind=SpanKind.CLIENT, attributes=said))
 
-    def serving(self, method: str, headers: Mapping[str, str], most_items: int) -> Span:
+    def serving(self, method: str, headers: Mapping[str, str], most_items: int) -> TraceSpan:
         """See `assay.kit.spans.Tracer`."""
         parent = _CARRIER.extract(headers, Context())
         span = self._tracer.start_span(
@@ -90,8 +90,8 @@ class OtelTracer:
             exporter.shutdown(0)
 
 
-class _LiveSpan(Span):
-    """A span that somebody sees, or that tells others that nobody does."""
+class _LiveSpan(TraceSpan):
+    """A span that is recorded, or that propagates that it is not."""
 
     def __init__(self, span: trace.Span, *, current: bool = False) -> None:
         self._span = span
@@ -145,7 +145,7 @@ class _LiveSpan(Span):
 
 
 class _ServingSpan(_LiveSpan):
-    """A call that is served; at its end the items of its trail become spans below it."""
+    """A served call; at its end the items of its trail become spans below it."""
 
     def __init__(self, tracer: trace.Tracer, span: trace.Span, trail: Trail | None) -> None:
         super().__init__(span, current=True)
@@ -192,8 +192,7 @@ class _ServingSpan(_LiveSpan):
 class _Ids(RandomIdGenerator):
     """Ids by a generator of their own.
 
-    The SDK's are drawn from Python's global one: a run that seeds it would have the ids of the run
-    before, and would draw other numbers with traces than without.
+    The SDK draws from Python's global generator: traces would change the numbers of a seeded run.
     """
 
     def __init__(self) -> None:
@@ -207,7 +206,7 @@ class _Ids(RandomIdGenerator):
 
 
 class _AtMostOnce(logging.Filter):
-    """Lets one record pass in so many seconds: a collector that is gone is no news every second."""
+    """Lets one record pass in so many seconds."""
 
     def __init__(self, quiet_s: float) -> None:
         super().__init__()
@@ -223,7 +222,6 @@ class _AtMostOnce(logging.Filter):
 
 
 def _provider(service: str) -> tuple[TracerProvider, OTLPSpanExporter]:
-    """A provider that sends by OTLP, and what it sends by."""
     named = os.environ.get("OTEL_SERVICE_NAME", "").strip()
     try:
         resource = Resource.create()
@@ -259,7 +257,6 @@ def _fail(span: trace.Span, reason: str) -> None:
 
 
 def _record(tracer: trace.Tracer, parent: Context, stretch: Stretch, since_ns: int) -> None:
-    """Makes a span of a piece of time that is over, and of those within it."""
     span = tracer.start_span(
         stretch.name,
         parent,

@@ -1,8 +1,7 @@
-"""What became of the items of one call, for its trace: the slowest, and some that are faults.
+"""The items of one call for its trace: the slowest, and some that are faults.
 
-A step of training has 10^5 items, and a span for each would cost more than many a verifier. What a
-trace is asked is where a slow reward went, so a call keeps its slowest items and its first faults,
-however many it has, and the greatest times of all of them.
+A step of training has 10^5 items, and a span for each would cost more than many a verifier. A call
+keeps its slowest items and its first faults, and the greatest times of all of them.
 """
 
 from __future__ import annotations
@@ -17,15 +16,12 @@ Fact = str | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A piece of time that is over, and what it was spent on.
+    """A segment of time that is over.
 
     Attributes:
-        name: what was done.
         began_s: by the monotonic clock.
-        ended_s: the same.
-        facts: what there is to say of it; never what a caller wrote.
+        facts: never what a caller wrote.
         reason: of the fault that it ended with; empty for none.
-        parts: pieces within it.
     """
 
     name: str
@@ -48,14 +44,7 @@ def item_stretch(
 ) -> Stretch:
     """An item from its arrival to its outcome, as its wait and its execution.
 
-    Args:
-        name: what judged or ran it.
-        arrived_s: when its request arrived, by the monotonic clock.
-        started_s: when its execution began; when it was settled, if it never did.
-        execution_s: how long that took, in seconds; 0 where there was none.
-        facts: of the item.
-        reason: of its fault; empty for none.
-        parts: what its execution consisted of.
+    `started_s` is when it was settled, where it never began; `execution_s` is 0 there.
     """
     started_s = max(arrived_s, started_s)
     ended_s = started_s + max(0.0, execution_s)
@@ -66,18 +55,10 @@ def item_stretch(
 
 
 class Trail:
-    """Keeps what is worth a span of the items of one call. Of one thread.
+    """Keeps the items of one call that deserve a span. Of one thread.
 
     Args:
-        most: items that are kept because they were the slowest, and as many again because they are
-            faults; 0 keeps none.
-
-    Attributes:
-        items: how many there were.
-        faults: how many of them are faults.
-        longest_wait_s: the longest wait of an item, in seconds.
-        longest_execution_s: the longest execution, in seconds.
-        execution_s: all executions, added up, in seconds.
+        most: slowest items that are kept, and as many faults; 0 keeps none.
     """
 
     def __init__(self, most: int = MAX_ITEMS) -> None:
@@ -96,15 +77,7 @@ class Trail:
         fault: bool,
         describe: Callable[[int], Stretch],
     ) -> None:
-        """Takes note of an item that has its outcome.
-
-        Args:
-            arrived_s: when its request arrived, by the monotonic clock.
-            started_s: when its execution began.
-            execution_s: how long it took.
-            fault: it has no judgement.
-            describe: says more, given its number in the call; asked only of items that are kept.
-        """
+        """Notes an item that has its outcome; `describe` gets the number of a kept item."""
         number = self.items
         self.items += 1
         self.faults += fault
@@ -121,6 +94,6 @@ class Trail:
             heapq.heapreplace(self._slowest, (took_s, -number, describe(number)))
 
     def kept(self) -> list[Stretch]:
-        """The items that are worth a span, in the order in which they had their outcome."""
+        """The kept items, in the order of their outcomes."""
         slow = [(-number, stretch) for _, number, stretch in self._slowest]
         return [stretch for _, stretch in sorted([*slow, *self._faulted], key=lambda pair: pair[0])]

@@ -37,9 +37,7 @@ _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=Fal
 )
 @click.option("--port-file", type=_PATH, help="Write the port here when ready.")
 @click.option("--workers", type=int, default=_SCORER.workers, help="Processes; 0: one per core.")
-@pool_flags(
-    click.option, click.Choice, "Where workers run: on this machine, or where Ray places them."
-)
+@pool_flags(click.option, "Where workers run: local, or a place that a plug-in brings.")
 @click.option("--queue-items", type=int, default=_SCORER.queue_items, help="Items that may wait.")
 @click.option("--queue-mb", type=int, default=_SCORER.queue_mb, help="MiB that they may hold.")
 @click.option(

@@ -6,10 +6,11 @@ import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from assay.kit import limits, ray_cluster
+from assay.kit import limits
 from assay.kit.access import Access
 from assay.kit.errors import ConfigError
 from assay.kit.http.config import HttpConfig
+from assay.kit.pool import places
 from assay.kit.process import usable_cores
 
 ENVIRONMENT_PREFIX = "ASSAY_REWARD"
@@ -42,8 +43,8 @@ class ScorerConfig:
     """
 
     workers: int = 0
-    pool: str = "local"
-    ray_address: str = ray_cluster.DEFAULT_ADDRESS
+    pool: str = places.LOCAL
+    ray_address: str = places.DEFAULT_ADDRESS
     queue_items: int = 8192
     queue_mb: int = 512
     item_timeout_s: float = limits.DEFAULT_ITEM_TIMEOUT_S
@@ -55,7 +56,7 @@ class ScorerConfig:
     preload: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        ray_cluster.check_pool(self.pool, self.ray_address)
+        places.check_pool(self.pool, self.ray_address)
         self._require("workers", self.workers >= 0, "must be 0 or more")
         self._require("queue-items", self.queue_items >= 1, "must be 1 or more")
         least_mb = limits.MAX_MESSAGE_BYTES // 2**20
@@ -86,7 +87,7 @@ class ScorerConfig:
     @property
     def worker_count(self) -> int:
         """The number of workers; 0 for as many as a cluster has room for."""
-        if self.workers or self.pool == "ray":
+        if self.workers or self.pool != places.LOCAL:
             return self.workers
         return usable_cores()
 

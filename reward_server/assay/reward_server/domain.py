@@ -12,17 +12,18 @@ import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from assay.api.execution.v1 import execution_pb2
 
-# Nouns of all services; whoever writes a verifier finds them here.
-from assay.kit.faults import Fault as Fault  # noqa: PLC0414
+# A noun of all services; whoever writes a verifier finds it here.
+from assay.kit.faults import ItemFault
 from assay.kit.faults import Unjudgeable as Unjudgeable  # noqa: PLC0414
 from assay.kit.judgements import Component as Component  # noqa: PLC0414
 from assay.kit.judgements import Judgement as Judgement  # noqa: PLC0414
 from assay.kit.judgements import Span as Span  # noqa: PLC0414
 
+Fault: TypeAlias = ItemFault
 ParameterValue = bool | int | float | str | tuple[str, ...]
 JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
 ParameterKind = Literal["bool", "int", "float", "string", "string-list"]

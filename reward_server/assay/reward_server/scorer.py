@@ -18,7 +18,7 @@ from assay.kit.batch.sharing import OutcomeCache
 from assay.kit.durations import duration
 from assay.kit.errors import StartupError
 from assay.kit.pool.link import LinkError, Workers
-from assay.kit.pool.pool import Pool, PoolConfig
+from assay.kit.pool.pool import PoolConfig, WorkerPool
 from assay.reward_server import convert
 from assay.reward_server.config import ScorerConfig
 from assay.reward_server.counts import RewardMetrics
@@ -76,7 +76,7 @@ class RewardScorer:
                 party's that fails is served as VERIFIER_UNHEALTHY.
         """
         config = self._config
-        self._pool = Pool(
+        self._pool = WorkerPool(
             PoolConfig(config.worker_count, config.queue_items, config.queue_mb * 2**20),
             self.workers,
             ScoreCodec(),

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from assay.clients.config import BETWEEN_SERVICES
 from assay.clients.execution import AsyncExecutionClient
 from assay.clients.judging import AsyncJudgeClient
-from assay.kit import ray_cluster
 from assay.kit.errors import ConfigError, StartupError
 from assay.kit.http.app import http_listener
 from assay.kit.http.listener import HttpListener
+from assay.kit.pool import places
 from assay.kit.process import announce, client_tls, server_tls
 from assay.kit.serving import Admission, RunningServer, ServeConfig, serve
 from assay.reward_server.config import ServerConfig
@@ -50,9 +50,8 @@ async def run(config: ServerConfig) -> None:
         registry = load_registry(_remote(services), config.profiles)
     except RegistryError as error:
         raise StartupError(str(error)) from error
-    if config.scorer.pool == "ray":
-        # Before a port is bound: what is wrong is said in a line.
-        await ray_cluster.connect(config.scorer.ray_address, "assay-reward-server[ray]")
+    # Before a port is bound: what is wrong is said in a line.
+    await places.join(config.scorer.pool, config.scorer.ray_address)
     journal = _journal(config)
     if journal is not None:
         await journal.start()

@@ -58,11 +58,7 @@ def _most_options(command: Any) -> Any:
 @click.option(
     "--slots", type=int, default=_RUNNER.slots, help="Programs at the same time; 0: one per core."
 )
-@pool_flags(
-    click.option,
-    click.Choice,
-    "Where programs run: on this machine, or where Ray places their supervisors.",
-)
+@pool_flags(click.option, "Where programs run: local, or a place that a plug-in brings.")
 @click.option("--languages", default="", help="Serve these, by comma. Empty: all that work here.")
 @click.option(
     "--python-packages",

@@ -8,10 +8,11 @@ import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from assay.kit import limits, ray_cluster
+from assay.kit import limits
 from assay.kit.access import Access
 from assay.kit.errors import ConfigError
 from assay.kit.http.config import HttpConfig
+from assay.kit.pool import places
 from assay.kit.process import usable_cores
 from assay.sandbox.domain import MIB, PYTHON_PACKAGES, RunLimits
 
@@ -51,8 +52,8 @@ class SandboxConfig:
     """
 
     slots: int = 0
-    pool: str = "local"
-    ray_address: str = ray_cluster.DEFAULT_ADDRESS
+    pool: str = places.LOCAL
+    ray_address: str = places.DEFAULT_ADDRESS
     languages: tuple[str, ...] = ()
     python_packages: tuple[str, ...] = PYTHON_PACKAGES
     backend: str = "jail"
@@ -72,7 +73,7 @@ class SandboxConfig:
     max_compile_s: float = 120.0
 
     def __post_init__(self) -> None:
-        ray_cluster.check_pool(self.pool, self.ray_address)
+        places.check_pool(self.pool, self.ray_address)
         self._require("slots", self.slots >= 0, "must be 0 or more")
         self._require("queue-items", self.queue_items >= 1, "must be 1 or more")
         least_mb = limits.MAX_MESSAGE_BYTES // MIB
@@ -117,7 +118,7 @@ class SandboxConfig:
     @property
     def slot_count(self) -> int:
         """Slots, the cores counted; 0 for as many as a cluster has room for."""
-        if self.slots or self.pool == "ray":
+        if self.slots or self.pool != places.LOCAL:
             return self.slots
         return usable_cores()
 

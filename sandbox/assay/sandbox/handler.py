@@ -12,7 +12,7 @@ from assay.kit.batch.items import PendingItem
 from assay.kit.batch.service import ItemHandler
 from assay.kit.batch.spans import Details
 from assay.kit.durations import seconds_of
-from assay.kit.faults import Fault, Unjudgeable
+from assay.kit.faults import ItemFault, Unjudgeable
 from assay.kit.reasons import Reason
 from assay.kit.trails import Fact
 from assay.sandbox.config import MAX_JOB_BYTES
@@ -46,7 +46,7 @@ class RunHandler(ItemHandler[PendingRun]):
     """Runs jobs in a pool of supervisors."""
 
     noun = "job"
-    late = Fault(Reason.DEADLINE_EXCEEDED, "the call's deadline came before the job was done")
+    late = ItemFault(Reason.DEADLINE_EXCEEDED, "the call's deadline came before the job was done")
     no_room = (
         "the answer of this call has no room for the job's output: send fewer jobs in one "
         "call, or lower limits.output_bytes"
@@ -87,14 +87,14 @@ class RunHandler(ItemHandler[PendingRun]):
             lane, SupervisorTask(item.kind, item.payload), size_bytes=len(item.payload)
         )
 
-    def outcome(self, item: PendingRun, done: RunDone) -> bytes | Fault:
+    def outcome(self, item: PendingRun, done: RunDone) -> bytes | ItemFault:
         """The bytes of its result, shortened to the room that the answer has left.
 
         Checked as each result comes, so that a call's outputs are never all in memory at once.
         """
         item.payload = b""
         outcome = done.outcome
-        if isinstance(outcome, Fault) or item.room.take(len(outcome)):
+        if isinstance(outcome, ItemFault) or item.room.take(len(outcome)):
             return outcome
         if item.kind == kinds.TESTS:
             result = execution_pb2.TestJobResult.FromString(outcome)
@@ -102,7 +102,7 @@ class RunHandler(ItemHandler[PendingRun]):
             outcome = result.SerializeToString()
             if item.room.take(len(outcome)):
                 return outcome
-        return Fault(Reason.MESSAGE_TOO_LARGE, self.no_room)
+        return ItemFault(Reason.MESSAGE_TOO_LARGE, self.no_room)
 
     def fill(self, result: Any, item: PendingRun) -> None:
         """Writes the supervisor's answer."""

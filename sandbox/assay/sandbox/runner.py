@@ -16,9 +16,9 @@ from assay.kit.batch.answers import Room
 from assay.kit.batch.service import BatchService
 from assay.kit.durations import fill_duration
 from assay.kit.errors import StartupError
-from assay.kit.faults import Fault
+from assay.kit.faults import ItemFault
 from assay.kit.pool.link import LinkError
-from assay.kit.pool.pool import Pool, PoolConfig
+from assay.kit.pool.pool import PoolConfig, WorkerPool
 from assay.sandbox.config import MAX_JOB_BYTES, SandboxConfig
 from assay.sandbox.convert import clipped
 from assay.sandbox.handler import AnyJob, PendingRun, RunHandler
@@ -56,7 +56,7 @@ class ProgramRunner:
                 does not.
         """
         config = self._config
-        self._pool = Pool(
+        self._pool = WorkerPool(
             PoolConfig(
                 *(config.slot_count, config.queue_items, config.queue_mb * 2**20),
                 depth=_DEPTH,
@@ -166,7 +166,7 @@ class ProgramRunner:
         failed: list[MissingLanguage] = []
         for name, job in zip(names, jobs, strict=True):
             outcome = (await job.done).outcome
-            why = outcome.message if isinstance(outcome, Fault) else outcome.decode()
+            why = outcome.message if isinstance(outcome, ItemFault) else outcome.decode()
             if why:
                 _log.error("%s is not served: %s", name, why)
                 failed.append(MissingLanguage(name, why))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from assay.kit import ray_cluster
 from assay.kit.http.app import http_listener
+from assay.kit.pool import places
 from assay.kit.process import announce, server_tls
 from assay.kit.serving import Admission, RunningServer, ServeConfig, serve
 from assay.sandbox.config import SandboxServerConfig
@@ -34,9 +34,8 @@ async def run(config: SandboxServerConfig) -> None:
         metrics_port=config.metrics_port,
     )
     runner = ProgramRunner(config.runner, Supervisors(config.runner))
-    if config.runner.pool == "ray":
-        # Before a port is bound: what is wrong is said in a line.
-        await ray_cluster.connect(config.runner.ray_address, "assay-sandbox[ray]")
+    # Before a port is bound: what is wrong is said in a line.
+    await places.join(config.runner.pool, config.runner.ray_address)
     public = config.access.is_public(config.http.bind)
 
     def front(admission: Admission) -> SandboxFront:

@@ -6,7 +6,6 @@ import asyncio
 import os
 import platform
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, entry_points, version
@@ -29,16 +28,16 @@ from assay.clients.services import (
     PACKAGES,
     PLUG_INS,
     absent_plug_ins,
-    how_to_add,
     how_to_install,
     installed_plug_ins,
     installed_services,
 )
 from assay.kit import health
 from assay.kit.errors import CallError
+from assay.kit.pool.places import RAY_PLUG_IN, installed_places
 
 _LIBRARIES = ("grpcio", "protobuf", "torch", "transformers", "trl")
-_POOLED = ("reward", "sandbox")  # services that have --pool ray
+_POOLED = ("reward", "sandbox")  # services that have --pool
 _WAIT_S = 2.0
 _RENEW_DAYS = 7
 GROUP = "assay.doctor"
@@ -107,16 +106,15 @@ def look_at_packages() -> list[DoctorFinding]:
     findings.append(
         DoctorFinding("plug-ins", "; ".join([*installed_plug_ins(), *absent_plug_ins()]))
     )
-    pooled = [PACKAGES[name] for name in _POOLED if name in installed]
-    if pooled:
-        findings.append(DoctorFinding("--pool ray", _ray(pooled)))
+    if any(name in installed for name in _POOLED):
+        findings.append(DoctorFinding("--pool", f"{', '.join(installed_places())}; {_ray()}"))
     return findings
 
 
-def _ray(packages: Sequence[str]) -> str:
+def _ray() -> str:
     """Ray's version without importing it, which is slow; or what brings it."""
     if find_spec("ray") is None:
-        return f"ray is not installed; {how_to_add('ray', packages)}"
+        return f"ray is not installed; {how_to_install(RAY_PLUG_IN)}"
     try:
         return f"ray {version('ray')}"
     except PackageNotFoundError:

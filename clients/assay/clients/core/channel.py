@@ -28,7 +28,7 @@ from assay.kit.calls import METADATA_KEY, snake_case
 from assay.kit.channels import Metadata, open_blocking_channel
 from assay.kit.errors import CallError, refuse
 from assay.kit.reasons import Reason
-from assay.kit.spans import Span
+from assay.kit.spans import TraceSpan
 from assay.kit.tls import ClientTls
 
 T = TypeVar("T")
@@ -166,7 +166,7 @@ class GrpcTransport:
         self._calls[method] = make(found.path, found.serialise, found.parse)
         return self._calls[method]
 
-    def _metadata(self, request_id: str, span: Span) -> Metadata:
+    def _metadata(self, request_id: str, span: TraceSpan) -> Metadata:
         return (*self._fixed, (METADATA_KEY, request_id), *span.headers())
 
     def _failure(self, error: Any, request_id: str, service: str) -> CallError:

@@ -11,7 +11,7 @@ from assay.kit import tracing
 from assay.kit.calls import request_id_var
 from assay.kit.errors import CallError, ServerError, call_error, make_status, refuse, status_sent
 from assay.kit.reasons import Reason
-from assay.kit.spans import Span
+from assay.kit.spans import TraceSpan
 
 _NAMES = {"reward": "a reward server", "sandbox": "a sandbox", "genrm": "a judge service"}
 _SERVED_BY = {
@@ -131,10 +131,10 @@ def error_of_call(
     return call_error(make_status(reason, message, code=code, metadata={"request_id": request_id}))
 
 
-def call_span(path: str, request_id: str) -> Span:
+def call_span(path: str, request_id: str) -> TraceSpan:
     """The span of a call of the method "/package.Service/Method"; no span where traces are off."""
     if not tracing.on():
-        return Span()
+        return TraceSpan()
     return tracing.calling(path.removeprefix("/"), {"assay.request_id": request_id})
 
 

@@ -1,20 +1,19 @@
 """The batch service: items in, one judgement or fault for each out, by calls and by streams.
 
-What it promises, whatever is judged: judgements and faults together equal the items, in the order
-in which they were sent (of a stream, in that in which they are ready); a call that is refused has
-judged nothing; what is not finished shortly before the deadline is a fault, and what is finished is
-returned; nothing goes on for a call that is gone.
+Results come in the order of the items (in a stream, as they are ready). A refused call has judged
+nothing. Shortly before the deadline, what is unfinished becomes a fault and what is finished is
+returned. Nothing goes on for a call that is gone.
 
     service      a call and a stream, from the request to the answer
     servicer     the methods of a gRPC service, as a table
     stream       how one stream flows
-    dispatcher   runs pending items: here, in a pool, or elsewhere; closes what is left
+    dispatcher   runs pending items: here, in a pool, or elsewhere
     coroutines   a pool whose jobs are coroutines
     sharing      equal items share an execution, and its judgement afterwards
-    answers      results into an answer, which has bounds
-    items        a pending item; a pool and its jobs, as they are seen here
+    answers      results into an answer of bounded size
+    items        a pending item; a pool and its jobs
     requests     when a request as a whole is refused, and when to answer
 
-A service brings an `ItemHandler`: who runs an item, and how its outcome is written; and for each
-method how a message becomes an item.
+A service brings an `ItemHandler`, which runs items and writes outcomes, and for each method a
+function that makes an item of a message.
 """

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from assay.kit.faults import Fault, Unjudgeable
+from assay.kit.faults import ItemFault, Unjudgeable
 from assay.kit.pool.jobs import Done
 from assay.kit.queue import FairQueue
 from assay.kit.reasons import Reason
@@ -27,13 +27,8 @@ class CoroutineJob:
     """A coroutine that waits for its turn, or runs.
 
     Attributes:
-        lane: the call that it came with.
-        size_bytes: what it holds in memory, roughly.
-        run: makes the coroutine.
         done: gets the result; never an exception.
         started_s: when it began, by the monotonic clock.
-        task: the coroutine at work.
-        context: that of its call: request id and trace.
     """
 
     lane: object
@@ -48,13 +43,7 @@ class CoroutineJob:
 
 
 class CoroutinePool:
-    """Runs coroutines, fair between calls. Belongs to one event loop.
-
-    Args:
-        at_work: jobs at work at the same time.
-        queue_items: jobs that may wait.
-        queue_bytes: bytes that they may hold.
-    """
+    """Runs coroutines, fair between calls. Belongs to one event loop."""
 
     def __init__(self, at_work: int, queue_items: int, queue_bytes: int) -> None:
         self._free = self._at_work = at_work
@@ -67,7 +56,7 @@ class CoroutinePool:
         return len(self._queue)
 
     def submit(self, jobs: Sequence[CoroutineJob]) -> None:
-        """Takes jobs in, all or none, and puts to work those that there is room for.
+        """Takes jobs, all or none, and starts those that there is room for.
 
         Raises:
             QueueFull: they do not fit.
@@ -76,7 +65,7 @@ class CoroutinePool:
         self._feed()
 
     def cancel(self, job: CoroutineJob) -> None:
-        """Ends what is done for a job."""
+        """Ends a job."""
         job.done.cancel()
         self._queue.discard(job)
         if job.task is not None:
@@ -107,7 +96,7 @@ class CoroutinePool:
 
 
 async def _work(job: CoroutineJob) -> None:
-    """The worker loop's one turn: what a coroutine raises is the fault of its item."""
+    """Runs one coroutine; what it raises becomes the fault of its item."""
     job.started_s = time.monotonic()
     try:
         outcome = await job.run()
@@ -123,7 +112,7 @@ async def _work(job: CoroutineJob) -> None:
         job.done.set_result(Done(outcome, job.started_s, time.monotonic() - job.started_s))
 
 
-def _defect(error: BaseException) -> Fault:
+def _defect(error: BaseException) -> ItemFault:
     _log.error("the work on an item failed", exc_info=error)
     text = f"a defect of the server: {type(error).__name__}; its log says more"
-    return Fault(Reason.INTERNAL, text)
+    return ItemFault(Reason.INTERNAL, text)

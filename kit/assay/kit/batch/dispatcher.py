@@ -1,7 +1,7 @@
-"""The dispatcher: has pending items run, and gives up what nobody waits for.
+"""The dispatcher: runs pending items, and drops what nobody waits for.
 
-The order of a call: `begin` runs what this process can and hands the rest to pools, `finish` waits.
-Only `begin` may find a pool full, and of what it could not hand over nothing was begun.
+`begin` runs what this process can and hands the rest to pools, `finish` waits. Only `begin` may
+find a pool full; then it has begun nothing in any pool.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any, Generic
 
-from assay.kit.batch.items import Execution, JobPool, P, PoolJob
+from assay.kit.batch.items import JobPool, P, PoolJob, SharedExecution
 from assay.kit.batch.sharing import OutcomeCache, SingleFlight
-from assay.kit.faults import Fault
+from assay.kit.faults import ItemFault
 from assay.kit.pool.jobs import Done
 from assay.kit.queue import QueueFull
 
@@ -24,13 +24,13 @@ _SLICE_S = 0.02
 
 
 class Runs(ABC, Generic[P]):
-    """How the items of a service are run: here, in a pool, or elsewhere. By default nowhere."""
+    """How a service's items run: here, in a pool, or elsewhere. By default nowhere."""
 
     async def prepare(self, items: Sequence[P], deadline_s: float) -> None:
-        """Makes ready for items of a call, before any is run; may settle some by a fault."""
+        """Prepares the items of a call, before any is run; may settle some by a fault."""
 
     def run_here(self, item: P) -> bool:
-        """Runs an item that is open in this process, at once, and settles it; else False."""
+        """Runs an open item in this process, at once, and settles it; else returns False."""
         del item
         return False
 
@@ -40,21 +40,16 @@ class Runs(ABC, Generic[P]):
         return None
 
     def job(self, item: P, lane: object) -> PoolJob:
-        """The job of an item for its pool, not submitted.
-
-        Args:
-            item: open.
-            lane: its call.
-        """
+        """The job of an open item for its pool, not submitted."""
         raise NotImplementedError
 
     def key(self, item: P) -> Hashable | None:
-        """What equal items share; None where nothing may be shared."""
+        """A key that equal items share; None where nothing may be shared."""
         del item
         return None
 
     def outcome(self, item: P, done: Done[Any]) -> Any:
-        """What the result of an item's job means."""
+        """The item's outcome from its job's result."""
         del item
         return done.outcome
 
@@ -63,15 +58,13 @@ class Runs(ABC, Generic[P]):
 
 
 class Dispatcher(Generic[P]):
-    """Has pending items settled. Belongs to one event loop.
+    """Settles pending items. Belongs to one event loop.
 
     Args:
-        runs: how they are run.
         late: the fault of those that are not settled in time.
-        cache: judgements of equal items that came before.
     """
 
-    def __init__(self, runs: Runs[P], late: Fault, cache: OutcomeCache) -> None:
+    def __init__(self, runs: Runs[P], late: ItemFault, cache: OutcomeCache) -> None:
         self.late = late
         self._runs = runs
         self._cache = cache
@@ -80,16 +73,16 @@ class Dispatcher(Generic[P]):
     async def begin(
         self, items: Sequence[P], lane: object, deadline_s: float, *, waits: bool
     ) -> JobPool | None:
-        """Has items run here that can be, and begins the execution of those that need a pool.
+        """Runs what it can here, and begins in pools what needs them.
 
         Args:
-            items: any; those that are settled stay as they are.
+            items: any; settled ones stay as they are.
             lane: the call that they came with.
             deadline_s: when to answer, by the monotonic clock.
-            waits: wait for room where a pool is full, until the deadline.
+            waits: wait for room in a full pool, until the deadline.
 
         Returns:
-            The pool that is full: nothing was begun in any; None if all went well.
+            The full pool, with nothing begun in any; None if all went well.
         """
         await self._runs.prepare(items, deadline_s)
         await self._run_here(items, deadline_s)
@@ -98,7 +91,7 @@ class Dispatcher(Generic[P]):
     async def launch(
         self, items: Sequence[P], lane: object, deadline_s: float, *, waits: bool
     ) -> JobPool | None:
-        """The second half of `begin`, by itself: hands to pools what only they can run."""
+        """The second half of `begin`: hands items to pools."""
         while True:
             fresh = self._launch(items, lane)
             if fresh is None:
@@ -113,7 +106,7 @@ class Dispatcher(Generic[P]):
                 return None
 
     async def finish(self, items: Sequence[P], deadline_s: float) -> None:
-        """Waits for what was begun, and for what other services do, or until the deadline."""
+        """Waits for pools and other services until all is settled or the deadline comes."""
         elsewhere = self.elsewhere(items)
         begun = [item for item in items if item.execution is not None]
         if elsewhere and begun:
@@ -126,7 +119,7 @@ class Dispatcher(Generic[P]):
             await self._wait(begun, deadline_s)
 
     async def settle(self, items: Sequence[P], lane: object, deadline_s: float) -> None:
-        """Has items run to their end or to the deadline, and gives up what is left of them."""
+        """Runs begun items to their end or the deadline, and gives up the rest."""
         try:
             await self.begin(items, lane, deadline_s, waits=True)
             await self.finish(items, deadline_s)
@@ -136,7 +129,7 @@ class Dispatcher(Generic[P]):
 
     @staticmethod
     def elsewhere(items: Sequence[P]) -> list[P]:
-        """Those that are open and wait for no pool, once they were begun."""
+        """Begun items that are open and wait for no pool."""
         return [item for item in items if item.outcome is None and item.execution is None]
 
     async def run_elsewhere(self, items: Sequence[P], deadline_s: float) -> None:
@@ -144,20 +137,15 @@ class Dispatcher(Generic[P]):
         await self._runs.run_elsewhere(items, deadline_s)
 
     def watch(self, item: P, ended: Callable[[P], None]) -> None:
-        """Settles an item as soon as what it waits for is done, and tells of it.
+        """Settles an item when its execution is done, then calls back.
 
-        Nothing of an execution is kept but what became of its items.
+        Keeps nothing of an execution but the outcomes.
         """
         if item.execution is not None:
             item.execution.job.done.add_done_callback(partial(self._land, item, ended))
 
-    def close(self, item: P, fault: Fault | None = None) -> None:
-        """Gives up what an item waits for; an execution that nobody else needs is ended.
-
-        Args:
-            item: any; one that is settled stays as it is.
-            fault: settles the item.
-        """
+    def close(self, item: P, fault: ItemFault | None = None) -> None:
+        """Drops an item's execution, which ends if nobody needs it; `fault` settles the item."""
         execution, item.execution = item.execution, None
         if execution is not None:
             self._flights.release(execution)
@@ -178,15 +166,11 @@ class Dispatcher(Generic[P]):
                     return
                 slice_ends_s = now_s + _SLICE_S
 
-    def _launch(self, items: Sequence[P], lane: object) -> list[Execution] | None:
-        """Begins what items need a pool for: all of it or nothing.
-
-        Returns:
-            None; or what one pool has no room for.
-        """
-        found: list[tuple[P, Execution, bool]] = []
-        own: dict[tuple[Hashable, float], Execution] = {}
-        fresh: dict[int, list[Execution]] = {}
+    def _launch(self, items: Sequence[P], lane: object) -> list[SharedExecution] | None:
+        """Begins what items need pools for, all or nothing; returns None, or pools without room."""
+        found: list[tuple[P, SharedExecution, bool]] = []
+        own: dict[tuple[Hashable, float], SharedExecution] = {}
+        fresh: dict[int, list[SharedExecution]] = {}
         for item in items:
             if item.outcome is not None or item.execution is not None:
                 continue
@@ -203,12 +187,12 @@ class Dispatcher(Generic[P]):
             execution = None if key is None else own.get(key) or self._flights.find(key)
             shared = execution is not None
             if execution is None:
-                execution = Execution(self._runs.job(item, lane), pool, key)
+                execution = SharedExecution(self._runs.job(item, lane), pool, key)
                 fresh.setdefault(id(pool), []).append(execution)
                 if key is not None:
                     own[key] = execution
             found.append((item, execution, shared))
-        begun: list[Execution] = []
+        begun: list[SharedExecution] = []
         for executions in fresh.values():
             try:
                 executions[0].pool.submit([execution.job for execution in executions])
@@ -224,7 +208,6 @@ class Dispatcher(Generic[P]):
         return None
 
     async def _wait(self, items: Sequence[P], deadline_s: float) -> None:
-        """Waits for executions until they are done or the deadline comes; settles those done."""
         left, done = len(items), asyncio.Event()
 
         def ended(_: P) -> None:
@@ -240,7 +223,6 @@ class Dispatcher(Generic[P]):
                 await done.wait()
 
     def _land(self, item: P, ended: Callable[[P], None], job: asyncio.Future[Done[Any]]) -> None:
-        """Settles an item whose execution is done, unless it was given up."""
         if item.execution is not None and not job.cancelled():
             item.execution = None
             self._settle(item, job.result())
@@ -250,7 +232,7 @@ class Dispatcher(Generic[P]):
         if item.outcome is not None:
             return
         outcome = self._runs.outcome(item, done)
-        if item.shared and not isinstance(outcome, Fault):
+        if item.shared and not isinstance(outcome, ItemFault):
             item.settle(outcome, execution_s=0.0, from_cache=True)
         else:
             item.settle(outcome, started_s=done.started_s, execution_s=done.execution_s)

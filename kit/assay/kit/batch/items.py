@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from assay.kit.faults import Fault
+from assay.kit.faults import ItemFault
 from assay.kit.pool.jobs import Done
 
 
@@ -17,7 +17,7 @@ class PoolJob(Protocol):
 
     @property
     def size_bytes(self) -> int:
-        """What it takes in memory, roughly."""
+        """Its memory, roughly."""
 
     @property
     def done(self) -> asyncio.Future[Done[Any]]:
@@ -25,7 +25,7 @@ class PoolJob(Protocol):
 
 
 class JobPool(Protocol):
-    """Runs jobs, elsewhere or here; what waits for it is bounded."""
+    """Runs jobs; what waits for it is bounded."""
 
     @property
     def queued(self) -> int:
@@ -39,7 +39,7 @@ class JobPool(Protocol):
         """
 
     def cancel(self, job: Any) -> None:
-        """Drops a job that nobody waits for: from the queue, or by ending its execution."""
+        """Drops a job that nobody waits for, or ends its execution."""
 
     async def wait_to_fit(self, items: int, size_bytes: int) -> None:
         """Waits until so many jobs fit into the queue."""
@@ -49,14 +49,11 @@ class JobPool(Protocol):
 
 
 @dataclass(eq=False, slots=True)
-class Execution:
+class SharedExecution:
     """A job in a pool, and how many items wait for it.
 
     Attributes:
-        job: the job.
-        pool: where it is.
-        key: what equal items share, and their time-out; None where nothing is shared.
-        waiters: items that wait for it.
+        key: that equal items share, and their time-out; None where nothing is shared.
     """
 
     job: PoolJob
@@ -67,20 +64,16 @@ class Execution:
 
 @dataclass(eq=False, slots=True)
 class PendingItem:
-    """One item on its way to its result. A service adds what it knows of its own items.
+    """One item on its way to its result; a service adds fields of its own.
 
     Attributes:
-        item_id: the caller's id.
         arrived_s: when the request arrived, by the monotonic clock.
-        size_bytes: what it takes in memory, roughly.
-        timeout_s: limit of its execution, where it has one.
-        key: what equal items share; None where nothing may be shared, or nobody asked yet.
+        key: shared by equal items; None where nothing may be shared, or before it is known.
         execution: what it waits for; None when it waits for none (any more).
         shared: the execution was begun for another item.
-        outcome: set once, when the item is settled: a judgement or a `Fault`.
+        outcome: set once, when the item is settled: a judgement or an `ItemFault`.
         started_s: when execution began, by the monotonic clock.
         queue_s: seconds from the arrival to the beginning of the execution; 0 for one not begun.
-        execution_s: how long it took.
         from_cache: the judgement was computed for another item.
     """
 
@@ -89,7 +82,7 @@ class PendingItem:
     size_bytes: int = 0
     timeout_s: float = 0.0
     key: Hashable | None = None
-    execution: Execution | None = None
+    execution: SharedExecution | None = None
     shared: bool = False
     outcome: Any = None
     started_s: float | None = None
@@ -105,14 +98,7 @@ class PendingItem:
         execution_s: float | None = None,
         from_cache: bool = False,
     ) -> None:
-        """Sets the outcome.
-
-        Args:
-            outcome: a judgement or a `Fault`.
-            started_s: when execution began; by default what is known of it, or now.
-            execution_s: how long it took; by default the time since then.
-            from_cache: the judgement was computed for another item.
-        """
+        """Sets the outcome, a judgement or an `ItemFault`; times default to those known, or now."""
         if started_s is None:
             started_s = self.started_s
         if started_s is None or execution_s is None:
@@ -128,7 +114,7 @@ class PendingItem:
     @property
     def faulted(self) -> bool:
         """Whether it is settled by a fault."""
-        return isinstance(self.outcome, Fault)
+        return isinstance(self.outcome, ItemFault)
 
 
 P = TypeVar("P", bound=PendingItem)

@@ -18,20 +18,16 @@ class Identified(Protocol):
 
     @property
     def id(self) -> str:
-        """The caller's name for it."""
+        """Chosen by the caller."""
         ...
 
 
 def check_chunk(
     messages: Sequence[Identified], seen: set[str], max_items: int, *, noun: str = "item"
 ) -> None:
-    """Checks what makes a request as a whole acceptable.
+    """Checks whether a request as a whole is acceptable.
 
-    Args:
-        messages: its items.
-        seen: ids that came before in the same stream; those of these items are added.
-        max_items: most items of one request.
-        noun: what an item is called, for people.
+    `seen` has the ids that came before in the same stream; those of these items are added.
 
     Raises:
         CallError: EMPTY_BATCH, BATCH_TOO_LARGE, MISSING_ITEM_ID or DUPLICATE_ITEM_ID.

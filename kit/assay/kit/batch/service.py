@@ -1,4 +1,4 @@
-"""The service: a call and a stream, from the request to the answer. No gRPC but its messages."""
+"""A call and a stream, from the request to the answer. No gRPC but its messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from assay.kit.batch.sharing import OutcomeCache
 from assay.kit.batch.spans import Details, stretch
 from assay.kit.batch.stream import AnswerStream
 from assay.kit.errors import CallError, refuse
-from assay.kit.faults import Fault, Unjudgeable
+from assay.kit.faults import ItemFault, Unjudgeable
 from assay.kit.metrics import ItemMetrics
 from assay.kit.queue import Lane
 from assay.kit.reasons import Reason
@@ -30,16 +30,17 @@ Admit = Callable[[P, Any], None]
 
 
 class ItemHandler(Runs[P]):
-    """What a service knows of its items: how they are run, written, counted and shown.
+    """How a service's items are run, written, counted and traced.
 
     Attributes:
-        noun: what an item is called, for people.
         late: the fault of an item that is not settled in time.
-        no_room: what the fault of an item says whose result the answer has no room for.
+        no_room: the fault's message where the answer has no room for a result.
     """
 
     noun = "item"
-    late = Fault(Reason.DEADLINE_EXCEEDED, "the call's deadline came before the item was judged")
+    late = ItemFault(
+        Reason.DEADLINE_EXCEEDED, "the call's deadline came before the item was judged"
+    )
     no_room = "the answer of this call has no room for this result: send fewer items in a call"
 
     @abstractmethod
@@ -48,18 +49,18 @@ class ItemHandler(Runs[P]):
 
     @abstractmethod
     def fill(self, result: Any, item: P) -> None:
-        """Writes the judgement of an item into its result; the rest is written already."""
+        """Writes the judgement of an item into its result, which has the rest already."""
 
     def shorten(self, result: Any) -> None:
-        """Leaves out what a result holds for people only."""
+        """Removes what a result holds for people only."""
 
     @abstractmethod
     def who(self, item: P) -> str:
-        """Who judges it, by a name that the operator served; empty for none."""
+        """The judge's name, of those that the operator served; empty for none."""
 
     @abstractmethod
     def count(self, item: P, who: str, result: Any) -> None:
-        """Counts an item that has a judgement of `who`, whose result is written."""
+        """Counts an item that `who` judged, whose result is written."""
 
     @abstractmethod
     def details(self, item: P, result: Any) -> Details:
@@ -70,14 +71,8 @@ class BatchService(Generic[P]):
     """Answers batches and streams of items. Belongs to one event loop.
 
     Args:
-        handler: knows the items of the service.
-        metrics: counts them.
-        max_items: most items of one request.
-        cache: judgements of equal items that came before; by default none is kept.
-        answered: told of the items of each answer, which nobody changes any more; a journal.
-
-    Attributes:
-        dispatcher: has items run.
+        cache: earlier judgements of equal items; by default none is kept.
+        answered: called with the items of each answer, which nobody changes any more; a journal.
     """
 
     def __init__(
@@ -98,13 +93,9 @@ class BatchService(Generic[P]):
     async def answer(
         self, messages: Sequence[Any], response: Any, admit: Admit[P], timeout_s: float
     ) -> list[P]:
-        """Answers a batch.
+        """Answers a batch slightly before the caller's deadline, which is `timeout_s` away.
 
-        Args:
-            messages: the items.
-            response: gets one result for each, in order.
-            admit: reads a message into its item.
-            timeout_s: seconds until the caller's deadline; the answer comes slightly before it.
+        `response` gets one result for each message, in order.
 
         Returns:
             The settled items, in order.
@@ -149,14 +140,7 @@ class BatchService(Generic[P]):
     ) -> AsyncGenerator[Any, None]:
         """Answers a stream of chunks; results come as they are ready.
 
-        A full pool does not end a stream: the next chunk is read when there is room for it.
-
-        Args:
-            requests: the chunks.
-            chunk_of: the messages of the items of one.
-            response: makes an empty message of results.
-            admit: reads a message into its item.
-            timeout_s: seconds until the caller's deadline.
+        While a pool is full, no further chunk is read.
 
         Raises:
             CallError: a chunk is refused; the stream ends.
@@ -181,7 +165,7 @@ class BatchService(Generic[P]):
         return stream.run(requests)
 
     def _admit(self, admit: Admit[P], messages: Sequence[Any], arrived_s: float) -> list[P]:
-        """A pending item for each message, in order; that of one that is wrong is settled."""
+        """A pending item for each message, in order; that of a wrong one is settled."""
         pending = self._handler.pending
         items: list[P] = []
         for message in messages:
@@ -202,7 +186,6 @@ class BatchService(Generic[P]):
         )
 
     def _respond(self, response: Any, ready: Sequence[P]) -> tuple[Any, int]:
-        """A message of the first items that are ready, as many as fit, and how many they are."""
         sent: list[P] = []
         size_bytes = 0
         for item in ready[: self._max_items]:
@@ -223,13 +206,13 @@ class BatchService(Generic[P]):
         fit_results(pairs, self._handler.shorten, self._handler.no_room)
 
     def _note(self, items: Sequence[P], results: Iterable[Any]) -> None:
-        """Counts settled items, each once, and tells the trace of the call and the journal."""
+        """Counts settled items, each once, for metrics, trace and journal."""
         handler, metrics = self._handler, self._metrics
         trail = tracing.trail()
         for item, result in zip(items, results, strict=True):
             who, outcome = handler.who(item), item.outcome
             metrics.took(who, item.queue_s, item.execution_s)
-            if isinstance(outcome, Fault):
+            if isinstance(outcome, ItemFault):
                 metrics.fault(who, outcome.reason)
             else:
                 handler.count(item, who, result)

@@ -1,4 +1,4 @@
-"""The methods of a gRPC service as a table: the contract's names to what answers them."""
+"""The methods of a gRPC service as a table: the contract's names to coroutines."""
 
 from __future__ import annotations
 
@@ -30,18 +30,11 @@ def service_of(
     """A service to serve, answered by the methods of an object.
 
     `BatchScore` is answered by `batch_score(request, *, timeout_s)`, a coroutine; a stream by an
-    asynchronous generator of that signature, whose first argument are the requests. Both may raise
-    `CallError`. What the log says of a call, its items and faults, is said here.
-
-    Args:
-        descriptor: the service in the contract.
-        methods: has one for each of it, by its name in snake case.
-        self_test: as `Service`.
-        close: as `Service`.
-        collectors: as `Service`.
+    asynchronous generator of that signature, whose first argument is the requests. Both may raise
+    `CallError`. This function logs the items and faults of a call.
 
     Raises:
-        AttributeError: a method of the contract has no one to answer it.
+        AttributeError: a method of the contract is not answered.
     """
     handlers = {
         method.name: _handler(method, getattr(methods, snake_case(method.name)))
@@ -57,7 +50,6 @@ def service_of(
 
 
 def _handler(method: MethodDescriptor, answer: Callable[..., Any]) -> Any:
-    """The handler of one method."""
     read = message_factory.GetMessageClass(method.input_type).FromString
     write = message_factory.GetMessageClass(method.output_type).SerializeToString
     fields = [name for name in _ITEMS if name in method.input_type.fields_by_name]

@@ -1,7 +1,7 @@
-"""Computed once: equal items share an execution in flight, and its judgement afterwards.
+"""Equal items share an execution in flight, and its judgement afterwards.
 
-The samples of a group hold many duplicates. A fault is never kept for later items. Items in flight
-share an execution only with the same time-out, so that nobody gets one shorter than they asked for.
+The samples of a group hold many duplicates. A fault is never kept. Items in flight share an
+execution only with the same time-out, so nobody gets a shorter one.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
 
-from assay.kit.batch.items import Execution
-from assay.kit.faults import Fault
+from assay.kit.batch.items import SharedExecution
+from assay.kit.faults import ItemFault
 
 
 class OutcomeCache:
-    """The judgements that were used last, up to a number of them.
+    """The judgements that were used last.
 
     Args:
         entries: how many; 0 for none.
@@ -29,7 +29,7 @@ class OutcomeCache:
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
 
     def get(self, key: Hashable) -> Any:
-        """The judgement of an equal item; None if none is kept."""
+        """The judgement of an equal item, or None."""
         found = self._kept.get(key)
         if found is not None:
             self._kept.move_to_end(key)
@@ -37,7 +37,7 @@ class OutcomeCache:
 
     def put(self, key: Hashable, outcome: Any) -> None:
         """Keeps a judgement; a fault never."""
-        if not self._entries or isinstance(outcome, Fault) or not self._keeps(outcome):
+        if not self._entries or isinstance(outcome, ItemFault) or not self._keeps(outcome):
             return
         self._kept[key] = outcome
         self._kept.move_to_end(key)
@@ -46,39 +46,35 @@ class OutcomeCache:
 
 
 class SingleFlight:
-    """The executions under way, by what equal items share.
-
-    Args:
-        cache: keeps what they come to, under the first part of their key.
-    """
+    """The executions under way, by the key of equal items; their judgements go to the cache."""
 
     def __init__(self, cache: OutcomeCache) -> None:
         self._cache = cache
-        self._open: dict[tuple[Hashable, float], Execution] = {}
+        self._open: dict[tuple[Hashable, float], SharedExecution] = {}
 
-    def find(self, key: tuple[Hashable, float]) -> Execution | None:
+    def find(self, key: tuple[Hashable, float]) -> SharedExecution | None:
         """The execution of an equal item with the same time-out, if one is under way."""
         return self._open.get(key)
 
-    def begin(self, executions: Sequence[Execution]) -> None:
-        """Takes note of executions whose jobs their pools have taken."""
+    def begin(self, executions: Sequence[SharedExecution]) -> None:
+        """Notes executions whose jobs their pools have taken."""
         for execution in executions:
             if execution.key is not None:
                 self._open[execution.key] = execution
                 execution.job.done.add_done_callback(partial(self._ended, execution))
 
-    def release(self, execution: Execution) -> None:
-        """One item waits no more; the last one to go ends the execution."""
+    def release(self, execution: SharedExecution) -> None:
+        """Lets one item go; the last one ends the execution."""
         execution.waiters -= 1
         if execution.waiters <= 0 and not execution.job.done.done():
             self._forget(execution)
             execution.pool.cancel(execution.job)
 
-    def _ended(self, execution: Execution, _: object) -> None:
+    def _ended(self, execution: SharedExecution, _: object) -> None:
         self._forget(execution)
         if execution.key is not None and not execution.job.done.cancelled():
             self._cache.put(execution.key[0], execution.job.done.result().outcome)
 
-    def _forget(self, execution: Execution) -> None:
+    def _forget(self, execution: SharedExecution) -> None:
         if execution.key is not None and self._open.get(execution.key) is execution:
             del self._open[execution.key]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from assay.kit.batch.items import PendingItem
-from assay.kit.faults import Fault
+from assay.kit.faults import ItemFault
 from assay.kit.metrics import UNKNOWN
 from assay.kit.trails import Fact, Stretch, item_stretch
 
@@ -16,8 +16,7 @@ class Details:
     """What a trace shows of an item, beside its times and its fault.
 
     Attributes:
-        facts: what there is to say of it; never what a caller wrote.
-        parts: what its execution consisted of.
+        facts: never what a caller wrote.
         execution_s: from its beginning to its end, where that is not the item's own figure.
     """
 
@@ -32,12 +31,12 @@ def stretch(item: PendingItem, number: int, by: str, who: str, details: Details)
     Args:
         item: settled.
         number: its number in the call, from 0.
-        by: what says who judged: "verifier", "language" or "model".
-        who: the name of that; empty for none.
+        by: the kind of judge: "verifier", "language" or "model".
+        who: its name; empty for none.
         details: the rest.
     """
     facts: dict[str, Fact] = {"assay.item": number, f"assay.{by}": who or UNKNOWN, **details.facts}
-    reason = str(item.outcome.reason) if isinstance(item.outcome, Fault) else ""
+    reason = str(item.outcome.reason) if isinstance(item.outcome, ItemFault) else ""
     if reason:
         facts["assay.fault"] = reason
     return item_stretch(

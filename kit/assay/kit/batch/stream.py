@@ -1,8 +1,7 @@
 """One stream of a server: chunks of items go in as they arise, results come out as they are ready.
 
-A reader task takes chunks and has their items begun; the generator sends what is settled. The
-reader stops taking chunks while a pool has no room for the next one, and while too many results
-wait to be sent, so neither side can fill the server's memory.
+A reader task begins the items of each chunk; the generator sends what is settled. The reader pauses
+while a pool has no room, and while too many results wait to be sent, so memory stays bounded.
 """
 
 from __future__ import annotations
@@ -28,12 +27,8 @@ class AnswerStream(Generic[P]):
     """Answers one stream.
 
     Args:
-        dispatcher: has items run.
-        metrics: counts those that are accepted and abandoned.
-        admit: the pending items of a chunk, given its ids before it and when it arrived.
-        respond: a message of the first of some settled items, one at least, and of how many.
-        max_items: most items of one chunk.
-        timeout_s: seconds until the caller's deadline.
+        admit: the pending items of a chunk, given the ids before it and its time of arrival.
+        respond: a message of the first of some settled items, one at least, and their number.
     """
 
     def __init__(
@@ -61,7 +56,7 @@ class AnswerStream(Generic[P]):
         self._sent = asyncio.Event()
 
     async def run(self, requests: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
-        """Results, as they become ready.
+        """Yields results as they become ready.
 
         Raises:
             CallError: a chunk is refused, or the deadline came while the caller was still sending.
@@ -109,13 +104,11 @@ class AnswerStream(Generic[P]):
                 await self._sent.wait()
 
     async def _run_elsewhere(self, items: list[P]) -> None:
-        """Has other services do their part; the next chunk need not wait for them."""
         await self._dispatcher.run_elsewhere(items, self._deadline_s)
         for item in items:
             self._settled(item)
 
     def _settled(self, item: P) -> None:
-        """Has an open item be sent if it is settled."""
         if item.outcome is not None and item in self._open:
             self._open.discard(item)
             self._ready.append(item)
@@ -134,13 +127,11 @@ class AnswerStream(Generic[P]):
         return True
 
     def _give_up(self) -> None:
-        """The deadline: what is not judged yet is a fault."""
         for item in list(self._open):
             self._dispatcher.close(item, self._dispatcher.late)
             self._settled(item)
 
     async def _end(self) -> None:
-        """The stream is over, whatever is left of it: what is open or ready goes to nobody."""
         for asking in self._asking:
             asking.cancel()
         await asyncio.gather(*self._asking, return_exceptions=True)

@@ -2,12 +2,12 @@
 
     middleware  request id, token, gate, size of the body, disconnect, problems, log: each call
     front       what a face may use: settings, deadlines, the caller's quota
-    faces       a set of routes and what OpenAPI says of them; those that plug in
+    faces       sets of routes with their OpenAPI; those that plug in
     app         the routes of all faces, inside the middleware
     listener    uvicorn on the server's event loop, with its TLS files
     codec       JSON in and out, as strict as the contract
     problems    errors as problem details (RFC 9457), and the table of statuses
     openapi, operations, pages, probes, streams
 
-One call of HTTP is one call of the gate, one line of the log, one batch of the service.
+One HTTP call is one call of the gate, one line of the log, one batch of the service.
 """

@@ -29,10 +29,8 @@ class Site:
     Attributes:
         service: its name in the entry-point groups, as "reward".
         title: its name for people, as "reward_server".
-        summary: what it does, in a line.
-        description: what its callers should know.
-        own: the faces that are its own, before those that plug in.
-        absent: path to a sentence for who asks for what is not, or no longer, served there.
+        own: the service's faces, before those that plug in.
+        absent: explanations by path, for what is not served there.
     """
 
     service: str
@@ -50,14 +48,9 @@ def http_listener(
     access: Access,
     tls: ServerTls | None,
 ) -> HttpListener | None:
-    """Serves a site, with the faces that are installed for it; None without --http-port.
+    """Serves a site with its installed faces; None without --http-port.
 
-    Args:
-        site: what to serve.
-        make_front: the service as its faces see it, once what all calls pass is known.
-        config: where and how.
-        access: who may reach it.
-        tls: how it speaks; None for plain text.
+    `make_front` makes the service as its faces see it.
     """
     if config.port is None:
         return None
@@ -69,7 +62,7 @@ def http_listener(
 
 
 def document_of(front: Front, site: Site, plugged: Sequence[Face]) -> Json:
-    """What OpenAPI says of a site, and of the faces that plug in."""
+    """The OpenAPI document of a site with its installed faces."""
     faces = [probes.FACE, *site.own, *plugged]
     info = {"title": f"Assay {site.title}", "version": "1", "summary": site.summary,
             "description": site.description}  # fmt: skip
@@ -102,7 +95,6 @@ def make_app(front: Front, site: Site, plugged: Sequence[Face]) -> ASGIApp:
 
 
 def _labels(routes: Sequence[Route]) -> Callable[[Scope], str]:
-    """Tells the path of the route that a request gets to, as it was declared."""
     plain = {route.path for route in routes if "{" not in route.path}
 
     def label_of(scope: Scope) -> str:

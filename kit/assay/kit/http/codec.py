@@ -1,7 +1,7 @@
-"""JSON in and out: what a body may hold, and what an answer is written as.
+"""JSON in and out: what a body may hold, and how an answer is written.
 
 Read strictly: UTF-8, no NaN or infinity, no lone surrogates, no number that no float can hold, and
-not so many parts that to make messages of them would take minutes.
+a bounded number of parts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ async def read_json(request: Request) -> Any:
 
     Raises:
         BadRequestError: MALFORMED_REQUEST: the body is not JSON in UTF-8, or holds NaN or lone
-            surrogates, which JSON in UTF-8 cannot hold. BATCH_TOO_LARGE: it has too many parts.
+            surrogates. BATCH_TOO_LARGE: it has too many parts.
     """
     return parse_json(await request.body())
 
@@ -68,7 +68,7 @@ def parse_json(body: bytes) -> Any:
 
 
 def check_count(items: int) -> None:
-    """Refuses a batch that is too large before an item is made of it: that takes its time.
+    """Refuses a batch that is too large before items are made of it.
 
     Raises:
         BadRequestError: BATCH_TOO_LARGE.
@@ -81,12 +81,12 @@ def check_count(items: int) -> None:
 
 
 def malformed(text: str) -> CallError:
-    """The exception for a body that is not of the format; one line, cut to be shown."""
+    """The exception for a body of another format; one line, cut to be shown."""
     return refuse(Reason.MALFORMED_REQUEST, " ".join(text.split())[:_SHOWN_CHARS])
 
 
 def _is_crumbled(found: Any) -> bool:
-    """Whether it has so many objects and lists that to make messages of them would take minutes."""
+    """Whether it has so many objects and lists that making messages of them would take minutes."""
     waiting, seen = [found], 0
     while waiting and seen + len(waiting) <= MAX_CONTAINERS:
         one = waiting.pop()

@@ -1,4 +1,4 @@
-"""The settings of HTTP, as a frozen value. A service's `__main__` makes it from flags."""
+"""The settings of HTTP, as a frozen value that a service's `__main__` makes from flags."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ MAX_TIMEOUT_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class HttpConfig:
-    """How a service is reached over HTTP, and what holds where a peer's format cannot say it.
+    """How a service is reached over HTTP.
 
     Attributes:
-        port: 0 for any free one; None: nothing is served over HTTP.
-        bind: address to bind; loopback unless told otherwise.
-        timeout_s: deadline of a call without `x-timeout-s`, in seconds.
-        max_body_bytes: of a request.
-        body_timeout_s: a request's body has to arrive in so many seconds.
+        port: 0 for any free one; None for no HTTP.
+        timeout_s: deadline of a call without `x-timeout-s`.
+        body_timeout_s: until a request's body has arrived.
 
     Raises:
         ConfigError: a value is out of range.

@@ -2,9 +2,8 @@
 
 A distribution brings a face for a service by an entry point in the group `assay.http_faces.SERVICE`
 (`assay.http_faces.reward`, `assay.http_faces.sandbox`), as `any-name = "module:FACE"`, where FACE
-is a `Face`. One that cannot be loaded is logged and left out, so that it harms nobody else. One
-that claims a path of another is an error, because who answers would be a matter of chance; above
-all no face answers where callers are let in without a token.
+is a `Face`. One that cannot be loaded is logged and left out. One that claims a path of another is
+an error; so no face answers where callers are let in without a token.
 """
 
 from __future__ import annotations
@@ -29,12 +28,10 @@ class Face:
     """A wire format over a service.
 
     Attributes:
-        name: for people.
         routes: its routes, given the service's `Front`; their endpoints take a Starlette request
-            and return a response. An endpoint raises `refuse(...)`, or any CallError, to end the
-            call: the middleware makes a problem of it.
-        operations: path to path item of OpenAPI; one that has no route is left out.
-        schemas: those that the operations name, by name.
+            and return a response, or raise `refuse(...)` or any CallError, of which the middleware
+            makes a problem.
+        operations: path to path item of OpenAPI; one without a route is left out.
     """
 
     name: str
@@ -44,7 +41,7 @@ class Face:
 
 
 def load_faces(service: str) -> list[Face]:
-    """The faces of this environment for a service, those that can be loaded."""
+    """The installed faces for a service that can be loaded."""
     faces: list[Face] = []
     for point in installed_faces(service):
         try:
@@ -83,5 +80,4 @@ def routes_of(front: Front, faces: Iterable[Face]) -> list[Route]:
 
 
 def _meet(one: Route, other: Route) -> bool:
-    """Whether the path that one is declared with gets to the other."""
     return bool(one.path_regex.match(other.path) or other.path_regex.match(one.path))

@@ -1,7 +1,7 @@
 """What a face may use of any service: its settings, the deadline of a call, the caller's quota.
 
-A service adds what it does: `score` for the reward server, `runner` for the sandbox. Which caller
-it is, is known (`assay.kit.calls`); nobody gets to an endpoint who was not let in.
+A service adds its own: `score` for the reward server, `runner` for the sandbox. The caller is known
+(`assay.kit.calls`).
 """
 
 from __future__ import annotations
@@ -23,22 +23,11 @@ from assay.kit.serving import Admission
 
 TIMEOUT_HEADER = "x-timeout-s"
 OFFERED = "authorization"
-"""Under this name the state of a call has what it offered as its token."""
+"""The key, in a call's state, of the token that it offered."""
 
 
 class Front:
-    """A service as its faces see it.
-
-    Args:
-        admission: gate, door, quotas and metrics, shared with gRPC.
-        config: the settings.
-        public: others than this machine's users reach the server.
-
-    Attributes:
-        admission: as above.
-        config: as above.
-        public: as above.
-    """
+    """A service as its faces see it."""
 
     def __init__(self, admission: Admission, config: HttpConfig, *, public: bool = False) -> None:
         self.admission = admission
@@ -66,10 +55,10 @@ class Front:
         return seconds
 
     def need_operator(self, request: Request) -> None:
-        """Sees to it that the caller may read what others sent.
+        """Checks that the caller may read what others sent.
 
-        That is who has the one token of --token-file, or a user of this machine where no token is
-        asked for; never somebody whom a tokens file or a certificate gives the operator's name.
+        That is the holder of the one token of --token-file, or a user of this machine where no
+        token is needed; never a tenant whom a file or a certificate gives the operator's name.
 
         Raises:
             UnauthenticatedError: it is a tenant among others, or anybody.

@@ -1,4 +1,4 @@
-"""Which faces are installed, by their entry points: nothing is imported, Starlette neither."""
+"""The installed faces, by their entry points; nothing is imported, Starlette neither."""
 
 from __future__ import annotations
 

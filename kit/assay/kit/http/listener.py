@@ -1,4 +1,4 @@
-"""uvicorn beside the gRPC server: the same event loop, TLS files, door and drain."""
+"""uvicorn beside the gRPC server: the same event loop, TLS files, tokens and drain."""
 
 from __future__ import annotations
 
@@ -28,35 +28,27 @@ _log = logging.getLogger(__name__)
 
 
 class _Protocol(H11Protocol):
-    """Tells the application whose certificate a connection came with, as state["certified"]."""
+    """Gives the application the tenant of a connection's certificate, as state["certified"]."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Looks at the certificate, once a connection."""
         super().connection_made(transport)
         found = transport.get_extra_info("peercert") or {}
         self.app_state = {**self.app_state, CERTIFIED: certified_tenant(_facts(found))}
 
 
 class _Uvicorn(uvicorn.Server):
-    """Without uvicorn's own handlers of signals: the process has its own."""
+    """Without uvicorn's signal handlers: the process has its own."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Captures none."""
         yield
 
 
 class HttpListener:
     """Serves an ASGI application beside gRPC; an `assay.kit.serving.Beside`.
 
-    Args:
-        make_app: the application, once what all calls pass is known.
-        config: where to listen.
-        access: who may reach it.
-        tls: how it speaks; None for plain text.
-
     Attributes:
-        address: where it answers, as "127.0.0.1:8080"; empty until it is open.
+        address: as "127.0.0.1:8080"; empty until it is open.
     """
 
     def __init__(
@@ -79,7 +71,7 @@ class HttpListener:
 
         Raises:
             StartupError: the port cannot be bound, or two faces claim a path.
-            ConfigError: a network would be served without a door.
+            ConfigError: a network would be served without tokens.
         """
         host, port = self._config.bind, self._config.port or 0
         await asyncio.to_thread(check_door, self._access, host, admission.door, self._tls)
@@ -98,18 +90,13 @@ class HttpListener:
         _log.info("HTTP on %s", self.address)
 
     async def close(self) -> None:
-        """Frees the port; answers that are on their way have two seconds."""
+        """Frees the port; running answers have two seconds."""
         if self._server is not None and self._serving is not None:
             self._server.should_exit = True
             await self._serving
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """A listening socket.
-
-    Raises:
-        StartupError: the port cannot be bound.
-    """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, address = found[0]
@@ -134,7 +121,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _facts(certificate: dict[str, Any]) -> dict[str, list[bytes]]:
-    """What ssl says of a certificate, as gRPC's auth context has it."""
+    """A certificate of ssl, as gRPC's auth context has it."""
     names = [pair for one in certificate.get("subject", ()) for pair in one]
     return {
         "x509_common_name": [value.encode() for name, value in names if name == "commonName"],

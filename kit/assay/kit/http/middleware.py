@@ -2,17 +2,16 @@
 
 In this order: request id, origin, bearer token, span, gate (starting, draining, full, too many of
 the tenant), the size of the body, the endpoint, problem details for what failed, metrics, one line
-in the log. A caller that goes away ends its call: the endpoint is cancelled.
+in the log. When the caller goes away, the endpoint is cancelled.
 
 Tokens come as "authorization: Bearer TOKEN", or as the password of Basic, whatever the user: peers
 that send no headers of their own can have it in their URL (http://assay:TOKEN@host/...).
 
-Covered: a web page of another site, which a browser on this machine would let call a service on
-loopback, is refused, by Origin and by the host's name, which is read as it stands: a Host with a
-user or a path in it is no name. A request of two lengths (Transfer-Encoding beside Content-Length,
-or in HTTP/1.0) is refused and its connection closed, so that a proxy and we never differ on where
-the next request begins; h11 refuses what else is unclear about a head. Not covered: headers that
-arrive slowly; uvicorn waits for them.
+Covered: calls by a web page of another site, through a browser on this machine, are refused by
+Origin and by the host's name, read as it stands: a Host with a user or a path is no name. A request
+of two lengths (Transfer-Encoding beside Content-Length, or in HTTP/1.0) is refused and its
+connection closed, so that a proxy and we agree on where the next request begins; h11 refuses what
+else is unclear about a head. Not covered: headers that arrive slowly; uvicorn waits for them.
 """
 
 from __future__ import annotations
@@ -35,20 +34,20 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from assay.kit import tracing
 from assay.kit.calls import METADATA_KEY, accept_request_id, begin_call
 from assay.kit.errors import CallError, outstayed, refuse
-from assay.kit.gate import Call
+from assay.kit.gate import ServerCall
 from assay.kit.http.config import HttpConfig
 from assay.kit.http.front import OFFERED
 from assay.kit.http.problems import CLIENT_CLOSED_REQUEST, forbidden, problem_response
 from assay.kit.logs import call_ended
 from assay.kit.reasons import Reason
 from assay.kit.serving import Admission
-from assay.kit.spans import Span
+from assay.kit.spans import TraceSpan
 
 OPEN_PATHS = ("/healthz", "/readyz")
-"""Answered to everybody who reads them, in every phase."""
+"""Readable by everybody, in every phase."""
 
 CERTIFIED = "certified"
-"""Under this name the state of a call holds the tenant that a client's certificate names."""
+"""The key, in a call's state, of the tenant that a client's certificate names."""
 
 _LOOPBACK = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{0,5})?", re.IGNORECASE)
 _MAX_LOGGED_CHARS = 200
@@ -59,12 +58,10 @@ class HttpMiddleware:
     """An ASGI application around the one that has the endpoints.
 
     Args:
-        app: has the endpoints; lets every exception out.
-        admission: gate, door, quotas and metrics, shared with gRPC.
-        config: the settings.
-        label_of: the path of the route that a request will get to; empty for none.
+        admission: gate, tokens, quotas and metrics, shared with gRPC.
+        label_of: the path of a request's route as declared; empty for none.
         public: others than this machine's users reach it.
-        absent: path to a sentence for who asks for what is not served there.
+        absent: explanations by path, for what is not served there.
     """
 
     def __init__(
@@ -85,12 +82,12 @@ class HttpMiddleware:
         self._absent = absent
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One call, from its head to the line in the log."""
+        """Serves one call."""
         if scope["type"] != "http":
             raise ValueError(f"there is nothing here that speaks {scope['type']}")
         headers = Headers(scope=scope)
         label = self._label_of(scope)
-        call = Call(
+        call = ServerCall(
             method=label or _as_sent(scope),
             request_id=accept_request_id(headers.get(METADATA_KEY)),
             always_open=scope["path"] in OPEN_PATHS and scope["method"] in ("GET", "HEAD"),
@@ -111,22 +108,21 @@ class HttpMiddleware:
         with self._span(call, scope, headers) as call.span:
             await self._serve(call, run, scope, headers)
 
-    def _span(self, call: Call, scope: Scope, headers: Headers) -> Span:
-        """The span of a call; of one that has no place here, and of a probe, none."""
+    def _span(self, call: ServerCall, scope: Scope, headers: Headers) -> TraceSpan:
+        """The span of a call; none for a probe or an unknown path."""
         if call.known and not call.always_open:
             return tracing.serving(f"{scope['method']} {call.method}", headers)
-        return Span()
+        return TraceSpan()
 
     async def _serve(
         self,
-        call: Call,
+        call: ServerCall,
         run: _Run,
         scope: Scope,
         headers: Headers,
         *,
         refused: CallError | None = None,
     ) -> None:
-        """The call from the gate to the line in the log; `refused` before it came there."""
         started = time.perf_counter()
         try:
             if refused is not None:
@@ -157,11 +153,11 @@ class HttpMiddleware:
             self._admission.gate.leave(call)
             self._log_end(call, run, scope, time.perf_counter() - started)
 
-    def _let_in(self, call: Call, headers: Headers, scope: Scope) -> None:
-        """Finds out whose call it is.
+    def _let_in(self, call: ServerCall, headers: Headers, scope: Scope) -> None:
+        """Finds the caller's tenant.
 
         Raises:
-            CallError: it is of another site's page, or its token is missing or unknown.
+            CallError: another site's page calls, or the token is missing or unknown.
         """
         host = headers.get("host", "")
         origin = headers.get("origin")
@@ -183,11 +179,6 @@ class HttpMiddleware:
         call.tenant = tenant or state.get(CERTIFIED, "")
 
     async def _read(self, headers: Headers, receive: Receive) -> bytes:
-        """The whole body.
-
-        Raises:
-            CallError: it is too large, or too slow.
-        """
         limit = self._config.max_body_bytes
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > limit:
@@ -212,7 +203,7 @@ class HttpMiddleware:
                 f"the body did not arrive within {self._config.body_timeout_s:g} s",
             ) from None
 
-    def _log_end(self, call: Call, run: _Run, scope: Scope, seconds: float) -> None:
+    def _log_end(self, call: ServerCall, run: _Run, scope: Scope, seconds: float) -> None:
         if call.span.recording:
             tenant = {"assay.tenant": call.tenant} if call.tenant else {}
             call.span.note({"http.response.status_code": run.status,
@@ -239,15 +230,13 @@ class _Run:
     """One answer on its way.
 
     Attributes:
-        receive: what the caller sends.
         status: that was sent; 499 while there is none.
         code: name of the gRPC code that the call would have ended with.
         reason: of the lexicon; empty where it went well.
-        closes: whether the connection ends with a refusal, as where the next request begins is
-            not known.
+        closes: whether a refusal ends the connection, as the next request's beginning is unknown.
     """
 
-    def __init__(self, call: Call, receive: Receive, send: Send, *, closes: bool) -> None:
+    def __init__(self, call: ServerCall, receive: Receive, send: Send, *, closes: bool) -> None:
         self._call = call
         self.closes = closes
         self.receive = receive
@@ -257,7 +246,6 @@ class _Run:
         self.code, self.reason = "OK", ""
 
     async def serve(self, app: ASGIApp, scope: Scope, body: bytes) -> None:
-        """Has the application answer; it is cancelled when the caller goes away."""
         task = asyncio.current_task()
         watching = asyncio.create_task(self._watch(task))
         try:
@@ -266,7 +254,6 @@ class _Run:
             watching.cancel()
 
     async def send(self, message: Message) -> None:
-        """Passes a part of the answer on, and adds the request id to its head."""
         if message["type"] == "http.response.start":
             self._begun = True
             self.status = message["status"]
@@ -276,7 +263,7 @@ class _Run:
         await self._send(message)
 
     async def refuse(self, error: CallError, missed: HTTPException | None = None) -> None:
-        """Answers with a problem; an answer that has begun stays without its end."""
+        """Answers with a problem; an answer that has begun is left unfinished."""
         self.code, self.reason = error.code.name, error.reason
         if self._begun or self._gone:
             return
@@ -289,7 +276,7 @@ class _Run:
         await response({"type": "http"}, self.receive, self.send)
 
     def ended_early(self) -> CallError | None:
-        """What a cancellation means: the drain, or a caller who went away; None for neither."""
+        """The error of a cancellation by the drain or by the caller; None for neither."""
         task = asyncio.current_task()
         ours = self._call.evicted + self._gone  # both, where a drain and a caller end it at once
         if task is None or not ours:
@@ -317,7 +304,7 @@ def _has_two_lengths(headers: Headers, scope: Scope) -> bool:
 
 
 def _replay(body: bytes) -> Callable[[], Awaitable[Message]]:
-    """A `receive` that gives the body, and then waits for ever: `_Run` watches for the end."""
+    """A `receive` that gives the body, and then waits for ever."""
     parts = [body]
 
     async def receive() -> Message:
@@ -330,13 +317,12 @@ def _replay(body: bytes) -> Callable[[], Awaitable[Message]]:
 
 
 def _as_sent(scope: Scope) -> str:
-    """A path that is none of ours, for logs: its %0a stays one, and makes no line of its own."""
+    """An unknown path for logs, percent-encoded, so that %0a makes no line of its own."""
     path: bytes = scope["raw_path"]
     return path[:_MAX_LOGGED_CHARS].decode("ascii", "backslashreplace")
 
 
 def _authority(address: str) -> SplitResult:
-    """The parts of an address; of one that is none, none."""
     try:
         return urlsplit(address)
     except ValueError:
@@ -344,7 +330,6 @@ def _authority(address: str) -> SplitResult:
 
 
 def _bearer(headers: Headers) -> str | None:
-    """The authorization, with the password of Basic as the token."""
     offered = headers.get("authorization")
     scheme, _, rest = (offered or "").partition(" ")
     if scheme.lower() == "bearer":
@@ -373,7 +358,7 @@ def _missed(missed: HTTPException, method: str, hint: str) -> CallError:
     return refuse(Reason.UNKNOWN_METHOD, text)
 
 
-def _defect(call: Call, defect: Exception) -> CallError:
+def _defect(call: ServerCall, defect: Exception) -> CallError:
     _log.error("defect in %s", call.method, exc_info=defect)
     return refuse(
         Reason.INTERNAL,

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of a service: what its faces say, and schemas of the contract. Pure."""
+"""The OpenAPI 3.1 document of a service, from its faces and the contract's schemas. Pure."""
 
 from __future__ import annotations
 
@@ -50,9 +50,7 @@ _KNOWN: dict[str, Json] = {
 def schemas_of(messages: Iterable[Descriptor], comments: Mapping[str, str]) -> Json:
     """Schemas of messages of the contract, and of those inside them, by name.
 
-    Args:
-        messages: their descriptors.
-        comments: full names of messages, fields and enums to what the .proto files say of them.
+    `comments` has the .proto files' texts by the full names of messages, fields and enums.
     """
     schemas: Json = {}
     for message in messages:
@@ -61,13 +59,7 @@ def schemas_of(messages: Iterable[Descriptor], comments: Mapping[str, str]) -> J
 
 
 def document(info: Mapping[str, str], faces: Iterable[Face], served: Container[str]) -> Json:
-    """The document of some faces.
-
-    Args:
-        info: title, version, summary and description.
-        faces: they say what their paths answer.
-        served: the paths that there are; others are left out.
-    """
+    """The document of some faces, with the `served` paths alone."""
     paths: Json = {}
     schemas: Json = {"Problem": PROBLEM}
     for face in faces:

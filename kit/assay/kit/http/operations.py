@@ -1,6 +1,6 @@
-"""The words in which a face tells OpenAPI what it answers. Data alone.
+"""Pieces of an OpenAPI document for faces. Data alone.
 
-Foreign formats are described as far as they are read; what else a peer sends is left alone.
+Foreign formats are described as far as they are read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def body(schema: Json, media_type: str = "application/json") -> Json:
 
 
 def answers(schema: Json, text: str, media_type: str = "application/json") -> Json:
-    """What comes back: this, or a problem."""
+    """A response, or a problem."""
     problem = {"application/problem+json": {"schema": ref("Problem")}}
     return {
         "200": {"description": text, "content": {media_type: {"schema": schema}}},
@@ -31,7 +31,7 @@ def answers(schema: Json, text: str, media_type: str = "application/json") -> Js
 
 
 def foreign(schema: Json, text: str) -> Json:
-    """Answers of a format that has words of its own for what fails, beside problems."""
+    """Responses of a format that has failures of its own, beside problems."""
     other = {"application/json": {"schema": ANY_OBJECT}}
     found = answers(schema, text)
     for status in ("4XX", "5XX"):
@@ -56,7 +56,7 @@ def post(tag: str, summary: str, sent: Json, answered: Json, *parameters: Json) 
 
 
 def get(tag: str, summary: str, answered: Json) -> Json:
-    """A path that is read."""
+    """A path without a body."""
     return {"get": {"tags": [tag], "summary": summary, "responses": answered}}
 
 
@@ -100,4 +100,4 @@ PROBLEM: Json = {
         "metadata": {"type": "object", "additionalProperties": TEXT},
     },
 }
-"""Every answer that is refused, under this name in the schemas."""
+"""The schema of every refusal."""

@@ -1,6 +1,6 @@
 """The index and the page of the interface: HTML without script, from the OpenAPI document.
 
-Nothing is loaded from elsewhere, so the pages work where there is no network.
+Nothing is loaded from elsewhere.
 """
 
 from __future__ import annotations
@@ -46,13 +46,7 @@ def docs(document: dict[str, Any]) -> str:
 
 
 def routes(front: Front, document: dict[str, Any], service: str) -> list[Route]:
-    """/, /docs, /openapi.json.
-
-    Args:
-        front: the service.
-        document: of OpenAPI.
-        service: its name for people.
-    """
+    """/, /docs, /openapi.json."""
     written = json.dumps(document, ensure_ascii=False).encode()
     page = docs(document).encode()
 

@@ -1,8 +1,8 @@
-"""Errors as problem details (RFC 9457), and which HTTP status says which reason. Pure.
+"""Errors as problem details (RFC 9457), and the HTTP status of each reason. Pure.
 
-A problem carries what a gRPC status carries: the reason of the lexicon, a message for people,
-whether the same request may be sent again, and when. `retryable` follows the rule of the contract:
-UNAVAILABLE, and RESOURCE_EXHAUSTED with a pushback.
+A problem carries what a gRPC status does: reason, message, whether the same request may be sent
+again, and when. `retryable` follows the contract: UNAVAILABLE, and RESOURCE_EXHAUSTED with a
+pushback.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _BY_CODE = {
 
 
 def http_status(error: CallError) -> int:
-    """The status of a failed call; 500 for what is our own defect."""
+    """The status of a failed call; 500 for a defect of ours."""
     if error.reason == Reason.MESSAGE_TOO_LARGE:
         return 413
     return _BY_CODE.get(error.code, 500)
@@ -52,13 +52,7 @@ def is_retryable(error: CallError) -> bool:
 
 
 def problem(error: CallError, request_id: str, status: int = 0) -> dict[str, Any]:
-    """The body that tells of a failed call.
-
-    Args:
-        error: what happened.
-        request_id: of the call.
-        status: the HTTP status, where it is not `http_status` of the error.
-    """
+    """The body of a failed call's answer; `status` replaces the error's own."""
     known = LEXICON.get(Reason(error.reason)) if error.reason in set(Reason) else None
     body: dict[str, Any] = {
         "type": "about:blank",
@@ -77,7 +71,7 @@ def problem(error: CallError, request_id: str, status: int = 0) -> dict[str, Any
 
 
 def problem_response(error: CallError, request_id: str, status: int = 0) -> Response:
-    """The answer to a failed call, with Retry-After where the server knows when; as `problem`."""
+    """The answer to a failed call, with Retry-After where the server knows when."""
     headers: dict[str, str] = {}
     if error.retry_after_s is not None:
         headers["retry-after"] = str(max(1, math.ceil(error.retry_after_s)))
@@ -91,6 +85,6 @@ def problem_response(error: CallError, request_id: str, status: int = 0) -> Resp
 
 
 def forbidden(text: str) -> CallError:
-    """The exception for a caller who is known, and may not; status 403."""
+    """The exception for a known caller without the right; status 403."""
     code = grpc.StatusCode.PERMISSION_DENIED
     return call_error(make_status(Reason.UNAUTHENTICATED, text, code=code))

@@ -13,9 +13,7 @@ class Stream(Response):
     """Sends parts as they come; their source is closed when the caller goes away.
 
     Args:
-        parts: where they come from; empty ones are left out.
-        media_type: of the whole.
-        headers: further ones.
+        parts: empty ones are left out.
     """
 
     def __init__(

@@ -1,13 +1,13 @@
-"""The process pool: jobs in, one outcome each out, run by worker processes that can be killed.
+"""The process pool: runs each job in a worker process that can be killed; one outcome each.
 
-    pool.py         the policy: a fair queue, worker slots, hand-ahead, retries, draining
-    jobs.py         a job, what came of it, and the codec that a service gives
-    forked.py       workers that one fork server forks, in milliseconds
+    pool.py         the policy: fair queue, worker slots, hand-ahead, retries, draining
+    jobs.py         a job, its end, and the service's codec
+    places.py       where workers run: on this machine, or in a place that a plug-in brings
+    forked.py       workers that one fork server forks
     link.py         one worker as the pool sees it; workers that are child processes
     fork_server.py  the process that loads once and forks
-    worker.py       what a forked worker does: one job at a time, under limits
-    frames.py       what travels between the pool and a worker
+    worker.py       a forked worker: one job at a time, under limits
+    frames.py       the wire between the pool and a worker
 
-A module imports those below it. `frames`, `worker` and `fork_server` are loaded in workers, and
-load no gRPC. Workers on a Ray cluster are in `assay.kit.ray_workers`.
+A module imports those below it. Workers load `frames`, `worker` and `fork_server`, without gRPC.
 """

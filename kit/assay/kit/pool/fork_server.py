@@ -1,13 +1,10 @@
 """The fork server: a single-threaded process that loads a service's work once, then forks workers.
 
-The pool's own process is never forked: it holds gRPC's threads. This one has none, so its forks
-are sound and take milliseconds. It is started with one end of a socket pair and is the workers'
-parent, so a process id that it kills is its own child's and cannot have been reused. When the
-pool's process goes away, in whatever manner, the socket ends and the fork server kills every
-worker, busy or not, and exits.
+The pool's own process holds gRPC's threads, so it is never forked. The fork server is the parent
+of the workers, so a process id that it kills cannot have been reused. When the socket to the pool
+closes, it kills every worker and exits.
 
-    pool -> fork server    b"S" + id, with the worker's end of a socket pair attached: fork a worker
-                               on it
+    pool -> fork server    b"S" + id, with a worker's end of a socket pair: fork a worker on it
                            b"K" + id: kill that worker
     fork server -> pool    b"R" + 0: the work is loaded
                            b"D" + id: the worker has ended
@@ -72,7 +69,6 @@ class ForkServer:
             self._kill_all()
 
     def _serve_one(self, wakeup: tuple[int, int]) -> bool:
-        """Serves one request; False when the pool is gone."""
         data, fds, _, _ = socket.recv_fds(self._control, MESSAGE.size, 1)
         while data and len(data) < MESSAGE.size:
             more = self._control.recv(MESSAGE.size - len(data))
@@ -105,7 +101,6 @@ class ForkServer:
         self._children[pid] = worker_id
 
     def _become_worker(self, fd: int, wakeup: tuple[int, int], parent: int) -> None:
-        """The child's side of the fork; never returns."""
         status = 1
         try:
             signal.set_wakeup_fd(-1)
@@ -148,7 +143,7 @@ def load(name: str) -> Callable[[str], Work]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the fork server on the control socket that the pool passed."""
+    """Runs the fork server on the control socket of its arguments."""
     parser = argparse.ArgumentParser(description="Internal process of an Assay service.")
     parser.add_argument("--control-fd", type=int, required=True)
     parser.add_argument("--parent", type=int, required=True)

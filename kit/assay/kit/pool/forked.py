@@ -1,4 +1,4 @@
-"""Workers that a fork server forks: the pool's side of it, and of each worker."""
+"""Workers that a fork server forks, as the pool sees them."""
 
 from __future__ import annotations
 
@@ -33,13 +33,10 @@ _log = logging.getLogger(__name__)
 
 
 class ForkedWorkers:
-    """Workers of this machine, which one fork server forks; it is started again when it dies.
+    """Workers of this machine, forked by one fork server, which is started again when it dies.
 
     Args:
         work: "module:function"; the function makes a `worker.Work` of the settings.
-        settings: what the function is told.
-        limits: what one worker may use.
-        link_limits: what is put up with from one.
     """
 
     patient = False
@@ -58,11 +55,11 @@ class ForkedWorkers:
 
     @property
     def server_pid(self) -> int | None:
-        """Process id of the fork server, for logs and tests."""
+        """For logs and tests."""
         return self._server.pid if self._server else None
 
     async def start(self, wanted: int) -> int:
-        """Starts the fork server; as in `Workers`."""
+        """Starts the fork server."""
         await self.living()
         return max(1, wanted)
 
@@ -98,14 +95,7 @@ class ForkedWorkers:
 
 
 class ForkedLink(SocketLink):
-    """One forked worker.
-
-    Args:
-        workers: its fork server.
-        limits: what is put up with.
-        on_frame: called with every frame of a job.
-        on_lost: called when the connection of a worker that was up has ended.
-    """
+    """One forked worker."""
 
     def __init__(
         self, workers: ForkedWorkers, limits: LinkLimits, on_frame: OnFrame, on_lost: OnLost
@@ -118,11 +108,11 @@ class ForkedLink(SocketLink):
 
     @property
     def pid(self) -> int | None:
-        """Process id, for logs and tests."""
+        """For logs and tests."""
         return self.ready.get("pid")
 
     def reaped(self) -> None:
-        """The process has ended; what it sent last may still have to be read."""
+        """Notes that the process has ended; its last frames may still have to be read."""
         self._ended.set()
 
     async def _launch(self, theirs: socket.socket) -> None:
@@ -143,8 +133,6 @@ class ForkedLink(SocketLink):
 
 
 class _ServerLink:
-    """One fork server."""
-
     def __init__(self, arguments: Sequence[str]) -> None:
         loop = asyncio.get_running_loop()
         self._arguments = arguments
@@ -158,20 +146,14 @@ class _ServerLink:
 
     @property
     def alive(self) -> bool:
-        """Whether the control socket is open at both ends."""
         return self._control is not None
 
     @property
     def pid(self) -> int | None:
-        """Process id."""
         return self._process.pid if self._process else None
 
     async def start(self) -> None:
-        """Starts the process and waits until it has loaded its work.
-
-        Raises:
-            LinkError: it ended or did not answer; its own words are on stderr.
-        """
+        """Waits until the process has loaded its work; LinkError where it does not."""
         ours, theirs = socket.socketpair()
         fixed = ("--control-fd", str(theirs.fileno()), "--parent", str(os.getpid()))
         try:
@@ -190,25 +172,21 @@ class _ServerLink:
         except (LinkError, TimeoutError) as error:
             await self.close()
             raise LinkError("the fork server did not load its work") from error
+        except BaseException:
+            await self.close()
+            raise
 
     def fork(self, theirs: socket.socket, link: ForkedLink) -> int:
-        """Asks for a worker on its end of a socket pair; the worker's id.
-
-        Args:
-            theirs: the worker's end.
-            link: is told when the process has been reaped; killed when the fork server is lost.
-        """
+        """Forks a worker on this end of a socket pair; its id."""
         worker_id, self._next_id = self._next_id, self._next_id + 1
         self._workers[worker_id] = link
         self._send(b"S", worker_id, theirs.fileno())
         return worker_id
 
     def kill(self, worker_id: int) -> None:
-        """Kills a worker."""
         self._send(b"K", worker_id, None)
 
     async def close(self) -> None:
-        """Ends the process, and with it every worker."""
         self._lost()
         if self._process is not None:
             await wait_or_kill(self._process, _STOP_TIMEOUT_S)
@@ -246,7 +224,7 @@ class _ServerLink:
                 self._workers.pop(worker_id).reaped()
 
     def _lost(self) -> None:
-        """It is gone, or must go: closing its socket makes it kill its workers and end."""
+        """Closes its socket, at which it kills its workers and ends, if it lives."""
         if self._control is None:
             return
         self._loop.remove_reader(self._control)

@@ -1,24 +1,23 @@
-"""What travels between a pool and one worker: frames over a socket, bounded, never pickle.
+"""Frames between a pool and one worker: over a socket, bounded, never pickle.
 
     frame     4 bytes, big-endian length of what follows; 1 byte, the kind; 8 bytes, the job's
               number; the payload
 
-    pool -> worker    a job; any kind that the service chooses beside the two below; payload: see
-                         `pack_job`
-                      C  give the job up, end it if it runs; no payload
-                      G  give the job back if it has not begun; no payload
+    pool -> worker    a job; any other kind, of the service's choice; payload: see `pack_job`
+                      C  give the job up, end it if it runs
+                      G  give the job back if it has not begun
     worker -> pool    R  ready; payload: a JSON object
-                      N  not ready, and never will be; payload: why, a line of text
+                      N  never ready; payload: why, a line of text
                       S  the job has begun
                       D  done; payload: the service's own
                       F  fault; payload: JSON, {"reason", "message", "facts"}
-                      M  its memory was nearly full, so that nothing it said of the job counts
+                      M  its memory was nearly full: nothing it sent of the job counts
                       U  given up or given back before it had begun
-                      L  it takes no job after the one that it has
+                      L  it takes no further job
     made by the link  E  the job's time-out has passed, and its worker was killed
 
-Every job that a worker was handed is answered exactly once with D, F, M or U, unless the worker
-dies. A worker that takes one job at a time need not know C and G.
+A worker answers every job exactly once with D, F, M or U, unless it dies. One that takes one job at
+a time may ignore C and G.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ class FrameError(Exception):
 
 
 class Frame(NamedTuple):
-    """One frame, read."""
+    """One frame."""
 
     kind: bytes
     number: int
@@ -76,19 +75,13 @@ def pack(kind: bytes, number: int, payload: bytes = b"") -> bytes:
 
 
 def pack_job(body: bytes, *, timeout_s: float = math.inf, request_id: str = "") -> bytes:
-    """The payload of a job.
-
-    Args:
-        body: the service's own.
-        timeout_s: limit of its execution; infinite for none.
-        request_id: of its call, for logs; at most 255 ASCII characters.
-    """
+    """The payload of a job; its request id has at most 255 ASCII characters."""
     mark = request_id.encode("ascii")
     return _JOB_HEADER.pack(timeout_s, len(mark)) + mark + body
 
 
 def read_job(payload: bytes) -> tuple[bytes, float, str]:
-    """The body, time-out and request id of a job. Trusts its input: the pool wrote it."""
+    """Body, time-out and request id of a job, unchecked: the pool wrote it."""
     timeout_s, length = _JOB_HEADER.unpack_from(payload)
     start = _JOB_HEADER.size + length
     return payload[start:], timeout_s, payload[_JOB_HEADER.size : start].decode("ascii")
@@ -101,22 +94,17 @@ def timeout_of(payload: bytes) -> float:
 
 
 class FrameReader:
-    """Puts frames together from what comes in pieces.
-
-    Args:
-        limit_bytes: the longest payload that is read.
-    """
+    """Puts frames together from pieces; a payload has at most `limit_bytes`."""
 
     def __init__(self, limit_bytes: int = MAX_PAYLOAD_BYTES) -> None:
         self._limit_bytes = limit_bytes
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """The frames that are whole with this piece, to be taken before the next is fed.
+        """The frames that this piece completes; take them before the next piece.
 
         Raises:
-            FrameError: after the frames before it, one has an impossible length; nothing after it
-                can be read.
+            FrameError: after the frames before it, one has an impossible length; the rest is lost.
         """
         self._buffer += data
         start = 0
@@ -136,11 +124,7 @@ class FrameReader:
 
 
 def check_of_worker(frame: Frame) -> None:
-    """Checks that a worker may send such a frame.
-
-    Raises:
-        FrameError: it may not.
-    """
+    """Raises FrameError for a kind that a worker may not send."""
     if frame.kind not in _OF_A_WORKER:
         raise FrameError("a worker sent a frame that is none of a worker's")
 
@@ -155,7 +139,7 @@ def read_fault(payload: bytes) -> tuple[str, str, dict[str, str]]:
     """Reason, message and facts of F.
 
     Raises:
-        FrameError: it is not of the agreed shape.
+        FrameError: the payload has another shape.
     """
     body = read_object(payload)
     try:

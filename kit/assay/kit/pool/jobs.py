@@ -1,4 +1,4 @@
-"""The jobs of a pool, what comes of them, and what a service says about both."""
+"""The jobs of a pool, their ends, and the service's codec for both."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from assay.kit.faults import Fault
+from assay.kit.faults import ItemFault
 from assay.kit.log_format import request_id_var
 
 Q = TypeVar("Q")
@@ -16,60 +16,55 @@ A = TypeVar("A")
 
 
 class End(enum.Enum):
-    """How a job ended that no worker answered; each is a fault, and the service says which."""
+    """How a job ended that no worker answered; the service makes a fault of each."""
 
     DIED = "died"
     """Its worker died in the middle of it."""
     LOST = "lost"
-    """The machine of its worker was lost, and so was the one that tried it again."""
+    """The machine of its worker was lost, and so was the next one."""
     UNTAKEN = "untaken"
     """No worker lived long enough to begin it."""
     EXPIRED = "expired"
     """Its time-out passed, and its worker was killed."""
     EXHAUSTED = "exhausted"
-    """Its worker came so near to its limit of memory that nothing it said counts."""
+    """Its worker came near its memory limit, so its answer does not count."""
     UNSENDABLE = "unsendable"
     """It is too large for a frame."""
     UNREADABLE = "unreadable"
-    """The answer is not of the agreed shape; its worker was killed."""
+    """The answer has another shape than agreed; its worker was killed."""
     FAILED = "failed"
-    """The pool or the codec failed on it, a defect of ours."""
+    """A defect of the pool or the codec."""
     DRAINING = "draining"
-    """The pool was closed before it was done."""
+    """The pool was closed first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done(Generic[A]):
-    """What came of a job.
+    """The end of a job.
 
     Attributes:
-        outcome: what the job gave, or a fault.
+        outcome: of the codec's `decode`, or a fault.
         started_s: when execution began, by the monotonic clock; None if it never did.
-        execution_s: how long it took.
     """
 
-    outcome: A | Fault
+    outcome: A | ItemFault
     started_s: float | None = None
     execution_s: float = 0.0
 
 
 @dataclass(eq=False, slots=True)
 class Job(Generic[Q, A]):
-    """One job for a worker; `Pool.job` makes it.
+    """One job for a worker; `WorkerPool.job` makes it.
 
     Attributes:
-        lane: the call that it came with; see `assay.kit.queue`.
-        task: what is to be done, as the codec knows it.
-        size_bytes: what it takes in memory, roughly.
         done: gets the result; never an exception.
         timeout_s: limit of its execution; infinite for none.
-        number: its number on the links; unique in the pool.
-        request_id: of its call, for logs.
+        number: unique in the pool.
         attempts: workers that died or were lost before it had begun.
         losses: machines that were lost after it had begun there.
         started_s: when it began, by the monotonic clock.
         asked_back: its worker was asked to give it back if it has not begun.
-        given_up: its worker was told to give it up.
+        given_up: its worker was asked to give it up.
     """
 
     lane: object
@@ -86,37 +81,27 @@ class Job(Generic[Q, A]):
     given_up: bool = False
 
     def finish(self, done: Done[A]) -> None:
-        """Sets the result, unless nobody waits for it any more."""
+        """Sets the result, unless nobody waits for it."""
         if not self.done.done():
             self.done.set_result(done)
 
 
 class Codec(Protocol[Q, A]):
-    """What a service says about its jobs: their bytes, and what the end of one means."""
+    """A service's jobs as bytes, and what their ends mean."""
 
     def encode(self, task: Q) -> tuple[bytes, bytes]:
-        """The kind and the body of a task's frame.
+        """Kind and body of a task's frame.
 
         Raises:
-            FrameError: it is too large for a worker.
+            FrameError: it is too large.
         """
 
-    def decode(self, task: Q, payload: bytes) -> A | Fault:
-        """The outcome that the answer of a worker holds.
-
-        Args:
-            task: what was to be done.
-            payload: of the answer.
+    def decode(self, task: Q, payload: bytes) -> A | ItemFault:
+        """The outcome in a worker's answer.
 
         Raises:
-            FrameError: it is not of the agreed shape.
+            FrameError: the payload has another shape than agreed.
         """
 
-    def fault(self, job: Job[Q, A], end: End, detail: str) -> Fault:
-        """The fault of a job that no worker answered.
-
-        Args:
-            job: the job.
-            end: how it ended.
-            detail: what went wrong, for people; may be empty.
-        """
+    def fault(self, job: Job[Q, A], end: End, detail: str) -> ItemFault:
+        """The fault of a job that no worker answered; `detail`, for people, may be empty."""

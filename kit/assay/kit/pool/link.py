@@ -1,8 +1,7 @@
-"""One worker as a pool sees it: a process and a socket, time-outs, no policy.
+"""One worker as a pool sees it: a process, a socket and time-outs, no policy.
 
-A link is started once and lost once. Its end is noticed at once, whatever ended it: the socket
-closes with the process. A job's time-out runs here, beside the worker, so that it means the same
-wherever the pool is.
+A link is started once and lost once; the socket closes with the process. A job's time-out runs
+here, on the worker's machine, so it means the same wherever the pool is.
 """
 
 from __future__ import annotations
@@ -38,15 +37,15 @@ class LinkError(Exception):
 
 
 class Link(Protocol):
-    """One worker, wherever it is."""
+    """One worker."""
 
     @property
     def pid(self) -> int | None:
-        """Process id, for logs and tests; None where it is not of this machine."""
+        """For logs and tests; None for a process of another machine."""
 
     @property
     def machine_lost(self) -> bool:
-        """Whether its machine was lost, which no job is to blame for."""
+        """Whether its machine was lost, for which no job is to blame."""
 
     async def start(self) -> None:
         """Starts it and waits until it is ready.
@@ -62,31 +61,25 @@ class Link(Protocol):
         """Kills it; its loss follows. Harmless when repeated."""
 
     async def close(self) -> None:
-        """Lets it end, or makes it; waits for it, but not for ever."""
+        """Waits until it has ended, and makes it end in time."""
 
 
 class Workers(Protocol):
-    """Where the workers of a pool are."""
+    """Where the workers of a pool run."""
 
     @property
     def patient(self) -> bool:
-        """Whether a slot may be without a worker for long; else each must start at once."""
+        """Whether a slot may be long without a worker; else each must start at once."""
 
     async def start(self, wanted: int) -> int:
-        """Makes ready for workers; says for how many slots.
-
-        Args:
-            wanted: 0 for as many as there is room for.
+        """Prepares for so many slots, 0 for as many as there is room for; their number.
 
         Raises:
             LinkError: none can be started.
         """
 
     async def wait_for_one(self, coming: Sequence[asyncio.Task[Any]]) -> None:
-        """Waits until one worker is up. Asked for only where we are patient.
-
-        Args:
-            coming: tasks that each end with one.
+        """Waits until one of the tasks that each start a worker is done; called where `patient`.
 
         Raises:
             LinkError: none comes up.
@@ -96,18 +89,18 @@ class Workers(Protocol):
         """A worker for a slot, not started yet."""
 
     async def close(self) -> None:
-        """Lets go of what `start` took. Every link is closed before."""
+        """Frees what `start` took; every link is closed before."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkLimits:
-    """What a link puts up with.
+    """Limits of a link.
 
     Attributes:
-        start_s: how long a worker may take to be ready.
-        stop_s: how long it may take to end by itself.
-        take_s: how long it may take to begin the next job that it has; infinite for one that has
-            many at a time, whose jobs have no time-outs here.
+        start_s: until a worker is ready.
+        stop_s: until it has ended by itself.
+        take_s: until it begins its next job; infinite where it runs many at a time, which have no
+            time-outs here.
         answer_bytes: the longest payload that it may send.
     """
 
@@ -121,13 +114,10 @@ class SocketLink(asyncio.Protocol, ABC):
     """A worker of this machine, at the other end of a socket pair.
 
     Args:
-        what: what it is, for people, as "a worker".
-        limits: what is put up with.
-        on_frame: called with every frame of a job.
-        on_lost: called when the connection of a worker that was up has ended.
+        what: its name for people, as "a worker".
 
     Attributes:
-        ready: what it said when it was ready.
+        ready: the JSON object of its ready frame.
     """
 
     machine_lost = False
@@ -149,11 +139,7 @@ class SocketLink(asyncio.Protocol, ABC):
 
     @abstractmethod
     async def _launch(self, theirs: socket.socket) -> None:
-        """Starts the process with its end of the socket pair, which is closed here afterwards.
-
-        Raises:
-            LinkError, OSError: it cannot be started.
-        """
+        """Starts the process with its end of the socket pair; raises LinkError or OSError."""
 
     @abstractmethod
     def _kill_process(self) -> None:
@@ -161,17 +147,16 @@ class SocketLink(asyncio.Protocol, ABC):
 
     @abstractmethod
     async def _end_process(self) -> None:
-        """Waits until the process has ended; makes it end where it does not in time."""
+        """Waits until the process has ended, and kills it in time."""
 
     def _how_it_ended(self) -> str:
-        """How a process came to its end, in words."""
         return _ENDED
 
     async def start(self) -> None:
         """Starts the process and waits until it is ready.
 
         Raises:
-            LinkError: it ended or did not answer; its own words are on stderr.
+            LinkError: it ended or did not answer; stderr has its own words.
         """
         ours, theirs = socket.socketpair()
         try:
@@ -187,16 +172,16 @@ class SocketLink(asyncio.Protocol, ABC):
             await self._loop.create_connection(lambda: self, sock=ours)
             async with asyncio.timeout(self._limits.start_s):
                 await asyncio.shield(self._up)
-        except asyncio.CancelledError:
-            self.kill()
-            await self._end_process()
-            raise
         except (LinkError, TimeoutError) as error:
             await self.close()
             text = str(error) or f"it was not ready within {self._limits.start_s:g} s"
             if text == _ENDED:
                 text = f"{self._how_it_ended()} while it was starting"
             raise LinkError(f"{self._what} did not come up: {text}") from error
+        except BaseException:
+            self.kill()
+            await self._end_process()
+            raise
 
     def send(self, kind: bytes, number: int, payload: bytes = b"") -> None:
         """Sends a frame; a broken connection shows as its loss."""
@@ -215,18 +200,18 @@ class SocketLink(asyncio.Protocol, ABC):
             self._transport.abort()
 
     async def close(self) -> None:
-        """Closes the connection, at which the process ends, or is made to."""
+        """Closes the connection and ends the process."""
         if self._transport is not None:
             self._transport.abort()
         await self._end_process()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The socket is on the loop."""
+        """Of `asyncio.Protocol`."""
         if isinstance(transport, asyncio.WriteTransport):
             self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of the worker."""
+        """Of `asyncio.Protocol`."""
         try:
             for frame in self._reader.feed(data):
                 frames.check_of_worker(frame)
@@ -239,7 +224,7 @@ class SocketLink(asyncio.Protocol, ABC):
             self.kill()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The worker is gone, or we let it go."""
+        """Of `asyncio.Protocol`."""
         self._transport = None
         if self._lost:
             return
@@ -265,7 +250,6 @@ class SocketLink(asyncio.Protocol, ABC):
             self._up.set_exception(LinkError(frame.payload.decode(errors="replace")))
 
     def _watch(self, frame: Frame) -> None:
-        """Has the right time-out run for the job that the worker is at."""
         if frame.kind == frames.STARTED and frame.number in self._timeouts:
             self._running = frame.number
             self._alarm.set(self._timeouts[frame.number])
@@ -276,7 +260,7 @@ class SocketLink(asyncio.Protocol, ABC):
                 self._alarm.set(self._limits.take_s if self._timeouts else math.inf)
 
     def _overdue(self) -> None:
-        """The job that runs has taken too long, or the next one was not begun."""
+        """The running job is late, or the next one was not begun in time."""
         running, self._running = self._running, None
         self._alarm.set(math.inf)
         self.kill()
@@ -286,13 +270,10 @@ class SocketLink(asyncio.Protocol, ABC):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What a worker that is a child process runs, as `python -m` does.
+    """How a worker that is a child process is started.
 
     Attributes:
-        what: what it is, for people, as "a worker".
         module: one of our own, which takes the flag --link-fd.
-        arguments: further arguments.
-        environment: its variables.
     """
 
     what: str
@@ -302,14 +283,7 @@ class Command:
 
 
 class ChildLink(SocketLink):
-    """A worker that is a child process, which ends when its socket closes.
-
-    Args:
-        command: what it runs.
-        limits: what is put up with.
-        on_frame: called with every frame of a job.
-        on_lost: called when the connection of a worker that was up has ended.
-    """
+    """A worker that is a child process, which ends when its socket closes; see `SocketLink`."""
 
     def __init__(
         self,
@@ -324,7 +298,7 @@ class ChildLink(SocketLink):
 
     @property
     def pid(self) -> int | None:
-        """Process id, for logs and tests."""
+        """For logs and tests."""
         return self._process.pid if self._process else None
 
     async def _launch(self, theirs: socket.socket) -> None:
@@ -348,12 +322,7 @@ class ChildLink(SocketLink):
 
 
 class ChildWorkers:
-    """Workers of this machine, each a child process.
-
-    Args:
-        command: what the worker of a slot runs.
-        limits: what is put up with from one.
-    """
+    """Workers of this machine, each a child process started by its slot's command."""
 
     patient = False
 
@@ -362,7 +331,7 @@ class ChildWorkers:
         self._limits = limits
 
     async def start(self, wanted: int) -> int:
-        """As in `Workers`; nothing is to be done."""
+        """Does nothing."""
         return max(1, wanted)
 
     async def wait_for_one(self, coming: Sequence[asyncio.Task[Any]]) -> None:
@@ -374,15 +343,14 @@ class ChildWorkers:
         return ChildLink(self._command(slot), self._limits, on_frame, on_lost)
 
     async def close(self) -> None:
-        """As in `Workers`; nothing is to be done."""
+        """Does nothing."""
 
 
 class _Alarm:
-    """Acts when a time has come, unless it was put off or taken back before.
+    """Calls `act` at a time that can be moved.
 
-    It rings twice and acts the second time: when the loop itself has paused past the time, the
-    answer may lie in the socket already, and gets one round of the loop to be read. One timer of
-    the loop serves for many times, each later than the one before.
+    It rings twice and acts the second time: after a pause of the loop the answer may lie in the
+    socket, and one round of the loop reads it. One timer of the loop serves many times, each later.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, act: Callable[[], None]) -> None:
@@ -402,7 +370,6 @@ class _Alarm:
             self._timer = self._loop.call_at(self._due_s, self._ring)
 
     def stop(self) -> None:
-        """Lets go of the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -425,9 +392,8 @@ def spawn(
 ) -> subprocess.Popen[bytes]:
     """Starts one of our own modules as a process that has one end of a socket pair.
 
-    A plain Popen execs at once (vfork), so the threads of gRPC in this process do not matter. To be
-    called from the loop's own thread, whose end is the process's end where that asks for it
-    (PR_SET_PDEATHSIG follows the thread).
+    Popen execs at once (vfork), so gRPC's threads in this process are safe. Call it from the loop's
+    own thread: a child that asks for PR_SET_PDEATHSIG ends with the thread that started it.
 
     Raises:
         OSError: it cannot be started.
@@ -442,14 +408,22 @@ def spawn(
 
 
 async def wait_or_kill(process: subprocess.Popen[bytes], limit_s: float) -> None:
-    """Waits until a process has ended; kills it after a while."""
+    """Waits until a process has ended; kills it after a while, or when the wait is cancelled.
+
+    It is reaped in every case, by a thread that outlives a cancelled wait.
+    """
     try:
         await asyncio.to_thread(process.wait, limit_s)
     except subprocess.TimeoutExpired:
-        process.kill()
-        await asyncio.to_thread(process.wait)
+        pass
+    finally:
+        if process.poll() is None:
+            process.kill()
+            # A future of the executor and no task: nothing that cancels tasks takes it back.
+            reaping = asyncio.get_running_loop().run_in_executor(None, process.wait)
+            await asyncio.shield(reaping)
 
 
 def environment_of_a_worker() -> dict[str, str]:
-    """The variables of this process, without our own: some hold secrets."""
+    """This process's variables without our own, some of which hold secrets."""
     return {key: value for key, value in os.environ.items() if not key.startswith(_SECRETS)}

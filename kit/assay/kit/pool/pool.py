@@ -1,22 +1,17 @@
 """The pool: worker slots with one killable worker each, fed from one fair queue.
 
-What it promises:
- 1. Every job ends with exactly one outcome. Its time-out covers its execution only: it begins when
-    a worker begins the job, never in the queue; when it passes, the worker is killed and the job
-    ends with `End.EXPIRED`.
- 2. A worker is handed jobs ahead of the one that it runs, up to the pool's depth, so that it never
-    waits for us; when another slot is idle, a job that was handed ahead is asked back and goes
-    there.
- 3. A worker that dies in the middle of a job costs that job a fault, `End.DIED`. It is not tried
-    again: what killed the worker may be the job, and a poison item must not be fed to one worker
-    after the other. Jobs that had not begun go to another worker, three times at most
-    (`End.UNTAKEN`). A machine that is lost with its workers is no doing of the job: that is run
-    once more elsewhere, and no oftener (`End.LOST`).
- 4. A job that nobody waits for any more leaves the queue, or is given up by its worker; a worker
-    that does not let go of it in time is killed.
- 5. A fresh worker takes the slot of one that is gone: at once, unless it was lost without having
-    begun a job; then after a pause that grows while that goes on.
- 6. A pool that closes ends what is not done with `End.DRAINING`.
+1. Every job ends with exactly one outcome. Its time-out begins when a worker begins the job; when
+   it passes, the worker is killed and the job ends with `End.EXPIRED`.
+2. A worker is handed jobs ahead of the one that it runs, up to the pool's depth. When another
+   slot is idle, a job that was handed ahead is asked back and goes there.
+3. A worker that dies in the middle of a job costs that job a fault, `End.DIED`, without a second
+   try: the job may be what killed it. Jobs that had not begun go to another worker, three times at
+   most (`End.UNTAKEN`). A job whose machine is lost with its workers runs once more elsewhere, and
+   no oftener (`End.LOST`).
+4. A job that nobody waits for leaves the queue, or its worker gives it up or is killed.
+5. A fresh worker takes the slot of one that is gone: at once, unless it was lost before it began
+   a job; then after a pause that grows.
+6. A pool that closes ends what is not done with `End.DRAINING`.
 """
 
 from __future__ import annotations
@@ -30,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic
 
-from assay.kit.faults import Fault
+from assay.kit.faults import ItemFault
 from assay.kit.pool import frames
 from assay.kit.pool.frames import Frame, FrameError
 from assay.kit.pool.jobs import A, Codec, Done, End, Job, Q
@@ -49,16 +44,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PoolConfig:
-    """How many slots, and how much waits for them.
+    """Slots, and how much waits for them.
 
     Attributes:
         slots: workers that work at the same time; 0 for as many as there is room for.
-        queue_items: jobs that may wait.
-        queue_bytes: bytes that the waiting jobs may hold.
-        depth: jobs that a worker holds, the one that it runs included. More than one needs workers
-            that listen while they work, and so let go of a job.
-        let_go_s: how long a worker may take to let go of a job that nobody waits for; 0 for
-            workers that do not listen while they work, and are killed at once.
+        depth: jobs that a worker holds, the running one included. More than one needs workers that
+            listen while they work.
+        let_go_s: how long a worker may take to give up a job; 0 for workers that do not listen
+            while they work, which are killed at once.
 
     Raises:
         ValueError: depth and let_go_s contradict one another.
@@ -76,8 +69,6 @@ class PoolConfig:
 
 
 class _Slot(Generic[Q, A]):
-    """One slot: its worker, while it has one, and the jobs that were handed to it."""
-
     def __init__(self, number: int) -> None:
         self.number = number
         self.link: Link | None = None
@@ -87,14 +78,10 @@ class _Slot(Generic[Q, A]):
         self.filled = asyncio.Event()  # once, for the first worker
 
 
-class Pool(Generic[Q, A]):
+class WorkerPool(Generic[Q, A]):
     """Runs jobs in workers. Belongs to one event loop.
 
     Args:
-        config: how many slots, and how much waits for them.
-        workers: where the workers are.
-        codec: the bytes of jobs and answers, and what the end of a job means.
-
     Attributes:
         restarts: workers started so far in place of another.
     """
@@ -131,7 +118,6 @@ class Pool(Generic[Q, A]):
             raise
 
     async def _start_all(self) -> None:
-        """Starts every worker, then their keepers."""
         started = await asyncio.gather(
             *(self._start_worker(slot) for slot in self._slots), return_exceptions=True
         )
@@ -141,7 +127,6 @@ class Pool(Generic[Q, A]):
         self._keepers = [asyncio.create_task(self._keep(slot)) for slot in self._slots]
 
     async def _start_keepers(self) -> None:
-        """Starts the keepers, and waits until one has a worker."""
         for slot in self._slots:
             slot.worked = True
             slot.lost.set()
@@ -161,12 +146,16 @@ class Pool(Generic[Q, A]):
             self._fail(job, End.DRAINING)
         for keeper in self._keepers:
             keeper.cancel()
-        await asyncio.gather(*self._keepers, return_exceptions=True)
-        links = [slot.link for slot in self._slots if slot.link is not None]
-        for slot in self._slots:
-            slot.link = None
-        await asyncio.gather(*(link.close() for link in links))
-        await self._workers.close()
+        try:
+            await asyncio.gather(*self._keepers, return_exceptions=True)
+        finally:  # also where the close is cancelled: no process is left behind
+            links = [slot.link for slot in self._slots if slot.link is not None]
+            for slot in self._slots:
+                slot.link = None
+            try:
+                await asyncio.gather(*(link.close() for link in links))
+            finally:
+                await self._workers.close()
 
     @property
     def queued(self) -> int:
@@ -175,30 +164,23 @@ class Pool(Generic[Q, A]):
 
     @property
     def busy(self) -> int:
-        """Workers that are at a job at this moment."""
+        """Workers that run a job now."""
         return sum(map(_is_busy, self._slots))
 
     def worker_pids(self) -> list[int]:
-        """Process ids of the workers of this machine that live, for logs and tests."""
+        """Of this machine's living workers, for logs and tests."""
         links = [slot.link for slot in self._slots if slot.link is not None]
         return [link.pid for link in links if link.pid is not None]
 
     def running_pids(self) -> list[int]:
-        """Process ids of those that are at a job at this moment, for logs and tests."""
+        """Of those that run a job now, for logs and tests."""
         links = [slot.link for slot in self._slots if slot.link is not None and _is_busy(slot)]
         return [link.pid for link in links if link.pid is not None]
 
     def job(
         self, lane: object, task: Q, *, size_bytes: int, timeout_s: float = math.inf
     ) -> Job[Q, A]:
-        """A new job, not submitted yet.
-
-        Args:
-            lane: the call that it comes with; see `assay.kit.queue.Lane`.
-            task: what is to be done, as the codec knows it.
-            size_bytes: what it takes in memory, roughly.
-            timeout_s: limit of its execution; infinite for none.
-        """
+        """A new job, not submitted; `Job` explains the arguments."""
         done: asyncio.Future[Done[A]] = asyncio.get_running_loop().create_future()
         return Job(lane, task, size_bytes, done, timeout_s, next(self._numbers))
 
@@ -216,7 +198,7 @@ class Pool(Generic[Q, A]):
         await self._queue.wait_to_fit(items, size_bytes)
 
     def cancel(self, job: Job[Q, A]) -> None:
-        """Drops a job that nobody waits for: from the queue, or by having its worker let it go."""
+        """Drops a job that nobody waits for, from the queue or from its worker."""
         job.done.cancel()
         if self._queue.discard(job):
             return
@@ -238,14 +220,13 @@ class Pool(Generic[Q, A]):
                     return
 
     def _hand_next(self, slot: _Slot[Q, A]) -> bool:
-        """Hands the next job that somebody still waits for; False if there is none."""
         while (job := self._queue.take_now()) is not None:
             if not job.done.done() and self._hand(slot, job):
                 return True
         return False
 
     def _hand(self, slot: _Slot[Q, A], job: Job[Q, A]) -> bool:
-        """Hands a job to a worker; one that cannot be sent is finished, and False."""
+        """Hands a job to a worker; False, with the job finished, where it cannot be sent."""
         if slot.link is None:
             raise RuntimeError("a slot whose turn it is has a worker")
         try:
@@ -287,7 +268,6 @@ class Pool(Generic[Q, A]):
                     coming += 1
 
     def _give_up(self, slot: _Slot[Q, A], job: Job[Q, A]) -> None:
-        """Has the worker let a job go; kills the worker if it does not."""
         link = slot.link
         if job.given_up or link is None:
             return
@@ -305,7 +285,6 @@ class Pool(Generic[Q, A]):
         asyncio.get_running_loop().call_later(self._config.let_go_s, look)
 
     def _kill(self, slot: _Slot[Q, A]) -> None:
-        """Kills the worker of a slot, which is handed nothing more; its loss follows."""
         self._turn.pop(slot, None)
         slot.worked = True
         if slot.link is not None:
@@ -331,7 +310,6 @@ class Pool(Generic[Q, A]):
         self._feed()
 
     def _finish(self, slot: _Slot[Q, A], job: Job[Q, A], frame: Frame, came_s: float) -> None:
-        """A job that a worker answered, or that took too long."""
         execution_s = max(0.0, came_s - (job.started_s or came_s))
         self._mean_execution_s += _SMOOTHING * (execution_s - self._mean_execution_s)
         if frame.kind == frames.EXPIRED:
@@ -341,9 +319,9 @@ class Pool(Generic[Q, A]):
             self._fail(job, End.EXHAUSTED, execution_s=execution_s)
         else:
             try:
-                outcome: A | Fault
+                outcome: A | ItemFault
                 if frame.kind == frames.FAULT:
-                    outcome = Fault(*frames.read_fault(frame.payload))
+                    outcome = ItemFault(*frames.read_fault(frame.payload))
                 else:
                     outcome = self._codec.decode(job.task, frame.payload)
             except FrameError as error:
@@ -369,7 +347,6 @@ class Pool(Generic[Q, A]):
         self._queue.put_back(job)
 
     def _on_lost(self, slot: _Slot[Q, A]) -> None:
-        """The worker of a slot is gone, and what it was handed comes back or is lost."""
         self._turn.pop(slot, None)
         jobs, slot.jobs = slot.jobs, {}
         machine_lost = slot.link is not None and slot.link.machine_lost
@@ -407,7 +384,6 @@ class Pool(Generic[Q, A]):
         self._feed()
 
     async def _keep(self, slot: _Slot[Q, A]) -> None:
-        """Keeps a worker in the slot, one after the other."""
         backoff_s = _MIN_BACKOFF_S
         why = _IDLE
         while True:

@@ -1,9 +1,8 @@
-"""A forked worker: takes one job at a time, does it, answers. Forked and killed by a fork server.
+"""A forked worker: takes one job at a time. A fork server forks and kills it.
 
-Covered: memory (RLIMIT_AS; what does not fit is a MemoryError, or the end of this process), CPU
-time past the job's time-out (RLIMIT_CPU ends the process even if nobody is left to kill it), core
-dumps, outliving the fork server (PR_SET_PDEATHSIG where there is one), leaks (it retires after some
-jobs or when it has grown).
+Covered: memory (RLIMIT_AS: a MemoryError, or the end of this process), CPU time past the job's
+time-out (RLIMIT_CPU), core dumps, outliving the fork server (PR_SET_PDEATHSIG where there is one),
+leaks (it retires after some jobs or when it has grown).
 Not covered: files, network, other processes. Its work is our own code, or plug-ins that the
 operator installed; a program that a model wrote belongs in the sandbox service.
 """
@@ -40,8 +39,7 @@ class WorkerLimits:
     Attributes:
         memory_bytes: address space; 0 for no limit.
         jobs: it retires after so many.
-        growth_bytes: it retires when its resident memory has grown by more than this since its
-            start.
+        growth_bytes: it retires when its resident memory has grown by more since its start.
     """
 
     memory_bytes: int
@@ -50,27 +48,16 @@ class WorkerLimits:
 
 
 class Work(Protocol):
-    """What a worker does."""
+    """A service's work."""
 
     def take(self, body: bytes) -> Callable[[], bytes]:
-        """Makes ready for a job, outside of its time.
-
-        Args:
-            body: of the job.
-
-        Returns:
-            What does the job and returns the payload of its answer.
-        """
+        """Prepares a job from its body, outside its time; returns what runs it."""
 
 
 def run(connection: socket.socket, work: Work, limits: WorkerLimits, parent: int) -> None:
     """Serves jobs until the pool closes the connection or the worker retires.
 
-    Args:
-        connection: the worker's end of its socket pair.
-        work: what is done.
-        limits: what this worker may use.
-        parent: process id of the fork server; the worker ends at once if that is gone already.
+    It ends at once if `parent`, the fork server's process id, is gone.
     """
     _confine(limits, parent)
     at_start_bytes = _resident_bytes()
@@ -101,14 +88,12 @@ def run(connection: socket.socket, work: Work, limits: WorkerLimits, parent: int
 
 
 def _bound_cpu(timeout_s: float) -> None:
-    """Has the kernel end this process when it has used more CPU time than the job may take."""
     if math.isfinite(timeout_s):
         used_s = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
         _lower_soft(resource.RLIMIT_CPU, math.ceil(used_s + timeout_s) + _CPU_SLACK_S)
 
 
 def _confine(limits: WorkerLimits, parent: int) -> None:
-    """Puts this process under its limits."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     die_with_parent(parent)
@@ -130,7 +115,6 @@ def die_with_parent(parent: int) -> None:
 
 
 def _lower_soft(kind: int, value: int) -> None:
-    """Sets a soft limit, as far as the hard limit allows."""
     hard = resource.getrlimit(kind)[1]
     soft = value if hard == resource.RLIM_INFINITY else min(value, hard)
     # Some systems refuse RLIMIT_AS; the time-out still holds there.
@@ -139,14 +123,14 @@ def _lower_soft(kind: int, value: int) -> None:
 
 
 def _nearly_full(limits: WorkerLimits) -> bool:
-    """Whether the address space came close to its limit at any time in this worker's life."""
+    """Whether the address space ever came close to its limit."""
     if not limits.memory_bytes:
         return False
     return _status_bytes("VmPeak:") > _NEARLY_FULL * limits.memory_bytes
 
 
 def _resident_bytes() -> int:
-    """Resident memory now; 0 where the system does not say."""
+    """Resident memory; 0 where the system does not say."""
     return _status_bytes("VmRSS:")
 
 

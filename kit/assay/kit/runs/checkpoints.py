@@ -5,8 +5,7 @@
     checkpoints/.saving-100-x/        being written; left over by a kill, ignored and swept by the
     next save
 
-The manifest is written last and the rename comes after it. A folder without a manifest is therefore
-no checkpoint.
+The manifest is written last, before the rename; a folder without one is no checkpoint.
 """
 
 from __future__ import annotations
@@ -35,12 +34,7 @@ def name_of(step: int) -> str:
 
 @contextmanager
 def staged(folder: Path, step: int) -> Iterator[Path]:
-    """A folder to write `checkpoint-STEP` into, published in `folder` when the block ends well.
-
-    Args:
-        folder: where checkpoints live.
-        step: the step of this one.
-    """
+    """A folder to write `checkpoint-STEP` into, published in `folder` when the block ends well."""
     folder.mkdir(parents=True, exist_ok=True)
     for stale in folder.glob(f"{_STAGING_PREFIX}*"):
         shutil.rmtree(stale, ignore_errors=True)
@@ -146,7 +140,7 @@ def _sha256(path: Path) -> str:
 
 
 def _sync(path: Path) -> None:
-    """Flushes a file or folder to disk, so that no rename overtakes the content in a power cut."""
+    """Flushes a file or folder to disk, so that in a power cut no rename overtakes the content."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,6 +1,6 @@
 """The process that trains: quiet libraries, and an allocator that suits large tensors.
 
-Must run before torch, transformers and TRL are imported, which read the environment then.
+Call before torch, transformers and TRL are imported, which read the environment then.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _THRESHOLD_BYTES = 2**30
 
 
 def keep_freed_memory() -> None:
-    """Has glibc keep large blocks that are freed instead of giving them back to the kernel.
+    """Makes glibc keep large freed blocks instead of returning them to the kernel.
 
     A training step frees and takes the same large tensors again and again; on a CPU the page faults
-    of that cost a third of its time (2 cores, SmolLM2-135M: 8.0 s a pass, 5.3 s so). Does nothing
-    where the C library is another.
+    cost a third of its time (2 cores, SmolLM2-135M: 8.0 s a pass, 5.3 s so). Does nothing with
+    another C library.
     """
     if not sys.platform.startswith("linux"):
         return
@@ -31,7 +31,7 @@ def keep_freed_memory() -> None:
 
 
 def calm() -> None:
-    """Keeps libraries quiet and at home: no telemetry, no bars of their own, no advice.
+    """Turns off libraries' telemetry, progress bars and advice.
 
     A setting that the user made in the environment stays.
     """

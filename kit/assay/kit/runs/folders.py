@@ -1,4 +1,4 @@
-"""What the folders of runs have in common: paths, how one is made, how one is taken up again."""
+"""The folders of runs: their paths, how one is made and resumed."""
 
 from __future__ import annotations
 
@@ -43,17 +43,12 @@ class RunPaths:
         return self.path / "model"
 
     def evaluation(self, when: str) -> Path:
-        """What came of held-out rows, `before` or `after`."""
+        """Results on held-out rows, `before` or `after`."""
         return self.path / f"eval_{when}.json"
 
 
 def make(parent: Path, name: str, run_dir: Path | None) -> Path:
-    """Makes the folder of a new run.
-
-    Args:
-        parent: of all runs.
-        name: of the run.
-        run_dir: where, exactly; by default <parent>/<name>-<time>.
+    """Makes the folder of a new run: `run_dir`, by default <parent>/<name>-<time>.
 
     Raises:
         ConfigError: the folder holds something, or cannot be made.
@@ -77,16 +72,9 @@ def make(parent: Path, name: str, run_dir: Path | None) -> Path:
 def check_resumed(
     folder: RunPaths, overrides: Iterable[str], may_change: tuple[str, ...]
 ) -> list[str]:
-    """Checks that a run can be taken up again, with these changes.
+    """Checks that a run can be resumed with these overrides, and returns them.
 
-    Args:
-        folder: of the run.
-        overrides: changed settings, as key=value.
-        may_change: how those begin that may change; anything else, and run.seed, would be another
-            curve.
-
-    Returns:
-        The overrides.
+    `may_change` has prefixes of keys; any other, and run.seed, would change the curve.
 
     Raises:
         ConfigError: there is no such run, or an override may not change.
@@ -122,7 +110,7 @@ def newest(parent: Path, name: str) -> Path:
 
 
 def publish(beside: Path, target: Path) -> None:
-    """Puts a folder that is whole in the place of another, by one rename."""
+    """Replaces a folder by a complete one, by one rename."""
     shutil.rmtree(target, ignore_errors=True)
     beside.rename(target)
 

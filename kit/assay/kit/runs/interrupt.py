@@ -12,10 +12,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupt:
-    """In its `with` block the first signal is only noted; the second acts as without the block.
+    """In its `with` block the first signal is noted; the second acts as without the block.
 
-    Args:
-        on_first: called with the signal's name when the first one comes; must be quick.
+    `on_first` is called with the first signal's name; it must be quick.
     """
 
     def __init__(self, on_first: Callable[[str], None]) -> None:

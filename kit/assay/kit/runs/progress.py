@@ -1,4 +1,4 @@
-"""What any run shows while it runs: notes, rows of numbers, and on a terminal a bar below them."""
+"""What a run shows: notes, rows of numbers, and on a terminal a bar below them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,7 @@ def duration(seconds: float) -> str:
 
 
 class Display:
-    """Prints steps and notes; on a terminal a bar stays below them.
-
-    Args:
-        console: where to print. Without a terminal plain lines are printed.
-    """
+    """Prints steps and notes, with a bar below them where the console is a terminal."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -54,12 +50,12 @@ class Display:
             self._bar.update(self._bar.task_ids[0], completed=done)
 
     def aside(self, text: str) -> None:
-        """Shows something beside the bar; "" takes it away."""
+        """Shows something beside the bar; "" removes it."""
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], description=f"{self._what} {text}".rstrip())
 
     def row(self, header: str, text: str) -> None:
-        """A line of numbers, now and then under the names of its columns."""
+        """A line of numbers, sometimes under the names of its columns."""
         if self._lines % _HEADER_EVERY == 0:
             self.note(header)
         self._lines += 1

@@ -14,12 +14,7 @@ from pathlib import Path
 
 
 def describe(seed: int, packages: Iterable[str]) -> dict[str, object]:
-    """Versions, seed, commit, command line and machine.
-
-    Args:
-        seed: of the run.
-        packages: distributions whose versions are told; None for one that is not installed.
-    """
+    """Versions of these packages, seed, commit, command line and machine."""
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": sys.argv,
@@ -46,7 +41,7 @@ def _version(name: str) -> str | None:
 
 
 def _commit() -> str | None:
-    """The commit of the checkout this package runs from, + where changed; None outside of one."""
+    """This package's checkout's commit, + where changed; None outside of one."""
     here = Path(__file__).parent
     try:
         command = ["git", "-C", str(here), "describe", "--always", "--abbrev=12", "--dirty=+"]

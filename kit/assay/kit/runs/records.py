@@ -1,4 +1,4 @@
-"""Files of one JSON object per line: written line by line, read again whatever a kill left."""
+"""Files of one JSON object per line, readable whatever a kill left."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def mend(path: Path) -> None:
-    """Takes off a last row that a kill cut short, so that the next begins on a line of its own."""
+    """Removes a last row that a kill cut short, so that the next begins on a line of its own."""
     if not path.is_file():
         return
     text = path.read_bytes()

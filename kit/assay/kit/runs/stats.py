@@ -13,7 +13,7 @@ def wilson(successes: float, trials: float, z: float = Z95) -> tuple[float, floa
 
     Args:
         successes: 0 <= successes <= trials; ties may count half.
-        trials: how many were judged, or as many as these are worth; 0 gives the whole range (0, 1).
+        trials: how many were judged, or their equivalent; 0 gives the whole range (0, 1).
         z: normal quantile.
 
     Raises:
@@ -75,13 +75,9 @@ def paired_change(gained: int, lost: int, pairs: int, z: float = Z95) -> tuple[f
 
 
 def auc(scored: Sequence[tuple[float, bool]]) -> float | None:
-    """Chance that a right one scores above a wrong one, ties half; None without both kinds.
+    """Area under the ROC curve, by ranks (Mann and Whitney 1947); pairs of score and right or not.
 
-    Args:
-        scored: scores with whether each is right.
-
-    Returns:
-        The area under the ROC curve, by ranks (Mann and Whitney 1947).
+    The chance that a right one scores above a wrong one, ties half; None without both kinds.
     """
     right = sum(label for _, label in scored)
     wrong = len(scored) - right

@@ -18,7 +18,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from assay.kit.errors import ConfigError
-from assay.kit.gate import Gate, Phase
+from assay.kit.gate import CallGate, Phase
 from assay.kit.http.streams import Stream
 from assay.reward_server.http.front import RewardFront
 from assay.reward_server.journal.explorer import HEADERS, answer, filter_of
@@ -98,7 +98,7 @@ async def _exported(path: Path, chosen: Filter) -> AsyncGenerator[bytes, None]:
 
 
 async def _events(
-    path: Path, chosen: Filter, after: int, gate: Gate
+    path: Path, chosen: Filter, after: int, gate: CallGate
 ) -> AsyncGenerator[bytes, None]:
     """Entries as they come, until the server drains."""
     yield b": entries as they come\n\n"

@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeAlias
 
 from assay.kit.pool import frames
 from assay.kit.pool.jobs import End, Job
-from assay.kit.pool.pool import Pool
+from assay.kit.pool.pool import WorkerPool
 from assay.reward_server import border
 from assay.reward_server.domain import VERIFIER_FAILED, Fault, Outcome, VerifierItem, VerifierSpec
 from assay.reward_server.workers import wire
@@ -22,7 +22,7 @@ class Task(NamedTuple):
 
 
 ScoreJob: TypeAlias = Job[Task, Outcome]
-ScorePool: TypeAlias = Pool[Task, Outcome]
+ScorePool: TypeAlias = WorkerPool[Task, Outcome]
 
 
 class ScoreCodec:

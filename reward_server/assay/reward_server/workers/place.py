@@ -1,4 +1,4 @@
-"""Where the workers of the reward server are: on this machine, or on the nodes of a Ray cluster."""
+"""Where the workers of the reward server are: on this machine, or on those of another place."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from assay.kit.pool.forked import ForkedWorkers
 from assay.kit.pool.link import LinkLimits, Workers
+from assay.kit.pool.places import LOCAL, Ask, Placement, find_place
 from assay.kit.pool.worker import WorkerLimits
-from assay.kit.ray_workers import Ask, Placement, RayWorkers
 from assay.reward_server.config import ScorerConfig
 from assay.reward_server.workers import wire
 
@@ -27,10 +27,11 @@ def place(config: ScorerConfig) -> Workers:
             "preload": ",".join(config.preload),
         }
     )
-    if config.pool == "ray":
-        distribution, node = "assay-reward-server", f"{_HERE}.place:open_node"
-        return RayWorkers(Placement(config.ray_address, distribution, "a worker", node, settings))
-    return _local(settings)
+    if config.pool == LOCAL:
+        return _local(settings)
+    distribution, node = "assay-reward-server", f"{_HERE}.place:open_node"
+    placement = Placement(config.ray_address, distribution, "a worker", node, settings)
+    return find_place(config.pool).workers(placement)
 
 
 async def open_node(settings: str) -> ScoringNode:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from assay.kit.faults import Fault
+from assay.kit.faults import ItemFault
 from assay.kit.pool.jobs import Done, End, Job
-from assay.kit.pool.pool import Pool
+from assay.kit.pool.pool import WorkerPool
 from assay.kit.reasons import Reason
 
 
@@ -19,7 +19,7 @@ class SupervisorTask(NamedTuple):
 
 RunJob: TypeAlias = Job[SupervisorTask, bytes]
 RunDone: TypeAlias = Done[bytes]
-RunPool: TypeAlias = Pool[SupervisorTask, bytes]
+RunPool: TypeAlias = WorkerPool[SupervisorTask, bytes]
 
 
 class RunCodec:
@@ -34,23 +34,23 @@ class RunCodec:
         del task
         return payload
 
-    def fault(self, job: RunJob, end: End, detail: str) -> Fault:
+    def fault(self, job: RunJob, end: End, detail: str) -> ItemFault:
         """Why a job was not run."""
         del job
         if end is End.UNREADABLE:
             text = f"the supervisor's answer cannot be read: {detail}"
-            return Fault(Reason.INTERNAL, text)
+            return ItemFault(Reason.INTERNAL, text)
         return _FAULTS.get(end, _DEFECT)
 
 
-_DEFECT = Fault(Reason.INTERNAL, "the pool failed on this job")
+_DEFECT = ItemFault(Reason.INTERNAL, "the pool failed on this job")
 _FAULTS = {
-    End.DIED: Fault(Reason.WORKER_DIED, "the process that ran the program for us died"),
-    End.LOST: Fault(
+    End.DIED: ItemFault(Reason.WORKER_DIED, "the process that ran the program for us died"),
+    End.LOST: ItemFault(
         Reason.WORKER_DIED,
         "the machine that ran the program was lost, and so was the one that tried it again",
     ),
-    End.UNTAKEN: Fault(Reason.WORKER_DIED, "no worker lived long enough to begin the job"),
-    End.UNSENDABLE: Fault(Reason.ITEM_TOO_LARGE, "the job is too large for a supervisor"),
-    End.DRAINING: Fault(Reason.DRAINING, "the server stopped before the job was done"),
+    End.UNTAKEN: ItemFault(Reason.WORKER_DIED, "no worker lived long enough to begin the job"),
+    End.UNSENDABLE: ItemFault(Reason.ITEM_TOO_LARGE, "the job is too large for a supervisor"),
+    End.DRAINING: ItemFault(Reason.DRAINING, "the server stopped before the job was done"),
 }

@@ -17,7 +17,7 @@ from typing import Any
 
 from assay.kit.pool import frames
 from assay.kit.pool.link import ChildWorkers, Command, LinkError, LinkLimits, Workers
-from assay.kit.ray_workers import Ask, Placement, RayWorkers
+from assay.kit.pool.places import LOCAL, Ask, Placement, find_place
 from assay.sandbox.config import SandboxConfig
 from assay.sandbox.languages import MissingLanguage
 from assay.sandbox.site import SurveyedMachine, survey
@@ -49,7 +49,10 @@ class Supervisors:
     def __init__(self, config: SandboxConfig) -> None:
         self._site: SurveyedMachine | None = None
         self.workers: Workers
-        if config.pool == "ray":
+        if config.pool == LOCAL:
+            self._site = survey(config)
+            self.workers = _local(self._site, config)
+        else:
             placement = Placement(
                 *(config.ray_address, "assay-sandbox", "a supervisor"),
                 node=f"{__name__}:open_node",
@@ -57,10 +60,7 @@ class Supervisors:
                 start_s=_SURVEY_S,
                 accept=self._accept,
             )
-            self.workers = RayWorkers(placement)
-        else:
-            self._site = survey(config)
-            self.workers = _local(self._site, config)
+            self.workers = find_place(config.pool).workers(placement)
 
     @property
     def site(self) -> SurveyedMachine:

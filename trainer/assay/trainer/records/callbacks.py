@@ -17,7 +17,7 @@ from transformers import TrainerCallback, TrainerState
 from assay.kit import tracing
 from assay.kit.runs.interrupt import Interrupt
 from assay.kit.runs.records import JsonLines, Row
-from assay.kit.spans import Span
+from assay.kit.spans import TraceSpan
 from assay.trainer.core.rewards import FaultWatch
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.core.world import World
@@ -204,7 +204,7 @@ class StepSpans(TrainerCallback):
 
     def __init__(self, updates: int) -> None:
         self._updates = updates
-        self._span = Span()
+        self._span = TraceSpan()
 
     def on_step_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Opens the span."""
@@ -216,5 +216,5 @@ class StepSpans(TrainerCallback):
     def on_step_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Ends it."""
         if state.global_step % self._updates == 0:
-            span, self._span = self._span, Span()
+            span, self._span = self._span, TraceSpan()
             span.__exit__(None, None, None)

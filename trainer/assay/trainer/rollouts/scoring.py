@@ -37,7 +37,7 @@ from assay.clients.reward import AsyncRewardClient
 from assay.kit import tracing
 from assay.kit.errors import CallError, ConfigError
 from assay.kit.reasons import Reason
-from assay.kit.spans import Span
+from assay.kit.spans import TraceSpan
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.rollouts.outages import Patience
 
@@ -231,7 +231,7 @@ class StreamingRound:
         self._end_span()
 
     def _end_span(self) -> None:
-        span, self._span = self._span, Span()
+        span, self._span = self._span, TraceSpan()
         if span.recording:
             results = list(self._exchange.found.values())
             faults = sum(result.fault is not None for result in results)

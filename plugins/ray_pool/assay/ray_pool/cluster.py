@@ -1,11 +1,8 @@
-"""A Ray cluster as the services use it: it places hosts of workers and says when one is lost.
+"""A Ray cluster as the services use it: it places hosts of workers and notices when one is lost.
 
-A host is a Ray actor that takes one CPU of a node, is never restarted by Ray and never tried again
-by it: what is lost is said to the service, which knows what may be done twice. Hosts end with the
-process that placed them. Nothing else of Ray is used: no object is shared, no code is sent, so the
-nodes must have the same packages installed.
-
-Ray is an extra. It is imported when a service is told to use it, and not before.
+A host is a Ray actor on one CPU of a node. Ray neither restarts nor retries it: the service decides
+what may run twice. Hosts end with the process that placed them. No object is shared and no code is
+sent, so the nodes must have the same packages installed. `connect` imports Ray.
 """
 
 from __future__ import annotations
@@ -21,11 +18,8 @@ from importlib.metadata import version
 from typing import Any
 
 from assay.kit.errors import ConfigError, StartupError
+from assay.kit.pool.places import DEFAULT_ADDRESS, HOW_TO_INSTALL_RAY
 
-POOLS = ("local", "ray")
-"""Where workers run: processes of this machine, or hosts that Ray places."""
-
-DEFAULT_ADDRESS = "auto"
 _ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 _CALLS_AT_A_TIME = 64
 _REMIND_S = 30.0
@@ -37,19 +31,15 @@ _log = logging.getLogger(__name__)
 
 
 class HostLost(Exception):
-    """A host is gone, or does not answer any more: its node, its process, or the way to it."""
+    """A host is gone or does not answer: its node, its process, or the connection."""
 
 
-def check_pool(pool: str, address: str) -> None:
-    """Checks what --pool and --ray-address say.
+def check_address(address: str) -> None:
+    """Checks --ray-address without connecting.
 
     Raises:
-        ConfigError: they say nothing that we know, or contradict one another.
+        ConfigError: it is empty, or an address of Ray's client.
     """
-    if pool not in POOLS:
-        raise ConfigError(f"--pool must be one of {', '.join(POOLS)}")
-    if pool == "local" and address != DEFAULT_ADDRESS:
-        raise ConfigError("--ray-address needs --pool ray")
     if "://" in address:
         raise ConfigError(
             "--ray-address is auto or HOST:PORT of the head: Ray's client (ray://) is not used, so "
@@ -60,11 +50,7 @@ def check_pool(pool: str, address: str) -> None:
 
 
 def host_options(avoid: Collection[str] = ()) -> dict[str, Any]:
-    """How a host is placed: on a CPU of any node but some, spread over them.
-
-    Args:
-        avoid: ids of nodes that are of no use.
-    """
+    """Ray's options that place a host on a CPU of any node but those with the ids in `avoid`."""
     options: dict[str, Any] = {
         "num_cpus": 1,
         "max_restarts": 0,
@@ -77,13 +63,8 @@ def host_options(avoid: Collection[str] = ()) -> dict[str, Any]:
     return options
 
 
-class Host:
-    """One host, wherever it is, or will be when there is room for it. For one event loop.
-
-    Args:
-        ray: the module.
-        actor: Ray's handle.
-    """
+class RayHost:
+    """One host, placed or waiting for room. For one event loop."""
 
     def __init__(self, ray: Any, actor: Any) -> None:
         self._ray = ray
@@ -91,12 +72,7 @@ class Host:
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def ask(self, method: str, *arguments: object, timeout_s: float | None = None) -> Any:
-        """Calls a method of the host and waits for what it returns.
-
-        Args:
-            method: its name.
-            arguments: plain data.
-            timeout_s: how long to wait; None for as long as it takes.
+        """Calls a method of the host with plain data and waits for its result.
 
         Raises:
             HostLost: no answer came, or none will.
@@ -115,10 +91,7 @@ class Host:
         raise HostLost("ended" if self._ended.done() else f"no answer within {timeout_s:g} s")
 
     def end(self) -> None:
-        """Kills the host, and with it what it started; who waits for an answer is told at once.
-
-        Harmless when repeated.
-        """
+        """Kills the host and ends running `ask` calls. Harmless when repeated."""
         if not self._ended.done():
             self._ended.set_result(None)
         if self._ray.is_initialized():
@@ -132,12 +105,12 @@ class Cluster:
     def __init__(self, ray: Any) -> None:
         self._ray = ray
 
-    def place(self, kind: type, *arguments: object, avoid: Collection[str] = ()) -> Host:
+    def place(self, kind: type, *arguments: object, avoid: Collection[str] = ()) -> RayHost:
         """A new host; it comes up as soon as a node has room for it.
 
         Args:
             kind: its class, importable by this name on every node; its methods are coroutines.
-            arguments: what it is made with, plain data.
+            arguments: of its constructor, plain data.
             avoid: ids of nodes that it must not be placed on.
 
         Raises:
@@ -145,7 +118,7 @@ class Cluster:
         """
         options = host_options(avoid)
         try:
-            return Host(self._ray, self._ray.remote(kind).options(**options).remote(*arguments))
+            return RayHost(self._ray, self._ray.remote(kind).options(**options).remote(*arguments))
         except self._ray.exceptions.RayError as error:
             raise HostLost(_first_line(error)) from error
 
@@ -155,14 +128,14 @@ class Cluster:
         return int(total.get("CPU", 0))
 
     async def room(self) -> str:
-        """How much there is and how much of it is free, in words."""
+        """The number of CPUs, and of free ones, in words."""
         total, free = await asyncio.gather(
             self.cpus(), asyncio.to_thread(self._ray.available_resources)
         )
         return f"{total} CPUs, {int(free.get('CPU', 0))} of them free"
 
     async def nodes(self) -> set[str]:
-        """Ids of the nodes that live and have a CPU to give."""
+        """Ids of the living nodes that have a CPU."""
         found = await asyncio.to_thread(self._ray.nodes)
         return {n["NodeID"] for n in found if n["Alive"] and n["Resources"].get("CPU", 0) >= 1}
 
@@ -172,17 +145,13 @@ class Cluster:
 
 
 class Berths:
-    """Where the hosts of one service may be: nodes that have shown that they are of no use are not.
+    """The nodes that the hosts of one service may use.
 
-    A host that is started says about itself "node", "name", "version" and, where it is of no use,
-    "trouble".
+    A started host gives the facts "node", "name", "version" and, where it is of no use, "trouble".
 
     Args:
-        cluster: where hosts are placed.
-        what: what a host is, for people, as "a worker".
-
     Attributes:
-        refused: why, by the id of each node that is of no use.
+        refused: why a node is of no use, by its id.
     """
 
     def __init__(self, cluster: Cluster, what: str) -> None:
@@ -192,14 +161,8 @@ class Berths:
 
     async def place(
         self, distribution: str, kind: type, *arguments: object, start: tuple[object, ...] = ()
-    ) -> tuple[Host, dict[str, Any]]:
-        """A host that is up, however long that takes, and what it says about itself.
-
-        Args:
-            distribution: the package that the node must have in our version.
-            kind: as in `Cluster.place`.
-            arguments: as in `Cluster.place`.
-            start: arguments of its method `start`.
+    ) -> tuple[RayHost, dict[str, Any]]:
+        """Waits for a host that is up, however long that takes; returns it with its facts.
 
         Raises:
             HostLost: it was lost before, or its node is of no use.
@@ -219,22 +182,18 @@ class Berths:
         _log.info("%s is on %s", self._what, _where(about))
         return host, about
 
-    def refuse(self, host: Host, about: Mapping[str, Any], trouble: str) -> HostLost:
-        """Ends a host and places none on its node again; what to raise."""
+    def refuse(self, host: RayHost, about: Mapping[str, Any], trouble: str) -> HostLost:
+        """Ends a host and places none on its node again; returns the error to raise."""
         host.end()
         text = f"{_where(about)} is refused: {trouble}"
         self.refused[about["node"]] = text
         return HostLost(text)
 
     async def first_of(self, filling: Collection[asyncio.Task[Any]], limit_s: float) -> None:
-        """Waits until one host is up.
-
-        Args:
-            filling: tasks that each end with one.
-            limit_s: how long to wait.
+        """Waits until one of the tasks that each start a host is done.
 
         Raises:
-            HostLost: there was no room in time, or every node is of no use.
+            HostLost: there was no room within `limit_s`, or every node is of no use.
         """
         try:
             async with asyncio.timeout(limit_s):
@@ -248,7 +207,7 @@ class Berths:
                 f"one CPU, and the cluster has {await self._cluster.room()}"
             ) from error
 
-    async def _started(self, host: Host, arguments: tuple[object, ...]) -> dict[str, Any]:
+    async def _started(self, host: RayHost, arguments: tuple[object, ...]) -> dict[str, Any]:
         starting = asyncio.ensure_future(host.ask("start", *arguments))
         try:
             while True:
@@ -262,14 +221,13 @@ class Berths:
             starting.cancel()
 
 
-async def connect(address: str, extra: str) -> Cluster:
-    """Joins a cluster that runs already, as a process of the node on this machine.
+async def connect(address: str) -> Cluster:
+    """Joins a running cluster, as a process of the node on this machine.
 
-    A process is in one cluster: joined once, it is so until `Cluster.close`.
+    A process is in one cluster until `Cluster.close`.
 
     Args:
-        address: of the cluster's head, HOST:PORT; "auto" for the one that the node here belongs to.
-        extra: what to install where Ray is missing, as "assay-sandbox[ray]".
+        address: of the cluster's head, HOST:PORT; "auto" for the one of this machine's node.
 
     Raises:
         ConfigError: Ray is not installed.
@@ -281,7 +239,7 @@ async def connect(address: str, extra: str) -> Cluster:
     try:
         ray = importlib.import_module("ray")
     except ImportError as error:
-        raise ConfigError(f"--pool ray needs Ray: pip install '{extra}'") from error
+        raise ConfigError(f"--pool ray needs Ray; {HOW_TO_INSTALL_RAY}") from error
     if address != DEFAULT_ADDRESS:
         await _check_answers(address)
     logging.getLogger("ray").setLevel(logging.ERROR)
@@ -295,10 +253,10 @@ async def connect(address: str, extra: str) -> Cluster:
 
 
 async def _joined(ray: Any, address: str) -> None:
-    """Has Ray connect; raises what Ray raises, and TimeoutError where it takes too long.
+    """Runs `ray.init`; raises what it raises, and TimeoutError where it takes too long.
 
-    In a thread, because it blocks, and because Ray sets handlers of signals in the main one; one
-    that the end of the process does not wait for, because Ray may try for minutes.
+    It blocks and would set signal handlers in the main thread, so a thread runs it: a daemon,
+    because Ray may try for minutes.
     """
     loop = asyncio.get_running_loop()
     joined: asyncio.Future[None] = loop.create_future()
@@ -329,12 +287,7 @@ async def _joined(ray: Any, address: str) -> None:
 
 
 async def _check_answers(address: str) -> None:
-    """Tries the port: Ray itself tries for minutes.
-
-    Raises:
-        ConfigError: it is no address.
-        StartupError: nobody listens there.
-    """
+    """Tries the port, for which Ray itself would take minutes; ConfigError, StartupError."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal():
         raise ConfigError(f"--ray-address {address!r} is neither auto nor HOST:PORT")
@@ -362,9 +315,9 @@ def this_node() -> str:
 
 
 def _log_what_ray_says(worker: Any) -> None:
-    """Has Ray's reports on nodes and workers go to our log, where it would print them to stderr.
+    """Sends Ray's reports on nodes and workers to our log instead of stderr.
 
-    Ray has no setting for it; a later version that has another function prints as before.
+    Ray has no setting for it; a version that has another function prints as before.
     """
 
     def log(data: Mapping[str, Any], *_: object, **__: object) -> None:
@@ -376,7 +329,6 @@ def _log_what_ray_says(worker: Any) -> None:
 
 
 async def _awaited(reference: Any) -> Any:
-    """What Ray's reference stands for, when it is there."""
     return await reference
 
 
@@ -385,6 +337,5 @@ def _where(about: Mapping[str, Any]) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    """The first line that an exception has to say, or its name."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0].rstrip(".")[:300] if lines else type(error).__name__

@@ -1,14 +1,13 @@
 """Workers on a Ray cluster: each slot has a host on some node, and the host has the worker.
 
-The host, a Ray actor, starts on its node what a local pool starts on its own machine, passes frames
-on, and starts another worker in place of one that is gone. So limits, walls and time-outs are the
-node's kernel's, as ever. Ray places hosts and says when one is lost.
+The host, a Ray actor, starts on its node the process that a local pool starts, passes frames on,
+and replaces a worker that is gone. Limits, isolation and time-outs are enforced on the node.
 
-Covered: a node, a host or the way to it that is lost: what ran there is run once more in another
-place, and the slot gets a host wherever there is room, at once or when a node joins; a node with
-another version of the service's package, or that the service refuses, is named and left out.
-Not covered: the head of the cluster (a process that cannot reach it for a minute is ended by Ray,
-the server too) and strangers: whoever reaches the ports of a Ray cluster runs what he wants there.
+Covered: the loss of a node, a host or the connection: what ran there runs once more elsewhere, and
+the slot gets a host wherever there is room. A node with another version of the service's package,
+or that the service refuses, is named and avoided.
+Not covered: the head of the cluster (Ray ends a process that cannot reach it for a minute, the
+server too) and strangers: whoever reaches the ports of a Ray cluster runs code on it.
 """
 
 from __future__ import annotations
@@ -20,16 +19,17 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from typing import Any, Protocol, TypeAlias
+from typing import Any
 
-from assay.kit import log_format, ray_cluster
+from assay.kit import log_format
 from assay.kit.pool import frames
 from assay.kit.pool.frames import Frame, FrameError, FrameReader
-from assay.kit.pool.link import Link, LinkError, OnFrame, OnLost, Workers
-from assay.kit.ray_cluster import Berths, Cluster, Host, HostLost
+from assay.kit.pool.link import Link, LinkError, OnFrame, OnLost
+from assay.kit.pool.places import Node, Placement
+from assay.ray_pool import cluster
+from assay.ray_pool.cluster import Berths, Cluster, HostLost, RayHost
 
 _POLL_S = 5.0
 _LINGER_S = 0.02  # a short job's end goes with its beginning, in one call for two
@@ -40,57 +40,11 @@ _FIRST_PROBE = 2**63  # no number of a job
 
 _log = logging.getLogger(__name__)
 
-Ask: TypeAlias = Callable[[bytes, bytes], Awaitable[Frame]]
-"""Has the worker of a host do a job of the service's own: its kind and body, to its answer."""
-
-
-class Node(Protocol):
-    """What a service has on a node."""
-
-    @property
-    def workers(self) -> Workers:
-        """Makes its workers; one at a time is asked for."""
-
-    async def about(self, ask: Ask) -> Mapping[str, Any]:
-        """What the server should know of this node: plain data. Asked once a worker is up.
-
-        Raises:
-            LinkError: the node is of no use; the text says why.
-        """
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """What is placed on a cluster, and where.
-
-    Attributes:
-        address: of the cluster; see `ray_cluster.connect`.
-        distribution: the service's package, which every node must have in our version.
-        what: what a worker is, for people, as "a worker".
-        node: "module:function", importable on every node; the function takes the settings and
-            makes a `Node`. LinkError, raised by it, says why the node is of no use.
-        settings: what it is told.
-        start_s: how long the first worker may take to be up.
-        accept: is told what a node says of itself; why it is refused, or empty.
-    """
-
-    address: str
-    distribution: str
-    what: str
-    node: str
-    settings: str
-    start_s: float = 120.0
-    accept: Callable[[Mapping[str, Any]], str] = lambda _: ""
-
 
 class WorkerHost:
-    """What runs on a node: one worker after the other, whose frames travel from and to the pool.
+    """An actor on a node: has one worker after the other, and passes frames from and to the pool.
 
     Args:
-        distribution: as in `Placement`.
-        node: as in `Placement`.
-        settings: as in `Placement`.
-        slot: its number, unique in the service.
         log_json: the form of the logs, which go to Ray's files on the node.
     """
 
@@ -111,13 +65,9 @@ class WorkerHost:
         self._gone = False
 
     async def start(self, turn: int) -> dict[str, Any]:
-        """Has a worker ready; says who this is and what the node gives, or what the trouble is.
-
-        Args:
-            turn: number of the worker, by which the calls below name it.
-        """
+        """Starts a worker, which later calls name by `turn`; returns facts on this node."""
         about = {
-            "node": ray_cluster.this_node(),
+            "node": cluster.this_node(),
             "name": socket.gethostname(),
             "pid": os.getpid(),
             "version": version(self._distribution),
@@ -145,15 +95,15 @@ class WorkerHost:
             self._facts = await self._node.about(self._ask)
 
     async def send(self, turn: int, data: bytes) -> None:
-        """Frames of the pool, for the worker."""
+        """Passes the pool's frames to the worker."""
         if self._link is not None and turn == self._turn:
             for frame in FrameReader().feed(data):
                 self._link.send(*frame)
 
     async def receive(self, turn: int) -> list[tuple[float, bytes]] | None:
-        """Frames of the worker, each with its age in seconds; None: it is gone.
+        """Frames of the worker, each with its age in seconds; None once it is gone.
 
-        Empty if none come for a while, so that the pool hears of this host.
+        Returns an empty list after a while without any, as a sign of life.
         """
         try:
             async with asyncio.timeout(_POLL_S):
@@ -175,12 +125,11 @@ class WorkerHost:
         return batch
 
     async def kill(self, turn: int) -> None:
-        """Kills the worker, unless it is gone."""
+        """Kills the worker."""
         if self._link is not None and turn == self._turn:
             self._link.kill()
 
     def _only_begun(self) -> bool:
-        """Whether all there is to say is that jobs have begun."""
         return not self._gone and all(f.kind == frames.STARTED for _, f in self._outbox)
 
     async def _ask(self, kind: bytes, body: bytes) -> Frame:
@@ -210,11 +159,7 @@ class WorkerHost:
 
 
 class RayWorkers:
-    """Workers on a cluster.
-
-    Args:
-        placement: what is placed, and where.
-    """
+    """The workers of a pool on a cluster."""
 
     patient = True
 
@@ -222,7 +167,7 @@ class RayWorkers:
         self._placement = placement
         self._cluster: Cluster | None = None
         self._berths: Berths
-        self._hosts: dict[int, Host] = {}
+        self._hosts: dict[int, RayHost] = {}
         self._turn = 0
 
     async def start(self, wanted: int) -> int:
@@ -233,13 +178,12 @@ class RayWorkers:
             StartupError: no cluster answers.
         """
         placement = self._placement
-        extra = f"{placement.distribution}[ray]"
-        self._cluster = await ray_cluster.connect(placement.address, extra)
+        self._cluster = await cluster.connect(placement.address)
         self._berths = Berths(self._cluster, placement.what)
         return wanted or max(1, await self._cluster.cpus())
 
     async def wait_for_one(self, coming: Sequence[asyncio.Task[Any]]) -> None:
-        """Waits until one is up: the others come as nodes have room, and may come much later."""
+        """Waits until one is up; the others come as nodes have room."""
         try:
             await self._berths.first_of(coming, self._placement.start_s)
         except HostLost as error:
@@ -257,8 +201,8 @@ class RayWorkers:
             await self._cluster.close()
             self._cluster = None
 
-    async def up(self, slot: int) -> tuple[Host, int]:
-        """A host with a fresh worker, however long that takes, and the worker's number.
+    async def up(self, slot: int) -> tuple[RayHost, int]:
+        """Waits for a host with a fresh worker; returns it with the worker's number.
 
         Raises:
             LinkError: it was lost before, or its node is of no use.
@@ -275,12 +219,12 @@ class RayWorkers:
         return self._hosts[slot], turn
 
     def drop(self, slot: int) -> None:
-        """Ends the host of a slot, if it has one; the next worker gets another."""
+        """Ends the host of a slot; the next worker gets another."""
         host = self._hosts.pop(slot, None)
         if host is not None:
             host.end()
 
-    async def _place(self, slot: int, turn: int) -> Host:
+    async def _place(self, slot: int, turn: int) -> RayHost:
         placement, log_json = self._placement, bool(log_format.worker_flags())
         host, about = await self._berths.place(
             placement.distribution,
@@ -303,14 +247,7 @@ class RayWorkers:
 
 
 class RayLink:
-    """One worker on a cluster; as `Link`.
-
-    Args:
-        workers: has the host.
-        slot: its number.
-        on_frame: called with every frame of a job.
-        on_lost: called once when the worker or its machine is gone.
-    """
+    """One worker on a cluster."""
 
     pid = None
 
@@ -320,7 +257,7 @@ class RayLink:
         self._slot = slot
         self._on_frame = on_frame
         self._on_lost = on_lost
-        self._host: Host | None = None
+        self._host: RayHost | None = None
         self._turn = 0
         self._killed = False
         self._outgoing = b""
@@ -349,7 +286,7 @@ class RayLink:
             self._go(self._kill(self._host))
 
     async def close(self) -> None:
-        """Lets go of the worker; the host, which may have another, goes with the pool."""
+        """Drops the worker; the host stays for the next one."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -360,7 +297,7 @@ class RayLink:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _send(self, host: Host) -> None:
+    async def _send(self, host: RayHost) -> None:
         try:
             while self._outgoing:
                 data, self._outgoing = self._outgoing, b""
@@ -369,13 +306,13 @@ class RayLink:
             # Whatever the reason: a frame is missing, so this host is of no more use.
             host.end()
 
-    async def _kill(self, host: Host) -> None:
+    async def _kill(self, host: RayHost) -> None:
         try:
             await host.ask("kill", self._turn, timeout_s=_STOP_S)
         except HostLost:
             host.end()
 
-    async def _receive(self, host: Host) -> None:
+    async def _receive(self, host: RayHost) -> None:
         reader = FrameReader()
         try:
             while (
