@@ -35,7 +35,7 @@ class Session:
     stop: Interrupt
 
 
-class Beside(Protocol):
+class AlternatingTraining(Protocol):
     """What learns in turns with the policy."""
 
     def train(self, policy: Callable[[], Any]) -> None:
@@ -81,7 +81,7 @@ class RunHooks(Hooks):
         del session, trainer, sampler
         return None
 
-    def beside(self, session: Session, trainer: PolicyTrainer) -> Beside | None:
+    def beside(self, session: Session, trainer: PolicyTrainer) -> AlternatingTraining | None:
         """What learns in turns with the policy; None for nothing."""
         del session, trainer
         return None

@@ -52,7 +52,7 @@ from assay.trainer.engines.models import device_of, load_policy
 from assay.trainer.engines.requirements import check_installed
 from assay.trainer.errors import OutageError, TrainingStoppedError
 from assay.trainer.explain.explanation import explain
-from assay.trainer.recipes.hooks import Beside, RunHooks, Session
+from assay.trainer.recipes.hooks import AlternatingTraining, RunHooks, Session
 from assay.trainer.recipes.value_pretraining import pretrain_critic
 from assay.trainer.records import report
 from assay.trainer.records.callbacks import StepRecorder, StepSpans
@@ -127,7 +127,7 @@ def _run(
         f"{policy.device.type}, {len(problems.train)} training problems, "
         f"{len(problems.eval)} held out" + (f", {world.count} processes" if world.count > 1 else "")
     )
-    partner: Beside | None = None
+    partner: AlternatingTraining | None = None
     ends: list[Callable[[], None]] = [display.end]
     try:
         with _judge(config, world, transport) as judge:
@@ -350,7 +350,7 @@ def _train(
     recorder: StepRecorder,
     checkpoint: Path | None,
     *,
-    partner: Beside | None = None,
+    partner: AlternatingTraining | None = None,
 ) -> tuple[bool, float]:
     """Trains to the last step, the verifier too where there is one.
 

@@ -21,12 +21,12 @@ from assay.trainer.rollouts.types import Rollout, ScoringRound, Unfinished
 class Talk(Protocol):
     """What a sample is: one response, or several turns of the policy."""
 
-    def following(self, first: Request, said: Sequence[Response]) -> Request | None:
+    def following(self, first: Request, responses: Sequence[Response]) -> Request | None:
         """The request for the turn after those that were said; None where all is said.
 
         Args:
             first: the request for the first turn.
-            said: the turns so far, at least one.
+            responses: the turns so far, at least one.
         """
         ...
 
@@ -37,7 +37,7 @@ class Talk(Protocol):
     def rollout(
         self,
         first: Request,
-        said: Sequence[Response],
+        responses: Sequence[Response],
         results: Mapping[int, Result],
         policy_step: int,
     ) -> Rollout:
@@ -45,7 +45,7 @@ class Talk(Protocol):
 
         Args:
             first: the request for the first turn.
-            said: all turns.
+            responses: all turns.
             results: of those that were judged, by their number.
             policy_step: optimizer steps that the policy had made.
         """
@@ -54,7 +54,7 @@ class Talk(Protocol):
     def unfinished(
         self,
         first: Request,
-        said: Sequence[Response],
+        responses: Sequence[Response],
         results: Mapping[int, Result],
         policy_step: int,
     ) -> Unfinished:
@@ -62,7 +62,7 @@ class Talk(Protocol):
 
         Args:
             first: the request for the first turn.
-            said: the turns that were begun, at least one; the last may be unfinished.
+            responses: the turns that were begun, at least one; the last may be unfinished.
             results: of those that were judged, by their number.
             policy_step: optimizer steps that the policy had made.
         """
@@ -81,9 +81,9 @@ class Single:
         del rollout
         return ()
 
-    def following(self, first: Request, said: Sequence[Response]) -> Request | None:
+    def following(self, first: Request, responses: Sequence[Response]) -> Request | None:
         """See Talk."""
-        del first, said
+        del first, responses
         return None
 
     def judged(self, turn: int) -> bool:
@@ -94,30 +94,30 @@ class Single:
     def rollout(
         self,
         first: Request,
-        said: Sequence[Response],
+        responses: Sequence[Response],
         results: Mapping[int, Result],
         policy_step: int,
     ) -> Rollout:
         """See Talk."""
-        return Rollout(first, said[0], results[0], policy_step)
+        return Rollout(first, responses[0], results[0], policy_step)
 
     def unfinished(
         self,
         first: Request,
-        said: Sequence[Response],
+        responses: Sequence[Response],
         results: Mapping[int, Result],
         policy_step: int,
     ) -> Unfinished:
         """See Talk."""
         del results
-        return Unfinished(first, said[0], policy_step)
+        return Unfinished(first, responses[0], policy_step)
 
 
 SINGLE = Single()
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Transcript:
     """What was said of a sample.
 
     Attributes:
@@ -163,7 +163,7 @@ class Exchange:
         talk: Talk = SINGLE,
         *,
         asked: int | None = None,
-        earlier: Sequence[Said] | None = None,
+        earlier: Sequence[Transcript] | None = None,
         window: int = 0,
         on_progress: Callable[[int], None] = lambda _done: None,
     ) -> None:
@@ -173,7 +173,7 @@ class Exchange:
         self._asked = len(self.requests) if asked is None else asked
         self._window = window
         self._on_progress = on_progress
-        self._earlier = list(earlier or [Said()] * len(self.requests))
+        self._earlier = list(earlier or [Transcript()] * len(self.requests))
         self._ended = [[turn for turn in one.turns if turn.finished] for one in self._earlier]
         self._begun: dict[int, Response] = {}
         self._whole: set[int] = set()
@@ -189,13 +189,13 @@ class Exchange:
         """
         asked: list[tuple[Id, Request]] = []
         for place, (request, earlier) in enumerate(zip(self.requests, self._earlier, strict=True)):
-            said = self._ended[place]
-            following = self._talk.following(request, said) if said else request
+            responses = self._ended[place]
+            following = self._talk.following(request, responses) if responses else request
             if following is None:
                 raise RuntimeError(f"all was said of sample {place}")
-            if len(said) < len(earlier.turns):
+            if len(responses) < len(earlier.turns):
                 following = replace(following, begun=earlier.turns[-1])
-            asked.append(((place, len(said)), replace(following, window=self._window)))
+            asked.append(((place, len(responses)), replace(following, window=self._window)))
         return asked
 
     def follow(self, id_: Id, response: Response) -> list[tuple[Id, Request]]:
@@ -214,30 +214,30 @@ class Exchange:
             or place in self._begun
         ):
             raise RuntimeError(f"turn {id_} was not asked for, or was answered twice")
-        first, said = self.requests[place], self._ended[place]
+        first, responses = self.requests[place], self._ended[place]
         following = None
         if response.finished:
-            said.append(response)
+            responses.append(response)
             if place < self._asked and self._talk.judged(turn):
                 self._submitted.append((place, turn))  # as if it had been drawn at once
                 self._scoring.submit(Request(first.draw, first.index), response)
-            following = self._talk.following(first, said)
+            following = self._talk.following(first, responses)
             if following is None:
                 self._whole.add(place)
         else:
             self._begun[place] = response
-        left = self._window - self._said(place).tokens + self._earlier[place].tokens
+        left = self._window - self._transcript(place).tokens + self._earlier[place].tokens
         if following is not None and (left or not self._window):
             return [((place, turn + 1), replace(following, window=left if self._window else 0))]
         self._over += 1
         self._on_progress(self._over)
         return []
 
-    def _said(self, place: int) -> Said:
+    def _transcript(self, place: int) -> Transcript:
         """Of a sample, without results of now."""
         begun = self._begun.get(place)
         turns = (*self._ended[place], *([] if begun is None else [begun]))
-        return Said(turns, self._earlier[place].results, place in self._whole)
+        return Transcript(turns, self._earlier[place].results, place in self._whole)
 
     @property
     def whole(self) -> bool:
@@ -258,7 +258,7 @@ class Exchange:
             results = self._scoring.results()
             self._results = dict(zip(self._submitted, results, strict=True))
 
-    def said(self) -> list[Said]:
+    def transcripts(self) -> list[Transcript]:
         """Of the samples that were asked for, in order, with what earlier steps said and found.
 
         Waits until all is judged.
@@ -270,7 +270,7 @@ class Exchange:
         of: list[dict[int, Result]] = [dict(earlier.results) for earlier in self._earlier]
         for (place, turn), result in (self._results or {}).items():
             of[place][turn] = result
-        return [replace(self._said(place), results=of[place]) for place in range(self._asked)]
+        return [replace(self._transcript(place), results=of[place]) for place in range(self._asked)]
 
     def rollouts(self, policy_step: int) -> list[Rollout]:
         """The samples that were asked for, in order, without a window; waits until all is judged.
@@ -282,8 +282,8 @@ class Exchange:
             RuntimeError: samples draw on.
         """
         return [
-            self._talk.rollout(request, said.turns, said.results, policy_step)
-            for request, said in zip(self.requests, self.said(), strict=False)
+            self._talk.rollout(request, transcript.turns, transcript.results, policy_step)
+            for request, transcript in zip(self.requests, self.transcripts(), strict=False)
         ]
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from assay.clients import Component, Fault, Judgement, Result, Span
 from assay.trainer.engines.types import Draw, Request, Response
-from assay.trainer.rollouts.exchange import Said
-from assay.trainer.rollouts.types import Group, Rollout, Turn
+from assay.trainer.rollouts.exchange import Transcript
+from assay.trainer.rollouts.types import Group, PolicyTurn, Rollout
 
 Plain = dict[str, Any]
 
@@ -76,17 +76,17 @@ def response_from_plain(saved: Mapping[str, Any]) -> Response:
     )
 
 
-def said_to_plain(said: Said) -> Plain:
+def transcript_to_plain(transcript: Transcript) -> Plain:
     """What was said of a sample that goes on."""
     return {
-        "turns": [response_to_plain(turn) for turn in said.turns],
-        "results": {turn: result_to_plain(result) for turn, result in said.results.items()},
+        "turns": [response_to_plain(turn) for turn in transcript.turns],
+        "results": {turn: result_to_plain(result) for turn, result in transcript.results.items()},
     }
 
 
-def said_from_plain(saved: Mapping[str, Any]) -> Said:
-    """What `said_to_plain` made."""
-    return Said(
+def transcript_from_plain(saved: Mapping[str, Any]) -> Transcript:
+    """What `transcript_to_plain` made."""
+    return Transcript(
         tuple(response_from_plain(turn) for turn in saved["turns"]),
         {int(turn): result_from_plain(result) for turn, result in saved["results"].items()},
     )
@@ -96,9 +96,9 @@ def result_to_plain(result: Result) -> Plain:
     """One judgement or fault."""
     outcome = result.outcome
     if isinstance(outcome, Judgement):
-        said = {"judgement": _lists(asdict(outcome))}
+        fields = {"judgement": _lists(asdict(outcome))}
     else:
-        said = {
+        fields = {
             "fault": {
                 "reason": outcome.reason,
                 "message": outcome.message,
@@ -111,7 +111,7 @@ def result_to_plain(result: Result) -> Plain:
         "queue_s": result.queue_s,
         "execution_s": result.execution_s,
         "from_cache": result.from_cache,
-        **said,
+        **fields,
     }
 
 
@@ -129,14 +129,14 @@ def result_from_plain(saved: Mapping[str, Any]) -> Result:
     return Result(saved["id"], outcome, saved["queue_s"], saved["execution_s"], saved["from_cache"])
 
 
-def _turn_to_plain(turn: Turn) -> Plain:
+def _turn_to_plain(turn: PolicyTurn) -> Plain:
     result = None if turn.result is None else result_to_plain(turn.result)
     return {**_lists(asdict(replace(turn, result=None))), "result": result}
 
 
-def _turn_from_plain(saved: Mapping[str, Any]) -> Turn:
+def _turn_from_plain(saved: Mapping[str, Any]) -> PolicyTurn:
     result = saved["result"]
-    return Turn(**{**saved, "result": None if result is None else result_from_plain(result)})
+    return PolicyTurn(**{**saved, "result": None if result is None else result_from_plain(result)})
 
 
 def _lists(value: Any) -> Any:

@@ -17,7 +17,7 @@ Place = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class PolicyTurn:
     """One turn of the policy within a response that is a dialogue.
 
     Attributes:
@@ -62,7 +62,7 @@ class Rollout:
     response: Response
     result: Result
     policy_step: int
-    turns: tuple[Turn, ...] = ()
+    turns: tuple[PolicyTurn, ...] = ()
 
     @property
     def results(self) -> list[Result]:
@@ -119,7 +119,7 @@ class Unfinished:
     request: Request
     response: Response
     policy_step: int
-    turns: tuple[Turn, ...] = ()
+    turns: tuple[PolicyTurn, ...] = ()
 
     @property
     def length(self) -> int:
@@ -143,7 +143,7 @@ def place(rollout: Known | Unfinished) -> Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class SlotRow:
     """What one slot of a truncated rollout brought to a step (T-PPO, arXiv 2506.15050).
 
     Attributes:
@@ -222,13 +222,13 @@ class Collected:
     """The groups that one step trains on.
 
     Attributes:
-        groups: this process's share, whole groups; empty where there are stretches.
+        groups: this process's share, whole groups; empty where there are slot_rows.
         judged: every rollout that was judged for this step over all processes, also of groups that
             were dropped; for metrics and samples. Whole where this process drew it.
         metrics: keep_rate, rounds, surplus, ...; numbers by name.
         generate_s: seconds spent generating.
         wait_s: seconds that the step waited for judgements after the last response was there.
-        stretches: this process's share of a truncated rollout; None where responses are whole.
+        slot_rows: this process's share of a truncated rollout; None where responses are whole.
         left_out: rollouts of the groups none of whose tokens train in this step, while their
             rewards count for their group.
         notes: what a method's source found out about this process's rollouts, by the method's name.
@@ -245,7 +245,7 @@ class Collected:
     metrics: dict[str, float] = field(default_factory=dict)
     generate_s: float = 0.0
     wait_s: float = 0.0
-    stretches: list[Stretch] | None = None
+    slot_rows: list[SlotRow] | None = None
     left_out: frozenset[Place] = frozenset()
     notes: dict[str, Any] = field(default_factory=dict)
     continued: Sequence[Result] = ()
@@ -265,8 +265,8 @@ class Collected:
     @property
     def rows(self) -> list[Rollout | Unfinished]:
         """This process's responses, in the order of the batch."""
-        if self.stretches is not None:
-            return [stretch.row for stretch in self.stretches]
+        if self.slot_rows is not None:
+            return [slot_row.row for slot_row in self.slot_rows]
         return [rollout for group in self.groups for rollout in group]
 
 
@@ -281,7 +281,7 @@ class Source(Protocol):
     """Where a step's groups come from: a Collector, or one of its kind."""
 
     def collect(self, policy_step: int, then: Then = nothing_more) -> Collected:
-        """Groups, or stretches, for one step.
+        """Groups, or slot_rows, for one step.
 
         If it raises, the source is as it was before the call.
 

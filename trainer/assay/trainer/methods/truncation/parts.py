@@ -76,7 +76,7 @@ METRICS: tuple[Metric, ...] = (
           "below.")),
         ("tokens_per_decode_step", "tokens",
          ("generated_tokens over the forward passes that drew them: of each batch of "
-          "rollout.batch slots the longest stretch, of the slowest process.")),
+          "rollout.batch slots the most tokens of one slot, of the slowest process.")),
         ("prefix_tokens", "tokens",
          "Response tokens of earlier steps that the policy read again before it went on."),
         ("slot_age_mean", "steps",

@@ -38,8 +38,8 @@ import numpy as np
 from assay.kit.errors import ConfigError
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.types import Draw, Request
-from assay.trainer.rollouts.exchange import SINGLE, Exchange, Said, Talk
-from assay.trainer.rollouts.plain import said_from_plain, said_to_plain
+from assay.trainer.rollouts.exchange import SINGLE, Exchange, Talk, Transcript
+from assay.trainer.rollouts.plain import transcript_from_plain, transcript_to_plain
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import deal
 from assay.trainer.rollouts.sharing import share
@@ -48,7 +48,7 @@ from assay.trainer.rollouts.types import (
     Ranks,
     Rollout,
     ScoringRound,
-    Stretch,
+    SlotRow,
     Then,
     nothing_more,
 )
@@ -62,14 +62,14 @@ class Slot:
     Attributes:
         draw: what is asked.
         index: of the sample.
-        said: so far, in the process that draws it.
+        transcript: so far, in the process that draws it.
         versions: who drew it: (optimizer steps that the policy had made, tokens), in order.
         length: tokens of the row that it was last; what stands between turns counts.
     """
 
     draw: Draw
     index: int
-    said: Said = field(default_factory=Said)
+    transcript: Transcript = field(default_factory=Transcript)
     versions: tuple[tuple[int, int], ...] = ()
     length: int = 0
 
@@ -85,7 +85,7 @@ class Slot:
 
 
 class SlotCollector:
-    """Collects the stretches of one step after another; a trainer.Source.
+    """Collects the slot_rows of one step after another; a trainer.Source.
 
     Args:
         stream: of prompts; its cursor is moved by this collector only, and saved with it.
@@ -176,7 +176,7 @@ class SlotCollector:
         self._stream.load_state_dict(state["stream"])
         draw = self._stream.draw
         slots = tuple(None if one is None else slot_from_plain(one, draw) for one in saved)
-        begun = [slot.said.turns[-1] for slot in slots if slot is not None]
+        begun = [slot.transcript.turns[-1] for slot in slots if slot is not None]
         most = max((len(turn.ids) for turn in begun if not turn.finished), default=0)
         limit = self._config.max_new_tokens
         if most >= limit:
@@ -186,7 +186,7 @@ class SlotCollector:
             )
         mine = set(deal(range(len(slots)), self._ranks))
         self._slots = tuple(
-            slot and replace(slot, said=slot.said if n in mine else Said())
+            slot and replace(slot, transcript=slot.transcript if n in mine else Transcript())
             for n, slot in enumerate(slots)
         )
         self._queue = tuple(slot_from_plain(one, draw) for one in state["queue"])
@@ -194,15 +194,15 @@ class SlotCollector:
     def _collect(self, policy_step: int, start: int, then: Then) -> Collected:
         slots = [slot or self._next() for slot in self._slots]
         own = deal(slots, self._ranks)
-        said, generate_s, wait_s = self._answered(own)
-        stretches = [
-            self._stretch(slot, one, policy_step) for slot, one in zip(own, said, strict=True)
+        transcripts, generate_s, wait_s = self._answered(own)
+        slot_rows = [
+            self._row(slot, one, policy_step) for slot, one in zip(own, transcripts, strict=True)
         ]
         numbers = self._ranks.gather(
             np.array(
                 [
-                    (one.whole, one.tokens - slot.tokens, len(stretch.row.response.ids))
-                    for slot, one, stretch in zip(own, said, stretches, strict=True)
+                    (one.whole, one.tokens - slot.tokens, len(slot_row.row.response.ids))
+                    for slot, one, slot_row in zip(own, transcripts, slot_rows, strict=True)
                 ],
                 np.float64,
             )
@@ -210,11 +210,11 @@ class SlotCollector:
         ended = [bool(whole) for whole in numbers[:, 0]]
         drawn = [int(tokens) for tokens in numbers[:, 1]]
         judged = share(
-            [stretch.row for stretch in stretches if isinstance(stretch.row, Rollout)],
+            [slot_row.row for slot_row in slot_rows if isinstance(slot_row.row, Rollout)],
             [slot.request for slot, whole in zip(slots, ended, strict=True) if whole],
             self._ranks,
             facts=self._talk.facts,
-            results=[result for one in said for result in one.results.values()],
+            results=[result for one in transcripts for result in one.results.values()],
         )
         first = self._ranks.index * len(own)
         following = tuple(
@@ -222,7 +222,7 @@ class SlotCollector:
             if whole
             else replace(
                 slot,
-                said=said[n - first] if 0 <= n - first < len(own) else Said(),
+                transcript=transcripts[n - first] if 0 <= n - first < len(own) else Transcript(),
                 versions=(*slot.versions, (policy_step, tokens)),
                 length=int(length),
             )
@@ -240,7 +240,7 @@ class SlotCollector:
             },
             generate_s=generate_s,
             wait_s=wait_s,
-            stretches=stretches,
+            slot_rows=slot_rows,
         )
         then(collected)
         self._slots = following
@@ -255,25 +255,25 @@ class SlotCollector:
         self._queue = tuple(rest)
         return first
 
-    def _answered(self, slots: Sequence[Slot]) -> tuple[list[Said], float, float]:
+    def _answered(self, slots: Sequence[Slot]) -> tuple[list[Transcript], float, float]:
         """What this process's slots drew, judged where it ended; seconds of both."""
         exchange = Exchange(
             [slot.request for slot in slots],
             self._open_round(),
             self._talk,
-            earlier=[slot.said for slot in slots],
+            earlier=[slot.transcript for slot in slots],
             window=self._window,
         )
         began = self._clock()
         self._sampler.serve(exchange.first(), exchange.follow)
         generated = self._clock()
-        said = exchange.said()
-        return said, generated - began, self._clock() - generated
+        transcripts = exchange.transcripts()
+        return transcripts, generated - began, self._clock() - generated
 
-    def _stretch(self, slot: Slot, said: Said, policy_step: int) -> Stretch:
-        of = self._talk.rollout if said.whole else self._talk.unfinished
-        row = of(slot.request, said.turns, said.results, policy_step)
-        return Stretch(row, len(row.response.ids) - slot.length)
+    def _row(self, slot: Slot, transcript: Transcript, policy_step: int) -> SlotRow:
+        of = self._talk.rollout if transcript.whole else self._talk.unfinished
+        row = of(slot.request, transcript.turns, transcript.results, policy_step)
+        return SlotRow(row, len(row.response.ids) - slot.length)
 
     def _metrics(
         self, slots: Sequence[Slot], following: Sequence[Slot | None], drawn: Sequence[int]
@@ -307,7 +307,7 @@ def slot_to_plain(slot: Slot) -> dict[str, Any]:
     return {
         "draw": slot.draw.number,
         "index": slot.index,
-        "said": said_to_plain(slot.said),
+        "said": transcript_to_plain(slot.transcript),
         "versions": [list(version) for version in slot.versions],
         "length": slot.length,
     }
@@ -321,5 +321,5 @@ def slot_from_plain(saved: Mapping[str, Any], draw: Callable[[int], Draw]) -> Sl
         draw: the draw of a number.
     """
     versions = tuple((step, tokens) for step, tokens in saved["versions"])
-    said = said_from_plain(saved["said"])
-    return Slot(draw(saved["draw"]), saved["index"], said, versions, saved["length"])
+    transcript = transcript_from_plain(saved["said"])
+    return Slot(draw(saved["draw"]), saved["index"], transcript, versions, saved["length"])

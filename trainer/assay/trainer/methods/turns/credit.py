@@ -48,7 +48,7 @@ from assay.clients.judging.self_verification import (
     turn_rewards,
 )
 from assay.trainer.methods.turns.settings import TurnsConfig
-from assay.trainer.rollouts.types import Known, Remote, Rollout, Turn, Unfinished
+from assay.trainer.rollouts.types import Known, PolicyTurn, Remote, Rollout, Unfinished
 
 ATTEMPT, VERIFICATION = 1, 2
 """Roles of tokens; 0 for what is not the policy's."""
@@ -88,7 +88,7 @@ class TurnTokens:
     open: tuple[bool, ...]
 
 
-def row_result(turns: Sequence[Turn]) -> Result:
+def row_result(turns: Sequence[PolicyTurn]) -> Result:
     """The result that stands for a dialogue: its first fault, else its last attempt's."""
     results = [turn.result for turn in turns if turn.result is not None]
     return next((result for result in results if result.fault is not None), results[-1])
@@ -101,7 +101,7 @@ def is_correct(result: Result) -> bool | None:
 
 
 def rewards_of(
-    turns: Sequence[Turn], config: TurnsConfig, *, whole: bool = True
+    turns: Sequence[PolicyTurn], config: TurnsConfig, *, whole: bool = True
 ) -> tuple[float | None, ...]:
     """What each turn earns; None where a fault keeps that from being known.
 
@@ -157,7 +157,7 @@ def turn_tokens(row: Rollout | Unfinished, config: TurnsConfig) -> tuple[TurnTok
     return tokens, sum(known) if known else None
 
 
-def _is_open(number: int, turns: Sequence[Turn], config: TurnsConfig) -> bool:
+def _is_open(number: int, turns: Sequence[PolicyTurn], config: TurnsConfig) -> bool:
     """Whether more may come to a turn, from 1, of a dialogue that is not whole; see 2 and 3."""
     if not config.independent:
         return number == len(turns)
@@ -217,7 +217,7 @@ def dialogue_facts(rollout: Rollout) -> tuple[float, ...]:
     )
 
 
-def _truth(turn: Turn) -> float:
+def _truth(turn: PolicyTurn) -> float:
     truth = None if turn.result is None else is_correct(turn.result)
     return math.nan if truth is None else float(truth)
 
@@ -237,7 +237,7 @@ def _dialogue(facts: Sequence[float], number: int) -> Dialogue:
     )
 
 
-def stated(turn: Turn) -> str:
+def stated(turn: PolicyTurn) -> str:
     """The answer of an attempt: that which the verifier found, else what the text states."""
     judgement = turn.result.judgement if turn.result is not None else None
     found = judgement.extracted_answer if judgement is not None else None

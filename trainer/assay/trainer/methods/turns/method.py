@@ -83,7 +83,7 @@ class Turns(RunHooks):
             "loss_mask": batch["loss_mask"] & trained_BT,
             "value_mask": trained_BT & whole_B.to(device).unsqueeze(1),
         }
-        if collected.stretches is not None:
+        if collected.slot_rows is not None:
             opened = [one.open for one in dialogues]
             marked["turn_open"] = filled(opened, False, torch.bool).to(device)
         if self.config.method.turns.kl == "first":
