@@ -1,9 +1,8 @@
-"""Requests on their way: asked, answered turn by turn, judged.
+"""Requests in progress: asked, answered turn by turn, judged.
 
-Whoever generates reports each turn here as it ends, and is told what follows from it; what is to be
-judged goes to the judges at once. Written once for responses of one turn and for dialogues, for
-samples that are drawn whole and for those that go on in a later step, and for whatever collects
-them.
+Generators report each turn as it ends and get the requests that follow; what is to be judged goes
+to the judges at once. The same code serves single responses, dialogues, and samples that continue
+in a later step.
 """
 
 from __future__ import annotations
@@ -22,12 +21,7 @@ class Talk(Protocol):
     """What a sample is: one response, or several turns of the policy."""
 
     def following(self, first: Request, responses: Sequence[Response]) -> Request | None:
-        """The request for the turn after those that were said; None where all is said.
-
-        Args:
-            first: the request for the first turn.
-            responses: the turns so far, at least one.
-        """
+        """The request after `responses`, at least one turn; None after the last."""
         ...
 
     def judged(self, turn: int) -> bool:
@@ -41,12 +35,12 @@ class Talk(Protocol):
         results: Mapping[int, Result],
         policy_step: int,
     ) -> Rollout:
-        """The sample as a whole.
+        """The whole sample.
 
         Args:
             first: the request for the first turn.
             responses: all turns.
-            results: of those that were judged, by their number.
+            results: of the judged turns, by number.
             policy_step: optimizer steps that the policy had made.
         """
         ...
@@ -58,18 +52,18 @@ class Talk(Protocol):
         results: Mapping[int, Result],
         policy_step: int,
     ) -> Unfinished:
-        """The sample as far as it is.
+        """The sample so far.
 
         Args:
             first: the request for the first turn.
-            responses: the turns that were begun, at least one; the last may be unfinished.
-            results: of those that were judged, by their number.
+            responses: the turns begun, at least one; the last may be unfinished.
+            results: of the judged turns, by number.
             policy_step: optimizer steps that the policy had made.
         """
         ...
 
     def facts(self, rollout: Rollout) -> tuple[float, ...]:
-        """Numbers of a whole sample that every process is told, as many of each; see Remote."""
+        """Numbers of a whole sample that every process gets; the same count for each sample."""
         ...
 
 
@@ -77,7 +71,7 @@ class Single:
     """A sample of one turn."""
 
     def facts(self, rollout: Rollout) -> tuple[float, ...]:
-        """See Talk: nothing."""
+        """See Talk."""
         del rollout
         return ()
 
@@ -118,11 +112,11 @@ SINGLE = Single()
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """What was said of a sample.
+    """A sample's turns and results so far.
 
     Attributes:
-        turns: of the policy, in order; the last may be unfinished.
-        results: of those that were judged, by their number from 0.
+        turns: the policy's, in order; the last may be unfinished.
+        results: of the judged turns, by number from 0.
         whole: nothing follows.
     """
 
@@ -132,28 +126,22 @@ class Transcript:
 
     @property
     def tokens(self) -> int:
-        """That the policy drew."""
+        """Tokens that the policy drew."""
         return sum(len(turn.ids) for turn in self.turns)
 
 
 class Exchange:
-    """Samples that are asked for together, and waited for together.
+    """Samples that are asked for and waited for together.
 
-    Turns may be taken in one thread and rollouts asked for in another, one after the other.
+    One thread may report turns and another ask for rollouts, one after the other.
 
     Args:
         requests: for first turns.
-        scoring: judges; a round that nothing was submitted to, which is ended here.
-        talk: what a sample is.
-        asked: so many of the requests are; nobody judges what the others, fillers, are answered.
-            None for all.
-        earlier: of each request, what was said before, not whole; None for nothing.
-        window: most tokens that each sample draws, over its turns; 0 for as many as it needs. One
-            that has drawn them waits, whether its turn has ended or not.
+        scoring: a round without submissions, which is ended here.
+        asked: the first so many requests are judged, the rest are fillers; None for all.
+        earlier: each request's unfinished transcript of earlier steps.
+        window: most tokens that each sample draws over its turns, then it waits; 0 for no limit.
         on_progress: called with the number of samples that draw no more.
-
-    Attributes:
-        requests: as given.
     """
 
     def __init__(
@@ -182,10 +170,10 @@ class Exchange:
         self._results: dict[tuple[int, int], Result] | None = None
 
     def first(self) -> list[tuple[Id, Request]]:
-        """What is asked at the beginning, by (place, turn).
+        """The first requests, by (place, turn).
 
         Raises:
-            RuntimeError: all was said of a sample before.
+            RuntimeError: a sample was whole before.
         """
         asked: list[tuple[Id, Request]] = []
         for place, (request, earlier) in enumerate(zip(self.requests, self._earlier, strict=True)):
@@ -199,7 +187,7 @@ class Exchange:
         return asked
 
     def follow(self, id_: Id, response: Response) -> list[tuple[Id, Request]]:
-        """A turn has ended, or the sample's window: what is judged goes to the judges.
+        """Reports the end of a turn, or of the sample's window; a turn to be judged is sent.
 
         Returns:
             The sample's next turn; empty where it has none, or waits.
@@ -234,21 +222,21 @@ class Exchange:
         return []
 
     def _transcript(self, place: int) -> Transcript:
-        """Of a sample, without results of now."""
+        """A sample's transcript without this step's results."""
         begun = self._begun.get(place)
         turns = (*self._ended[place], *([] if begun is None else [begun]))
         return Transcript(turns, self._earlier[place].results, place in self._whole)
 
     @property
     def whole(self) -> bool:
-        """Whether no sample draws on."""
+        """Whether every sample has stopped drawing."""
         return self._over == len(self.requests)
 
     def judged(self) -> None:
-        """Waits until all is judged. May be called twice.
+        """Waits for all judgements. May be called twice.
 
         Raises:
-            RuntimeError: samples draw on.
+            RuntimeError: samples still draw.
         """
         if not self.whole:
             raise RuntimeError(
@@ -259,12 +247,10 @@ class Exchange:
             self._results = dict(zip(self._submitted, results, strict=True))
 
     def transcripts(self) -> list[Transcript]:
-        """Of the samples that were asked for, in order, with what earlier steps said and found.
-
-        Waits until all is judged.
+        """The samples' transcripts in order, earlier steps included; waits for all judgements.
 
         Raises:
-            RuntimeError: samples draw on.
+            RuntimeError: samples still draw.
         """
         self.judged()
         of: list[dict[int, Result]] = [dict(earlier.results) for earlier in self._earlier]
@@ -273,13 +259,10 @@ class Exchange:
         return [replace(self._transcript(place), results=of[place]) for place in range(self._asked)]
 
     def rollouts(self, policy_step: int) -> list[Rollout]:
-        """The samples that were asked for, in order, without a window; waits until all is judged.
-
-        Args:
-            policy_step: optimizer steps that the policy had made.
+        """The samples in order, where there is no window; waits for all judgements.
 
         Raises:
-            RuntimeError: samples draw on.
+            RuntimeError: samples still draw.
         """
         return [
             self._talk.rollout(request, transcript.turns, transcript.results, policy_step)
@@ -296,7 +279,7 @@ def held(
     policy_step: int = 0,
     on_progress: Callable[[int], None] = lambda _done: None,
 ) -> list[Rollout]:
-    """Samples, asked for, judged and waited for; see Exchange."""
+    """Asks for samples, has them judged and waits for them; see Exchange."""
     exchange = Exchange(requests, scoring, talk, on_progress=on_progress)
     sampler.serve(exchange.first(), exchange.follow)
     return exchange.rollouts(policy_step)

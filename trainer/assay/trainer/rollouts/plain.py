@@ -1,7 +1,7 @@
 """Groups as plain containers and back, for checkpoints.
 
-Only dictionaries, lists, texts, numbers, booleans and None: what torch.load reads with
-weights_only=True. A draw is saved as its number, since the stream of prompts makes it again.
+Only what torch.load reads with weights_only=True. A draw is saved as its number, since the stream
+of prompts can draw it again.
 """
 
 from __future__ import annotations
@@ -27,12 +27,7 @@ def group_to_plain(group: Group) -> Plain:
 
 
 def group_from_plain(saved: Mapping[str, Any], draw: Callable[[int], Draw]) -> Group:
-    """What `group_to_plain` made.
-
-    Args:
-        saved: the group.
-        draw: the draw of a number.
-    """
+    """Inverse of `group_to_plain`; `draw` gives the draw of a number."""
     its_draw = draw(saved["draw"])
     return tuple(rollout_from_plain(rollout, its_draw) for rollout in saved["rollouts"])
 
@@ -49,7 +44,7 @@ def rollout_to_plain(rollout: Rollout) -> Plain:
 
 
 def rollout_from_plain(saved: Mapping[str, Any], draw: Draw) -> Rollout:
-    """What `rollout_to_plain` made."""
+    """Inverse of `rollout_to_plain`."""
     return Rollout(
         Request(draw, saved["index"]),
         response_from_plain(saved["response"]),
@@ -60,12 +55,12 @@ def rollout_from_plain(saved: Mapping[str, Any], draw: Draw) -> Rollout:
 
 
 def response_to_plain(response: Response) -> Plain:
-    """One response, or as far as it is."""
+    """One response, whole or unfinished."""
     return dict(_lists(asdict(response)))
 
 
 def response_from_plain(saved: Mapping[str, Any]) -> Response:
-    """What `response_to_plain` made."""
+    """Inverse of `response_to_plain`."""
     logprobs = saved["logprobs"]
     return Response(
         ids=tuple(saved["ids"]),
@@ -77,7 +72,7 @@ def response_from_plain(saved: Mapping[str, Any]) -> Response:
 
 
 def transcript_to_plain(transcript: Transcript) -> Plain:
-    """What was said of a sample that goes on."""
+    """The transcript of an unfinished sample."""
     return {
         "turns": [response_to_plain(turn) for turn in transcript.turns],
         "results": {turn: result_to_plain(result) for turn, result in transcript.results.items()},
@@ -85,7 +80,7 @@ def transcript_to_plain(transcript: Transcript) -> Plain:
 
 
 def transcript_from_plain(saved: Mapping[str, Any]) -> Transcript:
-    """What `transcript_to_plain` made."""
+    """Inverse of `transcript_to_plain`."""
     return Transcript(
         tuple(response_from_plain(turn) for turn in saved["turns"]),
         {int(turn): result_from_plain(result) for turn, result in saved["results"].items()},
@@ -116,7 +111,7 @@ def result_to_plain(result: Result) -> Plain:
 
 
 def result_from_plain(saved: Mapping[str, Any]) -> Result:
-    """What `result_to_plain` made."""
+    """Inverse of `result_to_plain`."""
     outcome: Judgement | Fault
     if "judgement" in saved:
         judgement = dict(saved["judgement"])
@@ -140,7 +135,7 @@ def _turn_from_plain(saved: Mapping[str, Any]) -> PolicyTurn:
 
 
 def _lists(value: Any) -> Any:
-    """The value with lists in place of tuples, at every depth."""
+    """Tuples become lists, at every depth."""
     if isinstance(value, dict):
         return {key: _lists(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
