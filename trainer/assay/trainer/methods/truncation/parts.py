@@ -47,7 +47,7 @@ def sampling_lines(config: Config) -> list[str]:
 
 
 def advantage_lines(config: Config) -> list[str]:
-    """What a response that goes on is worth."""
+    """What an unfinished response is worth."""
     goes_on = "a response that goes on: r = 0, and V behind its last token is V before it"
     if config.method.turns.on:
         goes_on = (

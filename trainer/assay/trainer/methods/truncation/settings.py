@@ -1,6 +1,6 @@
 """Settings of truncated rollouts (T-PPO, arXiv 2506.15050), and what they go with.
 
-A slot draws at most `window` tokens in a step; a response that needs more goes on in the next.
+A slot draws at most `window` tokens in a step; longer responses continue in the next.
 """
 
 from __future__ import annotations
@@ -30,14 +30,13 @@ class TruncationConfig(Strict):
     """Responses that are drawn over several steps (T-PPO)."""
 
     window: Annotated[int, Field(ge=0)] = 0
-    """Most tokens that a response is given in one step, over its turns where it has several; 0
-    draws responses whole."""
+    """Most tokens of a response in one step, over its turns; 0 draws responses whole."""
     min_finished: Annotated[int, Field(ge=1)] = 1
-    """The critic sits out a step in which fewer responses were finished and judged."""
+    """The critic skips steps with fewer finished and judged responses."""
 
 
 def check(config: Config) -> str:
-    """What does not go together, and what to do; empty where all does."""
+    """Why settings do not fit, and what to do; empty where they do."""
     method = config.method
     if not method.truncation.window:
         return ""

@@ -1,27 +1,23 @@
 """Truncated rollouts: slots that draw a window of tokens a step, and are refilled as they end.
 
-T-PPO (arXiv 2506.15050). A step waits for its longest response, while most have long ended. Here
-it waits for a window: N = prompts * samples slots each hold one response; in each step every slot
-draws at most `window` further tokens, reading what it has under the weights of now; what ended, by
-itself or at max_new_tokens, is judged, and its slot goes to the next sample of the stream. What did
-not end keeps its slot.
+T-PPO (arXiv 2506.15050). A step waits for a window instead of its longest response: N = prompts *
+samples slots each hold one response; in each step every slot draws at most `window` further tokens
+with the current weights. A response that ends, by itself or at max_new_tokens, is judged, and its
+slot takes the next sample of the stream; the others keep their slots.
 
-* Of a dialogue (method.turns) a window is over its turns: what is left when one ends, the next
-  draws. A dialogue whose window is used up waits, within a turn or between two. A turn is judged in
-  the step in which it ends.
-* Slots are in order, and take samples in the order of the stream: the next sample of the prompt at
-  hand, else the first of the next prompt. Members of a group may end in different steps.
-* Every process knows of all slots and draws for its share, whose tokens stay with it; of the others
-  it is told numbers, so that all agree. Every slot draws in every step: all processes have equally
-  much to do.
-* Each token keeps its sampler's log-probability and the policy that drew it.
-* With a window as long as the longest sample, a step is the step of a Collector without dynamic
-  sampling.
+* A dialogue's (method.turns) window spans its turns: the next turn draws what is left. It may stop
+  within a turn or between two. A turn is judged in the step in which it ends.
+* Slots are in order, and take samples in the order of the stream: the current prompt's next sample,
+  else the next prompt's first. Members of a group may end in different steps.
+* Every process knows all slots and draws its share; of the others it gets numbers. Every slot draws
+  in every step, so that all processes have equal work.
+* Each token keeps its log-probability and the policy version that drew it.
+* With a window of max_new_tokens, a step is that of a Collector without dynamic sampling.
 
 Numbered differences from the paper, whose text was not at hand: (1) the order of slots and refills
-is a derivation; (2) a response at max_new_tokens without an end is finished, and judged as one that
-was cut; (3) what is unfinished when the run ends is dropped, its tokens have been trained on;
-(4) it has no dialogues: what their tokens earn is in methods/turns/credit.py. [derivation]
+is a derivation; (2) a response cut at max_new_tokens is finished, and judged as cut; (3) unfinished
+responses are dropped at the run's end, their tokens have trained; (4) the paper has no dialogues:
+see methods/turns/credit.py. [derivation]
 """
 
 from __future__ import annotations
@@ -60,11 +56,10 @@ class Slot:
     """A sample that is being drawn.
 
     Attributes:
-        draw: what is asked.
         index: of the sample.
         transcript: so far, in the process that draws it.
-        versions: who drew it: (optimizer steps that the policy had made, tokens), in order.
-        length: tokens of the row that it was last; what stands between turns counts.
+        versions: (optimizer steps of the policy, tokens it drew), in order.
+        length: tokens of its last row; text between turns counts.
     """
 
     draw: Draw
@@ -75,7 +70,7 @@ class Slot:
 
     @property
     def tokens(self) -> int:
-        """That the policy drew."""
+        """Drawn by the policy."""
         return sum(tokens for _, tokens in self.versions)
 
     @property
@@ -85,17 +80,14 @@ class Slot:
 
 
 class SlotCollector:
-    """Collects the slot_rows of one step after another; a trainer.Source.
+    """Collects the slot rows of one step after another; a trainer.Source.
 
     Args:
-        stream: of prompts; its cursor is moved by this collector only, and saved with it.
-        sampler: the policy; takes requests that go on.
+        stream: only this collector moves its cursor, and saves it.
+        sampler: the policy; can continue responses.
         open_round: begins the judging of one step's finished turns.
-        config: sizes of a step.
         window: most tokens that a slot draws in a step, at least 1.
-        ranks: the processes; their count divides `prompts_per_step`.
-        talk: what a sample is.
-        clock: seconds.
+        ranks: their count divides `prompts_per_step`.
     """
 
     def __init__(
@@ -123,13 +115,13 @@ class SlotCollector:
         self._queue: tuple[Slot, ...] = ()
 
     def collect(self, policy_step: int, then: Then = nothing_more) -> Collected:
-        """What every slot brings to the next step.
+        """The slot rows of the next step.
 
         If it raises, the collector is as it was before the call.
 
         Args:
             policy_step: optimizer steps that the policy has made.
-            then: called with it; may raise too.
+            then: called with the result; may raise.
 
         Raises:
             OutageError: the reward services were away for too long.
@@ -144,9 +136,9 @@ class SlotCollector:
             raise
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the next step depends on, in plain containers.
+        """The collector's state in plain containers.
 
-        Every process calls it; the first is given what was said in all slots, the others nothing.
+        Every process calls it; the first gets all transcripts, the others none.
         """
         mine = [
             None if slot is None else slot_to_plain(slot) for slot in deal(self._slots, self._ranks)
@@ -160,11 +152,11 @@ class SlotCollector:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on where a collector with the same data was.
+        """Continues from a `state_dict`.
 
         Raises:
-            ConfigError: the data, or the number of slots, is not the same, or what is unfinished
-                has rollout.max_new_tokens already.
+            ConfigError: the data or the number of slots differs, or an unfinished response already
+                has rollout.max_new_tokens.
         """
         saved = state.get("slots")
         if saved is None or len(saved) != len(self._slots):
@@ -256,7 +248,7 @@ class SlotCollector:
         return first
 
     def _answered(self, slots: Sequence[Slot]) -> tuple[list[Transcript], float, float]:
-        """What this process's slots drew, judged where it ended; seconds of both."""
+        """This process's transcripts, judged; seconds of generation and of waiting."""
         exchange = Exchange(
             [slot.request for slot in slots],
             self._open_round(),
@@ -291,7 +283,7 @@ class SlotCollector:
         return metrics
 
     def _decode_steps(self, drawn: Sequence[int]) -> int:
-        """Forward passes that drew tokens: of each batch the longest, of the slowest process."""
+        """Forward passes that drew tokens: each batch's longest slot, of the slowest process."""
         share = len(drawn) // self._ranks.count
         size = self._config.batch or share
         return max(
@@ -303,7 +295,7 @@ class SlotCollector:
 
 
 def slot_to_plain(slot: Slot) -> dict[str, Any]:
-    """As torch.load reads it with weights_only=True; a draw is saved as its number."""
+    """For torch.load with weights_only=True; a draw is saved as its number."""
     return {
         "draw": slot.draw.number,
         "index": slot.index,
@@ -314,12 +306,7 @@ def slot_to_plain(slot: Slot) -> dict[str, Any]:
 
 
 def slot_from_plain(saved: Mapping[str, Any], draw: Callable[[int], Draw]) -> Slot:
-    """What `slot_to_plain` made.
-
-    Args:
-        saved: the slot.
-        draw: the draw of a number.
-    """
+    """Inverse of `slot_to_plain`; `draw` gives the draw of a number."""
     versions = tuple((step, tokens) for step, tokens in saved["versions"])
     transcript = transcript_from_plain(saved["said"])
     return Slot(draw(saved["draw"]), saved["index"], transcript, versions, saved["length"])

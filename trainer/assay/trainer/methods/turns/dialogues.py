@@ -1,14 +1,14 @@
 """Dialogues of the policy with itself: attempt, verification, revision.
 
-Each goes on when its own turn ends, whatever the others do (PAG, arXiv 2506.10406). An attempt goes
-to the reward service the moment it is complete, an item of its own, and is judged while
-verifications and revisions are written.
+Each dialogue continues when its own turn ends (PAG, arXiv 2506.10406). An attempt goes to the
+reward service the moment it is complete, and is judged while verifications and revisions are
+written.
 
-Each turn has random numbers of its own (engines.seeded), fixed by seed, draw, sample and turn: a
-dialogue does not depend on which others are revised, and a resumed run repeats it. Pure.
+Seed, draw, sample and turn fix each turn's random numbers (engines.seeded): a dialogue does not
+depend on the others, and a resumed run repeats it. Pure.
 
-A dialogue may be drawn over several steps, each of which draws some tokens of the policy and ends
-within a turn or between two (method.truncation).
+With method.truncation a dialogue is drawn over several steps, each of which may end within a turn
+or between two.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Dialogues:
     """What a dialogue is; a rollouts.exchange.Talk.
 
     Args:
-        protocol: what is said between the policy's turns.
+        protocol: the text between the policy's turns.
         decode: tokens to text, without special tokens.
-        validation: of an evaluation, where a verdict that cannot be read asks for a revision.
+        validation: in an evaluation an unreadable verdict asks for a revision.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Dialogues:
         return not self._protocol.is_verification(turn)
 
     def following(self, first: Request, responses: Sequence[Response]) -> Request | None:
-        """See Talk: all that was said before a turn is its prompt."""
+        """See Talk: a turn's prompt is everything before it."""
         turn = len(responses)
         if turn > len(self._protocol.between):
             return None
@@ -68,7 +68,7 @@ class Dialogues:
         results: Mapping[int, Result],
         policy_step: int,
     ) -> Rollout:
-        """See Talk: one response, with what was said between the turns."""
+        """See Talk: one response, with the text between the turns."""
         response, turns = self._response(responses, results)
         response = replace(response, text=self._decode(list(response.ids)))
         return Rollout(first, response, row_result(turns), policy_step, turns)
@@ -80,7 +80,7 @@ class Dialogues:
         results: Mapping[int, Result],
         policy_step: int,
     ) -> Unfinished:
-        """See Talk: as `rollout`; where no turn is open, the next one is to be asked for."""
+        """See Talk: where no turn is open, the next one is due."""
         response, turns = self._response(responses, results)
         return Unfinished(first, replace(response, finished=False), policy_step, turns)
 
@@ -91,7 +91,7 @@ class Dialogues:
     def _response(
         self, responses: Sequence[Response], results: Mapping[int, Result]
     ) -> tuple[Response, tuple[PolicyTurn, ...]]:
-        """The turns as one response, without its text, and each by itself."""
+        """The turns as one response, without text, and as turns."""
         ids, places = self._joined(responses)
         turns = []
         for turn, (response, (start, end)) in enumerate(zip(responses, places, strict=True)):
@@ -111,7 +111,7 @@ class Dialogues:
         return Response(tuple(ids), "", logprobs, truncated), tuple(turns)
 
     def _joined(self, responses: Sequence[Response]) -> tuple[list[int], list[tuple[int, int]]]:
-        """The tokens of turns and of what stands between, and where each turn begins and ends."""
+        """All tokens of the dialogue, and where each turn begins and ends."""
         ids: list[int] = []
         places = []
         for turn, response in enumerate(responses):
@@ -125,7 +125,7 @@ class Dialogues:
 def _logprobs(
     responses: Sequence[Response], places: Sequence[tuple[int, int]], length: int
 ) -> tuple[float, ...] | None:
-    """Of all tokens, NaN for those that the policy did not draw."""
+    """Of all tokens; NaN for those that the policy did not draw."""
     logprobs = [math.nan] * length
     for response, (start, end) in zip(responses, places, strict=True):
         if response.logprobs is None:

@@ -1,11 +1,11 @@
-"""Dialogues on held-out prompts: the policy verifies and revises as it does while it learns.
+"""Dialogues on held-out prompts: the policy verifies and revises as in training.
 
-The answers are those of the last attempts, so that accuracy is that of the whole dialogue; the
-metrics of turns (Acc@t1, recalls of the verifier, ...) stand beside it. A verification that cannot
-be read asks for a revision here, and does not in training: so do PAG's authors (arXiv 2506.10406).
+Accuracy is that of the last attempts; metrics of turns (Acc@t1, recalls of the verifier, ...) stand
+beside it. An unreadable verification asks for a revision here, though not in training: so do PAG's
+authors (arXiv 2506.10406).
 
-Of several dialogues about a problem, the policy's own confidence chooses among the first attempts
-(PAG's best of n), and so does the majority of their answers, to compare.
+Of several dialogues about a problem, the policy's confidence chooses a first attempt (PAG's best of
+n), and the majority of answers another, to compare.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from assay.trainer.methods.turns.dialogues import Dialogues
 from assay.trainer.rollouts.types import Ranks, Rollout, ScoringRound
 
 Sure = Callable[[Sequence[Request], Sequence[Response]], list[float]]
-"""P(correct) of verifications, given what was asked and what was said."""
+"""P(correct) of verifications, given the requests and responses."""
 
 
 def evaluate_dialogues(
@@ -40,17 +40,17 @@ def evaluate_dialogues(
     confidence: Sure | None = None,
     on_progress: Callable[[int], None] = lambda _done: None,
 ) -> Evaluation:
-    """Has a dialogue held about every problem, and its attempts judged; see `evaluate`.
+    """Holds dialogues about every problem and has their attempts judged; see `evaluate`.
 
     Args:
-        problems: held out of the training; the same list on every process.
+        problems: held out; the same list on every process.
         sampler: the policy.
-        open_round: begins to judge; called once.
-        encode: the tokens that the policy is shown of a problem.
+        open_round: begins the judging; called once.
+        encode: a problem's prompt as tokens.
         dialogues: of an evaluation.
         samples: dialogues about each problem.
         ranks: the processes.
-        confidence: tells how sure the policy is of its verifications; None asks nobody.
+        confidence: P(correct) of verifications; None for not asked.
         on_progress: called with the number of problems answered, over all processes.
 
     Returns:
@@ -78,7 +78,7 @@ def evaluate_dialogues(
 
 
 def _sure(rollouts: Sequence[Rollout], confidence: Sure) -> list[Rollout]:
-    """With the policy's confidence in its verifications, the second turn of each dialogue."""
+    """With P(correct) of each dialogue's verification."""
     asked, said = [], []
     for rollout in rollouts:
         ids, turn = rollout.response.ids, rollout.turns[1]
@@ -95,10 +95,7 @@ def _sure(rollouts: Sequence[Rollout], confidence: Sure) -> list[Rollout]:
 
 
 def _voted(rollouts: Sequence[Rollout]) -> dict[str, float]:
-    """Accuracy of the most frequent first attempt, over the dialogues that best of n is over.
-
-    Nothing where the policy was not asked how sure it is.
-    """
+    """Accuracy of the most frequent first attempt, over the dialogues of best of n."""
     answers: defaultdict[int, list[str]] = defaultdict(list)
     correct: defaultdict[int, list[bool]] = defaultdict(list)
     for rollout in rollouts:
