@@ -67,9 +67,9 @@ class Collector:
         open_round: begins the judging of one round of generation.
         dynamic: dynamic sampling; None keeps all groups of one round.
         ranks: their count divides `prompts_per_step`.
-        keepers: of groups of earlier steps, in the order in which they act.
+        keepers: in the order in which they act.
         again: whether to answer a judged group again within its step, in its problem's next form.
-        survey: informs the selector of problems before a step; gives the results that this took.
+        survey: informs the selector before a step; gives the results that this took.
     """
 
     def __init__(
@@ -102,19 +102,10 @@ class Collector:
         self._rate = KeepRate(half_life=config.prompts_per_step)
 
     def collect(self, policy_step: int, then: Then = nothing_more) -> Collected:
-        """The groups of the next step.
-
-        If it raises, the collector is as it was before the call, except for what a survey taught
-        the selector.
-
-        Args:
-            policy_step: optimizer steps that the policy has made.
-            then: called with the result; may raise.
+        """See Source; what a survey taught the selector stays.
 
         Raises:
             TrainingStoppedError: dynamic sampling reached its limit of rounds.
-            OutageError: the reward services were away for too long.
-            ConfigError: a prompt does not fit the policy's context.
         """
         surveyed = self._survey() if self._survey is not None else ()
         start, rate = self._stream.cursor, self._rate
@@ -130,10 +121,7 @@ class Collector:
         return collected
 
     def state_dict(self) -> dict[str, Any]:
-        """The collector's state in plain containers.
-
-        Every process calls it; the first gets all groups, the others none.
-        """
+        """See Source."""
         plain = partial(saved_groups, ranks=self._ranks)
         return {
             "stream": self._stream.state_dict(),
@@ -143,11 +131,7 @@ class Collector:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from a `state_dict`.
-
-        Raises:
-            ConfigError: the data is not the same.
-        """
+        """See Source."""
         self._stream.load_state_dict(state["stream"])
         read = partial(
             read_groups, draw=self._stream.draw, ranks=self._ranks, facts=self._talk.facts
@@ -264,8 +248,6 @@ class _Window:
         rollouts: all that were judged, on all processes.
         groups: as first answered.
         tally: of all groups, each repeat included.
-        generate_s: seconds of this process's generation.
-        wait_s: seconds that this process waited for judgements.
     """
 
     def __init__(

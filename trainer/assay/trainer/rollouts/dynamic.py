@@ -156,10 +156,7 @@ class Tally:
 def draws_needed(missing: float, keep_rate: float, *, most: int) -> int:
     """How many prompts a round draws: ceil(missing / keep_rate), within [1, most].
 
-    Args:
-        missing: groups that the batch lacks, expected or certain; above 0.
-        keep_rate: expected share of kept groups, in (0, 1].
-        most: a round's limit, at least 1.
+    `missing` groups, expected or certain, is above 0; `keep_rate` in (0, 1].
     """
     # The factor keeps a quotient that is whole but for rounding from costing a further group.
     return max(1, min(most, math.ceil(missing / keep_rate * (1 - 1e-12))))
@@ -168,8 +165,7 @@ def draws_needed(missing: float, keep_rate: float, *, most: int) -> int:
 def round_limit(prompts_per_step: int, oversample: float) -> int:
     """Most prompts of a round: `oversample` batches.
 
-    It stays the same as a batch fills: at a low keep rate the last groups would otherwise need most
-    of the rounds.
+    It is the same for a nearly full batch, so that a low keep rate costs few rounds.
     """
     return math.ceil(prompts_per_step * oversample)
 

@@ -35,14 +35,7 @@ class Talk(Protocol):
         results: Mapping[int, Result],
         policy_step: int,
     ) -> Rollout:
-        """The whole sample.
-
-        Args:
-            first: the request for the first turn.
-            responses: all turns.
-            results: of the judged turns, by number.
-            policy_step: optimizer steps that the policy had made.
-        """
+        """The whole sample; `results` are of the judged turns, by number."""
         ...
 
     def unfinished(
@@ -52,14 +45,7 @@ class Talk(Protocol):
         results: Mapping[int, Result],
         policy_step: int,
     ) -> Unfinished:
-        """The sample so far.
-
-        Args:
-            first: the request for the first turn.
-            responses: the turns begun, at least one; the last may be unfinished.
-            results: of the judged turns, by number.
-            policy_step: optimizer steps that the policy had made.
-        """
+        """The sample so far, at least one turn begun; the last may be unfinished. See `rollout`."""
         ...
 
     def facts(self, rollout: Rollout) -> tuple[float, ...]:
@@ -247,11 +233,7 @@ class Exchange:
             self._results = dict(zip(self._submitted, results, strict=True))
 
     def transcripts(self) -> list[Transcript]:
-        """The samples' transcripts in order, earlier steps included; waits for all judgements.
-
-        Raises:
-            RuntimeError: samples still draw.
-        """
+        """The samples' transcripts in order, earlier steps included; see `judged`."""
         self.judged()
         of: list[dict[int, Result]] = [dict(earlier.results) for earlier in self._earlier]
         for (place, turn), result in (self._results or {}).items():
@@ -259,11 +241,7 @@ class Exchange:
         return [replace(self._transcript(place), results=of[place]) for place in range(self._asked)]
 
     def rollouts(self, policy_step: int) -> list[Rollout]:
-        """The samples in order, where there is no window; waits for all judgements.
-
-        Raises:
-            RuntimeError: samples still draw.
-        """
+        """The samples in order, where there is no window; see `judged`."""
         return [
             self._talk.rollout(request, transcript.turns, transcript.results, policy_step)
             for request, transcript in zip(self.requests, self.transcripts(), strict=False)

@@ -57,8 +57,6 @@ class Patience:
     Args:
         max_s: the longest hold, in seconds; 0 never holds.
         timeout_s: limit of one attempt to ask all again.
-        clock: seconds.
-        sleep: in seconds.
 
     Attributes:
         say: takes a line for people.
@@ -107,7 +105,7 @@ class Patience:
             items: that were asked.
             results: of each item, in order.
             late: places of items that were not answered in time.
-            whole_groups: ask an item again with all of its group, for verifiers that compare.
+            whole_groups: ask whole groups again, for verifiers that compare.
         """
         settled, waiting = list(results), list(late)
         if not self.holds:
@@ -267,15 +265,15 @@ def given_up_by(told: Iterable[Outage | None]) -> OutageError | None:
 
 
 def given_up(results: Iterable[Result]) -> OutageError | None:
-    """`given_up_by` for a run of one process."""
+    """`given_up_by` for one process."""
     return given_up_by([told_outage(results)])
 
 
 def refuse_given_up(results: Iterable[Result]) -> None:
-    """Raises where a hold ended, in a run of one process.
+    """For a run of one process.
 
     Raises:
-        OutageError: the services were away for too long, or the run was interrupted.
+        OutageError: a hold ended.
     """
     error = given_up(results)
     if error is not None:

@@ -184,7 +184,7 @@ class PairsRound:
             self._send(self._gathering.pop(request.draw.number))
 
     def results(self) -> list[Result]:
-        """Waits for all pairs; a result for each response, in the order of submission."""
+        """See ScoringRound."""
         found: dict[int, Result] = {}
         for group in self._gathering.values():
             text = f"the group was not whole: {len(group.places)} of {self._group_size} responses"

@@ -82,11 +82,7 @@ class PromptStream:
         return self._cursor
 
     def take(self, count: int) -> list[Draw]:
-        """The next draws, in order.
-
-        Raises:
-            ConfigError: a prompt is longer than the limit, or empty.
-        """
+        """The next draws, in order; raises as `draw`."""
         draws = [self.draw(number) for number in range(self._cursor, self._cursor + count)]
         self._cursor += count
         return draws
@@ -112,11 +108,7 @@ class PromptStream:
         return Draw(number, self._problem(chosen), self._prompt_ids(chosen), form)
 
     def again(self, draw: Draw) -> Draw | None:
-        """A draw of the same problem in its next form; None where there is none.
-
-        Raises:
-            ConfigError: its prompt is longer than the limit.
-        """
+        """The same problem's draw in its next form; None where there is none. Raises as `draw`."""
         if draw.hint == self._forms or not draw.problem.solution:
             return None
         return self.draw(draw.number + FORMS)
@@ -149,10 +141,7 @@ class PromptStream:
         """Encodes the problems once, so that a prompt that does not fit is found before training.
 
         Of more than 20,000 problems it takes the 20,000 with the longest texts, which takes
-        seconds; the others are checked when drawn.
-
-        Raises:
-            ConfigError: a prompt is longer than the limit, or empty.
+        seconds; the others are checked when drawn. Raises as `draw`.
         """
         places: Iterable[int] = range(len(self.problems))
         if len(self.problems) > _CHECKED:

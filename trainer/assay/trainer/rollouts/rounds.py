@@ -50,12 +50,9 @@ class Round(Exchange):
 
         Every process calls it, in the same order of rounds.
 
-        Args:
-            policy_step: optimizer steps that the policy had made.
-
         Raises:
             RuntimeError: samples still draw.
-            OutageError: the services were away for too long, for one of the processes.
+            OutageError: in one of the processes.
         """
         size = self._group_size
         requests = [Request(draw, index) for draw in self.draws for index in range(size)]

@@ -51,10 +51,7 @@ class BackgroundClient(RewardClient):
     def start(
         self, work: Callable[[AsyncRewardClient], Coroutine[Any, Any, None]]
     ) -> tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]:
-        """Begins `work` with the asynchronous client on its loop, and returns at once.
-
-        Returns:
-            The loop, which runs in its own thread, and the task on it.
+        """Begins `work` on the client's loop, which has its own thread; the loop and the task.
 
         Raises:
             ConfigError: the client is closed.

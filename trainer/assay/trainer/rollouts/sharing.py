@@ -68,7 +68,7 @@ def share(
         requests: of all processes' rollouts, in order.
         ranks: the processes.
         facts: further numbers of each.
-        results: all results that this process got; by default those of its rollouts.
+        results: all that this process got; by default its rollouts'.
 
     Raises:
         OutageError: in one of the processes.

@@ -24,11 +24,9 @@ class PolicyTurn:
         start: its first token in the response's ids.
         end: one past its last.
         text: decoded without special tokens.
-        truncated: cut at max_new_tokens.
-        verdict: what a verification says, so far; None for an attempt.
+        verdict: of a verification, so far; None for an attempt.
         result: of a finished attempt; None otherwise.
-        correct_probability: of a verification, the policy's probability in [0, 1] that the attempt
-            is right; None where it was not asked.
+        correct_probability: P(attempt is right) in [0, 1] by a verification; None where not asked.
         finished: false where the turn continues in the next step.
     """
 
@@ -50,7 +48,7 @@ class Rollout:
         response: of a dialogue, everything after the prompt.
         result: of a dialogue the first attempt's fault, else the last attempt's result.
         policy_step: optimizer steps that the policy had made when it drew the last tokens.
-        turns: of a dialogue, the policy's turns; empty for a response of one turn.
+        turns: of a dialogue; empty for a response of one turn.
     """
 
     request: Request
@@ -78,13 +76,11 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """What a process knows of a rollout whose tokens and texts another process holds.
+    """A rollout whose tokens and texts another process holds.
 
     Attributes:
-        result: of a judgement the reward, the verdict and the order gap of a pair; of a fault the
-            reason.
+        result: a reward, verdict and order gap, or a fault's reason.
         length: tokens that the policy wrote.
-        holder: the process that has the whole rollout.
         facts: see Talk.facts.
     """
 
@@ -99,13 +95,7 @@ class Remote:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A response that continues in the next step and has no result yet.
-
-    Attributes:
-        response: so far.
-        policy_step: optimizer steps that the policy had made when it drew the last tokens.
-        turns: of a dialogue, those begun; empty for a response of one turn.
-    """
+    """A response that continues in the next step and has no result yet; see Rollout."""
 
     request: Request
     response: Response
@@ -138,8 +128,7 @@ class SlotRow:
     """What one slot of a truncated rollout adds to a step (T-PPO, arXiv 2506.15050).
 
     Attributes:
-        row: the response so far.
-        drawn: how many of its last tokens this step added, at least 1; in a dialogue the text
+        drawn: how many of the row's last tokens this step added, at least 1; in a dialogue the text
             before and between the drawn turns counts.
     """
 
@@ -214,15 +203,13 @@ class Collected:
             included; whole in the process that drew it.
         metrics: by name, such as keep_rate.
         generate_s: seconds spent generating.
-        wait_s: seconds that the step waited for judgements after the last response.
+        wait_s: seconds spent waiting for judgements after the last response.
         slot_rows: this process's share of a truncated rollout; None where responses are whole.
-        left_out: rollouts without tokens in this step's loss, while their rewards count for their
-            group.
-        notes: findings of a method's source about this process's rollouts, by the method's name.
-        continued: results of continuations drawn to value a rollout, of all processes.
-        surveyed: results of responses drawn to choose problems before the step, of all processes.
-        blocked_s: seconds that the step waited for background generation; None where the step
-            generates.
+        left_out: rollouts outside of the loss whose rewards count for their group.
+        notes: a source's findings about this process's rollouts, by the method's name.
+        continued: results of continuations that value rollouts, of all processes.
+        surveyed: results of a survey of problems before the step, of all processes.
+        blocked_s: seconds spent waiting for background generation; None without it.
     """
 
     groups: list[Group]
@@ -273,13 +260,24 @@ class Source(Protocol):
         Args:
             policy_step: optimizer steps that the policy has made.
             then: called with the result; may raise.
+
+        Raises:
+            OutageError: the reward services were away for too long.
+            ConfigError: a prompt does not fit the policy's context.
         """
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """What a resumed run needs. Every process calls it; the first writes."""
+        """What a resumed run needs, in plain containers.
+
+        Every process calls it; the first gets what all hold, and writes.
+        """
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continues from a `state_dict`."""
+        """Continues from a `state_dict`.
+
+        Raises:
+            ConfigError: it was of other data, or of settings that do not fit.
+        """
         ...

@@ -208,7 +208,6 @@ class BackgroundCollector:
 
     Args:
         stream: only this collector moves its cursor, and saves it.
-        sampler: generates with `weights`.
         open_round: begins the judging of one portion.
         engine: of the sampler; stopped and closed with this.
         ranks: their count divides `prompts_per_step`.
@@ -246,15 +245,10 @@ class BackgroundCollector:
         self._drawn_with = 0
 
     def collect(self, policy_step: int, then: Then = nothing_more) -> Collected:
-        """The groups of the next step.
-
-        Args:
-            policy_step: optimizer steps that the policy has made.
-            then: called with the result; where it raises, the next call gives the same groups.
+        """See Source; where `then` raises, the next call gives the same groups.
 
         Raises:
             Exception: what drawing them raised.
-            ConfigError: a prompt does not fit the policy's context.
         """
         flight = self.begin(policy_step)
         collected = self.finished(flight, policy_step)
@@ -304,10 +298,7 @@ class BackgroundCollector:
         self._flights.popleft()
 
     def state_dict(self) -> dict[str, Any]:
-        """The collector's state in plain containers; waits for ordered batches.
-
-        Every process calls it; the first gets all groups, the others none.
-        """
+        """See Source; waits for ordered batches."""
         saved: list[dict[str, Any]] = []
         stream = self._stream.state_dict()
         for number, flight in enumerate(self._flights):
@@ -325,11 +316,7 @@ class BackgroundCollector:
         return {"stream": stream, "ahead": saved}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from a `state_dict`.
-
-        Raises:
-            ConfigError: the data is not the same, or more was drawn ahead than is allowed.
-        """
+        """See Source; raises ConfigError too where more was drawn ahead than is allowed."""
         saved = state.get("ahead")
         if saved is None or len(saved) > self._schedule.max_staleness:
             held = "no batches drawn ahead" if saved is None else f"{len(saved)} drawn ahead"

@@ -118,11 +118,9 @@ class Partner:
     """The verifier beside a generator.
 
     Args:
-        folder: of the run.
         state: to continue from; see `settle`.
         policy: the generator.
         trainer: the generator's.
-        problems: for training.
         judge: of solutions.
         display: of the generator's steps.
         world: of one process.

@@ -101,8 +101,6 @@ class Solutions:
     Args:
         inner: gives judged rollouts.
         verifier: the sampler of verifications, with current weights.
-        asker: makes its prompts.
-        config: how verdicts are read.
     """
 
     def __init__(
@@ -121,7 +119,7 @@ class Solutions:
         self._clock = clock
 
     def collect(self, policy_step: int, then: Then = nothing_more) -> Collected:
-        """The groups of the next step; see the inner source."""
+        """See Source."""
 
         def verify(collected: Collected) -> None:
             self._verify(collected)
@@ -173,11 +171,11 @@ class Solutions:
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """The inner source's."""
+        """See Source."""
         return self._inner.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """The inner source's."""
+        """See Source."""
         self._inner.load_state_dict(state)
 
 
@@ -227,8 +225,6 @@ class Verifications:
         generator: the sampler of solutions, with current weights.
         open_round: begins the judging of solutions.
         verifier: the sampler of verifications.
-        asker: makes its prompts.
-        config: sizes of a step, and rewards.
 
     Attributes:
         classes: the moving counts of right and wrong solutions.
@@ -255,11 +251,7 @@ class Verifications:
         self.classes = ClassWeights(config.class_decay, enabled=config.class_weights)
 
     def collect(self, policy_step: int, then: Then = nothing_more) -> Collected:
-        """The groups of the next step. If it raises, the source is as it was before the call.
-
-        Raises:
-            ConfigError: a prompt does not fit the generator's context.
-        """
+        """See Source."""
         start, counts = self._stream.cursor, self.classes.state_dict()
         try:
             collected = self._collect(policy_step)
@@ -372,15 +364,11 @@ class Verifications:
         return scored
 
     def state_dict(self) -> dict[str, Any]:
-        """The source's state in plain containers."""
+        """See Source."""
         return {"stream": self._stream.state_dict(), "classes": self.classes.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from a `state_dict`.
-
-        Raises:
-            ConfigError: the data is not the same.
-        """
+        """See Source."""
         self._stream.load_state_dict(state["stream"])
         self.classes.load_state_dict(state["classes"])
 

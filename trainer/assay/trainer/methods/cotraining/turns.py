@@ -77,11 +77,7 @@ class Alternation:
 
 
 class Waits(TrainerCallback):
-    """Makes a loop wait before each step of its role; before any other callback.
-
-    Args:
-        updates: optimizer steps in a step.
-    """
+    """Makes a loop wait before each step of its role; before any other callback."""
 
     def __init__(self, turns: Alternation, role: Role, updates: int) -> None:
         self._turns = turns
@@ -108,7 +104,6 @@ class Saves(TrainerCallback):
     """Makes both roles save together; after the callback that decides on saving.
 
     Args:
-        updates: optimizer steps in a step.
         wanted: whether to save after a step, whatever others decide.
         on_saved: called after a checkpoint was saved.
     """

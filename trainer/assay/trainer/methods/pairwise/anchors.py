@@ -59,9 +59,7 @@ class Choice:
 def choose(texts: Sequence[str], results: Sequence[Result] | None) -> Choice:
     """The best of a problem's samples, the first of equals. Pure.
 
-    Args:
-        texts: the samples, at least one; blank ones do not count.
-        results: the selector's; None takes the first sample that is not blank.
+    Blank ones do not count. Without results of a selector it is the first sample that is not blank.
     """
     written = [n for n, text in enumerate(texts) if text.strip()]
     if not written:
@@ -96,24 +94,10 @@ def prepare_anchors(
     stop: Callable[[], bool],
     may_retry: bool,
 ) -> bool:
-    """Makes the missing anchors and gives all of them to the judge.
+    """Makes the missing anchors and gives all of them to the judge; false when interrupted.
 
-    Args:
-        judge: of the run.
-        config: of the run.
-        problems: of the run.
-        stream: of prompts; tells which problems need anchors.
-        generator: makes the sampler of the initial policy; called at most once.
-        encode: a problem's prompt as tokens.
-        ranks: the processes.
-        folder: of the run.
-        display: shows progress.
-        stop: whether a signal came, on any process.
-        may_retry: retry problems that anchors.jsonl lists without an anchor; false once the policy
-            has trained without it.
-
-    Returns:
-        False when it was interrupted.
+    `generator` makes the sampler of the initial policy, at most once. `may_retry` retries problems
+    that anchors.jsonl lists without an anchor; false once the policy has trained without them.
 
     Raises:
         ConfigError: the service does not serve the selector.

@@ -80,7 +80,6 @@ class SegmentCollector:
 
     Args:
         inner: collects whole responses of one turn, with log-probabilities.
-        sampler: the policy.
         open_round: begins the judging of continuations, each by itself.
     """
 
@@ -102,11 +101,10 @@ class SegmentCollector:
         self._clock = clock
 
     def collect(self, policy_step: int, then: Then = nothing_more) -> Collected:
-        """The groups of the next step. If it raises, the collector is as it was before the call.
+        """See Source.
 
         Raises:
             TrainingStoppedError: the generator gave no log-probabilities; or as the inner one.
-            ConfigError: a prompt does not fit the policy's context.
         """
 
         def value(collected: Collected) -> None:
@@ -116,15 +114,11 @@ class SegmentCollector:
         return self._inner.collect(policy_step, value)
 
     def state_dict(self) -> dict[str, Any]:
-        """The collector's state in plain containers."""
+        """See Source."""
         return self._inner.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continues from a `state_dict`.
-
-        Raises:
-            ConfigError: the data is not the same.
-        """
+        """See Source."""
         self._inner.load_state_dict(state)
 
     def _value(self, collected: Collected) -> None:

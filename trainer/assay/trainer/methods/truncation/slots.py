@@ -84,7 +84,7 @@ class SlotCollector:
 
     Args:
         stream: only this collector moves its cursor, and saves it.
-        sampler: the policy; can continue responses.
+        sampler: can continue responses.
         open_round: begins the judging of one step's finished turns.
         window: most tokens that a slot draws in a step, at least 1.
         ranks: their count divides `prompts_per_step`.
@@ -115,18 +115,7 @@ class SlotCollector:
         self._queue: tuple[Slot, ...] = ()
 
     def collect(self, policy_step: int, then: Then = nothing_more) -> Collected:
-        """The slot rows of the next step.
-
-        If it raises, the collector is as it was before the call.
-
-        Args:
-            policy_step: optimizer steps that the policy has made.
-            then: called with the result; may raise.
-
-        Raises:
-            OutageError: the reward services were away for too long.
-            ConfigError: a prompt does not fit the policy's context.
-        """
+        """See Source."""
         start, queue = self._stream.cursor, self._queue
         try:
             return self._collect(policy_step, start, then)
@@ -136,10 +125,7 @@ class SlotCollector:
             raise
 
     def state_dict(self) -> dict[str, Any]:
-        """The collector's state in plain containers.
-
-        Every process calls it; the first gets all transcripts, the others none.
-        """
+        """See Source."""
         mine = [
             None if slot is None else slot_to_plain(slot) for slot in deal(self._slots, self._ranks)
         ]
@@ -152,10 +138,10 @@ class SlotCollector:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from a `state_dict`.
+        """See Source.
 
         Raises:
-            ConfigError: the data or the number of slots differs, or an unfinished response already
+            ConfigError: also where the number of slots differs, or an unfinished response already
                 has rollout.max_new_tokens.
         """
         saved = state.get("slots")

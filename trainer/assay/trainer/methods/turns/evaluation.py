@@ -40,18 +40,9 @@ def evaluate_dialogues(
     confidence: Sure | None = None,
     on_progress: Callable[[int], None] = lambda _done: None,
 ) -> Evaluation:
-    """Holds dialogues about every problem and has their attempts judged; see `evaluate`.
+    """Holds `samples` dialogues about every problem and has their attempts judged; see `evaluate`.
 
-    Args:
-        problems: held out; the same list on every process.
-        sampler: the policy.
-        open_round: begins the judging; called once.
-        encode: a problem's prompt as tokens.
-        dialogues: of an evaluation.
-        samples: dialogues about each problem.
-        ranks: the processes.
-        confidence: P(correct) of verifications; None for not asked.
-        on_progress: called with the number of problems answered, over all processes.
+    `problems` is the same list on every process; `open_round` is called once.
 
     Returns:
         All answers, problem by problem, in the first process; in the others its own.

@@ -1,7 +1,4 @@
-"""The three kinds of judge, each a table row: how rows become examples, what trains, what measures.
-
-A further kind is one more entry.
-"""
+"""The kinds of judge, each a table entry: examples, training, evaluation."""
 
 from __future__ import annotations
 
