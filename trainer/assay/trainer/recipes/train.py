@@ -200,7 +200,6 @@ def _judge(
 
 
 def _watch_outages(judge: Judge, display: Display, stop: Interrupt) -> None:
-    """Connects outages to the display and the interrupt."""
     patience = judge.patience
     patience.say, patience.aside = display.note, display.aside
     patience.interrupted = lambda: stop.requested
@@ -209,7 +208,6 @@ def _watch_outages(judge: Judge, display: Display, stop: Interrupt) -> None:
 def _prepare(
     session: Session, stream: PromptStream, hooks: Sequence[Hooks], checkpoint: Path | None
 ) -> tuple[StepRecorder, PolicyTrainer]:
-    """The trainer with its callbacks."""
     config, folder = session.config, session.folder
     done = 0
     if checkpoint is not None:
@@ -392,7 +390,6 @@ def _train(
 
 
 def _method(config: Config) -> str:
-    """What was trained, in words."""
     told = explain(config)
     lines = [told.title]
     for section in told.sections:
@@ -407,7 +404,6 @@ def _finish(
     train_s: float,
     beside: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Report, curves, and the table on the screen."""
     config, folder, display = session.config, session.folder, session.display
     name = config.run.name or folder.path.name
     outcome: dict[str, Any] = {

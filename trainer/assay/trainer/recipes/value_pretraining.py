@@ -121,7 +121,6 @@ class _Steps:
         self._rows = JsonLines(session.folder.pretraining) if session.world.main else None
 
     def collect(self, _step: int) -> Experience:
-        """One rollout of the current policy."""
         collected = self._source.collect(0)
         stopped = self._watch.add(collected.results)
         if stopped:
@@ -171,6 +170,5 @@ class _Steps:
             checkpoints.prune(folder, 1)
 
     def close(self) -> None:
-        """Closes the file."""
         if self._rows is not None:
             self._rows.close()

@@ -307,7 +307,6 @@ class _Window:
         return groups
 
     def _to_answer_again(self, groups: list[KnownGroup]) -> dict[int, Draw]:
-        """The draws that replace groups, by place."""
         if self._again is None:
             return {}
         failed = [n for n, group in enumerate(groups) if self._again(group)]
@@ -329,7 +328,6 @@ class _Window:
         return asked
 
     def close(self) -> None:
-        """Gives unused draws back to the stream."""
         self._stream.give_back(self._ahead)
         self._ahead = 0
 

@@ -133,7 +133,6 @@ class Patience:
         left: Places,
         whole_groups: bool,
     ) -> list[Result]:
-        """Asks until no result is an outage, or the hold ends."""
         began = self._clock()
         resumed = self._since is not None
         self._since = began if self._since is None else self._since
@@ -226,7 +225,6 @@ class Patience:
             self.say(f"the reward services are still away, held {so_far}")
 
     def _give_up(self, results: list[Result], left: Places) -> None:
-        """Turns what is left into faults that say why."""
         interrupted = self.interrupted()
         why = (
             "the run was interrupted while it waited for them"
@@ -305,7 +303,6 @@ def _whole(items: Sequence[Item], places: Places, whole_groups: bool) -> Places:
 
 
 def _units(items: Sequence[Item], places: Places, whole_groups: bool) -> list[Places]:
-    """What is asked together: whole groups, or single items."""
     if not whole_groups:
         return [[place] for place in places]
     groups: dict[str, Places] = {}

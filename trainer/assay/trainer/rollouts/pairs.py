@@ -145,8 +145,6 @@ def _settled(
 
 @dataclass(slots=True)
 class _Group:
-    """A group's places in the round, and its samples."""
-
     places: list[int]
     members: list[tuple[Request, Response]]
 

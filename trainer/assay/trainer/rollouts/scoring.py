@@ -196,7 +196,6 @@ class StreamingRound:
         return [self._settle(result) for result in results]
 
     def _late(self) -> Fault:
-        """The fault of responses that were not judged in time."""
         allowed = f"within {self._timeout_s:g} s after the last response"
         away_s = self._exchange.away_s
         if (
@@ -281,7 +280,6 @@ class _Exchange:
         return not told
 
     def drain(self) -> None:
-        """Takes the queued units; on the loop."""
         with self._lock:
             units, self._woken = list(self._put), False
             self._put.clear()
@@ -315,7 +313,6 @@ class _Exchange:
             self.away_s = time.monotonic()
 
     def fault(self, items: Iterable[Item], fault: Fault) -> None:
-        """Answers items that were not sent."""
         for item in items:
             self._settle(Result(item.id, fault))
 

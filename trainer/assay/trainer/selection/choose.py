@@ -79,7 +79,6 @@ def limr(config: LimrConfig, problems: Sequence[Problem], seed: int) -> Selector
 
 
 def _by_place(kind: Callable[[Any, int, int], Selector]) -> Make:
-    """For selectors that need only the number of problems."""
     return lambda config, problems, seed: kind(config, len(problems), seed)
 
 

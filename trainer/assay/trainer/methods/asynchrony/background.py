@@ -363,7 +363,6 @@ class BackgroundCollector:
             following += 1
 
     def _portions(self) -> list[Round]:
-        """The stream's next batch, with scoring opened."""
         draws, size = self._stream.take(self._config.prompts_per_step), self._schedule.portion
         return [
             Round(

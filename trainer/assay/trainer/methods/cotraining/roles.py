@@ -274,7 +274,6 @@ class Partner:
         other.add_callback(Saves(updates, wanted=lambda _step: False, on_saved=self._save))
 
     def _save(self) -> None:
-        """A checkpoint of the verifier, beside one of the generator."""
         _save_once(self._trainer, self._folder.checkpoints)
         checkpoints.prune(self._folder.checkpoints, self._keep)
 

@@ -204,7 +204,6 @@ def _with_steps(rollout: Rollout, found: _Found) -> Rollout:
 
 
 def _step_metrics(rollouts: Sequence[Rollout], found: _Found) -> dict[str, float]:
-    """Of judged solutions."""
     judged = [rollout for rollout in rollouts if rollout.result.judgement is not None]
     if not judged:
         return {}
@@ -306,7 +305,6 @@ class Verifications:
         return self._finished(groups, known, solved - before, self._clock() - solved)
 
     def _solved(self, draws: Sequence[Draw]) -> tuple[list[Response], list[Result]]:
-        """A solution of each draw, and its result."""
         requests = [Request(draw, 0, turn=_SOLVE) for draw in draws]
         solved = held(self._generator, requests, self._open_round())
         refuse_given_up(one.result for one in solved)
@@ -385,7 +383,6 @@ def _about(draw: Draw, solution: Response, question: Question, truth: bool | Non
 
 
 def _fault(result: Result, question: Question) -> Fault | None:
-    """Why a verification of this solution cannot be judged."""
     if result.fault is not None:
         return result.fault
     if question.fits:

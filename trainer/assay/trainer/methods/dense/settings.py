@@ -68,7 +68,6 @@ def _without_neutral_comments(config: Config) -> Switches:
 
 
 def _without_steps(_config: Config) -> Switches:
-    """No rewards of steps."""
     return {"method.dense.weight": 0.0, "method.dense.decay_to": 0.0, "method.dense.mix": "add"}
 
 

@@ -122,7 +122,6 @@ def _ends_by_windows(ids: Sequence[int], text: str, tokenizer: Tokenizer) -> lis
 
 
 def _agreement(one: str, other: str) -> int:
-    """Length of the common prefix."""
     for place, (mine, theirs) in enumerate(zip(one, other, strict=False)):
         if mine != theirs:
             return place
@@ -135,6 +134,5 @@ def _decode(ids: Sequence[int], tokenizer: Tokenizer) -> str:
 
 
 def _special_ids(tokenizer: Tokenizer) -> frozenset[int]:
-    """Tokens that decode to nothing."""
     added = tokenizer.added_tokens_decoder.items()
     return frozenset(id_ for id_, token in added if token.special)

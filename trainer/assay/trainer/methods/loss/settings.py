@@ -37,7 +37,6 @@ def check(config: Config) -> str:
 
 
 def _check_correction(config: Config) -> str:
-    """Whether the engine gives what a correction needs, and the limits are a range."""
     loss, rollout = config.method.loss, config.rollout
     if loss.importance_correction == "none":
         return ""

@@ -254,7 +254,6 @@ class _Maker:
         self._ranks = ranks
 
     def made(self, problems: Sequence[tuple[int, Problem]]) -> Iterator[list[Row]]:
-        """The rows of problems in order, some at a time."""
         for start in range(0, len(problems), self._at_once):
             yield self._rows(problems[start : start + self._at_once])
 
@@ -270,7 +269,6 @@ class _Maker:
         return [row for _, rows in everyone for row in rows]
 
     def _made(self, problems: Sequence[tuple[int, Problem]]) -> tuple[Outage | None, list[Row]]:
-        """Rows, and the outage that ended them."""
         requests = [
             Request(Draw(FIRST_DRAW + number, problem, tuple(self._encode(problem))), index)
             for number, problem in problems

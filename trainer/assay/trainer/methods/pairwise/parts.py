@@ -21,7 +21,6 @@ def _order_gap_limit(config: Config) -> float:
 
 
 def _without_order_gap(config: Config) -> Switches:
-    """Any gap counts."""
     return {"reward.parameters": {**config.reward.parameters, "max_order_gap": 1.0}}
 
 

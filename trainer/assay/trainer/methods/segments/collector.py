@@ -122,7 +122,6 @@ class SegmentCollector:
         self._inner.load_state_dict(state)
 
     def _value(self, collected: Collected) -> None:
-        """Adds advantages, metrics and seconds."""
         cuts = cut(collected.groups, self._config)
         asked = continuations(cuts, self._config.continuations)
         began = self._clock()

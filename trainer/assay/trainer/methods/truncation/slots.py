@@ -225,7 +225,6 @@ class SlotCollector:
         return collected
 
     def _next(self) -> Slot:
-        """A slot with the next sample of the stream."""
         if not self._queue:
             [draw] = self._stream.take(1)
             self._queue = tuple(Slot(draw, index) for index in range(self._config.group_size))

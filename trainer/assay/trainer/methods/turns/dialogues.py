@@ -91,7 +91,6 @@ class Dialogues:
     def _response(
         self, responses: Sequence[Response], results: Mapping[int, Result]
     ) -> tuple[Response, tuple[PolicyTurn, ...]]:
-        """The turns as one response, without text, and as turns."""
         ids, places = self._joined(responses)
         turns = []
         for turn, (response, (start, end)) in enumerate(zip(responses, places, strict=True)):

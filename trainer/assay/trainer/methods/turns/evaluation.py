@@ -69,7 +69,6 @@ def evaluate_dialogues(
 
 
 def _sure(rollouts: Sequence[Rollout], confidence: Sure) -> list[Rollout]:
-    """With P(correct) of each dialogue's verification."""
     asked, said = [], []
     for rollout in rollouts:
         ids, turn = rollout.response.ids, rollout.turns[1]

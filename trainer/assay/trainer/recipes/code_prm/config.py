@@ -195,7 +195,6 @@ def load(path: Path, overrides: Iterable[str], folder: Path) -> PipelinePlan:
 
 
 def _common(config: PipelineConfig, folder: Path) -> dict[str, Any]:
-    """Settings of both runs."""
     problems = config.problems
     data: dict[str, Any] = {"path": problems.path, "eval_path": problems.eval_path}
     if problems.source == "generated":

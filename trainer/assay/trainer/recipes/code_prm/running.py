@@ -72,7 +72,6 @@ class Pipeline:
         return outcome(self._plan, self._paths)
 
     def _claim(self) -> None:
-        """Makes the folder this pipeline's."""
         text = to_toml(self._plan)
         self._paths.path.mkdir(parents=True, exist_ok=True)
         kept = self._paths.config

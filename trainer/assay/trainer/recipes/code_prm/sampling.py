@@ -79,7 +79,6 @@ def _cut(path: Path, rows: int) -> None:
 def _answers(
     policy: Policy, problems: Sequence[Problem], config: Config, count: int, temperature: float
 ) -> list[str]:
-    """`count` responses to each problem, problem by problem."""
     tokenizer, rollout = policy.tokenizer, config.rollout
     asked = tokenizer(
         [render(problem, tokenizer) for problem in problems], return_tensors="pt", padding=True

@@ -86,7 +86,6 @@ class _Work:
         return stop.requested
 
     def close(self) -> None:
-        """Ends running processes."""
         self._display.end()
         for process, _ in self._going.values():
             end(process)

@@ -105,7 +105,6 @@ def _accuracies(axes: Axes, plan: LadderPlan, outcomes: Outcomes) -> None:
 
 
 def _legend(axes: Axes, plan: LadderPlan, outcomes: Outcomes) -> None:
-    """The rungs by number."""
     axes.axis("off")
     for number, rung in enumerate(plan.rungs):
         missing = "" if outcomes.get(rung.name) else "  (no finished run)"

@@ -76,7 +76,6 @@ def summarise(plan: LadderPlan, outcomes: Outcomes) -> list[RungSummary]:
 
 
 def _values(runs: Mapping[int, RunOutcome], metric: str) -> dict[int, float]:
-    """A figure for each seed that has it."""
     found = {
         seed: run.accuracy if metric == ACCURACY else run.final(metric)
         for seed, run in sorted(runs.items())

@@ -172,7 +172,6 @@ def build(tree: Mapping[str, Any], overrides: Iterable[str] = (), *, origin: str
 
 
 def _conflicts(config: RmConfig) -> Iterable[str]:
-    """Broken rules between settings."""
     data, method, optim = config.data, config.method, config.optim
     if data.source == "jsonl" and not data.paths:
         yield 'data.paths is missing, which data.source = "jsonl" needs; name files'

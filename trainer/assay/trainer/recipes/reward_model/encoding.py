@@ -119,7 +119,6 @@ def _about(row: PairRow) -> Example:
 
 
 def _fitting(items: Sequence[Example | None], config: RmConfig) -> tuple[list[Example], int]:
-    """Examples of the rows that fit, and how many did not."""
     kept = [item for item in items if item is not None]
     if not kept:
         raise ConfigError(f"no row fits into data.max_tokens = {config.data.max_tokens}; raise it")

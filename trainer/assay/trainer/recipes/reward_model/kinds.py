@@ -128,7 +128,6 @@ def build_trainer(
 def _settings(
     config: RmConfig, folder: RunFolder, learner: Loaded, processes: int
 ) -> dict[str, Any]:
-    """Trainer's settings."""
     micro_batch = config.micro_batch(processes)
     optim, on_cuda = config.optim, learner.model.device.type == "cuda"
     return {

@@ -122,7 +122,6 @@ def _freeze(model: Any, count: int) -> None:
 
 
 def _head(method: MethodConfig) -> dict[str, Any]:
-    """The head in a model's configuration."""
     return _ONE_OUTPUT if method.loss == "regression" else _HEAD[method.kind]
 
 

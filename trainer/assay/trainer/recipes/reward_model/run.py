@@ -54,8 +54,6 @@ from assay.trainer.records.reporting import attach, check_reporters
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """What the parts of a run share."""
-
     config: RmConfig
     folder: RunFolder
     display: Display
@@ -131,7 +129,6 @@ def _texts(
 
 
 def _introduce(session: _Session, skipped: int) -> None:
-    """Prints what will be trained, and on what."""
     config, train, held_out = session.config, session.train, session.held_out
     weights = list(session.learner.model.parameters())
     total = sum(w.numel() for w in weights) / 1e6
@@ -255,7 +252,6 @@ def _save_model(session: _Session) -> None:
 def _finish(
     session: _Session, before: RmEvaluation | None, after: RmEvaluation | None, train_s: float
 ) -> dict[str, Any]:
-    """Report, curves, and the table on the screen."""
     config, folder, display = session.config, session.folder, session.display
     outcome = report.outcome(
         config,
