@@ -234,7 +234,7 @@ def test_what_a_turn_leaves_of_a_window_the_next_draws() -> None:
     assert asked == [(0, 0, 4), (0, 4, 4), (1, 0, 3), (1, 3, 4)]
     assert drawn == [4, 4, 3]
     assert sorted(said.results) == [0, 1]
-    with pytest.raises(RuntimeError, match="all was said of sample 0"):
+    with pytest.raises(RuntimeError, match="nothing follows in sample 0"):
         Exchange([request], Round(lambda *_: "correct"), talk, earlier=[said]).first()
 
 

@@ -186,7 +186,7 @@ def _remedy(tally: Tally) -> str:
     kinds = tally.kinds
     if 2 * kinds["faulted"] >= tally.drawn:
         return (
-            f"the reward services are the trouble, not the prompts ({_frequent(tally.reasons)}): "
+            f"the reward services fail, not the prompts ({_frequent(tally.reasons)}): "
             "see that they run and keep up, then resume"
         )
     if not tally.verdicts[CORRECT]:

@@ -166,7 +166,7 @@ class Exchange:
             responses = self._ended[place]
             following = self._talk.following(request, responses) if responses else request
             if following is None:
-                raise RuntimeError(f"all was said of sample {place}")
+                raise RuntimeError(f"nothing follows in sample {place}")
             if len(responses) < len(earlier.turns):
                 following = replace(following, begun=earlier.turns[-1])
             asked.append(((place, len(responses)), replace(following, window=self._window)))

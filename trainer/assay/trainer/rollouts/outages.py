@@ -151,15 +151,15 @@ class Patience:
                     return results
                 units = _units(items, left, whole_groups)
                 unit = units[turn % len(units)]
-                said = self._answered(client, [items[place] for place in unit])
-                if said is None:
+                answers = self._answered(client, [items[place] for place in unit])
+                if answers is None:
                     self._rest(pause_s)
                     pause_s, turn = min(2 * pause_s, _PAUSE_S), turn + 1
                     continue
-                if _late(said):
+                if _late(answers):
                     asked = left
                 else:
-                    _store(results, unit, said)
+                    _store(results, unit, answers)
                     asked = left = [place for place in left if place not in set(unit)]
                 again = self._asked(client, [items[place] for place in asked], self._timeout_s)
                 if again is not None:
@@ -180,15 +180,15 @@ class Patience:
 
     def _answered(self, client: Asks, items: Sequence[Item]) -> list[Result] | None:
         """Results of a few items; None where the services are away, or at an interrupt."""
-        said = self._asked(client, items, min(_PROBE_S, self._timeout_s))
-        if said is None or any(r.fault is not None and r.fault.reason in AWAY for r in said):
+        answers = self._asked(client, items, min(_PROBE_S, self._timeout_s))
+        if answers is None or any(r.fault is not None and r.fault.reason in AWAY for r in answers):
             return None
-        if _late(said):
+        if _late(answers):
             try:
                 self._waited(client.submit_ready(min(_PROBE_S, self._timeout_s)))
             except CallError:
                 return None
-        return said
+        return answers
 
     def _asked(self, client: Asks, items: Sequence[Item], timeout_s: float) -> list[Result] | None:
         return self._waited(client.submit(items, timeout_s=timeout_s)) if items else []
@@ -244,7 +244,7 @@ Outage = tuple[str, int, bool]
 """(message of a hold that ended, number of its results, whether the run was interrupted)."""
 
 
-def told_outage(results: Iterable[Result]) -> Outage | None:
+def outage_of(results: Iterable[Result]) -> Outage | None:
     """The ended hold among these results; None where there is none."""
     faults = [r.fault for r in results if r.fault is not None and _GIVEN_UP in r.fault.metadata]
     if not faults:
@@ -264,7 +264,7 @@ def given_up_by(told: Iterable[Outage | None]) -> OutageError | None:
 
 def given_up(results: Iterable[Result]) -> OutageError | None:
     """`given_up_by` for one process."""
-    return given_up_by([told_outage(results)])
+    return given_up_by([outage_of(results)])
 
 
 def refuse_given_up(results: Iterable[Result]) -> None:
@@ -278,8 +278,8 @@ def refuse_given_up(results: Iterable[Result]) -> None:
         raise error
 
 
-def _store(results: list[Result], places: Places, said: Sequence[Result]) -> None:
-    for place, result in zip(places, said, strict=True):
+def _store(results: list[Result], places: Places, answers: Sequence[Result]) -> None:
+    for place, result in zip(places, answers, strict=True):
         results[place] = dataclasses.replace(result, id=results[place].id)
 
 

@@ -91,8 +91,8 @@ def fold(count: int, asked: Mapping[Pair, Result], equal: Sequence[Pair]) -> lis
     for one, two in equal:
         wins[one].append(_PARITY)
         wins[two].append(_PARITY)
-    for (one, two), said in asked.items():
-        result = as_win(said)
+    for (one, two), answer in asked.items():
+        result = as_win(answer)
         execution_s = max(execution_s, result.execution_s)
         judgement, fault = result.judgement, result.fault
         if judgement is not None:
@@ -189,9 +189,9 @@ class PairsRound:
             cut = Result("", make_fault(Reason.CANCELLED, text))
             found.update(dict.fromkeys(group.places, cut))
         self._gathering.clear()
-        said = iter(self._inner.results())
+        answers = iter(self._inner.results())
         for group, asked, equal in self._whole:
-            folded = fold(len(group.places), {pair: next(said) for pair in asked}, equal)
+            folded = fold(len(group.places), {pair: next(answers) for pair in asked}, equal)
             found.update(zip(group.places, folded, strict=True))
         return [dataclasses.replace(found[n], id=str(n)) for n in range(self._submitted)]
 

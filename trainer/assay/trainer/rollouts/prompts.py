@@ -191,9 +191,9 @@ class PromptStream:
         if not self._digest:
             digest = hashlib.sha256()
             for problem in self.problems:
-                told: tuple[object, ...] = (problem.id, problem.messages, problem.reference)
-                told += tuple(extra for extra in (problem.anchor, problem.tests) if extra)
-                digest.update(repr(told).encode())
+                identity: tuple[object, ...] = (problem.id, problem.messages, problem.reference)
+                identity += tuple(extra for extra in (problem.anchor, problem.tests) if extra)
+                digest.update(repr(identity).encode())
             self._digest = digest.hexdigest()
         return {"problems": len(self.problems), "seed": self._seed, "digest": self._digest}
 

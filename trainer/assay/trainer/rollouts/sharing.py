@@ -20,7 +20,7 @@ import numpy as np
 
 from assay.clients import Component, Fault, Judgement, Result
 from assay.trainer.engines.types import Draw, Request
-from assay.trainer.rollouts.outages import given_up_by, refuse_given_up, told_outage
+from assay.trainer.rollouts.outages import given_up_by, outage_of, refuse_given_up
 from assay.trainer.rollouts.pairs import ORDER_GAP, order_gap
 from assay.trainer.rollouts.plain import (
     Plain,
@@ -75,7 +75,7 @@ def share(
     """
     everything = [one for row in mine for one in row.results] if results is None else results
     numbers = [(row.policy_step, row.length, row.truncated, *facts(row)) for row in mine]
-    told = _told([row.result for row in mine], numbers, everything, ranks)
+    told = _gathered([row.result for row in mine], numbers, everything, ranks)
     own = iter(mine)
     known: list[Known] = []
     for request, (holder, result, row) in zip(requests, told, strict=True):
@@ -97,10 +97,10 @@ def share_results(mine: Sequence[Result], ranks: Ranks) -> list[Result]:
     Raises:
         OutageError: in one of the processes.
     """
-    return [result for _, result, _ in _told(mine, [()] * len(mine), mine, ranks)]
+    return [result for _, result, _ in _gathered(mine, [()] * len(mine), mine, ranks)]
 
 
-def _told(
+def _gathered(
     mine: Sequence[Result],
     numbers: Sequence[tuple[float, ...]],
     everything: Iterable[Result],
@@ -116,7 +116,7 @@ def _told(
     kinds = list(dict.fromkeys(map(_kind, mine)))
     head = {
         "kinds": kinds,
-        "outage": told_outage(everything),
+        "outage": outage_of(everything),
         "width": len(numbers[0]) if numbers else 0,
     }
     heads = [json.loads(one) for one in ranks.exchange([_json(head)] * ranks.count)]

@@ -28,12 +28,12 @@ def line(row: Mapping[str, Any], total: int) -> str:
     return f"  verifier {row['step']}/{total}: {shares} weights {weights}{fault}"
 
 
-def outcome(told: Mapping[str, Any]) -> str:
+def outcome(figures: Mapping[str, Any]) -> str:
     """How the verifier did at its end, from means over its last steps."""
-    right, wrong = told["verifier_correct_recall"], told["verifier_wrong_recall"]
+    right, wrong = figures["verifier_correct_recall"], figures["verifier_wrong_recall"]
     return (
         f"verifier, at its end: {_share(right)} of right and {_share(wrong)} of wrong solutions "
-        f"called so, form {_share(told['verifier_form'])}"
+        f"called so, form {_share(figures['verifier_form'])}"
     )
 
 

@@ -83,17 +83,17 @@ class Verified:
     """
 
     right: bool
-    said: Verification
+    verification: Verification
 
     @property
     def true(self) -> bool:
         """Whether the final verdict is true; an unreadable one is not."""
-        return self.said.final == (RIGHT if self.right else WRONG)
+        return self.verification.final == (RIGHT if self.right else WRONG)
 
 
 def reward_of(verified: Verified, format_weight: float) -> float:
     """[final verdict = truth] + gamma * form: RL Tango (arXiv 2505.15034)."""
-    return float(verified.true) + format_weight * verified.said.form
+    return float(verified.true) + format_weight * verified.verification.form
 
 
 def verifier_metrics(verified: Sequence[Verified]) -> dict[str, float]:
@@ -103,22 +103,22 @@ def verifier_metrics(verified: Sequence[Verified]) -> dict[str, float]:
     """
     if not verified:
         return {}
-    told = {
+    named = {
         "verifier_accuracy": _mean(one.true for one in verified),
-        "verifier_form": _mean(one.said.form for one in verified),
-        "verifier_unparsed": _mean(one.said.final == "unparsed" for one in verified),
-        "verifier_says_correct": _mean(one.said.final == RIGHT for one in verified),
-        "verifier_steps_read": _mean(one.said.steps is not None for one in verified),
+        "verifier_form": _mean(one.verification.form for one in verified),
+        "verifier_unparsed": _mean(one.verification.final == "unparsed" for one in verified),
+        "verifier_says_correct": _mean(one.verification.final == RIGHT for one in verified),
+        "verifier_steps_read": _mean(one.verification.steps is not None for one in verified),
     }
     recalls = []
     for name, right in (("verifier_correct_recall", True), ("verifier_wrong_recall", False)):
         hits = [one.true for one in verified if one.right is right]
         if hits:
-            told[name] = _mean(hits)
-            recalls.append(told[name])
+            named[name] = _mean(hits)
+            recalls.append(named[name])
     if len(recalls) == 2:
-        told["verifier_f1"] = 2 * recalls[0] * recalls[1] / sum(recalls) if any(recalls) else 0.0
-    return told
+        named["verifier_f1"] = 2 * recalls[0] * recalls[1] / sum(recalls) if any(recalls) else 0.0
+    return named
 
 
 def _mean(values: Iterable[float]) -> float:

@@ -105,12 +105,12 @@ def steps_of(solution: str, separator: str) -> tuple[tuple[int, int], ...]:
 def read(text: str, count: int, parsing: Parsing) -> Verification:
     """Reads a verification of a solution of `count` steps, at least one."""
     strict = parsing == "strict"
-    said = [
+    stated = [
         (int(match[1]), match[2].lower() == "correct")
         for match in (_STRICT if strict else _TOLERANT).finditer(text)
     ]
     final = parse_verdict(text, strict=strict)
-    numbers = [number for number, _ in said]
+    numbers = [number for number, _ in stated]
     if strict:
         whole = numbers == list(range(1, count + 1))
         stand = sum(
@@ -120,7 +120,7 @@ def read(text: str, count: int, parsing: Parsing) -> Verification:
     else:
         stand = len(set(numbers) & set(range(1, count + 1)))
         whole = stand == count
-    verdicts = dict(said)
+    verdicts = dict(stated)
     return Verification(
         tuple(verdicts[number] for number in range(1, count + 1)) if whole else None,
         final,

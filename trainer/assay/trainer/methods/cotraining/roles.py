@@ -345,12 +345,12 @@ class Partner:
         rows = read_rows(self._folder.metrics)
         plots.draw(rows, self._folder.curves, title="the verifier", subtitle="")
         last = rows[-max(1, len(rows) // 10) :]
-        told: dict[str, Any] = {"model": self._config.model.name, "steps": len(rows)}
+        figures: dict[str, Any] = {"model": self._config.model.name, "steps": len(rows)}
         for key in _TOLD:
             values = [row[key] for row in last if row[key] is not None]
-            told[key] = sum(values) / len(values) if values else None
-        self._display.note(f"{displays.outcome(told)}: {self._folder.model}")
-        return told
+            figures[key] = sum(values) / len(values) if values else None
+        self._display.note(f"{displays.outcome(figures)}: {self._folder.model}")
+        return figures
 
 
 def _save_once(trainer: PolicyTrainer, folder: Path) -> None:

@@ -192,7 +192,7 @@ def _with_steps(rollout: Rollout, found: _Found) -> Rollout:
     if judgement is None:
         return rollout
     verified, steps = found.get(_place(rollout), (None, ()))
-    said = None if verified is None else verified.said.steps
+    said = None if verified is None else verified.verification.steps
     spans = tuple(
         Span(start, end, 1.0 if right else -1.0, f"step {number}")
         for number, (right, (start, end)) in enumerate(
@@ -207,13 +207,15 @@ def _step_metrics(rollouts: Sequence[Rollout], found: _Found) -> dict[str, float
     judged = [rollout for rollout in rollouts if rollout.result.judgement is not None]
     if not judged:
         return {}
-    told = {"verifier_reach": len(found) / len(judged)}
+    named = {"verifier_reach": len(found) / len(judged)}
     if found:
-        told["solution_steps"] = sum(len(steps) for _, steps in found.values()) / len(found)
-    verdicts = [right for verified, _ in found.values() for right in verified.said.steps or ()]
+        named["solution_steps"] = sum(len(steps) for _, steps in found.values()) / len(found)
+    verdicts = [
+        right for verified, _ in found.values() for right in verified.verification.steps or ()
+    ]
     if verdicts:
-        told["steps_correct"] = sum(verdicts) / len(verdicts)
-    return told
+        named["steps_correct"] = sum(verdicts) / len(verdicts)
+    return named
 
 
 class Verifications:
@@ -312,14 +314,14 @@ class Verifications:
 
     def _judged(self, verified: Verified) -> Judgement:
         gamma = self._config.format_weight
-        final = verified.said.final
+        final = verified.verification.final
         verdict = "correct" if verified.true else "unparsed" if final == "unparsed" else "incorrect"
         return Judgement(
             reward_of(verified, gamma),
             verdict,
             (
                 Component("truth", float(verified.true), 1.0),
-                Component("form", verified.said.form, gamma),
+                Component("form", verified.verification.form, gamma),
             ),
             extracted_answer=None if final == "unparsed" else final,
             verifier=NAME,

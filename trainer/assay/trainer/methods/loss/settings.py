@@ -58,7 +58,7 @@ def _check_correction(config: Config) -> str:
     if engine.logprobs == "raw" and not plain:
         return (
             f"{correction} goes by the probabilities that tokens were drawn with; rollout.backend "
-            f'= "{engine.name}" tells those before temperature and filters: use '
+            f'= "{engine.name}" gives those before temperature and filters: use '
             'rollout.temperature = 1 without top_p and top_k, or "none"'
         )
     return ""

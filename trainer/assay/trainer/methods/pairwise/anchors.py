@@ -29,7 +29,7 @@ from assay.trainer.engines.types import Draw, Generator, Request, Response
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.records.progress import Display
-from assay.trainer.rollouts.outages import Outage, given_up_by, told_outage
+from assay.trainer.rollouts.outages import Outage, given_up_by, outage_of
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.types import Ranks
 from assay.trainer.settings.config import Config
@@ -76,8 +76,8 @@ def choose(texts: Sequence[str], results: Sequence[Result] | None) -> Choice:
 
 def key_of(problem: Problem) -> str:
     """A problem's key in anchors.jsonl: a digest of the question, whatever its place."""
-    told = repr((problem.messages, problem.reference, problem.tests))
-    return hashlib.sha256(told.encode()).hexdigest()[:24]
+    content = repr((problem.messages, problem.reference, problem.tests))
+    return hashlib.sha256(content.encode()).hexdigest()[:24]
 
 
 def prepare_anchors(
@@ -208,13 +208,13 @@ def _check(
         return
     reasons = Counter(str(known[key_of(problem)]["fault"]) for problem in lacking)
     frequent = ", ".join(f"{reason} x{count}" for reason, count in reasons.most_common(3))
-    said = f"{len(lacking)} of {len(anchors)} problems have no anchor ({frequent})"
+    lack = f"{len(lacking)} of {len(anchors)} problems have no anchor ({frequent})"
     if len(lacking) > config.reward.max_fault_ratio * len(anchors):
         raise TrainingStoppedError(
-            f"{said}; reward.max_fault_ratio allows {config.reward.max_fault_ratio:g}. Resume the "
+            f"{lack}; reward.max_fault_ratio allows {config.reward.max_fault_ratio:g}. Resume the "
             "run when the service answers"
         )
-    display.note(f"warning: {said}; their responses will be faults")
+    display.note(f"warning: {lack}; their responses will be faults")
 
 
 class _Maker:
@@ -284,7 +284,7 @@ class _Maker:
             texts = [response.text for response in responses[own]]
             choice = choose(texts, None if self._selector is None else results[own])
             rows.append(_row(problem, choice, self._samples))
-        return told_outage(results), rows
+        return outage_of(results), rows
 
 
 def _row(problem: Problem, choice: Choice, samples: int) -> dict[str, Any]:

@@ -130,7 +130,7 @@ class SegmentCollector:
         for (state, _), result in zip(asked, results, strict=True):
             if result.judgement is not None:
                 rewards[state].append(result.judgement.reward)
-        values = {state: value_of(told) for state, told in rewards.items()}
+        values = {state: value_of(earned) for state, earned in rewards.items()}
         collected.continued = share_results(results, self._ranks)
         collected.notes["segments"] = segments(cuts, values, self._config)
         mine = (
@@ -145,7 +145,7 @@ class SegmentCollector:
             sum(len(one.places) for one in cuts),
             len(cuts),
         )
-        collected.metrics |= told_metrics(self._ranks.gather(np.array([mine], np.float64)))
+        collected.metrics |= segment_metrics(self._ranks.gather(np.array([mine], np.float64)))
         collected.generate_s += self._clock() - began - waited
         collected.wait_s += waited
 
@@ -172,7 +172,7 @@ def cut(groups: Sequence[Group], config: SegmentsConfig) -> list[Cut]:
         if rollout.response.logprobs is None:
             raise TrainingStoppedError(
                 'method.advantage.estimator = "segments" cuts where the policy was not sure, '
-                "and the generator told no log-probabilities"
+                "and the generator gave no log-probabilities"
             )
         probs = [math.exp(logp) for logp in rollout.response.logprobs]
         places = cut_points(probs, threshold=config.threshold, every=config.unsure_per_segment)
@@ -227,13 +227,13 @@ def segments(
     return found
 
 
-def told_metrics(told: Rows) -> dict[str, float]:
+def segment_metrics(counts: Rows) -> dict[str, float]:
     """The counts of all processes by name. Pure.
 
     Each row: continuations, their tokens, those without a judgement, states, states without a
     value, segments, responses.
     """
-    count, tokens, faults, states, unknown, segments_, responses = told.sum(axis=0).tolist()
+    count, tokens, faults, states, unknown, segments_, responses = counts.sum(axis=0).tolist()
     metrics = {
         "continuations": count,
         "continuation_tokens": tokens,

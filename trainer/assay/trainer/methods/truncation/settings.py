@@ -43,7 +43,7 @@ def check(config: Config) -> str:
     if not method.critic.pretrain_steps:
         return (
             "method.truncation.window above 0 needs method.critic.pretrain_steps above 0: an "
-            "unfinished response is worth what the critic says; for a saved critic 1 will do"
+            "unfinished response has the value of the critic; for a saved critic 1 will do"
         )
     if method.advantage.gamma != 1:
         return (

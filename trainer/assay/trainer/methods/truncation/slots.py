@@ -129,8 +129,8 @@ class SlotCollector:
         mine = [
             None if slot is None else slot_to_plain(slot) for slot in deal(self._slots, self._ranks)
         ]
-        told = json.dumps(mine).encode()
-        everyone = self._ranks.exchange([told, *[b""] * (self._ranks.count - 1)])
+        parcel = json.dumps(mine).encode()
+        everyone = self._ranks.exchange([parcel, *[b""] * (self._ranks.count - 1)])
         return {
             "stream": self._stream.state_dict(),
             "slots": [slot for part in everyone if part for slot in json.loads(part)],

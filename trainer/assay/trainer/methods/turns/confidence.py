@@ -82,13 +82,16 @@ class Confidence:
         self._ranks = ranks or OneRank()
         self._autocast = autocast
 
-    def __call__(self, asked: Sequence[Request], said: Sequence[Response]) -> list[float]:
+    def __call__(self, asked: Sequence[Request], verifications: Sequence[Response]) -> list[float]:
         """P(correct) in [0, 1] of each verification: what was asked, and what the policy said.
 
         Every process calls it. One with fewer verifications adds dummy rows, which sharded weights
         need.
         """
-        rows = [self._row(request, response) for request, response in zip(asked, said, strict=True)]
+        rows = [
+            self._row(request, response)
+            for request, response in zip(asked, verifications, strict=True)
+        ]
         most = int(self._ranks.gather(np.array([[float(len(rows))]])).max())
         rows += [([self._tokenizer.pad_token_id], 0, 0)] * (most - len(rows))
         size = self._batch or most

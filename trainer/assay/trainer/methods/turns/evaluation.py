@@ -69,15 +69,15 @@ def evaluate_dialogues(
 
 
 def _sure(rollouts: Sequence[Rollout], confidence: Sure) -> list[Rollout]:
-    asked, said = [], []
+    requests, verifications = [], []
     for rollout in rollouts:
         ids, turn = rollout.response.ids, rollout.turns[1]
         draw = rollout.request.draw
         prompt_ids = (*draw.prompt_ids, *ids[: turn.start])
-        asked.append(replace(rollout.request, draw=replace(draw, prompt_ids=prompt_ids), turn=1))
-        said.append(Response(ids[turn.start : turn.end], turn.text, None, turn.truncated))
+        requests.append(replace(rollout.request, draw=replace(draw, prompt_ids=prompt_ids), turn=1))
+        verifications.append(Response(ids[turn.start : turn.end], turn.text, None, turn.truncated))
     found = []
-    for rollout, chance in zip(rollouts, confidence(asked, said), strict=True):
+    for rollout, chance in zip(rollouts, confidence(requests, verifications), strict=True):
         first, verification, *rest = rollout.turns
         sure = replace(verification, correct_probability=chance)
         found.append(replace(rollout, turns=(first, sure, *rest)))

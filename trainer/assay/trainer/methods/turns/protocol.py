@@ -62,13 +62,13 @@ class Protocol:
         """Whether a revision follows; see `self_verification.revision_due`."""
         return self.always or revision_due(verdict, validation)
 
-    def before(self, turn: int, said: Sequence[int]) -> tuple[int, ...]:
+    def before(self, turn: int, last_ids: Sequence[int]) -> tuple[int, ...]:
         """The tokens before turn `turn`, from 1, given the tokens of the last one.
 
         The template's end of a turn is left out where the policy wrote it.
         """
         between = self.between[turn - 1]
-        return between[1:] if len(between) > 1 and said[-1] == between[0] else between
+        return between[1:] if len(between) > 1 and last_ids[-1] == between[0] else between
 
     def room(self, max_new_tokens: int) -> int:
         """Most tokens of a dialogue after its prompt."""

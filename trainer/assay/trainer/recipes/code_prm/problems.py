@@ -70,16 +70,16 @@ def _append(dice: random.Random) -> tuple[str, str, list[str]]:
 
 
 def _arithmetic(dice: random.Random) -> tuple[str, str, list[str]]:
-    told, lines, value = [], "", {n: n for n in (0, 3, -5)}
+    phrases, lines, value = [], "", {n: n for n in (0, 3, -5)}
     for _ in range(dice.randint(3, 5)):
         sign, number = dice.choice("+-*"), dice.randint(2, 9)
         word = {"+": "adds {}", "-": "takes away {}", "*": "multiplies by {}"}[sign]
-        told.append(word.format(number))
+        phrases.append(word.format(number))
         lines += f"    n = n {sign} {number}\n"
         value = {n: _apply(sign, now, number) for n, now in value.items()}
     question = (
         "Write a function change(n) that starts from the whole number n, "
-        f"{', then '.join(told)}, and returns what comes out."
+        f"{', then '.join(phrases)}, and returns what comes out."
     )
     asserts = [f"assert change({n}) == {now}" for n, now in value.items()]
     return question, f"def change(n):\n{lines}    return n\n", asserts

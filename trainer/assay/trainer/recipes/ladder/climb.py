@@ -138,8 +138,8 @@ def _write(plan: LadderPlan, runs: list[RungRun], folder: Path, display: Display
     from assay.trainer.recipes.ladder import plot  # noqa: PLC0415  # matplotlib takes a second to import
 
     summaries = table.summarise(plan, outcomes)
-    said = json.dumps(table.to_json(plan, summaries), indent=2)
-    (folder / "ladder.json").write_text(said + "\n", encoding="utf-8")
+    text = json.dumps(table.to_json(plan, summaries), indent=2)
+    (folder / "ladder.json").write_text(text + "\n", encoding="utf-8")
     (folder / "ladder.md").write_text(table.markdown(plan, summaries) + "\n", encoding="utf-8")
     plot.draw(plan, outcomes, folder / "ladder.png")
     display.console.print(table.screen(plan, summaries))

@@ -150,8 +150,10 @@ def _rung(
             for seed in seeds
         }
     except ConfigError as error:
-        said = str(error)
-        raise ConfigError(said if said.startswith(origin) else f"{origin}: {said}") from error
+        message = str(error)
+        raise ConfigError(
+            message if message.startswith(origin) else f"{origin}: {message}"
+        ) from error
     return Rung(rung.name, made[seeds[0]].ablate, made)
 
 

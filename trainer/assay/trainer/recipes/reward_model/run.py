@@ -151,8 +151,8 @@ def _before(session: _Session, checkpoint: Path | None) -> RmEvaluation | None:
         return None
     if checkpoint is None:
         return _evaluate(session, "before")
-    told = session.folder.kept_evaluation("before")
-    return None if told is None else RmEvaluation.from_json(told)
+    saved = session.folder.kept_evaluation("before")
+    return None if saved is None else RmEvaluation.from_json(saved)
 
 
 def _evaluate(session: _Session, when: str) -> RmEvaluation | None:
