@@ -256,7 +256,7 @@ def probed(folder: Path, ask: str = VERIFY) -> dict[str, float]:
     steps = [
         verdict == truth
         for one, (_, right) in zip(verified, rows, strict=True)
-        for verdict, truth in zip(one.said.steps or (), right, strict=False)
+        for verdict, truth in zip(one.verification.steps or (), right, strict=False)
     ]
     found = verifier_metrics(verified)
     return {**found, "steps_true": statistics.fmean(steps) if steps else float("nan")}

@@ -32,7 +32,7 @@ from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.methods.turns.credit import row_result, turn_metrics
 from assay.trainer.methods.turns.method import Turns
 from assay.trainer.methods.turns.protocol import Protocol
-from assay.trainer.rollouts.types import Collected, Rollout, Turn
+from assay.trainer.rollouts.types import Collected, PolicyTurn, Rollout
 from assay.trainer.settings import config as configs
 
 PRESET = Path(__file__).parents[1] / "configs" / "pag.toml"
@@ -189,11 +189,11 @@ def _dialogue(answers: Sequence[str], says: str, protocol: Protocol) -> Rollout:
     turns = []
     for n, text in enumerate([answers[0], says, *answers[1:]]):
         if protocol.is_verification(n):
-            turns.append(Turn(2 * n, 2 * n + 1, text, False, verdict=protocol.verdict(text)))
+            turns.append(PolicyTurn(2 * n, 2 * n + 1, text, False, verdict=protocol.verdict(text)))
             continue
         right = text == "r"
         judged = Result("0", Judgement(float(right), "correct" if right else "incorrect"))
-        turns.append(Turn(2 * n, 2 * n + 1, text, False, result=judged))
+        turns.append(PolicyTurn(2 * n, 2 * n + 1, text, False, result=judged))
     draw = Draw(0, Problem("0", "?", (("user", "?"),), "r"), (1,))
     length = 2 * len(turns) - 1
     response = Response((1,) * length, "", (0.0,) * length, truncated=False)

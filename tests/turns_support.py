@@ -16,7 +16,7 @@ from assay.trainer.methods.truncation.slots import SlotCollector
 from assay.trainer.methods.turns.dialogues import Dialogues
 from assay.trainer.methods.turns.protocol import Protocol
 from assay.trainer.rollouts.collector import Collector
-from assay.trainer.rollouts.types import OneRank, Rollout, Turn
+from assay.trainer.rollouts.types import OneRank, PolicyTurn, Rollout
 from assay.trainer.settings.sections import RolloutConfig
 from rollouts_collecting_support import stream
 
@@ -45,7 +45,7 @@ def dialogue(first: str, verdict: Verdict | None = None, second: str | None = No
     if second is not None:
         said.append((None, judged(second)))
     turns = tuple(
-        Turn(3 * n, 3 * n + 2, SAYS.get(verdict or "", str(n)), False, verdict, result)
+        PolicyTurn(3 * n, 3 * n + 2, SAYS.get(verdict or "", str(n)), False, verdict, result)
         for n, (verdict, result) in enumerate(said)
     )
     length = 3 * len(turns) - 1

@@ -131,11 +131,11 @@ def test_two_masks(make: MakeConfig, tmp_path: Path, exact_transport: Any) -> No
     with batches_of(make(1), tmp_path, transport, steps=4) as made:
         for collected, batch in made:
             kinds = {"whole": 0, "fault": 0, "going": 0}
-            for row, stretch in enumerate(collected.stretches):
-                length = len(stretch.row.response.ids)
+            for row, slot_row in enumerate(collected.slot_rows):
+                length = len(slot_row.row.response.ids)
                 loss_T, value_T = batch["loss_mask"][row], batch["value_mask"][row]
                 last_T = torch.arange(loss_T.shape[0]) == length - 1
-                result = getattr(stretch.row, "result", None)
+                result = getattr(slot_row.row, "result", None)
                 if result is None:
                     kinds["going"] += 1
                     assert loss_T.equal(last_T)
@@ -156,7 +156,7 @@ def test_two_masks(make: MakeConfig, tmp_path: Path, exact_transport: Any) -> No
                     torch.testing.assert_close(returns_T, torch.full((length,), reward))
                     gain = reward - batch["values"][row, length - 1]
                     torch.testing.assert_close(batch["advantages"][row, length - 1], gain)
-                drawn += stretch.drawn * (result is None or result.judgement is not None)
+                drawn += slot_row.drawn * (result is None or result.judgement is not None)
         assert all(kinds.values()), "the last step has all three"
         assert drawn == sum(int(batch["loss_mask"].sum()) for _, batch in made)
     assert transport.faults == sum(

@@ -21,7 +21,7 @@ from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.methods.dense.method import with_spans
 from assay.trainer.methods.dense.settings import DenseConfig
 from assay.trainer.methods.turns.settings import TurnsConfig
-from assay.trainer.rollouts.types import Collected, Rollout, Turn, Unfinished
+from assay.trainer.rollouts.types import Collected, PolicyTurn, Rollout, Unfinished
 from assay.trainer.settings.config import Config, MethodSettings
 from assay.trainer.settings.sections import RolloutConfig
 from tokenizers_support import characters
@@ -57,7 +57,11 @@ def judged(correct: bool, *spans: Span) -> Result:
 
 
 def response(
-    ids: Sequence[int], result: Result | None = None, *, text: str = "", turns: Sequence[Turn] = ()
+    ids: Sequence[int],
+    result: Result | None = None,
+    *,
+    text: str = "",
+    turns: Sequence[PolicyTurn] = (),
 ) -> Rollout:
     """A response that was judged, as wrong where nothing else is said."""
     answer = Response(tuple(ids), text, None, truncated=False)
@@ -97,7 +101,7 @@ def with_judged_spans(
 
 def dialogue(mask: Vector) -> Scored:
     """A response whose runs of the policy's tokens are attempt, verification, attempt, ..."""
-    turns: list[Turn] = []
+    turns: list[PolicyTurn] = []
     place = 0
     for own, tokens in groupby(mask):
         start, place = place, place + len(list(tokens))
@@ -111,11 +115,11 @@ def dialogue(mask: Vector) -> Scored:
 
 def turn(
     number: int, start: int, end: int, *, correct: bool = False, verdict: Verdict = "wrong"
-) -> Turn:
+) -> PolicyTurn:
     """One of a dialogue, from 0: an even one is an attempt, an odd one a verification."""
     if number % 2:
-        return Turn(start, end, "", truncated=False, verdict=verdict)
-    return Turn(start, end, "", truncated=False, result=judged(correct))
+        return PolicyTurn(start, end, "", truncated=False, verdict=verdict)
+    return PolicyTurn(start, end, "", truncated=False, result=judged(correct))
 
 
 def batch_of(rows: Sequence[Scored], on: Sequence[Hooks] = (), **columns: torch.Tensor) -> Batch:

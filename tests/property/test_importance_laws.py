@@ -192,9 +192,9 @@ def test_vllm_is_corrected_unless_somebody_says_otherwise(tmp_path: Path) -> Non
     ("logprobs", "overrides", "told"),
     [
         ("none", (), 'which rollout.backend = "hf" does not tell; use "none"'),
-        ("raw", ("rollout.temperature=0.6",), "tells those before temperature and filters"),
-        ("raw", ("rollout.top_k=20",), "tells those before temperature and filters"),
-        ("raw", ("rollout.top_p=0.9",), "tells those before temperature and filters"),
+        ("raw", ("rollout.temperature=0.6",), "gives those before temperature and filters"),
+        ("raw", ("rollout.top_k=20",), "gives those before temperature and filters"),
+        ("raw", ("rollout.top_p=0.9",), "gives those before temperature and filters"),
         ("raw", (), ""),
         ("processed", ("rollout.temperature=0.6", "rollout.top_k=20"), ""),
     ],

@@ -24,7 +24,7 @@ from assay.trainer.rollouts.sharing import (
     unpack,
     with_refused,
 )
-from assay.trainer.rollouts.types import Collected, Known, Remote, Rollout, Turn, place
+from assay.trainer.rollouts.types import Collected, Known, PolicyTurn, Remote, Rollout, place
 from rollouts_collecting_support import ThreadRank, decided_on, on_ranks, result, stream
 
 _TEXTS = st.text(st.characters(codec=None), max_size=20)  # lone surrogates too
@@ -43,8 +43,8 @@ def _rollouts(draw: Any) -> list[Rollout]:
         request = Request(stream().draw(number), draw(st.integers(0, 9)))
         told = result(request, outcome)
         turns = (
-            Turn(0, 1, draw(_TEXTS), False, None, told),
-            Turn(1, len(ids), draw(_TEXTS), True, "wrong", None, 0.1, finished=False),
+            PolicyTurn(0, 1, draw(_TEXTS), False, None, told),
+            PolicyTurn(1, len(ids), draw(_TEXTS), True, "wrong", None, 0.1, finished=False),
         )
         made.append(
             Rollout(

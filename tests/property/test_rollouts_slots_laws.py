@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.trainer.core.batch import Scored, pad, scored_stretches
+from assay.trainer.core.batch import Scored, pad, scored_slots
 from assay.trainer.rollouts.collector import Collector
 from assay.trainer.rollouts.types import Collected, OneRank, Rollout, Unfinished
 from assay.trainer.settings.sections import RolloutConfig
@@ -43,7 +43,7 @@ def collected(of: Any, generator: ContinuingGenerator, steps: int) -> list[Colle
 
 def in_loss(one: Collected, step: int) -> list[tuple[tuple[int, int], int, int, float]]:
     """Of each token in the policy loss: whose it is, its place, itself, its sampler's logp."""
-    assert one.stretches is not None
+    assert one.slot_rows is not None
 
     def score(groups: Any) -> list[Scored]:
         rollouts = [rollout for group in groups for rollout in group]
@@ -53,12 +53,12 @@ def in_loss(one: Collected, step: int) -> list[tuple[tuple[int, int], int, int, 
             for rollout, judgement in zip(rollouts, judged, strict=True)
         ]
 
-    scored = scored_stretches(one.stretches, score)
+    scored = scored_slots(one.slot_rows, score)
     batch = pad(scored, pad_id=0, policy_step=step, device=torch.device("cpu"))
     assert not batch["stale"].any()
     found = []
-    for row, stretch in enumerate(one.stretches):
-        request = stretch.row.request
+    for row, slot_row in enumerate(one.slot_rows):
+        request = slot_row.row.request
         for place in torch.nonzero(batch["loss_mask"][row]).flatten().tolist():
             token = int(batch["completion_ids"][row, place])
             logp = float(batch["sampler_logps"][row, place])
@@ -86,7 +86,7 @@ def test_every_token_is_in_the_loss_once_under_the_policy_that_drew_it(
     going = {(slot.draw.number, slot.index): slot for slot in of._slots if slot is not None}
     for who, ids in drawn.items():
         if who in going:
-            [begun] = going[who].said.turns
+            [begun] = going[who].transcript.turns
             assert begun.ids == tuple(ids)
             assert sum(tokens for _, tokens in going[who].versions) == len(ids)
             assert list(begun.logprobs or ()) == [
@@ -105,14 +105,14 @@ def test_slots_are_never_idle_and_take_samples_in_the_order_of_the_stream(
     of = slots(outcome, generator=generator, **sizes)
     begun: list[tuple[int, int]] = []
     for one, call in zip(collected(of, generator, steps), generator.calls, strict=False):
-        assert one.stretches is not None
-        assert len(one.stretches) == sizes["prompts"] * sizes["group_size"] == len(call)
+        assert one.slot_rows is not None
+        assert len(one.slot_rows) == sizes["prompts"] * sizes["group_size"] == len(call)
         begun += [who for who in call if who not in begun]
-        for stretch in one.stretches:
-            if isinstance(stretch.row, Unfinished):
-                assert stretch.drawn == sizes["window"]
+        for slot_row in one.slot_rows:
+            if isinstance(slot_row.row, Unfinished):
+                assert slot_row.drawn == sizes["window"]
             else:
-                assert 1 <= stretch.drawn <= sizes["window"]
+                assert 1 <= slot_row.drawn <= sizes["window"]
     size = sizes["group_size"]
     assert begun == [(n // size, n % size) for n in range(len(begun))]
     assert of.state_dict()["stream"]["cursor"] == -(-len(begun) // size)
@@ -138,7 +138,7 @@ def test_what_finished_is_judged_once_and_what_did_not_is_no_fault(
             assert rollout.response.truncated == (len(whole(*who)) > LIMIT)
         faulted = {id(r) for r in one.judged if r.result.fault is not None}
         left_out = {id(row) for row in rows} - faulted
-        expected = sum(s.drawn for s in one.stretches or () if id(s.row) in left_out)
+        expected = sum(s.drawn for s in one.slot_rows or () if id(s.row) in left_out)
         assert len(in_loss(one, step)) == expected, "a fault's tokens leave, nothing else does"
     assert len(set(judged)) == len(judged)
 
@@ -207,7 +207,7 @@ def test_interrupted_and_resumed_it_is_the_same_run(
     for step in range(before, before + after):
         generator.step = step
         one, other = second.collect(step), expected[step]
-        assert one.stretches == other.stretches
+        assert one.slot_rows == other.slot_rows
         assert (one.judged, one.metrics) == (other.judged, other.metrics)
     assert second.state_dict() == uninterrupted.state_dict()
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from assay.trainer.algos import gae
 from assay.trainer.algos.turns import turn_gae
 from assay.trainer.core import batch as batches
-from assay.trainer.core.batch import scored_stretches, without_left_out
+from assay.trainer.core.batch import scored_slots, without_left_out
 from assay.trainer.core.build import scorer
 from assay.trainer.core.hooks import Hooks, hooks_of
 from assay.trainer.methods.turns.credit import rewards_of, turn_tokens
@@ -99,8 +99,8 @@ def padded(one: Collected, turns: TurnsConfig, step: int) -> batches.Batch:
     on = hooks(turns)
     scored = (
         without_left_out(scorer(on)(one.groups), one)
-        if one.stretches is None
-        else scored_stretches(one.stretches, scorer(on))
+        if one.slot_rows is None
+        else scored_slots(one.slot_rows, scorer(on))
     )
     batch = batches.pad(scored, pad_id=0, policy_step=step, device=torch.device("cpu"))
     for hook in on:
@@ -122,19 +122,19 @@ def test_every_token_of_the_policy_is_in_the_loss_once_under_the_policy_that_dre
     found, of, speaker = played(seed, play, window, steps, outcomes=_WITHOUT_FAULTS)
     drawn: dict[_Who, list[tuple[int, int]]] = defaultdict(list)
     for step, one in enumerate(found):
-        assert one.stretches is not None
+        assert one.slot_rows is not None
         batch = padded(one, turns, step)
         assert not batch["stale"].any()
         assert int(batch["loss_mask"].sum()) == one.metrics["generated_tokens"]
-        for row, stretch in enumerate(one.stretches):
+        for row, slot_row in enumerate(one.slot_rows):
             places = torch.nonzero(batch["loss_mask"][row]).flatten().tolist()
             assert 1 <= len(places) <= window
-            if isinstance(stretch.row, Unfinished):
+            if isinstance(slot_row.row, Unfinished):
                 assert len(places) == window, "a sample that waits has had its window"
             for place in places:
                 assert float(batch["sampler_logps"][row, place]) == -1.0 - step
                 turn, token = int(batch["turn"][row, place]), batch["completion_ids"][row, place]
-                drawn[who(stretch.row)].append((turn, int(token)))
+                drawn[who(slot_row.row)].append((turn, int(token)))
     going = {(slot.draw.number, slot.index): slot for slot in of._slots if slot is not None}
     for one_, seen in drawn.items():
         whole = [
@@ -252,11 +252,11 @@ def test_turns_whose_reward_is_known_have_the_advantages_of_the_whole_dialogue(
         batch = padded(one, turns, step)
         advantages_BT, _, _ = batches.critic_advantages(batch, config, on)
         assert not (batch["value_mask"] & batch["unfinished"].unsqueeze(1)).any()
-        for row, stretch in enumerate(one.stretches or ()):
-            if isinstance(stretch.row, Rollout):
-                assert int(batch["value_mask"][row].sum()) == stretch.row.length
+        for row, slot_row in enumerate(one.slot_rows or ()):
+            if isinstance(slot_row.row, Rollout):
+                assert int(batch["value_mask"][row].sum()) == slot_row.row.length
                 continue
-            for number, said in enumerate(stretch.row.turns, start=1):
+            for number, said in enumerate(slot_row.row.turns, start=1):
                 at = slice(said.start, said.end)
                 values_T = batch["values"][row, at]
                 opened = bool(batch["turn_open"][row, said.end - 1])
@@ -265,7 +265,7 @@ def test_turns_whose_reward_is_known_have_the_advantages_of_the_whole_dialogue(
                     got = float(advantages_BT[row, said.end - 1])
                     assert got == pytest.approx(earned, abs=1e-6)
                 if not turns.independent:
-                    assert opened == (number == len(stretch.row.turns))
+                    assert opened == (number == len(slot_row.row.turns))
                     continue
                 rewards_T = batch["turn_rewards"][row, at]
                 expected_BT = gae.gae(
@@ -326,7 +326,7 @@ def test_interrupted_and_resumed_it_is_the_same_run(
     second.load_state_dict(torch.load(file, weights_only=True))
     for step in range(before, before + after):
         one, other = collected(second, speaker, step), expected[step]
-        assert repr(one.stretches) == repr(other.stretches)
+        assert repr(one.slot_rows) == repr(other.slot_rows)
         assert one.metrics == other.metrics
     assert repr(second.state_dict()) == repr(uninterrupted.state_dict())
 

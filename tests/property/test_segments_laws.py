@@ -264,5 +264,5 @@ def test_a_step_that_failed_and_a_run_that_was_resumed_go_on_as_if_nothing_were(
 
 
 def test_a_sampler_that_tells_no_log_probabilities_is_told_of() -> None:
-    with pytest.raises(TrainingStoppedError, match="told no log-probabilities"):
+    with pytest.raises(TrainingStoppedError, match="gave no log-probabilities"):
         made(Policy(tells=False)).collect(0)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from assay.kit.errors import ConfigError
 from assay.trainer.core import batch as batches
 from assay.trainer.core import objective
-from assay.trainer.core.batch import scored_stretches
+from assay.trainer.core.batch import scored_slots
 from assay.trainer.core.build import scorer
 from assay.trainer.core.hooks import Hooks, hooks_of
 from assay.trainer.engines.drift import alarm, drift
@@ -147,13 +147,13 @@ def test_over_several_steps_a_first_token_is_fired_in_the_step_that_drew_it(
     for step in range(steps):
         generator.step = step
         collected = of.collect(step)
-        assert collected.stretches is not None
-        scored = scored_stretches(collected.stretches, scorer(on))
+        assert collected.slot_rows is not None
+        scored = scored_slots(collected.slot_rows, scorer(on))
         plain = batches.pad(scored, pad_id=0, policy_step=step, device=torch.device("cpu"))
         batch = plain
         for hook in on:
             batch = hook.mark(batch, scored, collected)
-        begins_B = torch.tensor([s.drawn == len(s.row.response.ids) for s in collected.stretches])
+        begins_B = torch.tensor([s.drawn == len(s.row.response.ids) for s in collected.slot_rows])
         assert step or bool(begins_B.all())
         first_B = plain["loss_mask"][:, 0]
         assert not (first_B & ~begins_B).any()

@@ -170,9 +170,7 @@ def test_the_last_round_may_still_fill_the_batch() -> None:
 
 def test_dead_services_stop_it_by_name() -> None:
     of = collector(by_group([LOST]), group_size=2, max_rounds=2)
-    with pytest.raises(
-        TrainingStoppedError, match=r"reward services are the trouble.*SANDBOX_LOST"
-    ):
+    with pytest.raises(TrainingStoppedError, match=r"reward services fail.*SANDBOX_LOST"):
         of.collect(0)
 
 

@@ -111,7 +111,7 @@ def test_without_judged_groups_the_rate_is_a_number() -> None:
         ),
         (
             {"mixed": 1, "faulted": 9},
-            "reward services are the trouble, not the prompts (SANDBOX_LOST x18)",
+            "reward services fail, not the prompts (SANDBOX_LOST x18)",
         ),
     ],
 )

@@ -12,7 +12,7 @@ from assay.trainer.core.batch import Scored
 from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.errors import OutageError
 from assay.trainer.methods.turns.dialogues import Dialogues
-from assay.trainer.rollouts.exchange import Exchange, Said
+from assay.trainer.rollouts.exchange import Exchange, Transcript
 from assay.trainer.rollouts.types import Rollout, Unfinished
 from assay.trainer.settings import config as configs
 from rollouts_collecting_support import bernoulli, problems, result
@@ -144,7 +144,7 @@ def test_an_age_is_how_many_steps_a_response_was_drawn_over() -> None:
     for step in range(LIMIT - 1):
         metrics = of.collect(step).metrics
         going = [slot for slot in of._slots if slot is not None]
-        assert metrics["slot_age_max"] == max(slot.said.tokens for slot in going)
+        assert metrics["slot_age_max"] == max(slot.transcript.tokens for slot in going)
     for slot in going:
         steps = [step for step, _ in slot.versions]
         assert steps == list(range(steps[0], LIMIT - 1))
@@ -208,14 +208,14 @@ def test_what_a_turn_leaves_of_a_window_the_next_draws() -> None:
     """Two attempts of five tokens and of six, four tokens at a time."""
     lengths = {0: 5, 1: 6}
     request, talk = Request(Draw(0, problems(1)[0], (5, 6)), 0), Dialogues(RECONSIDERS, decode)
-    said, asked, drawn = Said(), [], []
+    said, asked, drawn = Transcript(), [], []
     while not said.whole:
         judges = Round(lambda *_: "correct")
         exchange = Exchange([request], judges, talk, earlier=[said], window=4)
         open_ = exchange.first()
         assert not exchange.whole
         with pytest.raises(RuntimeError, match="0 of 1 requests were answered"):
-            exchange.said()
+            exchange.transcripts()
         before = said.tokens
         while open_:
             [((_, turn), one)] = open_
@@ -227,14 +227,14 @@ def test_what_a_turn_leaves_of_a_window_the_next_draws() -> None:
             text = f"0/0/{turn}" if whole_turn else ""
             response = Response(ids, text, None, truncated=False, finished=whole_turn)
             open_ = exchange.follow((0, turn), response)
-        [said] = exchange.said()
+        [said] = exchange.transcripts()
         drawn.append(said.tokens - before)
         with pytest.raises(RuntimeError, match="was not asked for, or was answered twice"):
             exchange.follow((0, turn), response)
     assert asked == [(0, 0, 4), (0, 4, 4), (1, 0, 3), (1, 3, 4)]
     assert drawn == [4, 4, 3]
     assert sorted(said.results) == [0, 1]
-    with pytest.raises(RuntimeError, match="all was said of sample 0"):
+    with pytest.raises(RuntimeError, match="nothing follows in sample 0"):
         Exchange([request], Round(lambda *_: "correct"), talk, earlier=[said]).first()
 
 
@@ -243,7 +243,7 @@ def test_a_sample_whose_window_ends_with_its_turn_waits_between_two() -> None:
     exchange = Exchange([request], Round(lambda *_: "incorrect"), talk, window=2)
     exchange.first()
     assert exchange.follow((0, 0), Response((7, 8), "0/0/0", None, truncated=False)) == []
-    [said] = exchange.said()
+    [said] = exchange.transcripts()
     assert not said.whole
     row = talk.unfinished(request, said.turns, said.results, 0)
     assert row.response.ids == (7, 8), "what asks for the next turn is said with it"

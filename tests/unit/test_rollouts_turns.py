@@ -19,7 +19,7 @@ from assay.trainer.engines.types import Response
 from assay.trainer.methods.turns.credit import rewards_of, turn_metrics, turn_tokens
 from assay.trainer.methods.turns.protocol import Protocol, protocol_of
 from assay.trainer.methods.turns.settings import TurnsConfig
-from assay.trainer.rollouts.types import Collected, Turn, Unfinished
+from assay.trainer.rollouts.types import Collected, PolicyTurn, Unfinished
 from assay.trainer.settings import config as configs
 from trainer_support import tiny_tokenizer
 from turns_support import RECONSIDERS, VERIFIES, dialogue
@@ -281,7 +281,7 @@ def test_a_dialogue_with_a_void_attempt_leaves_the_loss_as_a_whole(
     assert not batch["rewards"].isnan().any(), "what it earned is known"
 
 
-def going_on(turns: tuple[Turn, ...]) -> Unfinished:
+def going_on(turns: tuple[PolicyTurn, ...]) -> Unfinished:
     """A dialogue whose last turn, of two tokens, may be open."""
     end = turns[-1].end
     response = Response(tuple(range(4, 4 + end)), "", (-0.5,) * end, False, finished=False)
@@ -290,7 +290,7 @@ def going_on(turns: tuple[Turn, ...]) -> Unfinished:
 
 def open_verification(first: str) -> Unfinished:
     attempt = dialogue(first).turns[0]
-    return going_on((attempt, Turn(3, 5, "", False, "unparsed", finished=False)))
+    return going_on((attempt, PolicyTurn(3, 5, "", False, "unparsed", finished=False)))
 
 
 @pytest.mark.parametrize(

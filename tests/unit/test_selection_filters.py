@@ -22,7 +22,7 @@ from assay.trainer.methods.filter.settings import FilterConfig
 from assay.trainer.methods.replay.replay import Replay, ReplayedSuccesses, size_of
 from assay.trainer.methods.replay.settings import ReplayConfig
 from assay.trainer.rollouts.sharing import saved_groups
-from assay.trainer.rollouts.types import OneRank, Rollout, Turn
+from assay.trainer.rollouts.types import OneRank, PolicyTurn, Rollout
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.registry import parts_on
 from rollouts_collecting_support import stream
@@ -309,9 +309,9 @@ def test_a_dialogue_is_dropped_for_any_void_attempt_and_for_no_verification() ->
         assert isinstance(one.rollout, Rollout)
         first, verification, last = texts
         turns = (
-            Turn(0, 1, first, False, result=result),
-            Turn(1, 2, verification, False, verdict="wrong"),
-            Turn(2, 3, last, False, result=result),
+            PolicyTurn(0, 1, first, False, result=result),
+            PolicyTurn(1, 2, verification, False, verdict="wrong"),
+            PolicyTurn(2, 3, last, False, result=result),
         )
         return dataclasses.replace(one, rollout=dataclasses.replace(one.rollout, turns=turns))
 

@@ -26,7 +26,7 @@ from assay.trainer.rollouts.types import (
     Collected,
     Group,
     Rollout,
-    Stretch,
+    SlotRow,
     Unfinished,
     place,
 )
@@ -106,20 +106,20 @@ class Scored:
         return judgement is not None and judgement.verdict == "correct"
 
 
-def scored_stretches(
-    stretches: Sequence[Stretch], score: Callable[[Sequence[Group]], list[Scored]]
+def scored_slots(
+    slot_rows: Sequence[SlotRow], score: Callable[[Sequence[Group]], list[Scored]]
 ) -> list[Scored]:
     """A truncated rollout with what trains, in the order of slots.
 
     `score` shapes the rewards of finished responses; each is a group of its own.
     """
-    finished = iter(score([(s.row,) for s in stretches if isinstance(s.row, Rollout)]))
+    finished = iter(score([(s.row,) for s in slot_rows if isinstance(s.row, Rollout)]))
     return [
         replace(
-            next(finished) if isinstance(stretch.row, Rollout) else Scored(stretch.row, None),
-            drawn=stretch.drawn,
+            next(finished) if isinstance(slot_row.row, Rollout) else Scored(slot_row.row, None),
+            drawn=slot_row.drawn,
         )
-        for stretch in stretches
+        for slot_row in slot_rows
     ]
 
 

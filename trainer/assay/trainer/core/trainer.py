@@ -38,7 +38,7 @@ from assay.kit.runs import checkpoints
 from assay.trainer.algos import packing
 from assay.trainer.core import batch as batches
 from assay.trainer.core import minibatches, objective
-from assay.trainer.core.batch import Across, Batch, Scored, scored_stretches
+from assay.trainer.core.batch import Across, Batch, Scored, scored_slots
 from assay.trainer.core.hooks import Hooks
 from assay.trainer.core.publishing import Published
 from assay.trainer.core.reference import Reference
@@ -229,11 +229,11 @@ class PolicyTrainer(Published, GRPOTrainer):
 
     def padded(self, collected: Collected) -> Batch:
         """The tensors of rollouts, before any model has seen them."""
-        stretches = collected.stretches
+        slot_rows = collected.slot_rows
         scored = (
             batches.without_left_out(self._scored(collected.groups), collected)
-            if stretches is None
-            else scored_stretches(stretches, self._scored)
+            if slot_rows is None
+            else scored_slots(slot_rows, self._scored)
         )
         batch = batches.pad(
             scored,
@@ -487,7 +487,7 @@ class PolicyTrainer(Published, GRPOTrainer):
         metrics = self._metrics["train"]
         seen = measure(batch["values"], batch["returns"], batch["value_mask"], self.accelerator)
         metrics["explained_variance"].append(seen.explained_variance)
-        if self.state.global_step == 0 and self.collected.stretches is None:
+        if self.state.global_step == 0 and self.collected.slot_rows is None:
             self._check_critic(seen.explained_variance)
         metrics["value_mean"].append(seen.values_mean)
         metrics["return_mean"].append(seen.returns_mean)
@@ -509,7 +509,7 @@ class PolicyTrainer(Published, GRPOTrainer):
 
     def _observe_advantages(self, batch: Batch) -> None:
         mask_BT = batch["loss_mask"]
-        whole = self.collected.stretches is None
+        whole = self.collected.slot_rows is None
         group_size = self.config.rollout.group_size if whole else 1
         any_P = ((batch["advantages"] != 0) & mask_BT).any(dim=1).view(-1, group_size).any(dim=1)
         self.signal_ratio = float(self.across.gather(any_P.float()).mean())

@@ -1,4 +1,4 @@
-"""The methods, a room for each: its settings and declaration, and the code of its hooks.
+"""The methods, a folder for each: its settings, its declaration, and its hooks.
 
-A declaration imports no torch: a composition is told, and a mistake in it refused, at once.
+Declarations import no torch, so that `--explain` and refusals are fast.
 """

@@ -1,1 +1,1 @@
-"""What a command runs from start to end: a policy, a reward model, a ladder, PRMs for code."""
+"""What a command runs: a policy's training, a reward model's, a ladder, PRMs for code."""

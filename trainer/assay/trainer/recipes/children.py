@@ -1,8 +1,8 @@
-"""A command of a recipe in a process of its own, which does not outlive this one.
+"""A recipe's command in a child process, which ends with this one.
 
-What it held in memory is given back whole, and no state of torch or of a random generator reaches
-the next one. It ends when the pipe to its standard input does (assay.kit.child), and has a
-session of its own: a Ctrl-C reaches this process alone, which passes it on once.
+Its memory is freed whole, and no state of torch or of random generators carries over. It ends when
+its standard input closes (assay.kit.child), and has its own session: a Ctrl-C reaches this process
+alone, which passes it on once.
 """
 
 from __future__ import annotations
@@ -15,15 +15,13 @@ from collections.abc import Sequence
 from typing import IO
 
 ASSAY = "assay.cli"
-"""The module of the command `assay`: its script may not be on the path of whoever runs this."""
+"""The module of the command `assay`, whose script may not be on the path."""
 INTERRUPTED = 130
 _CHILD = (sys.executable, "-m", "assay.kit.child")
 
 
 def start(command: Sequence[str], log: IO[bytes] | None = None) -> subprocess.Popen[bytes]:
-    """Starts a module with its arguments.
-
-    It prints to `log`, or where this process does.
+    """Starts a module with its arguments; it prints to `log`, or where this process does.
 
     Raises:
         OSError: it cannot be started.
@@ -38,13 +36,13 @@ def start(command: Sequence[str], log: IO[bytes] | None = None) -> subprocess.Po
 
 
 def interrupt(process: subprocess.Popen[bytes]) -> None:
-    """Asks it to end in order, as Ctrl-C does."""
+    """Asks it to end, as Ctrl-C does."""
     with contextlib.suppress(ProcessLookupError):
         process.send_signal(signal.SIGINT)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Ends it at once, if it has not ended, and lets go of it."""
+    """Kills it if it still runs, and releases it."""
     if process.poll() is None:
         process.kill()
         process.wait()

@@ -1,4 +1,4 @@
-"""What a method may do around a run: hooks beside those of a step (core/hooks.py)."""
+"""Hooks of a method around a run, beside those of a step (core/hooks.py)."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ class Session:
     stop: Interrupt
 
 
-class Beside(Protocol):
-    """What learns in turns with the policy."""
+class AlternatingTraining(Protocol):
+    """A model that trains in turns with the policy."""
 
     def train(self, policy: Callable[[], Any]) -> None:
-        """Trains both, each in its turn; `policy` trains the policy to its last step."""
+        """Trains both in turns; `policy` trains the policy to its last step."""
         ...
 
     def finish(self) -> Mapping[str, Any]:
-        """Saves the outcome; what the report says of it, by its name."""
+        """Saves the outcome; its entries of the report."""
         ...
 
     def close(self) -> None:
-        """Ends what it holds open. May be called twice."""
+        """Releases its resources. May be called twice."""
         ...
 
 
 class RunHooks(Hooks):
-    """The hooks of a method that does more than its steps."""
+    """The hooks of a method that acts outside of steps."""
 
     def settle(self, folder: RunFolder) -> None:
-        """Leaves the folder as the method wants to find it, before a checkpoint is looked for.
+        """Prepares the folder before a checkpoint is looked for.
 
         Raises:
             ConfigError: what it holds cannot be continued.
@@ -64,12 +64,9 @@ class RunHooks(Hooks):
     def prepare(
         self, session: Session, trainer: PolicyTrainer, stream: PromptStream, *, resumed: bool
     ) -> bool:
-        """What is done with the policy as it was loaded, before it is evaluated.
+        """Works with the policy as it was loaded, before it is evaluated; false when interrupted.
 
-        The trainer's checkpoint, if there is one (`resumed`), is not loaded yet.
-
-        Returns:
-            False when it was interrupted.
+        The trainer's checkpoint, if there is one (`resumed`), is loaded later.
         """
         del session, trainer, stream, resumed
         return True
@@ -77,11 +74,11 @@ class RunHooks(Hooks):
     def evaluate(
         self, session: Session, trainer: PolicyTrainer, sampler: Sampler
     ) -> Evaluation | None:
-        """The held-out problems answered in the method's own way; None for single responses."""
+        """The method's own evaluation of the held-out problems; None for the usual one."""
         del session, trainer, sampler
         return None
 
-    def beside(self, session: Session, trainer: PolicyTrainer) -> Beside | None:
-        """What learns in turns with the policy; None for nothing."""
+    def beside(self, session: Session, trainer: PolicyTrainer) -> AlternatingTraining | None:
+        """What trains in turns with the policy; None for nothing."""
         del session, trainer
         return None

@@ -2,12 +2,12 @@
 
 before = evaluate(held-out prompts)        judged by the same services
 critic: value pre-training                 where the method has it
-train: rollout -> judgements -> update     checkpoints, metrics, one line per step; where a verifier
-                                           learns beside the policy, in turns with it
+train: rollout -> judgements -> update     checkpoints, metrics, one line per step; in turns
+                                           with a verifier that learns
 after  = evaluate(the same prompts)
 report, curves, the trained model
 
-Every process of a distributed run goes through all of it; the first one writes and speaks.
+Every process of a distributed run takes part; the first one writes and prints.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from assay.trainer.engines.models import device_of, load_policy
 from assay.trainer.engines.requirements import check_installed
 from assay.trainer.errors import OutageError, TrainingStoppedError
 from assay.trainer.explain.explanation import explain
-from assay.trainer.recipes.hooks import Beside, RunHooks, Session
+from assay.trainer.recipes.hooks import AlternatingTraining, RunHooks, Session
 from assay.trainer.recipes.value_pretraining import pretrain_critic
 from assay.trainer.records import report
 from assay.trainer.records.callbacks import StepRecorder, StepSpans
@@ -72,21 +72,19 @@ def run(
     *,
     transport: Callable[[], Transport] | None = None,
 ) -> dict[str, Any] | None:
-    """Runs, or continues, what a folder holds.
+    """Runs a folder's config, from its newest checkpoint where there is one.
 
-    From the folder's newest checkpoint, where it holds one. `transport` makes what goes to the
-    reward service in place of the network.
+    `transport` replaces the network to the reward service.
 
     Returns:
         The report (see report.compare, with `run` beside it), without the comparison when
         eval.prompts is 0; None when the run was interrupted.
 
     Raises:
-        ConfigError: something that the settings name is not there or not usable. Raised before
-            anything is trained.
+        ConfigError: something that the settings name is missing or unusable; before any training.
         StartupError: the run's own services could not start.
         TrainingStoppedError: too many faults, the reward services away for too long, too few
-            prompts to learn from, or the loss is no longer a number.
+            prompts to learn from, or the loss is no number.
     """
     tracing.set_up("trainer")
     world = join(
@@ -110,7 +108,7 @@ def _run(
     world: World,
     transport: Callable[[], Transport] | None,
 ) -> dict[str, Any] | None:
-    """See `run`; raises OutageError too, also where it was interrupted in an outage."""
+    """See `run`; raises OutageError too, also for an interrupt in an outage."""
     hooks = hooks_of(config)
     around = [hook for hook in hooks if isinstance(hook, RunHooks)]
     _check(config, folder, world, hooks)
@@ -127,7 +125,7 @@ def _run(
         f"{policy.device.type}, {len(problems.train)} training problems, "
         f"{len(problems.eval)} held out" + (f", {world.count} processes" if world.count > 1 else "")
     )
-    partner: Beside | None = None
+    partner: AlternatingTraining | None = None
     ends: list[Callable[[], None]] = [display.end]
     try:
         with _judge(config, world, transport) as judge:
@@ -173,7 +171,7 @@ def _run(
 
 
 def _check(config: Config, folder: RunFolder, world: World, hooks: Sequence[Hooks]) -> None:
-    """What can be told before anything is loaded.
+    """Checks before anything is loaded.
 
     Raises:
         ConfigError: something is missing, or does not go with so many processes.
@@ -189,7 +187,7 @@ def _check(config: Config, folder: RunFolder, world: World, hooks: Sequence[Hook
 def _judge(
     config: Config, world: World, transport: Callable[[], Transport] | None
 ) -> Iterator[Judge]:
-    """The reward service; its own services are started by the first process, for all."""
+    """The reward service; the first process starts its own services for all."""
     token = world.same(secrets.token_urlsafe(32))
     reach = Reach(world.host, token) if world.machines > 1 else None
     own = own_services(config.reward, transport, reach) if world.main else nullcontext("")
@@ -202,7 +200,6 @@ def _judge(
 
 
 def _watch_outages(judge: Judge, display: StepDisplay, stop: Interrupt) -> None:
-    """Who is told where the services are away, and what ends the waiting."""
     patience = judge.patience
     patience.say, patience.aside = display.note, display.aside
     patience.interrupted = lambda: stop.requested
@@ -211,7 +208,6 @@ def _watch_outages(judge: Judge, display: StepDisplay, stop: Interrupt) -> None:
 def _prepare(
     session: Session, stream: PromptStream, hooks: Sequence[Hooks], checkpoint: Path | None
 ) -> tuple[StepRecorder, PolicyTrainer]:
-    """The trainer with everything that watches it."""
     config, folder = session.config, session.folder
     done = 0
     if checkpoint is not None:
@@ -265,10 +261,10 @@ def _prepare(
 
 
 def _score_prompts(session: Session, trainer: PolicyTrainer, stream: PromptStream) -> None:
-    """What a selector must know of problems before the first draw (Pre-PPO, MMR1's sampling).
+    """Scores problems for a selector before the first draw (Pre-PPO, MMR1's sampling).
 
     Raises:
-        TrainingStoppedError: more of it went unjudged than reward.max_fault_ratio allows.
+        TrainingStoppedError: more went unjudged than reward.max_fault_ratio allows.
     """
     config, display = session.config, session.display
     survey = _workshop(session, trainer, stream).survey()
@@ -289,7 +285,7 @@ def _workshop(session: Session, trainer: PolicyTrainer, stream: PromptStream) ->
 
 
 def _evaluate(session: Session, trainer: PolicyTrainer, when: str) -> Evaluation | None:
-    """Evaluates and stores; None when the evaluation is left out."""
+    """Evaluates and stores; None without evaluation."""
     problems, config = session.problems.eval, session.config
     if not problems:
         return None
@@ -350,9 +346,9 @@ def _train(
     recorder: StepRecorder,
     checkpoint: Path | None,
     *,
-    partner: Beside | None = None,
+    partner: AlternatingTraining | None = None,
 ) -> tuple[bool, float]:
-    """Trains to the last step, the verifier too where there is one.
+    """Trains to the last step, with the partner where there is one.
 
     Returns:
         Whether it was interrupted, and the seconds it took.
@@ -394,7 +390,6 @@ def _train(
 
 
 def _method(config: Config) -> str:
-    """What was trained, in words."""
     told = explain(config)
     lines = [told.title]
     for section in told.sections:
@@ -409,7 +404,6 @@ def _finish(
     train_s: float,
     beside: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Report, curves, and the table on the screen."""
     config, folder, display = session.config, session.folder, session.display
     name = config.run.name or folder.path.name
     outcome: dict[str, Any] = {

@@ -1,8 +1,8 @@
 """Value pre-training within a run: fresh rollouts of the frozen policy, records, checkpoints.
 
-The loop and its end are critic.pretraining's; here are the rollouts, the files and the signals. The
-critic that comes out lies in critic-pretrained/, for this run and, by `method.critic.init`, for
-any other with the same policy.
+The loop is critic.pretraining's; here are the rollouts, the files and the signals. The resulting
+critic lies in critic-pretrained/, for this run and, by `method.critic.init`, for others with the
+same policy.
 """
 
 from __future__ import annotations
@@ -36,16 +36,13 @@ _HEADER = f"{'step':>9}{'value loss':>12}{'explained':>11}{'return':>9}{'±':>7}
 
 
 class _InterruptedError(Exception):
-    """The user wants to stop; everything is saved."""
+    """The user stopped; everything is saved."""
 
 
 def pretrain_critic(session: Session, trainer: PolicyTrainer, source: Source) -> bool:
-    """Pre-trains the critic where the method asks for it, or goes on with that.
+    """Pre-trains the critic, or continues to, where the method asks for it; false when interrupted.
 
-    `source` draws with the policy as it is, without dynamic sampling.
-
-    Returns:
-        False when it was interrupted.
+    `source` draws with the current policy, without dynamic sampling.
 
     Raises:
         ConfigError: rollouts are to be truncated, and the critic explains less than the floor.
@@ -124,7 +121,6 @@ class _Steps:
         self._rows = JsonLines(session.folder.pretraining) if session.world.main else None
 
     def collect(self, _step: int) -> Experience:
-        """One rollout of the policy as it is."""
         collected = self._source.collect(0)
         stopped = self._watch.add(collected.results)
         if stopped:
@@ -174,6 +170,5 @@ class _Steps:
             checkpoints.prune(folder, 1)
 
     def close(self) -> None:
-        """Ends the file."""
         if self._rows is not None:
             self._rows.close()

@@ -54,7 +54,7 @@ def step_row(step: int, logs: Mapping[str, Any], collected: Collected, *, step_s
     `metric_table` are left out. `step_s` are the seconds since the log before.
     """
     seen = rollout_metrics(collected.judged)
-    if collected.stretches is not None:  # what ended in this step was drawn over several
+    if collected.slot_rows is not None:  # what ended in this step was drawn over several
         seen["generated_tokens"] = int(collected.metrics["generated_tokens"])
     tokens, generate_s = seen["generated_tokens"], collected.generate_s
     blocked_s = generate_s if collected.blocked_s is None else collected.blocked_s

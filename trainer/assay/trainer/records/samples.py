@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.kit.runs.records import Row
-from assay.trainer.rollouts.types import Place, Rollout, Turn, place
+from assay.trainer.rollouts.types import Place, PolicyTurn, Rollout, place
 
 _VISIBLE = {"\n": "\u23ce", "\t": "\u21e5", "\r": "\u240d"}
 _STYLES = {"correct": "green", "incorrect": "red"}
@@ -60,7 +60,7 @@ def sample_rows(
         }
 
 
-def _turn_row(turn: Turn) -> Row:
+def _turn_row(turn: PolicyTurn) -> Row:
     judgement = turn.result.judgement if turn.result else None
     fault = turn.result.fault if turn.result else None
     return {

@@ -1,22 +1,18 @@
-"""One step's rollouts: draws prompts, generates, has them judged, and keeps the groups that train.
+"""One step's rollouts: draws prompts, generates, has them judged, keeps the groups that train.
 
-Every process runs one, in lockstep: all draw the same prompts from streams that are alike, each
-generates and judges its share and tells the others in numbers what came of it (sharing.py), and all
-come to the same decision about the same groups in the same order. What it decides depends on draws
+Every process runs a collector in lockstep: all draw the same prompts, each generates and judges its
+share and shares the numbers (sharing.py), and all make the same decision. Decisions depend on draws
 and judgements alone:
 
-* groups stay in the order of their draws, never in that of completion, which would favour prompts
-  with short responses;
-* how many draws a round takes follows from the keep rate, and never from which judgements happen
-  to be back, so that a run resumed, or on another number of processes, draws the same;
-* what a step's groups teach the choice of prompts is learned at its end, from all of them;
+* groups keep the order of their draws, since the order of completion favours short responses;
+* a round's size follows from the keep rate, whichever judgements are back: a run resumed, or on
+  another number of processes, draws the same;
+* the choice of prompts learns at the end of a step, from all its groups;
 * where a round's draws do not divide among the processes, the next draws of the stream are
-  generated ahead of time. They open the next round; those that the step does not reach are given
-  back.
+  generated ahead. They open the next round; unused ones return to the stream.
 
-Judging overlaps generation twice: a response is judged while others of its round are being
-generated, and when the round is not expected to fill the batch, the next is generated while the
-services finish this one.
+A response is judged while others of its round are generated. Where a round is not expected to fill
+the batch, the next one is generated while the services finish.
 """
 
 from __future__ import annotations
@@ -67,19 +63,13 @@ class Collector:
     """Collects the groups of one step after another.
 
     Args:
-        stream: of prompts; its cursor is moved by this collector only, and saved with it.
-        sampler: the policy.
+        stream: only this collector moves its cursor, and saves it.
         open_round: begins the judging of one round of generation.
-        config: sizes of a step.
-        talk: what a sample is.
-        dynamic: dynamic sampling; without it, a step is one round whose groups all stay.
-        ranks: the processes; their count divides `prompts_per_step`.
-        keepers: of groups of earlier steps, in the order in which they act.
-        again: whether a group of judged responses is answered again within its step, in the next
-            form of its problem; None for never.
-        survey: tells the selector of problems that it must be told of before a step; gives what
-            became of the responses that that took. None for a selector without such.
-        clock: seconds.
+        dynamic: dynamic sampling; None keeps all groups of one round.
+        ranks: their count divides `prompts_per_step`.
+        keepers: in the order in which they act.
+        again: whether to answer a judged group again within its step, in its problem's next form.
+        survey: informs the selector before a step; gives the results that this took.
     """
 
     def __init__(
@@ -112,19 +102,10 @@ class Collector:
         self._rate = KeepRate(half_life=config.prompts_per_step)
 
     def collect(self, policy_step: int, then: Then = nothing_more) -> Collected:
-        """The groups of the next step.
-
-        If it raises, the collector is as it was before the call; what a selector was told of in a
-        survey stays told.
-
-        Args:
-            policy_step: optimizer steps that the policy has made.
-            then: called with them; may raise too.
+        """See Source; what a survey taught the selector stays.
 
         Raises:
             TrainingStoppedError: dynamic sampling reached its limit of rounds.
-            OutageError: the reward services were away for too long.
-            ConfigError: a prompt does not fit the policy's context.
         """
         surveyed = self._survey() if self._survey is not None else ()
         start, rate = self._stream.cursor, self._rate
@@ -140,10 +121,7 @@ class Collector:
         return collected
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the next step depends on, in plain containers.
-
-        Every process calls it; the first is given all groups, the others none.
-        """
+        """See Source."""
         plain = partial(saved_groups, ranks=self._ranks)
         return {
             "stream": self._stream.state_dict(),
@@ -153,11 +131,7 @@ class Collector:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on where a collector with the same data was.
-
-        Raises:
-            ConfigError: the data is not the same.
-        """
+        """See Source."""
         self._stream.load_state_dict(state["stream"])
         read = partial(
             read_groups, draw=self._stream.draw, ranks=self._ranks, facts=self._talk.facts
@@ -198,13 +172,10 @@ class Collector:
     def _fill(
         self, dynamic: SamplingLimits, window: _Window, wanted: int
     ) -> tuple[list[KnownGroup], int]:
-        """Draws, round after round, until so many groups are kept.
+        """Draws round after round until `wanted` groups are kept; groups by draw, and the rounds.
 
-        A round begins as soon as the batch is expected to stay short by a group or more, even while
-        judgements of the round before are out.
-
-        Returns:
-            All kept groups in the order of their draws, and the number of rounds.
+        A round begins as soon as the batch is expected to lack a group, even before the last round
+        is judged.
         """
         most = round_limit(self._config.prompts_per_step, dynamic.oversample)
         kept: list[KnownGroup] = []
@@ -226,7 +197,7 @@ class Collector:
             out = size
 
     def _counted(self, groups: list[KnownGroup]) -> list[KnownGroup]:
-        """The groups of these that are kept; the keep rate, that of draws, learns of them."""
+        """The kept groups; updates the keep rate."""
         kept = [group for group in groups if keeps(group)]
         judged = sum(kind_of(group) != "faulted" for group in groups)
         self._rate = self._rate.after(len(kept), judged)
@@ -235,7 +206,6 @@ class Collector:
     def _chosen(
         self, window: _Window, groups: list[KnownGroup], rounds: int, policy_step: int
     ) -> Collected:
-        """The groups of this step, of all that there are. Changes nothing."""
         wanted = self._config.prompts_per_step
         own, surplus = groups[:wanted], groups[wanted:]
         used = own
@@ -270,17 +240,14 @@ class Collector:
 
 
 class _Window:
-    """The draws of one step: asked for, generated, judged, in the order of the stream.
+    """The draws of one step, in the order of the stream.
 
-    A group that is answered again is so in form after form of its problem; its last answer is the
-    draw's.
+    Of a group answered again in later forms of its problem, the last answer counts.
 
     Attributes:
-        rollouts: all that were judged of the draws that were asked for, over all processes.
-        groups: of these draws, as they were first answered.
-        tally: of all their groups, those that were answered again each time.
-        generate_s: seconds of this process's generation.
-        wait_s: seconds that this process waited for judgements.
+        rollouts: all that were judged, on all processes.
+        groups: as first answered.
+        tally: of all groups, each repeat included.
     """
 
     def __init__(
@@ -315,7 +282,6 @@ class _Window:
         self.wait_s = 0.0
 
     def generate(self, count: int) -> None:
-        """Has the next `count` draws answered, and sent to the judges as they are."""
         lacking = count - self._ahead
         if lacking <= 0:
             self._ahead -= count
@@ -325,7 +291,7 @@ class _Window:
         self._out.append(self._answered(self._stream.take(taken)))
 
     def judged(self, count: int) -> list[KnownGroup]:
-        """The next `count` groups, all of them asked for; waits for their judgements."""
+        """The next `count` groups, generated before; waits for their judgements."""
         while len(self._judged) < count:
             self._judged += self._gathered(self._out.popleft())
         groups = [self._judged.popleft() for _ in range(count)]
@@ -341,7 +307,6 @@ class _Window:
         return groups
 
     def _to_answer_again(self, groups: list[KnownGroup]) -> dict[int, Draw]:
-        """By its place, what is asked in place of each group that is to be answered again."""
         if self._again is None:
             return {}
         failed = [n for n, group in enumerate(groups) if self._again(group)]
@@ -353,7 +318,6 @@ class _Window:
         self.tally.add(groups)
 
     def _answered(self, draws: list[Draw], *, fillers: int = 0) -> Round:
-        """A round that is generated, and on its way to the judges."""
         asked = Round(
             draws, self._open_round(), self._ranks, self._group_size, self._talk, fillers=fillers
         )
@@ -364,12 +328,10 @@ class _Window:
         return asked
 
     def close(self) -> None:
-        """Gives back to the stream what was generated and not asked for."""
         self._stream.give_back(self._ahead)
         self._ahead = 0
 
     def _gathered(self, finished: Round) -> list[KnownGroup]:
-        """The round's groups over all processes, in the order of their draws."""
         before = self._clock()
         with tracing.span("wait for judgements"):
             finished.judged()

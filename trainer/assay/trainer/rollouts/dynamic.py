@@ -1,21 +1,20 @@
 """Dynamic sampling's decisions, pure: which groups train, how many to draw, when to give up.
 
-DAPO (arXiv 2503.14476, "Dynamic Sampling": the constraint of its objective) trains only on prompts
-whose group holds both right and wrong responses, and samples on until the batch is whole: a group
-that is all right or all wrong has advantages of zero and only dilutes the gradient.
+DAPO (arXiv 2503.14476, "Dynamic Sampling": the constraint of its objective) trains only on groups
+with right and wrong responses, and samples until the batch is full: a uniform group has zero
+advantages and dilutes the gradient.
 
 Differences:
 
-1. A group is judged by the verdict "correct" and never by its reward: two right responses of
-   different length differ in a shaped reward and still say nothing about correctness. A verifier
-   that grades without ever giving that verdict makes every group "all wrong"; the run then stops
-   with a message that lists the verdicts it gave.
-2. A fault is no verdict. Only judged rollouts count, and a group with fewer than two of them is
-   dropped as faulted, which says nothing about its prompt and leaves the keep rate alone.
-3. What is drawn follows the keep rate seen so far, as ceil(missing / rate) (the idea of CodeV-R1's
-   adaptive DAPO; formula and estimator are derivations), where DAPO's own script draws a fixed
-   multiple of the batch. With pass rate p and G samples a group is kept with probability
-   P = 1 - p^G - (1 - p)^G (derivation), so a batch costs 1 / P times its size.
+1. A group is judged by the verdict "correct", whatever its rewards: two right responses of
+   different length differ in a shaped reward. A verifier that never gives this verdict makes every
+   group "all wrong"; the run stops and lists the verdicts.
+2. Only judged rollouts count. A group with fewer than two is dropped as faulted and leaves the keep
+   rate alone.
+3. A round draws ceil(missing / keep rate) (the idea of CodeV-R1's adaptive DAPO; formula and
+   estimator are derivations); DAPO's script draws a fixed multiple of the batch. With pass rate p
+   and G samples a group is kept with probability P = 1 - p^G - (1 - p)^G (derivation), so a batch
+   costs 1 / P times its size.
 """
 
 from __future__ import annotations
@@ -49,35 +48,34 @@ def keeps(group: KnownGroup) -> bool:
 
 
 class SamplingLimits(Protocol):
-    """How far a step draws on; its settings are those of methods/dynamic_sampling."""
+    """Limits of a step; see the settings of methods/dynamic_sampling."""
 
     @property
     def oversample(self) -> float:
-        """Prompts of a round at most, for each that is missing."""
+        """Most prompts of a round for each missing one."""
         ...
 
     @property
     def max_rounds(self) -> int:
-        """Rounds of a step at most."""
+        """Most rounds of a step."""
         ...
 
     @property
     def keep_surplus(self) -> bool:
-        """Whether groups that were not needed open the next step."""
+        """Whether surplus groups open the next step."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class KeepRate:
-    """The share of judged groups that are kept, as a discounted mean over the latest.
+    """The share of judged groups that are kept, as a discounted mean; never 0.
 
-    It starts at 1, as if one group had been seen and kept: the first round of a run draws what is
-    missing, and from then on what was seen outweighs that guess. It is never 0.
+    It starts at 1 with the weight of one group, so that a run's first round draws what is missing.
 
     Attributes:
         half_life: after so many further groups a group counts half.
         kept: discounted count of kept groups.
-        judged: discounted count of groups that were kept or dropped for their verdicts.
+        judged: discounted count of groups with verdicts.
     """
 
     half_life: int
@@ -86,21 +84,21 @@ class KeepRate:
 
     @property
     def value(self) -> float:
-        """Above 0, at most 1."""
+        """In (0, 1]."""
         return (self.kept + 1) / (self.judged + 1)
 
     def after(self, kept: int, judged: int) -> KeepRate:
-        """The rate once `kept` of `judged` further groups were kept."""
+        """The rate after `judged` further groups, `kept` of them kept."""
         decay = 0.5 ** (judged / self.half_life)
         return KeepRate(self.half_life, decay * self.kept + kept, decay * self.judged + judged)
 
 
 @dataclass(slots=True)
 class Tally:
-    """What came of the groups that were drawn.
+    """Counts of the groups drawn.
 
     Attributes:
-        kinds: groups by what they say.
+        kinds: groups by kind.
         verdicts: judged rollouts by verdict.
         reasons: faulted rollouts by reason.
     """
@@ -126,7 +124,7 @@ class Tally:
 
     @property
     def kept(self) -> int:
-        """Groups that hold both right and wrong responses."""
+        """Groups with both right and wrong responses."""
         return self.kinds["mixed"]
 
     @property
@@ -140,10 +138,7 @@ class Tally:
         return self.kept / self.judged if self.judged else 0.0
 
     def metrics(self, group_size: int) -> dict[str, float]:
-        """The counts by name.
-
-        Of groups of one response only what applies to them: one alone is no comparison.
-        """
+        """The counts by name; of groups of one response only those that need no comparison."""
         if group_size < 2:
             return {
                 "draws": float(self.drawn),
@@ -159,37 +154,24 @@ class Tally:
 
 
 def draws_needed(missing: float, keep_rate: float, *, most: int) -> int:
-    """How many prompts a round draws.
+    """How many prompts a round draws: ceil(missing / keep_rate), within [1, most].
 
-    Args:
-        missing: groups that the batch is short of, expected or certain; above 0.
-        keep_rate: expected share of kept groups, in (0, 1].
-        most: a round's limit, at least 1.
-
-    Returns:
-        ceil(missing / keep_rate), at most `most`, at least 1.
+    `missing` groups, expected or certain, is above 0; `keep_rate` in (0, 1].
     """
     # The factor keeps a quotient that is whole but for rounding from costing a further group.
     return max(1, min(most, math.ceil(missing / keep_rate * (1 - 1e-12))))
 
 
 def round_limit(prompts_per_step: int, oversample: float) -> int:
-    """Prompts that one round draws at most: `oversample` batches.
+    """Most prompts of a round: `oversample` batches.
 
-    It does not shrink with what is missing: at a low keep rate the last groups of a batch would
-    then take more rounds than all others.
+    It is the same for a nearly full batch, so that a low keep rate costs few rounds.
     """
     return math.ceil(prompts_per_step * oversample)
 
 
 def give_up_message(tally: Tally, *, wanted: int, rounds: int) -> str:
-    """Why a step stays short of groups, and what to do about it; one line.
-
-    Args:
-        tally: of all groups drawn for the step.
-        wanted: groups that the step had to find.
-        rounds: the limit that was reached.
-    """
+    """One line: why a step lacks groups after `rounds` rounds, and what to do."""
     kinds = tally.kinds
     found = (
         f"dynamic sampling found {tally.kept} of {wanted} groups in {rounds} rounds: of "
@@ -204,7 +186,7 @@ def _remedy(tally: Tally) -> str:
     kinds = tally.kinds
     if 2 * kinds["faulted"] >= tally.drawn:
         return (
-            f"the reward services are the trouble, not the prompts ({_frequent(tally.reasons)}): "
+            f"the reward services fail, not the prompts ({_frequent(tally.reasons)}): "
             "see that they run and keep up, then resume"
         )
     if not tally.verdicts[CORRECT]:
@@ -227,11 +209,11 @@ def _frequent(counts: Mapping[str, int]) -> str:
 
 
 def rate_to_plain(rate: KeepRate) -> list[float]:
-    """The counts of a rate, for a checkpoint."""
+    """For a checkpoint."""
     return [rate.kept, rate.judged]
 
 
 def rate_from_plain(saved: Any, half_life: int) -> KeepRate:
-    """What `rate_to_plain` made, with this run's half-life."""
+    """From a checkpoint, with this run's half-life."""
     kept, judged = saved
     return KeepRate(half_life, float(kept), float(judged))

@@ -1,9 +1,8 @@
-"""Requests on their way: asked, answered turn by turn, judged.
+"""Requests in progress: asked, answered turn by turn, judged.
 
-Whoever generates reports each turn here as it ends, and is told what follows from it; what is to be
-judged goes to the judges at once. Written once for responses of one turn and for dialogues, for
-samples that are drawn whole and for those that go on in a later step, and for whatever collects
-them.
+Generators report each turn as it ends and get the requests that follow; what is to be judged goes
+to the judges at once. The same code serves single responses, dialogues, and samples that continue
+in a later step.
 """
 
 from __future__ import annotations
@@ -21,13 +20,8 @@ from assay.trainer.rollouts.types import Rollout, ScoringRound, Unfinished
 class Talk(Protocol):
     """What a sample is: one response, or several turns of the policy."""
 
-    def following(self, first: Request, said: Sequence[Response]) -> Request | None:
-        """The request for the turn after those that were said; None where all is said.
-
-        Args:
-            first: the request for the first turn.
-            said: the turns so far, at least one.
-        """
+    def following(self, first: Request, responses: Sequence[Response]) -> Request | None:
+        """The request after `responses`, at least one turn; None after the last."""
         ...
 
     def judged(self, turn: int) -> bool:
@@ -37,39 +31,25 @@ class Talk(Protocol):
     def rollout(
         self,
         first: Request,
-        said: Sequence[Response],
+        responses: Sequence[Response],
         results: Mapping[int, Result],
         policy_step: int,
     ) -> Rollout:
-        """The sample as a whole.
-
-        Args:
-            first: the request for the first turn.
-            said: all turns.
-            results: of those that were judged, by their number.
-            policy_step: optimizer steps that the policy had made.
-        """
+        """The whole sample; `results` are of the judged turns, by number."""
         ...
 
     def unfinished(
         self,
         first: Request,
-        said: Sequence[Response],
+        responses: Sequence[Response],
         results: Mapping[int, Result],
         policy_step: int,
     ) -> Unfinished:
-        """The sample as far as it is.
-
-        Args:
-            first: the request for the first turn.
-            said: the turns that were begun, at least one; the last may be unfinished.
-            results: of those that were judged, by their number.
-            policy_step: optimizer steps that the policy had made.
-        """
+        """The sample so far, at least one turn begun; the last may be unfinished. See `rollout`."""
         ...
 
     def facts(self, rollout: Rollout) -> tuple[float, ...]:
-        """Numbers of a whole sample that every process is told, as many of each; see Remote."""
+        """Numbers of a whole sample that every process gets; the same count for each sample."""
         ...
 
 
@@ -77,13 +57,13 @@ class Single:
     """A sample of one turn."""
 
     def facts(self, rollout: Rollout) -> tuple[float, ...]:
-        """See Talk: nothing."""
+        """See Talk."""
         del rollout
         return ()
 
-    def following(self, first: Request, said: Sequence[Response]) -> Request | None:
+    def following(self, first: Request, responses: Sequence[Response]) -> Request | None:
         """See Talk."""
-        del first, said
+        del first, responses
         return None
 
     def judged(self, turn: int) -> bool:
@@ -94,35 +74,35 @@ class Single:
     def rollout(
         self,
         first: Request,
-        said: Sequence[Response],
+        responses: Sequence[Response],
         results: Mapping[int, Result],
         policy_step: int,
     ) -> Rollout:
         """See Talk."""
-        return Rollout(first, said[0], results[0], policy_step)
+        return Rollout(first, responses[0], results[0], policy_step)
 
     def unfinished(
         self,
         first: Request,
-        said: Sequence[Response],
+        responses: Sequence[Response],
         results: Mapping[int, Result],
         policy_step: int,
     ) -> Unfinished:
         """See Talk."""
         del results
-        return Unfinished(first, said[0], policy_step)
+        return Unfinished(first, responses[0], policy_step)
 
 
 SINGLE = Single()
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What was said of a sample.
+class Transcript:
+    """A sample's turns and results so far.
 
     Attributes:
-        turns: of the policy, in order; the last may be unfinished.
-        results: of those that were judged, by their number from 0.
+        turns: the policy's, in order; the last may be unfinished.
+        results: of the judged turns, by number from 0.
         whole: nothing follows.
     """
 
@@ -132,28 +112,22 @@ class Said:
 
     @property
     def tokens(self) -> int:
-        """That the policy drew."""
+        """Tokens that the policy drew."""
         return sum(len(turn.ids) for turn in self.turns)
 
 
 class Exchange:
-    """Samples that are asked for together, and waited for together.
+    """Samples that are asked for and waited for together.
 
-    Turns may be taken in one thread and rollouts asked for in another, one after the other.
+    One thread may report turns and another ask for rollouts, one after the other.
 
     Args:
         requests: for first turns.
-        scoring: judges; a round that nothing was submitted to, which is ended here.
-        talk: what a sample is.
-        asked: so many of the requests are; nobody judges what the others, fillers, are answered.
-            None for all.
-        earlier: of each request, what was said before, not whole; None for nothing.
-        window: most tokens that each sample draws, over its turns; 0 for as many as it needs. One
-            that has drawn them waits, whether its turn has ended or not.
+        scoring: a round without submissions, which is ended here.
+        asked: the first so many requests are judged, the rest are fillers; None for all.
+        earlier: each request's unfinished transcript of earlier steps.
+        window: most tokens that each sample draws over its turns, then it waits; 0 for no limit.
         on_progress: called with the number of samples that draw no more.
-
-    Attributes:
-        requests: as given.
     """
 
     def __init__(
@@ -163,7 +137,7 @@ class Exchange:
         talk: Talk = SINGLE,
         *,
         asked: int | None = None,
-        earlier: Sequence[Said] | None = None,
+        earlier: Sequence[Transcript] | None = None,
         window: int = 0,
         on_progress: Callable[[int], None] = lambda _done: None,
     ) -> None:
@@ -173,7 +147,7 @@ class Exchange:
         self._asked = len(self.requests) if asked is None else asked
         self._window = window
         self._on_progress = on_progress
-        self._earlier = list(earlier or [Said()] * len(self.requests))
+        self._earlier = list(earlier or [Transcript()] * len(self.requests))
         self._ended = [[turn for turn in one.turns if turn.finished] for one in self._earlier]
         self._begun: dict[int, Response] = {}
         self._whole: set[int] = set()
@@ -182,24 +156,24 @@ class Exchange:
         self._results: dict[tuple[int, int], Result] | None = None
 
     def first(self) -> list[tuple[Id, Request]]:
-        """What is asked at the beginning, by (place, turn).
+        """The first requests, by (place, turn).
 
         Raises:
-            RuntimeError: all was said of a sample before.
+            RuntimeError: a sample was whole before.
         """
         asked: list[tuple[Id, Request]] = []
         for place, (request, earlier) in enumerate(zip(self.requests, self._earlier, strict=True)):
-            said = self._ended[place]
-            following = self._talk.following(request, said) if said else request
+            responses = self._ended[place]
+            following = self._talk.following(request, responses) if responses else request
             if following is None:
-                raise RuntimeError(f"all was said of sample {place}")
-            if len(said) < len(earlier.turns):
+                raise RuntimeError(f"nothing follows in sample {place}")
+            if len(responses) < len(earlier.turns):
                 following = replace(following, begun=earlier.turns[-1])
-            asked.append(((place, len(said)), replace(following, window=self._window)))
+            asked.append(((place, len(responses)), replace(following, window=self._window)))
         return asked
 
     def follow(self, id_: Id, response: Response) -> list[tuple[Id, Request]]:
-        """A turn has ended, or the sample's window: what is judged goes to the judges.
+        """Reports the end of a turn, or of the sample's window; a turn to be judged is sent.
 
         Returns:
             The sample's next turn; empty where it has none, or waits.
@@ -214,41 +188,41 @@ class Exchange:
             or place in self._begun
         ):
             raise RuntimeError(f"turn {id_} was not asked for, or was answered twice")
-        first, said = self.requests[place], self._ended[place]
+        first, responses = self.requests[place], self._ended[place]
         following = None
         if response.finished:
-            said.append(response)
+            responses.append(response)
             if place < self._asked and self._talk.judged(turn):
                 self._submitted.append((place, turn))  # as if it had been drawn at once
                 self._scoring.submit(Request(first.draw, first.index), response)
-            following = self._talk.following(first, said)
+            following = self._talk.following(first, responses)
             if following is None:
                 self._whole.add(place)
         else:
             self._begun[place] = response
-        left = self._window - self._said(place).tokens + self._earlier[place].tokens
+        left = self._window - self._transcript(place).tokens + self._earlier[place].tokens
         if following is not None and (left or not self._window):
             return [((place, turn + 1), replace(following, window=left if self._window else 0))]
         self._over += 1
         self._on_progress(self._over)
         return []
 
-    def _said(self, place: int) -> Said:
-        """Of a sample, without results of now."""
+    def _transcript(self, place: int) -> Transcript:
+        """A sample's transcript without this step's results."""
         begun = self._begun.get(place)
         turns = (*self._ended[place], *([] if begun is None else [begun]))
-        return Said(turns, self._earlier[place].results, place in self._whole)
+        return Transcript(turns, self._earlier[place].results, place in self._whole)
 
     @property
     def whole(self) -> bool:
-        """Whether no sample draws on."""
+        """Whether every sample has stopped drawing."""
         return self._over == len(self.requests)
 
     def judged(self) -> None:
-        """Waits until all is judged. May be called twice.
+        """Waits for all judgements. May be called twice.
 
         Raises:
-            RuntimeError: samples draw on.
+            RuntimeError: samples still draw.
         """
         if not self.whole:
             raise RuntimeError(
@@ -258,32 +232,19 @@ class Exchange:
             results = self._scoring.results()
             self._results = dict(zip(self._submitted, results, strict=True))
 
-    def said(self) -> list[Said]:
-        """Of the samples that were asked for, in order, with what earlier steps said and found.
-
-        Waits until all is judged.
-
-        Raises:
-            RuntimeError: samples draw on.
-        """
+    def transcripts(self) -> list[Transcript]:
+        """The samples' transcripts in order, earlier steps included; see `judged`."""
         self.judged()
         of: list[dict[int, Result]] = [dict(earlier.results) for earlier in self._earlier]
         for (place, turn), result in (self._results or {}).items():
             of[place][turn] = result
-        return [replace(self._said(place), results=of[place]) for place in range(self._asked)]
+        return [replace(self._transcript(place), results=of[place]) for place in range(self._asked)]
 
     def rollouts(self, policy_step: int) -> list[Rollout]:
-        """The samples that were asked for, in order, without a window; waits until all is judged.
-
-        Args:
-            policy_step: optimizer steps that the policy had made.
-
-        Raises:
-            RuntimeError: samples draw on.
-        """
+        """The samples in order, where there is no window; see `judged`."""
         return [
-            self._talk.rollout(request, said.turns, said.results, policy_step)
-            for request, said in zip(self.requests, self.said(), strict=False)
+            self._talk.rollout(request, transcript.turns, transcript.results, policy_step)
+            for request, transcript in zip(self.requests, self.transcripts(), strict=False)
         ]
 
 
@@ -296,7 +257,7 @@ def held(
     policy_step: int = 0,
     on_progress: Callable[[int], None] = lambda _done: None,
 ) -> list[Rollout]:
-    """Samples, asked for, judged and waited for; see Exchange."""
+    """Asks for samples, has them judged and waits for them; see Exchange."""
     exchange = Exchange(requests, scoring, talk, on_progress=on_progress)
     sampler.serve(exchange.first(), exchange.follow)
     return exchange.rollouts(policy_step)

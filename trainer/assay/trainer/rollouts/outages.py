@@ -1,14 +1,12 @@
-"""Outages wait: where the reward services are away, the step is held, its responses at hand.
+"""Outages: while the reward services are away, the step waits and keeps its responses.
 
-1. What counts as an outage: nobody answers, or who answers is starting or shutting down
-   (UNREACHABLE, STARTING, DRAINING), of the reward service or of one behind it. All other faults
-   say something about items, and stay what they are.
-2. What was not judged in time is asked once more, in one item. Where that finds an outage, all of
-   it waits; where the service answers, and was there all the time, it is a fault,
-   DEADLINE_EXCEEDED.
-3. In an outage one item asks again and again, in turn. As soon as it is answered, all that were
-   left without a judgement are asked again, and nothing else is.
-4. After `max_s`, or at an interrupt, the hold is given up: these faults say so, and end the run.
+1. An outage is UNREACHABLE, STARTING or DRAINING, of the reward service or of one behind it. All
+   other faults concern items, and stay.
+2. If items are not judged in time, one of them is asked again. Where that meets an outage, all
+   wait; where the service answers and was never away, they are faults, DEADLINE_EXCEEDED.
+3. In an outage one item at a time is asked, in turn. Once one is answered, all items without a
+   judgement are asked again.
+4. After `max_s`, or at an interrupt, the hold ends: the faults say so, and end the run.
 """
 
 from __future__ import annotations
@@ -27,10 +25,10 @@ from assay.kit.runs.progress import duration
 from assay.trainer.errors import OutageError
 
 AWAY = frozenset({Reason.UNREACHABLE, Reason.STARTING, Reason.DRAINING})
-"""Reasons of faults that say nothing about an item: whoever should judge it is not there."""
+"""Reasons of faults that concern the service, not the item."""
 
 _GIVEN_UP = "outage"
-"""In a fault's metadata: why its hold was given up, "over" or "interrupted"."""
+"""In a fault's metadata: why its hold ended, "over" or "interrupted"."""
 _PROBE_S = 10.0
 _FIRST_PAUSE_S = 0.25
 _PAUSE_S = 5.0
@@ -49,24 +47,22 @@ class Asks(Protocol):
         ...
 
     def submit_ready(self, timeout_s: float) -> Future[object]:
-        """Whether the service answers; raises CallError where it does not."""
+        """Whether the service answers; the future raises CallError where it does not."""
         ...
 
 
 class Patience:
-    """How long outages are waited for, and what is said meanwhile. Of one process.
+    """How long one process waits for outages, and what it shows meanwhile.
 
     Args:
         max_s: the longest hold, in seconds; 0 never holds.
-        timeout_s: how long all that is asked again may take.
-        clock: seconds.
-        sleep: lets so many pass.
+        timeout_s: limit of one attempt to ask all again.
 
     Attributes:
         say: takes a line for people.
-        aside: takes what a progress bar shows beside it; "" for nothing.
-        interrupted: whether to give up the hold.
-        held_s: seconds held so far, of all holds.
+        aside: takes the text beside a progress bar; "" for nothing.
+        interrupted: whether to end the hold.
+        held_s: seconds of all holds so far.
     """
 
     def __init__(
@@ -90,7 +86,7 @@ class Patience:
 
     @property
     def holds(self) -> bool:
-        """Whether an outage is waited for at all."""
+        """Whether it waits for outages at all."""
         return self._max_s > 0
 
     def settle(
@@ -102,15 +98,14 @@ class Patience:
         late: Iterable[int] = (),
         whole_groups: bool = False,
     ) -> list[Result]:
-        """The results, after those that an outage left without a judgement were asked for again.
+        """The results, after the items that an outage left without a judgement were asked again.
 
         Args:
             client: of the service.
             items: that were asked.
             results: of each item, in order.
             late: places of items that were not answered in time.
-            whole_groups: an item is judged against those of its group, so that all of them are
-                asked again.
+            whole_groups: ask whole groups again, for verifiers that compare.
         """
         settled, waiting = list(results), list(late)
         if not self.holds:
@@ -138,7 +133,6 @@ class Patience:
         left: Places,
         whole_groups: bool,
     ) -> list[Result]:
-        """Asks until everything has a result that is no outage, or the hold is given up."""
         began = self._clock()
         resumed = self._since is not None
         self._since = began if self._since is None else self._since
@@ -157,15 +151,15 @@ class Patience:
                     return results
                 units = _units(items, left, whole_groups)
                 unit = units[turn % len(units)]
-                said = self._answered(client, [items[place] for place in unit])
-                if said is None:
+                answers = self._answered(client, [items[place] for place in unit])
+                if answers is None:
                     self._rest(pause_s)
                     pause_s, turn = min(2 * pause_s, _PAUSE_S), turn + 1
                     continue
-                if _late(said):
+                if _late(answers):
                     asked = left
                 else:
-                    _store(results, unit, said)
+                    _store(results, unit, answers)
                     asked = left = [place for place in left if place not in set(unit)]
                 again = self._asked(client, [items[place] for place in asked], self._timeout_s)
                 if again is not None:
@@ -185,22 +179,22 @@ class Patience:
         return _whole(items, found, whole_groups)
 
     def _answered(self, client: Asks, items: Sequence[Item]) -> list[Result] | None:
-        """What the services say of a few items; None where they are away, or at an interrupt."""
-        said = self._asked(client, items, min(_PROBE_S, self._timeout_s))
-        if said is None or any(r.fault is not None and r.fault.reason in AWAY for r in said):
+        """Results of a few items; None where the services are away, or at an interrupt."""
+        answers = self._asked(client, items, min(_PROBE_S, self._timeout_s))
+        if answers is None or any(r.fault is not None and r.fault.reason in AWAY for r in answers):
             return None
-        if _late(said):
+        if _late(answers):
             try:
                 self._waited(client.submit_ready(min(_PROBE_S, self._timeout_s)))
             except CallError:
                 return None
-        return said
+        return answers
 
     def _asked(self, client: Asks, items: Sequence[Item], timeout_s: float) -> list[Result] | None:
         return self._waited(client.submit(items, timeout_s=timeout_s)) if items else []
 
     def _waited(self, future: Future[T]) -> T | None:
-        """What comes of it; None where an interrupt came first."""
+        """The future's result; None at an interrupt."""
         try:
             while not self.interrupted():
                 try:
@@ -220,7 +214,7 @@ class Patience:
             self._tell()
 
     def _tell(self) -> None:
-        """Where the hold is: beside the bar, and now and then in a line."""
+        """Shows the state of the hold beside the bar, and sometimes as a line."""
         if self._since is None:
             return
         now = self._clock()
@@ -231,7 +225,6 @@ class Patience:
             self.say(f"the reward services are still away, held {so_far}")
 
     def _give_up(self, results: list[Result], left: Places) -> None:
-        """Makes faults of what is left, each of which says why."""
         interrupted = self.interrupted()
         why = (
             "the run was interrupted while it waited for them"
@@ -248,12 +241,11 @@ class Patience:
 
 
 Outage = tuple[str, int, bool]
-"""What was said of results whose hold was given up, how many they are, and whether the run was
-interrupted."""
+"""(message of a hold that ended, number of its results, whether the run was interrupted)."""
 
 
-def told_outage(results: Iterable[Result]) -> Outage | None:
-    """What these results say of a hold that was given up; None where none was."""
+def outage_of(results: Iterable[Result]) -> Outage | None:
+    """The ended hold among these results; None where there is none."""
     faults = [r.fault for r in results if r.fault is not None and _GIVEN_UP in r.fault.metadata]
     if not faults:
         return None
@@ -262,11 +254,7 @@ def told_outage(results: Iterable[Result]) -> Outage | None:
 
 
 def given_up_by(told: Iterable[Outage | None]) -> OutageError | None:
-    """What ends the run, where a hold was given up.
-
-    Args:
-        told: of all processes, so that all come to the same.
-    """
+    """The error that ends the run where a hold ended, given the outages of all processes."""
     given = [one for one in told if one is not None]
     if not given:
         return None
@@ -275,26 +263,23 @@ def given_up_by(told: Iterable[Outage | None]) -> OutageError | None:
 
 
 def given_up(results: Iterable[Result]) -> OutageError | None:
-    """`given_up_by` for a run of one process."""
-    return given_up_by([told_outage(results)])
+    """`given_up_by` for one process."""
+    return given_up_by([outage_of(results)])
 
 
 def refuse_given_up(results: Iterable[Result]) -> None:
-    """Ends what cannot go on without these results, where a hold was given up.
-
-    Args:
-        results: of a run of one process.
+    """For a run of one process.
 
     Raises:
-        OutageError: the services were away for longer than is allowed, or the run was interrupted.
+        OutageError: a hold ended.
     """
     error = given_up(results)
     if error is not None:
         raise error
 
 
-def _store(results: list[Result], places: Places, said: Sequence[Result]) -> None:
-    for place, result in zip(places, said, strict=True):
+def _store(results: list[Result], places: Places, answers: Sequence[Result]) -> None:
+    for place, result in zip(places, answers, strict=True):
         results[place] = dataclasses.replace(result, id=results[place].id)
 
 
@@ -303,7 +288,7 @@ def _late(results: Sequence[Result]) -> bool:
 
 
 def _why(results: Sequence[Result], left: Places) -> str:
-    """The first fault that says it; a result that did not come in time says only that."""
+    """The message of the first outage among the faults."""
     faults = [fault for place in left if isinstance(fault := results[place].fault, Fault)]
     away = next((fault for fault in faults if fault.reason in AWAY), None)
     return away.message if away else "no answer within the time-out"
@@ -318,7 +303,6 @@ def _whole(items: Sequence[Item], places: Places, whole_groups: bool) -> Places:
 
 
 def _units(items: Sequence[Item], places: Places, whole_groups: bool) -> list[Places]:
-    """What is asked together: whole groups, or single items."""
     if not whole_groups:
         return [[place] for place in places]
     groups: dict[str, Places] = {}

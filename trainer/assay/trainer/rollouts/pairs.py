@@ -1,17 +1,17 @@
-"""Rewards that are chances of winning: results that are such, and the samples of a group in pairs.
+"""Rewards that are win probabilities, and the samples of a group judged in pairs.
 
-Pairwise-RL (arXiv 2504.04950); the forms are derivations, its text was not at hand. Who judges
-stands behind the reward service, and judges each pair in both orders (`judge-pairwise`).
+Pairwise-RL (arXiv 2504.04950); the forms are derivations, its text was not at hand. The judge
+behind the reward service judges each pair in both orders (`judge-pairwise`).
 
-A group in pairs: sample i is held against each other sample j of its prompt, once for both, for
-w_ji = 1 - w_ij. Its reward is the mean over its judged pairs.
+Sample i is compared with each other sample j of its prompt, once for both: w_ji = 1 - w_ij. Its
+reward is the mean over its judged pairs.
 
-1. A pair without a judgement, such as one whose orders differ too much, leaves both means. A sample
-   none of whose pairs is judged is a fault.
-2. Equal samples are at parity by symmetry, whatever the judge: nobody is asked about them.
-3. A blank sample is never shown as the one to beat.
-4. The service's `judge-group` ranks a group by itself, and faults it as a whole. Both give the same
-   where all is judged.
+1. A pair without a judgement, such as one with a large order gap, leaves both means. A sample
+   without a judged pair is a fault.
+2. Equal samples are at parity by symmetry and are not asked about.
+3. A blank sample is never the one to beat.
+4. The service's `judge-group` ranks a whole group, and faults it as a whole. Both agree where all
+   is judged.
 """
 
 from __future__ import annotations
@@ -33,14 +33,11 @@ ABSTAINED = "abstained"
 ORDER_GAP = "order-gap"
 _PARITY = 0.5
 Pair = tuple[int, int]
-"""Places of two samples, the candidate and the one it is held against."""
+"""Places of the candidate and of the sample to beat."""
 
 
 def as_win(result: Result) -> Result:
-    """The result, where it is a chance of winning; otherwise a fault. Pure.
-
-    A judge that abstains has no opinion, whatever number stands beside it.
-    """
+    """The result where it is a win probability; a fault otherwise, or where the judge abstains."""
     judgement = result.judgement
     if judgement is None:
         return result
@@ -59,10 +56,10 @@ def as_win(result: Result) -> Result:
 
 
 def pairs_of(texts: Sequence[str]) -> tuple[list[Pair], list[Pair]]:
-    """The pairs of a group: those to ask about, and those that are at parity by symmetry. Pure.
+    """The pairs of a group: those to ask about, and those at parity by symmetry. Pure.
 
-    Returns:
-        Each two places once, over both lists. Of a pair to ask about the second is not blank.
+    Each pair of places is in one of the lists, once. In a pair to ask about the second is not
+    blank.
     """
     asked: list[Pair] = []
     equal: list[Pair] = []
@@ -80,13 +77,12 @@ def fold(count: int, asked: Mapping[Pair, Result], equal: Sequence[Pair]) -> lis
 
     Args:
         count: samples of the group, at least 2.
-        asked: what was said of each pair that was asked about, from the first one's side.
+        asked: the result of each pair asked about, from the first one's side.
         equal: pairs at parity.
 
     Returns:
-        In the order of places; `id` is empty. A judgement's components are the win probability, the
-        mean order gap of the pairs that were asked about (weight 0), and the number of judged pairs
-        (weight 0).
+        By place; `id` is empty. Components: the win probability, and with weight 0 the mean order
+        gap of the pairs asked about and the number of judged pairs.
     """
     wins: list[list[float]] = [[] for _ in range(count)]
     gaps: list[list[float]] = [[] for _ in range(count)]
@@ -95,8 +91,8 @@ def fold(count: int, asked: Mapping[Pair, Result], equal: Sequence[Pair]) -> lis
     for one, two in equal:
         wins[one].append(_PARITY)
         wins[two].append(_PARITY)
-    for (one, two), said in asked.items():
-        result = as_win(said)
+    for (one, two), answer in asked.items():
+        result = as_win(answer)
         execution_s = max(execution_s, result.execution_s)
         judgement, fault = result.judgement, result.fault
         if judgement is not None:
@@ -149,20 +145,16 @@ def _settled(
 
 @dataclass(slots=True)
 class _Group:
-    """What is known of a group: where its samples stand in the round, and their texts."""
-
     places: list[int]
     members: list[tuple[Request, Response]]
 
 
 class PairsRound:
-    """A ScoringRound that holds the samples of each draw against one another.
-
-    Pairs go out when their group is whole.
+    """A ScoringRound that compares the samples of each draw, once all of them are there.
 
     Args:
         inner: carries the pairs.
-        item_of: what the service is asked of a response, given the text to beat.
+        item_of: the item for a response and the text to beat.
         group_size: samples of each draw, at least 2.
     """
 
@@ -181,7 +173,7 @@ class PairsRound:
         self._submitted = 0
 
     def submit(self, request: Request, response: Response) -> None:
-        """Takes one response; sends its group's pairs when it is the last."""
+        """Takes one response; the last of a group sends its pairs."""
         group = self._gathering.setdefault(request.draw.number, _Group([], []))
         group.places.append(self._submitted)
         group.members.append((request, response))
@@ -190,16 +182,16 @@ class PairsRound:
             self._send(self._gathering.pop(request.draw.number))
 
     def results(self) -> list[Result]:
-        """Waits for all pairs; a result for each response, in the order of submission."""
+        """See ScoringRound."""
         found: dict[int, Result] = {}
         for group in self._gathering.values():
             text = f"the group was not whole: {len(group.places)} of {self._group_size} responses"
             cut = Result("", make_fault(Reason.CANCELLED, text))
             found.update(dict.fromkeys(group.places, cut))
         self._gathering.clear()
-        said = iter(self._inner.results())
+        answers = iter(self._inner.results())
         for group, asked, equal in self._whole:
-            folded = fold(len(group.places), {pair: next(said) for pair in asked}, equal)
+            folded = fold(len(group.places), {pair: next(answers) for pair in asked}, equal)
             found.update(zip(group.places, folded, strict=True))
         return [dataclasses.replace(found[n], id=str(n)) for n in range(self._submitted)]
 

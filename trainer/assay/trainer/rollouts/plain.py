@@ -1,7 +1,7 @@
 """Groups as plain containers and back, for checkpoints.
 
-Only dictionaries, lists, texts, numbers, booleans and None: what torch.load reads with
-weights_only=True. A draw is saved as its number, since the stream of prompts makes it again.
+Only what torch.load reads with weights_only=True. A draw is saved as its number, since the stream
+of prompts can draw it again.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 from assay.clients import Component, Fault, Judgement, Result, Span
 from assay.trainer.engines.types import Draw, Request, Response
-from assay.trainer.rollouts.exchange import Said
-from assay.trainer.rollouts.types import Group, Rollout, Turn
+from assay.trainer.rollouts.exchange import Transcript
+from assay.trainer.rollouts.types import Group, PolicyTurn, Rollout
 
 Plain = dict[str, Any]
 
@@ -27,12 +27,7 @@ def group_to_plain(group: Group) -> Plain:
 
 
 def group_from_plain(saved: Mapping[str, Any], draw: Callable[[int], Draw]) -> Group:
-    """What `group_to_plain` made.
-
-    Args:
-        saved: the group.
-        draw: the draw of a number.
-    """
+    """Inverse of `group_to_plain`; `draw` gives the draw of a number."""
     its_draw = draw(saved["draw"])
     return tuple(rollout_from_plain(rollout, its_draw) for rollout in saved["rollouts"])
 
@@ -49,7 +44,7 @@ def rollout_to_plain(rollout: Rollout) -> Plain:
 
 
 def rollout_from_plain(saved: Mapping[str, Any], draw: Draw) -> Rollout:
-    """What `rollout_to_plain` made."""
+    """Inverse of `rollout_to_plain`."""
     return Rollout(
         Request(draw, saved["index"]),
         response_from_plain(saved["response"]),
@@ -60,12 +55,12 @@ def rollout_from_plain(saved: Mapping[str, Any], draw: Draw) -> Rollout:
 
 
 def response_to_plain(response: Response) -> Plain:
-    """One response, or as far as it is."""
+    """One response, whole or unfinished."""
     return dict(_lists(asdict(response)))
 
 
 def response_from_plain(saved: Mapping[str, Any]) -> Response:
-    """What `response_to_plain` made."""
+    """Inverse of `response_to_plain`."""
     logprobs = saved["logprobs"]
     return Response(
         ids=tuple(saved["ids"]),
@@ -76,17 +71,17 @@ def response_from_plain(saved: Mapping[str, Any]) -> Response:
     )
 
 
-def said_to_plain(said: Said) -> Plain:
-    """What was said of a sample that goes on."""
+def transcript_to_plain(transcript: Transcript) -> Plain:
+    """The transcript of an unfinished sample."""
     return {
-        "turns": [response_to_plain(turn) for turn in said.turns],
-        "results": {turn: result_to_plain(result) for turn, result in said.results.items()},
+        "turns": [response_to_plain(turn) for turn in transcript.turns],
+        "results": {turn: result_to_plain(result) for turn, result in transcript.results.items()},
     }
 
 
-def said_from_plain(saved: Mapping[str, Any]) -> Said:
-    """What `said_to_plain` made."""
-    return Said(
+def transcript_from_plain(saved: Mapping[str, Any]) -> Transcript:
+    """Inverse of `transcript_to_plain`."""
+    return Transcript(
         tuple(response_from_plain(turn) for turn in saved["turns"]),
         {int(turn): result_from_plain(result) for turn, result in saved["results"].items()},
     )
@@ -96,9 +91,9 @@ def result_to_plain(result: Result) -> Plain:
     """One judgement or fault."""
     outcome = result.outcome
     if isinstance(outcome, Judgement):
-        said = {"judgement": _lists(asdict(outcome))}
+        fields = {"judgement": _lists(asdict(outcome))}
     else:
-        said = {
+        fields = {
             "fault": {
                 "reason": outcome.reason,
                 "message": outcome.message,
@@ -111,12 +106,12 @@ def result_to_plain(result: Result) -> Plain:
         "queue_s": result.queue_s,
         "execution_s": result.execution_s,
         "from_cache": result.from_cache,
-        **said,
+        **fields,
     }
 
 
 def result_from_plain(saved: Mapping[str, Any]) -> Result:
-    """What `result_to_plain` made."""
+    """Inverse of `result_to_plain`."""
     outcome: Judgement | Fault
     if "judgement" in saved:
         judgement = dict(saved["judgement"])
@@ -129,18 +124,18 @@ def result_from_plain(saved: Mapping[str, Any]) -> Result:
     return Result(saved["id"], outcome, saved["queue_s"], saved["execution_s"], saved["from_cache"])
 
 
-def _turn_to_plain(turn: Turn) -> Plain:
+def _turn_to_plain(turn: PolicyTurn) -> Plain:
     result = None if turn.result is None else result_to_plain(turn.result)
     return {**_lists(asdict(replace(turn, result=None))), "result": result}
 
 
-def _turn_from_plain(saved: Mapping[str, Any]) -> Turn:
+def _turn_from_plain(saved: Mapping[str, Any]) -> PolicyTurn:
     result = saved["result"]
-    return Turn(**{**saved, "result": None if result is None else result_from_plain(result)})
+    return PolicyTurn(**{**saved, "result": None if result is None else result_from_plain(result)})
 
 
 def _lists(value: Any) -> Any:
-    """The value with lists in place of tuples, at every depth."""
+    """Tuples become lists, at every depth."""
     if isinstance(value, dict):
         return {key: _lists(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

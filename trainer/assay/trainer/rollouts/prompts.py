@@ -1,12 +1,11 @@
-"""The stream of prompts: problem after problem, without end, the same on every process.
+"""The endless stream of prompts, the same on every process.
 
-Pass after pass over all problems, each pass in an order of its own that the seed fixes. So the
-order of n draws is the beginning of the order of more: a run that is resumed, or resumed for
-longer, goes on where it was. A step takes as many draws as it needs, and their count is all there
-is to save.
+It passes over all problems again and again, each time in an order fixed by the seed. The order of n
+draws begins the order of more, so a run that is resumed, or extended, continues where it was; the
+number of draws is its whole state.
 
-A selector (assay.trainer.selection) may order the problems instead, anew at each step by what came
-of the steps before. Then what was drawn is saved too, an integer for each draw.
+A selector (assay.trainer.selection) may choose the problems instead, at each step from the results
+of earlier steps. Then each draw is saved too, as an integer.
 """
 
 from __future__ import annotations
@@ -34,25 +33,18 @@ from assay.trainer.selection.types import Seen, Selector
 _CHECKED = 20_000
 _KEPT_PASSES = 4
 FORMS = 2**48
-"""Draw n in its problem's form l has the number n + l * FORMS, and so random numbers of its own."""
+"""Draw n in its problem's form l has the number n + l * FORMS, and random numbers of its own."""
 
 
 class PromptStream:
     """Draws problems; not thread-safe.
 
     Args:
-        problems: what is drawn; at least one.
-        encode: the rendered prompt of a problem, as tokens; pure.
-        seed: of the order.
-        max_prompt_tokens: the longest prompt that leaves room for a response in the policy's
-            context; 0 for no limit.
-        selector: says which problem comes next; None for all in turn.
-        forms: how many other forms a problem may come in, and what makes form 1, 2 and so on of
-            it; None for the problem alone. See `again`.
-
-    Attributes:
-        problems: what is drawn.
-        selector: as given.
+        problems: at least one.
+        encode: a problem's rendered prompt as tokens; pure.
+        max_prompt_tokens: the longest prompt that leaves room for a response; 0 for no limit.
+        selector: chooses the next problem; None for all in turn.
+        forms: how many other forms a problem has, and what makes form 1, 2 and so on. See `again`.
 
     Raises:
         ConfigError: there are no problems.
@@ -86,21 +78,17 @@ class PromptStream:
 
     @property
     def cursor(self) -> int:
-        """The number of the next draw; so many have been taken."""
+        """The number of the next draw, and of all taken."""
         return self._cursor
 
     def take(self, count: int) -> list[Draw]:
-        """The next draws, in order.
-
-        Raises:
-            ConfigError: a prompt is longer than the limit, or empty.
-        """
+        """The next draws, in order; raises as `draw`."""
         draws = [self.draw(number) for number in range(self._cursor, self._cursor + count)]
         self._cursor += count
         return draws
 
     def give_back(self, count: int) -> None:
-        """The latest `count` draws have not been used: they come again.
+        """Returns the latest `count` draws unused; they come again.
 
         Raises:
             ValueError: so many have not been taken.
@@ -120,26 +108,20 @@ class PromptStream:
         return Draw(number, self._problem(chosen), self._prompt_ids(chosen), form)
 
     def again(self, draw: Draw) -> Draw | None:
-        """A draw of the same problem in its next form; None where there is none.
-
-        Raises:
-            ConfigError: its prompt is longer than the limit.
-        """
+        """The same problem's draw in its next form; None where there is none. Raises as `draw`."""
         if draw.hint == self._forms or not draw.problem.solution:
             return None
         return self.draw(draw.number + FORMS)
 
     def learn(self, groups: Sequence[KnownGroup], ranks: Ranks | None = None) -> dict[str, float]:
-        """A step has ended: what came of its draws, in their order, is for the selector.
-
-        What was drawn and given back is chosen anew.
+        """Ends a step: the selector learns from its results and chooses draws given back anew.
 
         Args:
-            groups: of all draws since the last time, over all processes, in their first form.
+            groups: of all draws since the last call, on all processes, in their first form.
             ranks: the processes; one by default.
 
         Returns:
-            Metrics of how the step was chosen; none where all problems come in turn.
+            Metrics of the choice; none without a selector.
         """
         if self.selector is None:
             return {}
@@ -156,13 +138,10 @@ class PromptStream:
         return metrics | ({"selection_estimate": fmean(known)} if known else {})
 
     def check(self) -> None:
-        """Encodes the problems once, so that a prompt that does not fit shows before the training.
+        """Encodes the problems once, so that a prompt that does not fit is found before training.
 
-        Of more than 20,000 problems it takes the 20,000 with the longest texts, which keeps the
-        start of a run within seconds; any other is checked when it is first drawn.
-
-        Raises:
-            ConfigError: a prompt is longer than the limit, or empty.
+        Of more than 20,000 problems it takes the 20,000 with the longest texts, which takes
+        seconds; the others are checked when drawn. Raises as `draw`.
         """
         places: Iterable[int] = range(len(self.problems))
         if len(self.problems) > _CHECKED:
@@ -175,7 +154,7 @@ class PromptStream:
                 self._prompt_ids(place + most)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the stream is and what it draws from, as plain values."""
+        """The position and what the stream draws from, as plain values."""
         state = {"cursor": self._cursor, **self._fingerprint()}
         if self.selector is not None:
             chosen = self._chosen[: self._cursor]
@@ -183,10 +162,10 @@ class PromptStream:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes to where a stream over the same problems was.
+        """Continues from a `state_dict`.
 
         Raises:
-            ConfigError: it was a stream over others, or in another order.
+            ConfigError: it was a stream over other problems, or in another order.
         """
         for name, mine in self._fingerprint().items():
             if state[name] != mine:
@@ -212,14 +191,13 @@ class PromptStream:
         if not self._digest:
             digest = hashlib.sha256()
             for problem in self.problems:
-                told: tuple[object, ...] = (problem.id, problem.messages, problem.reference)
-                told += tuple(extra for extra in (problem.anchor, problem.tests) if extra)
-                digest.update(repr(told).encode())
+                identity: tuple[object, ...] = (problem.id, problem.messages, problem.reference)
+                identity += tuple(extra for extra in (problem.anchor, problem.tests) if extra)
+                digest.update(repr(identity).encode())
             self._digest = digest.hexdigest()
         return {"problems": len(self.problems), "seed": self._seed, "digest": self._digest}
 
     def _place(self, number: int) -> int:
-        """The place of a draw's problem."""
         if self.selector is None:
             one_pass, rest = divmod(number, len(self.problems))
             return self._pass(one_pass)[rest]
@@ -263,14 +241,7 @@ def _same(problem: Problem, _form: int) -> Problem:
 def seen_of(
     groups: Sequence[KnownGroup], places: Sequence[int], selector: Selector, ranks: Ranks
 ) -> list[Seen]:
-    """What groups tell a selector; each is whole in the process that drew it.
-
-    Args:
-        groups: over all processes.
-        places: of their problems.
-        selector: whose measure is taken.
-        ranks: the processes.
-    """
+    """What a selector learns from groups at these places; each is measured by its holder."""
     measured = np.zeros(len(groups))
     if selector.measure is not None:
         whole = [
@@ -294,12 +265,7 @@ def seen_of(
 
 
 def choice_metrics(counts: Collection[int], problems: int) -> dict[str, float]:
-    """How evenly problems were drawn so far.
-
-    Args:
-        counts: of the draws of each problem that was drawn; none is none.
-        problems: how many there are.
-    """
+    """How evenly problems were drawn so far, from the number of draws of each problem drawn."""
     drawn = sum(counts) or 1
     entropy = -sum(n / drawn * math.log(n / drawn) for n in counts)
     return {

@@ -1,4 +1,4 @@
-"""The processes of a run: what all are told, what goes from one to another, how items are dealt."""
+"""The processes of a run: how they exchange arrays and divide items."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ T = TypeVar("T")
 
 
 class AccelerateRanks:
-    """The processes that `accelerate launch` or torchrun started, over whichever back end they use.
+    """The processes that `accelerate launch` or torchrun started, over any back end.
 
-    What travels is arrays, never pickled objects.
+    Only arrays travel, never pickled objects.
 
     Args:
         accelerator: the run's `accelerate.Accelerator`.
@@ -62,7 +62,7 @@ class AccelerateRanks:
 def deal(items: Sequence[T], ranks: Ranks) -> list[T]:
     """This process's share: the index-th of `ranks.count` equal runs of neighbours.
 
-    Gathering the shares gives the items back, in order.
+    Gathered, the shares give the items in order.
 
     Raises:
         ValueError: the items cannot be shared out equally.

@@ -1,4 +1,4 @@
-"""Some draws on their way: asked for, judged, made groups over all processes, in their order."""
+"""Draws that are generated together, judged, and gathered from all processes in order."""
 
 from __future__ import annotations
 
@@ -12,19 +12,15 @@ from assay.trainer.rollouts.types import KnownGroup, Ranks, ScoringRound
 
 
 class Round(Exchange):
-    """What is generated together, or a part of it that is waited for by itself.
+    """One round, or a part of it that is waited for by itself.
 
     Args:
-        draws: over all processes, which share them equally.
+        draws: of all processes, which share them equally.
         scoring: judges this process's responses.
-        ranks: the processes.
-        group_size: samples of each draw.
-        talk: what a sample is.
-        fillers: so many of the last draws are there for the processes to have equally many; nobody
-            judges their responses.
+        fillers: the last so many draws only fill up the processes' shares; they are not judged.
 
     Attributes:
-        draws: as given, without fillers.
+        draws: without fillers.
     """
 
     def __init__(
@@ -50,16 +46,13 @@ class Round(Exchange):
         )
 
     def groups(self, policy_step: int) -> list[KnownGroup]:
-        """All groups over all processes, in the order of their draws; waits for their judgements.
+        """All groups of all processes, in the order of their draws; waits for their judgements.
 
         Every process calls it, in the same order of rounds.
 
-        Args:
-            policy_step: optimizer steps that the policy had made when it answered.
-
         Raises:
-            RuntimeError: not all is said.
-            OutageError: the services were away for too long, for one of the processes.
+            RuntimeError: samples still draw.
+            OutageError: in one of the processes.
         """
         size = self._group_size
         requests = [Request(draw, index) for draw in self.draws for index in range(size)]

@@ -1,19 +1,16 @@
-"""Judging while others are still being generated: one stream to the reward service per round.
+"""Judging during generation: one stream to the reward service per round.
 
-A slow verifier costs a step what it takes longer than generation, and no more. Every response gets
-exactly one result, in the order of submission; what goes wrong on the way is a fault, never an
-exception and never a number.
+A slow verifier costs a step only the time beyond generation. Every response gets exactly one
+result, in the order of submission; every failure on the way is a fault.
 
-1. A response goes to the service some 20 ms after it is submitted, with those of that time; the
-   last ones go at once.
-   Where the verifier judges the samples of a prompt against one another, a group goes when it is
-   whole.
-2. A stream that breaks with what waiting cures is opened again by the client. One that breaks for
-   good faults what it had taken; what is submitted after that goes over a new one.
-3. `results` waits for at most `timeout_s` after the last submission. What is not judged by then is
-   a fault, DEADLINE_EXCEEDED. What the services are given while the policy still answers is not
-   counted.
-4. Where the services are away, `results` goes on waiting, and asks again: see outages.py.
+1. A response goes to the service some 20 ms after it is submitted, together with those of that
+   time; the last ones go at once. Where the verifier compares the samples of a prompt, whole groups
+   go.
+2. The client reopens a stream that broke for a transient reason. One that broke for good faults
+   what it had taken; later submissions use a new one.
+3. `results` waits for at most `timeout_s` after the last submission; what is not judged by then is
+   a fault, DEADLINE_EXCEEDED. Time while the policy still answers does not count.
+4. Where the services are away, `results` waits on and asks again: see outages.py.
 """
 
 from __future__ import annotations
@@ -44,23 +41,17 @@ from assay.trainer.rollouts.outages import Patience
 _STREAM_S = 86_400.0  # the limit that counts is that of `results`
 _CLOSE_S = 10.0
 _GATHER_S = 0.02
-"""How long a response waits for others: to wake the client's loop costs more than all the rest."""
+"""How long a response waits for others: waking the client's loop is the largest cost."""
 Unit = tuple[Item, ...]
 
 
 class BackgroundClient(RewardClient):
-    """A synchronous client that can also work on its event loop while its caller goes on."""
+    """A synchronous client that can also work in the background on its event loop."""
 
     def start(
         self, work: Callable[[AsyncRewardClient], Coroutine[Any, Any, None]]
     ) -> tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]:
-        """Begins work and returns at once.
-
-        Args:
-            work: what to do with the asynchronous client, on its loop.
-
-        Returns:
-            The loop, which runs in a thread of its own, and the task on it.
+        """Begins `work` on the client's loop, which has its own thread; the loop and the task.
 
         Raises:
             ConfigError: the client is closed.
@@ -74,7 +65,7 @@ class BackgroundClient(RewardClient):
         return portal.run(begin())
 
     def submit_ready(self, timeout_s: float) -> Future[object]:
-        """Starts what `wait_ready` does and does not wait for it."""
+        """`wait_ready` as a future."""
         portal = self._open()
         return portal.submit(portal.client.wait_ready(timeout_s))
 
@@ -85,12 +76,11 @@ class StreamingRound:
     For one thread at a time. Leaving its `with` gives up what is not judged yet.
 
     Args:
-        client: reaches the service.
-        item_of: what the service is asked about a response, under an id.
+        item_of: the item for a response, under an id.
         timeout_s: how long to wait for results after the last submission.
         group_size: responses of one draw that travel together; 0 sends each at once.
-        settle: what becomes of each result at the end.
-        patience: how long outages are waited for; None for not at all.
+        settle: applied to each result at the end.
+        patience: with outages; None for none.
 
     Attributes:
         wait_s: seconds that `results` has waited.
@@ -149,7 +139,7 @@ class StreamingRound:
             self._send(tuple(self._gathering.pop(request.draw.number)))
 
     def submit_item(self, item: Item) -> None:
-        """Sends one item to the service at once, under an id of this round."""
+        """Sends one item at once, under an id of this round."""
         self._send((self._noted(dataclasses.replace(item, id=self._next_id())),))
 
     def _noted(self, item: Item) -> Item:
@@ -163,18 +153,18 @@ class StreamingRound:
 
     @property
     def closed(self) -> bool:
-        """Nothing more will come."""
+        """No result will come any more."""
         return self._exchange.over.is_set()
 
     def ready(self) -> int:
-        """How many results are there already."""
+        """Results so far."""
         return len(self._exchange.found)
 
     def results(self) -> list[Result]:
-        """Waits for all; results in the order of submission, one for each.
+        """Waits for all results, one for each submission, in order.
 
         Raises:
-            Exception: what the client raised, where that is a defect and no failed call.
+            Exception: a defect of the client; a failed call is a fault.
         """
         started = time.monotonic()
         for group in self._gathering.values():
@@ -206,7 +196,6 @@ class StreamingRound:
         return [self._settle(result) for result in results]
 
     def _late(self) -> Fault:
-        """What is said of responses that were not judged in time."""
         allowed = f"within {self._timeout_s:g} s after the last response"
         away_s = self._exchange.away_s
         if (
@@ -240,7 +229,7 @@ class StreamingRound:
         span.end()
 
     def _send(self, unit: Unit | None) -> None:
-        """Puts it out. The end is told at once, a unit with those of the next moments."""
+        """Queues a unit; the end wakes the loop at once, a unit after a moment."""
         if unit is None:
             self._exchange.put(unit)
             self._call(self._exchange.drain)
@@ -248,7 +237,7 @@ class StreamingRound:
             self._call(self._loop.call_later, _GATHER_S, self._exchange.drain)
 
     def _call(self, action: Callable[..., object], *arguments: object) -> None:
-        """Does something on the client's loop; nothing where the client was closed meanwhile."""
+        """Calls on the client's loop; does nothing where the client was closed meanwhile."""
         try:
             self._loop.call_soon_threadsafe(action, *arguments)
         except RuntimeError:
@@ -256,12 +245,12 @@ class StreamingRound:
 
 
 class _Exchange:
-    """What runs on the client's loop: units go out, results come in.
+    """The part on the client's loop: units go out, results come in.
 
     Attributes:
         found: results so far, by id.
         over: nothing more will come.
-        defect: what ended the exchange, if that was no failed call.
+        defect: the exception that ended it, unless a failed call.
         away_s: when the service was last found away, by the monotonic clock; None for never.
     """
 
@@ -280,11 +269,10 @@ class _Exchange:
         self._at_end = False
 
     def put(self, unit: Unit | None) -> bool:
-        """Puts a unit out, from any thread; None is the end.
+        """Queues a unit, from any thread; None is the end.
 
         Returns:
-            Whether the loop must be told to `drain`: it is told once for all that has come until
-            then.
+            Whether the loop has to be told to `drain`, once for all units until it does.
         """
         with self._lock:
             self._put.append(unit)
@@ -292,7 +280,6 @@ class _Exchange:
         return not told
 
     def drain(self) -> None:
-        """Takes in what was put out; on the loop."""
         with self._lock:
             units, self._woken = list(self._put), False
             self._put.clear()
@@ -300,7 +287,7 @@ class _Exchange:
             self._outgoing.put_nowait(unit)
 
     async def run(self, client: AsyncRewardClient) -> None:
-        """Streams until the end has come and all is answered; a new stream after one that broke."""
+        """Streams until the end is reached and all is answered; replaces a broken stream."""
         while (first := await self._next()) is not None:
             try:
                 stream = client.stream(
@@ -326,12 +313,11 @@ class _Exchange:
             self.away_s = time.monotonic()
 
     def fault(self, items: Iterable[Item], fault: Fault) -> None:
-        """Answers items that were not sent."""
         for item in items:
             self._settle(Result(item.id, fault))
 
     def wait(self, count: int, until_s: float) -> None:
-        """Waits until there are so many results, nothing more will come, or time is up."""
+        """Waits for `count` results, for the end, or until `until_s`."""
         with self._changed:
             self._awaited = count
             while len(self.found) < count and not self.over.is_set():
@@ -341,13 +327,11 @@ class _Exchange:
                 self._changed.wait(left_s)
 
     def ended(self, task: asyncio.Task[None]) -> None:
-        """Takes note that the task is done, and why."""
         if not task.cancelled():
             self.defect = task.exception()
         self.stop()
 
     def stop(self) -> None:
-        """Says that nothing more will come."""
         with self._changed:
             self.over.set()
             self._changed.notify_all()
@@ -372,5 +356,5 @@ class _Exchange:
                 self._changed.notify_all()
 
     def _fault_sent(self, fault: Fault) -> None:
-        """Answers what a stream took and left without a result."""
+        """Answers what a stream took without giving a result."""
         self.fault(list(self._sent.values()), fault)

@@ -1,10 +1,9 @@
-"""What processes tell one another of rollouts: numbers of all, tokens of those that must move.
+"""What processes exchange about rollouts: numbers of all, tokens of those that must move.
 
-Tokens, log-probabilities and texts stay with the process that drew them. What is decided over a
-whole step (which groups train, what comes again, the numbers of the step) is decided by every
-process from a row of numbers for each response: `share`. A response that another process trains on
-than drew it goes there, and nowhere else: `dealt`. The first process, which writes checkpoints and
-evaluations, is sent what it writes: `at_first`.
+Tokens, log-probabilities and texts stay with the process that drew them. Every process decides
+about the whole step from a row of numbers for each response: `share`. Only a response that another
+process trains on moves: `dealt`. The first process, which writes checkpoints and evaluations, gets
+what it writes: `at_first`.
 
 Parcels are JSON and arrays; nothing is pickled.
 """
@@ -21,7 +20,7 @@ import numpy as np
 
 from assay.clients import Component, Fault, Judgement, Result
 from assay.trainer.engines.types import Draw, Request
-from assay.trainer.rollouts.outages import given_up_by, refuse_given_up, told_outage
+from assay.trainer.rollouts.outages import given_up_by, outage_of, refuse_given_up
 from assay.trainer.rollouts.pairs import ORDER_GAP, order_gap
 from assay.trainer.rollouts.plain import (
     Plain,
@@ -45,12 +44,12 @@ from assay.trainer.rollouts.types import (
 )
 
 Facts = Callable[[Rollout], tuple[float, ...]]
-"""Numbers of a rollout that a method wants every process to know; as many of each."""
+"""Numbers of a rollout for every process; the same count for each rollout."""
 _SIZE = 8
 
 
 def no_facts(_rollout: Rollout) -> tuple[float, ...]:
-    """Nothing more than every method knows."""
+    """None."""
     return ()
 
 
@@ -62,21 +61,21 @@ def share(
     facts: Facts = no_facts,
     results: Iterable[Result] | None = None,
 ) -> list[Known]:
-    """The rollouts of all processes: this one's whole, of the others what all decide on.
+    """The rollouts of all processes: this one's whole, the others' as Remote.
 
     Args:
         mine: of this process.
-        requests: of the rollouts of all processes, in their order.
+        requests: of all processes' rollouts, in order.
         ranks: the processes.
-        facts: what else is told of each.
-        results: all that the judges told this process; by default what its rollouts hold.
+        facts: further numbers of each.
+        results: all that this process got; by default its rollouts'.
 
     Raises:
-        OutageError: the reward services were away for too long, for one of the processes.
+        OutageError: in one of the processes.
     """
     everything = [one for row in mine for one in row.results] if results is None else results
     numbers = [(row.policy_step, row.length, row.truncated, *facts(row)) for row in mine]
-    told = _told([row.result for row in mine], numbers, everything, ranks)
+    told = _gathered([row.result for row in mine], numbers, everything, ranks)
     own = iter(mine)
     known: list[Known] = []
     for request, (holder, result, row) in zip(requests, told, strict=True):
@@ -93,23 +92,23 @@ def share(
 
 
 def share_results(mine: Sequence[Result], ranks: Ranks) -> list[Result]:
-    """The results of all processes in their order: rewards, verdicts, and reasons of faults.
+    """The results of all processes in order: rewards, verdicts, and reasons of faults.
 
     Raises:
-        OutageError: the reward services were away for too long, for one of the processes.
+        OutageError: in one of the processes.
     """
-    return [result for _, result, _ in _told(mine, [()] * len(mine), mine, ranks)]
+    return [result for _, result, _ in _gathered(mine, [()] * len(mine), mine, ranks)]
 
 
-def _told(
+def _gathered(
     mine: Sequence[Result],
     numbers: Sequence[tuple[float, ...]],
     everything: Iterable[Result],
     ranks: Ranks,
 ) -> list[tuple[int, Result, Sequence[float]]]:
-    """Of each result of all processes who has it, what it is, and the numbers beside it.
+    """Each result of all processes: its holder, the result, and the numbers beside it.
 
-    Names (verdicts, reasons) go by themselves, each once; a result is a row of numbers.
+    Names (verdicts, reasons) travel once each; a result is a row of numbers.
     """
     if ranks.count == 1:
         refuse_given_up(everything)
@@ -117,7 +116,7 @@ def _told(
     kinds = list(dict.fromkeys(map(_kind, mine)))
     head = {
         "kinds": kinds,
-        "outage": told_outage(everything),
+        "outage": outage_of(everything),
         "width": len(numbers[0]) if numbers else 0,
     }
     heads = [json.loads(one) for one in ranks.exchange([_json(head)] * ranks.count)]
@@ -145,7 +144,7 @@ def _kind(result: Result) -> tuple[str, str]:
 
 
 def _numbers(result: Result) -> tuple[float, float]:
-    """Reward, and by how much the two orders of a pair differ; NaN where there is none."""
+    """Reward and order gap; NaN where there is none."""
     judgement = result.judgement
     if judgement is None:
         return math.nan, math.nan
@@ -164,13 +163,7 @@ def _result(kind: Sequence[str], reward: float, gap: float) -> Result:
 def with_refused(
     judged: Sequence[Known], refused: Mapping[Place, Result], ranks: Ranks
 ) -> list[Known]:
-    """What was judged, where some turned out to be no judgement when it was to be trained on.
-
-    Args:
-        judged: over all processes.
-        refused: the faults that this process found among what it trains on.
-        ranks: the processes.
-    """
+    """All rollouts, with the faults that each process found in its training share."""
     told = [[*where, result_to_plain(result)] for where, result in refused.items()]
     faults = {
         (number, index): result_from_plain(plain)
@@ -188,7 +181,7 @@ def holder_of(one: Known, ranks: Ranks) -> int:
 
 
 def dealt(groups: Sequence[KnownGroup], ranks: Ranks) -> list[Group]:
-    """This process's share of groups, whole; see ranks.deal. What others hold of it is sent here.
+    """This process's share of groups, whole, fetched where others hold them; see ranks.deal.
 
     Raises:
         ValueError: the groups cannot be shared out equally.
@@ -205,7 +198,7 @@ def at_first(groups: Sequence[KnownGroup], ranks: Ranks) -> list[Group]:
 
 
 def spread(groups: Iterable[Group], ranks: Ranks, facts: Facts = no_facts) -> list[KnownGroup]:
-    """Groups that every process has, each from now on with one of them."""
+    """Distributes groups that every process has: each stays whole in one of them."""
     return [
         group
         if n % ranks.count == ranks.index
@@ -215,7 +208,7 @@ def spread(groups: Iterable[Group], ranks: Ranks, facts: Facts = no_facts) -> li
 
 
 def saved_groups(groups: Sequence[KnownGroup], ranks: Ranks) -> list[Plain]:
-    """Groups for a checkpoint, which the first process writes; none in the others."""
+    """Groups for a checkpoint in the first process; none in the others."""
     return [group_to_plain(group) for group in at_first(groups, ranks)]
 
 
@@ -225,7 +218,7 @@ def read_groups(
     ranks: Ranks,
     facts: Facts = no_facts,
 ) -> list[KnownGroup]:
-    """What `saved_groups` gave the first process; of any number of processes."""
+    """Inverse of `saved_groups`, for any number of processes."""
     return spread((group_from_plain(one, draw) for one in saved), ranks, facts)
 
 
@@ -246,11 +239,9 @@ def _whole(group: KnownGroup, came: Iterator[Rollout]) -> Group:
 
 
 def _sent(wanted: Sequence[tuple[Known, int]], ranks: Ranks) -> Iterator[Rollout]:
-    """What other processes hold of what this one wants, in its order.
+    """The remote rollouts that this process wants, in order.
 
-    Args:
-        wanted: rollouts, each with the process that wants it; the same on every process.
-        ranks: the processes.
+    `wanted` pairs each rollout with the process that wants it, the same on every process.
     """
     away = [(one, to) for one, to in wanted if holder_of(one, ranks) != to]
     if not away:
@@ -286,12 +277,7 @@ def pack(rollouts: Sequence[Rollout]) -> bytes:
 
 
 def unpack(parcel: bytes, draw: Callable[[int], Draw]) -> list[Rollout]:
-    """What `pack` was given.
-
-    Args:
-        parcel: from it.
-        draw: the draw of a number.
-    """
+    """Inverse of `pack`; `draw` gives the draw of a number."""
     if not parcel:
         return []
     at = _SIZE + int.from_bytes(parcel[:_SIZE], "big")

@@ -1,4 +1,4 @@
-"""What the parts of a rollout hand to one another: plain values, without tensors or network."""
+"""The values that the parts of a rollout exchange: no tensors, no network."""
 
 from __future__ import annotations
 
@@ -13,24 +13,21 @@ from assay.clients.judging.verdicts import Verdict
 from assay.trainer.engines.types import Request, Response
 
 Place = tuple[int, int]
-"""Number of the draw, and index within its group: what names a rollout of a step."""
+"""(number of the draw, index within its group): names a rollout within a step."""
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """One turn of the policy within a response that is a dialogue.
+class PolicyTurn:
+    """One turn of the policy within a dialogue.
 
     Attributes:
         start: its first token in the response's ids.
         end: one past its last.
         text: decoded without special tokens.
-        truncated: cut at max_new_tokens.
-        verdict: of a verification, what it says, as far as it is; None for an attempt.
-        result: of an attempt, a judgement or a fault; None for a verification, and where it is not
-            finished.
-        correct_probability: of a verification, how sure the policy is that the attempt is right, in
-            [0, 1]; None where it was not asked, and for an attempt.
-        finished: false where it goes on in the next step.
+        verdict: of a verification, so far; None for an attempt.
+        result: of a finished attempt; None otherwise.
+        correct_probability: P(attempt is right) in [0, 1] by a verification; None where not asked.
+        finished: false where the turn continues in the next step.
     """
 
     start: int
@@ -45,28 +42,24 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """One response with what came of it.
+    """One response and its result.
 
     Attributes:
-        request: what was asked for.
-        response: what was answered; a dialogue with all that was said after the prompt.
-        result: a judgement or a fault; of a dialogue the first attempt's fault, else the last
-            attempt's result.
-        policy_step: optimizer steps that the policy had made when it answered, or when it drew the
-            last tokens.
-        turns: of a dialogue; empty for a response of one turn. What lies between them is not the
-            policy's.
+        response: of a dialogue, everything after the prompt.
+        result: of a dialogue the first attempt's fault, else the last attempt's result.
+        policy_step: optimizer steps that the policy had made when it drew the last tokens.
+        turns: of a dialogue; empty for a response of one turn.
     """
 
     request: Request
     response: Response
     result: Result
     policy_step: int
-    turns: tuple[Turn, ...] = ()
+    turns: tuple[PolicyTurn, ...] = ()
 
     @property
     def results(self) -> list[Result]:
-        """All that was judged of it: of a dialogue its attempts."""
+        """Every judged attempt's result."""
         own = [turn.result for turn in self.turns if turn.result is not None]
         return own or [self.result]
 
@@ -83,17 +76,12 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """What a process knows of a rollout whose tokens and texts are with another one.
+    """A rollout whose tokens and texts another process holds.
 
     Attributes:
-        request: what was asked for.
-        result: of a judgement the reward, the verdict, and by how much two orders differ; of a
-            fault the reason.
-        policy_step: as the rollout's.
+        result: a reward, verdict and order gap, or a fault's reason.
         length: tokens that the policy wrote.
-        truncated: cut at max_new_tokens.
-        holder: the process that has the rollout.
-        facts: what its Talk says of it; see Talk.facts.
+        facts: see Talk.facts.
     """
 
     request: Request
@@ -107,19 +95,12 @@ class Remote:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A response that goes on in the next step: as a whole neither judged nor a fault.
-
-    Attributes:
-        request: what was asked for.
-        response: as far as it is.
-        policy_step: optimizer steps that the policy had made when it drew the last tokens.
-        turns: of a dialogue, those that were begun; empty for a response of one turn.
-    """
+    """A response that continues in the next step and has no result yet; see Rollout."""
 
     request: Request
     response: Response
     policy_step: int
-    turns: tuple[Turn, ...] = ()
+    turns: tuple[PolicyTurn, ...] = ()
 
     @property
     def length(self) -> int:
@@ -134,22 +115,21 @@ def _length(row: Rollout | Unfinished) -> int:
 
 
 Known = Rollout | Remote
-"""A rollout of the step as every process sees it: whole in the one that holds it."""
+"""A rollout as each process sees it: whole in its holder."""
 
 
 def place(rollout: Known | Unfinished) -> Place:
-    """What names the rollout among those of its step."""
+    """The rollout's name within its step."""
     return rollout.request.draw.number, rollout.request.index
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """What one slot of a truncated rollout brought to a step (T-PPO, arXiv 2506.15050).
+class SlotRow:
+    """What one slot of a truncated rollout adds to a step (T-PPO, arXiv 2506.15050).
 
     Attributes:
-        row: the whole response with what came of it, or as far as it is.
-        drawn: how many of its last tokens are of this step, at least 1; in a dialogue with what
-            stands before and between the turns that it drew.
+        drawn: how many of the row's last tokens this step added, at least 1; in a dialogue the text
+            before and between the drawn turns counts.
     """
 
     row: Rollout | Unfinished
@@ -157,9 +137,9 @@ class Stretch:
 
 
 Group = tuple[Rollout, ...]
-"""All samples of one draw, in the order of their index."""
+"""All samples of one draw, by index."""
 KnownGroup = tuple[Known, ...]
-"""The same where some may be with another process: what every process decides on."""
+"""A group of which other processes may hold some samples."""
 Rows = np.ndarray[Any, np.dtype[np.float64]]
 
 
@@ -168,24 +148,20 @@ class Ranks(Protocol):
 
     @property
     def index(self) -> int:
-        """Of this process, from 0."""
+        """This process, from 0."""
         ...
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """All processes."""
         ...
 
     def gather(self, rows: Rows) -> Rows:
-        """The rows (N, K) of all processes, in their order; the same on each. N may differ."""
+        """The rows (N, K) of all processes, in their order, on each of them; N may differ."""
         ...
 
     def exchange(self, parcels: Sequence[bytes]) -> list[bytes]:
-        """What each process has for this one, in their order.
-
-        Args:
-            parcels: for each process, this one included.
-        """
+        """Sends a parcel to each process; returns those for this one, in the processes' order."""
         ...
 
 
@@ -197,23 +173,23 @@ class OneRank:
     count: int = 1
 
     def gather(self, rows: Rows) -> Rows:
-        """The rows."""
+        """See Ranks."""
         return rows
 
     def exchange(self, parcels: Sequence[bytes]) -> list[bytes]:
-        """The parcel."""
+        """See Ranks."""
         return list(parcels)
 
 
 class ScoringRound(Protocol):
-    """Judges responses in the background while others are still being generated."""
+    """Judges responses in the background during generation."""
 
     def submit(self, request: Request, response: Response) -> None:
         """Sends one response to the services; returns at once."""
         ...
 
     def results(self) -> list[Result]:
-        """Waits for all; results in the order of submission. Called once, after the last submit."""
+        """Waits for all results, in the order of submission. Called once, after the last submit."""
         ...
 
 
@@ -222,22 +198,18 @@ class Collected:
     """The groups that one step trains on.
 
     Attributes:
-        groups: this process's share, whole groups; empty where there are stretches.
-        judged: every rollout that was judged for this step over all processes, also of groups that
-            were dropped; for metrics and samples. Whole where this process drew it.
-        metrics: keep_rate, rounds, surplus, ...; numbers by name.
+        groups: this process's share; empty where there are slot_rows.
+        judged: every rollout judged for this step on all processes, those of dropped groups
+            included; whole in the process that drew it.
+        metrics: by name, such as keep_rate.
         generate_s: seconds spent generating.
-        wait_s: seconds that the step waited for judgements after the last response was there.
-        stretches: this process's share of a truncated rollout; None where responses are whole.
-        left_out: rollouts of the groups none of whose tokens train in this step, while their
-            rewards count for their group.
-        notes: what a method's source found out about this process's rollouts, by the method's name.
-        continued: what became of the responses that were continued from others to value them, over
-            all processes; they are no rollouts of the step.
-        surveyed: what became of the responses that told the choice of problems before the step,
-            over all processes; they are no rollouts of it either.
-        blocked_s: seconds that the step waited for responses, where they are drawn beside it; None
-            where the step generates.
+        wait_s: seconds spent waiting for judgements after the last response.
+        slot_rows: this process's share of a truncated rollout; None where responses are whole.
+        left_out: rollouts outside of the loss whose rewards count for their group.
+        notes: a source's findings about this process's rollouts, by the method's name.
+        continued: results of continuations that value rollouts, of all processes.
+        surveyed: results of a survey of problems before the step, of all processes.
+        blocked_s: seconds spent waiting for background generation; None without it.
     """
 
     groups: list[Group]
@@ -245,7 +217,7 @@ class Collected:
     metrics: dict[str, float] = field(default_factory=dict)
     generate_s: float = 0.0
     wait_s: float = 0.0
-    stretches: list[Stretch] | None = None
+    slot_rows: list[SlotRow] | None = None
     left_out: frozenset[Place] = frozenset()
     notes: dict[str, Any] = field(default_factory=dict)
     continued: Sequence[Result] = ()
@@ -259,14 +231,14 @@ class Collected:
 
     @property
     def results(self) -> list[Result]:
-        """All that the services were asked for this step, over all processes."""
+        """All results of this step, of all processes."""
         return [*(rollout.result for rollout in self.judged), *self.continued, *self.surveyed]
 
     @property
     def rows(self) -> list[Rollout | Unfinished]:
         """This process's responses, in the order of the batch."""
-        if self.stretches is not None:
-            return [stretch.row for stretch in self.stretches]
+        if self.slot_rows is not None:
+            return [slot_row.row for slot_row in self.slot_rows]
         return [rollout for group in self.groups for rollout in group]
 
 
@@ -274,27 +246,38 @@ Then = Callable[[Collected], None]
 
 
 def nothing_more(_collected: Collected) -> None:
-    """They are as they are to be."""
+    """Leaves them as they are."""
 
 
 class Source(Protocol):
-    """Where a step's groups come from: a Collector, or one of its kind."""
+    """Where a step's groups come from."""
 
     def collect(self, policy_step: int, then: Then = nothing_more) -> Collected:
-        """Groups, or stretches, for one step.
+        """Groups, or slot rows, for one step.
 
         If it raises, the source is as it was before the call.
 
         Args:
             policy_step: optimizer steps that the policy has made.
-            then: what else is to be done with them; may raise too.
+            then: called with the result; may raise.
+
+        Raises:
+            OutageError: the reward services were away for too long.
+            ConfigError: a prompt does not fit the policy's context.
         """
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """What a resumed run needs; every process calls it, and the first writes."""
+        """What a resumed run needs, in plain containers.
+
+        Every process calls it; the first gets what all hold, and writes.
+        """
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Takes up where `state_dict` was asked."""
+        """Continues from a `state_dict`.
+
+        Raises:
+            ConfigError: it was of other data, or of settings that do not fit.
+        """
         ...

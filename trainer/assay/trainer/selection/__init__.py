@@ -1,1 +1,1 @@
-"""What to train on: which problem comes next, which responses stay, which come again."""
+"""What to train on: which problem comes next."""

@@ -1,19 +1,18 @@
-"""Problems by what success is expected of them: MoPPS (arXiv 2507.04632) and VADE.
+"""Problems by their expected success: MoPPS (arXiv 2507.04632) and VADE.
 
-Each problem's chance of success has a Beta distribution, at first (1, 1). A step draws from it, one
-number a problem (Thompson sampling), and takes the problems whose number is best. Of s correct
-among k judged responses a problem's distribution becomes (l a + (1 - l) + s, l b + (1 - l) + k - s)
-with the decay l.
+Each problem's success probability has a Beta distribution, at first (1, 1). A step draws one number
+a problem from it (Thompson sampling) and takes the best. Of s correct among k judged responses a
+distribution becomes (l a + (1 - l) + s, l b + (1 - l) + k - s) with the decay l.
 
 Differences:
 
-1. k counts judged responses: a fault is no failure. MoPPS' code counts all, and where a group has
-   one response it sets both numbers to 8, by a slip in the order of its operators.
-2. MoPPS takes the batch from a pool of candidates; here the whole of the data is the pool unless
-   `pool` says otherwise, and what a step needs beyond a pool comes from the next.
-3. VADE was not at hand but for its abstract. Its priority, information gain, is p (1 - p) here,
-   which ranks as MoPPS does with the target 1/2; its two-scale decay is ours: at each step the
-   evidence of a visited problem is kept by `fast`, that of all others by `slow`. [derivation]
+1. k counts judged responses. MoPPS' code counts all, and where a group has one response it sets
+   both numbers to 8, by a slip in the order of its operators.
+2. MoPPS takes the batch from a pool of candidates; here the pool is all data unless `pool` is set,
+   and a step that needs more than a pool continues with the next.
+3. Of VADE only the abstract was at hand. Its priority, information gain, is p (1 - p) here, which
+   ranks as MoPPS with the target 1/2; its two-scale decay is ours: at each step `fast` of a visited
+   problem's evidence is kept, `slow` of all others'. [derivation]
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ class Beliefs:
 
     Args:
         count: of problems.
-        visited: kept of a problem's evidence at a visit.
-        others: kept of that of all others at a step.
+        visited: share of a problem's evidence kept at a visit.
+        others: share of all others' kept at a step.
 
     Attributes:
-        correct: a - 1 for each, the discounted count of correct responses.
-        wrong: b - 1 for each.
+        correct: a - 1, the discounted count of correct responses.
+        wrong: b - 1.
     """
 
     def __init__(self, count: int, *, visited: float, others: float = 1.0) -> None:
@@ -48,11 +47,11 @@ class Beliefs:
         self._others = others
 
     def drawn(self, roll: np.random.Generator) -> Vector:
-        """One number for each."""
+        """One draw for each problem."""
         return np.asarray(roll.beta(self.correct + 1, self.wrong + 1))
 
     def learn(self, seen: Sequence[Seen]) -> None:
-        """Takes in a step; of draws without a judgement nothing."""
+        """Learns a step's judged draws."""
         judged = [one for one in seen if one.rewards]
         visited = np.zeros(len(self.correct), dtype=bool)
         visited[[one.place for one in judged]] = True
@@ -65,7 +64,7 @@ class Beliefs:
 
 
 class ByBelief(Selector):
-    """A Selector of the problems whose chance of success is drawn nearest to a target."""
+    """A Selector of the problems whose drawn success is nearest to a target."""
 
     def __init__(self, config: MoppsConfig | VadeConfig, count: int, seed: int) -> None:
         if isinstance(config, VadeConfig):

@@ -34,7 +34,7 @@ def _several(name: str, problems: Sequence[Problem]) -> list[str]:
     """The tasks of the problems, at least two.
 
     Raises:
-        ConfigError: there is one, or rows do not say.
+        ConfigError: there is one, or rows name none.
     """
     labels = _tasks(problems)
     if len(set(labels)) < 2:
@@ -79,7 +79,6 @@ def limr(config: LimrConfig, problems: Sequence[Problem], seed: int) -> Selector
 
 
 def _by_place(kind: Callable[[Any, int, int], Selector]) -> Make:
-    """Of what asks nothing of problems but how many there are."""
     return lambda config, problems, seed: kind(config, len(problems), seed)
 
 
@@ -89,7 +88,7 @@ by_belief, hard_focus, vas = map(_by_place, (ByBelief, HardFocus, VarianceAware)
 def make_selector(
     config: SelectionConfig, problems: Sequence[Problem], seed: int
 ) -> Selector | None:
-    """What chooses; None for `uniform`, where every problem comes in turn.
+    """The selector; None for `uniform`, where every problem comes in turn.
 
     Raises:
         ConfigError: the problems lack what the selector needs.

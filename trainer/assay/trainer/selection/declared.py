@@ -1,4 +1,4 @@
-"""The ways to choose the next problem: the tables of `data.selection`, and their declarations."""
+"""The selectors: the tables of `data.selection`, and their declarations."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 @dataclass(frozen=True, slots=True)
 class MoppsConfig(Strict):
-    """MoPPS (arXiv 2507.04632): problems whose success is expected near a target."""
+    """MoPPS (arXiv 2507.04632): problems whose expected success is near a target."""
 
     rule: Literal["nearest", "threshold"] = "nearest"
-    """nearest: those nearest to `target` first. threshold: those from `low` to `high` first, in
+    """nearest: the nearest to `target` first. threshold: those from `low` to `high` first, in
     random order, then the nearest to that range."""
     target: Ratio = 0.5
     low: Ratio = 0.3
     high: Ratio = 0.7
     pool: NonNegative = 0
-    """Candidates drawn at random that are looked at first; 0 for all problems."""
+    """Random candidates to choose from; 0 for all problems."""
     decay: PositiveShare = 1.0
-    """What is kept of the evidence at a visit; 1 forgets nothing, the code's default."""
+    """Share of the evidence kept at a visit; 1, the code's default, forgets nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,42 +47,42 @@ class VadeConfig(Strict):
     """VADE: problems with the largest variance of success, and evidence that ages."""
 
     fast: PositiveShare = 0.5
-    """Kept of a problem's evidence when it is visited again."""
+    """Share of a problem's evidence kept at a visit."""
     slow: PositiveShare = 0.99
-    """Kept of that of all others, at each step."""
+    """Share of all others' kept at each step."""
 
 
 @dataclass(frozen=True, slots=True)
 class DumpConfig(Strict):
-    """DUMP (arXiv 2504.09710): tasks by an upper confidence bound of the advantage's size."""
+    """DUMP (arXiv 2504.09710): tasks by an upper confidence bound of mean |advantage|."""
 
     window: Positive = 300
-    """Responses of a task that its mean is over (300 in the code)."""
+    """Latest responses of a task in its mean (300 in the code)."""
     tau: PositiveFloat = 0.1
     """Temperature of the softmax (0.1 in the code)."""
 
 
 @dataclass(frozen=True, slots=True)
 class DadsConfig(Strict):
-    """RuleReasoner's sampling (arXiv 2506.08672): tasks that are below their target."""
+    """RuleReasoner's sampling (arXiv 2506.08672): tasks below their target reward."""
 
     target: Finite = 1.0
     """The reward to reach."""
     tau: PositiveFloat = 0.5
     decay: PositiveShare = 0.9
-    """What a step's rewards weigh of those of the step after it."""
+    """Weight of a step's rewards relative to the next step's."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurriculumConfig(Strict):
-    """Some tasks first, then all as the data has them (arXiv 2503.22230)."""
+    """Some tasks first, then all as in the data (arXiv 2503.22230)."""
 
     tasks: tuple[str, ...] = ("math", "code")
     """Those that come first, by the rows' `task`."""
     first_share: Ratio = 1.0
-    """Of the draws, at the first step."""
+    """Their share of the draws at the first step."""
     until_step: Positive = 1000
-    """From here on their share is that of the data; until then it goes there in a straight line."""
+    """From here on their share is the data's; it falls in a straight line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +92,11 @@ class HardFocusConfig(Strict):
     after_steps: Positive = 100
     """Steps of the first stage."""
     every: Positive = 100
-    """Steps of the second stage between two looks."""
+    """Steps between two looks in the second stage."""
     keep: PositiveShare = 0.5
-    """Of the problems that are left, the hardest that a look keeps."""
+    """Share of the remaining problems that a look keeps, the hardest."""
     least: Positive = 64
-    """No look leaves fewer."""
+    """Fewest problems that remain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,33 +104,33 @@ class VasConfig(Strict):
     """MMR1's variance-aware sampling (arXiv 2509.21268)."""
 
     share: Ratio = 0.5
-    """Of the draws, that go by the score; the others are uniform."""
+    """Share of the draws that go by the score; the others are uniform."""
     outcome: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.8
     """Weight of the variance of success."""
     diversity: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.2
-    """Weight of how much the responses differ."""
+    """Weight of the responses' diversity."""
     refresh_every: NonNegative = 35
-    """Steps after which all problems are answered anew (35 in the paper), as before the first; 0
-    asks for nothing besides the training, and takes the latest group that it drew of a problem."""
+    """Steps between two surveys of all problems (35 in the paper), the first before step one; 0 for
+    none: a problem's latest training group counts."""
     samples: Positive = 32
-    """Responses to each problem whenever all are answered (32 in the paper)."""
+    """Responses to each problem in a survey (32 in the paper)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrePpoConfig(Strict):
-    """Pre-PPO (arXiv 2503.22230): what the policy finds hardest before it learns."""
+    """Pre-PPO (arXiv 2503.22230): the problems that are hardest for the initial policy."""
 
     fraction: PositiveShare = 0.1
     """Of the problems; 0.1 was best of 0.1, 0.2 and 0.5."""
     samples: Positive = 1
-    """Responses to each problem that are judged once, before the training."""
+    """Responses to each problem, judged once before the training."""
     keep_tasks: tuple[str, ...] = ()
-    """Tasks that stay whole and are not scored: the data of before."""
+    """Tasks that stay whole and unscored: the earlier data."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimrConfig(Strict):
-    """LIMR: problems that an earlier run learnt as it did the average."""
+    """LIMR: problems whose learning curve in an earlier run followed the average."""
 
     records: str = ""
     """samples.jsonl of an earlier run with run.samples_every = 1, or its folder."""
@@ -170,7 +170,7 @@ def _selects(
     needs: Claims = _LEARNS,
     make: str = "",
 ) -> Selection:
-    """A way to choose problems; off, all come in turn."""
+    """A selector; switched off, all problems come in turn."""
     part = Part(
         name,
         "sampling",

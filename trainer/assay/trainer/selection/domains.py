@@ -1,17 +1,17 @@
 """Tasks by weights, and within a task every problem in turn: DUMP, DADS, and some tasks first.
 
-The weights are those at the start of a step; the task of a draw is its number's random number among
-them. What was drawn and could not be judged counts as drawn, and changes no weight.
+A step uses the weights of its start; a draw's number gives the random number that picks its task.
+Draws without a judgement count as drawn, and change no weight.
 
 Differences:
 
-1. DUMP (arXiv 2504.09710): its mean |A| is over the latest responses of a task, whose advantages
-   are those within their group, whatever the estimator of the run.
+1. DUMP (arXiv 2504.09710): its mean |A| is over a task's latest responses, with advantages within
+   their group, whatever the run's estimator.
 2. DADS (RuleReasoner, arXiv 2506.08672): the authors' decay divides the decayed sum of rewards by
-   the plain count of them; here a mean is a weighted mean, so that the target stays a reward. A
-   task that was not judged yet counts as the worst of those that were. [derivation]
-3. Some tasks first (arXiv 2503.22230): the paper shows a curve without numbers; a straight line
-   stands for it. [derivation]
+   their plain count; here it is a weighted mean, so that the target is a reward. An unjudged task
+   counts as the worst of the judged. [derivation]
+3. Some tasks first (arXiv 2503.22230): the paper shows a curve without numbers; here a straight
+   line. [derivation]
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from assay.trainer.selection.types import Seen, Selector
 
 
 class ByTask(Selector):
-    """A Selector of tasks, `names` sorted; how they are weighed is for its subclasses to say."""
+    """A Selector of tasks, `names` sorted; subclasses weigh them."""
 
     def __init__(self, labels: Sequence[str], seed: int) -> None:
         self.names = sorted(set(labels))
@@ -47,13 +47,13 @@ class ByTask(Selector):
 
     @abstractmethod
     def weights(self) -> Vector:
-        """A chance for each task; they sum to 1."""
+        """A probability for each task; they sum to 1."""
 
     def note(self, task: int, seen: Seen) -> None:  # nothing, unless a subclass says
-        """Takes in a draw with at least one judgement."""
+        """Learns a draw with at least one judgement."""
 
     def close_step(self) -> None:  # the same
-        """Comes after a step's last draw."""
+        """Called after a step's last draw."""
 
     def order(self, first: int) -> Iterator[int]:
         """See Selector."""
@@ -74,7 +74,7 @@ class ByTask(Selector):
         self.close_step()
 
     def state_dict(self) -> dict[str, Any]:
-        """How often each task was drawn."""
+        """Draws of each task."""
         return {"drawn": list(self._drawn)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -150,7 +150,7 @@ class Dads(ByTask):
         self._weights = [self._config.decay * value for value in self._weights]
 
     def state_dict(self) -> dict[str, Any]:
-        """Decayed sums of rewards, and of their weights."""
+        """Decayed sums of rewards and of weights."""
         return {**super().state_dict(), "sums": self._sums, "weights": self._weights}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -160,7 +160,7 @@ class Dads(ByTask):
 
 
 class Curriculum(ByTask):
-    """Some tasks first; their share goes to that of the data in a straight line."""
+    """Some tasks first; their share moves to the data's in a straight line."""
 
     def __init__(self, config: CurriculumConfig, labels: Sequence[str], seed: int) -> None:
         chosen = ["first" if label in config.tasks else "then" for label in labels]
@@ -171,7 +171,7 @@ class Curriculum(ByTask):
 
     @property
     def share(self) -> float:
-        """Of the draws, that are of the tasks that come first."""
+        """Share of the draws for the first tasks."""
         done = min(1.0, self._step / self._config.until_step)
         return self._config.first_share + done * (self._natural - self._config.first_share)
 
@@ -184,7 +184,7 @@ class Curriculum(ByTask):
         self._step += 1
 
     def state_dict(self) -> dict[str, Any]:
-        """Steps that were made."""
+        """Steps made."""
         return {**super().state_dict(), "step": self._step}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

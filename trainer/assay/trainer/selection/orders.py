@@ -1,4 +1,4 @@
-"""Orders of places that a seed and a draw's number fix."""
+"""Orders of places, fixed by a seed and a draw's number."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Vector = np.ndarray[Any, np.dtype[np.float64]]
 
 
 class Passes:
-    """Pass after pass over some places, at least one, each in an order of its own."""
+    """Pass after pass over some places, at least one, each in its own order."""
 
     def __init__(self, members: Sequence[int], seed: int | str) -> None:
         self._members = tuple(members)
@@ -26,7 +26,7 @@ class Passes:
         return len(self._members)
 
     def place(self, number: int) -> int:
-        """The place that comes as the number-th, from 0."""
+        """The number-th place, from 0."""
         one_pass, rest = divmod(number, len(self._members))
         return self._pass(one_pass)[rest]
 
@@ -48,9 +48,8 @@ def ranked(numbers: Callable[[int], Vector], pool: int, roll: np.random.Generato
 
     Args:
         numbers: the scores of all places, given how often all of them have come.
-        pool: so many at random are ranked among themselves, then as many others, and so on; 0 for
-            all at once.
-        roll: mixes the places first, so that equal scores are in no order.
+        pool: so many at random are ranked among themselves, then the next; 0 for all at once.
+        roll: shuffles the places first, which breaks ties.
     """
     for lap in count():
         scores = numbers(lap)

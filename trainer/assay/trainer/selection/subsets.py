@@ -1,18 +1,17 @@
-"""A part of the problems, and of that every one in turn: Pre-PPO, LIMR, and DRIVE's second stage.
+"""A part of the problems, each in turn: Pre-PPO, LIMR, and DRIVE's second stage.
 
 Differences:
 
-1. Pre-PPO (arXiv 2503.22230) adds a tenth of new prompts to those of before; which are those of
-   before is said by their task (`keep_tasks`). A problem whose responses were not judged has no
-   score: it is not chosen, and is in no mean. A verifier of 0 and 1 makes many scores equal; the
-   seed says which of the equal come first. [derivation]
-2. LIMR (arXiv 2502.11886): the k-th mean reward of a problem is that of the k-th time that it was
-   drawn and judged, and the average is over the problems that came so often. Problems that came
-   once are not scored and not kept. Problems are known by their question. [derivation]
-3. DRIVE was not at hand but for its abstract: stage one is uniform; stage two keeps the hardest
-   share at each look, by the success over all visits since the look before. A problem that was not
-   judged since then stays as hard as it was. The number of samples is that of the run; for 64 of
-   them in stage two, start a second run from the first. [derivation]
+1. Pre-PPO (arXiv 2503.22230) adds a tenth of new prompts to earlier ones; `keep_tasks` names the
+   tasks of the earlier ones. A problem without judged responses has no score and is not chosen. A
+   verifier of 0 and 1 makes many scores equal; the seed breaks ties. [derivation]
+2. LIMR (arXiv 2502.11886): the k-th mean reward is that of the k-th judged draw of a problem, and
+   the average is over the problems with so many. Problems drawn once are not scored and not kept. A
+   question identifies its problem. [derivation]
+3. Of DRIVE only the abstract was at hand: stage one is uniform; in stage two each look keeps the
+   hardest share, by the success over all visits since the last look, which an unvisited problem
+   keeps. The number of samples is the run's; for 64 in stage two, start a second run from the
+   first. [derivation]
 """
 
 from __future__ import annotations
@@ -36,22 +35,19 @@ from assay.trainer.selection.types import Seen, Selector
 
 
 class Subset(Selector):
-    """A Selector of every one of some problems, in turn.
-
-    `kept` is None while it is not known which.
-    """
+    """A Selector of some problems, each in turn; `kept` is None until they are known."""
 
     def __init__(self, kept: Sequence[int] | None, seed: int) -> None:
         self._seed = seed
         self.keep(kept)
 
     def keep(self, kept: Sequence[int] | None) -> None:
-        """Says which they are."""
+        """Sets the problems."""
         self.kept = None if kept is None else tuple(sorted(kept))
         self._passes = Passes(self.kept, self._seed) if self.kept else None
 
     def order(self, first: int) -> Iterator[int]:
-        """See Selector. Raises RuntimeError: it is not known which problems are meant."""
+        """See Selector. Raises RuntimeError: the problems are not known yet."""
         if self._passes is None:
             raise RuntimeError("the problems were not scored before the first draw")
         passes = self._passes
@@ -67,7 +63,7 @@ class Subset(Selector):
 
 
 class PrePpo(Subset):
-    """The hardest of the problems, as the policy finds them before it learns; Scorable.
+    """The problems that are hardest for the initial policy; Scorable.
 
     Raises:
         ConfigError: no problem is left to choose from.
@@ -107,7 +103,7 @@ class PrePpo(Subset):
 
 
 def limr(config: LimrConfig, questions: Sequence[str], seed: int) -> Subset:
-    """The problems that an earlier run learnt as it did the average.
+    """The problems whose learning curve in an earlier run followed the average.
 
     Raises:
         ConfigError: there are no such records, or no problem of this run passes the threshold.
@@ -125,11 +121,9 @@ def limr(config: LimrConfig, questions: Sequence[str], seed: int) -> Subset:
 
 
 def limr_scores(visits: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """LIMR's score of each problem that came at least twice; see `lim_score`.
+    """LIMR's score of each problem drawn at least twice; see `lim_score`.
 
-    Args:
-        visits: mean reward of each time that a problem was drawn and judged, in order. Rewards at
-            most 1.
+    `visits` holds each problem's mean rewards of its judged draws, in order; at most 1.
     """
     most = max(map(len, visits.values()), default=0)
     columns = [[v[k] for v in visits.values() if len(v) > k] for k in range(most)]
@@ -193,7 +187,7 @@ class HardFocus(Selector):
         return self._hard.get(place)
 
     def state_dict(self) -> dict[str, Any]:
-        """The problems that are left, and what is known of them."""
+        """The remaining problems, and their estimates."""
         return {
             "step": self._step,
             "left": list(self._left),
@@ -209,7 +203,7 @@ class HardFocus(Selector):
         self._hard = dict(state["hard"])
 
     def _look(self) -> None:
-        """Keeps the hardest of those that are left; without an estimate a problem stays."""
+        """Keeps the hardest of the remaining problems, and those without an estimate."""
         self._hard |= {p: correct / judged for p, (correct, judged) in self._counts.items()}
         self._counts = {}
         keep = max(self._config.least, math.ceil(self._config.keep * len(self._left) - 1e-9))

@@ -1,9 +1,8 @@
-"""What a selector sees and says. Plain values: no tensors, no network.
+"""What a selector gets and gives: plain values, no tensors, no network.
 
-A selector is asked once a step in which order problems would come from now on, and told at the end
-of the step what came of those that did. Between the two it does not change. So the choice depends
-on what was known at the start of the step and on the number of the draw, and not on how a step is
-cut into rounds, on the number of processes, or on what was generated ahead and given back.
+A step asks a selector once for the order of problems, and reports the results at its end. In
+between it does not change, so that the choice depends on its state at the start and the draw's
+number, whatever the rounds, the number of processes, or draws given back.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What came of one draw."""
+    """The result of one draw."""
 
     place: int  # of the problem among all, from 0
     # of the judged responses; empty where none was judged, which teaches nothing but that the
@@ -33,7 +32,7 @@ class Seen:
 
     @property
     def advantages(self) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """(rewards - mean) / deviation, 0 where they are all alike."""
+        """(rewards - mean) / deviation, 0 where they are equal."""
         rewards = np.array(self.rewards, dtype=np.float64)
         if len(rewards) < 2 or rewards.std() == 0:
             return np.zeros(len(rewards))
@@ -41,43 +40,40 @@ class Seen:
 
 
 class Selector(Protocol):
-    """Says which problem comes next; what it learns is for it to say.
+    """Chooses the next problem.
 
     Attributes:
-        measure: what it wants to know of the tokens of a draw's judged responses, found where they
-            were drawn; None for nothing.
+        measure: computed from the tokens of a draw's judged responses, in their process; None for
+            nothing.
     """
 
     measure: Callable[[Sequence[Sequence[int]]], float] | None = None
 
     def order(self, first: int) -> Iterator[int]:
-        """The places of the draws `first`, `first` + 1 and so on, without end.
-
-        By what is known now. Changes nothing: asked again, it says the same.
-        """
+        """The places of the draws `first`, `first` + 1 and so on, without end. Pure."""
         ...
 
     def learn(self, seen: Sequence[Seen]) -> None:
-        """Takes in a step's draws, in their order."""
+        """Learns a step's draws, in their order."""
         del seen
 
     def estimate(self, place: int) -> float | None:
-        """The success that is expected of a problem, 0 to 1; None where nothing is."""
+        """A problem's expected success, 0 to 1; None where unknown."""
         del place
         return None
 
     def state_dict(self) -> dict[str, Any]:
-        """What was learned, in plain containers."""
+        """In plain containers."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Takes up what `state_dict` told."""
+        """Continues from a `state_dict`."""
         del state
 
 
 @runtime_checkable
 class Scorable(Selector, Protocol):
-    """A selector that must be told of problems besides what the training draws of them.
+    """A selector that needs results of problems besides the training's draws.
 
     Attributes:
         samples: responses to each such problem.
@@ -87,13 +83,13 @@ class Scorable(Selector, Protocol):
 
     @property
     def unscored(self) -> Sequence[int]:
-        """Places that it must be told of before the next step; empty once it has been."""
+        """Places to be scored before the next step; empty once they were."""
         ...
 
     def score(self, seen: Sequence[Seen]) -> None:
-        """Takes in one of each such problem.
+        """Learns the results of these problems.
 
         Raises:
-            ConfigError: nothing was judged, and without it there is no choice.
+            ConfigError: nothing was judged, so that there is no choice.
         """
         ...

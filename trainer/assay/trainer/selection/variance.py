@@ -1,18 +1,18 @@
 """MMR1's variance-aware sampling (VAS, arXiv 2509.21268).
 
-A part of the draws goes to problems with a chance in proportion to their score,
+A share of the draws goes to problems with a probability proportional to their score,
 
     outcome * p (1 - p) + diversity * d
 
-where p is the share of correct responses and d says how much the responses differ; the rest goes to
-every problem in turn.
+where p is the share of correct responses and d their diversity; the rest goes to every problem in
+turn.
 
 Differences:
 
-1. All problems are answered before the first step and every `refresh_every` steps, as in the paper,
-   and p and d stand until then. A problem without a judgement keeps what it had, at first p = 1/2
-   and d = 1: it is looked at first. [derivation] With `refresh_every` = 0, which is ours, they are
-   those of the latest group that the training drew of a problem.
+1. All problems are answered before the first step and every `refresh_every` steps, as in the paper;
+   p and d stand until then. A problem without a judgement keeps its values, at first p = 1/2 and d
+   = 1. [derivation] With `refresh_every` = 0, which is ours, they come from a problem's latest
+   training group.
 2. d is the number of different pairs of neighbouring tokens in the group's responses, divided by
    the number of pairs. [derivation]
 """
@@ -37,7 +37,7 @@ def distinct_pairs(ids: Sequence[Sequence[int]]) -> float:
 
 
 class VarianceAware(Selector):
-    """A Selector by the variance of success and the difference of responses; Scorable."""
+    """A Selector by the variance of success and the diversity of responses; Scorable."""
 
     measure = staticmethod(distinct_pairs)
 
@@ -85,7 +85,7 @@ class VarianceAware(Selector):
 
     @property
     def unscored(self) -> Sequence[int]:
-        """See Scorable: all of them, where the estimates are as old as they may be."""
+        """See Scorable: all of them, when a refresh is due."""
         refreshes = self._config.refresh_every and not self._due_in
         return range(len(self._success)) if refreshes else ()
 

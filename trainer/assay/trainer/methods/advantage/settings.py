@@ -20,7 +20,7 @@ _TMN = "GoLongRL, arXiv 2605.19577, and the authors' code"
 
 
 def check(config: Config) -> str:
-    """What does not go together, and what to do; empty where all does."""
+    """Why settings do not fit, and what to do; empty where they do."""
     algorithm = config.method
     form, estimator = algorithm.advantage.difficulty, algorithm.advantage.estimator
     if form != "none" and estimator not in ("group", "rloo"):
@@ -100,7 +100,7 @@ PARTS: tuple[Part, ...] = (
 
 
 def lines(config: Config) -> list[str]:
-    """What becomes of an advantage before it trains; how it is made says its estimator."""
+    """What is done to an advantage before it trains."""
     advantage = config.method.advantage
     return [_difficulty(advantage)] if advantage.difficulty != "none" else []
 

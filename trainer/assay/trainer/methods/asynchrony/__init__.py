@@ -1,1 +1,1 @@
-"""Rollouts that are drawn while the policy learns: AReaL, periodic asynchrony."""
+"""Rollouts drawn while the policy learns: AReaL, periodic asynchrony."""

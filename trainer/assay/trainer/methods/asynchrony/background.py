@@ -1,26 +1,22 @@
 """Rollouts that one thread draws while the policy learns in another.
 
-Which weights draw which batch is fixed, and does not depend on how fast anything is: the batch of
-step b is drawn by the weights after step max(0, b - eta), the first that AReaL's gate (arXiv
-2505.24298) admits it with. A run repeats under its seed, and a resumed one goes on as it would
-have.
+Which weights draw a batch does not depend on speed: weights after step max(0, b - eta) draw the
+batch of step b, the first that AReaL's gate (arXiv 2505.24298) admits. A run repeats under its
+seed, also when resumed.
 
-1. At the beginning of a step its weights are copied, and the batches that the gate now admits are
-   ordered: their draws are taken from the stream, their scoring rounds opened. A thread draws one
-   batch after another, each with the weights it was ordered with, and sends every response to the
-   judges as it ends.
-2. The step then takes the batch that is its own: it waits for the responses, and for their
-   judgements. Nothing but generation happens in the thread; all that processes tell one another
-   they tell in the main thread, in the same order.
-3. Nothing is ordered for steps that the run does not have. A run that is made longer after its end
-   orders what is missing with the weights it has, fresher ones than the gate asks for.
-4. A checkpoint waits for what was ordered and holds it, judged. Where drawing failed, or the reward
-   services were away for too long, it holds what came before; the failure is raised by the step
-   whose batch it was.
-
-5. With `interrupt`, the thread takes on the weights of each step as it begins, between two forward
-   passes: what is being drawn goes on under them, from what it has, and every token keeps the
-   log-probability that it was drawn with. How far a response had come by then is the clock's doing.
+1. A step begins by copying its weights and ordering the batches that the gate now admits: it takes
+   their draws and opens their scoring rounds. The thread draws one batch after another, each with
+   its own weights, and has every response judged as it ends.
+2. The step then waits for its own batch and its judgements. The thread only generates; processes
+   communicate in the main thread, in the same order.
+3. Nothing is ordered beyond the run's last step. A run extended later orders the rest with its
+   final weights, fresher than the gate asks.
+4. A checkpoint waits for ordered batches and holds them, judged. Where drawing failed, or the
+   reward services were away too long, it holds those before; the batch's own step raises the
+   failure.
+5. With `interrupt`, the thread takes each step's weights as it begins, between two forward passes.
+   Open responses continue under them, and every token keeps its log-probability. Which weights draw
+   which token then depends on the clock.
 
 A difference from AReaL: a batch is ordered as a whole.
 """
@@ -59,47 +55,46 @@ from assay.trainer.settings.sections import RolloutConfig
 
 
 class Weights(Protocol):
-    """What the generator answers with; see assay.trainer.methods.asynchrony.shadow."""
+    """The generator's weights; see assay.trainer.methods.asynchrony.shadow."""
 
     def copied(self) -> Any:
-        """The policy's weights as they are now."""
+        """The policy's weights now."""
         ...
 
     def wear(self, weights: Any) -> None:
-        """Answers with these from now on."""
+        """Generates with these from now on."""
         ...
 
 
 class Drawing(Protocol):
-    """Of an engine, what is done from another thread, and how it ends."""
+    """What the other thread uses of an engine."""
 
     def between(self, act: Callable[[], None]) -> None:
-        """From any thread: has `act` called after the forward pass that runs."""
+        """From any thread: has `act` called after the current forward pass."""
         ...
 
     def update_weights(self) -> None:
-        """What is open goes on under the weights as they are."""
+        """Open responses continue under the current weights."""
         ...
 
     def stop(self) -> None:
-        """From any thread: nothing more is answered."""
+        """From any thread: ends generation."""
         ...
 
     def close(self) -> None:
-        """Gives back what it holds."""
+        """Frees its resources."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class DrawSchedule:
-    """Who draws what when.
+    """When batches are drawn.
 
     Attributes:
-        steps: of the run.
         updates: optimizer steps of a step.
         max_staleness: eta; 0 draws nothing ahead.
-        portion: prompts that are waited for together; the last of a step may be fewer.
-        interrupt: whether responses under way go on under the weights of a step that begins.
+        portion: prompts waited for together; the last of a step may be fewer.
+        interrupt: whether open responses take the weights of each step.
     """
 
     steps: int
@@ -113,17 +108,14 @@ class Flight:
     """The batch of one step, from its order to its groups.
 
     Args:
-        step: whose batch it is, from 0.
-        policy_step: optimizer steps that the weights had made with which it is drawn.
+        step: from 0.
+        policy_step: optimizer steps of the weights that draw it.
         rounds: its portions, in the order of their draws.
-        clock: seconds.
 
     Attributes:
-        step: as given.
-        policy_step: as given.
         blocked_s: seconds that the main thread waited for responses.
-        wait_s: seconds that it waited for judgements after that.
-        interruptions: how often it went on under newer weights.
+        wait_s: seconds that it then waited for judgements.
+        interruptions: how often it continued under newer weights.
     """
 
     def __init__(
@@ -142,7 +134,7 @@ class Flight:
 
     @classmethod
     def landed(cls, step: int, policy_step: int, groups: list[KnownGroup]) -> Flight:
-        """One whose groups are known, as a checkpoint has it."""
+        """One with known groups, from a checkpoint."""
         flight = cls(step, policy_step, [], time.perf_counter)
         flight._parts.append(groups)
         flight.drawn.set_result(0.0)
@@ -151,7 +143,7 @@ class Flight:
     # -- in the thread ----------------------------------------------------------------------------
 
     def draw(self, sampler: Sampler) -> float:
-        """Has all portions answered, as one batch; the seconds that it took."""
+        """Generates all portions as one batch; the seconds that it took."""
         first = [
             ((number, *id_), request)
             for number, part in enumerate(self.rounds)
@@ -172,18 +164,18 @@ class Flight:
         return self._clock() - began
 
     def end(self) -> None:
-        """Nothing more is drawn of it; whoever waits need not."""
+        """Ends drawing, and whoever waits for it."""
         for event in self._whole:
             event.set()
 
     # -- in the main thread -----------------------------------------------------------------------
 
     def failed(self) -> bool:
-        """Whether it could not be drawn; waits for its responses."""
+        """Whether drawing failed; waits for its responses."""
         return self.drawn.exception() is not None
 
     def parts(self) -> Iterator[list[KnownGroup]]:
-        """The groups of one portion after another, each as soon as it is drawn and judged.
+        """The groups of each portion, as soon as it is drawn and judged.
 
         Raises:
             Exception: what drawing it raised.
@@ -207,7 +199,7 @@ class Flight:
         return part.groups(self.policy_step)
 
     def groups(self) -> list[KnownGroup]:
-        """All of them, in the order of their draws."""
+        """All groups, in the order of their draws."""
         return [group for part in self.parts() for group in part]
 
 
@@ -215,16 +207,10 @@ class BackgroundCollector:
     """Collects the groups of one step after another; a trainer.Source.
 
     Args:
-        stream: of prompts; its cursor is moved by this collector only, and saved with it.
-        sampler: answers with `weights`.
+        stream: only this collector moves its cursor, and saves it.
         open_round: begins the judging of one portion.
         engine: of the sampler; stopped and closed with this.
-        weights: of the policy.
-        schedule: who draws what when.
-        config: sizes of a step.
-        ranks: the processes; their count divides `prompts_per_step`.
-        talk: what a sample is.
-        clock: seconds.
+        ranks: their count divides `prompts_per_step`.
     """
 
     def __init__(
@@ -259,15 +245,10 @@ class BackgroundCollector:
         self._drawn_with = 0
 
     def collect(self, policy_step: int, then: Then = nothing_more) -> Collected:
-        """The groups of the next step.
-
-        Args:
-            policy_step: optimizer steps that the policy has made.
-            then: called with them; where it raises, they are those of the next call again.
+        """See Source; where `then` raises, the next call gives the same groups.
 
         Raises:
             Exception: what drawing them raised.
-            ConfigError: a prompt does not fit the policy's context.
         """
         flight = self.begin(policy_step)
         collected = self.finished(flight, policy_step)
@@ -276,7 +257,7 @@ class BackgroundCollector:
         return collected
 
     def begin(self, policy_step: int) -> Flight:
-        """Orders what the gate admits; the batch of the step that begins, drawn or not.
+        """Orders what the gate admits; the batch of the step that begins.
 
         Raises:
             ConfigError: a prompt does not fit the policy's context.
@@ -289,7 +270,7 @@ class BackgroundCollector:
         return flight
 
     def finished(self, flight: Flight, policy_step: int) -> Collected:
-        """What a step is given, once all of its groups are there; `landed` says that it was."""
+        """A step's result, once all its groups are there; then call `landed`."""
         groups = flight.groups()
         generate_s = flight.drawn.result()
         tally = Tally()
@@ -317,10 +298,7 @@ class BackgroundCollector:
         self._flights.popleft()
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the next step depends on, in plain containers; waits for it.
-
-        Every process calls it; the first is given all groups, the others none.
-        """
+        """See Source; waits for ordered batches."""
         saved: list[dict[str, Any]] = []
         stream = self._stream.state_dict()
         for number, flight in enumerate(self._flights):
@@ -338,11 +316,7 @@ class BackgroundCollector:
         return {"stream": stream, "ahead": saved}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on where a collector with the same data was.
-
-        Raises:
-            ConfigError: the data is not the same, or more was drawn ahead than is allowed here.
-        """
+        """See Source; raises ConfigError too where more was drawn ahead than is allowed."""
         saved = state.get("ahead")
         if saved is None or len(saved) > self._schedule.max_staleness:
             held = "no batches drawn ahead" if saved is None else f"{len(saved)} drawn ahead"
@@ -362,13 +336,12 @@ class BackgroundCollector:
         )
 
     def close(self) -> None:
-        """Ends the thread, and what it draws. May be called twice."""
+        """Ends the thread and its drawing. May be called twice."""
         self._engine.stop()
         self._thread.shutdown(wait=True, cancel_futures=True)
         self._engine.close()
 
     def _order(self, step: int, policy_step: int) -> None:
-        """Has the thread draw what the gate admits, with the weights as they are."""
         schedule, size = self._schedule, self._config.prompts_per_step * self._config.group_size
         weights: Any = None
         if schedule.interrupt:
@@ -390,7 +363,6 @@ class BackgroundCollector:
             following += 1
 
     def _portions(self) -> list[Round]:
-        """The next batch of the stream, its scoring opened."""
         draws, size = self._stream.take(self._config.prompts_per_step), self._schedule.portion
         return [
             Round(
@@ -404,7 +376,7 @@ class BackgroundCollector:
         ]
 
     def _draw(self, flight: Flight, weights: Any) -> float:
-        """In the thread. After a failure nothing is drawn: it would be out of order."""
+        """In the thread. Draws nothing after a failure, to keep the order."""
         try:
             broken, self._broken = self._broken, True
             if broken:
@@ -422,7 +394,7 @@ class BackgroundCollector:
             flight.end()
 
     def _take_newest(self) -> None:
-        """In the thread: goes on under the newest weights, unless it has them."""
+        """In the thread: takes the newest weights."""
         step, weights = self._newest
         if step > self._worn:
             self._weights.wear(weights)

@@ -1,4 +1,4 @@
-"""The hooks of rollouts beside the training: who draws, with which weights, what trains when."""
+"""Hooks of background rollouts: who draws, with which weights, what trains when."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Asynchrony(Hooks):
             )
 
     def before_training(self, policy: LoadedPolicy) -> None:
-        """See Hooks: the weights of the policy once more, to draw with."""
+        """See Hooks: makes the model that draws."""
         self._shadow = Shadow(policy.model, shares=self._periodic)
 
     def source(self, shop: Workshop, *, whole: bool) -> Source | None:
@@ -61,10 +61,7 @@ class Asynchrony(Hooks):
 
 
 class Parts:
-    """The micro-batches of steps that are still being drawn; a trainer.InParts.
-
-    Args:
-        trainer: that trains on them.
+    """Micro-batches of steps that are still being drawn; a trainer.InParts.
 
     Raises:
         ConfigError: the model has a loss that is no mean over tokens.
@@ -82,7 +79,7 @@ class Parts:
         self._judged = 0
 
     def following(self) -> tuple[Batch, bool]:
-        """The next micro-batch, waited for, and whether it is the step's last."""
+        """Waits for the next micro-batch; whether it is the step's last."""
         trainer, step = self._trainer, self._trainer.state.global_step
         source = trainer.source
         assert isinstance(source, BackgroundCollector)  # noqa: S101  # the mode says so
@@ -105,7 +102,7 @@ class Parts:
         return micro, not self._iteration.left
 
     def settled(self, loss: torch.Tensor, micro: Batch, *, last: bool) -> torch.Tensor:
-        """What to report for a micro-batch that has gone through backward."""
+        """The loss to report for a micro-batch after backward."""
         if self._iteration is None:
             return loss
         model: Any = self._trainer.model
@@ -127,7 +124,7 @@ class Parts:
 
 
 def make_background_source(shop: Workshop, shadow: Shadow) -> BackgroundCollector:
-    """Rollouts that a thread draws beside the training.
+    """The source of background rollouts.
 
     Raises:
         ConfigError: the weights are sharded over processes.

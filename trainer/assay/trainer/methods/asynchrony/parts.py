@@ -1,4 +1,4 @@
-"""Parts and words of rollouts beside the training."""
+"""Parts and words of background rollouts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ PARTS: tuple[Part, ...] = (
 
 
 def sampling_lines(config: Config) -> list[str]:
-    """What is drawn while the policy learns."""
+    """How batches are drawn."""
     mode, eta = config.method.asynchrony.mode, config.method.asynchrony.max_staleness
     told = {
         "periodic": "drawn and judged beside the training on the micro-batches that are whole; the "

@@ -1,14 +1,13 @@
-"""A step that is trained on part by part, while the rest of it is drawn and judged.
+"""A step that trains part by part while the rest of it is drawn and judged.
 
-Periodic asynchrony (arXiv 2511.18871; of the paper its abstract): all of a step's responses are of
-one policy, and micro-batches go through forward and backward as soon as they are whole, portion by
+Periodic asynchrony (arXiv 2511.18871; of the paper its abstract): one policy draws a step's
+responses; micro-batches go through forward and backward as soon as they are full, portion by
 portion in the order of the draws.
 
-What the loss is divided by, its tokens or its responses, is known when all is in. Until then the
-gradients are those of a mean over a provisional count; at the end they are multiplied by the ratio
-of the two. Beside that, rows are packed within their portion and not within the step. Where neither
-makes a difference (rows of one length, a count of tokens that is a power of two) the result is that
-of the synchronous step to the bit, else to float rounding.
+The loss's divisor, tokens or responses, is known at the end. Until then the loss is divided by a
+provisional count; at the end the gradients are multiplied by the ratio. Rows are packed within
+their portion. Where neither matters (rows of one length, a power of two of tokens) the result
+equals the synchronous step's to the bit, else to float rounding.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ _WANTED = ("advantages", "loss_mask", "rewards")
 
 
 def provisional(config: Config) -> dict[str, float]:
-    """What a step may hold at most, as `objective.count` counts it.
+    """Upper bounds of what `objective.count` counts in a step.
 
-    Tokens are rounded up to a power of two: to divide by that loses no bit.
+    Tokens are rounded up to a power of two, so that the division is exact.
     """
     tokens = config.samples_per_step * config.rollout.max_new_tokens
     return {
@@ -42,17 +41,16 @@ def provisional(config: Config) -> dict[str, float]:
 
 
 class Iteration:
-    """The micro-batches of one step, in order, each as soon as its portion is there.
+    """The micro-batches of one step in order, each as soon as its portion is there.
 
     Args:
         parts: portions of whole groups, in the order of their draws.
-        assemble: the tensors of a portion, with log-probabilities and advantages.
-        config: of the run.
+        assemble: a portion's tensors, with log-probabilities and advantages.
         packing: of a portion's rows into micro-batches.
         device: where the loss is.
 
     Attributes:
-        left: rows that are still to come.
+        left: rows still to come.
         tokens: in the loss, so far.
         rows: responses with such tokens, so far.
     """
@@ -81,7 +79,7 @@ class Iteration:
         self.rows = torch.zeros((), device=device)
 
     def following(self) -> Batch:
-        """The next micro-batch, with provisional counts; waits for it."""
+        """Waits for the next micro-batch, with provisional counts."""
         if not self._ready:
             batch = self._assemble(next(self._parts))
             self._batches.append({name: batch[name] for name in _WANTED})
@@ -95,19 +93,19 @@ class Iteration:
         return micro
 
     def seen(self) -> Batch:
-        """Of all rows, what is observed of a whole step: (B, T) padded with 0 where of tokens."""
+        """What is observed of a whole step, for all rows; tokens are (B, T), padded with 0."""
         width = max(batch["loss_mask"].shape[1] for batch in self._batches)
         return {name: _joined([b[name] for b in self._batches], width) for name in _WANTED}
 
     def settled(self, loss: torch.Tensor, weights: Iterable[torch.nn.Parameter]) -> torch.Tensor:
-        """A micro-batch has gone through backward; after the last one gradients are the mean's.
+        """To be called after a micro-batch's backward; the last call scales the gradients.
 
         Args:
             loss: of the micro-batch, by the provisional counts.
             weights: whose gradients these are.
 
         Returns:
-            What to report for the micro-batch, so that the reports add up to the step's loss.
+            What to report; the reports add up to the step's loss.
         """
         self._loss = self._loss + loss
         if self.left:

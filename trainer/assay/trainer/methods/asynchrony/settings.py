@@ -1,9 +1,8 @@
-"""Settings of rollouts that are drawn beside the training, what they go with, and their gate.
+"""Settings of background rollouts, their capabilities, and AReaL's gate.
 
-bounded   a batch is drawn by weights that may be some steps older than those that learn from
-          it: AReaL (arXiv 2505.24298)
-periodic  the weights of a step draw all of its batch, while micro-batches that are whole are
-          trained on already; they move when all are in. The result is the synchronous one
+bounded   weights that are some steps older may draw a batch: AReaL (arXiv 2505.24298)
+periodic  a step's weights draw its whole batch, and move when all of it is in, while full
+          micro-batches already train. The result is the synchronous one
 """
 
 from __future__ import annotations
@@ -28,25 +27,23 @@ class AsynchronyConfig(Strict):
 
     mode: Literal["off", "bounded", "periodic"] = "off"
     """bounded: batches are drawn ahead, by weights at most `max_staleness` steps old (AReaL).
-    periodic: within a step only, by its own weights."""
+    periodic: within a step only, by its own weights.
+    """
     max_staleness: Annotated[int, Field(ge=0)] = 1
-    """bounded: steps that the weights which drew a batch may be behind those that learn from it;
-    0 draws nothing ahead. As many batches are drawn ahead, and as many copies of the weights that
-    learn may wait for their turn."""
+    """bounded: steps that a batch's weights may be behind those that learn from it; 0 draws nothing
+    ahead. Up to so many batches, and copies of the trained weights, wait."""
     interrupt: bool = False
-    """bounded: responses under way go on under the weights of each step as it begins (AReaL's
-    interruptible generation), and no batch begins with older ones. What is drawn by which weights
-    then depends on the clock: a run does not repeat to the bit."""
+    """bounded: open responses take each step's weights as it begins (AReaL's interruptible
+    generation). Runs then depend on the clock and do not repeat to the bit."""
 
 
 def admits(rollout: int, *, batch: int, version: int, max_staleness: int) -> bool:
     """AReaL's gate (arXiv 2505.24298): whether a rollout may begin.
 
-    floor((n - 1) / B) <= i + eta: rollout n is of the batch that step floor((n - 1) / B) learns
-    from, and by then i is at most eta steps back.
+    floor((n - 1) / B) <= i + eta: step floor((n - 1) / B) learns from rollout n.
 
     Args:
-        rollout: n, counted from 1 over the run, those under way included.
+        rollout: n, counted from 1 over the run, open ones included.
         batch: B, rollouts of a step.
         version: i, steps made.
         max_staleness: eta, at least 0.
@@ -55,13 +52,13 @@ def admits(rollout: int, *, batch: int, version: int, max_staleness: int) -> boo
 
 
 def portion_prompts(config: Config) -> int:
-    """Prompts whose samples are micro-batches without a rest: the fewest of which that is true."""
+    """The fewest prompts whose samples fill micro-batches without a rest."""
     rows = math.lcm(config.rollout.group_size, config.optim.micro_batch or config.samples_per_step)
     return rows // config.rollout.group_size
 
 
 def check(config: Config) -> str:
-    """What does not go together, and what to do; empty where all does."""
+    """Why settings do not fit, and what to do; empty where they do."""
     if config.method.asynchrony.interrupt and config.method.asynchrony.mode != "bounded":
         return (
             'method.asynchrony.interrupt goes with method.asynchrony.mode = "bounded": elsewhere '

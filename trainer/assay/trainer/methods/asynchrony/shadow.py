@@ -1,7 +1,4 @@
-"""The policy beside itself: a model that another thread generates with while the policy learns.
-
-Not a second policy: it has the policy's weights as they are, or as they were.
-"""
+"""A second model with the policy's weights, current or earlier, for the thread that generates."""
 
 from __future__ import annotations
 
@@ -15,19 +12,16 @@ import torch
 class Shadow:
     """A model with the weights of another.
 
-    Its parameters are tensors of their own on the same memory, until `wear` gives those that train
-    other values. So what the one computes with (training or not, autocast's casts, generation
-    settings) is nothing to the other, and a frozen base is there once.
+    Its parameters share memory with the policy's until `wear` replaces those that train. Training
+    mode, autocast's casts and generation settings stay separate; a frozen base exists once.
 
     Args:
-        model: the policy, before anything is wrapped around it or set into it.
-        shares: it answers with the policy's weights as they are, which must not change while it
-            does; nothing is copied.
+        model: the policy, before anything wraps it or is set into it.
+        shares: it uses the policy's current weights, which must not change while it generates.
 
     Attributes:
-        model: answers; never in training mode.
-        shares: as given.
-        version: how often weights were taken on.
+        model: generates; never in training mode.
+        version: how often it took weights.
     """
 
     def __init__(self, model: Any, *, shares: bool = False) -> None:
@@ -43,16 +37,12 @@ class Shadow:
 
     @torch.no_grad()
     def copied(self) -> list[torch.Tensor]:
-        """The policy's weights as they are now, those that train; on its device."""
+        """A copy of the policy's trained weights, on its device."""
         held = (weight.detach() for weight, _ in self._pairs)
         return list(held) if self.shares else [weight.clone() for weight in held]
 
     def wear(self, weights: Sequence[torch.Tensor]) -> None:
-        """Answers with these from now on; for the thread that generates, between two batches.
-
-        Args:
-            weights: as `copied` gave them.
-        """
+        """Takes weights from `copied`; called by the generating thread, between two batches."""
         self.version += 1
         for (_, mine), weight in zip(self._pairs, weights, strict=True):
             mine.data = weight

@@ -1,7 +1,4 @@
-"""What is shown of the verifier's steps: lines that say what their numbers are.
-
-They stand between those of the generator, which have columns of their own.
-"""
+"""The verifier's steps on the screen: labelled lines between the generator's columns."""
 
 from __future__ import annotations
 
@@ -12,12 +9,7 @@ from assay.trainer.records.progress import StepDisplay
 
 
 def line(row: Mapping[str, Any], total: int) -> str:
-    """A step of the verifier.
-
-    Args:
-        row: of its metrics.jsonl.
-        total: its steps.
-    """
+    """A step of the verifier: a row of its metrics.jsonl, and its number of steps."""
     shares = " ".join(
         f"{name} {_share(row[key])}"
         for name, key in (
@@ -36,16 +28,12 @@ def line(row: Mapping[str, Any], total: int) -> str:
     return f"  verifier {row['step']}/{total}: {shares} weights {weights}{fault}"
 
 
-def outcome(told: Mapping[str, Any]) -> str:
-    """How the verifier did at its end.
-
-    Args:
-        told: means over its last steps, by the names of metrics.
-    """
-    right, wrong = told["verifier_correct_recall"], told["verifier_wrong_recall"]
+def outcome(figures: Mapping[str, Any]) -> str:
+    """How the verifier did at its end, from means over its last steps."""
+    right, wrong = figures["verifier_correct_recall"], figures["verifier_wrong_recall"]
     return (
         f"verifier, at its end: {_share(right)} of right and {_share(wrong)} of wrong solutions "
-        f"called so, form {_share(told['verifier_form'])}"
+        f"called so, form {_share(figures['verifier_form'])}"
     )
 
 
@@ -61,5 +49,5 @@ class VerifierDisplay(StepDisplay):
     """Prints a line for each step; the bar is the generator's."""
 
     def step(self, row: Mapping[str, Any], total: int) -> None:
-        """One step's line."""
+        """Prints a step's line."""
         self.note(line(row, total))

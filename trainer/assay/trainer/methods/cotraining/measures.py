@@ -1,16 +1,16 @@
-"""How well the verifier verifies, and what its classes weigh. Pure.
+"""How well the verifier verifies, and the weights of its classes. Pure.
 
-    s_c proportional to 1 / sqrt(n_c)    RL Tango (arXiv 2505.15034), against a verifier that calls
-                                         everything what most of it is
+    s_c proportional to 1 / sqrt(n_c)    RL Tango (arXiv 2505.15034), against a verifier that always
+                                         names the majority class
 
-n_c is the exponential moving average of how many solutions of a step of the verifier are right (or
-wrong). What the paper leaves open, all [derivation]:
+n_c is the exponential moving average of the right (or wrong) solutions of a verifier's step. What
+the paper leaves open, all [derivation]:
 
-1. The weight multiplies the advantage. All verifications of a group are of one solution, and so of
-   one class: in the reward a weight would go out again with the group's deviation.
-2. Weights are scaled so that their mean over the solutions that the counts stand for is 1.
-3. A count is at least 1, so that a class which was hardly seen does not outweigh everything.
-4. The first step's counts are taken as they are.
+1. The weight multiplies the advantage: a group verifies one solution, so of one class, and the
+   group's deviation would cancel a weight in the reward.
+2. The mean weight over the solutions counted is 1.
+3. A count is at least 1, which bounds the weight of a rare class.
+4. The first step's counts start the average.
 """
 
 from __future__ import annotations
@@ -26,12 +26,7 @@ RIGHT, WRONG = "correct", "wrong"
 
 
 def inverse_root_weights(right: float, wrong: float) -> dict[str, float]:
-    """Of the classes RIGHT and WRONG.
-
-    Args:
-        right: how many solutions are right, from 0.
-        wrong: how many are wrong, from 0.
-    """
+    """Of the classes RIGHT and WRONG, from their counts, at least 0."""
     counts = {RIGHT: max(right, 1.0), WRONG: max(wrong, 1.0)}
     roots = {name: math.sqrt(count) for name, count in counts.items()}
     scale = sum(counts.values()) / sum(roots.values())
@@ -42,8 +37,8 @@ class ClassWeights:
     """The moving counts of both classes.
 
     Args:
-        decay: what is kept of them at a step.
-        enabled: whether the weights are other than 1.
+        decay: what a step keeps of them.
+        enabled: false makes all weights 1.
     """
 
     def __init__(self, decay: float, *, enabled: bool = True) -> None:
@@ -52,7 +47,7 @@ class ClassWeights:
         self._counts: dict[str, float] = {}
 
     def see(self, truths: Iterable[bool]) -> None:
-        """A step's solutions; those without a judgement are none of them."""
+        """Counts a step's judged solutions."""
         known = list(truths)
         if not known:
             return
@@ -65,7 +60,7 @@ class ClassWeights:
 
     @property
     def weights(self) -> Mapping[str, float]:
-        """Of each class; 1 before anything was seen."""
+        """Of each class; 1 before the first step."""
         if not self._enabled or not self._counts:
             return {RIGHT: 1.0, WRONG: 1.0}
         return inverse_root_weights(self._counts[RIGHT], self._counts[WRONG])
@@ -75,56 +70,55 @@ class ClassWeights:
         return dict(self._counts)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """What `state_dict` gave."""
+        """Continues from a `state_dict`."""
         self._counts = dict(state)
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """A verification of a solution whose truth is known.
+    """A verification of a judged solution.
 
     Attributes:
         right: whether the solution is.
-        said: what the verifier said.
     """
 
     right: bool
-    said: Verification
+    verification: Verification
 
     @property
     def true(self) -> bool:
-        """Whether the final verdict is; one that cannot be read is not."""
-        return self.said.final == (RIGHT if self.right else WRONG)
+        """Whether the final verdict is true; an unreadable one is not."""
+        return self.verification.final == (RIGHT if self.right else WRONG)
 
 
 def reward_of(verified: Verified, format_weight: float) -> float:
     """[final verdict = truth] + gamma * form: RL Tango (arXiv 2505.15034)."""
-    return float(verified.true) + format_weight * verified.said.form
+    return float(verified.true) + format_weight * verified.verification.form
 
 
 def verifier_metrics(verified: Sequence[Verified]) -> dict[str, float]:
-    """By the names of `metric_table`; what there was nothing of is left out.
+    """Metrics by the names of `metric_table`, where they apply.
 
-    F1 is the harmonic mean of the two recalls: 0 for a verifier that says always the same.
+    F1 is the harmonic mean of the two recalls: 0 for a constant verifier.
     """
     if not verified:
         return {}
-    told = {
+    named = {
         "verifier_accuracy": _mean(one.true for one in verified),
-        "verifier_form": _mean(one.said.form for one in verified),
-        "verifier_unparsed": _mean(one.said.final == "unparsed" for one in verified),
-        "verifier_says_correct": _mean(one.said.final == RIGHT for one in verified),
-        "verifier_steps_read": _mean(one.said.steps is not None for one in verified),
+        "verifier_form": _mean(one.verification.form for one in verified),
+        "verifier_unparsed": _mean(one.verification.final == "unparsed" for one in verified),
+        "verifier_says_correct": _mean(one.verification.final == RIGHT for one in verified),
+        "verifier_steps_read": _mean(one.verification.steps is not None for one in verified),
     }
     recalls = []
     for name, right in (("verifier_correct_recall", True), ("verifier_wrong_recall", False)):
         hits = [one.true for one in verified if one.right is right]
         if hits:
-            told[name] = _mean(hits)
-            recalls.append(told[name])
+            named[name] = _mean(hits)
+            recalls.append(named[name])
     if len(recalls) == 2:
-        told["verifier_f1"] = 2 * recalls[0] * recalls[1] / sum(recalls) if any(recalls) else 0.0
-    return told
+        named["verifier_f1"] = 2 * recalls[0] * recalls[1] / sum(recalls) if any(recalls) else 0.0
+    return named
 
 
 def _mean(values: Iterable[float]) -> float:

@@ -32,7 +32,7 @@ class Cotraining(RunHooks):
         )
 
     def settle(self, folder: RunFolder) -> None:
-        """See RunHooks: both roles' checkpoints of one moment."""
+        """See RunHooks: both roles' checkpoints are of one moment."""
         self._state = settle(self.config, folder)
 
     def beside(self, session: Session, trainer: PolicyTrainer) -> Partner | None:

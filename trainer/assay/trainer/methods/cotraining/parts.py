@@ -1,4 +1,4 @@
-"""A verifier that learns beside the policy: its parts, and what is said of it."""
+"""Parts and words of a verifier that learns beside the policy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _together(config: Config) -> bool:
 
 
 def _without_verifier(_config: Config) -> Switches:
-    """Nobody judges steps: they earn nothing, however they were to count."""
+    """Nobody judges steps, so that they earn nothing."""
     return {
         "method.cotraining.enabled": False,
         "method.dense.weight": 0.0,

@@ -1,28 +1,26 @@
-"""What the verifier is shown, and what it says. Pure.
+"""The verifier's prompt and the form of its answer. Pure.
 
-It is shown the problem and the solution, cut into steps, and answers with a line for each step and
-a closing sentence, with whatever reasoning in between:
+It gets the problem and the solution, cut into steps, and answers with a line for each step and a
+closing sentence, with any reasoning in between:
 
     Step 1: correct
     Step 2: wrong
     The answer is wrong.
 
-Strict: the lines are these letter for letter, one for each step, in order, and the closing is
-PAG's, read strictly (assay.clients.judging.verdicts). Tolerant: other letter forms, marks of
-emphasis and "incorrect" will do; of a step's verdicts the last counts.
+Strict: exactly these lines, one for each step, in order, and PAG's closing, read strictly
+(assay.clients.judging.verdicts). Tolerant: other letter case, emphasis and "incorrect" are
+accepted; a step's last verdict counts.
 
-What others wrote cannot speak for us: problem and solution stand between lines with a code that
-they do not hold (assay.clients.judging.fencing), their text is never read as special tokens, and
-only the verifier's own response is searched for verdicts. Not covered: text that persuades the
-verifier.
+Problem and solution stand between lines with a code that they do not contain
+(assay.clients.judging.fencing), their text is never read as special tokens, and verdicts come from
+the verifier's response alone. Not covered: text that persuades the verifier.
 
-Differences from the paper (arXiv 2505.15034), whose prompts and rules of form are not its text:
+Differences from the paper (arXiv 2505.15034), whose prompts and form rules are not in its text:
 
-1. Wording and form are ours. "Format starts at 1.0, reduced per violation": one of K + 1 parts for
-   each verdict that is due and does not stand where it should, of the K steps and the whole.
-   [derivation]
-2. Where not every step has a verdict that can be read, the solution has no step rewards: nothing is
-   made up. The verifier's own reward is known all the same: the final verdict is not true.
+1. Wording and form are ours. "Format starts at 1.0, reduced per violation": K steps and the whole
+   have one of K + 1 parts each, lost where a verdict is missing or misplaced. [derivation]
+2. A solution has step rewards only where every step has a readable verdict. The verifier's reward
+   is always known: an unreadable final verdict is not true.
 """
 
 from __future__ import annotations
@@ -57,7 +55,7 @@ in order. On each step, first say what you checked, then give the verdict on a l
 or builds on an earlier one. Leave out no step and give each verdict once. At the very end close \
 with the sentence "The answer is correct." if the final answer is right, or "The answer is wrong." \
 if it is not."""
-"""Asks for a verification; the user's message."""
+"""The user's message that asks for a verification."""
 
 _MARK = "ASSAY-VERIFICATION"
 _PLACE = re.compile(r"\{(question|steps|count|code|number)\}")
@@ -71,12 +69,12 @@ _TOLERANT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What the verifier said.
+    """The content of a verification.
 
     Attributes:
-        steps: whether each step is right; None where not every one has a verdict.
+        steps: whether each step is right; None where one lacks a verdict.
         final: of the whole.
-        form: share of the verdicts due that stand where they should, in [0, 1].
+        form: share of the due verdicts in their places, in [0, 1].
     """
 
     steps: tuple[bool, ...] | None
@@ -87,12 +85,8 @@ class Verification:
 def steps_of(solution: str, separator: str) -> tuple[tuple[int, int], ...]:
     """Where the steps begin and end, in code points; they cover the solution.
 
-    A step ends behind a separator; what is blank belongs to the step before, else to the next. A
-    solution without text is one step.
-
-    Args:
-        solution: the generator's text.
-        separator: not empty.
+    A step ends after a separator, not empty. Blank text belongs to the step before, else to the
+    next. A solution without text is one step.
     """
     ends = [match.end() for match in re.finditer(re.escape(separator), solution)]
     steps: list[tuple[int, int]] = []
@@ -109,14 +103,14 @@ def steps_of(solution: str, separator: str) -> tuple[tuple[int, int], ...]:
 
 
 def read(text: str, count: int, parsing: Parsing) -> Verification:
-    """What a verification says of a solution of `count` steps, at least one."""
+    """Reads a verification of a solution of `count` steps, at least one."""
     strict = parsing == "strict"
-    said = [
+    stated = [
         (int(match[1]), match[2].lower() == "correct")
         for match in (_STRICT if strict else _TOLERANT).finditer(text)
     ]
     final = parse_verdict(text, strict=strict)
-    numbers = [number for number, _ in said]
+    numbers = [number for number, _ in stated]
     if strict:
         whole = numbers == list(range(1, count + 1))
         stand = sum(
@@ -126,7 +120,7 @@ def read(text: str, count: int, parsing: Parsing) -> Verification:
     else:
         stand = len(set(numbers) & set(range(1, count + 1)))
         whole = stand == count
-    verdicts = dict(said)
+    verdicts = dict(stated)
     return Verification(
         tuple(verdicts[number] for number in range(1, count + 1)) if whole else None,
         final,
@@ -135,13 +129,7 @@ def read(text: str, count: int, parsing: Parsing) -> Verification:
 
 
 def asked(config: CotrainingConfig, question: str, steps: Sequence[str]) -> list[tuple[str, bool]]:
-    """The message that asks for a verification, as texts of which each is ours or is not.
-
-    Args:
-        config: the template.
-        question: of the problem.
-        steps: of the solution, at least one.
-    """
+    """The message that asks for a verification, as pieces: text, and whether it is ours."""
     code = code_of("\n".join([question, *steps]))
     known = {"code": code, "count": str(len(steps))}
     solution: list[tuple[str, bool]] = []
@@ -173,14 +161,10 @@ def _filled(template: str, known: dict[str, str]) -> str:
 def make_prompts(
     config: CotrainingConfig, tokenizer: Tokenizer
 ) -> Callable[[str, Sequence[str]], tuple[int, ...]]:
-    """The tokens that the verifier is shown of a question and the steps of a solution.
-
-    Args:
-        config: the template.
-        tokenizer: the verifier's, with its chat template.
+    """Makes the prompt's tokens of a question and the steps of a solution.
 
     Raises:
-        ConfigError: the chat template does not show the user's message.
+        ConfigError: the verifier's chat template does not show the user's message.
     """
     rendered = render(Problem("", "", (("user", _MARK),), ""), tokenizer)
     before, mark, behind = rendered.partition(_MARK)
@@ -203,7 +187,7 @@ def make_prompts(
 
 
 def _joined(pieces: Sequence[tuple[str, bool]]) -> list[tuple[str, bool]]:
-    """Our texts that touch as one; empty ones are gone."""
+    """Merges neighbouring texts of ours; drops empty ones."""
     joined: list[tuple[str, bool]] = []
     for text, ours in pieces:
         if not text:

@@ -1,10 +1,9 @@
-"""The verifier's run beside the generator's: what it trains, where it is kept, how both go on.
+"""The verifier's run beside the generator's: training, folder, resuming.
 
     <run>/             the generator, as any run
     <run>/verifier/    the verifier's settings, metrics, samples, checkpoints, model
 
-Checkpoints of both roles belong together: wherever the generator saves, the verifier saves too, and
-a run is continued from the last state of the schedule of which both are there.
+Both roles save together; a run continues from the schedule's last state with both checkpoints.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ _TOLD = (
 
 
 def verifier_config(config: Config) -> Config:
-    """The settings that the verifier is trained with: the objective of the policy, and no more."""
+    """The verifier's settings: the policy's objective, without its other methods."""
     together, method = config.method.cotraining, config.method
     own: Any = {one.name: one.settings() for one in methods() if one.name not in SHARED}
     return replace(
@@ -88,12 +87,12 @@ def verifier_config(config: Config) -> Config:
 
 
 def folder_of(folder: RunFolder) -> RunFolder:
-    """The verifier's, within that of the run."""
+    """The verifier's folder."""
     return RunFolder(folder.path / "verifier")
 
 
 def settle(config: Config, folder: RunFolder) -> State:
-    """The state that a run goes on from; checkpoints that one role made after it are removed.
+    """The state to continue from; removes checkpoints that one role made after it.
 
     Raises:
         ConfigError: the verifier's checkpoint of it is damaged.
@@ -119,22 +118,18 @@ class Partner:
     """The verifier beside a generator.
 
     Args:
-        config: of the run.
-        folder: of the run.
-        state: that it goes on from; see `settle`.
+        state: to continue from; see `settle`.
         policy: the generator.
-        trainer: its.
-        problems: for training.
-        judge: says whether solutions are right.
-        display: where the generator's steps are shown.
+        trainer: the generator's.
+        judge: of solutions.
+        display: of the generator's steps.
         world: of one process.
-        stop: says whether to stop.
 
     Attributes:
         recorder: of the verifier's steps.
 
     Raises:
-        ConfigError: the verifier's model is not there, or its context leaves no room.
+        ConfigError: the verifier's model is missing, or its context leaves no room.
     """
 
     def __init__(
@@ -199,7 +194,7 @@ class Partner:
         truncate_after(folder.samples, self._state.verifier)
 
     def _room(self) -> int:
-        """Tokens of a prompt that leave room for a verification; 0 for no limit."""
+        """Most tokens of a prompt that leave room for a verification; 0 for no limit."""
         context = getattr(self._policy.model.config, "max_position_embeddings", None) or 0
         most = self._config.rollout.max_new_tokens
         if context and context <= most:
@@ -279,19 +274,15 @@ class Partner:
         other.add_callback(Saves(updates, wanted=lambda _step: False, on_saved=self._save))
 
     def _save(self) -> None:
-        """A checkpoint of the verifier, beside one of the generator."""
         _save_once(self._trainer, self._folder.checkpoints)
         checkpoints.prune(self._folder.checkpoints, self._keep)
 
     def train(self, generator: Callable[[], object]) -> None:
-        """Trains both to the generator's last step, or until one of them stops.
-
-        Args:
-            generator: the generator's loop.
+        """Trains both, until the generator's last step or until one stops; `generator` is its loop.
 
         Raises:
-            TrainingStoppedError: too many of the verifier's solutions had no judgement, or its loss
-                is no longer a number.
+            TrainingStoppedError: too many solutions had no judgement, or the verifier's loss is no
+                number.
             Exception: what one of the loops raised.
         """
         thread = threading.Thread(target=self._learn, name="verifier", daemon=True)
@@ -318,7 +309,7 @@ class Partner:
 
     @property
     def steps(self) -> int:
-        """How many the verifier has made."""
+        """Steps that the verifier has made."""
         return self._trainer.state.global_step // self._config.updates_per_rollout
 
     def _learn(self) -> None:
@@ -342,28 +333,28 @@ class Partner:
             self._turns.leave("verifier", over=over)
 
     def close(self) -> None:
-        """Ends the records of its steps, and its engine. May be called twice."""
+        """Closes the records and the engine. May be called twice."""
         self.recorder.close()
         self._trainer.release()
 
     def finish(self) -> dict[str, Any]:
-        """Saves the model, draws the curves; says how the verifier did at its end."""
+        """Saves the model, draws the curves; the verifier's final metrics."""
         from assay.trainer.records import plots  # noqa: PLC0415  # seconds and memory that only the end needs
 
         save_outcome(self._trainer, self._folder, self._policy.tokenizer, self._world)
         rows = read_rows(self._folder.metrics)
         plots.draw(rows, self._folder.curves, title="the verifier", subtitle="")
         last = rows[-max(1, len(rows) // 10) :]
-        told: dict[str, Any] = {"model": self._config.model.name, "steps": len(rows)}
+        figures: dict[str, Any] = {"model": self._config.model.name, "steps": len(rows)}
         for key in _TOLD:
             values = [row[key] for row in last if row[key] is not None]
-            told[key] = sum(values) / len(values) if values else None
-        self._display.note(f"{displays.outcome(told)}: {self._folder.model}")
-        return told
+            figures[key] = sum(values) / len(values) if values else None
+        self._display.note(f"{displays.outcome(figures)}: {self._folder.model}")
+        return figures
 
 
 def _save_once(trainer: PolicyTrainer, folder: Path) -> None:
-    """A checkpoint of where a loop waits, unless it is there, or it has made no step."""
+    """A checkpoint of a waiting loop, unless it exists or the loop made no step."""
     step = trainer.state.global_step
     if step and step not in checkpoints.steps(folder):
         trainer._save_checkpoint(trainer.model, None)  # noqa: SLF001  # as its loop does

@@ -2,9 +2,9 @@
 
     verifier x warmup, (generator x N_g, verifier x N_v), ..., generator x the rest
 
-1. The paper says how many steps of each; that a round begins with the generator's, after a warm-up
-   of the verifier, is our reading. [derivation]
-2. The last turn is the generator's: a verifier that nobody asks any more does not learn.
+1. The paper gives the numbers of steps; that a round begins with the generator, after a warm-up of
+   the verifier, is our reading. [derivation]
+2. The last turn is the generator's, since nobody would ask the verifier afterwards.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Role = Literal["generator", "verifier"]
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How many steps each role has made."""
+    """Steps that each role has made."""
 
     generator: int = 0
     verifier: int = 0
@@ -40,8 +40,8 @@ class Schedule:
 
     Attributes:
         steps: of the generator, at least 1.
-        generator_steps: of a turn of the generator, at least 1.
-        verifier_steps: of a turn of the verifier.
+        generator_steps: in a turn of the generator, at least 1.
+        verifier_steps: in a turn of the verifier.
         warmup: steps of the verifier before the generator's first.
     """
 
@@ -52,11 +52,11 @@ class Schedule:
 
     @property
     def verifier_total(self) -> int:
-        """Steps that the verifier makes in all."""
+        """All steps of the verifier."""
         return self.warmup + (self.steps - 1) // self.generator_steps * self.verifier_steps
 
     def turns(self) -> Iterator[Role]:
-        """Whose each step is, from the first to the last."""
+        """The role of each step."""
         yield from repeat("verifier", self.warmup)
         for done in range(1, self.steps + 1):
             yield "generator"
@@ -75,7 +75,7 @@ class Schedule:
         """The turns that are left.
 
         Raises:
-            ValueError: there is no such state in this order.
+            ValueError: the order has no such state.
         """
         turns = self.turns()
         now = State()
@@ -87,12 +87,7 @@ class Schedule:
         return turns
 
     def latest(self, generator: Collection[int], verifier: Collection[int]) -> State:
-        """The last state of which both roles have a checkpoint; at no steps none is needed.
-
-        Args:
-            generator: steps of which the generator has one.
-            verifier: steps of which the verifier has one.
-        """
+        """The last state with checkpoints of both roles, given each one's; the start needs none."""
         found = State()
         for state in self.states():
             if (not state.generator or state.generator in generator) and (
@@ -103,7 +98,7 @@ class Schedule:
 
 
 def schedule_of(config: Config) -> Schedule:
-    """The order of both roles' steps."""
+    """The order that the settings give."""
     together = config.method.cotraining
     return Schedule(
         config.run.steps,

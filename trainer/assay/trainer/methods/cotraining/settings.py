@@ -28,51 +28,50 @@ AtLeastTwo = Annotated[int, Field(ge=2)]
 class CotrainingConfig(Strict):
     """A generative verifier that learns beside the policy, its generator (RL Tango).
 
-    The generator is what [model], [algorithm], [optim] and [rollout] say; run.steps are its steps.
-    The verifier is trained by the same algorithm, on what is here.
+    [model], [algorithm], [optim] and [rollout] define the generator, run.steps its steps. The same
+    algorithm trains the verifier, with the settings here.
     """
 
     enabled: bool = False
     generator_steps: Positive = 3
     """Steps of the generator between turns of the verifier (N_g)."""
     verifier_steps: NonNegative = 1
-    """Steps of the verifier at its turn (N_v); 0 leaves it as it is after its warm-up."""
+    """Steps of the verifier at its turn (N_v); 0 ends its training after the warm-up."""
     warmup_steps: NonNegative = 40
     """Steps of the verifier before the generator's first."""
     format_weight: NonNegativeFloat = 0.8
-    """gamma: what the form of a verification earns beside the truth of its verdict."""
+    """gamma: weight of a verification's form beside its verdict's truth."""
     class_weights: bool = True
     """Weighs the verifier's advantages by 1 / sqrt(how many solutions are right, or wrong)."""
     class_decay: Annotated[float, Field(ge=0, lt=1)] = 0.9
-    """What is kept of these counts at a step of the verifier."""
+    """What a verifier's step keeps of these counts."""
     parsing: Literal["strict", "tolerant"] = "strict"
-    """How verdicts must be worded to have been given."""
+    """How verdicts must be worded."""
     step_separator: Annotated[str, Field(min_length=1)] = "\n\n"
     """What ends a step of a solution."""
     model: str = ""
-    """The verifier's: a folder or hub name; empty for the generator's. Precision, device and
-    adapters are those of [model]."""
+    """The verifier's folder or hub name; empty for the generator's. Precision, device and adapters
+    are those of [model]."""
     learning_rate: PositiveFloat = 1e-6
     prompts_per_step: Positive = 8
-    """Solutions that a step of the verifier is about, each of a problem of its own."""
+    """Solutions of a verifier's step, each of a problem of its own."""
     group_size: AtLeastTwo = 5
     """Verifications of each."""
     max_new_tokens: Positive = 1024
     """Of a verification."""
     temperature: PositiveFloat = 1.0
     micro_batch: NonNegative = 0
-    """Verifications in a forward and backward pass, at most, within optim.micro_batch_tokens; 0 for
-    any number."""
+    """Most verifications of a forward and backward pass, within optim.micro_batch_tokens; 0 for no
+    limit."""
     prompt: str = ""
-    """What asks for a verification, with the places {question} and {steps}, and {count} and {code}
-    where they are wanted; empty for ours. It must ask for the lines and the closing sentence of
-    cotraining/protocol.py."""
+    """Asks for a verification, with {question} and {steps}, and optionally {count} and {code};
+    empty for ours. It must ask for the form of cotraining/protocol.py."""
     step_heading: str = "[Step {number} {code}]\n"
-    """Stands before each step of the solution; {code} is what no solution can know."""
+    """Stands before each step of the solution; {code} is unknown to solutions."""
 
 
 def check_cotraining(config: Config) -> str:
-    """What does not go with a verifier that learns, in a line; empty where all does."""
+    """Why settings do not fit a learning verifier, in a line; empty where they do."""
     return _check_together(config) if config.method.cotraining.enabled else ""
 
 

@@ -1,17 +1,16 @@
 """Where the rollouts of both roles come from (RL Tango, arXiv 2505.15034).
 
-    Solutions       the generator's: as without a verifier, and then the verifier, as it is now,
-                    verifies each solution once; its verdicts on steps are the judgement's spans
-    Verifications   the verifier's: the generator, as it is now, solves a problem, the services say
-                    whether rightly, and the verifier verifies the solution `group_size` times
+    Solutions       the generator's: the current verifier verifies each solution once; its verdicts
+                    on steps become the judgement's spans
+    Verifications   the verifier's: the current generator solves a problem, the services judge it,
+                    and the verifier verifies the solution `group_size` times
 
-A fault is not a zero: a solution that the services did not judge has no truth, so that its whole
-group of verifications is faulted, and leaves the loss. A solution that does not fit the verifier's
-context beside a verification cannot be verified: as the generator's it has no step rewards, as the
-verifier's it is a fault, CONTEXT_TOO_LONG. Its row is answered all the same, to what fits of it,
-so that every step has as many rows; nobody looks at these answers.
+A solution without a judgement has no truth: its whole group of verifications is faulted and leaves
+the loss. A solution too long for the verifier's context has no step rewards as the generator's, and
+is a fault, CONTEXT_TOO_LONG, as the verifier's. Its row is still generated from the part that fits,
+so that every step has equally many rows; the answers are ignored.
 
-Draws of both roles, and of verifications, have random numbers of their own (rollouts.seeded).
+Draws of both roles, and verifications, have random numbers of their own (rollouts.seeded).
 """
 
 from __future__ import annotations
@@ -52,14 +51,14 @@ from assay.trainer.rollouts.types import (
 
 _CORRECT = "correct"
 _VERIFY, _SOLVE, _LEARN = 1, 2, 3
-"""`turn` of a request: to verify for the generator, to solve for the verifier, to verify there."""
+"""`turn` of a request: verify for the generator, solve for the verifier, verify for it."""
 NAME = "truth-of-the-verdict"
-"""Who judges verifications, for records."""
+"""The name of verifications' judge, for records."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A solution as the verifier is asked about it.
+    """A solution in the form that the verifier gets.
 
     Attributes:
         steps: where each begins and ends in the solution's text.
@@ -89,7 +88,7 @@ class Asker:
         self._room = room
 
     def question(self, problem: str, solution: str) -> Question:
-        """What the verifier is asked of a solution."""
+        """A solution's question."""
         steps = steps_of(solution, self._separator)
         ids = self._ask(problem, [solution[start:end] for start, end in steps])
         fits = not self._room or len(ids) <= self._room
@@ -100,11 +99,8 @@ class Solutions:
     """The generator's rollouts with the verifier's verdicts on their steps: a Source.
 
     Args:
-        inner: rollouts with their judgements.
-        verifier: writes verifications, with its weights as they are.
-        asker: makes its prompts.
-        config: how verdicts are read.
-        clock: seconds.
+        inner: gives judged rollouts.
+        verifier: the sampler of verifications, with current weights.
     """
 
     def __init__(
@@ -123,7 +119,7 @@ class Solutions:
         self._clock = clock
 
     def collect(self, policy_step: int, then: Then = nothing_more) -> Collected:
-        """The groups of the next step; see the inner source."""
+        """See Source."""
 
         def verify(collected: Collected) -> None:
             self._verify(collected)
@@ -132,7 +128,6 @@ class Solutions:
         return self._inner.collect(policy_step, verify)
 
     def _verify(self, collected: Collected) -> None:
-        """Adds the verifier's verdicts on steps."""
         before = self._clock()
         found = self._verified(collected.held)
         collected.metrics |= verifier_metrics([verified for verified, _ in found.values()])
@@ -144,7 +139,7 @@ class Solutions:
         collected.metrics["verify_s"] = self._clock() - before
 
     def _verified(self, rollouts: Sequence[Rollout]) -> _Found:
-        """What the verifier says of each solution that was judged and fits, by its place."""
+        """Verifications of the judged solutions that fit, by place."""
         asked: list[tuple[Rollout, Question]] = []
         for rollout in rollouts:
             if rollout.result.judgement is None:
@@ -176,11 +171,11 @@ class Solutions:
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """The inner source's."""
+        """See Source."""
         return self._inner.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """The inner source's."""
+        """See Source."""
         self._inner.load_state_dict(state)
 
 
@@ -192,12 +187,12 @@ def _place(rollout: Rollout) -> tuple[int, int]:
 
 
 def _with_steps(rollout: Rollout, found: _Found) -> Rollout:
-    """With a span of 1 or -1 for each step; without spans where not every step has a verdict."""
+    """With a span of 1 or -1 for each step, where every step has a verdict."""
     judgement = rollout.result.judgement
     if judgement is None:
         return rollout
     verified, steps = found.get(_place(rollout), (None, ()))
-    said = None if verified is None else verified.said.steps
+    said = None if verified is None else verified.verification.steps
     spans = tuple(
         Span(start, end, 1.0 if right else -1.0, f"step {number}")
         for number, (right, (start, end)) in enumerate(
@@ -209,30 +204,28 @@ def _with_steps(rollout: Rollout, found: _Found) -> Rollout:
 
 
 def _step_metrics(rollouts: Sequence[Rollout], found: _Found) -> dict[str, float]:
-    """Of solutions that were judged."""
     judged = [rollout for rollout in rollouts if rollout.result.judgement is not None]
     if not judged:
         return {}
-    told = {"verifier_reach": len(found) / len(judged)}
+    named = {"verifier_reach": len(found) / len(judged)}
     if found:
-        told["solution_steps"] = sum(len(steps) for _, steps in found.values()) / len(found)
-    verdicts = [right for verified, _ in found.values() for right in verified.said.steps or ()]
+        named["solution_steps"] = sum(len(steps) for _, steps in found.values()) / len(found)
+    verdicts = [
+        right for verified, _ in found.values() for right in verified.verification.steps or ()
+    ]
     if verdicts:
-        told["steps_correct"] = sum(verdicts) / len(verdicts)
-    return told
+        named["steps_correct"] = sum(verdicts) / len(verdicts)
+    return named
 
 
 class Verifications:
     """The verifier's rollouts: a Source.
 
     Args:
-        stream: of problems, encoded for the generator; its cursor is moved by this source only.
-        generator: solves them, with its weights as they are.
+        stream: of problems, encoded for the generator; only this source moves its cursor.
+        generator: the sampler of solutions, with current weights.
         open_round: begins the judging of solutions.
-        verifier: writes verifications.
-        asker: makes its prompts.
-        config: sizes of a step, and what a verification earns.
-        clock: seconds.
+        verifier: the sampler of verifications.
 
     Attributes:
         classes: the moving counts of right and wrong solutions.
@@ -259,15 +252,7 @@ class Verifications:
         self.classes = ClassWeights(config.class_decay, enabled=config.class_weights)
 
     def collect(self, policy_step: int, then: Then = nothing_more) -> Collected:
-        """The groups of the next step. If it raises, the source is as it was before the call.
-
-        Args:
-            policy_step: optimizer steps that the verifier has made.
-            then: called with them; may raise too.
-
-        Raises:
-            ConfigError: a prompt does not fit the generator's context.
-        """
+        """See Source."""
         start, counts = self._stream.cursor, self.classes.state_dict()
         try:
             collected = self._collect(policy_step)
@@ -322,7 +307,6 @@ class Verifications:
         return self._finished(groups, known, solved - before, self._clock() - solved)
 
     def _solved(self, draws: Sequence[Draw]) -> tuple[list[Response], list[Result]]:
-        """A solution of each, and what the services say of it."""
         requests = [Request(draw, 0, turn=_SOLVE) for draw in draws]
         solved = held(self._generator, requests, self._open_round())
         refuse_given_up(one.result for one in solved)
@@ -330,14 +314,14 @@ class Verifications:
 
     def _judged(self, verified: Verified) -> Judgement:
         gamma = self._config.format_weight
-        final = verified.said.final
+        final = verified.verification.final
         verdict = "correct" if verified.true else "unparsed" if final == "unparsed" else "incorrect"
         return Judgement(
             reward_of(verified, gamma),
             verdict,
             (
                 Component("truth", float(verified.true), 1.0),
-                Component("form", verified.said.form, gamma),
+                Component("form", verified.verification.form, gamma),
             ),
             extracted_answer=None if final == "unparsed" else final,
             verifier=NAME,
@@ -367,7 +351,7 @@ class Verifications:
         return Collected(list(groups), rollouts, metrics, generate_s=verify_s)
 
     def scored(self, groups: Sequence[Group]) -> list[Scored]:
-        """Rollouts with what trains: the reward, and the weight of the solution's class."""
+        """Rollouts with their reward and the weight of the solution's class."""
         weights = self.classes.weights
         scored = []
         for rollout in (rollout for group in groups for rollout in group):
@@ -380,15 +364,11 @@ class Verifications:
         return scored
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the next step depends on, in plain containers."""
+        """See Source."""
         return {"stream": self._stream.state_dict(), "classes": self.classes.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on where a source with the same data was.
-
-        Raises:
-            ConfigError: the data is not the same.
-        """
+        """See Source."""
         self._stream.load_state_dict(state["stream"])
         self.classes.load_state_dict(state["classes"])
 
@@ -405,7 +385,6 @@ def _about(draw: Draw, solution: Response, question: Question, truth: bool | Non
 
 
 def _fault(result: Result, question: Question) -> Fault | None:
-    """Why a verification of this solution cannot be judged."""
     if result.fault is not None:
         return result.fault
     if question.fits:

@@ -1,12 +1,11 @@
-"""Two training loops of which one goes on at a time.
+"""Two training loops that take turns.
 
-Each role has TRL's whole loop, the verifier's in a thread of its own. A loop stops in front of each
-of its steps until the schedule says that the step is next; so the two never compute at once, and
-the order of all that they do is fixed. Before the first step, both have come to where they wait:
-what each resumes from is loaded by then.
+Each role has TRL's whole loop, the verifier's in a thread. A loop waits before each step until the
+schedule gives it the turn, so that the two never compute at once and the order of everything is
+fixed. Before the first step both have loaded what they resume from and wait.
 
-That loops of one process share accelerate's state is seen to where they wait: whether gradients are
-being accumulated, which a loop has said before it waits, is said again behind it.
+Loops of one process share accelerate's state: a loop restores, after its wait, whether gradients
+are being accumulated.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from assay.trainer.methods.cotraining.schedule import Role
 
 
 class OverError(Exception):
-    """There are no more steps for the role that waits: the other has left early, or all is done."""
+    """The waiting role has no more steps: the other left early, or all is done."""
 
 
 class Alternation:
-    """Says whose step it is; for one thread of each role.
+    """Gives the roles their turns; for one thread of each role.
 
     Args:
-        order: of the steps that are left.
+        order: of the remaining steps.
     """
 
     def __init__(self, order: Iterator[Role]) -> None:
@@ -41,7 +40,7 @@ class Alternation:
         self._changed = threading.Condition()
 
     def take(self, role: Role) -> None:
-        """Ends the role's step, if it has one, and waits for its next.
+        """Ends the role's current step and waits for its next.
 
         Raises:
             OverError: there will be none.
@@ -56,12 +55,7 @@ class Alternation:
             self._going = role
 
     def leave(self, role: Role, *, over: bool) -> None:
-        """The role takes no more steps.
-
-        Args:
-            role: that leaves.
-            over: whether the other takes none either.
-        """
+        """The role takes no more steps; with `over` neither does the other."""
         with self._changed:
             self._end_step(role)
             self._here.add(role)
@@ -69,7 +63,7 @@ class Alternation:
             self._changed.notify_all()
 
     def wait_here(self, role: Role) -> None:
-        """Until the role has come to its first step, or has left."""
+        """Waits until the role reached its first step, or left."""
         with self._changed:
             self._changed.wait_for(lambda: role in self._here)
 
@@ -83,13 +77,7 @@ class Alternation:
 
 
 class Waits(TrainerCallback):
-    """Has a loop wait in front of each step of its role; before any other callback.
-
-    Args:
-        turns: says when.
-        role: of the loop.
-        updates: optimizer steps in a step.
-    """
+    """Makes a loop wait before each step of its role; before any other callback."""
 
     def __init__(self, turns: Alternation, role: Role, updates: int) -> None:
         self._turns = turns
@@ -113,11 +101,10 @@ class Waits(TrainerCallback):
 
 
 class Saves(TrainerCallback):
-    """Has both roles save together; after the callback that decides on saving.
+    """Makes both roles save together; after the callback that decides on saving.
 
     Args:
-        updates: optimizer steps in a step.
-        wanted: says of a step whether to save after it, whatever others say.
+        wanted: whether to save after a step, whatever others decide.
         on_saved: called after a checkpoint was saved.
     """
 
@@ -138,5 +125,5 @@ class Saves(TrainerCallback):
     def on_save(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Tells of it."""
+        """Calls `on_saved`."""
         self._on_saved()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def _without_critic(config: Config) -> Switches:
-    """The group's mean takes its place; a KL in the reward needs a critic and goes to the loss."""
+    """The group's mean replaces it; a KL in the reward needs a critic and goes to the loss."""
     switches: dict[str, object] = {
         "method.advantage.estimator": "group",
         **without_truncation(config),

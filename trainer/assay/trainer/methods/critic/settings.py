@@ -18,7 +18,7 @@ _VC_PPO = "VC-PPO, arXiv 2503.01491"
 
 
 def check(config: Config) -> str:
-    """What does not go together, and what to do; empty where all does."""
+    """Why settings do not fit, and what to do; empty where they do."""
     critic = config.method.critic
     if critic.value_min >= critic.value_max:
         return (
@@ -39,12 +39,12 @@ def _without_group_sampling(config: Config) -> Switches:
 
 
 def without_truncation(config: Config) -> Switches:
-    """Nothing to set where it is off: others call this too."""
+    """Nothing where it is off: others call this too."""
     return {"method.truncation.window": 0} if config.method.truncation.window else {}
 
 
 def _without_pretraining(config: Config) -> Switches:
-    """Unfinished responses are worth what the critic says, so that they need one that knows."""
+    """Unfinished responses rely on the critic's value, so truncation goes too."""
     return {"method.critic.pretrain_steps": 0, **without_truncation(config)}
 
 

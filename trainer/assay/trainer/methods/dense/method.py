@@ -1,4 +1,4 @@
-"""The hooks of rewards within a response: of spans on their tokens."""
+"""The hooks of rewards within a response: spans on their tokens."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Dense(Hooks):
         return [[with_spans(item, self._tokenizer, dense) for item in group] for group in groups]
 
     def earned(self, batch: Batch, rewards_BT: torch.Tensor) -> torch.Tensor:
-        """See Hooks: `dense.weight` times what spans earn, beside the response's."""
+        """See Hooks: `dense.weight` times the spans' rewards, beside the response's."""
         return rewards_BT + self.config.method.dense.weight * batch["token_rewards"]
 
     def credit(self, batch: Batch, advantages_BT: torch.Tensor, step: int) -> torch.Tensor:
-        """See Hooks: plus, or mixed with, what a token's own and later steps earned."""
+        """See Hooks: adds, or mixes in, what a token's own and later steps earned."""
         dense, size = self.config.method.dense, self.config.rollout.group_size
         weight = self.seen["step_weight"] = dense.weight_at(step, self.config.run.steps)
         judged_B1 = (~batch["rewards"].isnan()).unsqueeze(1)
@@ -50,9 +50,9 @@ class Dense(Hooks):
 
 
 def with_spans(item: Scored, tokenizer: Any, config: DenseConfig) -> Scored:
-    """A rollout with the rewards of its judgement's spans on its tokens, without their weight.
+    """A rollout with its spans' unweighted rewards on its tokens.
 
-    Where they do not fit the response, the judgement is of something else: then it is a fault.
+    A judgement whose spans do not fit the response becomes a fault.
     """
     rollout = item.rollout
     if not isinstance(rollout, Rollout):

@@ -26,22 +26,22 @@ class DenseConfig(Strict):
     """Above 0, the weight changes exponentially from `weight` at the first step to this at the last
     (Tango: from 0.1 to 1e-3)."""
     mix: Literal["add", "interpolate"] = "add"
-    """How the advantages of steps meet that of the outcome in a group: A + weight * A_steps, or (1
-    - weight) * A + weight * A_steps (Tango)."""
+    """How step advantages join those of the outcome in a group: A + weight * A_steps, or (1 -
+    weight) * A + weight * A_steps (Tango)."""
     normalise: bool = True
-    """Divides by the number of spans, so that more of them give no more reward."""
+    """Divides by the number of spans."""
     correct_share: Ratio = 1.0
-    """How much of it stays where the verdict is "correct" (arXiv 2410.17621: 0.025 of 0.25)."""
+    """The share that remains where the verdict is "correct" (arXiv 2410.17621: 0.025 of 0.25)."""
 
     def weight_at(self, step: int, steps: int) -> float:
-        """The weight of a step, from 0, of a run of at least 1."""
+        """The weight of a step, from 0, of a run of `steps`, at least 1."""
         if not self.decay_to or steps == 1:
             return self.weight
         return self.weight * (self.decay_to / self.weight) ** (min(step, steps - 1) / (steps - 1))
 
 
 def check(config: Config) -> str:
-    """What does not go together, and what to do; empty where all does."""
+    """Why settings do not fit, and what to do; empty where they do."""
     dense = config.method.dense
     if dense.mix == "interpolate" and not 0 < dense.weight <= 1:
         return (
@@ -58,17 +58,16 @@ def _is_dense(config: Config) -> bool:
 
 
 def _leaves_comments_out(config: Config) -> bool:
-    """Whether a verifier that cuts into lines gives comments and blank lines no reward."""
+    """Whether the verifier cuts into lines and gives comments and blank lines no reward."""
     return _is_dense(config) and config.reward.parameters.get("splitting") == "code-line"
 
 
 def _without_neutral_comments(config: Config) -> Switches:
-    """Every line counts, whatever stands on it."""
+    """Every line counts."""
     return {"reward.parameters": {**config.reward.parameters, "splitting": "line"}}
 
 
 def _without_steps(_config: Config) -> Switches:
-    """No rewards of steps, however they were to count."""
     return {"method.dense.weight": 0.0, "method.dense.decay_to": 0.0, "method.dense.mix": "add"}
 
 
@@ -121,7 +120,7 @@ PARTS: tuple[Part, ...] = (
 
 
 def earns(_config: Config, earned: Earned) -> Earned:
-    """What steps earn, beside the outcome."""
+    """Rewards of steps, beside the outcome."""
     return Earned((*earned.terms, "sum of r_t"), earned.judged)
 
 
@@ -141,7 +140,7 @@ def reward_lines(config: Config) -> list[str]:
 
 
 def advantage_lines(config: Config) -> list[str]:
-    """What a token's own rewards make of its advantage, without a critic."""
+    """What a token's own rewards add to its advantage, without a critic."""
     dense = config.method.dense
     if config.method.has_critic:
         return []

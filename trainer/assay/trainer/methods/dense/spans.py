@@ -1,25 +1,21 @@
-"""Dense rewards: from spans of characters, as verifiers give them, to the tokens that they end on.
+"""Dense rewards: from spans of characters, as verifiers give them, to the tokens they end on.
 
-A verifier sees text, so the spans of its judgement (steps of a process reward model, lines of a
-program, turns) count code points; the trainer needs one number per token. A span's reward belongs
-to the token with which its last character is complete: what follows it cannot have earned it. So
-are step rewards placed by process supervision (arXiv 2402.03300, section 4.1.3: at the end token of
-each step).
+A judgement's spans (steps of a process reward model, lines of a program, turns) count code points;
+the trainer needs one number per token. A span's reward goes to the token that completes its last
+character, as in process supervision (arXiv 2402.03300, section 4.1.3: at the end token of each
+step).
 
-Which characters a token completes is told by the tokenizer's own decoder and nothing else: text(t)
-is what the first t tokens decode to, and a character of the response is complete after the first
-t whose text(t) agrees with the response up to it. Characters of several tokens, replacement
-characters for bytes that are no text, leading spaces that a decoder drops, spaces that it cleans
-away and special tokens need no rules of their own.
+The tokenizer's decoder defines which token completes a character: text(t) is the first t tokens
+decoded, and a character is complete after the first t whose text(t) agrees with the response up to
+it. This covers characters of several tokens, replacement characters, leading spaces that a decoder
+drops, spaces that it cleans away and special tokens.
 
-What is done here, and would not be needed if time did not matter:
+Decoding every beginning takes quadratic time. Instead:
 
-1. Decoding every beginning costs time in the square of the length. Instead a window of tokens is
-   decoded, whose first part was seen to agree with the response and only serves as context.
-2. Tokens that form no whole character (bytes of a policy that has come apart) are kept together for
-   up to 128 tokens. In a longer run of them the count may differ from that of every beginning.
-3. Where the windows do not arrive at the response's text, the tokenizer's text depends on more than
-   a window shows, and every beginning is decoded after all.
+1. A window of tokens is decoded, after some tokens of context that agree with the response.
+2. Tokens that form no whole character stay together for up to 128 tokens; in a longer run the count
+   may differ from the definition's.
+3. Where the windows do not give the response's text, every beginning is decoded after all.
 """
 
 from __future__ import annotations
@@ -38,19 +34,19 @@ _REPLACEMENT = "\ufffd"
 def span_tokens(
     spans: Sequence[Span], text_length: int, ids: Sequence[int], tokenizer: Tokenizer
 ) -> list[int]:
-    """For each span, the place of the token on which it ends.
+    """The place of the token on which each span ends.
 
-    A span of no characters lies on the token in front of it, at the very beginning on the first.
+    An empty span lies on the token before it, at the very beginning on the first.
 
     Args:
         spans: of one judgement.
         text_length: code points of the response's text.
         ids: T tokens of the response, at least one.
-        tokenizer: that the text was decoded with, without special tokens.
+        tokenizer: that decoded the text, without special tokens.
 
     Raises:
-        ValueError: a span does not lie within the text, or falls on another turn than the first, or
-            the tokens do not decode to a text of this length: there is nothing to place.
+        ValueError: a span lies outside the text or on another turn than the first, or the tokens
+            decode to a text of another length.
     """
     if not spans:
         return []
@@ -75,15 +71,7 @@ def _check(span: Span, text_length: int) -> None:
 
 
 def token_ends(ids: Sequence[int], tokenizer: Tokenizer) -> list[int]:
-    """For each token, how many code points of the response are complete after it; never falls.
-
-    Args:
-        ids: T tokens of the response.
-        tokenizer: decodes them, without special tokens.
-
-    Returns:
-        T counts. The last is the length of the text.
-    """
+    """For each of T tokens, the code points complete after it; the last is the text's length."""
     text = _decode(ids, tokenizer)
     special = _special_ids(tokenizer)
     places = [place for place, id_ in enumerate(ids) if id_ not in special]
@@ -102,7 +90,7 @@ def token_ends(ids: Sequence[int], tokenizer: Tokenizer) -> list[int]:
 
 
 def ends_by_beginnings(ids: Sequence[int], tokenizer: Tokenizer) -> list[int]:
-    """As `token_ends`, by its definition: decodes every beginning, in the square of the length."""
+    """`token_ends` by its definition, in quadratic time."""
     text = _decode(ids, tokenizer)
     ends: list[int] = []
     for count in range(1, len(ids) + 1):
@@ -112,11 +100,10 @@ def ends_by_beginnings(ids: Sequence[int], tokenizer: Tokenizer) -> list[int]:
 
 
 def _ends_by_windows(ids: Sequence[int], text: str, tokenizer: Tokenizer) -> list[int]:
-    """As `token_ends`, but it may fall; decodes windows of tokens only.
+    """`token_ends` from windows of tokens; may decrease.
 
-    The tokens from `start` to `settled` are context: they decode to `context`, and what stands
-    behind that in the window is compared with the text from `base`. `settled` moves on where all
-    of it agrees and stands on whole characters.
+    The tokens from `start` to `settled` decode to `context`; the rest of the window is compared
+    with the text from `base`. `settled` advances where all agrees and ends on whole characters.
     """
     ends: list[int] = []
     start = settled = base = 0
@@ -135,7 +122,6 @@ def _ends_by_windows(ids: Sequence[int], text: str, tokenizer: Tokenizer) -> lis
 
 
 def _agreement(one: str, other: str) -> int:
-    """How many characters the texts have in common from the beginning."""
     for place, (mine, theirs) in enumerate(zip(one, other, strict=False)):
         if mine != theirs:
             return place
@@ -143,12 +129,10 @@ def _agreement(one: str, other: str) -> int:
 
 
 def _decode(ids: Sequence[int], tokenizer: Tokenizer) -> str:
-    """As the text of a response is decoded."""
     text: str = tokenizer.decode(list(ids), skip_special_tokens=True)
     return text
 
 
 def _special_ids(tokenizer: Tokenizer) -> frozenset[int]:
-    """Tokens that decode to nothing, as the tokenizer says."""
     added = tokenizer.added_tokens_decoder.items()
     return frozenset(id_ for id_, token in added if token.special)

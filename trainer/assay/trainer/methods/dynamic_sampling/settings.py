@@ -25,13 +25,11 @@ class DynamicSamplingConfig(Strict):
 
     enabled: bool = False
     max_rounds: Positive = 10
-    """A step that is still short after so many rounds stops the run."""
+    """A step that lacks groups after so many rounds stops the run."""
     oversample: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 2.0
-    """One round draws at most so many times rollout.prompts_per_step; within it, what the keep rate
-    so far calls for."""
+    """Most draws of a round, in times rollout.prompts_per_step; within it the keep rate decides."""
     keep_surplus: bool = False
-    """Groups that were kept and not needed open the next step, with the log-probabilities that they
-    were sampled under; else they are dropped."""
+    """Surplus groups open the next step, with their log-probabilities; else they are dropped."""
 
 
 PARTS: tuple[Part, ...] = (

@@ -1,20 +1,19 @@
 """Judged responses that do not train: PROF, ReST-RL's spread of rewards, SimpleTIR's void turns.
 
-What PROF (arXiv 2509.03403) and the spread leave out is as if it had not been drawn: no token of it
-is in the loss, and its reward is in no mean. A trajectory with a void turn leaves the loss, and its
-reward stays in the mean of its group, as in SimpleTIR's code. Groups stay as large in the batch, so
-that every process computes equally much.
+PROF (arXiv 2509.03403) and the spread leave a response out of the loss and out of every mean of
+rewards. A trajectory with a void turn leaves the loss, and its reward stays in its group's mean, as
+in SimpleTIR's code. Groups keep their size in the batch, so that processes compute equally much.
 
 Differences:
 
-1. PROF with `correct`: as many go as with `both`; the incorrect ones that go are the last drawn.
-   Which they are in the paper was not at hand. [derivation]
-2. A response without a judged step cannot be ranked, and is left out where PROF is on.
+1. PROF with `correct`: as many go as with `both`; of the incorrect the last drawn. The paper's
+   choice was not at hand. [derivation]
+2. With PROF, a response without a judged step is left out.
 3. ReST-RL's deviation is the population's, as in numpy.
-4. SimpleTIR's turns (arXiv 2509.02479) are those between calls of a tool. Here they are the
-   attempts of a dialogue (method.turns), or the one response; a verification is asked for
-   neither code nor answer. What is code and what is an answer can be set; the defaults are those
-   of its code, but for fences of any language.
+4. SimpleTIR's turns (arXiv 2509.02479) lie between tool calls. Here they are a dialogue's attempts
+   (method.turns), or the one response; verifications need neither code nor answer. The patterns of
+   code and answer are settings; the defaults are its code's, except that fences may name any
+   language.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Filtering(Hooks):
 
 
 def filtered(groups: Sequence[Sequence[Scored]], config: FilterConfig) -> list[Scored]:
-    """The rollouts of groups, those that do not train without reward and outside of the loss.
+    """The rollouts of groups; left-out ones have no reward and are outside of the loss.
 
     Raises:
         TrainingStoppedError: PROF is on, and no judgement holds a step.
@@ -67,12 +66,9 @@ def filtered(groups: Sequence[Sequence[Scored]], config: FilterConfig) -> list[S
 
 
 def is_void(text: str, config: FilterConfig, extracted: str | None = None) -> bool:
-    """Whether a turn has neither a block of code nor an answer: SimpleTIR's void turn. Pure.
+    """SimpleTIR's void turn: neither a block of code nor an answer. Pure.
 
-    Args:
-        text: of the turn.
-        config: what is code, and where an answer is looked for.
-        extracted: the answer that the verifier found; None for none.
+    `extracted` is the verifier's answer; None for none.
     """
     if config.void == "verifier":
         answered = bool(extracted)
@@ -82,7 +78,7 @@ def is_void(text: str, config: FilterConfig, extracted: str | None = None) -> bo
 
 
 def without_void(items: Sequence[Scored], config: FilterConfig) -> list[Scored]:
-    """The rollouts, those with a void turn outside of the loss."""
+    """The rollouts; those with a void turn are outside of the loss."""
     if config.void == "none":
         return list(items)
     return [replace(item, in_loss=False) if _has_void(item, config) else item for item in items]
@@ -100,12 +96,12 @@ def _has_void(item: Scored, config: FilterConfig) -> bool:
 
 
 def left_out(item: Scored) -> Scored:
-    """A rollout that does not train; a fault stays what it is."""
+    """A rollout that does not train; a fault stays one."""
     return replace(item, reward=None, in_loss=False, token_rewards=None, ends=None)
 
 
 def _prof(group: Sequence[Scored], config: FilterConfig) -> set[int]:
-    """Places that PROF keeps; all of a group that is all right or all wrong, which says nothing."""
+    """Places that PROF keeps; all of a group that is all right or all wrong."""
     ranked: list[tuple[int, bool, float]] = []
     for place, item in enumerate(group):
         judgement = _judgement(item)

@@ -18,20 +18,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FilterConfig(Strict):
-    """Which judged responses train; those left out are as if they had not been drawn."""
+    """Which judged responses train."""
 
     prof: Literal["none", "both", "correct"] = "none"
-    """PROF (arXiv 2509.03403) on groups of correct and incorrect responses: the correct with the
-    worst steps go and the incorrect with the best (both), or the correct by their steps and the
-    incorrect by the order of their drawing (correct). Needs spans: steps that were judged."""
+    """PROF (arXiv 2509.03403) on groups of correct and incorrect responses: drops the correct with
+    the worst steps and the incorrect with the best (both), or the correct by their steps and the
+    last drawn incorrect (correct). Needs spans of judged steps."""
     prof_keep: NonNegative = 0
     """Responses of a group that stay; 0 for half of rollout.group_size."""
     min_group_std: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
-    """Groups whose rewards deviate by less are left out (0.05 in ReST-RL's code); 0 for none."""
+    """Groups with a smaller deviation of rewards are left out (0.05 in ReST-RL's code); 0 for
+    none."""
     void: Literal["none", "text", "verifier"] = "none"
-    """SimpleTIR's filter: a response, or a dialogue with an attempt, that has neither a block of
-    code nor an answer is in no loss; its reward counts for its group. An answer is what
-    `void_answer` finds (text), or what the verifier extracted (verifier)."""
+    """SimpleTIR's filter: a response, or a dialogue's attempt, without code and answer is in no
+    loss; its reward counts for its group. An answer is what `void_answer` finds (text), or the
+    verifier's extracted answer (verifier)."""
     void_answer: str = r"\\boxed\{"
     """A regular expression that finds an answer in a text."""
     void_code: str = r"(?s)```[^\n`]*\n.*?```"
@@ -39,7 +40,7 @@ class FilterConfig(Strict):
 
 
 def check(config: Config) -> str:
-    """What does not go together, and what to do; empty where all does."""
+    """Why settings do not fit, and what to do; empty where they do."""
     chosen, size = config.method.filter, config.rollout.group_size
     if chosen.prof != "none" and not 2 <= (chosen.prof_keep or size // 2) <= size:
         return (

@@ -1,4 +1,4 @@
-"""FIRE's hooks: where first tokens come from, and what they are in the loss."""
+"""FIRE's hooks: how first tokens are drawn, and their part in the loss."""
 
 from __future__ import annotations
 
@@ -35,22 +35,18 @@ class Fire(Hooks):
     def token_weights(
         self, batch: Batch, old_BT: torch.Tensor
     ) -> tuple[str, torch.Tensor, slice] | None:
-        """See Hooks: what first tokens weigh in the mode "exact"."""
+        """See Hooks: the weights of first tokens in the mode "exact"."""
         if "first_logps" not in batch:
             return None
         return "first_weight", first_token_weights(old_BT, batch["first_logps"]), slice(1)
 
 
 def first_set_apart(batch: Batch, mode: Literal["mask", "exact", "parity"]) -> Batch:
-    """A batch whose first tokens FIRE drew, and not the policy (arXiv 2410.21236).
+    """A batch from `pad` whose first tokens FIRE drew (arXiv 2410.21236).
 
-    What their sampler told is no log-probability of the policy: the ratio does not start there,
-    and nothing is compared with it. A derivation; the modes are those of `method.fire.mode`.
-
-    Args:
-        batch: as from `pad`.
-        mode: mask takes first tokens out of `loss_mask`; exact adds `first_logps` (B,), under the
-            distribution that they were drawn from; parity does neither.
+    Their log-probabilities are not the policy's: ratios do not start from them. A derivation. The
+    mode mask removes first tokens from `loss_mask`; exact adds `first_logps` (B,), under the
+    distribution that drew them; parity does neither.
     """
     sampler_BT, loss_mask_BT = batch["sampler_logps"].clone(), batch["loss_mask"].clone()
     changed = {"sampler_logps": sampler_BT, "loss_mask": loss_mask_BT}
@@ -65,7 +61,7 @@ def first_set_apart(batch: Batch, mode: Literal["mask", "exact", "parity"]) -> B
 def first_token_weights(old_BT: torch.Tensor, first_B: torch.Tensor) -> torch.Tensor:
     """min(pi_old / drawn with, 1) for first tokens, and 1 for all others; a derivation.
 
-    No token weighs more than one that the policy drew: FIRE seldom draws what the policy would.
+    The bound keeps rare first tokens from outweighing the policy's own.
     """
     weights_BT = torch.ones_like(old_BT)
     weights_BT[:, 0] = (old_BT[:, 0] - first_B).exp().clamp(max=1.0)

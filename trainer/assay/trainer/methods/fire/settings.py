@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class FireConfig(Strict):
     """FIRE (arXiv 2410.21236): the first token of each response from a flat distribution.
 
-    Only where the policy learns, never in the evaluation.
+    In training only.
     """
 
     enabled: bool = False
@@ -29,13 +29,13 @@ class FireConfig(Strict):
     top_k: Annotated[int, Field(ge=2)] = 16
     """It is one of so many likeliest (16 in the same code)."""
     mode: Literal["mask", "exact", "parity"] = "exact"
-    """exact: the first token is in the policy's loss, weighed by pi_old / probability that it was
-    drawn with, at most 1; it kept pass@1 (docs/results.md). mask: it is not in the loss. parity: it
-    is, as if the policy had drawn it."""
+    """exact: the first token is in the policy's loss with the weight pi_old / drawing probability,
+    at most 1; it kept pass@1 (docs/results.md). mask: it is not in the loss. parity: it is, as if
+    the policy had drawn it."""
 
 
 def check(config: Config) -> str:
-    """What FIRE does not go with here, and what to do; empty where all is well."""
+    """Why settings do not fit, and what to do; empty where they do."""
     rollout, fire = config.rollout, config.method.fire
     if not fire.enabled:
         return ""

@@ -1,16 +1,14 @@
 """Hints where nothing was right: GHPO (arXiv 2507.10628).
 
-A problem of which no judged response was correct is answered again in the same step, with the
-beginning of its solution in the prompt: a first share of it, and if that does not help a larger
-one, and so on. The last group takes the place of the first, which trains no more; all that was
-judged counts as judged. What is given is prompt, not response: no token of it is in any loss.
+A problem without a correct response is answered again in the same step, with a share of its
+solution in the prompt, then with larger shares. The last group replaces the first in training; all
+judged responses count as judged. The hint is prompt, so in no loss.
 
 Differences:
 
-1. Shares are of the solution's words. The wording of the notice is ours.
-2. Whether a problem is hard is asked without hints: what came of hinted draws is not told to the
-   selector that chooses.
-3. A group with fewer than two judgements says nothing, and is not answered again. [derivation]
+1. Shares are of the solution's words. The notice's wording is ours.
+2. Difficulty is measured without hints: the selector does not learn from hinted draws.
+3. A group with fewer than two judgements is not answered again. [derivation]
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ NOTICE = "\n\nThe beginning of a correct solution is given here. Continue from i
 
 
 class Hinting(Hooks):
-    """What nobody solved is answered again with the beginning of its solution (GHPO)."""
+    """Unsolved problems are answered again with the beginning of their solution (GHPO)."""
 
     def collecting(self) -> Mapping[str, Any]:
         """See Hooks."""
@@ -43,14 +41,14 @@ class Hinting(Hooks):
 
 
 def failed(group: KnownGroup) -> bool:
-    """Whether nobody was right; fewer than two judgements say nothing."""
+    """Whether nobody was right, with at least two judgements."""
     return kind_of(group) == "all_wrong"
 
 
 def with_hint(problem: Problem, share: float) -> Problem:
-    """The problem with so much of its solution, 0 to 1, at the end of its last message.
+    """The problem with a share, 0 to 1, of its solution at the end of its last message.
 
-    At least one word; the spaces of the solution stay.
+    At least one word; the solution's spaces stay.
     """
     words = list(re.finditer(r"\S+", problem.solution))
     if not words:

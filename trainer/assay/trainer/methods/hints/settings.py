@@ -23,12 +23,11 @@ class HintsConfig(Strict):
     enabled: bool = False
     """Needs data.columns.solution. Goes with every `name`."""
     shares: Annotated[tuple[PositiveShare, ...], Field(min_length=1)] = (0.25, 0.5, 0.75)
-    """Of the solution's words, that a problem shows the first time it is answered again in a step,
-    the second..."""
+    """Of the solution's words: shown at the first, second, ... repeat of a problem in a step."""
 
 
 def check(config: Config) -> str:
-    """What does not go together, and what to do; empty where all does."""
+    """Why settings do not fit, and what to do; empty where they do."""
     if config.method.hints.enabled and not config.data.columns.solution:
         return (
             "method.hints needs data.columns.solution: the column with worked solutions to "
@@ -54,7 +53,7 @@ PARTS: tuple[Part, ...] = (
 
 
 def lines(config: Config) -> list[str]:
-    """What becomes of a problem that nobody solved."""
+    """What happens to unsolved problems."""
     shares = ", ".join(f"{share:.0%}" for share in config.method.hints.shares)
     return [
         (

@@ -181,8 +181,8 @@ def _ratio_lines(loss: LossConfig, engine: Backend) -> list[str]:
         lines[0] += f", first clamped into [1 / {loss.pre_clip:g}, {loss.pre_clip:g}]"
     if loss.importance_correction != "none":
         default = loss.importance_correction == engine.correction
-        told = f' (the default of rollout.backend = "{engine.name}")' if default else ""
-        lines.append(f"w = {_weight(loss)}: {loss.importance_correction}{told}")
+        by_default = f' (the default of rollout.backend = "{engine.name}")' if default else ""
+        lines.append(f"w = {_weight(loss)}: {loss.importance_correction}{by_default}")
     return lines
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def check(config: Config) -> str:
-    """What does not go together, and what to do; empty where all does."""
+    """Why settings do not fit, and what to do; empty where they do."""
     loss = config.method.loss
     if loss.kl_most and loss.kl_place == "reward" and not config.method.has_critic:
         return 'method.loss.kl_place = "reward" needs method.advantage.estimator = "gae"'
@@ -37,7 +37,6 @@ def check(config: Config) -> str:
 
 
 def _check_correction(config: Config) -> str:
-    """Whether the engine tells what a correction needs, and the limits are a range."""
     loss, rollout = config.method.loss, config.rollout
     if loss.importance_correction == "none":
         return ""
@@ -59,7 +58,7 @@ def _check_correction(config: Config) -> str:
     if engine.logprobs == "raw" and not plain:
         return (
             f"{correction} goes by the probabilities that tokens were drawn with; rollout.backend "
-            f'= "{engine.name}" tells those before temperature and filters: use '
+            f'= "{engine.name}" gives those before temperature and filters: use '
             'rollout.temperature = 1 without top_p and top_k, or "none"'
         )
     return ""

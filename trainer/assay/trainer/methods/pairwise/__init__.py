@@ -1,1 +1,1 @@
-"""Pairwise-RL: rewards that are chances of beating another response."""
+"""Pairwise-RL: rewards that are probabilities of beating another response."""

@@ -1,13 +1,13 @@
-"""The responses to beat, before the policy moves: from the data, or made by the initial policy.
+"""The responses to beat, made before training: from the data, or by the initial policy.
 
-Pairwise-RL (arXiv 2504.04950) holds a response against an anchor of its prompt: a gold answer where
+Pairwise-RL (arXiv 2504.04950) compares a response with its prompt's anchor: a gold answer where
 there is one, else the best of n samples of the initial policy by a scalar reward; a derivation, as
 the paper's text was not at hand. One sample of the initial policy is a third choice, ours.
 
-What is made lies in anchors.jsonl beside the run, a row for each problem, written as it is made:
-a run that was stopped goes on where it was. A sample depends on the run's seed and the problem's
-place in the data alone. A problem whose samples are all blank, or none of which the selector could
-judge, has no anchor: its responses are faults in training, counted as any other.
+anchors.jsonl beside the run gets a row for each problem as it is made, so that a stopped run
+continues. Samples depend on the run's seed and the problem's place in the data alone. A problem
+whose samples are all blank, or not judged by the selector, has no anchor: its responses are faults
+in training.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from assay.trainer.engines.types import Draw, Generator, Request, Response
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.records.progress import StepDisplay
-from assay.trainer.rollouts.outages import Outage, given_up_by, told_outage
+from assay.trainer.rollouts.outages import Outage, given_up_by, outage_of
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.types import Ranks
 from assay.trainer.settings.config import Config
 
 FIRST_DRAW = 2**62
-"""Numbers of the draws of anchors; the run's own count from 0, those of evaluations from 2^63."""
+"""Draw numbers of anchors; the run's count from 0, those of evaluations from 2^63."""
 _BATCHES_AT_ONCE = 4
 
 
@@ -44,8 +44,8 @@ class Choice:
     """The anchor of a problem.
 
     Attributes:
-        anchor: the response to beat; None where there is none.
-        score: of the selector; None where nothing was selected.
+        anchor: None where there is none.
+        score: the selector's; None without a selector.
         judged: samples that the selector judged.
         fault: why there is no anchor.
     """
@@ -59,10 +59,7 @@ class Choice:
 def choose(texts: Sequence[str], results: Sequence[Result] | None) -> Choice:
     """The best of a problem's samples, the first of equals. Pure.
 
-    Args:
-        texts: the samples, at least one; a blank one cannot be an anchor.
-        results: the selector's; None where there is no selector, and the first that is not blank is
-            taken.
+    Blank ones do not count. Without results of a selector it is the first sample that is not blank.
     """
     written = [n for n, text in enumerate(texts) if text.strip()]
     if not written:
@@ -78,9 +75,9 @@ def choose(texts: Sequence[str], results: Sequence[Result] | None) -> Choice:
 
 
 def key_of(problem: Problem) -> str:
-    """What names a problem in anchors.jsonl, whatever its place: a digest of what is asked."""
-    told = repr((problem.messages, problem.reference, problem.tests))
-    return hashlib.sha256(told.encode()).hexdigest()[:24]
+    """A problem's key in anchors.jsonl: a digest of the question, whatever its place."""
+    content = repr((problem.messages, problem.reference, problem.tests))
+    return hashlib.sha256(content.encode()).hexdigest()[:24]
 
 
 def prepare_anchors(
@@ -97,24 +94,10 @@ def prepare_anchors(
     stop: Callable[[], bool],
     may_retry: bool,
 ) -> bool:
-    """Tells the judge what responses are held against, and makes the anchors that are missing.
+    """Makes the missing anchors and gives all of them to the judge; false when interrupted.
 
-    Args:
-        judge: of the run.
-        config: of the run.
-        problems: of the run.
-        stream: of its prompts, from which follows which problems need anchors.
-        generator: makes what samples from the initial policy; called at most once.
-        encode: the tokens that the policy is shown of a problem.
-        ranks: the processes.
-        folder: of the run.
-        display: where progress is shown.
-        stop: whether a signal came, on any process.
-        may_retry: whether to try again where anchors.jsonl says that there is none; not when the
-            policy has trained without it.
-
-    Returns:
-        False when it was interrupted.
+    `generator` makes the sampler of the initial policy, at most once. `may_retry` retries problems
+    that anchors.jsonl lists without an anchor; false once the policy has trained without them.
 
     Raises:
         ConfigError: the service does not serve the selector.
@@ -150,10 +133,10 @@ def prepare_anchors(
 
 
 def needed(problems: Problems, stream: PromptStream, config: Config) -> list[tuple[int, Problem]]:
-    """The problems that the run will ask about, with their places in the data; pure.
+    """The problems that the run will judge, with their places in the data; pure.
 
-    Those that its draws reach, value pre-training included, and all that are held out. Where a
-    selector chooses, any problem may be reached.
+    Those that its draws reach, value pre-training included, and all held-out ones; with a selector
+    all.
     """
     steps = config.run.steps + config.method.critic.pretrain_steps
     draws = steps * config.rollout.prompts_per_step
@@ -172,13 +155,11 @@ def _read(folder: RunFolder) -> dict[str, Row]:
 
 
 class _Keeper:
-    """Writes rows as they are made, and shows how far it is.
+    """Writes rows as they are made, and shows progress.
 
     Args:
-        folder: of the run.
-        display: where progress is shown.
         total: problems that need an anchor.
-        done: those of them that need none any more.
+        done: those of them that have one.
         writes: whether this process does.
     """
 
@@ -194,7 +175,7 @@ class _Keeper:
     def keep(
         self, made: Iterator[list[Row]], known: dict[str, Row], stop: Callable[[], bool]
     ) -> bool:
-        """Takes rows in as they are made; false when it was interrupted."""
+        """Takes rows as they are made; false when it was interrupted."""
         display = self._display
         display.begin("anchors", self._total, self._done)
         try:
@@ -227,24 +208,21 @@ def _check(
         return
     reasons = Counter(str(known[key_of(problem)]["fault"]) for problem in lacking)
     frequent = ", ".join(f"{reason} x{count}" for reason, count in reasons.most_common(3))
-    said = f"{len(lacking)} of {len(anchors)} problems have no anchor ({frequent})"
+    lack = f"{len(lacking)} of {len(anchors)} problems have no anchor ({frequent})"
     if len(lacking) > config.reward.max_fault_ratio * len(anchors):
         raise TrainingStoppedError(
-            f"{said}; reward.max_fault_ratio allows {config.reward.max_fault_ratio:g}. Resume the "
+            f"{lack}; reward.max_fault_ratio allows {config.reward.max_fault_ratio:g}. Resume the "
             "run when the service answers"
         )
-    display.note(f"warning: {said}; their responses will be faults")
+    display.note(f"warning: {lack}; their responses will be faults")
 
 
 class _Maker:
-    """Samples of the initial policy, and the choice among them.
+    """Samples the initial policy, and chooses among the samples.
 
     Args:
-        judge: of the run.
-        config: of the run.
         generator: samples from the initial policy.
-        encode: the tokens that the policy is shown of a problem.
-        ranks: the processes; each samples and judges its share.
+        ranks: each samples and judges its share.
 
     Raises:
         ConfigError: the service does not serve the selector.
@@ -276,12 +254,11 @@ class _Maker:
         self._ranks = ranks
 
     def made(self, problems: Sequence[tuple[int, Problem]]) -> Iterator[list[Row]]:
-        """The rows of problems, some at a time, in order."""
         for start in range(0, len(problems), self._at_once):
             yield self._rows(problems[start : start + self._at_once])
 
     def _rows(self, problems: Sequence[tuple[int, Problem]]) -> list[Row]:
-        """Each process makes those of its share of problems, and tells the others."""
+        """Each process makes its share and sends it to the others."""
         share = math.ceil(len(problems) / self._ranks.count)
         first = self._ranks.index * share
         parcel = json.dumps(self._made(problems[first : first + share])).encode()
@@ -292,7 +269,6 @@ class _Maker:
         return [row for _, rows in everyone for row in rows]
 
     def _made(self, problems: Sequence[tuple[int, Problem]]) -> tuple[Outage | None, list[Row]]:
-        """The rows of these problems, and whether the services were away for too long."""
         requests = [
             Request(Draw(FIRST_DRAW + number, problem, tuple(self._encode(problem))), index)
             for number, problem in problems
@@ -308,7 +284,7 @@ class _Maker:
             texts = [response.text for response in responses[own]]
             choice = choose(texts, None if self._selector is None else results[own])
             rows.append(_row(problem, choice, self._samples))
-        return told_outage(results), rows
+        return outage_of(results), rows
 
 
 def _row(problem: Problem, choice: Choice, samples: int) -> dict[str, Any]:

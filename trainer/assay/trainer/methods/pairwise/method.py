@@ -1,4 +1,4 @@
-"""Pairwise-RL's hooks: the form of a chance of winning, and the responses to beat."""
+"""Pairwise-RL's hooks: the form of a win probability, and the responses to beat."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from assay.trainer.settings.config import Config
 
 
 class Pairwise(RunHooks):
-    """Rewards that are chances of beating another response (Pairwise-RL, arXiv 2504.04950)."""
+    """Rewards that are probabilities of beating a response (Pairwise-RL, arXiv 2504.04950)."""
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
@@ -37,7 +37,7 @@ class Pairwise(RunHooks):
     def prepare(
         self, session: Session, trainer: PolicyTrainer, stream: PromptStream, *, resumed: bool
     ) -> bool:
-        """See RunHooks: the responses to beat, made by the policy as it was loaded."""
+        """See RunHooks: the initial policy makes the anchors."""
         config = session.config
         return prepare_anchors(
             session.judge,

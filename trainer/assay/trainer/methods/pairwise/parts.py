@@ -1,4 +1,4 @@
-"""Parts and words of rewards that are chances of winning."""
+"""Parts and words of rewards that are win probabilities."""
 
 from __future__ import annotations
 
@@ -16,13 +16,11 @@ _PAIRWISE = "Pairwise-RL, arXiv 2504.04950; the form is a derivation"
 
 
 def _order_gap_limit(config: Config) -> float:
-    """The greatest order gap that counts, of a judge of pairs."""
     limit = config.reward.parameters.get("max_order_gap", 1.0)
     return float(limit) if isinstance(limit, int | float) else 1.0
 
 
 def _without_order_gap(config: Config) -> Switches:
-    """Any gap counts."""
     return {"reward.parameters": {**config.reward.parameters, "max_order_gap": 1.0}}
 
 
@@ -79,12 +77,12 @@ PARTS: tuple[Part, ...] = (
 
 
 def earns(_config: Config, earned: Earned) -> Earned:
-    """What is judged is a chance of winning."""
+    """A win probability."""
     return Earned(earned.terms, "w: what is given by")
 
 
 def lines(config: Config) -> list[str]:
-    """What a response is held against."""
+    """What a response is compared with."""
     pairwise = config.method.pairwise
     form = {
         "win": "w",

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PairwiseConfig(Strict):
-    """Rewards that are chances of beating another response (Pairwise-RL, arXiv 2504.04950)."""
+    """Rewards that are probabilities of beating a response (Pairwise-RL, arXiv 2504.04950)."""
 
     against: Literal["none", "anchor", "group"] = "none"
-    """anchor: a response is held against its problem's anchor. group: against every other response
-    to its prompt, by a judge of pairs or of groups. none: rewards are no such chances."""
+    """anchor: its problem's anchor. group: every other response to its prompt, by a judge of pairs
+    or of groups. none: rewards are no win probabilities."""
     anchors: Literal["none", "data", "best-of-n", "reference"] = "none"
-    """data: data.columns.anchor. best-of-n: of so many samples of the initial policy, the one that
-    `selector` likes best. reference: one sample of it."""
+    """data: data.columns.anchor. best-of-n: the `selector`'s best of n samples of the initial
+    policy. reference: one sample of it."""
     n: Annotated[int, Field(ge=1)] = 8
     """best-of-n: samples of each problem."""
     selector: str = "reward-model"
@@ -36,7 +36,7 @@ class PairwiseConfig(Strict):
 
 
 def pairwise_problem(config: Config) -> str:
-    """What does not go together, and what to do about it; empty where all does."""
+    """Why settings do not fit, and what to do; empty where they do."""
     algorithm, pairwise = config.method, config.method.pairwise
     key, on, group = "method.pairwise", pairwise.against != "none", pairwise.against == "group"
     estimator, anchors = algorithm.advantage.estimator, pairwise.anchors

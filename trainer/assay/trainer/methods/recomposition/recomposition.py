@@ -1,26 +1,21 @@
 """Which responses train now and which later: RoRecomp (arXiv 2509.25958), after its abstract.
 
-A step's judged responses are told apart within each group: the shortest of the correct ones and the
-longest of the others are the *priority* part, which trains at once; the *remainder* goes to a
-buffer, and trains when its turn comes (*compensation*). Rewards stay as they are: what is correct
-and short is trained on sooner and more often than what is correct and long, and the other way round
-for what is not correct.
+In each group the shortest correct and the longest other responses are the *priority* part, which
+trains at once; the *remainder* goes to a buffer and may train later (*compensation*). Rewards stay:
+short correct and long incorrect responses train sooner and more often.
 
-Only the abstract was at hand; from there on it is ours:
+Only the abstract was at hand; the rest is ours:
 
-1. The choice is made within a group, so that a response is long or short for its own problem; of
-   both kinds the same share is taken, rounded up, equal lengths in the order of the samples.
-2. Both parts share a step's batch: compensation groups take the places of so many fresh prompts,
-   which then are not drawn. How many falls, or rises, along half a cosine.
-3. Advantages are those of the whole group, whichever part of it trains. Every response trains once
-   at most.
-4. What waits longest comes first. The share is below one half, so that remainders come up, which
-   the buffer then forgets: with one half and more, all of them would train, and nothing would be
-   preferred.
-5. A group whose judged rewards are all alike has no remainder to wait for.
-6. A remainder was answered by an earlier policy: its ratio starts from its sampler's
-   log-probabilities, as that of every stale group does.
-7. A response without a judgement is in neither part, and never trains.
+1. The choice is made within a group, since length is relative to a problem; the same share of both
+   kinds is taken, rounded up, equal lengths in the order of the samples.
+2. Compensation groups replace fresh prompts in a step's batch, which are not drawn. Their number
+   follows half a cosine.
+3. Advantages are those of the whole group. Every response trains at most once.
+4. The oldest come first. A share below one half makes remainders exceed the places, and the buffer
+   forgets the surplus; from one half on everything would train.
+5. A group with equal judged rewards has no remainder.
+6. A remainder's ratio starts from its sampler's log-probabilities, as in every stale group.
+7. A response without a judgement is in neither part.
 """
 
 from __future__ import annotations
@@ -45,7 +40,7 @@ class Recomposing(Hooks):
 
 
 class Recomposition(Keeper):
-    """The remainders that wait."""
+    """The waiting remainders."""
 
     name = "recomposition"
 
@@ -56,12 +51,12 @@ class Recomposition(Keeper):
         self._steps = 0
 
     def due(self) -> list[KnownGroup]:
-        """The groups of the next batch whose remainders train in it. Changes nothing."""
+        """The groups whose remainders train in the next batch. Changes nothing."""
         count = math.floor(share_at(self._steps, self._config) * self._prompts_per_step + 0.5)
         return self._waiting[:count]
 
     def left_out(self, groups: Sequence[KnownGroup]) -> frozenset[Place]:
-        """What does not train: of groups that are due the priority part, else the remainder."""
+        """The priority part of groups that are due, the remainder of the others."""
         due = {id(group) for group in self.due()}
         found: set[Place] = set()
         for group in groups:
@@ -71,12 +66,12 @@ class Recomposition(Keeper):
         return frozenset(found)
 
     def metrics(self, replaced: int) -> dict[str, float]:
-        """How many groups of the step wait no longer."""
+        """How many groups of the step were due."""
         del replaced
         return {"compensation_groups": float(len(self.due()))}
 
     def keep(self, groups: Sequence[KnownGroup]) -> None:
-        """Ends a step: what was due has trained, and the batch's other remainders wait."""
+        """Ends a step: drops what was due, and stores the batch's other remainders."""
         due = self.due()
         come = {id(group) for group in due}
         fresh = [group for group in groups if id(group) not in come]
@@ -89,7 +84,7 @@ class Recomposition(Keeper):
         return size_of(group) > 0 and bool(judged - priority_of(group, self._config.share))
 
     def state_dict(self, plain: Plain) -> dict[str, Any]:
-        """See Keeper: what waits."""
+        """See Keeper."""
         return {"steps": self._steps, "waiting": plain(self._waiting)}
 
     def load_state_dict(self, state: Mapping[str, Any], read: Read) -> None:
@@ -101,9 +96,7 @@ class Recomposition(Keeper):
 def priority_of(group: KnownGroup, share: float) -> set[Place]:
     """The shortest of the correct responses and the longest of the others. Pure.
 
-    Args:
-        group: all samples of a draw; those without a judgement are neither.
-        share: of each kind, in (0, 1]; rounded up.
+    `share` of each kind, in (0, 1], is rounded up; responses without a judgement are neither.
     """
     short: list[tuple[int, Place]] = []
     long: list[tuple[int, Place]] = []
@@ -121,6 +114,6 @@ def priority_of(group: KnownGroup, share: float) -> set[Place]:
 
 
 def share_at(step: int, config: RecompositionConfig) -> float:
-    """Compensation's share of a batch at a step, from 0: half a cosine between two values. Pure."""
+    """Compensation's share of a batch at a step, from 0: half a cosine. Pure."""
     gone = min(1.0, step / config.steps)
     return config.last + (config.first - config.last) * (1 + math.cos(math.pi * gone)) / 2

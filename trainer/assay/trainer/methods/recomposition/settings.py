@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 class RecompositionConfig(KeepingConfig):
     """RoRecomp (arXiv 2509.25958): short correct and long incorrect responses first.
 
-    No number of the paper's was at hand; all are ours.
+    The paper's numbers were not at hand; these are ours.
     """
 
     share: PositiveShare = 0.5
-    """Of a group's correct and of its other responses, that train at once."""
+    """Of a group's correct and of its other responses, the part that trains at once."""
     first: BelowHalf = 0.25
-    """What part of the first batch is remainders of earlier steps, in groups, rounded."""
+    """The share of the first batch that is remainders, in groups, rounded."""
     last: BelowHalf = 0.25
-    """The same from step `steps` on; between them it follows half a cosine."""
+    """The same from step `steps` on; in between it follows half a cosine."""
     steps: Positive = 100
 
 

@@ -1,22 +1,21 @@
-"""What taught something comes again: VL-Rethinker's groups, or ARPO's successes.
+"""Replay: VL-Rethinker's groups, or ARPO's successes.
 
-VL-Rethinker's selective sample replay (SSR), `mode = "groups"`: a group whose rewards are all alike
-has no advantage, and leaves its place in the batch to one of an earlier step whose rewards are not,
-drawn with a chance in proportion to its mean |A| ^ alpha.
+VL-Rethinker's selective sample replay (SSR), `mode = "groups"`: a group with equal rewards has no
+advantage, and is replaced by one of an earlier step whose rewards differ, drawn with a probability
+proportional to its mean |A| ^ alpha.
 
 ARPO (arXiv 2505.16282), `mode = "success"`: a group in which nobody was right takes one earlier
-success of its own problem among its responses, if there is one, and has an advantage for it.
+success of its problem, if there is one.
 
 Differences:
 
-1. VL-Rethinker: whole groups are replayed, not single samples, so that an advantage stays one
-   within a group. |A| is that of the judged rewards, before any shaping. A fault has none.
-2. ARPO: of its paper the abstract was at hand, and a version of its code. The latest success of a
-   problem is kept, in the prompt that it was shown; it takes the place of a response without a
-   judgement where there is one, else of one that the seed chooses. [derivation]
-3. What is replayed was answered by an earlier policy: its ratio starts from the log-probabilities
-   that its sampler told, as that of every stale group does.
-4. What is in the step already, as its remainder is (RoRecomp), is not replayed beside itself.
+1. VL-Rethinker: whole groups are replayed, so that advantages stay relative to a group. |A| is that
+   of the judged rewards, before shaping.
+2. ARPO: its abstract was at hand, and a version of its code. The latest success of a problem is
+   kept, with its prompt; it replaces a response without a judgement, else one that the seed
+   chooses. [derivation]
+3. A replayed response's ratio starts from its sampler's log-probabilities, as in every stale group.
+4. A group that is already in the step, as a remainder (RoRecomp), is not replayed.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from assay.trainer.selection.orders import dice
 
 
 class Replaying(Hooks):
-    """Groups of earlier steps come again, or their successes."""
+    """Replays groups of earlier steps, or their successes."""
 
     def collecting(self) -> Mapping[str, Any]:
         """See Hooks."""
@@ -43,7 +42,7 @@ class Replaying(Hooks):
 
 
 def make_replay(config: ReplayConfig, seed: int) -> Keeper:
-    """What the settings ask for."""
+    """The keeper of the settings."""
     return Replay(config, seed) if config.mode == "groups" else ReplayedSuccesses(config, seed)
 
 
@@ -58,14 +57,7 @@ class Replay(Keeper):
         self._groups: list[KnownGroup] = []
 
     def mix(self, groups: Sequence[KnownGroup], first: int) -> list[KnownGroup]:
-        """A step's groups, those without advantage replaced as far as there is something to replay.
-
-        Pure: see `keep`.
-
-        Args:
-            groups: of the step, in the order of their draws.
-            first: the number of a draw that no other step has, which fixes what is drawn.
-        """
+        """See Keeper: replaces groups without advantage, as far as there are others."""
         here = {number_of(group) for group in groups}
         others = [group for group in self._groups if number_of(group) not in here]
         if not others:
@@ -81,18 +73,18 @@ class Replay(Keeper):
         return mixed
 
     def metrics(self, replaced: int) -> dict[str, float]:
-        """How many groups came again."""
+        """How many groups were replayed."""
         return {"replayed_groups": float(replaced)}
 
     def keep(self, groups: Sequence[KnownGroup]) -> None:
-        """Takes in a step's own groups, each once; the oldest make room."""
+        """Stores a step's own groups, each once; the oldest make room."""
         size = self._config.groups
         known = {number_of(group) for group in self._groups}
         new = [g for g in groups if size_of(g) > 0 and number_of(g) not in known]
         self._groups = [*self._groups, *new][-size:] if size else []
 
     def state_dict(self, plain: Plain) -> list[dict[str, Any]]:
-        """See Keeper: the groups."""
+        """See Keeper."""
         return plain(self._groups)
 
     def load_state_dict(self, state: Sequence[Mapping[str, Any]], read: Read) -> None:
@@ -111,7 +103,7 @@ class ReplayedSuccesses(Keeper):
         self._latest: dict[tuple[str, tuple[int, ...]], Known] = {}
 
     def mix(self, groups: Sequence[KnownGroup], first: int) -> list[KnownGroup]:
-        """See Keeper: a group in which nobody was right takes an earlier success of its problem."""
+        """See Keeper: a group in which nobody was right takes a success of its problem."""
         roll = dice(self._seed, first)
         mixed = list(groups)
         for place, group in enumerate(groups):
@@ -124,11 +116,11 @@ class ReplayedSuccesses(Keeper):
         return mixed
 
     def metrics(self, replaced: int) -> dict[str, float]:
-        """In how many groups a success came again."""
+        """How many groups took a success."""
         return {"replayed_groups": float(replaced)}
 
     def keep(self, groups: Sequence[KnownGroup]) -> None:
-        """Takes in the successes of a step's own groups; those of the oldest problems make room."""
+        """Stores the successes of a step's own groups; the oldest problems make room."""
         for group in groups:
             for rollout in group:
                 judgement = rollout.result.judgement
@@ -139,7 +131,7 @@ class ReplayedSuccesses(Keeper):
             del self._latest[oldest]
 
     def state_dict(self, plain: Plain) -> list[dict[str, Any]]:
-        """See Keeper: the successes, each as a group."""
+        """See Keeper: each success is a group."""
         return plain([(rollout,) for rollout in self._latest.values()])
 
     def load_state_dict(self, state: Sequence[Mapping[str, Any]], read: Read) -> None:
@@ -148,5 +140,5 @@ class ReplayedSuccesses(Keeper):
 
 
 def _asked(rollout: Known) -> tuple[str, tuple[int, ...]]:
-    """The problem, and the prompt that it was shown in."""
+    """The problem, and the prompt's tokens."""
     return rollout.request.draw.problem.id, rollout.request.draw.prompt_ids

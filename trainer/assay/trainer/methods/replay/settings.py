@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReplayConfig(KeepingConfig):
-    """What comes again: VL-Rethinker's groups, or ARPO's successes."""
+    """Replays VL-Rethinker's groups, or ARPO's successes."""
 
     mode: Literal["groups", "success"] = "groups"
-    """groups: those with rewards that differ are kept, and take the place of groups whose rewards
-    do not (VL-Rethinker). success: of so many problems the latest success is kept, and takes a
-    place among the responses to the same problem where none of them was right (ARPO)."""
+    """groups: groups with differing rewards are kept, and replace groups without (VL-Rethinker).
+    success: each problem's latest success is kept, and joins a group of the same problem in which
+    nobody was right (ARPO)."""
     alpha: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
-    """groups: one comes with a chance in proportion to its mean |advantage| ^ alpha."""
+    """groups: a group's probability is proportional to its mean |advantage| ^ alpha."""
 
 
 PARTS: tuple[Part, ...] = (
@@ -44,7 +44,7 @@ PARTS: tuple[Part, ...] = (
 
 
 def lines(config: Config) -> list[str]:
-    """Which groups come again."""
+    """Which groups are replayed."""
     if config.method.replay.mode == "success":
         return [
             (

@@ -1,19 +1,17 @@
 """Rollouts whose states are valued by continuing from them: SPO-chain (arXiv 2505.23564).
 
-When a step's responses are there and judged, each is cut (algos.segments), and from every cut the
-policy writes some more responses to the end. They are judged by the services as any response is,
-and count for nothing but the value of the state that they began in: they are in no loss and no mean
-of rewards, and metrics of their own say how many they were. Those without a judgement count where a
-run stops for its faults (`reward.max_fault_ratio`), as any sample does.
+Once a step's responses are judged, each is cut (algos.segments), and the policy writes further
+responses from every cut to the end. The services judge them, and they only value the state they
+began in: they are in no loss and no mean of rewards, and have metrics of their own. Those without a
+judgement count towards `reward.max_fault_ratio`.
 
-1. States that are alike, the same tokens behind the same draw, are valued once: the prompt itself
-   is one state for all of its samples.
-2. A continuation without a judgement is in no mean. A state without a judged continuation has no
-   value, and the segments that begin or end there leave the loss.
-3. A response that is itself without a judgement leaves the loss, and is not continued from.
-4. Continuations have random numbers of their own (rollouts.seeded): those of the turn
-   1 + cut * continuations + number, which no response of one turn uses. So a resumed run repeats
-   them.
+1. Equal states, the same tokens after the same draw, are valued once: the prompt is one state for
+   all of its samples.
+2. Continuations without a judgement are in no mean. A state without a judged continuation has no
+   value, and segments that begin or end there leave the loss.
+3. A response without a judgement leaves the loss, and is not continued.
+4. Continuations have random numbers of their own (rollouts.seeded), those of the turn 1 + cut *
+   continuations + number, so that a resumed run repeats them.
 """
 
 from __future__ import annotations
@@ -49,7 +47,7 @@ from assay.trainer.rollouts.types import (
 )
 
 State = tuple[int, tuple[int, ...]]
-"""Number of a draw, and the tokens behind its prompt."""
+"""Number of a draw, and the tokens after its prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ class SegmentTokens:
     """The T tokens of a response in segments (SPO, arXiv 2505.23564).
 
     Attributes:
-        advantages: of each token, its segment's; NaN where a value at an end is not known.
+        advantages: of each token's segment; NaN where a value at an end is unknown.
         trained: whether the token may be in the loss.
     """
 
@@ -67,13 +65,13 @@ class SegmentTokens:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A response with the places where it is cut."""
+    """A response and the places where it is cut."""
 
     rollout: Rollout
     places: tuple[int, ...]
 
     def state(self, at: int) -> State:
-        """What stands before a place."""
+        """The state before a place."""
         return self.rollout.request.draw.number, self.rollout.response.ids[:at]
 
 
@@ -81,12 +79,8 @@ class SegmentCollector:
     """Collects the groups of one step after another, with the advantages of their segments.
 
     Args:
-        inner: collects responses of one turn, whole ones, with their sampler's log-probabilities.
-        sampler: the policy.
+        inner: collects whole responses of one turn, with log-probabilities.
         open_round: begins the judging of continuations, each by itself.
-        config: how responses are cut, and how often they are continued.
-        ranks: the processes.
-        clock: seconds.
     """
 
     def __init__(
@@ -107,15 +101,10 @@ class SegmentCollector:
         self._clock = clock
 
     def collect(self, policy_step: int, then: Then = nothing_more) -> Collected:
-        """The groups of the next step. If it raises, the collector is as it was before the call.
-
-        Args:
-            policy_step: optimizer steps that the policy has made.
-            then: called with them; may raise too.
+        """See Source.
 
         Raises:
-            TrainingStoppedError: the generator told no log-probabilities; or as the inner one.
-            ConfigError: a prompt does not fit the policy's context.
+            TrainingStoppedError: the generator gave no log-probabilities; or as the inner one.
         """
 
         def value(collected: Collected) -> None:
@@ -125,19 +114,14 @@ class SegmentCollector:
         return self._inner.collect(policy_step, value)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the next step depends on, in plain containers."""
+        """See Source."""
         return self._inner.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on where a collector with the same data was.
-
-        Raises:
-            ConfigError: the data is not the same.
-        """
+        """See Source."""
         self._inner.load_state_dict(state)
 
     def _value(self, collected: Collected) -> None:
-        """Adds advantages of segments, metrics and seconds to what was collected."""
         cuts = cut(collected.groups, self._config)
         asked = continuations(cuts, self._config.continuations)
         began = self._clock()
@@ -146,7 +130,7 @@ class SegmentCollector:
         for (state, _), result in zip(asked, results, strict=True):
             if result.judgement is not None:
                 rewards[state].append(result.judgement.reward)
-        values = {state: value_of(told) for state, told in rewards.items()}
+        values = {state: value_of(earned) for state, earned in rewards.items()}
         collected.continued = share_results(results, self._ranks)
         collected.notes["segments"] = segments(cuts, values, self._config)
         mine = (
@@ -161,12 +145,12 @@ class SegmentCollector:
             sum(len(one.places) for one in cuts),
             len(cuts),
         )
-        collected.metrics |= told_metrics(self._ranks.gather(np.array([mine], np.float64)))
+        collected.metrics |= segment_metrics(self._ranks.gather(np.array([mine], np.float64)))
         collected.generate_s += self._clock() - began - waited
         collected.wait_s += waited
 
     def _continued(self, asked: Sequence[Request]) -> tuple[list[Response], list[Result], float]:
-        """Responses that began at the cuts, their results, and the seconds that these took."""
+        """Responses from the cuts, their results, and the seconds spent."""
         exchange = Exchange(asked, self._open_round())
         self._sampler.serve(exchange.first(), exchange.follow)
         before = self._clock()
@@ -176,7 +160,7 @@ class SegmentCollector:
 
 
 def cut(groups: Sequence[Group], config: SegmentsConfig) -> list[Cut]:
-    """The judged responses of groups with their cuts. Pure.
+    """The judged responses with their cuts. Pure.
 
     Raises:
         TrainingStoppedError: a response came without log-probabilities.
@@ -188,7 +172,7 @@ def cut(groups: Sequence[Group], config: SegmentsConfig) -> list[Cut]:
         if rollout.response.logprobs is None:
             raise TrainingStoppedError(
                 'method.advantage.estimator = "segments" cuts where the policy was not sure, '
-                "and the generator told no log-probabilities"
+                "and the generator gave no log-probabilities"
             )
         probs = [math.exp(logp) for logp in rollout.response.logprobs]
         places = cut_points(probs, threshold=config.threshold, every=config.unsure_per_segment)
@@ -197,12 +181,7 @@ def cut(groups: Sequence[Group], config: SegmentsConfig) -> list[Cut]:
 
 
 def continuations(cuts: Sequence[Cut], count: int) -> list[tuple[State, Request]]:
-    """What to ask for: each state's continuations, one state after the other, each once. Pure.
-
-    Args:
-        cuts: responses.
-        count: continuations of a state.
-    """
+    """The requests for `count` continuations of each state, state by state. Pure."""
     states: dict[State, tuple[Rollout, int]] = {}
     for one in cuts:
         for at in one.places:
@@ -215,7 +194,7 @@ def continuations(cuts: Sequence[Cut], count: int) -> list[tuple[State, Request]
 
 
 def continued(rollout: Rollout, at: int, turn: int) -> Request:
-    """The request to go on from a place of a response, with the random numbers of a turn. Pure."""
+    """The request to continue a response from a place, with a turn's random numbers. Pure."""
     request, whole = rollout.request, rollout.response
     begun = Response(
         ids=whole.ids[:at],
@@ -230,12 +209,9 @@ def continued(rollout: Rollout, at: int, turn: int) -> Request:
 def segments(
     cuts: Sequence[Cut], values: Mapping[State, float], config: SegmentsConfig
 ) -> dict[Place, SegmentTokens]:
-    """The advantages of responses, and which of their tokens train. Pure.
+    """The advantages of judged responses, and which of their tokens train. Pure.
 
-    Args:
-        cuts: judged responses.
-        values: of all their states, NaN where not known.
-        config: whether only tokens that the policy was not sure of train.
+    `values` holds all their states, NaN where unknown.
     """
     found: dict[Place, SegmentTokens] = {}
     for one in cuts:
@@ -251,14 +227,13 @@ def segments(
     return found
 
 
-def told_metrics(told: Rows) -> dict[str, float]:
+def segment_metrics(counts: Rows) -> dict[str, float]:
     """The counts of all processes by name. Pure.
 
-    Args:
-        told: of each process: continuations, their tokens, those without a judgement, states,
-            states without a value, segments, responses.
+    Each row: continuations, their tokens, those without a judgement, states, states without a
+    value, segments, responses.
     """
-    count, tokens, faults, states, unknown, segments_, responses = told.sum(axis=0).tolist()
+    count, tokens, faults, states, unknown, segments_, responses = counts.sum(axis=0).tolist()
     metrics = {
         "continuations": count,
         "continuation_tokens": tokens,

@@ -45,7 +45,7 @@ SEGMENTS = Estimator(
         needs={
             "fresh": "states are valued by the policy that came to them",
             "one-turn": "it values states of one text",
-            "judged-rewards": "continuations earn what the judgement says",
+            "judged-rewards": "continuations earn the reward of the judgement",
             "verdicts": "a continuation is judged by itself",
             "groups": "responses are continued when they have ended",
             "whole-batch": "responses are continued when all of the step are there",

@@ -37,7 +37,7 @@ class Segments(Hooks):
         )
 
     def mark(self, batch: Batch, scored: Sequence[Scored], collected: Collected) -> Batch:
-        """See Hooks: `segment_advantages` (B, T), NaN where not known and then out of the loss."""
+        """See Hooks: `segment_advantages` (B, T), NaN where unknown and then out of the loss."""
         found = collected.notes.get(NAME)
         if not found:
             return batch
@@ -58,7 +58,7 @@ class Segments(Hooks):
 
 
 def segment_advantages(batch: Batch) -> torch.Tensor:
-    """Those of segments, (B, T), 0 outside of the loss; all 0 where no response has any."""
+    """Of segments, (B, T), 0 outside of the loss; all 0 where no response has any."""
     if "segment_advantages" not in batch:
         return torch.zeros_like(batch["sampler_logps"])
     return torch.where(batch["loss_mask"], batch["segment_advantages"], 0.0)

@@ -23,18 +23,17 @@ class SegmentsConfig(Strict):
     """
 
     threshold: Annotated[float, Field(gt=0, le=1)] = 0.9
-    """The policy was not sure of a token that it drew with a probability below this."""
+    """A token drawn with a probability below this is an unsure one."""
     unsure_per_segment: Annotated[int, Field(ge=1)] = 5
-    """Tokens of that kind in a segment: it begins at one, and ends before the one that begins the
-    next."""
+    """Unsure tokens in a segment: it begins at one, and ends before the next segment's."""
     continuations: Annotated[int, Field(ge=1)] = 9
-    """Responses that are written to the end from each cut, and judged."""
+    """Responses written from each cut to the end, and judged."""
     mask_sure: bool = True
-    """Only tokens that the policy was not sure of are in the loss."""
+    """Only unsure tokens are in the loss."""
 
 
 def segments_problem(config: Config) -> str:
-    """What does not go together, and what to do; empty where all does."""
+    """Why settings do not fit, and what to do; empty where they do."""
     chosen = config.method.advantage
     if chosen.estimator == "segments" and (chosen.scale, chosen.difficulty) != ("none", "none"):
         return (

@@ -39,16 +39,16 @@ class ShapingConfig(Strict):
     repetition_ngram: NonNegative = 0
     """Penalises repeated n-grams of tokens in responses that are not correct; 0 for none."""
     repetition_penalty: Annotated[float, Field(le=0, allow_inf_nan=False)] = -1.0
-    """What a response of nothing but repetition gets."""
+    """The reward of pure repetition."""
 
     @property
     def changes_rewards(self) -> bool:
-        """Whether what trains differs from what was judged."""
+        """Whether the training reward differs from the judged one."""
         return self.overlong == "soft" or self.cosine or bool(self.repetition_ngram)
 
 
 def check(config: Config) -> str:
-    """What does not go together, and what to do; empty where all does."""
+    """Why settings do not fit, and what to do; empty where they do."""
     most = config.rollout.max_new_tokens
     if config.method.shaping.overlong == "soft" and not (
         0 < config.method.shaping.overlong_cache <= most

@@ -1,18 +1,14 @@
-"""What a judged response earns beside its reward: length and repetition, as the settings say.
+"""Rewards and penalties for length and repetition, beside the judged reward.
 
-The verdict stays as the verifier gave it: dynamic sampling and accuracy go by it. A fault has no
-reward and gets none here.
+The verdict stays: dynamic sampling and accuracy go by it. A fault gets no reward.
 
-In this order, after the form of a chance of winning (method.pairwise.reward), where there is
-one:
+In this order, after method.pairwise.reward:
 
-1. cosine (arXiv 2502.03373, "Demystifying Long CoT"): the reward is replaced by one that depends on
-   whether the verdict is "correct" and on the length. A response as long as max_new_tokens gets
-   `cosine_exceed`, right or wrong.
+1. cosine (arXiv 2502.03373, "Demystifying Long CoT") replaces the reward by one of length and of
+   the verdict "correct". A response of max_new_tokens gets `cosine_exceed`, right or wrong.
 2. soft overlong punishment (DAPO, arXiv 2503.14476) is added.
 3. the penalty for repeated n-grams (arXiv 2502.03373) is added, unless the verdict is "correct".
-4. overlong filtering (DAPO) takes a response that was cut out of the loss; its reward still counts
-   for its group.
+4. overlong filtering (DAPO) takes a cut response out of the loss; its reward counts for its group.
 
 A response's length counts its end-of-sequence token.
 """
@@ -58,8 +54,8 @@ class Shaped:
 
     Attributes:
         reward: the number that trains.
-        in_loss: its tokens are trained on.
-        components: what each shaper that is on gave: "cosine", "overlong", "repetition".
+        in_loss: whether its tokens train.
+        components: of each active shaper: "cosine", "overlong", "repetition".
     """
 
     reward: float
@@ -68,13 +64,9 @@ class Shaped:
 
 
 def shape(rollout: Rollout, reward: float, config: ShapingConfig, max_new_tokens: int) -> Shaped:
-    """Shapes one rollout's reward. Pure.
+    """Shapes one judged rollout's reward so far; without shapers it stays to the bit. Pure.
 
-    Args:
-        rollout: with its judgement.
-        reward: that it has so far.
-        config: which shapers; without any, the reward stays, to the bit.
-        max_new_tokens: the limit of a response, at least its length.
+    `max_new_tokens` is at least the response's length.
     """
     judgement = rollout.result.judgement
     correct = judgement is not None and judgement.verdict == "correct"

@@ -1,1 +1,1 @@
-"""T-PPO: responses that go on in the next step."""
+"""T-PPO: responses that continue in the next step."""

@@ -1,4 +1,4 @@
-"""T-PPO's hooks: slots, and a critic that sits out what too little ended in."""
+"""T-PPO's hooks: slots, and a critic that skips steps in which too few responses ended."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from assay.trainer.rollouts.types import Source
 
 
 class Truncation(Hooks):
-    """Responses go on in the next step (T-PPO, arXiv 2506.15050)."""
+    """Responses continue in the next step (T-PPO, arXiv 2506.15050)."""
 
     def needs_single_judgements(self) -> str:
         """See Hooks."""
@@ -33,7 +33,7 @@ class Truncation(Hooks):
         )
 
     def credited(self, batch: Batch, judged: int) -> None:
-        """See Hooks: the critic learns from what ended, where enough did."""
+        """See Hooks: the critic learns from whole responses, where enough ended."""
         skips = judged < self.config.method.truncation.min_finished
         batch["value_mask"] &= not skips
         self.seen["value_skipped"] = float(skips)

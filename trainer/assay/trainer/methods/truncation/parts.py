@@ -47,7 +47,7 @@ def sampling_lines(config: Config) -> list[str]:
 
 
 def advantage_lines(config: Config) -> list[str]:
-    """What a response that goes on is worth."""
+    """What an unfinished response is worth."""
     goes_on = "a response that goes on: r = 0, and V behind its last token is V before it"
     if config.method.turns.on:
         goes_on = (
@@ -76,7 +76,7 @@ METRICS: tuple[Metric, ...] = (
           "below.")),
         ("tokens_per_decode_step", "tokens",
          ("generated_tokens over the forward passes that drew them: of each batch of "
-          "rollout.batch slots the longest stretch, of the slowest process.")),
+          "rollout.batch slots the most tokens of one slot, of the slowest process.")),
         ("prefix_tokens", "tokens",
          "Response tokens of earlier steps that the policy read again before it went on."),
         ("slot_age_mean", "steps",

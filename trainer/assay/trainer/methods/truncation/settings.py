@@ -1,6 +1,6 @@
 """Settings of truncated rollouts (T-PPO, arXiv 2506.15050), and what they go with.
 
-A slot draws at most `window` tokens in a step; a response that needs more goes on in the next.
+A slot draws at most `window` tokens in a step; longer responses continue in the next.
 """
 
 from __future__ import annotations
@@ -30,21 +30,20 @@ class TruncationConfig(Strict):
     """Responses that are drawn over several steps (T-PPO)."""
 
     window: Annotated[int, Field(ge=0)] = 0
-    """Most tokens that a response is given in one step, over its turns where it has several; 0
-    draws responses whole."""
+    """Most tokens of a response in one step, over its turns; 0 draws responses whole."""
     min_finished: Annotated[int, Field(ge=1)] = 1
-    """The critic sits out a step in which fewer responses were finished and judged."""
+    """The critic skips steps with fewer finished and judged responses."""
 
 
 def check(config: Config) -> str:
-    """What does not go together, and what to do; empty where all does."""
+    """Why settings do not fit, and what to do; empty where they do."""
     method = config.method
     if not method.truncation.window:
         return ""
     if not method.critic.pretrain_steps:
         return (
             "method.truncation.window above 0 needs method.critic.pretrain_steps above 0: an "
-            "unfinished response is worth what the critic says; for a saved critic 1 will do"
+            "unfinished response has the value of the critic; for a saved critic 1 will do"
         )
     if method.advantage.gamma != 1:
         return (

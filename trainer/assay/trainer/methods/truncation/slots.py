@@ -1,27 +1,23 @@
 """Truncated rollouts: slots that draw a window of tokens a step, and are refilled as they end.
 
-T-PPO (arXiv 2506.15050). A step waits for its longest response, while most have long ended. Here
-it waits for a window: N = prompts * samples slots each hold one response; in each step every slot
-draws at most `window` further tokens, reading what it has under the weights of now; what ended, by
-itself or at max_new_tokens, is judged, and its slot goes to the next sample of the stream. What did
-not end keeps its slot.
+T-PPO (arXiv 2506.15050). A step waits for a window instead of its longest response: N = prompts *
+samples slots each hold one response; in each step every slot draws at most `window` further tokens
+with the current weights. A response that ends, by itself or at max_new_tokens, is judged, and its
+slot takes the next sample of the stream; the others keep their slots.
 
-* Of a dialogue (method.turns) a window is over its turns: what is left when one ends, the next
-  draws. A dialogue whose window is used up waits, within a turn or between two. A turn is judged in
-  the step in which it ends.
-* Slots are in order, and take samples in the order of the stream: the next sample of the prompt at
-  hand, else the first of the next prompt. Members of a group may end in different steps.
-* Every process knows of all slots and draws for its share, whose tokens stay with it; of the others
-  it is told numbers, so that all agree. Every slot draws in every step: all processes have equally
-  much to do.
-* Each token keeps its sampler's log-probability and the policy that drew it.
-* With a window as long as the longest sample, a step is the step of a Collector without dynamic
-  sampling.
+* A dialogue's (method.turns) window spans its turns: the next turn draws what is left. It may stop
+  within a turn or between two. A turn is judged in the step in which it ends.
+* Slots are in order, and take samples in the order of the stream: the current prompt's next sample,
+  else the next prompt's first. Members of a group may end in different steps.
+* Every process knows all slots and draws its share; of the others it gets numbers. Every slot draws
+  in every step, so that all processes have equal work.
+* Each token keeps its log-probability and the policy version that drew it.
+* With a window of max_new_tokens, a step is that of a Collector without dynamic sampling.
 
 Numbered differences from the paper, whose text was not at hand: (1) the order of slots and refills
-is a derivation; (2) a response at max_new_tokens without an end is finished, and judged as one that
-was cut; (3) what is unfinished when the run ends is dropped, its tokens have been trained on;
-(4) it has no dialogues: what their tokens earn is in methods/turns/credit.py. [derivation]
+is a derivation; (2) a response cut at max_new_tokens is finished, and judged as cut; (3) unfinished
+responses are dropped at the run's end, their tokens have trained; (4) the paper has no dialogues:
+see methods/turns/credit.py. [derivation]
 """
 
 from __future__ import annotations
@@ -38,8 +34,8 @@ import numpy as np
 from assay.kit.errors import ConfigError
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.types import Draw, Request
-from assay.trainer.rollouts.exchange import SINGLE, Exchange, Said, Talk
-from assay.trainer.rollouts.plain import said_from_plain, said_to_plain
+from assay.trainer.rollouts.exchange import SINGLE, Exchange, Talk, Transcript
+from assay.trainer.rollouts.plain import transcript_from_plain, transcript_to_plain
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import deal
 from assay.trainer.rollouts.sharing import share
@@ -48,7 +44,7 @@ from assay.trainer.rollouts.types import (
     Ranks,
     Rollout,
     ScoringRound,
-    Stretch,
+    SlotRow,
     Then,
     nothing_more,
 )
@@ -60,22 +56,21 @@ class Slot:
     """A sample that is being drawn.
 
     Attributes:
-        draw: what is asked.
         index: of the sample.
-        said: so far, in the process that draws it.
-        versions: who drew it: (optimizer steps that the policy had made, tokens), in order.
-        length: tokens of the row that it was last; what stands between turns counts.
+        transcript: so far, in the process that draws it.
+        versions: (optimizer steps of the policy, tokens it drew), in order.
+        length: tokens of its last row; text between turns counts.
     """
 
     draw: Draw
     index: int
-    said: Said = field(default_factory=Said)
+    transcript: Transcript = field(default_factory=Transcript)
     versions: tuple[tuple[int, int], ...] = ()
     length: int = 0
 
     @property
     def tokens(self) -> int:
-        """That the policy drew."""
+        """Drawn by the policy."""
         return sum(tokens for _, tokens in self.versions)
 
     @property
@@ -85,17 +80,14 @@ class Slot:
 
 
 class SlotCollector:
-    """Collects the stretches of one step after another; a trainer.Source.
+    """Collects the slot rows of one step after another; a trainer.Source.
 
     Args:
-        stream: of prompts; its cursor is moved by this collector only, and saved with it.
-        sampler: the policy; takes requests that go on.
+        stream: only this collector moves its cursor, and saves it.
+        sampler: can continue responses.
         open_round: begins the judging of one step's finished turns.
-        config: sizes of a step.
         window: most tokens that a slot draws in a step, at least 1.
-        ranks: the processes; their count divides `prompts_per_step`.
-        talk: what a sample is.
-        clock: seconds.
+        ranks: their count divides `prompts_per_step`.
     """
 
     def __init__(
@@ -123,18 +115,7 @@ class SlotCollector:
         self._queue: tuple[Slot, ...] = ()
 
     def collect(self, policy_step: int, then: Then = nothing_more) -> Collected:
-        """What every slot brings to the next step.
-
-        If it raises, the collector is as it was before the call.
-
-        Args:
-            policy_step: optimizer steps that the policy has made.
-            then: called with it; may raise too.
-
-        Raises:
-            OutageError: the reward services were away for too long.
-            ConfigError: a prompt does not fit the policy's context.
-        """
+        """See Source."""
         start, queue = self._stream.cursor, self._queue
         try:
             return self._collect(policy_step, start, then)
@@ -144,15 +125,12 @@ class SlotCollector:
             raise
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the next step depends on, in plain containers.
-
-        Every process calls it; the first is given what was said in all slots, the others nothing.
-        """
+        """See Source."""
         mine = [
             None if slot is None else slot_to_plain(slot) for slot in deal(self._slots, self._ranks)
         ]
-        told = json.dumps(mine).encode()
-        everyone = self._ranks.exchange([told, *[b""] * (self._ranks.count - 1)])
+        parcel = json.dumps(mine).encode()
+        everyone = self._ranks.exchange([parcel, *[b""] * (self._ranks.count - 1)])
         return {
             "stream": self._stream.state_dict(),
             "slots": [slot for part in everyone if part for slot in json.loads(part)],
@@ -160,11 +138,11 @@ class SlotCollector:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on where a collector with the same data was.
+        """See Source.
 
         Raises:
-            ConfigError: the data, or the number of slots, is not the same, or what is unfinished
-                has rollout.max_new_tokens already.
+            ConfigError: also where the number of slots differs, or an unfinished response already
+                has rollout.max_new_tokens.
         """
         saved = state.get("slots")
         if saved is None or len(saved) != len(self._slots):
@@ -176,7 +154,7 @@ class SlotCollector:
         self._stream.load_state_dict(state["stream"])
         draw = self._stream.draw
         slots = tuple(None if one is None else slot_from_plain(one, draw) for one in saved)
-        begun = [slot.said.turns[-1] for slot in slots if slot is not None]
+        begun = [slot.transcript.turns[-1] for slot in slots if slot is not None]
         most = max((len(turn.ids) for turn in begun if not turn.finished), default=0)
         limit = self._config.max_new_tokens
         if most >= limit:
@@ -186,7 +164,7 @@ class SlotCollector:
             )
         mine = set(deal(range(len(slots)), self._ranks))
         self._slots = tuple(
-            slot and replace(slot, said=slot.said if n in mine else Said())
+            slot and replace(slot, transcript=slot.transcript if n in mine else Transcript())
             for n, slot in enumerate(slots)
         )
         self._queue = tuple(slot_from_plain(one, draw) for one in state["queue"])
@@ -194,15 +172,15 @@ class SlotCollector:
     def _collect(self, policy_step: int, start: int, then: Then) -> Collected:
         slots = [slot or self._next() for slot in self._slots]
         own = deal(slots, self._ranks)
-        said, generate_s, wait_s = self._answered(own)
-        stretches = [
-            self._stretch(slot, one, policy_step) for slot, one in zip(own, said, strict=True)
+        transcripts, generate_s, wait_s = self._answered(own)
+        slot_rows = [
+            self._row(slot, one, policy_step) for slot, one in zip(own, transcripts, strict=True)
         ]
         numbers = self._ranks.gather(
             np.array(
                 [
-                    (one.whole, one.tokens - slot.tokens, len(stretch.row.response.ids))
-                    for slot, one, stretch in zip(own, said, stretches, strict=True)
+                    (one.whole, one.tokens - slot.tokens, len(slot_row.row.response.ids))
+                    for slot, one, slot_row in zip(own, transcripts, slot_rows, strict=True)
                 ],
                 np.float64,
             )
@@ -210,11 +188,11 @@ class SlotCollector:
         ended = [bool(whole) for whole in numbers[:, 0]]
         drawn = [int(tokens) for tokens in numbers[:, 1]]
         judged = share(
-            [stretch.row for stretch in stretches if isinstance(stretch.row, Rollout)],
+            [slot_row.row for slot_row in slot_rows if isinstance(slot_row.row, Rollout)],
             [slot.request for slot, whole in zip(slots, ended, strict=True) if whole],
             self._ranks,
             facts=self._talk.facts,
-            results=[result for one in said for result in one.results.values()],
+            results=[result for one in transcripts for result in one.results.values()],
         )
         first = self._ranks.index * len(own)
         following = tuple(
@@ -222,7 +200,7 @@ class SlotCollector:
             if whole
             else replace(
                 slot,
-                said=said[n - first] if 0 <= n - first < len(own) else Said(),
+                transcript=transcripts[n - first] if 0 <= n - first < len(own) else Transcript(),
                 versions=(*slot.versions, (policy_step, tokens)),
                 length=int(length),
             )
@@ -240,14 +218,13 @@ class SlotCollector:
             },
             generate_s=generate_s,
             wait_s=wait_s,
-            stretches=stretches,
+            slot_rows=slot_rows,
         )
         then(collected)
         self._slots = following
         return collected
 
     def _next(self) -> Slot:
-        """A slot with the next sample of the stream."""
         if not self._queue:
             [draw] = self._stream.take(1)
             self._queue = tuple(Slot(draw, index) for index in range(self._config.group_size))
@@ -255,25 +232,25 @@ class SlotCollector:
         self._queue = tuple(rest)
         return first
 
-    def _answered(self, slots: Sequence[Slot]) -> tuple[list[Said], float, float]:
-        """What this process's slots drew, judged where it ended; seconds of both."""
+    def _answered(self, slots: Sequence[Slot]) -> tuple[list[Transcript], float, float]:
+        """This process's transcripts, judged; seconds of generation and of waiting."""
         exchange = Exchange(
             [slot.request for slot in slots],
             self._open_round(),
             self._talk,
-            earlier=[slot.said for slot in slots],
+            earlier=[slot.transcript for slot in slots],
             window=self._window,
         )
         began = self._clock()
         self._sampler.serve(exchange.first(), exchange.follow)
         generated = self._clock()
-        said = exchange.said()
-        return said, generated - began, self._clock() - generated
+        transcripts = exchange.transcripts()
+        return transcripts, generated - began, self._clock() - generated
 
-    def _stretch(self, slot: Slot, said: Said, policy_step: int) -> Stretch:
-        of = self._talk.rollout if said.whole else self._talk.unfinished
-        row = of(slot.request, said.turns, said.results, policy_step)
-        return Stretch(row, len(row.response.ids) - slot.length)
+    def _row(self, slot: Slot, transcript: Transcript, policy_step: int) -> SlotRow:
+        of = self._talk.rollout if transcript.whole else self._talk.unfinished
+        row = of(slot.request, transcript.turns, transcript.results, policy_step)
+        return SlotRow(row, len(row.response.ids) - slot.length)
 
     def _metrics(
         self, slots: Sequence[Slot], following: Sequence[Slot | None], drawn: Sequence[int]
@@ -291,7 +268,7 @@ class SlotCollector:
         return metrics
 
     def _decode_steps(self, drawn: Sequence[int]) -> int:
-        """Forward passes that drew tokens: of each batch the longest, of the slowest process."""
+        """Forward passes that drew tokens: each batch's longest slot, of the slowest process."""
         share = len(drawn) // self._ranks.count
         size = self._config.batch or share
         return max(
@@ -303,23 +280,18 @@ class SlotCollector:
 
 
 def slot_to_plain(slot: Slot) -> dict[str, Any]:
-    """As torch.load reads it with weights_only=True; a draw is saved as its number."""
+    """For torch.load with weights_only=True; a draw is saved as its number."""
     return {
         "draw": slot.draw.number,
         "index": slot.index,
-        "said": said_to_plain(slot.said),
+        "said": transcript_to_plain(slot.transcript),
         "versions": [list(version) for version in slot.versions],
         "length": slot.length,
     }
 
 
 def slot_from_plain(saved: Mapping[str, Any], draw: Callable[[int], Draw]) -> Slot:
-    """What `slot_to_plain` made.
-
-    Args:
-        saved: the slot.
-        draw: the draw of a number.
-    """
+    """Inverse of `slot_to_plain`; `draw` gives the draw of a number."""
     versions = tuple((step, tokens) for step, tokens in saved["versions"])
-    said = said_from_plain(saved["said"])
-    return Slot(draw(saved["draw"]), saved["index"], said, versions, saved["length"])
+    transcript = transcript_from_plain(saved["said"])
+    return Slot(draw(saved["draw"]), saved["index"], transcript, versions, saved["length"])

@@ -1,15 +1,15 @@
 """P(correct) of verifications: PAG's best of n (arXiv 2506.10406, section 4.2).
 
-The policy has written a verification. It is asked once more, without drawing anything, how likely
-"correct" is against "wrong" where its verdict begins: after all that stands before the closing
-sentence, and after as much of the sentence as the two verdicts share. A verification that closes in
-other words is read up to them, and one without a verdict to its end.
+After a verification the policy is asked, without sampling, how likely "correct" is against "wrong"
+at its verdict: after the text before the closing sentence and the part of the sentence that both
+verdicts share. A verification with another closing is read up to it, one without a verdict to its
+end.
 
 Differences from the paper:
 
-1. The two verdicts' first differing tokens share the probability; the paper takes that of "correct"
-   alone, over the whole vocabulary. Where the policy closes as it is asked to, they are the same.
-2. The probability is the policy's at temperature 1, whatever the attempts were drawn with.
+1. The first differing tokens of both verdicts share the probability; the paper takes that of
+   "correct" over the whole vocabulary. They agree where the policy closes as asked.
+2. The probability is the policy's at temperature 1, whatever the attempts' was.
 """
 
 from __future__ import annotations
@@ -29,15 +29,10 @@ from assay.trainer.rollouts.types import OneRank, Ranks
 
 
 def until_verdict(ids: Sequence[int], tokenizer: Tokenizer) -> tuple[tuple[int, ...], int, int]:
-    """Where a verification's verdict begins.
-
-    Args:
-        ids: what the policy wrote.
-        tokenizer: its own.
+    """Where a verification's verdict begins, given the policy's tokens.
 
     Returns:
-        The tokens before "correct" or "wrong", the policy's own up to the closing sentence; and the
-        first tokens of the two that differ.
+        The tokens before "correct" or "wrong", and the first token of each that differs.
     """
     text = _text(ids, tokenizer)
     before = before_verdict(text)
@@ -64,12 +59,10 @@ class Confidence:
     """Tells how sure the policy is of its attempts.
 
     Args:
-        model_context: opens the policy: unwrapped, with its weights at hand.
+        model_context: opens the policy: unwrapped, with its weights gathered.
         tokenizer: with a pad token.
-        end_ids: tokens that end a turn, which are not a part of what a verification says.
+        end_ids: tokens that end a turn, left out of a verification.
         batch: verifications at a time; 0 for all.
-        ranks: the processes.
-        autocast: the context in which the policy computes.
     """
 
     def __init__(
@@ -89,17 +82,16 @@ class Confidence:
         self._ranks = ranks or OneRank()
         self._autocast = autocast
 
-    def __call__(self, asked: Sequence[Request], said: Sequence[Response]) -> list[float]:
-        """P(correct) of each verification, in [0, 1].
+    def __call__(self, asked: Sequence[Request], verifications: Sequence[Response]) -> list[float]:
+        """P(correct) in [0, 1] of each verification: what was asked, and what the policy said.
 
-        Every process calls it. Who asks for fewer than another reads rows that nobody looks at, as
-        sharded weights need.
-
-        Args:
-            asked: what the policy was shown.
-            said: what it wrote.
+        Every process calls it. One with fewer verifications adds dummy rows, which sharded weights
+        need.
         """
-        rows = [self._row(request, response) for request, response in zip(asked, said, strict=True)]
+        rows = [
+            self._row(request, response)
+            for request, response in zip(asked, verifications, strict=True)
+        ]
         most = int(self._ranks.gather(np.array([[float(len(rows))]])).max())
         rows += [([self._tokenizer.pad_token_id], 0, 0)] * (most - len(rows))
         size = self._batch or most

@@ -1,34 +1,34 @@
-"""What the turns of a dialogue earn, which of their tokens train, and how they did. Pure.
+"""What the turns of a dialogue earn, which of their tokens train, and metrics. Pure.
 
 Rewards are PAG's (arXiv 2506.10406; assay.clients.judging.self_verification): an attempt earns its
-correctness, a verification 1 where its verdict is true, a second attempt its correctness and
-`shaping` times what it gained over the first. Correctness is the verdict of the reward service, so
-that services which reward with -1 and 1, or add for form, give the same 0 and 1.
+correctness, a verification 1 where its verdict is true, a second attempt its correctness plus
+`shaping` times its gain over the first. Correctness is the reward service's verdict, 0 or 1
+whatever the reward's scale.
 
-Without the first attempt's reward PAG's authors let that of its verification reach it, and nothing
-of later turns: a discount of 1 between the two. As gamma and lambda are 1 there, that is the reward
-of the verification on the first attempt as well, with turns that are independent [derivation].
+Where the first attempt has no reward of its own, PAG's authors let its verification's reward reach
+it: a discount of 1 between the two alone. With gamma = lambda = 1 this is the verification's reward
+on the first attempt as well, with independent turns [derivation].
 
-A fault is not a zero, and what depends on a faulted judgement is not known either:
+A fault is not a zero, and what depends on it is unknown:
 
-    first attempt faulted    a verification has no truth, a second attempt nothing to gain on: the
-                             whole response leaves the loss
-    second attempt faulted   its tokens leave the loss. The first attempt and its verification stay,
-                             for they earn nothing from it; but where turns are not independent, or
-                             the last attempt's correctness is all that counts, they do, and leave
+    first attempt faulted    the verification has no truth, the second attempt no gain: the whole
+                             response leaves the loss
+    second attempt faulted   its tokens leave the loss; the first attempt and its verification leave
+                             too where turns are joined, or only the last attempt's correctness
+                             counts
 
 A dialogue may be drawn over several steps (method.truncation; T-PPO, arXiv 2506.15050, has it for
-responses of one turn). In each step the tokens that it drew train, with what is known by then:
+responses of one turn). In each step the new tokens train with what is known:
 
-    1. a turn that has ended earns what it earns of the whole dialogue, which turns after it do not
-       change: an attempt is judged in the step in which it ends
-    2. what an open turn earns is not known, nor what a first attempt does that earns the reward of
-       its verification: the critic's value stands behind its last token
-    3. where turns are joined, it stands behind the last token drawn, whether its turn is open or
-       not, beside what that turn earned
-    4. a fault takes the tokens out that this step drew and later ones, by the table above; what
-       earlier steps drew was trained on what was known then
-    5. the critic learns from whole dialogues, all of their tokens, in the step in which they end
+    1. a turn that has ended earns its final reward: an attempt is judged in the step in which it
+       ends
+    2. an open turn's reward is unknown, as is that of a first attempt that earns its
+       verification's: the critic's value stands behind its last token
+    3. where turns are joined, the value stands behind the last token drawn, beside that turn's
+       reward
+    4. a fault removes the tokens of this step and later ones, by the table above; earlier steps
+       have trained
+    5. the critic learns from whole dialogues, in the step in which they end
 
 All five are [derivation]s: the papers do not join the two.
 """
@@ -48,10 +48,10 @@ from assay.clients.judging.self_verification import (
     turn_rewards,
 )
 from assay.trainer.methods.turns.settings import TurnsConfig
-from assay.trainer.rollouts.types import Known, Remote, Rollout, Turn, Unfinished
+from assay.trainer.rollouts.types import Known, PolicyTurn, Remote, Rollout, Unfinished
 
 ATTEMPT, VERIFICATION = 1, 2
-"""Roles of tokens; 0 for what is not the policy's."""
+"""Roles of tokens; 0 for tokens that the policy did not draw."""
 _CORRECT = "correct"
 _METRICS = {
     "turns_first_correct": "first_accuracy",
@@ -74,11 +74,11 @@ class TurnTokens:
     """The T tokens of a dialogue.
 
     Attributes:
-        turns: the number of each token's turn, from 1; 0 for what is not the policy's.
+        turns: number of each token's turn, from 1; 0 for tokens that the policy did not draw.
         roles: `ATTEMPT`, `VERIFICATION`, or 0.
         trained: whether it may be in the loss.
-        rewards: what it earns: a turn's reward is on its last token.
-        open: where the critic's value stands for what comes behind it.
+        rewards: a turn's, on its last token.
+        open: where the critic's value stands for what follows.
     """
 
     turns: tuple[int, ...]
@@ -88,8 +88,8 @@ class TurnTokens:
     open: tuple[bool, ...]
 
 
-def row_result(turns: Sequence[Turn]) -> Result:
-    """The result that stands for a dialogue: its first fault, else its last attempt's."""
+def row_result(turns: Sequence[PolicyTurn]) -> Result:
+    """A dialogue's result: its first fault, else its last attempt's result."""
     results = [turn.result for turn in turns if turn.result is not None]
     return next((result for result in results if result.fault is not None), results[-1])
 
@@ -101,14 +101,14 @@ def is_correct(result: Result) -> bool | None:
 
 
 def rewards_of(
-    turns: Sequence[Turn], config: TurnsConfig, *, whole: bool = True
+    turns: Sequence[PolicyTurn], config: TurnsConfig, *, whole: bool = True
 ) -> tuple[float | None, ...]:
-    """What each turn earns; None where a fault keeps that from being known.
+    """What each turn earns; None where a fault hides it.
 
     Args:
-        turns: of one dialogue, all of them finished; the first is an attempt.
-        config: which of them earn, and what.
-        whole: no turn follows; else rewards are those that later turns do not change.
+        turns: finished ones of one dialogue; the first is an attempt.
+        config: which turns earn, and what.
+        whole: no turn follows; else only rewards that later turns cannot change.
     """
     attempts = [turn for turn in turns if turn.result is not None]
     truths = [is_correct(turn.result) for turn in attempts if turn.result is not None]
@@ -135,7 +135,7 @@ def rewards_of(
 
 
 def turn_tokens(row: Rollout | Unfinished, config: TurnsConfig) -> tuple[TurnTokens, float | None]:
-    """A dialogue's tokens, and the sum of what its turns earn; None where the whole is a fault."""
+    """A dialogue's tokens, and the sum of its turns' rewards; None where the whole is a fault."""
     length = len(row.response.ids)
     numbers, roles = [0] * length, [0] * length
     trained, rewards, opened = [False] * length, [0.0] * length, [False] * length
@@ -157,8 +157,8 @@ def turn_tokens(row: Rollout | Unfinished, config: TurnsConfig) -> tuple[TurnTok
     return tokens, sum(known) if known else None
 
 
-def _is_open(number: int, turns: Sequence[Turn], config: TurnsConfig) -> bool:
-    """Whether more may come to a turn, from 1, of a dialogue that is not whole; see 2 and 3."""
+def _is_open(number: int, turns: Sequence[PolicyTurn], config: TurnsConfig) -> bool:
+    """Whether a turn, from 1, of an unfinished dialogue may still earn; see 2 and 3."""
     if not config.independent:
         return number == len(turns)
     if not turns[number - 1].finished:
@@ -169,10 +169,10 @@ def _is_open(number: int, turns: Sequence[Turn], config: TurnsConfig) -> bool:
 
 
 def turn_metrics(rollouts: Iterable[Known]) -> dict[str, float]:
-    """How dialogues did, by the names of `metric_table`; what there was nothing of is left out.
+    """Metrics of dialogues by the names of `metric_table`, where they apply.
 
-    Over dialogues whose attempts all have a judgement; verdicts that cannot be read over all. Best
-    of n is there where the policy was asked how sure it is.
+    Over dialogues whose attempts are all judged; unreadable verdicts over all. Best of n needs the
+    policy's confidence.
     """
     told = [
         (one, one.facts if isinstance(one, Remote) else dialogue_facts(one)) for one in rollouts
@@ -196,11 +196,11 @@ def turn_metrics(rollouts: Iterable[Known]) -> dict[str, float]:
 
 
 def dialogue_facts(rollout: Rollout) -> tuple[float, ...]:
-    """A dialogue in numbers, NaN for what there is not; nothing for a response of one turn.
+    """A dialogue in numbers, NaN where absent; empty for a response of one turn.
 
-    Whether the first attempt is right; what the verification says, by its place in `_SAID`, and how
-    sure the policy is of "correct"; whether the last attempt of several is right, and whether it
-    states another answer than the first.
+    In order: whether the first attempt is right; the verification's verdict, by its place in
+    `_SAID`; P(correct); whether the last of several attempts is right; whether its answer differs
+    from the first.
     """
     if not rollout.turns:
         return ()
@@ -217,7 +217,7 @@ def dialogue_facts(rollout: Rollout) -> tuple[float, ...]:
     )
 
 
-def _truth(turn: Turn) -> float:
+def _truth(turn: PolicyTurn) -> float:
     truth = None if turn.result is None else is_correct(turn.result)
     return math.nan if truth is None else float(truth)
 
@@ -237,8 +237,8 @@ def _dialogue(facts: Sequence[float], number: int) -> Dialogue:
     )
 
 
-def stated(turn: Turn) -> str:
-    """The answer of an attempt: that which the verifier found, else what the text states."""
+def stated(turn: PolicyTurn) -> str:
+    """The answer of an attempt, from the verifier or else from the text."""
     judgement = turn.result.judgement if turn.result is not None else None
     found = judgement.extracted_answer if judgement is not None else None
     return stated_answer(turn.text) if found is None else found

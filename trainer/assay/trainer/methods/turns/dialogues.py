@@ -1,14 +1,14 @@
 """Dialogues of the policy with itself: attempt, verification, revision.
 
-Each goes on when its own turn ends, whatever the others do (PAG, arXiv 2506.10406). An attempt goes
-to the reward service the moment it is complete, an item of its own, and is judged while
-verifications and revisions are written.
+Each dialogue continues when its own turn ends (PAG, arXiv 2506.10406). An attempt goes to the
+reward service the moment it is complete, and is judged while verifications and revisions are
+written.
 
-Each turn has random numbers of its own (engines.seeded), fixed by seed, draw, sample and turn: a
-dialogue does not depend on which others are revised, and a resumed run repeats it. Pure.
+Seed, draw, sample and turn fix each turn's random numbers (engines.seeded): a dialogue does not
+depend on the others, and a resumed run repeats it. Pure.
 
-A dialogue may be drawn over several steps, each of which draws some tokens of the policy and ends
-within a turn or between two (method.truncation).
+With method.truncation a dialogue is drawn over several steps, each of which may end within a turn
+or between two.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from assay.clients import Result
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.methods.turns.credit import dialogue_facts, row_result
 from assay.trainer.methods.turns.protocol import Protocol
-from assay.trainer.rollouts.types import Rollout, Turn, Unfinished
+from assay.trainer.rollouts.types import PolicyTurn, Rollout, Unfinished
 
 
 class Dialogues:
     """What a dialogue is; a rollouts.exchange.Talk.
 
     Args:
-        protocol: what is said between the policy's turns.
+        protocol: the text between the policy's turns.
         decode: tokens to text, without special tokens.
-        validation: of an evaluation, where a verdict that cannot be read asks for a revision.
+        validation: in an evaluation an unreadable verdict asks for a revision.
     """
 
     def __init__(
@@ -48,40 +48,40 @@ class Dialogues:
         """See Talk: attempts are."""
         return not self._protocol.is_verification(turn)
 
-    def following(self, first: Request, said: Sequence[Response]) -> Request | None:
-        """See Talk: all that was said before a turn is its prompt."""
-        turn = len(said)
+    def following(self, first: Request, responses: Sequence[Response]) -> Request | None:
+        """See Talk: a turn's prompt is everything before it."""
+        turn = len(responses)
         if turn > len(self._protocol.between):
             return None
         if self._protocol.is_verification(turn - 1):
-            verdict = self._protocol.verdict(said[-1].text)
+            verdict = self._protocol.verdict(responses[-1].text)
             if not self._protocol.asks_again(verdict, validation=self._validation):
                 return None
-        ids = [*first.draw.prompt_ids, *self._joined(said)[0]]
-        ids += self._protocol.before(turn, said[-1].ids)
+        ids = [*first.draw.prompt_ids, *self._joined(responses)[0]]
+        ids += self._protocol.before(turn, responses[-1].ids)
         return Request(replace(first.draw, prompt_ids=tuple(ids)), first.index, turn=turn)
 
     def rollout(
         self,
         first: Request,
-        said: Sequence[Response],
+        responses: Sequence[Response],
         results: Mapping[int, Result],
         policy_step: int,
     ) -> Rollout:
-        """See Talk: one response, with what was said between the turns."""
-        response, turns = self._response(said, results)
+        """See Talk: one response, with the text between the turns."""
+        response, turns = self._response(responses, results)
         response = replace(response, text=self._decode(list(response.ids)))
         return Rollout(first, response, row_result(turns), policy_step, turns)
 
     def unfinished(
         self,
         first: Request,
-        said: Sequence[Response],
+        responses: Sequence[Response],
         results: Mapping[int, Result],
         policy_step: int,
     ) -> Unfinished:
-        """See Talk: as `rollout`; where no turn is open, the next one is to be asked for."""
-        response, turns = self._response(said, results)
+        """See Talk: where no turn is open, the next one is due."""
+        response, turns = self._response(responses, results)
         return Unfinished(first, replace(response, finished=False), policy_step, turns)
 
     def facts(self, rollout: Rollout) -> tuple[float, ...]:
@@ -89,13 +89,12 @@ class Dialogues:
         return dialogue_facts(rollout)
 
     def _response(
-        self, said: Sequence[Response], results: Mapping[int, Result]
-    ) -> tuple[Response, tuple[Turn, ...]]:
-        """The turns as one response, without its text, and each by itself."""
-        ids, places = self._joined(said)
+        self, responses: Sequence[Response], results: Mapping[int, Result]
+    ) -> tuple[Response, tuple[PolicyTurn, ...]]:
+        ids, places = self._joined(responses)
         turns = []
-        for turn, (response, (start, end)) in enumerate(zip(said, places, strict=True)):
-            one = Turn(
+        for turn, (response, (start, end)) in enumerate(zip(responses, places, strict=True)):
+            one = PolicyTurn(
                 start,
                 end,
                 response.text,
@@ -106,28 +105,28 @@ class Dialogues:
             if self._protocol.is_verification(turn):
                 one = replace(one, verdict=self._protocol.verdict(response.text))
             turns.append(one)
-        logprobs = _logprobs(said, places, len(ids))
+        logprobs = _logprobs(responses, places, len(ids))
         truncated = any(turn.truncated for turn in turns)
         return Response(tuple(ids), "", logprobs, truncated), tuple(turns)
 
-    def _joined(self, said: Sequence[Response]) -> tuple[list[int], list[tuple[int, int]]]:
-        """The tokens of turns and of what stands between, and where each turn begins and ends."""
+    def _joined(self, responses: Sequence[Response]) -> tuple[list[int], list[tuple[int, int]]]:
+        """All tokens of the dialogue, and where each turn begins and ends."""
         ids: list[int] = []
         places = []
-        for turn, response in enumerate(said):
+        for turn, response in enumerate(responses):
             if turn:
-                ids += self._protocol.before(turn, said[turn - 1].ids)
+                ids += self._protocol.before(turn, responses[turn - 1].ids)
             places.append((len(ids), len(ids) + len(response.ids)))
             ids += response.ids
         return ids, places
 
 
 def _logprobs(
-    said: Sequence[Response], places: Sequence[tuple[int, int]], length: int
+    responses: Sequence[Response], places: Sequence[tuple[int, int]], length: int
 ) -> tuple[float, ...] | None:
-    """Of all tokens, NaN for those that the policy did not draw."""
+    """Of all tokens; NaN for those that the policy did not draw."""
     logprobs = [math.nan] * length
-    for response, (start, end) in zip(said, places, strict=True):
+    for response, (start, end) in zip(responses, places, strict=True):
         if response.logprobs is None:
             return None
         logprobs[start:end] = response.logprobs

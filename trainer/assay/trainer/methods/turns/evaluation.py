@@ -1,11 +1,11 @@
-"""Dialogues on held-out prompts: the policy verifies and revises as it does while it learns.
+"""Dialogues on held-out prompts: the policy verifies and revises as in training.
 
-The answers are those of the last attempts, so that accuracy is that of the whole dialogue; the
-metrics of turns (Acc@t1, recalls of the verifier, ...) stand beside it. A verification that cannot
-be read asks for a revision here, and does not in training: so do PAG's authors (arXiv 2506.10406).
+Accuracy is that of the last attempts; metrics of turns (Acc@t1, recalls of the verifier, ...) stand
+beside it. An unreadable verification asks for a revision here, though not in training: so do PAG's
+authors (arXiv 2506.10406).
 
-Of several dialogues about a problem, the policy's own confidence chooses among the first attempts
-(PAG's best of n), and so does the majority of their answers, to compare.
+Of several dialogues about a problem, the policy's confidence chooses a first attempt (PAG's best of
+n), and the majority of answers another, to compare.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from assay.trainer.methods.turns.dialogues import Dialogues
 from assay.trainer.rollouts.types import Ranks, Rollout, ScoringRound
 
 Sure = Callable[[Sequence[Request], Sequence[Response]], list[float]]
-"""P(correct) of verifications, given what was asked and what was said."""
+"""P(correct) of verifications, given the requests and responses."""
 
 
 def evaluate_dialogues(
@@ -40,18 +40,9 @@ def evaluate_dialogues(
     confidence: Sure | None = None,
     on_progress: Callable[[int], None] = lambda _done: None,
 ) -> Evaluation:
-    """Has a dialogue held about every problem, and its attempts judged; see `evaluate`.
+    """Holds `samples` dialogues about every problem and has their attempts judged; see `evaluate`.
 
-    Args:
-        problems: held out of the training; the same list on every process.
-        sampler: the policy.
-        open_round: begins to judge; called once.
-        encode: the tokens that the policy is shown of a problem.
-        dialogues: of an evaluation.
-        samples: dialogues about each problem.
-        ranks: the processes.
-        confidence: tells how sure the policy is of its verifications; None asks nobody.
-        on_progress: called with the number of problems answered, over all processes.
+    `problems` is the same list on every process; `open_round` is called once.
 
     Returns:
         All answers, problem by problem, in the first process; in the others its own.
@@ -78,16 +69,15 @@ def evaluate_dialogues(
 
 
 def _sure(rollouts: Sequence[Rollout], confidence: Sure) -> list[Rollout]:
-    """With the policy's confidence in its verifications, the second turn of each dialogue."""
-    asked, said = [], []
+    requests, verifications = [], []
     for rollout in rollouts:
         ids, turn = rollout.response.ids, rollout.turns[1]
         draw = rollout.request.draw
         prompt_ids = (*draw.prompt_ids, *ids[: turn.start])
-        asked.append(replace(rollout.request, draw=replace(draw, prompt_ids=prompt_ids), turn=1))
-        said.append(Response(ids[turn.start : turn.end], turn.text, None, turn.truncated))
+        requests.append(replace(rollout.request, draw=replace(draw, prompt_ids=prompt_ids), turn=1))
+        verifications.append(Response(ids[turn.start : turn.end], turn.text, None, turn.truncated))
     found = []
-    for rollout, chance in zip(rollouts, confidence(asked, said), strict=True):
+    for rollout, chance in zip(rollouts, confidence(requests, verifications), strict=True):
         first, verification, *rest = rollout.turns
         sure = replace(verification, correct_probability=chance)
         found.append(replace(rollout, turns=(first, sure, *rest)))
@@ -95,10 +85,7 @@ def _sure(rollouts: Sequence[Rollout], confidence: Sure) -> list[Rollout]:
 
 
 def _voted(rollouts: Sequence[Rollout]) -> dict[str, float]:
-    """Accuracy of the most frequent first attempt, over the dialogues that best of n is over.
-
-    Nothing where the policy was not asked how sure it is.
-    """
+    """Accuracy of the most frequent first attempt, over the dialogues of best of n."""
     answers: defaultdict[int, list[str]] = defaultdict(list)
     correct: defaultdict[int, list[bool]] = defaultdict(list)
     for rollout in rollouts:

@@ -44,8 +44,8 @@ def turn_reward_lines(config: Config) -> list[str]:
         first = {"accuracy": "acc_1", "verification": "what its verification earns", "none": "0"}
         lines.append(f"first attempt: {first[turns.first_reward]}")
         if turns.mode == "verify":
-            told = "1 where its verdict is true, else 0" if turns.verifier_reward else "0"
-            lines.append(f"verification: {told}")
+            truth_reward = "1 where its verdict is true, else 0" if turns.verifier_reward else "0"
+            lines.append(f"verification: {truth_reward}")
         gain = f" + {turns.shaping:g} * (acc_2 - acc_1)" if turns.shaping else ""
         lines.append(f"second attempt: acc_2{gain}")
     loss = config.method.loss

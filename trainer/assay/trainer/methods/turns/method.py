@@ -46,7 +46,7 @@ class Turns(RunHooks):
         return dialogues_of(self.config, policy)
 
     def scored(self, groups: list[list[Scored]]) -> list[list[Scored]]:
-        """See Hooks: what the turns earn, in place of the judgement's reward."""
+        """See Hooks: the turns' rewards replace the judgement's."""
         return [[self._by_turns(item) for item in group] for group in groups]
 
     def _by_turns(self, item: Scored) -> Scored:
@@ -58,9 +58,9 @@ class Turns(RunHooks):
     def mark(self, batch: Batch, scored: Sequence[Scored], collected: Collected) -> Batch:
         """See Hooks; of shape (B, T).
 
-        `turn`, from 1, and `role`, 0 for both where a token is not the policy's; `turn_rewards`, on
-        the last token of each turn; `own`, `loss_mask` and `value_mask` of the policy's tokens;
-        where a dialogue is not whole, `turn_open`, behind which tokens the value stands.
+        `turn`, from 1, and `role`, both 0 where a token is not the policy's; `turn_rewards`, on the
+        last token of each turn; `own`, `loss_mask` and `value_mask` of the policy's tokens; of
+        unfinished dialogues `turn_open`, behind which tokens the value stands.
         """
         collected.metrics |= turn_metrics(collected.judged)
         dialogues: list[TurnTokens] = [
@@ -83,7 +83,7 @@ class Turns(RunHooks):
             "loss_mask": batch["loss_mask"] & trained_BT,
             "value_mask": trained_BT & whole_B.to(device).unsqueeze(1),
         }
-        if collected.stretches is not None:
+        if collected.slot_rows is not None:
             opened = [one.open for one in dialogues]
             marked["turn_open"] = filled(opened, False, torch.bool).to(device)
         if self.config.method.turns.kl == "first":
@@ -91,7 +91,7 @@ class Turns(RunHooks):
         return marked
 
     def earned(self, batch: Batch, rewards_BT: torch.Tensor) -> torch.Tensor:
-        """See Hooks: a turn's reward is on its last token."""
+        """See Hooks: on a turn's last token."""
         del rewards_BT
         return batch["turn_rewards"]
 
@@ -120,7 +120,7 @@ class Turns(RunHooks):
 
 
 def dialogues_of(config: Config, policy: LoadedPolicy, *, validation: bool = False) -> Dialogues:
-    """What the policy says to itself, as the settings have it."""
+    """The dialogues of the settings."""
     tokenizer = policy.tokenizer
     return Dialogues(
         protocol_of(config.method.turns, tokenizer),
@@ -132,10 +132,7 @@ def dialogues_of(config: Config, policy: LoadedPolicy, *, validation: bool = Fal
 def make_confidence(
     trainer: PolicyTrainer, config: Config, policy: LoadedPolicy
 ) -> Confidence | None:
-    """Asks the policy how sure it is of its attempts, where an evaluation can choose among several.
-
-    None where it has not.
-    """
+    """The policy's confidence, where an evaluation chooses among several attempts; else None."""
     if config.method.turns.mode != "verify" or config.eval.samples == 1:
         return None
     return Confidence(

@@ -22,7 +22,7 @@ def _earns_by_turns(config: Config) -> bool:
 
 
 def _without_turns(config: Config) -> Switches:
-    """One response; roles that are not there cannot be normalised."""
+    """One response, so normalisation by roles goes too."""
     switches: dict[str, object] = {"method.turns.mode": "off"}
     if config.method.advantage.normalise == "role":
         switches["method.advantage.normalise"] = "none"

@@ -1,16 +1,15 @@
-"""What is said between the policy's turns, as tokens: PAG's protocol in the policy's own template.
+"""The tokens between the policy's turns: PAG's protocol in the policy's own chat template.
 
     prompt  attempt  <verify>  verification  <revise>  attempt        PAG (arXiv 2506.10406)
     prompt  attempt  <reconsider>  attempt                            direct multi-turn, SCoRe
 
-What stands in angle brackets is not the policy's: it is in no loss and in no count. Nothing that
-the policy wrote is decoded and tokenised again. Instead the chat template is shown a conversation
-with a mark where the policy's turn stands, and what it writes behind the mark follows the policy's
-own tokens. So a template that rewrites earlier turns, as some do with thoughts, does not apply: the
-policy reads what it wrote.
+What stands in angle brackets is in no loss and no count. The policy's tokens are never decoded and
+tokenised again: the chat template renders a conversation with a mark as the policy's turn, and what
+follows the mark follows the policy's tokens. So a template that rewrites earlier turns, such as
+thoughts, does not apply.
 
-The wording is ours (assay.clients.judging.self_verification), or the settings'. The closing
-sentences that a verification must end with are the paper's.
+The wording is ours (assay.clients.judging.self_verification), or the settings'; the required
+closing sentences are the paper's.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ _MARK = "ASSAY-POLICY-TURN"
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """How a dialogue goes on.
+    """How a dialogue continues.
 
     Attributes:
-        between: the tokens before the second turn, the third, ...; none of them empty.
+        between: the tokens before the second turn, the third, ...; never empty.
         verifies: the second turn is a verification; else every turn is an attempt.
-        always: a revision is asked for whatever the verification says.
+        always: a revision follows whatever the verification says.
         parsing: how a verification must close.
     """
 
@@ -60,36 +59,29 @@ class Protocol:
         return parse_verdict(text, strict=self.parsing == "strict")
 
     def asks_again(self, verdict: Verdict, *, validation: bool) -> bool:
-        """Whether a revision is asked for; see `self_verification.revision_due`."""
+        """Whether a revision follows; see `self_verification.revision_due`."""
         return self.always or revision_due(verdict, validation)
 
-    def before(self, turn: int, said: Sequence[int]) -> tuple[int, ...]:
-        """The tokens between what the policy said last and its next turn.
+    def before(self, turn: int, last_ids: Sequence[int]) -> tuple[int, ...]:
+        """The tokens before turn `turn`, from 1, given the tokens of the last one.
 
-        Args:
-            turn: of the next one, from 1.
-            said: tokens of the last one. The template's end of a turn is left out where the policy
-                wrote it itself.
+        The template's end of a turn is left out where the policy wrote it.
         """
         between = self.between[turn - 1]
-        return between[1:] if len(between) > 1 and said[-1] == between[0] else between
+        return between[1:] if len(between) > 1 and last_ids[-1] == between[0] else between
 
     def room(self, max_new_tokens: int) -> int:
-        """Tokens that the longest dialogue has after its prompt."""
+        """Most tokens of a dialogue after its prompt."""
         turns = len(self.between) + 1
         return turns * max_new_tokens + sum(map(len, self.between))
 
 
 def protocol_of(config: TurnsConfig, tokenizer: Tokenizer) -> Protocol:
-    """The protocol of the settings, in the tokenizer's chat template.
-
-    Args:
-        config: with several turns.
-        tokenizer: the policy's.
+    """The protocol of settings with several turns, in the tokenizer's chat template.
 
     Raises:
-        ConfigError: the template does not show the policy's turns, or nothing would stand between
-            two of them, where one must end for the other to begin.
+        ConfigError: the template does not show the policy's turns, or puts nothing between two of
+            them.
     """
     if config.mode == "reconsider":
         asks = [config.reconsider_prompt or RECONSIDER]
@@ -111,7 +103,7 @@ def protocol_of(config: TurnsConfig, tokenizer: Tokenizer) -> Protocol:
 
 
 def _behind_the_mark(messages: Sequence[tuple[str, str]], tokenizer: Tokenizer) -> tuple[int, ...]:
-    """What the template writes from the end of the marked turn up to the next, as tokens."""
+    """The template's tokens from the end of the marked turn up to the next."""
     text = render(Problem("", "", tuple(messages), ""), tokenizer)
     before, mark, behind = text.rpartition(_MARK)
     ids = tuple(tokenizer(behind, add_special_tokens=False)["input_ids"]) if mark else ()

@@ -22,31 +22,31 @@ class TurnsConfig(Strict):
     """off: one response. verify: the policy verifies its answer, then revises it (PAG).
     reconsider: a second attempt without a verification, always (direct multi-turn, SCoRe)."""
     revise: Literal["selective", "always"] = "selective"
-    """verify: asks for a revision where the verification says "wrong" (in an evaluation also where
-    it says nothing that can be read), or always."""
+    """verify: asks for a revision after "wrong" (in an evaluation also after an unreadable
+    verdict), or always."""
     parsing: Literal["strict", "tolerant"] = "strict"
-    """How a verification must close to have said something; see clients/verdicts.py."""
+    """How a verification must close to be readable; see clients/verdicts.py."""
     independent: bool = True
     """Each turn is credited with its own reward alone, a turn-level discount of 0 (PAG); else with
-    those of later turns as well, a discount of 1."""
+    later ones too, a discount of 1."""
     reward: Literal["turns", "final"] = "turns"
     """turns: each turn earns its own reward. final: only the last attempt's correctness counts, at
     the response's end."""
     first_reward: Literal["accuracy", "verification", "none"] = "accuracy"
-    """turns: what the first attempt earns. accuracy: its correctness. verification, in verify: what
-    its verification earns, and nothing of its own (PAG's ablation). none: nothing."""
+    """turns: what the first attempt earns. accuracy: its correctness. verification, in verify: only
+    its verification's reward (PAG's ablation). none: nothing."""
     verifier_reward: bool = True
     """turns: a verification earns 1 where its verdict is true; else nothing."""
     shaping: NonNegativeFloat = 0.0
-    """turns: weight of what the second attempt gained over the first (PAG, SCoRe: 1)."""
+    """turns: weight of the second attempt's gain over the first (PAG, SCoRe: 1)."""
     kl: Literal["all", "first"] = "all"
     """Whose tokens `loss.kl_coef` is for: all turns', or the first attempt's (SCoRe's stage 1)."""
     verify_prompt: str = ""
-    """What asks for a verification; empty for ours. It must ask for the closing sentences."""
+    """Asks for a verification and its closing sentences; empty for ours."""
     revise_prompt: str = ""
-    """What asks for a revision; empty for ours."""
+    """Asks for a revision; empty for ours."""
     reconsider_prompt: str = ""
-    """What asks for a second attempt without a verification; empty for ours."""
+    """Asks for a second attempt without a verification; empty for ours."""
 
     @property
     def on(self) -> bool:
@@ -55,12 +55,12 @@ class TurnsConfig(Strict):
 
     @property
     def most(self) -> int:
-        """Turns of the policy in one response, at most."""
+        """Most turns of the policy in one response."""
         return {"off": 1, "verify": 3, "reconsider": 2}[self.mode]
 
 
 def check_turns(config: Config) -> str:
-    """What does not go with several turns, or with one, in a line; empty where all does."""
+    """Why settings of turns do not fit, in a line; empty where they do."""
     algorithm, turns = config.method, config.method.turns
     if not turns.on:
         if algorithm.advantage.normalise == "role":

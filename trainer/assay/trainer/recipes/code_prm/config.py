@@ -26,18 +26,18 @@ class ProblemsConfig(Strict):
     """What programs are written for."""
 
     source: Literal["generated", "jsonl"] = "generated"
-    """generated: problems of our own (`families`). jsonl: `path`, rows of the columns that the
-    training config names in [data.columns], "question" and "tests" for the preset."""
+    """generated: problems of our own (`families`). jsonl: `path`, rows with the columns of the
+    training config's [data.columns], "question" and "tests" for the preset."""
     path: str = ""
     eval_path: str = ""
     """jsonl: for the evaluation; without it, rows are held out of `path`."""
     families: Annotated[tuple[Family, ...], Field(min_length=1)] = FAMILIES
     size: Positive = 600
-    """generated: how many, those of the evaluation not counted."""
+    """generated: how many, without those of the evaluation."""
     held_out: Positive = 100
     """generated: for the evaluation."""
     instruction: str = "\nAnswer with one Python function in a fenced block."
-    """generated: stands behind each question."""
+    """generated: follows each question."""
     seed: NonNegative = 0
 
 
@@ -64,7 +64,7 @@ class TrainConfig(RunsConfig):
 
 @dataclass(frozen=True, slots=True)
 class SamplesConfig(Strict):
-    """Programs to label: of checkpoints of the baseline."""
+    """Programs to label, drawn from checkpoints of the baseline."""
 
     checkpoints: Positive = 4
     """Evenly spaced; the last is the end (arXiv 2410.17621)."""
@@ -90,10 +90,10 @@ class LabelsConfig(Strict):
     timeout_s: PositiveFloat = 300.0
     keep: Kept = "revised-only"
     """Rows for the PRM. full: all. remove-hard: none without a feasible line. revised-only: only
-    programs that fail and can be revised from some line on, the paper's best; what the names
-    mean is our reading [derivation]."""
+    failing programs with a feasible line, the paper's best; the names' meaning is our reading
+    [derivation]."""
     max_fault_ratio: Ratio = 0.2
-    """More programs without labels than this stop the pipeline."""
+    """A larger share of programs without labels stops the pipeline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,21 +105,21 @@ class PrmConfig(RunsConfig):
 
 @dataclass(frozen=True, slots=True)
 class GuardsConfig(Strict):
-    """What keeps dense rewards from being hacked."""
+    """Guards against hacking of dense rewards."""
 
     neutral_comments: bool = True
-    """Comments are labelled 0 and earn nothing. Off: labelled and scored like code."""
+    """Comments are labelled 0 and earn nothing. Off: they count like code."""
     span_normalisation: bool = True
     """The scores of lines are divided by their number."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartConfig(Strict):
-    """What the whole starts from."""
+    """The start models."""
 
     policy: Text = "smollm2-135m-instruct"
-    """A folder, a hub name, or `smollm2-135m-instruct`: a model that was fine-tuned to write
-    programs. Both runs start from it, and so does the PRM."""
+    """A folder, a hub name, or `smollm2-135m-instruct`: a model fine-tuned to write programs. Both
+    runs and the PRM start from it."""
     value_init: bool = True
     """The critic of the dense run starts from the PRM."""
     seed: NonNegative = 0
@@ -149,7 +149,7 @@ class PipelinePlan:
 
     @property
     def language(self) -> str:
-        """Of the programs, as the sandbox names it."""
+        """As the sandbox names it."""
         return str(self.dense.reward.parameters.get("language", "python"))
 
     @property
@@ -159,16 +159,14 @@ class PipelinePlan:
 
     @property
     def checkpoints(self) -> tuple[int, ...]:
-        """Steps of the optimizer after which the baseline's samples are drawn."""
+        """Optimizer steps after which the baseline's samples are drawn."""
         steps, count = self.baseline.run.steps, self.config.samples.checkpoints
         each = steps // count * self.baseline.updates_per_rollout
         return tuple(each * number for number in range(1, count + 1))
 
 
 def load(path: Path, overrides: Iterable[str], folder: Path) -> PipelinePlan:
-    """Reads a pipeline file.
-
-    The output goes to `folder`, which the later stages' settings name.
+    """Reads a pipeline file, whose output goes to `folder`.
 
     Raises:
         ConfigError: the file or one that it names cannot be read, or settings do not fit.
@@ -197,7 +195,6 @@ def load(path: Path, overrides: Iterable[str], folder: Path) -> PipelinePlan:
 
 
 def _common(config: PipelineConfig, folder: Path) -> dict[str, Any]:
-    """What both runs are told."""
     problems = config.problems
     data: dict[str, Any] = {"path": problems.path, "eval_path": problems.eval_path}
     if problems.source == "generated":
@@ -269,7 +266,7 @@ def _conflicts(config: PipelineConfig, baseline: Config, dense: Config) -> Itera
 
 
 def to_toml(plan: PipelinePlan) -> str:
-    """The settings as TOML, with a digest of what the files that they name come to."""
+    """The settings as TOML, with a digest of the files that they name."""
     parts = (plan.baseline, plan.dense)
     told = "".join(map(configs.to_toml, parts)) + plan.rm_config.read_text(encoding="utf-8")
     digest = hashlib.sha256(told.encode()).hexdigest()[:16]

@@ -1,9 +1,9 @@
-"""Problems of our own, in the manner of collections of small Python tasks. Pure.
+"""Generated problems, like collections of small Python tasks. Pure.
 
-Each is a sentence that asks for a function, assertions that it must satisfy, and a solution of
-several lines in which a wrong line spoils what follows. No text of any benchmark is in them.
+Each has a sentence that asks for a function, assertions, and a solution of several lines in which a
+wrong line spoils what follows. No text is from a benchmark.
 
-    append       letters that are put behind a text, one line each; what is appended stays appended
+    append       letters are appended to a text, one line each
     arithmetic   steps of arithmetic on a number, one line each
     select       a sum or a count over the numbers of a list that satisfy a condition
     count        how often some letters occur in a text
@@ -30,7 +30,7 @@ def generate(families: Sequence[str], count: int, seed: int, instruction: str = 
         Rows {"id", "family", "question", "tests", "solution"}.
 
     Raises:
-        ValueError: the families have not so many different ones.
+        ValueError: the families have fewer different ones.
     """
     dice = random.Random(seed)  # noqa: S311  # no secret
     rows: dict[str, Row] = {}
@@ -54,7 +54,7 @@ def generate(families: Sequence[str], count: int, seed: int, instruction: str = 
 
 
 def append_problem(letters: str) -> tuple[str, str, list[str]]:
-    """The problem of the family `append` with these letters: question, solution, assertions."""
+    """Question, solution and assertions of the family `append` with these letters."""
     named = "', '".join(letters)
     question = (
         f"Write a function extend(s) that puts '{named}' behind the text s, one by one and in this "
@@ -70,16 +70,16 @@ def _append(dice: random.Random) -> tuple[str, str, list[str]]:
 
 
 def _arithmetic(dice: random.Random) -> tuple[str, str, list[str]]:
-    told, lines, value = [], "", {n: n for n in (0, 3, -5)}
+    phrases, lines, value = [], "", {n: n for n in (0, 3, -5)}
     for _ in range(dice.randint(3, 5)):
         sign, number = dice.choice("+-*"), dice.randint(2, 9)
         word = {"+": "adds {}", "-": "takes away {}", "*": "multiplies by {}"}[sign]
-        told.append(word.format(number))
+        phrases.append(word.format(number))
         lines += f"    n = n {sign} {number}\n"
         value = {n: _apply(sign, now, number) for n, now in value.items()}
     question = (
         "Write a function change(n) that starts from the whole number n, "
-        f"{', then '.join(told)}, and returns what comes out."
+        f"{', then '.join(phrases)}, and returns what comes out."
     )
     asserts = [f"assert change({n}) == {now}" for n, now in value.items()]
     return question, f"def change(n):\n{lines}    return n\n", asserts

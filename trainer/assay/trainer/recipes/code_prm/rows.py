@@ -14,9 +14,9 @@ Row = Mapping[str, Any]
 def sample_row(
     problem: Problem, tests: Any, text: str, *, checkpoint: int, number: int
 ) -> dict[str, Any]:
-    """A response as the sampler keeps it.
+    """A sampled response.
 
-    `tests` are in a shape of assay.clients.rows.tests; `checkpoint` counts steps of the optimizer.
+    `tests` are in a shape of assay.clients.rows.tests; `checkpoint` counts optimizer steps.
     """
     return {
         "id": f"{problem.id}/{checkpoint}/{number}",
@@ -29,7 +29,7 @@ def sample_row(
 
 
 def program_rows(samples: Iterable[Row], *, language: str, extraction: str) -> list[dict[str, Any]]:
-    """Rows for `assay label-code`; equal responses to a problem once, blank ones left out."""
+    """Rows for `assay label-code`; blank responses and repetitions to a problem are left out."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for row in samples:
         if row["response"].strip():
@@ -43,14 +43,10 @@ def program_rows(samples: Iterable[Row], *, language: str, extraction: str) -> l
 def prm_rows(labelled: Iterable[Row], keep: Kept) -> list[dict[str, Any]]:
     """Rows for `assay train-rm`: what the reward service will show the PRM, with its labels.
 
-    The prompt is the bare question: that is what a judgement's item holds, whatever system message
-    or examples the policy was shown with it.
-
-    Args:
-        labelled: of `assay label-code`, with "question".
-        keep: full: all. remove-hard: not those without a feasible line. revised-only: those that
-            fail and have a feasible line. The names are the paper's (arXiv 2410.17621), what they
-            mean is our reading [derivation].
+    The prompt is the bare question, as in a judgement's item, without system message or examples.
+    `keep`: full: all. remove-hard: not those without a feasible line. revised-only: failing ones
+    with a feasible line. The names are the paper's (arXiv 2410.17621), their meaning is our reading
+    [derivation].
     """
     rows = []
     for row in labelled:
@@ -69,7 +65,7 @@ def prm_rows(labelled: Iterable[Row], keep: Kept) -> list[dict[str, Any]]:
 
 
 def label_summary(labelled: Iterable[Row]) -> dict[str, int]:
-    """What labelling came to, and what it cost."""
+    """Results and cost of labelling."""
     rows = list(labelled)
     labels = [label for row in rows for label in row["labels"]]
     summed = {name: sum(row[name] for row in rows) for name in _COSTS}

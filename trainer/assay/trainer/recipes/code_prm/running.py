@@ -1,8 +1,8 @@
-"""Runs the stages that are not whole, each by the command that a person would type.
+"""Runs the unfinished stages, each by the command that a person would type.
 
-A stage's process does not outlive this one (assay.kit.child). The services that a stage needs
-are started for it: the sandbox for the labels; the reward server beside it for a run; and genrm
-with the PRM beside both for the dense run.
+A stage's process ends with this one (assay.kit.child). Services are started for the stages that
+need them: the sandbox for the labels; the reward server as well for a run; and genrm with the PRM
+for the dense run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _POLL_S = 0.2
 
 
 class InterruptedStage(Exception):
-    """Ctrl-C: the stage ended in order, and the same command goes on."""
+    """Ctrl-C: the stage ended in order, and the same command continues."""
 
 
 class Pipeline:
@@ -49,10 +49,9 @@ class Pipeline:
             The report; None when it was interrupted.
 
         Raises:
-            ConfigError: the folder holds a pipeline of other settings, or a stage has nothing to
-                work on.
+            ConfigError: the folder holds a pipeline of other settings, or a stage has no input.
             StartupError: a service could not start.
-            TrainingStoppedError: a stage failed; what it said stands above.
+            TrainingStoppedError: a stage failed; its output stands above.
         """
         self._claim()
         names = STAGES if self._plan.config.problems.source == "generated" else STAGES[1:]
@@ -73,7 +72,6 @@ class Pipeline:
         return outcome(self._plan, self._paths)
 
     def _claim(self) -> None:
-        """Makes the folder this pipeline's."""
         text = to_toml(self._plan)
         self._paths.path.mkdir(parents=True, exist_ok=True)
         kept = self._paths.config
@@ -86,7 +84,7 @@ class Pipeline:
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:
-        """Keeps how long a session of a stage took, however it ended."""
+        """Records a stage's time, however it ended."""
         started = time.perf_counter()
         try:
             yield
@@ -103,7 +101,7 @@ class Pipeline:
             self._train("baseline", services.address)
 
     def _samples(self) -> None:
-        """Draws of each checkpoint in a process of its own: its memory is given back whole."""
+        """Samples each checkpoint in its own process, which frees its memory."""
         plan, paths, wanted = self._plan, self._paths, self._plan.config.samples
         (paths.path / "samples").mkdir(exist_ok=True)
         for number in plan.checkpoints:
@@ -155,10 +153,10 @@ class Pipeline:
         )
 
     def _child(self, stage: str, command: Sequence[str], allowed: tuple[int, ...] = (0,)) -> int:
-        """Waits for a process; a first Ctrl-C is passed on, for it to end in order.
+        """Waits for a process; passes a first Ctrl-C on.
 
         Raises:
-            InterruptedStage: it was asked to end, and did.
+            InterruptedStage: it ended after an interrupt.
             TrainingStoppedError: it failed.
         """
         process = children.start(command)
@@ -178,7 +176,7 @@ class Pipeline:
 
 
 def outcome(plan: PipelinePlan, paths: Paths) -> dict[str, Any]:
-    """The report: what each run came to, what the PRM is worth, and what all of it cost."""
+    """The report: the runs' results, the PRM's quality, and the cost."""
     seconds: dict[str, float] = {}
     for row in read_rows(paths.times):
         seconds[row["stage"]] = seconds.get(row["stage"], 0.0) + row["seconds"]
@@ -212,7 +210,7 @@ def _accuracy(report: Mapping[str, Any], when: str) -> float | None:
 
 
 def as_text(report: Mapping[str, Any]) -> str:
-    """The report for people, as Markdown."""
+    """The report as Markdown."""
     labels, prm = report["labels"], report["prm"] or {}
     lines = ["# Process supervision for code", "", "| policy | held-out accuracy |", "|---|---|"]
     for name, value in report["accuracy"].items():

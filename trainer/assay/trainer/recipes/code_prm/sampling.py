@@ -1,8 +1,7 @@
-"""Responses of a checkpoint of the baseline, drawn as in training and kept as they are made.
+"""Responses of a baseline's checkpoint, drawn as in training and written at once.
 
-They are drawn by transformers' `generate`, whatever the run's own back end was. A batch draws its
-own random numbers, of the seed, the checkpoint and its first problem, so that a stage that was
-stopped goes on with the same responses.
+transformers' `generate` draws them, whatever the run's engine. Seed, checkpoint and first problem
+fix a batch's random numbers, so that a stopped stage continues with the same responses.
 """
 
 from __future__ import annotations
@@ -35,12 +34,9 @@ def draw(
     batch: int,
     advance: Callable[[int], None] = lambda _done: None,
 ) -> int:
-    """Draws what is missing in a file of responses.
+    """Draws the responses that a file lacks; how many it has then.
 
-    `number` is that of the checkpoint, in steps of the optimizer.
-
-    Returns:
-        How many responses the file has.
+    `number` is the checkpoint's, in optimizer steps.
 
     Raises:
         ConfigError: the checkpoint cannot be loaded.
@@ -73,7 +69,7 @@ def draw(
 
 
 def _cut(path: Path, rows: int) -> None:
-    """Leaves the first rows: those of a problem that a kill left incomplete are drawn anew."""
+    """Keeps the first rows; a problem left incomplete by a kill is drawn anew."""
     if path.is_file():
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
         path.write_text("".join(lines[:rows]), encoding="utf-8")
@@ -87,7 +83,6 @@ def _answers(
     count: int,
     temperature: float,
 ) -> list[str]:
-    """`count` responses to each problem, one problem after the other."""
     tokenizer, rollout = policy.tokenizer, config.rollout
     asked = tokenizer(
         [render(problem, tokenizer) for problem in problems], return_tensors="pt", padding=True

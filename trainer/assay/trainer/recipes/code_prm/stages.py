@@ -1,4 +1,4 @@
-"""The stages of the pipeline: what each writes, when that is whole, and what each is asked.
+"""The stages of the pipeline: their output, when it is complete, and their commands.
 
     problems   problems/train.jsonl, eval.jsonl   generated, unless a file is given
     baseline   baseline/                          `assay train` by unit tests
@@ -7,7 +7,7 @@
     prm        prm/                               `assay train-rm`
     dense      dense/                             `assay train` with the PRM's rewards
 
-programs.jsonl and steps.jsonl appear by one rename, and say that the stage before them is whole.
+programs.jsonl and steps.jsonl appear by one rename, when the stage before them is complete.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PRM = "prm"
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """Where the stages write."""
+    """The stages' files."""
 
     path: Path
 
@@ -51,7 +51,7 @@ class Paths:
         return RunFolder(self.path / name)
 
     def settings(self, name: str) -> Path:
-        """What a run of `assay train` is started from."""
+        """The config file of a run."""
         return self.path / f"{name}.toml"
 
     def samples(self, checkpoint: int) -> Path:
@@ -59,7 +59,7 @@ class Paths:
         return self.path / "samples" / f"{checkpoint}.jsonl"
 
     def is_whole(self, stage: str) -> bool:
-        """Whether a stage's output is there."""
+        """Whether a stage is complete."""
         return {
             "problems": self.problems / "eval.jsonl",
             "baseline": self.run("baseline").path / "report.json",
@@ -71,7 +71,7 @@ class Paths:
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """A file of rows; it appears by one rename."""
+    """Writes a file of rows, which appears by one rename."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}")
     beside.write_text(
@@ -81,10 +81,10 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def make_problems(plan: PipelinePlan, paths: Paths) -> None:
-    """Writes generated problems; those of the evaluation are none of the training's.
+    """Writes generated problems; evaluation and training share none.
 
     Raises:
-        ConfigError: the families have not so many different ones.
+        ConfigError: the families have fewer different ones.
     """
     wanted = plan.config.problems
     try:
@@ -98,7 +98,7 @@ def make_problems(plan: PipelinePlan, paths: Paths) -> None:
 
 
 def train_arguments(config: Config, paths: Paths, name: str, target: str) -> list[str]:
-    """Of `assay train`, for a run that is new or was interrupted."""
+    """For `assay train`, of a new or an interrupted run."""
     folder, address = paths.run(name), f"reward.target={target}"
     if folder.config.is_file():
         return ["train", address, "--resume", str(folder.path)]
@@ -108,7 +108,7 @@ def train_arguments(config: Config, paths: Paths, name: str, target: str) -> lis
 
 
 def label_arguments(plan: PipelinePlan, paths: Paths, sandbox: str) -> list[str]:
-    """Of `assay label-code`: the baseline's last policy completes."""
+    """For `assay label-code`: the baseline's last policy completes."""
     labels = plan.config.labels
     words: dict[str, object] = {
         "model": paths.run("baseline").model,
@@ -127,7 +127,7 @@ def label_arguments(plan: PipelinePlan, paths: Paths, sandbox: str) -> list[str]
 
 
 def train_rm_arguments(plan: PipelinePlan, paths: Paths) -> list[str]:
-    """Of `assay train-rm`: from the start policy, on the labels."""
+    """For `assay train-rm`: from the start policy, on the labels."""
     folder = paths.run("prm")
     if folder.config.is_file():
         return ["train-rm", "--resume", str(folder.path)]
@@ -146,7 +146,7 @@ def train_rm_arguments(plan: PipelinePlan, paths: Paths) -> list[str]:
 
 
 def checkpoint_of(paths: Paths, number: int) -> Path:
-    """The folder of a checkpoint of the baseline. Raises ConfigError: it is gone."""
+    """The folder of a baseline's checkpoint. Raises ConfigError: it is gone."""
     folder = paths.run("baseline").checkpoints / f"checkpoint-{number}"
     if not (folder / "manifest.json").is_file():
         raise ConfigError(
@@ -157,10 +157,10 @@ def checkpoint_of(paths: Paths, number: int) -> Path:
 
 
 def gather_programs(plan: PipelinePlan, paths: Paths) -> int:
-    """Writes programs.jsonl of all samples; how many there are.
+    """Writes programs.jsonl of all samples; its number of rows.
 
     Raises:
-        ConfigError: no response holds anything.
+        ConfigError: every response is blank.
     """
     samples = [row for n in plan.checkpoints for row in read_rows(paths.samples(n))]
     rows = program_rows(samples, language=plan.language, extraction=plan.extraction)
@@ -174,12 +174,10 @@ def gather_programs(plan: PipelinePlan, paths: Paths) -> int:
 
 
 def gather_steps(plan: PipelinePlan, paths: Paths, unlabelled: int) -> int:
-    """Writes steps.jsonl of the labels; how many rows there are.
-
-    `unlabelled` programs got no labels, for faults.
+    """Writes steps.jsonl of the labels; its number of rows. `unlabelled` programs had faults.
 
     Raises:
-        ConfigError: too many have none, or nothing is left to learn from.
+        ConfigError: too many programs have no labels, or nothing is left to learn from.
     """
     labelled, labels = read_rows(paths.labels), plan.config.labels
     whole = len(labelled) + unlabelled
@@ -199,7 +197,7 @@ def gather_steps(plan: PipelinePlan, paths: Paths, unlabelled: int) -> int:
 
 
 def write_models(paths: Paths) -> None:
-    """Names the PRM for `genrm`."""
+    """The model file of `genrm`, with the PRM."""
     model = json.dumps(str(paths.run("prm").model.resolve()))
     paths.models.write_text(
         f'[model.{PRM}]\npath = {model}\nsplitting = "code-line"\n', encoding="utf-8"

@@ -1,4 +1,4 @@
-"""All runs of a ladder, and what comes of them."""
+"""Runs a ladder and writes its results."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _LOOK_EVERY_S = 0.2
 def climb(plan: LadderPlan, folder: Path, console: Console, *, jobs: int = 1) -> int:
     """Runs what is not finished, then writes ladder.json, ladder.md and ladder.png.
 
-    A run that fails is told and left out; the others go on.
+    A failed run is reported and left out; the others continue.
 
     Returns:
-        0; 1 if a run failed; 130 if interrupted: the same command goes on from there.
+        0; 1 if a run failed; 130 if interrupted: the same command continues.
 
     Raises:
         ConfigError: the folder holds runs of other settings.
@@ -60,7 +60,7 @@ def climb(plan: LadderPlan, folder: Path, console: Console, *, jobs: int = 1) ->
 
 
 class _Work:
-    """The processes that are under way, and what is still to do."""
+    """The running processes, and the remaining runs."""
 
     def __init__(
         self, display: Display, runs: list[RungRun], waiting: deque[RungRun], jobs: int
@@ -73,7 +73,7 @@ class _Work:
         self.failed: list[RungRun] = []
 
     def run(self) -> bool:
-        """Works until nothing is left, or until it is interrupted; whether it was."""
+        """Works until nothing is left, or an interrupt; whether there was one."""
         total = sum(job.config.run.steps for job in self._runs)
         self._display.begin("steps", total, self._done())
         with Interrupt(self._pass_on) as stop:
@@ -86,7 +86,6 @@ class _Work:
         return stop.requested
 
     def close(self) -> None:
-        """Ends what is still going."""
         self._display.end()
         for process, _ in self._going.values():
             end(process)
@@ -111,7 +110,6 @@ class _Work:
             self._fail(job)
 
     def _collect(self, *, stopping: bool) -> None:
-        """Takes the processes that have ended off the list."""
         for job, (process, started) in list(self._going.items()):
             code = process.poll()
             if code is None:
@@ -130,7 +128,6 @@ class _Work:
 
 
 def _write(plan: LadderPlan, runs: list[RungRun], folder: Path, display: Display) -> None:
-    """The outcome of all finished runs."""
     outcomes: dict[str, dict[int, outcome.RunOutcome]] = {rung.name: {} for rung in plan.rungs}
     for job in runs:
         found = outcome.read(job.folder)
@@ -141,8 +138,8 @@ def _write(plan: LadderPlan, runs: list[RungRun], folder: Path, display: Display
     from assay.trainer.recipes.ladder import plot  # noqa: PLC0415  # matplotlib takes a second to import
 
     summaries = table.summarise(plan, outcomes)
-    said = json.dumps(table.to_json(plan, summaries), indent=2)
-    (folder / "ladder.json").write_text(said + "\n", encoding="utf-8")
+    text = json.dumps(table.to_json(plan, summaries), indent=2)
+    (folder / "ladder.json").write_text(text + "\n", encoding="utf-8")
     (folder / "ladder.md").write_text(table.markdown(plan, summaries) + "\n", encoding="utf-8")
     plot.draw(plan, outcomes, folder / "ladder.png")
     display.console.print(table.screen(plan, summaries))

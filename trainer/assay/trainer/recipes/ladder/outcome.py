@@ -1,8 +1,7 @@
-"""What a run left behind, as numbers. Pure, but for reading the run's files.
+"""A run's results as numbers.
 
-The figures of a run are means over its last steps (a tenth of them, at least one), as a single step
-is a handful of prompts. Steps to a threshold are counted where a trailing mean of 10 steps passes
-it.
+Figures are means over a run's last steps (a tenth of them, at least one). Steps to a threshold
+count where a trailing mean of 10 steps passes it.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class RunOutcome:
         return statistics.fmean(value for _, value in values[-max(1, round(len(values) / 10)) :])
 
     def steps_to(self, metric: str, value: float) -> int | None:
-        """The first step at which the trailing mean is at least `value`; None if it never is."""
+        """The first step whose trailing mean is at least `value`; None for none."""
         values = series(self.rows, metric)
         for end in range(TRAILING, len(values) + 1):
             if statistics.fmean(v for _, v in values[end - TRAILING : end]) >= value:
@@ -51,7 +50,7 @@ def series(rows: Sequence[Mapping[str, Any]], metric: str) -> list[tuple[int, fl
 
 
 def read(folder: Path) -> RunOutcome | None:
-    """The outcome of a finished run; None for one that is not finished."""
+    """The outcome of a finished run; None for an unfinished one."""
     run = RunFolder(folder)
     report_path = folder / "report.json"
     if not report_path.is_file() and not run.curves.is_file():

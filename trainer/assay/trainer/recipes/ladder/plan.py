@@ -1,18 +1,15 @@
-"""A ladder file becomes the settings of every run.
+"""A ladder file becomes the settings of every run, checked before any training.
 
-    base = "../dapo.toml"                  # relative to the ladder file
-    seeds = [0, 1, 2]
-    against = "previous"                   # what a rung is compared with; or "first"
-    threshold = { metric = "correct", value = 0.5 }
-    overrides = { run.steps = 200 }        # for all rungs
+base = "../dapo.toml"                  # relative to the ladder file
+seeds = [0, 1, 2]
+against = "previous"                   # what a rung is compared with; or "first"
+threshold = { metric = "correct", value = 0.5 }
+overrides = { run.steps = 200 }        # for all rungs
 
-    [[rung]]
-    name = "without-clip-higher"
-    ablate = ["clip-higher"]
-    overrides = { rollout.group_size = 8 } # for this rung
-
-Everything is checked before anything is trained: a rung whose settings do not fit would otherwise
-be found out after hours.
+[[rung]]
+name = "without-clip-higher"
+ablate = ["clip-higher"]
+overrides = { rollout.group_size = 8 } # for this rung
 """
 
 from __future__ import annotations
@@ -39,7 +36,7 @@ _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
 @dataclass(frozen=True, slots=True)
 class Threshold(Strict):
-    """How far training has to come, to count the steps that it takes."""
+    """A level of training, to count the steps to it."""
 
     metric: str
     """A column of metrics.jsonl."""
@@ -93,7 +90,7 @@ def load(
 ) -> LadderPlan:
     """Reads a ladder file.
 
-    `overrides` are for all runs, as for `assay train`; `seeds` stand in place of the file's.
+    `overrides` are for all runs, as for `assay train`; `seeds` replace the file's.
 
     Raises:
         ConfigError: the file or its base cannot be read, a rung's settings do not fit, or two rungs
@@ -153,8 +150,10 @@ def _rung(
             for seed in seeds
         }
     except ConfigError as error:
-        said = str(error)
-        raise ConfigError(said if said.startswith(origin) else f"{origin}: {said}") from error
+        message = str(error)
+        raise ConfigError(
+            message if message.startswith(origin) else f"{origin}: {message}"
+        ) from error
     return Rung(rung.name, made[seeds[0]].ablate, made)
 
 

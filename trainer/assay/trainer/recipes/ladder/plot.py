@@ -1,8 +1,7 @@
-"""The curves of all rungs side by side, as one PNG: a panel a metric, a colour a rung.
+"""The curves of all rungs as one PNG: a panel a metric, a colour a rung.
 
-A line is the mean over seeds, smoothed; the band around it reaches from the lowest to the highest
-seed. Colours are Okabe and Ito's, which those tell apart who see red and green alike; line styles
-change with them.
+A line is the smoothed mean over seeds, its band the range of the seeds. Colours are Okabe and
+Ito's, for colour-blind readers; line styles change with them.
 """
 
 from __future__ import annotations
@@ -52,12 +51,12 @@ def _colour(number: int) -> str:
 
 
 def _style(number: int) -> str:
-    """Solid for the first four rungs, then dashed, and so on: neighbours differ in colour."""
+    """Solid for the first four rungs, then dashed, and so on."""
     return _STYLES[(number // 4) % len(_STYLES)]
 
 
 def _curve(axes: Axes, runs: Mapping[int, RunOutcome], metric: str, number: int) -> None:
-    """One rung in one panel: the mean over seeds at each step, and from least to most."""
+    """A rung in a panel: the mean over seeds at each step, and the range."""
     lines = [dict(_smoothed(run, metric)) for _, run in sorted(runs.items())]
     steps = sorted({step for line in lines for step in line})
     if not steps:
@@ -86,7 +85,7 @@ def _finish(axes: Axes, *, percent: bool) -> None:
 
 
 def _accuracies(axes: Axes, plan: LadderPlan, outcomes: Outcomes) -> None:
-    """Held-out accuracy after training: a dot a seed, a bar across at their mean."""
+    """Held-out accuracy after training: a dot a seed, a bar at the mean."""
     frame(axes, "held-out accuracy after training, a dot a seed", pad=6)
     for number, rung in enumerate(plan.rungs):
         found = [
@@ -106,7 +105,6 @@ def _accuracies(axes: Axes, plan: LadderPlan, outcomes: Outcomes) -> None:
 
 
 def _legend(axes: Axes, plan: LadderPlan, outcomes: Outcomes) -> None:
-    """The rungs by number, in a cell of their own."""
     axes.axis("off")
     for number, rung in enumerate(plan.rungs):
         missing = "" if outcomes.get(rung.name) else "  (no finished run)"

@@ -1,7 +1,7 @@
-"""One run of a ladder, in a process of its own (see recipes/children.py).
+"""One run of a ladder in its own process (see recipes/children.py).
 
-The command is the one a person would type, so that a run of a ladder is a run like any other: it
-can be looked at, resumed and repeated by itself. A run that is killed takes no other with it.
+It is a usual `assay train`, which can be looked at, resumed and repeated by itself. A killed run
+leaves the others alone.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ class RungRun:
 
     @property
     def label(self) -> str:
-        """How it is called."""
+        """Its name."""
         return f"{self.rung}, seed {self.seed}"
 
     @property
     def settings(self) -> Path:
-        """What it is started from."""
+        """Its config file."""
         return self.folder.with_name(f"{self.seed}.toml")
 
     @property
     def log(self) -> Path:
-        """What it printed."""
+        """Its output."""
         return self.folder.with_name(f"{self.seed}.log")
 
     def state(self) -> State:
-        """How far it is. Raises ConfigError: the folder holds a run of other settings."""
+        """Its state. Raises ConfigError: the folder holds a run of other settings."""
         kept = RunFolder(self.folder).config
         if not kept.is_file():
             return "new"
@@ -61,7 +61,7 @@ class RungRun:
         return "interrupted" if outcome.read(self.folder) is None else "finished"
 
     def steps_done(self) -> int:
-        """Steps so far: that of the last whole row of metrics.jsonl, read from the file's end."""
+        """Steps so far, from the last whole row of metrics.jsonl."""
         path = RunFolder(self.folder).metrics
         if not path.is_file():
             return 0
@@ -72,7 +72,7 @@ class RungRun:
 
 
 def _curve(config: Config) -> Config:
-    """What fixes a run's curve: the services and the evaluation may change, as in a resumed run."""
+    """The settings that fix a run's curve; services and evaluation may change."""
     default = Config()
     return dataclasses.replace(
         config,
@@ -83,7 +83,7 @@ def _curve(config: Config) -> Config:
 
 
 def start(job: RungRun) -> subprocess.Popen[bytes]:
-    """Starts a run, or takes it up again; it prints to its log.
+    """Starts or resumes a run; it prints to its log.
 
     Raises:
         ConfigError: the folder holds a run of other settings.
@@ -100,7 +100,7 @@ def start(job: RungRun) -> subprocess.Popen[bytes]:
 
 
 def last_line(path: Path) -> str:
-    """The last line of a log that says something."""
+    """The last line of a log that is not blank."""
     if not path.is_file():
         return "it printed nothing"
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -1,7 +1,7 @@
-"""Means over a handful of seeds, with intervals. Pure.
+"""Means over a few seeds, with intervals. Pure.
 
-Student's t (Student 1908, Biometrika 6:1): the seeds are the sample. The interval says how a rung
-would come out with other seeds on the same data; it says nothing of other data.
+Student's t (Student 1908, Biometrika 6:1): the seeds are the sample. The interval covers other
+seeds on the same data, not other data.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ class SeedMean:
     """A mean over seeds.
 
     Attributes:
-        mean: of the values.
-        low, high: ends of the 95 % interval; None for a single value, which has none.
+        low, high: ends of the 95 % interval; None for a single value.
         n: how many values.
     """
 
@@ -42,7 +41,7 @@ def t975(degrees: int) -> float:
     """The 97.5 % quantile of Student's t.
 
     Beyond 30 degrees of freedom by its expansion around the normal (Abramowitz and Stegun 26.7.5,
-    three terms; wrong by less than 1e-5).
+    three terms; error below 1e-5).
 
     Raises:
         ValueError: there are none.
@@ -70,8 +69,5 @@ def estimate(values: Sequence[float]) -> SeedMean | None:
 
 
 def difference(ours: Mapping[int, float], theirs: Mapping[int, float]) -> SeedMean | None:
-    """The mean of ours less theirs over the seeds that both have.
-
-    Paired: a seed stands for the same order of the data in both.
-    """
+    """The mean of ours less theirs, paired by seed, over the seeds that both have."""
     return estimate([ours[seed] - theirs[seed] for seed in ours if seed in theirs])

@@ -20,7 +20,7 @@ from assay.trainer.settings.registry import parts, parts_on
 ACCURACY = "accuracy"
 _COMPARED = (ACCURACY, "reward")
 Outcomes = Mapping[str, Mapping[int, RunOutcome]]
-"""Rung -> seed -> what came of it; finished runs only."""
+"""Rung -> seed -> outcome; finished runs only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,6 @@ def summarise(plan: LadderPlan, outcomes: Outcomes) -> list[RungSummary]:
 
 
 def _values(runs: Mapping[int, RunOutcome], metric: str) -> dict[int, float]:
-    """A figure for each seed that has it."""
     found = {
         seed: run.accuracy if metric == ACCURACY else run.final(metric)
         for seed, run in sorted(runs.items())
@@ -106,7 +105,7 @@ def to_json(plan: LadderPlan, summaries: Sequence[RungSummary]) -> dict[str, Any
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """One figure of the table: how it is headed and written."""
+    """One figure of the table: its heading and format."""
 
     title: str
     metric: str
@@ -227,7 +226,7 @@ def _parts_table(summaries: Sequence[RungSummary]) -> list[str]:
 
 
 def screen(plan: LadderPlan, summaries: Sequence[RungSummary]) -> Table:
-    """The comparison for a terminal: what matters most, with half the interval behind each mean."""
+    """The comparison for a terminal: the main figures, with half the interval behind each mean."""
     grid = Table(
         title=f"ladder {plan.name}: each rung against {_other(plan)}",
         title_justify="left",

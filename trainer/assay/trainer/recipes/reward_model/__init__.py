@@ -2,7 +2,7 @@
 
 pairwise        a language model that names the better of two responses (arXiv 2504.04950)
 bradley-terry   one number for a response: TRL's RewardTrainer, the baseline
-prm             a chance for each step to be right, read at its end (arXiv 2410.17621)
+prm             a probability for each step to be right, read at its end (arXiv 2410.17621)
 
-Folder, resume, checkpoints, display and reporters are those of every run: `assay.trainer.records`.
+Folder, resume, checkpoints, display and reporters: see `assay.trainer.records`.
 """

@@ -1,4 +1,4 @@
-"""What happens around each step of a reward model: records, the line on the screen, stopping."""
+"""Callbacks of a reward model's steps: records, the line on the screen, stopping."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class LossRecorder(RunRecorder):
     def on_log(
         self, args: Any, state: TrainerState, control: Any, logs: Any = None, **kwargs: Any
     ) -> None:
-        """Writes a row; what is logged when training ends has no step in it."""
+        """Writes a row; the log at the end of training has no step."""
         if "loss" not in logs:
             return
         if not math.isfinite(logs["loss"]):

@@ -1,7 +1,7 @@
 """`assay train-rm`: the command line of the training of judges.
 
-torch and TRL take seconds to import, so they are imported when a run starts and not before: `assay
---help` stays quick, and a mistake in a config is told at once.
+torch and TRL take seconds to import and are imported when a run starts, so that `assay --help` and
+mistakes in a config are fast.
 """
 
 from __future__ import annotations

@@ -35,15 +35,12 @@ TINY = "tiny"
 
 @dataclass(frozen=True, slots=True)
 class RmModelConfig(ModelSection):
-    """What is trained; the name may be `tiny`.
-
-    That is a small Llama with random weights, and a tokenizer made from the training text.
-    """
+    """What is trained; `tiny` names a small random Llama with a tokenizer of the training text."""
 
     layers: NonNegative = 0
     """Keep only the first layers; 0 keeps all."""
     train_layers: NonNegative = 0
-    """Train only the last layers and what stands on top; 0 trains everything."""
+    """Train only the last layers and the head; 0 trains everything."""
     precision: Literal["auto", "float32", "mixed"] = "auto"
     """mixed: float32 weights that compute in bfloat16. auto: mixed on CUDA, else float32."""
 
@@ -65,8 +62,8 @@ class RmDataConfig(DataSection):
     paths: tuple[str, ...] = ()
     """jsonl: .jsonl or .jsonl.gz files."""
     eval_paths: tuple[str, ...] = ()
-    """jsonl: files of their own for the evaluation; rows of `paths` that share a prompt with them
-    are left out. Without it, prompts are held out of `paths`."""
+    """jsonl: files for the evaluation; rows of `paths` that share a prompt with them are left out.
+    Without it, prompts are held out of `paths`."""
     only_subsets: tuple[str, ...] = ()
     """Keep rows whose field `subset` (or `classification`) is one of these; empty keeps all."""
     styles: Literal["same", "cross"] = "same"
@@ -75,8 +72,8 @@ class RmDataConfig(DataSection):
     """Of steps: 1 right and 0 wrong, or 1 right, -1 wrong and 0 neutral."""
     bad_rows: Literal["stop", "skip"] = "stop"
     max_tokens: Positive = 1024
-    """Longer dialogues: a pair's are cut in the middle of a response where that helps, otherwise
-    left out and counted; a response in steps is left out."""
+    """Longer dialogues: a pair's are cut in the middle of a response where that helps, else left
+    out and counted; a response in steps is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +82,7 @@ class MethodConfig(Strict):
 
     kind: Kind = "pairwise"
     """pairwise: a language model that names the better of two responses. bradley-terry: one number
-    for a response. prm: a chance for each step to be right."""
+    for a response. prm: a probability for each step to be right."""
     template: str = ""
     """pairwise: "name" or "name@version" of the judge's prompt; empty for the default."""
     templates: tuple[str, ...] = ()
@@ -93,15 +90,15 @@ class MethodConfig(Strict):
     orders: Literal["both", "one"] = "both"
     """pairwise: show every pair in both orders, or in one that the seed draws."""
     consistency: NonNegativeFloat = 0.0
-    """pairwise: weight of the squared difference between the two orders; needs both."""
+    """pairwise: weight of the squared difference between the orders; needs both."""
     center: NonNegativeFloat = 0.0
-    """bradley-terry: weight of the squared sum of both numbers, which keeps them around 0."""
+    """bradley-terry: weight of the squared sum of both numbers, which centres them at 0."""
     loss: StepLoss = "cross-entropy"
     """prm. cross-entropy and mse: two outputs, whose difference is the log-odds of "right".
-    regression: one output that is the score itself, from -1 wrong to 1 right (arXiv 2410.17621); a
-    critic that starts from it starts with the very scores."""
+    regression: one output, the score from -1 wrong to 1 right (arXiv 2410.17621); a critic that
+    starts from it starts with these scores."""
     balance: bool = True
-    """prm: wrong steps weigh as much in all as right ones."""
+    """prm: wrong steps together weigh as much as right ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +110,7 @@ class RmOptimConfig(OptimSection):
     batch: Positive = 8
     """Pairs, or responses in steps, per step, over all processes."""
     micro_batch: NonNegative = 0
-    """Of them per forward and backward pass of one process; 0 takes its share of a step at once."""
+    """Of them per forward and backward pass of one process; 0 for its whole share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +118,8 @@ class RmEvalConfig(EvalSection):
     """The evaluation on held-out prompts, before and after."""
 
     prompts: NonNegative = 200
-    """How many to hold out, with all their rows; 0 leaves the evaluation out. Of files or splits
-    of their own: at most so many; 0 takes all."""
+    """How many to hold out, with all their rows; 0 for no evaluation. Of separate files or splits:
+    at most so many; 0 for all."""
     batch_size: Positive = 16
     before: bool = True
     """Evaluate the untrained model too."""
@@ -141,7 +138,7 @@ class RmRunConfig(RunSection):
 
 @dataclass(frozen=True, slots=True)
 class RmConfig(Strict):
-    """A whole run. Every field has a default, so that a config file holds what differs."""
+    """A whole run; every field has a default."""
 
     model: RmModelConfig = field(default_factory=RmModelConfig)
     tiny: TinyConfig = field(default_factory=TinyConfig)
@@ -157,12 +154,7 @@ class RmConfig(Strict):
 
 
 def load(path: Path, overrides: Iterable[str] = ()) -> RmConfig:
-    """Reads a config file and applies overrides.
-
-    Raises:
-        ConfigError: the file cannot be read, or a setting is unknown, of a wrong type or out of
-            range.
-    """
+    """Reads a config file and applies overrides; raises as `build`, or for an unreadable file."""
     tree = toml_config.read(path, examples="configs/rm-*.toml are examples")
     return build(tree, overrides, origin=str(path))
 
@@ -180,7 +172,6 @@ def build(tree: Mapping[str, Any], overrides: Iterable[str] = (), *, origin: str
 
 
 def _conflicts(config: RmConfig) -> Iterable[str]:
-    """Rules that bind several settings, broken."""
     data, method, optim = config.data, config.method, config.optim
     if data.source == "jsonl" and not data.paths:
         yield 'data.paths is missing, which data.source = "jsonl" needs; name files'
@@ -197,7 +188,7 @@ def _conflicts(config: RmConfig) -> Iterable[str]:
 
 
 def to_toml(config: RmConfig) -> str:
-    """The whole config as TOML; `load` reads it back to an equal RmConfig."""
+    """The whole config as TOML; `load` inverts it."""
     return toml_config.to_toml(
         config, "The complete settings of this run. `assay train-rm` reads this file."
     )

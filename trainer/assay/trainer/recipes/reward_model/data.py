@@ -1,7 +1,7 @@
-"""The rows to learn from and the rows held out: no prompt stands on both sides.
+"""Training and held-out rows, without a common prompt.
 
-Whether a prompt is held out depends on its text and the seed alone, not on its place in the file:
-the same prompts stay out when rows are added or the file is sorted anew.
+A prompt's text and the seed alone decide whether it is held out, so that added or sorted rows
+change nothing.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ AnyRows = Rows[PairRow] | Rows[StepRow]
 
 
 def load_rows(config: RmConfig) -> AnyRows:
-    """Reads and splits what the settings name: pairs, or responses in steps for a PRM.
+    """Reads and splits the settings' rows: pairs, or responses in steps for a PRM.
 
     Raises:
-        ConfigError: a file or data set cannot be read, a row is not as it should be (the text
-            names file and line), or nothing is left to learn from.
+        ConfigError: a file or data set cannot be read, a row is malformed (the text names file and
+            line), or nothing is left to learn from.
     """
     data = config.data
     if config.method.kind == "prm":
@@ -73,10 +73,10 @@ def _parsed(
     data: RmDataConfig,
     parse: Callable[[dict[str, Any]], list[R]],
 ) -> tuple[list[R], int]:
-    """Rows of the wanted subsets, and how many were passed over.
+    """Rows of the wanted subsets, and how many were skipped.
 
     Raises:
-        ConfigError: one is not as it should be, or a subset has none.
+        ConfigError: a row is malformed, or a subset is empty.
     """
     wanted, parsed, skipped = set(data.only_subsets), [], 0
     seen: set[str] = set()
@@ -111,11 +111,7 @@ def _hub(data: RmDataConfig, part: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def split(rows: Sequence[R], prompts: int, seed: int) -> tuple[list[R], list[R]]:
-    """Parts rows by their prompts; other seeds hold out others.
-
-    Returns:
-        The rows to learn from and those held out, each in the order of `rows`.
-    """
+    """Splits rows by prompt into those to learn from and those held out, each in order."""
     held_out = set(_draw({row.group for row in rows}, prompts, seed))
     return (
         [row for row in rows if row.group not in held_out],
@@ -124,8 +120,6 @@ def split(rows: Sequence[R], prompts: int, seed: int) -> tuple[list[R], list[R]]
 
 
 def _draw(groups: Iterable[str], count: int, seed: int) -> list[str]:
-    """`count` groups by the order of their hashes."""
-
     def place(group: str) -> bytes:
         return hashlib.sha256(f"{seed}\0{group}".encode("utf-8", "surrogatepass")).digest()
 
@@ -133,7 +127,7 @@ def _draw(groups: Iterable[str], count: int, seed: int) -> list[str]:
 
 
 def _apart(rows: Sequence[R], own: Sequence[R], prompts: int, seed: int) -> tuple[list[R], list[R]]:
-    """RmEvaluation rows of their own, and the training rows that share no prompt with any."""
+    """Separate evaluation rows, and the training rows that share no prompt with them."""
     groups = {row.group for row in own}
     kept = set(_draw(groups, prompts, seed)) if prompts else groups
     return (

@@ -1,7 +1,6 @@
-"""From rows to examples: token ids as the served judge reads them, with what is to be learnt.
+"""From rows to examples: token ids as the served judge reads them, and labels.
 
-The ids come from the service that will show them (`assay.clients.judging.rendering`); nothing is
-rendered here.
+The service's own code renders them (`assay.clients.judging.rendering`).
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def encode_pairs(
     """Both orders of each pair: `orders`, and `signs`: 1 where the chosen one is shown first.
 
     Raises:
-        ConfigError: the template does not do (see `Renderer.pairs`), or no row fits.
+        ConfigError: the template is unsuitable (see `Renderer.pairs`), or no row fits.
     """
     shown = renderer.pairs(rows, tokenizer, config.data.max_tokens)
     items = [
@@ -56,7 +55,7 @@ def encode_pairs(
 
 
 def one_order(items: Sequence[Example], seed: int) -> list[Example]:
-    """Pairwise examples in one order each, which the seed draws."""
+    """Pairwise examples in one order each, drawn by the seed."""
     dice = random.Random(seed)  # noqa: S311  # no secret
     drawn = [dice.randrange(len(item["orders"])) for item in items]
     return [
@@ -68,7 +67,7 @@ def one_order(items: Sequence[Example], seed: int) -> list[Example]:
 def encode_preferences(
     rows: Sequence[PairRow], renderer: Renderer, tokenizer: Any, config: RmConfig
 ) -> Examples:
-    """Both dialogues of each pair, as a scalar head is served: `chosen_ids`, `rejected_ids`.
+    """Both dialogues of each pair, as for a served scalar head: `chosen_ids`, `rejected_ids`.
 
     Raises:
         ConfigError: no row fits.
@@ -114,13 +113,12 @@ def encode_steps(
 
 
 def _about(row: PairRow) -> Example:
-    """What a pair is without a model: its prompt, and how right "the longer is better" would be."""
+    """A pair's prompt, and how right "the longer is better" would be."""
     good, bad = len(row.chosen), len(row.rejected)
     return {"group": row.group, "longer": 0.5 if good == bad else float(good > bad)}
 
 
 def _fitting(items: Sequence[Example | None], config: RmConfig) -> tuple[list[Example], int]:
-    """Examples of the rows that fit, and how many did not."""
     kept = [item for item in items if item is not None]
     if not kept:
         raise ConfigError(f"no row fits into data.max_tokens = {config.data.max_tokens}; raise it")

@@ -1,10 +1,9 @@
-"""How good a judge is on held-out rows, by the same forward pass that trains it.
+"""How good a judge is on held-out rows, by the forward pass of the training.
 
-Pairs: accuracy is the share of pairs whose chosen response wins, ties half; by chance one half. For
-a pairwise judge the win probability is the mean over both orders, and what either order says alone
-stands beside it. Steps: each step is a guess at "right or wrong"; right ones are more frequent, so
-what counts is the balanced accuracy and the AUC, by chance one half, with plain accuracy beside the
-share of the more frequent label.
+Pairs: accuracy is the share of pairs whose chosen response wins, ties half; by chance one half. A
+pairwise judge's win probability is the mean over both orders; each order's own accuracy stands
+beside it. Steps: since right ones are more frequent, balanced accuracy and AUC count, by chance one
+half; plain accuracy stands beside the share of the more frequent label.
 """
 
 from __future__ import annotations
@@ -53,18 +52,9 @@ def bootstrap(
     rounds: int = 500,
     seed: int = 0,
 ) -> Figure | None:
-    """A figure over all elements, its interval by drawing whole clusters anew.
+    """A figure with its 2.5 % and 97.5 % quantiles from bootstrapping clusters, if any.
 
-    Rows of one prompt go together: their errors are not independent.
-
-    Args:
-        clusters: elements that go together, such as the steps of one problem.
-        figure: of elements; None where it has no value.
-        rounds: how often to draw.
-        seed: of the draws.
-
-    Returns:
-        The figure with the 2.5 % and 97.5 % quantiles of the draws; None where it has no value.
+    A cluster's elements, such as the steps of one problem, have dependent errors.
     """
     value = figure([element for cluster in clusters for element in cluster])
     if value is None:
@@ -94,7 +84,7 @@ class RmEvaluation:
 
     @property
     def main(self) -> tuple[str, Figure]:
-        """The figure that counts."""
+        """The main figure."""
         return next(iter(self.figures.items()))
 
     def to_json(self) -> dict[str, Any]:
@@ -106,7 +96,7 @@ class RmEvaluation:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> RmEvaluation:
-        """What `to_json` gave."""
+        """Inverse of `to_json`."""
         figures = {name: Figure(**parts) for name, parts in data["figures"].items()}
         return cls(figures, data["counts"])
 
@@ -114,7 +104,7 @@ class RmEvaluation:
 def evaluate_pairwise(
     learner: Loaded, examples: Examples, batch_size: int, advance: Advance
 ) -> RmEvaluation:
-    """A language model that names the better of two responses."""
+    """Of a language model that names the better of two responses."""
     options = examples.options
     assert options is not None  # noqa: S101  # encode_pairs made them
     collate = PairCollator(learner.tokenizer.pad_token_id)
@@ -155,7 +145,7 @@ def evaluate_pairwise(
 def evaluate_preferences(
     learner: Loaded, examples: Examples, batch_size: int, advance: Advance
 ) -> RmEvaluation:
-    """A scalar reward model."""
+    """Of a scalar reward model."""
     pad = learner.tokenizer.pad_token_id
     texts = [
         {"ids": example[key]}
@@ -192,7 +182,7 @@ class _Step:
 def evaluate_steps(
     learner: Loaded, examples: Examples, batch_size: int, advance: Advance
 ) -> RmEvaluation:
-    """A process reward model; neutral steps are left out."""
+    """Of a process reward model; neutral steps are left out."""
     collate = StepCollator(learner.tokenizer.pad_token_id)
 
     def chances(batch: Sequence[Example]) -> list[list[float]]:
@@ -231,7 +221,7 @@ def _judge_steps(responses: Sequence[tuple[str, Sequence[_Step]]]) -> RmEvaluati
 
 
 def _balanced(steps: Sequence[_Step]) -> float | None:
-    """Mean of the shares of right and of wrong steps that are told as such."""
+    """Mean of the recalls of right and of wrong steps."""
     right = [step.chance >= THRESHOLD for step in steps if step.right]
     wrong = [step.chance < THRESHOLD for step in steps if not step.right]
     return (statistics.fmean(right) + statistics.fmean(wrong)) / 2 if right and wrong else None
@@ -242,7 +232,7 @@ def _accuracy(steps: Sequence[_Step]) -> float | None:
 
 
 def _same_first_error(steps: Sequence[_Step]) -> float:
-    """1 if the first step said to be wrong is the first wrong one, or neither exists."""
+    """1 if the first step judged wrong is the first wrong one, or neither exists."""
     said = next((i for i, step in enumerate(steps) if step.chance < THRESHOLD), None)
     true = next((i for i, step in enumerate(steps) if not step.right), None)
     return float(said == true)
@@ -253,7 +243,7 @@ def _won(value: float, parity: float = THRESHOLD) -> float:
 
 
 def _share(values: Sequence[float], groups: Sequence[str]) -> Figure:
-    """Mean of values in [0, 1]; its Wilson interval counts prompts, whose rows go together."""
+    """Mean of values in [0, 1]; its Wilson interval counts prompts."""
     share = statistics.fmean(values)
     trials = len(set(groups))
     low, high = wilson(share * trials, trials)
@@ -287,7 +277,7 @@ def _over(
     length: Callable[[Example], int],
     advance: Advance,
 ) -> list[Any]:
-    """What `measure` says of each item, in order; items of like length go through together."""
+    """The measure of each item, in order; items of similar length are batched."""
     results: list[Any] = [None] * len(items)
     order = sorted(range(len(items)), key=lambda index: length(items[index]), reverse=True)
     model = learner.model

@@ -1,7 +1,4 @@
-"""The three kinds of judge, each a table row: how rows become examples, what trains, what measures.
-
-A further kind is one more entry.
-"""
+"""The kinds of judge, each a table entry: examples, training, evaluation."""
 
 from __future__ import annotations
 
@@ -131,7 +128,6 @@ def build_trainer(
 def _settings(
     config: RmConfig, folder: RunFolder, learner: Loaded, processes: int
 ) -> dict[str, Any]:
-    """Trainer's settings."""
     micro_batch = config.micro_batch(processes)
     optim, on_cuda = config.optim, learner.model.device.type == "cuda"
     return {

@@ -1,7 +1,7 @@
 """What is trained: a pretrained model with the head of its kind, or a tiny one from scratch.
 
-A model can be cut to its first layers, and all but its last layers can be frozen: on a weak machine
-that is the difference between minutes and hours. A judge that is cut is much weaker than the whole.
+A model can be cut to its first layers, and all but its last layers frozen, which turns hours into
+minutes on a weak machine. A cut judge is much weaker than the whole.
 """
 
 from __future__ import annotations
@@ -59,8 +59,7 @@ def load_learner(
     `tiny` makes its tokenizer of `texts`, unless the folder `tokenizer` holds one.
 
     Raises:
-        ConfigError: there is no such model, it cannot be loaded or cut, or CUDA is asked for and
-            there is none.
+        ConfigError: there is no such model, it cannot be loaded or cut, or CUDA is missing.
     """
     device = device_of(config.model)
     set_seed(config.run.seed)
@@ -92,7 +91,7 @@ def _pretrained(config: RmConfig, say: Callable[[str], None]) -> Loaded:
 
 
 def _keep_layers(shape: Any, count: int, name: str) -> None:
-    """Cuts a model's configuration to its first layers; the weights of the others are not read."""
+    """Cuts a model's configuration to its first layers; the other weights are not read."""
     if not count:
         return
     text = shape.get_text_config()
@@ -106,7 +105,7 @@ def _keep_layers(shape: Any, count: int, name: str) -> None:
 
 
 def _freeze(model: Any, count: int) -> None:
-    """Leaves only the last `count` layers, what follows them, and the head to be trained."""
+    """Trains only the last `count` layers, what follows them, and the head."""
     if not count:
         return
     base = model.base_model
@@ -123,7 +122,6 @@ def _freeze(model: Any, count: int) -> None:
 
 
 def _head(method: MethodConfig) -> dict[str, Any]:
-    """What a model's configuration says of its head."""
     return _ONE_OUTPUT if method.loss == "regression" else _HEAD[method.kind]
 
 

@@ -19,12 +19,12 @@ def pairwise_loss(margins_BR: Tensor, consistency: float = 0.0) -> Tensor:
         + consistency * mean over pairs of (p_first(chosen) - p_second(chosen))^2
 
     where p = softmax over the two verdict tokens. The paper gives no formula; this is the obvious
-    one. The second term is ours: the judge's opinion must not depend on the order.
+    one. The second term is ours, for independence of the order.
 
     Args:
-        margins_BR: logit of the verdict for the chosen response less that of the other, one column
-            for each order in which the pair was shown.
-        consistency: weight of the second term, at least 0; needs two columns.
+        margins_BR: logit of the chosen response's verdict less the other's, a column for each
+            order.
+        consistency: at least 0; above 0 needs two columns.
     """
     zeros_BR = torch.zeros_like(margins_BR)
     loss = torch.logaddexp(zeros_BR, -margins_BR).mean()
@@ -40,15 +40,15 @@ def step_loss(
     """The loss of a process reward model, read at the last token of each step.
 
     "regression" is that of arXiv 2410.17621: sum w (s - label)^2 / sum w over labelled steps with s
-    the one output of the head, neutral ones drawn to 0, which is our reading [derivation]. "mse"
-    is the same for two outputs, s = 2 p - 1 with p = softmax(right), and never leaves [-1, 1].
-    "cross-entropy" has the target (label + 1) / 2, one half for neutral steps.
+    the one output of the head, neutral ones drawn to 0, which is our reading [derivation]. "mse" is
+    the same with s = 2 p - 1, p = softmax(right), in [-1, 1]. "cross-entropy" has the target (label
+    + 1) / 2, one half for neutral steps.
 
     Args:
         margins_S: logit of "right" less that of "wrong"; for "regression" the one output.
         labels_S: 1 right, 0 neutral, -1 wrong.
         weights_S: at least 0; some above.
-        kind: which.
+        kind: the loss.
     """
     if kind == "regression":
         errors_S = (margins_S - labels_S).square()
@@ -61,13 +61,9 @@ def step_loss(
 
 
 def balanced_weights(labels: list[float]) -> dict[float, float]:
-    """The weight of each label, so that right and wrong steps weigh as much in all.
+    """Weights by label (1, 0, -1) with which right and wrong steps weigh the same in all.
 
-    Args:
-        labels: of all labelled steps of the training rows: 1, 0 or -1.
-
-    Returns:
-        Label to weight, mean weight 1 over right and wrong ones; neutral steps weigh 1.
+    The mean weight is 1 over right and wrong steps; neutral steps weigh 1.
     """
     right, wrong = labels.count(1.0), labels.count(-1.0)
     if not right or not wrong:

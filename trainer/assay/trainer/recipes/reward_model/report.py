@@ -1,4 +1,4 @@
-"""Before and after, side by side: for programs, for people, and on the screen."""
+"""Before and after, for programs, for people, and on the screen."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def outcome(
     after: RmEvaluation | None,
     train_s: float,
 ) -> dict[str, Any]:
-    """What came of a run.
+    """The result of a run.
 
     Returns:
         `run`; `before` and `after` (see RmEvaluation.to_json), None where nothing was measured;
-        `above_chance`: whether the interval of the first figure lies above one half, None where
-        there is no such figure.
+        `above_chance`: whether the interval of the first figure lies above one half, None without
+        such a figure.
     """
     name, main = after.main if after is not None else ("", None)
     if config.method.kind == "prm" and name != "balanced accuracy":
@@ -79,7 +79,7 @@ def table(report: Mapping[str, Any]) -> Table:
 
 
 def heading(report: Mapping[str, Any], after: RmEvaluation | None) -> tuple[str, str]:
-    """What stands above the curves: the run, and how it ended."""
+    """The heading of the curves: the run, and its final figures."""
     run = report["run"]
     title = f"{run['name']}: {run['kind']}, {Path(run['model']).name}, "
     title += f"{run['steps']} steps of {run['batch']}, seed {run['seed']}"
@@ -90,7 +90,7 @@ def heading(report: Mapping[str, Any], after: RmEvaluation | None) -> tuple[str,
 
 
 def markdown(report: Mapping[str, Any]) -> str:
-    """The comparison as a text."""
+    """The comparison as Markdown."""
     run, after = report["run"], report["after"]
     lines = [
         f"# {run['name']}: {run['kind']}, {run['model']}",

@@ -5,7 +5,7 @@ train: batches of rows              checkpoints, metrics, a line every few steps
 after  = figures on the same rows
 report, and a model that `assay serve genrm` takes
 
-Every process of a distributed run goes through all of it; the first one writes and speaks.
+Every process of a distributed run takes part; the first one writes and prints.
 """
 
 from __future__ import annotations
@@ -54,8 +54,6 @@ from assay.trainer.records.reporting import attach, check_reporters
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """What the parts of a run share."""
-
     config: RmConfig
     folder: RunFolder
     display: StepDisplay
@@ -68,17 +66,14 @@ class _Session:
 def run(
     config: RmConfig, folder: RunFolder, console: Console, *, rows: AnyRows | None = None
 ) -> dict[str, Any] | None:
-    """Runs, or continues, what a folder holds.
-
-    From the folder's newest checkpoint, where it holds one.
+    """Runs a folder's config, from its newest checkpoint where there is one.
 
     Returns:
         The report, empty on all processes but the first; None when the run was interrupted.
 
     Raises:
-        ConfigError: something that the settings name is not there or not usable. Raised before
-            anything is trained.
-        TrainingStoppedError: the loss is no longer a number.
+        ConfigError: something that the settings name is missing or unusable; before any training.
+        TrainingStoppedError: the loss is no number.
     """
     world = join(on_cuda=device_of(config.model).type == "cuda")
     check_processes(config, world.count)
@@ -113,7 +108,7 @@ def run(
 
 
 def check_processes(config: RmConfig, processes: int) -> None:
-    """Whether a step can be dealt to so many processes. Raises ConfigError: it cannot."""
+    """Raises ConfigError where a step cannot be divided among so many processes."""
     if config.optim.batch % (config.micro_batch(processes) * processes):
         raise ConfigError(
             f"optim.batch = {config.optim.batch} cannot be dealt to {processes} processes"
@@ -125,7 +120,7 @@ def check_processes(config: RmConfig, processes: int) -> None:
 def _texts(
     config: RmConfig, rows: Sequence[PairRow | StepRow], renderer: Renderer
 ) -> Iterator[str]:
-    """What the tokenizer of a model from scratch is made of: the rows, and the judge's words."""
+    """Text for the tokenizer of a model from scratch: the rows, and the judge's words."""
     ours = renderer.words() if config.method.kind == "pairwise" else ()
     for row in rows:
         yield from ours
@@ -134,7 +129,6 @@ def _texts(
 
 
 def _introduce(session: _Session, skipped: int) -> None:
-    """Says what will be trained, and on what."""
     config, train, held_out = session.config, session.train, session.held_out
     weights = list(session.learner.model.parameters())
     total = sum(w.numel() for w in weights) / 1e6
@@ -157,8 +151,8 @@ def _before(session: _Session, checkpoint: Path | None) -> RmEvaluation | None:
         return None
     if checkpoint is None:
         return _evaluate(session, "before")
-    told = session.folder.kept_evaluation("before")
-    return None if told is None else RmEvaluation.from_json(told)
+    saved = session.folder.kept_evaluation("before")
+    return None if saved is None else RmEvaluation.from_json(saved)
 
 
 def _evaluate(session: _Session, when: str) -> RmEvaluation | None:
@@ -183,7 +177,7 @@ def _evaluate(session: _Session, when: str) -> RmEvaluation | None:
 
 
 def _train(session: _Session, checkpoint: Path | None) -> tuple[bool, float]:
-    """Trains to the last step. Gives whether it was interrupted, and the seconds it took."""
+    """Trains to the last step; whether it was interrupted, and the seconds it took."""
     config, folder, display = session.config, session.folder, session.display
     world = session.world
     done = checkpoints.steps(folder.checkpoints)[-1] if checkpoint else 0
@@ -226,7 +220,7 @@ def _train(session: _Session, checkpoint: Path | None) -> tuple[bool, float]:
 
 
 def check_whole(kind: DistributedType) -> None:
-    """Each process holds all weights: the evaluations and what is saved go by that.
+    """Refuses sharded weights, which evaluations and saving do not support.
 
     Raises:
         ConfigError: the launcher's settings shard them.
@@ -258,7 +252,6 @@ def _save_model(session: _Session) -> None:
 def _finish(
     session: _Session, before: RmEvaluation | None, after: RmEvaluation | None, train_s: float
 ) -> dict[str, Any]:
-    """Report, curves, and the table on the screen."""
     config, folder, display = session.config, session.folder, session.display
     outcome = report.outcome(
         config,

@@ -1,13 +1,13 @@
 """The trainers: transformers' own, with our losses; TRL's for Bradley-Terry.
 
-What differs:
+Overrides:
 
     LossTrainer          compute_loss: of the verdict tokens at the answer's place (pair_margins),
                          or of the head at the last token of each step (step_margins)
     BradleyTerryTrainer  TRL's RewardTrainer on token ids that were made as the engine makes them
     both                 _save_checkpoint: see core/publishing.py
 
-TRL has no trainer for process reward models, and none for generative judges.
+TRL trains no process reward models and no generative judges.
 """
 
 from __future__ import annotations
@@ -27,11 +27,7 @@ Example = Mapping[str, Any]
 
 
 def pad_ids(rows: Sequence[Sequence[int]], pad_id: int, *, left: bool) -> tuple[Tensor, Tensor]:
-    """Token ids of unequal length as one tensor, and what in it is no padding.
-
-    Returns:
-        ids_BT and mask_BT, the mask of ones and zeros.
-    """
+    """Token ids of unequal length as ids_BT and mask_BT, of ones and zeros."""
     width = max(map(len, rows))
     ids_BT = torch.full((len(rows), width), pad_id, dtype=torch.long)
     mask_BT = torch.zeros((len(rows), width), dtype=torch.long)
@@ -101,10 +97,7 @@ def pair_margins(model: Any, batch: Mapping[str, Tensor], options: tuple[int, in
 def step_margins(model: Any, batch: Mapping[str, Tensor]) -> Tensor:
     """Logit of "right" less that of "wrong" at the end of each labelled step, [S].
 
-    Args:
-        model: a token classification model with two labels, 1 for right; or with one output, above
-            0 for right, which is given as it is.
-        batch: of `StepCollator`.
+    The model has two labels, 1 for right, or one output, above 0 for right, given as it is.
     """
     logits = model(input_ids=batch["ids"], attention_mask=batch["mask"], use_cache=False).logits[
         batch["rows"], batch["places"]
@@ -117,7 +110,7 @@ def step_margins(model: Any, batch: Mapping[str, Tensor]) -> Tensor:
 class LossTrainer(Published, Trainer):
     """transformers' trainer with a loss of ours.
 
-    `loss` gives, of the model and a batch of the collator, the loss, a mean, and the margins.
+    `loss` maps the model and a batch to the mean loss and the margins.
     """
 
     loss_is_scaled_for_ga = False  # a mean: divide by the number of micro-batches
