@@ -313,7 +313,7 @@ def test_first_blocks_end_before_what_runs_them() -> None:
     ],
 )
 def test_comparison(expected: str, actual: str, right: bool) -> None:
-    case = judge.StdioCase("", expected)
+    case = judge.SubmittedCase("", expected)
     assert judge.passes(case, Execution("exited", stdout=output(actual))) is right
     assert not judge.passes(case, Execution("exited", 1, stdout=output(actual)))
     assert not judge.passes(case, Execution("wall-time-limit", stdout=output(actual)))
@@ -321,14 +321,14 @@ def test_comparison(expected: str, actual: str, right: bool) -> None:
 
 @given(TEXT)
 def test_an_output_equals_itself(text: str) -> None:
-    assert judge.passes(judge.StdioCase("", text), Execution("exited", stdout=output(f" {text}\n")))
+    assert judge.passes(judge.SubmittedCase("", text), Execution("exited", stdout=output(f" {text}\n")))
 
 
 @given(st.integers(0, 64 * programs.MIB), st.integers(1, 900), st.booleans())
 def test_a_wave_is_one_request_however_long_the_program(
     program_bytes: int, count: int, all_at_once: bool
 ) -> None:
-    cases = [judge.StdioCase("in", "out")] * count
+    cases = [judge.SubmittedCase("in", "out")] * count
     found = judge.waves(cases, all_at_once=all_at_once, program_bytes=program_bytes)
     assert [number for wave in found for number in wave] == list(range(count))
     assert all(len(w) == 1 or len(w) * (program_bytes + 2) <= 32 * programs.MIB for w in found)
@@ -338,7 +338,7 @@ def test_a_wave_is_one_request_however_long_the_program(
 def test_waves_cover_every_case_once_and_fit_an_answer(
     sizes: list[int], small: int, all_at_once: bool
 ) -> None:
-    cases = [judge.StdioCase("", _Text(size)) for size in [*sizes, *[3] * small]]
+    cases = [judge.SubmittedCase("", _Text(size)) for size in [*sizes, *[3] * small]]
     found = judge.waves(cases, all_at_once=all_at_once)
     assert [number for wave in found for number in wave] == list(range(len(cases)))
     for wave in found:
@@ -375,7 +375,7 @@ def submission(config: dict[str, Any], **fields: Any) -> judge.Submission:
 
 def test_submissions_are_read() -> None:
     found = submission(OJ | {"extra": {"run_all_cases": True}})
-    assert found.cases == (judge.StdioCase("1", "2"),)
+    assert found.cases == (judge.SubmittedCase("1", "2"),)
     assert found.run_all_cases
     assert (found.run_timeout_s, submission(OJ | {"language": "cpp"}).run_timeout_s) == (20, 10)
     as_text = {"test": '[{"input": {"stdin": "1"}, "output": {"stdout": "2"}}]'}
@@ -384,7 +384,7 @@ def test_submissions_are_read() -> None:
 
 
 def test_what_a_case_run_may_print_grows_with_what_is_expected() -> None:
-    long = judge.StdioCase("7", "x" * 3 * programs.MIB)
+    long = judge.SubmittedCase("7", "x" * 3 * programs.MIB)
     job = judge.case_run(submission(OJ), "print(1)", long).job
     assert job.limits.output_bytes == 6 * programs.MIB + 16 * 1024
     assert (job.stdin, job.program.source) == (b"7", "print(1)")
@@ -415,7 +415,7 @@ def test_wrong_submissions(config: dict[str, Any], trouble: str) -> None:
 
 
 def test_long_cases_that_passed_are_cut() -> None:
-    case = judge.StdioCase("i" * 2000, "o")
+    case = judge.SubmittedCase("i" * 2000, "o")
     wanted = judge.case_run(submission(OJ), "", case)
     right, wrong = (Execution("exited", stdout=output(text)) for text in "ox")
     found: Any = judge.answer_case(submission(OJ), wanted, case, right)

@@ -63,7 +63,7 @@ _NUMPY = "import numpy\nimport numpy as np\n"
 
 
 @dataclass(frozen=True, slots=True)
-class StdioCase:
+class SubmittedCase:
     """One case: stdin and the expected stdout."""
 
     stdin: str
@@ -99,7 +99,7 @@ class Submission:
     custom_logic: str = ""
     run_all_cases: bool = False
     return_full_case: bool = False
-    cases: tuple[StdioCase, ...] = ()
+    cases: tuple[SubmittedCase, ...] = ()
     prompt: str = ""
     tests: str = ""
     entry_point: str = ""
@@ -168,7 +168,7 @@ def read_submit(body: object) -> Submission:
     )
 
 
-def _cases(row: Fields) -> tuple[StdioCase, ...]:
+def _cases(row: Fields) -> tuple[SubmittedCase, ...]:
     found = row.loaded("test")
     if not isinstance(found, list) or not 0 < len(found) <= MAX_CASES:
         raise row.bad("test", f"must be a list of 1 to {MAX_CASES} cases")
@@ -178,7 +178,7 @@ def _cases(row: Fields) -> tuple[StdioCase, ...]:
         _check_only(case, "input", "stdin")
         _check_only(case, "output", "stdout")
         stdin, stdout = case.inner("input").text("stdin"), case.inner("output").text("stdout")
-        cases.append(StdioCase(stdin, stdout))
+        cases.append(SubmittedCase(stdin, stdout))
     return tuple(cases)
 
 
@@ -225,7 +225,7 @@ def _continuation(completion: str) -> str:
     return completion if end < 0 or end == len(completion) - 1 else completion[:end]
 
 
-def case_run(submission: Submission, code: str, case: StdioCase) -> RunCode:
+def case_run(submission: Submission, code: str, case: SubmittedCase) -> RunCode:
     """The run of one case."""
     program = make_program(Fields({}), submission.language, code, {})
     job = make_job(
@@ -238,7 +238,7 @@ def case_run(submission: Submission, code: str, case: StdioCase) -> RunCode:
     return RunCode(job, submission.compile_timeout_s, submission.run_timeout_s, {})
 
 
-def _kept_bytes(case: StdioCase) -> int:
+def _kept_bytes(case: SubmittedCase) -> int:
     return min(2 * len(case.stdout.encode()) + _SPARE_BYTES, _MAX_OUTPUT_BYTES)
 
 
@@ -259,7 +259,7 @@ def full_code(submission: Submission, code: str) -> str:
     return _PRELUDE + (_NUMPY if "numpy" in program or "np." in program else "") + program
 
 
-def passes(case: StdioCase, execution: Execution) -> bool:
+def passes(case: SubmittedCase, execution: Execution) -> bool:
     """Whether the program ended well, with the expected output.
 
     Line by line, stripped and without case; two lines that are numbers may differ by 1e-5.
@@ -283,7 +283,7 @@ def _same_line(ours: str, expected: str) -> bool:
 
 
 def answer_case(
-    submission: Submission, run: RunCode, case: StdioCase, execution: Execution
+    submission: Submission, run: RunCode, case: SubmittedCase, execution: Execution
 ) -> dict[str, object]:
     """The answer of one case."""
     passed = passes(case, execution)
@@ -349,7 +349,7 @@ def answer_submit(
     }
 
 
-def waves(cases: Sequence[StdioCase], *, all_at_once: bool, program_bytes: int = 0) -> list[range]:
+def waves(cases: Sequence[SubmittedCase], *, all_at_once: bool, program_bytes: int = 0) -> list[range]:
     """Which cases run together; `all_at_once` begins with as many as there is room for.
 
     Few at first, since most programs that fail do so at once. A wave fits one answer of the
