@@ -321,7 +321,9 @@ def test_comparison(expected: str, actual: str, right: bool) -> None:
 
 @given(TEXT)
 def test_an_output_equals_itself(text: str) -> None:
-    assert judge.passes(judge.SubmittedCase("", text), Execution("exited", stdout=output(f" {text}\n")))
+    assert judge.passes(
+        judge.SubmittedCase("", text), Execution("exited", stdout=output(f" {text}\n"))
+    )
 
 
 @given(st.integers(0, 64 * programs.MIB), st.integers(1, 900), st.booleans())

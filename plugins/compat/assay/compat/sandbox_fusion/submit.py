@@ -349,7 +349,9 @@ def answer_submit(
     }
 
 
-def waves(cases: Sequence[SubmittedCase], *, all_at_once: bool, program_bytes: int = 0) -> list[range]:
+def waves(
+    cases: Sequence[SubmittedCase], *, all_at_once: bool, program_bytes: int = 0
+) -> list[range]:
     """Which cases run together; `all_at_once` begins with as many as there is room for.
 
     Few at first, since most programs that fail do so at once. A wave fits one answer of the
