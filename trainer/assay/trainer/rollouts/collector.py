@@ -1,18 +1,17 @@
 """One step's rollouts: draws prompts, generates, has them judged, keeps the groups that train.
 
 Every process runs a collector in lockstep: all draw the same prompts, each generates and judges its
-share and shares the numbers (sharing.py), and all make the same decision. Decisions depend on draws
-and judgements alone:
+share and shares the numbers (sharing.py), and all decide alike, from draws and judgements alone:
 
 * groups keep the order of their draws, since the order of completion favours short responses;
-* a round's size follows from the keep rate, whichever judgements are back: a run resumed, or on
-  another number of processes, draws the same;
+* a round's size follows from the keep rate, whichever judgements are back, so that a run resumed,
+  or on another number of processes, draws the same;
 * the choice of prompts learns at the end of a step, from all its groups;
-* where a round's draws do not divide among the processes, the next draws of the stream are
-  generated ahead. They open the next round; unused ones return to the stream.
+* where a round's draws do not divide among the processes, the next draws are generated ahead. They
+  open the next round; unused ones return to the stream.
 
-A response is judged while others of its round are generated. Where a round is not expected to fill
-the batch, the next one is generated while the services finish.
+Responses are judged while others of their round are generated. Where a round is not expected to
+fill the batch, the next is generated while the services finish.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Requests in progress: asked, answered turn by turn, judged.
 
-Generators report each turn as it ends and get the requests that follow; what is to be judged goes
-to the judges at once. The same code serves single responses, dialogues, and samples that continue
-in a later step.
+Generators report each turn as it ends and get the requests that follow; turns to be judged go to
+the judges at once. Single responses, dialogues, and samples that continue in a later step share
+this code.
 """
 
 from __future__ import annotations

@@ -28,11 +28,9 @@ class Keeper:
         return []
 
     def mix(self, groups: Sequence[KnownGroup], first: int) -> list[KnownGroup]:
-        """A step's groups, some replaced. Changes nothing.
+        """A step's groups in the order of their draws, some replaced. Changes nothing.
 
-        Args:
-            groups: in the order of their draws.
-            first: the number of a draw of this step alone; seeds what is random.
+        `first` is the number of a draw of this step alone, to seed random choices.
         """
         del first
         return list(groups)

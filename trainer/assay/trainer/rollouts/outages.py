@@ -1,9 +1,9 @@
 """Outages: while the reward services are away, the step waits and keeps its responses.
 
-1. An outage is UNREACHABLE, STARTING or DRAINING, of the reward service or of one behind it. All
-   other faults concern items, and stay.
-2. If items are not judged in time, one of them is asked again. Where that meets an outage, all
-   wait; where the service answers and was never away, they are faults, DEADLINE_EXCEEDED.
+1. UNREACHABLE, STARTING and DRAINING are outages, of the reward service or of one behind it. Other
+   faults concern items, and stay.
+2. Of items not judged in time one is asked again. If that meets an outage, all wait; if the service
+   was never away, they are faults, DEADLINE_EXCEEDED.
 3. In an outage one item at a time is asked, in turn. Once one is answered, all items without a
    judgement are asked again.
 4. After `max_s`, or at an interrupt, the hold ends: the faults say so, and end the run.
@@ -100,12 +100,8 @@ class Patience:
     ) -> list[Result]:
         """The results, after the items that an outage left without a judgement were asked again.
 
-        Args:
-            client: of the service.
-            items: that were asked.
-            results: of each item, in order.
-            late: places of items that were not answered in time.
-            whole_groups: ask whole groups again, for verifiers that compare.
+        `results` has one for each item; `late` are places of items not answered in time;
+        `whole_groups` asks whole groups again, for verifiers that compare.
         """
         settled, waiting = list(results), list(late)
         if not self.holds:

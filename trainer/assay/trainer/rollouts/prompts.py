@@ -1,11 +1,11 @@
 """The endless stream of prompts, the same on every process.
 
-It passes over all problems again and again, each time in an order fixed by the seed. The order of n
-draws begins the order of more, so a run that is resumed, or extended, continues where it was; the
-number of draws is its whole state.
+It passes over all problems again and again, each time in an order fixed by the seed. A longer order
+begins with the shorter, so a run that is resumed, or extended, continues where it was; the number
+of draws is its whole state.
 
-A selector (assay.trainer.selection) may choose the problems instead, at each step from the results
-of earlier steps. Then each draw is saved too, as an integer.
+A selector (assay.trainer.selection) may choose the problems instead, from the results of earlier
+steps. Then each draw is saved, as an integer.
 """
 
 from __future__ import annotations
@@ -114,14 +114,10 @@ class PromptStream:
         return self.draw(draw.number + FORMS)
 
     def learn(self, groups: Sequence[KnownGroup], ranks: Ranks | None = None) -> dict[str, float]:
-        """Ends a step: the selector learns from its results and chooses draws given back anew.
+        """Ends a step: the selector learns from it; draws given back are chosen anew.
 
-        Args:
-            groups: of all draws since the last call, on all processes, in their first form.
-            ranks: the processes; one by default.
-
-        Returns:
-            Metrics of the choice; none without a selector.
+        `groups` are of all draws since the last call, on all processes, in their first form; by
+        default there is one process. Gives metrics of the choice; none without a selector.
         """
         if self.selector is None:
             return {}
@@ -138,7 +134,7 @@ class PromptStream:
         return metrics | ({"selection_estimate": fmean(known)} if known else {})
 
     def check(self) -> None:
-        """Encodes the problems once, so that a prompt that does not fit is found before training.
+        """Encodes the problems once, to find prompts that do not fit before training.
 
         Of more than 20,000 problems it takes the 20,000 with the longest texts, which takes
         seconds; the others are checked when drawn. Raises as `draw`.

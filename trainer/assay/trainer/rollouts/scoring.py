@@ -1,15 +1,14 @@
 """Judging during generation: one stream to the reward service per round.
 
 A slow verifier costs a step only the time beyond generation. Every response gets exactly one
-result, in the order of submission; every failure on the way is a fault.
+result, in the order of submission; every failure is a fault.
 
-1. A response goes to the service some 20 ms after it is submitted, together with those of that
-   time; the last ones go at once. Where the verifier compares the samples of a prompt, whole groups
-   go.
+1. Responses of some 20 ms travel together, the last ones at once; whole groups where the verifier
+   compares them.
 2. The client reopens a stream that broke for a transient reason. One that broke for good faults
    what it had taken; later submissions use a new one.
 3. `results` waits for at most `timeout_s` after the last submission; what is not judged by then is
-   a fault, DEADLINE_EXCEEDED. Time while the policy still answers does not count.
+   a fault, DEADLINE_EXCEEDED.
 4. Where the services are away, `results` waits on and asks again: see outages.py.
 """
 
@@ -251,7 +250,7 @@ class _Exchange:
         found: results so far, by id.
         over: nothing more will come.
         defect: the exception that ended it, unless a failed call.
-        away_s: when the service was last found away, by the monotonic clock; None for never.
+        away_s: when the service was last away, by the monotonic clock; None for never.
     """
 
     def __init__(self) -> None:
@@ -269,11 +268,7 @@ class _Exchange:
         self._at_end = False
 
     def put(self, unit: Unit | None) -> bool:
-        """Queues a unit, from any thread; None is the end.
-
-        Returns:
-            Whether the loop has to be told to `drain`, once for all units until it does.
-        """
+        """Queues a unit, from any thread; None is the end. True asks the caller for a `drain`."""
         with self._lock:
             self._put.append(unit)
             told, self._woken = self._woken, True

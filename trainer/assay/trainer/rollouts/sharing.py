@@ -1,9 +1,8 @@
 """What processes exchange about rollouts: numbers of all, tokens of those that must move.
 
-Tokens, log-probabilities and texts stay with the process that drew them. Every process decides
-about the whole step from a row of numbers for each response: `share`. Only a response that another
-process trains on moves: `dealt`. The first process, which writes checkpoints and evaluations, gets
-what it writes: `at_first`.
+Tokens, log-probabilities and texts stay with the process that drew them; every process decides from
+a row of numbers for each response: `share`. Only a response that another process trains on moves:
+`dealt`. The first process gets what it writes: `at_first`.
 
 Parcels are JSON and arrays; nothing is pickled.
 """

@@ -81,6 +81,7 @@ class Remote:
     Attributes:
         result: a reward, verdict and order gap, or a fault's reason.
         length: tokens that the policy wrote.
+        holder: the process that has the whole rollout.
         facts: see Talk.facts.
     """
 

@@ -1,8 +1,8 @@
 """What a selector gets and gives: plain values, no tensors, no network.
 
-A step asks a selector once for the order of problems, and reports the results at its end. In
-between it does not change, so that the choice depends on its state at the start and the draw's
-number, whatever the rounds, the number of processes, or draws given back.
+A selector changes only at the end of a step, when it learns the results. So the choice depends on
+its state at the start and the draw's number, whatever the rounds, the number of processes, or draws
+given back.
 """
 
 from __future__ import annotations

@@ -1,22 +1,20 @@
 """Rollouts that one thread draws while the policy learns in another.
 
-Which weights draw a batch does not depend on speed: weights after step max(0, b - eta) draw the
-batch of step b, the first that AReaL's gate (arXiv 2505.24298) admits. A run repeats under its
-seed, also when resumed.
+Weights after step max(0, b - eta) draw the batch of step b, the first that AReaL's gate (arXiv
+2505.24298) admits, whatever the speed. A run repeats under its seed, also when resumed.
 
 1. A step begins by copying its weights and ordering the batches that the gate now admits: it takes
-   their draws and opens their scoring rounds. The thread draws one batch after another, each with
-   its own weights, and has every response judged as it ends.
+   their draws and opens their scoring rounds. The thread draws batch after batch, each with its own
+   weights, and has responses judged as they end.
 2. The step then waits for its own batch and its judgements. The thread only generates; processes
    communicate in the main thread, in the same order.
 3. Nothing is ordered beyond the run's last step. A run extended later orders the rest with its
    final weights, fresher than the gate asks.
-4. A checkpoint waits for ordered batches and holds them, judged. Where drawing failed, or the
-   reward services were away too long, it holds those before; the batch's own step raises the
-   failure.
+4. A checkpoint waits for ordered batches and holds them, judged. After a failure, or an outage that
+   was too long, it holds those before; the batch's own step raises it.
 5. With `interrupt`, the thread takes each step's weights as it begins, between two forward passes.
-   Open responses continue under them, and every token keeps its log-probability. Which weights draw
-   which token then depends on the clock.
+   Open responses continue under them, tokens keep their log-probabilities. Which weights draw which
+   token then depends on the clock.
 
 A difference from AReaL: a batch is ordered as a whole.
 """

@@ -1,13 +1,13 @@
 """A step that trains part by part while the rest of it is drawn and judged.
 
 Periodic asynchrony (arXiv 2511.18871; of the paper its abstract): one policy draws a step's
-responses; micro-batches go through forward and backward as soon as they are full, portion by
-portion in the order of the draws.
+responses; full micro-batches go through forward and backward, portion by portion in the order of
+the draws.
 
-The loss's divisor, tokens or responses, is known at the end. Until then the loss is divided by a
-provisional count; at the end the gradients are multiplied by the ratio. Rows are packed within
-their portion. Where neither matters (rows of one length, a power of two of tokens) the result
-equals the synchronous step's to the bit, else to float rounding.
+The loss's divisor, tokens or responses, is known at the end. Until then a provisional count divides
+it; at the end the gradients are multiplied by the ratio. Rows are packed within their portion.
+Where neither matters (rows of one length, a power of two of tokens) the result equals the
+synchronous step's to the bit, else to float rounding.
 """
 
 from __future__ import annotations

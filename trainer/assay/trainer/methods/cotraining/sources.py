@@ -5,10 +5,10 @@
     Verifications   the verifier's: the current generator solves a problem, the services judge it,
                     and the verifier verifies the solution `group_size` times
 
-A solution without a judgement has no truth: its whole group of verifications is faulted and leaves
-the loss. A solution too long for the verifier's context has no step rewards as the generator's, and
-is a fault, CONTEXT_TOO_LONG, as the verifier's. Its row is still generated from the part that fits,
-so that every step has equally many rows; the answers are ignored.
+A solution without a judgement faults its whole group of verifications, which leaves the loss. A
+solution too long for the verifier's context has no step rewards, and is a fault, CONTEXT_TOO_LONG,
+as the verifier's. The part that fits is still verified and the answer ignored, so that every step
+has equally many rows.
 
 Draws of both roles, and verifications, have random numbers of their own (rollouts.seeded).
 """

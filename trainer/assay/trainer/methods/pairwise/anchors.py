@@ -96,8 +96,9 @@ def prepare_anchors(
 ) -> bool:
     """Makes the missing anchors and gives all of them to the judge; false when interrupted.
 
-    `generator` makes the sampler of the initial policy, at most once. `may_retry` retries problems
-    that anchors.jsonl lists without an anchor; false once the policy has trained without them.
+    `generator` makes the sampler of the initial policy, at most once; `stop` sees a signal of any
+    process. `may_retry` retries problems that anchors.jsonl lists without an anchor; false once the
+    policy has trained without them.
 
     Raises:
         ConfigError: the service does not serve the selector.

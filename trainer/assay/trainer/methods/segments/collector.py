@@ -1,14 +1,14 @@
 """Rollouts whose states are valued by continuing from them: SPO-chain (arXiv 2505.23564).
 
-Once a step's responses are judged, each is cut (algos.segments), and the policy writes further
-responses from every cut to the end. The services judge them, and they only value the state they
-began in: they are in no loss and no mean of rewards, and have metrics of their own. Those without a
-judgement count towards `reward.max_fault_ratio`.
+A step's judged responses are cut (algos.segments), and the policy writes further responses from
+every cut to the end. The services judge these; they only value the state they began in, are in no
+loss and no mean of rewards, and have metrics of their own. Those without a judgement count towards
+`reward.max_fault_ratio`.
 
 1. Equal states, the same tokens after the same draw, are valued once: the prompt is one state for
    all of its samples.
-2. Continuations without a judgement are in no mean. A state without a judged continuation has no
-   value, and segments that begin or end there leave the loss.
+2. Continuations without a judgement are in no mean. Segments that begin or end at a state without a
+   judged continuation leave the loss.
 3. A response without a judgement leaves the loss, and is not continued.
 4. Continuations have random numbers of their own (rollouts.seeded), those of the turn 1 + cut *
    continuations + number, so that a resumed run repeats them.

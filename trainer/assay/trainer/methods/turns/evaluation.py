@@ -42,7 +42,8 @@ def evaluate_dialogues(
 ) -> Evaluation:
     """Holds `samples` dialogues about every problem and has their attempts judged; see `evaluate`.
 
-    `problems` is the same list on every process; `open_round` is called once.
+    `problems` is the same list on every process; `open_round` is called once; `on_progress` gets
+    the number of problems answered on all processes.
 
     Returns:
         All answers, problem by problem, in the first process; in the others its own.

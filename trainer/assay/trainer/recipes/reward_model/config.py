@@ -95,8 +95,8 @@ class MethodConfig(Strict):
     """bradley-terry: weight of the squared sum of both numbers, which centres them at 0."""
     loss: StepLoss = "cross-entropy"
     """prm. cross-entropy and mse: two outputs, whose difference is the log-odds of "right".
-    regression: one output, the score from -1 wrong to 1 right (arXiv 2410.17621); a critic that
-    starts from it starts with these scores."""
+    regression: one output from -1 wrong to 1 right (arXiv 2410.17621), with which a critic can
+    start."""
     balance: bool = True
     """prm: wrong steps together weigh as much as right ones."""
 
