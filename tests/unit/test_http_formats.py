@@ -82,9 +82,9 @@ def test_a_result_survives_its_json(result: reward_pb2.Result) -> None:
 
 
 @given(st.lists(st.fixed_dictionaries(
-    {}, optional={name: texts | st.none() | st.integers() for name in
-                  ("id", "verifier", "task", "response", "group_id", "groupId", "truncated")}
-    | {"reference": st.fixed_dictionaries({}, optional={"text": texts, "data": st.just({})})
+    {"id": texts}, optional={name: texts | st.none() for name in
+                  ("verifier", "task", "response", "groupId", "truncated")}
+    | {"reference": st.fixed_dictionaries({}, optional={"text": texts, "anchor_response": texts})
        | st.none()},
 ), max_size=3))  # fmt: skip
 def test_items_are_read_as_protobuf_reads_them(items: list[dict[str, Any]]) -> None:

@@ -65,6 +65,8 @@ def _item(item: _Json, where: str, name: str | None) -> _Json:
     known: _Json = {} if name is None else {"id": name}
     for key, value in item.items():
         field = _known(key, _ITEM, where)
+        if value is None:  # as if it were not there
+            continue
         if field in known:
             raise malformed(f"{where}.{key}: the item has this field twice")
         known[field] = _value(field, value, f"{where}.{key}")
