@@ -400,7 +400,7 @@ def test_ctrl_c_reaches_the_runs_once_and_starts_no_more(ladder_file: Path, tmp_
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["absent.toml"], "absent.toml does not exist; configs/ladders/ holds examples"),
+        (["absent.toml"], "absent.toml does not exist; presets are code_prm, dapo"),
         (["FILE", "run.seed=1"], "a ladder sets that itself"),
         (["FILE", "--seeds", "one"], "give whole numbers from 0"),
         (["FILE", "ablate=kl"], "rung plain: ablate: kl is not on"),

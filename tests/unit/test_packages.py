@@ -55,7 +55,7 @@ def test_a_wheel_holds_its_folder_and_nothing_else(
         }
         if wheel.folder == "trainer":  # a link, which the wheel carries as files
             presets = (line for line in tracked if line.startswith("configs/"))
-            wanted |= {f"assay/trainer/explain/{line}" for line in presets}
+            wanted |= {f"assay/trainer/settings/{line}" for line in presets}
         assert {name for name in wheel.names() if ".dist-info/" not in name} == wanted
         assert wanted, wheel.folder
 

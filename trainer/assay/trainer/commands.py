@@ -57,13 +57,13 @@ from assay.trainer.settings import config as configs
 def train(asked: Asked, *, explained: bool, planned: bool, **planning: Any) -> None:
     """Train a model with rewards from Assay services.
 
-    CONFIG.toml says everything; KEY=VALUE changes it, such as optim.learning_rate=1e-5, or in short
-    model=NAME, data=FILE.jsonl, reward=VERIFIER, ablate=PART,PART, over=FILE.toml. Without
-    reward.target, services are started for the run.
+    CONFIG.toml is a file or the name of a preset, such as dapo. KEY=VALUE changes a setting, such as
+    optim.learning_rate=1e-5, or in short model=NAME, data=FILE.jsonl, reward=VERIFIER,
+    ablate=PART,PART, over=FILE.toml. Without reward.target, services are started for the run.
 
     \b
       assay train configs/quickstart.toml
-      assay train configs/dapo.toml data=rows.jsonl model=Qwen/Qwen2.5-7B
+      assay train dapo data=rows.jsonl model=Qwen/Qwen2.5-7B
       assay train configs/dapo.toml data=rows.jsonl ablate=clip-higher
       assay train --explain configs/dapo.toml data=rows.jsonl
       assay train --plan configs/dapo.toml over=configs/scale/7b.toml data=rows.jsonl

@@ -35,7 +35,7 @@ class Asked:
         if self.resume is not None:
             return self._continued(kind, self.resume)
         if self.config is None:
-            raise click.UsageError(f"give a CONFIG.toml, such as {kind.example}")
+            raise click.UsageError(f"give a CONFIG.toml or a preset, such as {kind.example}")
         settings = kind.load(self.config, self.overrides)
         name = settings.run.name or self.config.stem
         return kind.create(settings, name, self.run_dir), settings

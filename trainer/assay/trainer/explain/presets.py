@@ -1,21 +1,19 @@
 """The parts of each published method, read from its preset.
 
-A preset is a file of configs/ named after its method; `configs` beside this module is a link to
-them, which a wheel carries as files. `--explain` reports how settings with a method's name depart
-from it. The presets hold the sources of their numbers.
+A preset is a file of configs/ named after its method. `--explain` reports how settings with a
+method's name depart from it. The presets hold the sources of their numbers.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from pathlib import Path
 
 from assay.kit import toml_config
 from assay.trainer.settings.config import Config
+from assay.trainer.settings.presets import PRESETS
 from assay.trainer.settings.registry import parts, parts_on
 
-_PRESETS = Path(__file__).with_name("configs")
 _MAY_HAVE: Mapping[str, frozenset[str]] = dict.fromkeys(
     ("ppo", "vc_ppo", "vapo", "t_ppo"), frozenset({"value-init"})
 )
@@ -26,7 +24,7 @@ _MAY_HAVE: Mapping[str, frozenset[str]] = dict.fromkeys(
 def published() -> Mapping[str, frozenset[str]]:
     """Names of the parts of each published method."""
     found = {}
-    for path in sorted(_PRESETS.glob("*.toml")):
+    for path in sorted(PRESETS.glob("*.toml")):
         tree = toml_config.read(path)
         if tree.get("method", {}).get("name") == path.stem:
             config = toml_config.build(Config, tree, origin=str(path))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.kit import toml_config
 from assay.kit.errors import ConfigError
-from assay.trainer.settings import aliases, rules
+from assay.trainer.settings import aliases, presets, rules
 from assay.trainer.settings.ablation import ablated
 from assay.trainer.settings.kinds import Strict
 from assay.trainer.settings.method import Backend, Estimator, Loss
@@ -104,7 +104,7 @@ def _to_stderr(line: str) -> None:
 def load(
     path: Path, overrides: Iterable[str] = (), *, say: Callable[[str], None] = _to_stderr
 ) -> Config:
-    """Reads a TOML file and applies overrides.
+    """Reads a TOML file, or a preset by its name, and applies overrides.
 
     An override is `section.key=value`, its value TOML, or bare text for a text field; short forms
     are in `overrides`. `say` gets a line for each old name.
@@ -113,8 +113,12 @@ def load(
         ConfigError: the file cannot be read, a setting is unknown, of a wrong type or out of
             range, or a part cannot be switched off.
     """
-    tree, rest = laid_over(toml_config.read(path), overrides, toml_config.read)
+    tree, rest = laid_over(_read(path), overrides, _read)
     return build(tree, rest, origin=str(path), say=say)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return toml_config.read(presets.find(path), examples=presets.known())
 
 
 def build(

@@ -14,6 +14,7 @@ from assay.kit import toml_config
 from assay.kit.errors import ConfigError
 from assay.trainer.recipes.code_prm.problems import FAMILIES, Family
 from assay.trainer.settings import config as configs
+from assay.trainer.settings import presets
 from assay.trainer.settings.config import Config
 from assay.trainer.settings.kinds import NonNegative, Positive, PositiveFloat, Ratio, Strict, Text
 from assay.trainer.settings.overrides import merged
@@ -171,7 +172,8 @@ def load(path: Path, overrides: Iterable[str], folder: Path) -> PipelinePlan:
     Raises:
         ConfigError: the file or one that it names cannot be read, or settings do not fit.
     """
-    tree = toml_config.read(path, examples="configs/pipelines/ holds an example")
+    path = presets.find(path)
+    tree = toml_config.read(path, examples=presets.known("pipelines"))
     config = toml_config.build(PipelineConfig, tree, overrides, origin=str(path))
     for wrong in _missing(config.problems):
         raise ConfigError(f"{path}: {wrong}")

@@ -25,6 +25,7 @@ from pydantic import Field
 from assay.kit import toml_config
 from assay.kit.errors import ConfigError
 from assay.trainer.settings import config as configs
+from assay.trainer.settings import presets
 from assay.trainer.settings.config import Config
 from assay.trainer.settings.kinds import Strict
 from assay.trainer.settings.overrides import merged
@@ -96,7 +97,8 @@ def load(
         ConfigError: the file or its base cannot be read, a rung's settings do not fit, or two rungs
             or seeds are the same.
     """
-    read = toml_config.read(path, examples="configs/ladders/ holds examples")
+    path = presets.find(path)
+    read = toml_config.read(path, examples=presets.known("ladders"))
     found = toml_config.build(LadderConfig, read, origin=str(path))
     if seeds is not None:
         found = dataclasses.replace(found, seeds=seeds)

@@ -12,6 +12,7 @@ from pydantic import Field
 from assay.kit import toml_config
 from assay.kit.errors import ConfigError
 from assay.trainer.records.folder import RunKind
+from assay.trainer.settings import presets
 from assay.trainer.settings.kinds import (
     NonNegative,
     NonNegativeFloat,
@@ -155,7 +156,7 @@ class RmConfig(Strict):
 
 def load(path: Path, overrides: Iterable[str] = ()) -> RmConfig:
     """Reads a config file and applies overrides; raises as `build`, or for an unreadable file."""
-    tree = toml_config.read(path, examples="configs/rm-*.toml are examples")
+    tree = toml_config.read(presets.find(path), examples=presets.known())
     return build(tree, overrides, origin=str(path))
 
 
