@@ -57,8 +57,8 @@ from assay.trainer.settings import config as configs
 def train(asked: Asked, *, explained: bool, planned: bool, **planning: Any) -> None:
     """Train a model with rewards from Assay services.
 
-    CONFIG.toml is a file or the name of a preset, such as dapo. KEY=VALUE changes a setting, such as
-    optim.learning_rate=1e-5, or in short model=NAME, data=FILE.jsonl, reward=VERIFIER,
+    CONFIG.toml is a file or the name of a preset, such as dapo. KEY=VALUE changes a setting, such
+    as optim.learning_rate=1e-5, or in short model=NAME, data=FILE.jsonl, reward=VERIFIER,
     ablate=PART,PART, over=FILE.toml. Without reward.target, services are started for the run.
 
     \b
