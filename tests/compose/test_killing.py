@@ -163,4 +163,3 @@ def test_a_cut_network_makes_faults_and_heals(stack: Stack, client: RewardClient
     # Started with the network it has none, which the walls' tests hold.
     stack.kill("sandbox")
     stack.start("sandbox")
-    stack.wait_healthy("sandbox")
