@@ -136,6 +136,20 @@ class PartialFile:
         self._file.seek(0, os.SEEK_END)
 
 
+def write_json(path: Path, data: Mapping[str, Any]) -> None:
+    """Writes an indented JSON file, which appears whole.
+
+    Raises:
+        ConfigError: The system refuses.
+    """
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
 def _whole_rows(file: BinaryIO) -> Iterator[dict[str, Any]]:
     """The rows up to the first torn one; the file is cut behind them."""
     end = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 Z95 = 1.959963984540054
 
@@ -113,7 +113,7 @@ def pass_at_k(judged: int, correct: int, k: int) -> float:
     return 1.0 - math.prod(max(0, wrong - i) / (judged - i) for i in range(k))
 
 
-def majority(answers: Sequence[str | None], correct: Sequence[bool]) -> float:
+def majority(answers: Sequence[Hashable | None], correct: Sequence[bool]) -> float:
     """Chance that the most frequent answer of a problem is correct; ties are drawn from.
 
     None, no answer found, is no vote.
@@ -126,7 +126,7 @@ def majority(answers: Sequence[str | None], correct: Sequence[bool]) -> float:
     if not votes:
         return 0.0
     most = max(votes.values())
-    right: dict[str, int] = defaultdict(int)
+    right: dict[Hashable, int] = defaultdict(int)
     for answer, is_right in zip(answers, correct, strict=True):
         if answer is not None and is_right:
             right[answer] += 1
