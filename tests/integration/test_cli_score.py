@@ -272,6 +272,93 @@ def test_columns_of_another_verifier_are_kept_and_said(
     assert {"column": "verdict", "kept_as": "input_input_verdict"} in kept
 
 
+Refused = Callable[[tuple[str, ...], str], None]
+
+
+@pytest.fixture
+def check_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Refused:
+    """Runs `assay score` in a fresh folder and checks that it refuses, in one line, and why."""
+    monkeypatch.chdir(tmp_path)
+
+    def check(arguments: tuple[str, ...], says: str) -> None:
+        assert run(["score", *arguments]) == 1
+        said = capsys.readouterr()
+        assert says in said.err
+        assert said.err.startswith("assay: error: ")
+        assert said.err.count("\n") == 1
+        assert said.out == ""
+        assert not list(tmp_path.glob("out*"))
+
+    return check
+
+
+FORMS = [".jsonl.gz", ".jsonl.zst", ".parquet"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_come_and_go_in_other_forms(
+    form: str, server: FakeRewardServer, write: Callable[..., Path], tmp_path: Path
+) -> None:
+    common = ("--verifier", "exact", "--target", server.address)
+    mixed = [{**row, "extra": n % 2 or "odd"} for n, row in enumerate(rows(5))]
+    plain, packed, again = (tmp_path / name for name in ("a.jsonl", f"b{form}", "c.jsonl"))
+    source = write(mixed)
+    assert assay("score", source, "-o", plain, *common).returncode == 0
+    done = assay("score", source, "-o", packed, *common)
+    assert done.returncode == 0, done.stderr
+    assert ("written as texts of JSON: extra" in done.stderr) == (form == ".parquet")
+    assert assay("score", packed, "-o", again, *common).returncode == 0
+    back, straight = read(again), read(plain)
+    for row in back:
+        if form == ".parquet":
+            row["extra"] = json.loads(row["extra"])
+        for key in ("reward", "verdict", "answer", "components", "explanation", "suspicions"):
+            assert row.pop(f"input_{key}") == row[key]
+        assert row.pop("input_fault") is None
+    assert back == straight
+    assert not list(tmp_path.glob("*.pack*")) + list(tmp_path.glob("*.partial*"))
+
+
+def test_an_interrupted_run_with_another_form_goes_on(
+    server: FakeRewardServer, write: Callable[..., Path], tmp_path: Path
+) -> None:
+    out, partial = tmp_path / "out.jsonl.gz", tmp_path / "out.jsonl.gz.partial"
+    source = write(rows(1000))
+    with FakeRewardServer(knobs=Knobs(delay_s=0.3)) as slow:
+        program = "from assay.cli.__main__ import main; main()"
+        arguments = ["score", str(source), "-o", str(out), "--verifier", "exact", "--target"]
+        command = [sys.executable, "-c", program, *arguments, slow.address]
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as begun:
+            while not (partial.exists() and partial.stat().st_size) and begun.poll() is None:
+                time.sleep(0.005)
+            begun.kill()
+    if begun.returncode == 0:
+        pytest.skip("the run was done before it could be interrupted")
+    assert "going on: " in assay(*arguments, server.address).stderr
+    lines = gzip.decompress(out.read_bytes()).splitlines()
+    assert [json.loads(line)["id"] for line in lines] == [f"r{n}" for n in range(1000)]
+    assert not partial.exists()
+
+
+@pytest.mark.parametrize("form", FORMS[1:])
+def test_a_form_whose_library_is_absent_is_refused_before_scoring(
+    form: str,
+    server: FakeRewardServer,
+    check_refused: Refused,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Path("in.jsonl").write_text('{"response": "1", "reference": "1"}\n')
+    Path(f"in{form}").write_text("?")
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    common = ("--verifier", "exact", "--target", server.address)
+    before = len(server.requests)
+    for arguments in ((f"in{form}", "-o", "out"), ("in.jsonl", "-o", f"out{form}")):
+        check_refused((*arguments, *common), "needs the package pyarrow, which is not installed")
+    assert len(server.requests) == before
+
+
 def test_a_resumed_run_counts_as_an_uninterrupted_one(
     server: FakeRewardServer, write: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -330,28 +417,6 @@ BAD_ROWS = {
 }  # fmt: skip
 
 
-Refused = Callable[[tuple[str, ...], str], None]
-
-
-@pytest.fixture
-def check_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Refused:
-    """Runs `assay score` in a fresh folder and checks that it refuses, in one line, and why."""
-    monkeypatch.chdir(tmp_path)
-
-    def check(arguments: tuple[str, ...], says: str) -> None:
-        assert run(["score", *arguments]) == 1
-        said = capsys.readouterr()
-        assert says in said.err
-        assert said.err.startswith("assay: error: ")
-        assert said.err.count("\n") == 1
-        assert said.out == ""
-        assert not list(tmp_path.glob("out*"))
-
-    return check
-
-
 @pytest.mark.parametrize("case", BAD_ROWS)
 def test_bad_rows_are_refused_before_anything_is_scored(
     case: str, server: FakeRewardServer, check_refused: Refused
@@ -372,7 +437,9 @@ def test_bad_rows_are_refused_before_anything_is_scored(
         (("latin.jsonl", "-o", "out"), "latin.jsonl:1: the line is not UTF-8"),
         (("torn.jsonl.gz", "-o", "out"), "not a whole gzip file"),
         (("plain.jsonl.gz", "-o", "out"), "not a whole gzip file"),
-        (("good.jsonl", "-o", "out.gz"), "leave .gz out"),
+        (("torn.jsonl.zst", "-o", "out"), "not a whole zstd file"),
+        (("good.jsonl.parquet", "-o", "out"), "not a whole Parquet file"),
+        (("absent.parquet", "-o", "out"), "is not there"),
         (("good.jsonl", "-o", "good.jsonl"), "would replace the input"),
         (("good.jsonl", "-o", "absent/out"), "the folder of the output"),
         (("good.jsonl", "-o", "folder"), "is a folder"),
@@ -394,6 +461,8 @@ def test_bad_arguments_are_refused(
     Path("latin.jsonl").write_bytes(good.replace('"1"', '"é"').encode("latin-1"))
     Path("torn.jsonl.gz").write_bytes(gzip.compress(good.encode() * 99)[:-12])
     Path("plain.jsonl.gz").write_text(good)
+    Path("torn.jsonl.zst").write_text(good)
+    Path("good.jsonl.parquet").write_text(good)
     Path("empty").write_text("\n")
     Path("folder").mkdir()
     target = () if "--target" in arguments else ("--target", server.address)

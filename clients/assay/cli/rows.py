@@ -8,16 +8,15 @@ of a row.
 from __future__ import annotations
 
 import dataclasses
-import gzip
 import hashlib
 import json
-import zlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 from assay.api.execution.v1 import execution_pb2
+from assay.cli.files import lines_of
 from assay.clients.rows.items import Defaults, Keys, Responder, RowError, id_of, item_of, kind_of
 from assay.clients.services import who_brings
 from assay.clients.types import Fault, Item, Result, ServerInfo
@@ -42,7 +41,7 @@ class RowSource:
     """A file of rows, and how to read them.
 
     Attributes:
-        path: gzip if its name ends in .gz.
+        path: its form is by the end of its name (`assay.cli.files`).
         name: for errors.
         output_keys: keys that the output adds.
         respond: makes a row's response from its reference. None: the row has it.
@@ -121,7 +120,7 @@ def read_rows(source: RowSource) -> Iterator[Row]:
             names file and line.
     """
     number = 0
-    for line, raw in _lines(source):
+    for line, raw in lines_of(source.path, source.name):
         if raw.strip():
             number += 1
             yield _parse(source, line, number, raw)
@@ -272,21 +271,6 @@ def dump(row: dict[str, Any]) -> bytes:
 
 
 _PLAIN = json.JSONEncoder(ensure_ascii=False)
-
-
-def _lines(source: RowSource) -> Iterator[tuple[int, bytes]]:
-    path = source.path
-    try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-            yield from enumerate(file, start=1)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ConfigError(
-            f"{source.name} is not a whole gzip file ({error}); fetch or pack it again"
-        ) from error
-    except FileNotFoundError as error:
-        raise ConfigError(f"{source.name} is not there; correct the path") from error
-    except OSError as error:
-        raise ConfigError(f"{source.name} cannot be read: {error.strerror or error}") from error
 
 
 def _wrong(source: RowSource, line: int, problem: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""`assay score`: a JSON Lines file in, the same rows with rewards out."""
+"""`assay score`: a file of rows in, the same rows with rewards out."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from assay.cli.commands import compare
 from assay.cli.commands.options import read_server, server_options
 from assay.cli.commands.pipeline import Reached, reach, spooled_stdin
 from assay.cli.commands.work import RowWork, carry_out
+from assay.cli.files import pack_of
 from assay.cli.parameters import find_verifier, read_parameters, split_spec
 from assay.cli.rows import Row, RowSource, RowSurvey, check_routes, output_row, survey
 from assay.cli.scores import ScoreTally
@@ -67,9 +68,9 @@ class _Asked:
 
 
 @click.command()
-@click.argument("in_file", metavar="IN.jsonl[.gz]")
+@click.argument("in_file", metavar="IN")
 @click.option(
-    "-o", "--output", required=True, metavar="OUT.jsonl", help="Where the rows go; - for stdout."
+    "-o", "--output", required=True, metavar="OUT", help="Where the rows go; - for stdout."
 )
 @click.option("--verifier", default="", help="Who judges rows that name no verifier.")
 @click.option("--task", default="", help="The task of rows that name neither verifier nor task.")
@@ -147,17 +148,18 @@ def score(
     group_key: str,
     **names: str,
 ) -> int:
-    """Score the responses of IN.jsonl ("-": stdin) and write the rows with rewards to OUT.jsonl.
+    """Score the responses of IN ("-": stdin) and write the rows with rewards to OUT.
 
+    Both are JSON Lines, packed where the name ends in .gz or .zst, or a table where it ends in
+    .parquet; for the last two pyarrow must be installed.
     A row is {id, response, reference, prompt?, verifier?, task?, params?}; other keys pass through.
     The reference is a text, a list of texts (each of them right), or data (an object, or any other
     list); {tests} or {anchor} may stand in its place. Each row comes out in order with reward,
     verdict, answer, components, explanation, suspicions and fault; keys of the input with one of
     these names are kept as input_KEY. Every row is checked before anything is scored; with
     --keep-going a wrong one gets a fault, such as MALFORMED_ROW, and the others are scored.
-    OUT.jsonl appears when it is whole; an interrupted run goes on where it stopped when it is
-    started again with the same input and options. Without --target the server installed here is
-    started.
+    OUT appears when it is whole; an interrupted run goes on where it stopped when it is started
+    again with the same input and options. Without --target the server installed here is started.
 
     The table at the end counts by task (or verifier, of rows without one): rows, judged, faults,
     mean reward and share of the best verdict. Where several rows answer one prompt it has pass@k
@@ -220,9 +222,8 @@ def _check_asked(asked: _Asked, verifier: str, task: str) -> None:
 
 
 def _check_output(in_file: str, output: str) -> None:
-    """Raises ConfigError for an output that the caller cannot mean."""
-    if output.endswith(".gz"):
-        raise ConfigError(f"the output {output} would not be gzip; leave .gz out")
+    """Raises ConfigError for an output that the caller cannot mean, or that nothing can pack."""
+    pack_of(Path(output))
     if output != "-" and in_file != "-" and Path(output).resolve() == Path(in_file).resolve():
         raise ConfigError(f"the output {output} would replace the input; name another file")
 

@@ -15,6 +15,7 @@ from rich.console import Console, RenderableType
 
 from assay.cli.commands.options import ServerAccess
 from assay.cli.commands.pipeline import Counted, progress_bar, score_in_order
+from assay.cli.files import pack_of
 from assay.cli.partial import PartialFile, write_json
 from assay.cli.rows import Row, RowSource, RowSurvey, dump, read_rows
 from assay.clients.types import Fault, Item, Result
@@ -121,7 +122,10 @@ def carry_out(
             if numbers_to is not None:
                 write_json(numbers_to, tally.numbers())
             if file is not None:
-                file.finish(work.select if work.selects else None)
+                texts = file.finish(work.select if work.selects else None, pack_of(Path(output)))
+                if texts:
+                    said = f"columns of several types, written as texts of JSON: {', '.join(texts)}"
+                    console.print(said, highlight=False)
 
 
 def _faults(work: RowWork, row: Row, fault: Fault) -> list[Result]:
