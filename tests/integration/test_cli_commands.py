@@ -21,7 +21,7 @@ from assay.cli.commands.up import choose_http_ports, choose_ports
 from assay.cli.main import _BROUGHT_BY, _SUMMARIES, GROUP, run
 from assay.clients import RewardClient
 from assay.clients.services import absent_plug_ins, installed_plug_ins
-from assay.clients.testing import FakeRewardServer
+from assay.clients.testing import FakeRewardServer, exact_info
 from assay.kit.errors import ConfigError
 from assay.kit.pool.places import HOW_TO_INSTALL_RAY
 from assay.kit.tls import ServerTls
@@ -125,6 +125,44 @@ def test_verifiers_as_table_and_as_json(capsys: pytest.CaptureFixture[str]) -> N
     info = json.loads(capsys.readouterr().out)
     assert info["verifiers"][0]["name"] == "exact"
     assert info["limits"]["max_items"] == 1024
+
+
+def test_verifiers_print_a_line_each_or_all_of_those_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long, house = exact_info(), exact_info()
+    long.name, long.description = "a-very-long-name-of-a-verifier", "Words " * 40 + ". More."
+    house.name, house.is_profile = "house", True
+    del house.tasks[:]
+    with FakeRewardServer(verifiers=[exact_info(), long, house]) as server:
+        target = ("--target", server.address)
+        assert run(["verifiers", *target]) == 0
+        whole = capsys.readouterr().out.splitlines()
+        monkeypatch.setenv("COLUMNS", "70")
+        assert run(["verifiers", *target]) == 0
+        fitted = capsys.readouterr().out.splitlines()
+        assert run(["verifiers", "house", *target]) == 0
+        one = capsys.readouterr().out
+        assert run(["verifiers", "--long", *target]) == 0
+        all_of_them = capsys.readouterr().out
+        assert run(["verifiers", "hous", *target]) == 1
+        unknown = capsys.readouterr().err
+        assert run(["verifiers", "house", "--json", *target]) == 0
+        (told,) = json.loads(capsys.readouterr().out)["verifiers"]
+    assert [line.split()[0] for line in whole[:3]] == ["exact", long.name, "house"]
+    assert whole[1].endswith("Words .")
+    assert "More" not in whole[1]
+    assert "profile" in whole[2]
+    assert "0..1" in whole[0]
+    assert {len(line) for line in fitted[1:2]} == {70}
+    assert max(map(len, fitted[:3])) == 70
+    assert fitted[1].endswith("…")
+    assert one.startswith("house: ")
+    assert "kind" in one
+    assert "would add" not in one
+    assert all(f"{name}: " in all_of_them for name in ("exact", "house", long.name))
+    assert "did you mean 'house'?" in unknown
+    assert told["name"] == "house"
 
 
 def test_doctor_finds_a_server_and_misses_one(capsys: pytest.CaptureFixture[str]) -> None:

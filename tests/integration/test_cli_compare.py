@@ -12,6 +12,7 @@ import pytest
 
 from assay.api.common.v1 import common_pb2
 from assay.api.reward.v1 import reward_pb2
+from assay.cli.commands.compare import OUTPUT_KEYS
 from assay.cli.main import run
 from assay.clients.testing import FakeRewardServer, exact_info
 from assay.clients.types import Component, Fault, Judgement
@@ -128,6 +129,27 @@ def test_a_verifier_is_compared_with_itself_under_other_parameters(
     assert found[3]["judgement_a"]["fault"]["reason"] == "UNUSABLE_REFERENCE"
     assert found[3]["judgement_a"]["reward"] is None
     assert "first 1 of 2 rows" in re.sub(r"\s+", " ", capsys.readouterr().err)
+
+
+def test_wrong_rows_are_faults_of_both_with_keep_going(
+    server: FakeRewardServer, rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, numbers = tmp_path / "out.jsonl", tmp_path / "numbers.json"
+    with rows.open("a") as file:
+        file.write('{"id": "r9", "reference": "a"}\n{\n')
+    pair = ("exact", "lenient", "--all", "--json", str(numbers))
+    assert compare(rows, out, *pair, target=server.address) == 1
+    assert compare(rows, out, *pair, "--keep-going", target=server.address) == 0
+    reasons = [
+        [row[side]["fault"] and row[side]["fault"]["reason"] for side in OUTPUT_KEYS[:2]]
+        for row in read(out)[6:]
+    ]
+    assert reasons == [["MISSING_RESPONSE"] * 2, ["MALFORMED_ROW"] * 2]
+    said = json.loads(numbers.read_text())
+    assert (said["rows"], said["judged"], said["faulted"]) == (8, 5, 3)
+    assert (said["agreement"], said["only_b"], said["a"]["mean_reward"]) == (0.6, 2, 0.4)
+    assert said["kept_columns"] == [{"column": "agree", "kept_as": "input_agree"}]
+    assert "kept as input_agree" in capsys.readouterr().err
 
 
 def test_a_fault_may_fail_a_comparison_and_stdout_takes_the_rows(

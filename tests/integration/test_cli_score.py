@@ -175,6 +175,218 @@ def test_a_torn_line_is_scored_again_and_another_input_starts_anew(
     assert read(out)[0]["reward"] == 0.0
 
 
+def repeated(problems: int, each: int) -> Rows:
+    """Problem p has p of `each` responses right; the wrong ones agree with one another."""
+    return [
+        {"prompt": f"p{p}", "response": "1" if n < p else "0", "reference": "1", "task": "exact"}
+        for p in range(problems)
+        for n in range(each)
+    ]
+
+
+def test_the_table_counts_by_task_and_by_prompt(
+    server: FakeRewardServer, write: Callable[..., Path], tmp_path: Path
+) -> None:
+    out, numbers = tmp_path / "out.jsonl", tmp_path / "numbers.json"
+    source = write([*repeated(5, 4), *rows(2)])
+    common = ("-o", out, "--verifier", "exact", "--target", server.address, "--json", numbers)
+    done = assay("score", source, *common)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(numbers.read_text())
+    by_task = {task["task"]: task for task in said["tasks"]}
+    assert said["rows"] == 22
+    assert by_task["exact"]["rows"] == 22
+    found = by_task["exact"]["problems"]
+    assert (found["count"], found["responses"]) == (5, [4, 4])
+    # Of 4 responses 0, 1, 2, 3 and 4 are right, by hand: 1 - C(4 - c, k) / C(4, k).
+    assert found["pass_at"]["1"] == {"value": pytest.approx(0.5), "problems": 5}
+    assert found["pass_at"]["2"]["value"] == pytest.approx((0 + 1 / 2 + 5 / 6 + 1 + 1) / 5)
+    assert found["pass_at"]["4"]["value"] == pytest.approx(4 / 5)
+    assert found["maj"]["value"] == pytest.approx((0 + 0 + 1 / 2 + 1 + 1) / 5)
+    text = " ".join(done.stderr.split())
+    assert "pass@4" in text
+    assert "maj@k" in text
+    assert assay("score", source, *common[:-1], tmp_path / "no" / "n.json").returncode == 1
+    assert assay("score", source, *common[:-1], out).returncode == 1
+
+
+def test_wrong_rows_are_faults_with_keep_going(
+    server: FakeRewardServer, write: Callable[..., Path], tmp_path: Path
+) -> None:
+    source, out = write(rows(1)), tmp_path / "out.jsonl"
+    numbers = tmp_path / "numbers.json"
+    bad = [
+        '{"id": "r0", "response": "1", "reference": "1"}',
+        '{"response": "1", "reference": 1, "id": "a"}',
+        '{"response": "1", "reference": "1", "params": [1]}',
+        '{"reference": "1", "mine": 1}',
+        "{",
+        "[]",
+    ]
+    with source.open("ab") as file:
+        file.write("\n".join([*bad, '{"response": "1", "reference": "1"}\n']).encode())
+        file.write(b"\xff\n")
+    options = ("-o", out, "--verifier", "exact", "--target", server.address)
+    strict = assay("score", source, *options)
+    assert (strict.returncode, out.exists()) == (1, False)
+    done = assay("score", source, *options, "--keep-going", "--json", numbers)
+    assert done.returncode == 0, done.stderr
+    scored = read(out)
+    assert [row["fault"] and row["fault"]["reason"] for row in scored] == [
+        None,
+        "DUPLICATE_ITEM_ID",
+        "UNUSABLE_REFERENCE",
+        "INVALID_PARAMETER",
+        "MISSING_RESPONSE",
+        "MALFORMED_ROW",
+        "MALFORMED_ROW",
+        None,
+        "MALFORMED_ROW",
+    ]
+    assert [row["reward"] for row in scored] == [0.0, *[None] * 6, 1.0, None]
+    assert scored[4]["mine"] == 1
+    assert "in.jsonl:6: not valid JSON" in scored[5]["fault"]["message"]
+    said = json.loads(numbers.read_text())
+    assert (said["rows"], said["judged"], said["mean_reward"]) == (9, 2, 0.5)
+    assert said["faults"]["MALFORMED_ROW"] == 3
+    failing = ("--keep-going", "--fail-on-fault")
+    assert assay("score", source, *options, *failing).returncode == 1
+    unknown = ("-o", out, "--verifier", "exect", "--target", server.address, "--keep-going")
+    assert "did you mean 'exact'?" in assay("score", source, *unknown).stderr
+
+
+def test_columns_of_another_verifier_are_kept_and_said(
+    server: FakeRewardServer, write: Callable[..., Path], tmp_path: Path
+) -> None:
+    source, numbers = write(rows(2)), tmp_path / "numbers.json"
+    common = ("--verifier", "exact", "--target", server.address)
+    for _ in range(3):
+        done = assay("score", source, "-o", tmp_path / "out", *common, "--json", numbers)
+        assert done.returncode == 0, done.stderr
+        source = (tmp_path / "out").rename(tmp_path / "next.jsonl")
+    last = read(source)[1]
+    assert [last[key] for key in ("reward", "input_reward", "input_input_reward")] == [1.0] * 3
+    assert "input column reward" in done.stderr
+    assert "kept as input_input_reward" in done.stderr
+    kept = json.loads(numbers.read_text())["kept_columns"]
+    assert {"column": "verdict", "kept_as": "input_input_verdict"} in kept
+
+
+Refused = Callable[[tuple[str, ...], str], None]
+
+
+@pytest.fixture
+def check_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Refused:
+    """Runs `assay score` in a fresh folder and checks that it refuses, in one line, and why."""
+    monkeypatch.chdir(tmp_path)
+
+    def check(arguments: tuple[str, ...], says: str) -> None:
+        assert run(["score", *arguments]) == 1
+        said = capsys.readouterr()
+        assert says in said.err
+        assert said.err.startswith("assay: error: ")
+        assert said.err.count("\n") == 1
+        assert said.out == ""
+        assert not list(tmp_path.glob("out*"))
+
+    return check
+
+
+FORMS = [".jsonl.gz", ".jsonl.zst", ".parquet"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_come_and_go_in_other_forms(
+    form: str, server: FakeRewardServer, write: Callable[..., Path], tmp_path: Path
+) -> None:
+    common = ("--verifier", "exact", "--target", server.address)
+    mixed = [{**row, "extra": n % 2 or "odd"} for n, row in enumerate(rows(5))]
+    plain, packed, again = (tmp_path / name for name in ("a.jsonl", f"b{form}", "c.jsonl"))
+    source = write(mixed)
+    assert assay("score", source, "-o", plain, *common).returncode == 0
+    done = assay("score", source, "-o", packed, *common)
+    assert done.returncode == 0, done.stderr
+    assert ("written as texts of JSON: extra" in done.stderr) == (form == ".parquet")
+    assert assay("score", packed, "-o", again, *common).returncode == 0
+    back, straight = read(again), read(plain)
+    for row in back:
+        if form == ".parquet":
+            row["extra"] = json.loads(row["extra"])
+        for key in ("reward", "verdict", "answer", "components", "explanation", "suspicions"):
+            assert row.pop(f"input_{key}") == row[key]
+        assert row.pop("input_fault") is None
+    assert back == straight
+    assert not list(tmp_path.glob("*.pack*")) + list(tmp_path.glob("*.partial*"))
+
+
+def test_an_interrupted_run_with_another_form_goes_on(
+    server: FakeRewardServer, write: Callable[..., Path], tmp_path: Path
+) -> None:
+    out, partial = tmp_path / "out.jsonl.gz", tmp_path / "out.jsonl.gz.partial"
+    source = write(rows(1000))
+    with FakeRewardServer(knobs=Knobs(delay_s=0.3)) as slow:
+        program = "from assay.cli.__main__ import main; main()"
+        arguments = ["score", str(source), "-o", str(out), "--verifier", "exact", "--target"]
+        command = [sys.executable, "-c", program, *arguments, slow.address]
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as begun:
+            while not (partial.exists() and partial.stat().st_size) and begun.poll() is None:
+                time.sleep(0.005)
+            begun.kill()
+    if begun.returncode == 0:
+        pytest.skip("the run was done before it could be interrupted")
+    assert "going on: " in assay(*arguments, server.address).stderr
+    lines = gzip.decompress(out.read_bytes()).splitlines()
+    assert [json.loads(line)["id"] for line in lines] == [f"r{n}" for n in range(1000)]
+    assert not partial.exists()
+
+
+@pytest.mark.parametrize("form", FORMS[1:])
+def test_a_form_whose_library_is_absent_is_refused_before_scoring(
+    form: str,
+    server: FakeRewardServer,
+    check_refused: Refused,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Path("in.jsonl").write_text('{"response": "1", "reference": "1"}\n')
+    Path(f"in{form}").write_text("?")
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    common = ("--verifier", "exact", "--target", server.address)
+    before = len(server.requests)
+    for arguments in ((f"in{form}", "-o", "out"), ("in.jsonl", "-o", f"out{form}")):
+        check_refused((*arguments, *common), "needs the package pyarrow, which is not installed")
+    assert len(server.requests) == before
+
+
+def test_a_resumed_run_counts_as_an_uninterrupted_one(
+    server: FakeRewardServer, write: Callable[..., Path], tmp_path: Path
+) -> None:
+    source = write([*repeated(200, 4), {"reference": "1"}, *repeated(90, 4)])
+    partial = tmp_path / "out.jsonl.partial"
+
+    def arguments(name: str, address: str) -> list[str]:
+        where = ["-o", str(tmp_path / f"{name}.jsonl"), "--json", str(tmp_path / f"{name}.json")]
+        return ["score", str(source), *where, "--keep-going", "--target", address]
+
+    with FakeRewardServer(knobs=Knobs(delay_s=0.3)) as slow:
+        program = "from assay.cli.__main__ import main; main()"
+        command = [sys.executable, "-c", program, *arguments("out", slow.address)]
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as begun:
+            while not (partial.exists() and partial.stat().st_size) and begun.poll() is None:
+                time.sleep(0.005)
+            begun.kill()
+    if begun.returncode == 0:
+        pytest.skip("the run was done before it could be interrupted")
+    again = assay(*arguments("out", server.address))
+    assert "going on: " in again.stderr
+    assert assay(*arguments("whole", server.address)).returncode == 0
+    for kind in ("json", "jsonl"):
+        out, whole = (tmp_path / f"{name}.{kind}" for name in ("out", "whole"))
+        assert out.read_text() == whole.read_text()
+    assert len(read(tmp_path / "out.jsonl")) == 1161
+
+
 BAD_ROWS = {
     "not json": ("{", "in.jsonl:1: not valid JSON"),
     "nan": ('{"response": NaN}', "in.jsonl:1: not usable JSON"),
@@ -205,28 +417,6 @@ BAD_ROWS = {
 }  # fmt: skip
 
 
-Refused = Callable[[tuple[str, ...], str], None]
-
-
-@pytest.fixture
-def check_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Refused:
-    """Runs `assay score` in a fresh folder and checks that it refuses, in one line, and why."""
-    monkeypatch.chdir(tmp_path)
-
-    def check(arguments: tuple[str, ...], says: str) -> None:
-        assert run(["score", *arguments]) == 1
-        said = capsys.readouterr()
-        assert says in said.err
-        assert said.err.startswith("assay: error: ")
-        assert said.err.count("\n") == 1
-        assert said.out == ""
-        assert not list(tmp_path.glob("out*"))
-
-    return check
-
-
 @pytest.mark.parametrize("case", BAD_ROWS)
 def test_bad_rows_are_refused_before_anything_is_scored(
     case: str, server: FakeRewardServer, check_refused: Refused
@@ -247,7 +437,9 @@ def test_bad_rows_are_refused_before_anything_is_scored(
         (("latin.jsonl", "-o", "out"), "latin.jsonl:1: the line is not UTF-8"),
         (("torn.jsonl.gz", "-o", "out"), "not a whole gzip file"),
         (("plain.jsonl.gz", "-o", "out"), "not a whole gzip file"),
-        (("good.jsonl", "-o", "out.gz"), "leave .gz out"),
+        (("torn.jsonl.zst", "-o", "out"), "not a whole zstd file"),
+        (("good.jsonl.parquet", "-o", "out"), "not a whole Parquet file"),
+        (("absent.parquet", "-o", "out"), "is not there"),
         (("good.jsonl", "-o", "good.jsonl"), "would replace the input"),
         (("good.jsonl", "-o", "absent/out"), "the folder of the output"),
         (("good.jsonl", "-o", "folder"), "is a folder"),
@@ -269,6 +461,8 @@ def test_bad_arguments_are_refused(
     Path("latin.jsonl").write_bytes(good.replace('"1"', '"é"').encode("latin-1"))
     Path("torn.jsonl.gz").write_bytes(gzip.compress(good.encode() * 99)[:-12])
     Path("plain.jsonl.gz").write_text(good)
+    Path("torn.jsonl.zst").write_text(good)
+    Path("good.jsonl.parquet").write_text(good)
     Path("empty").write_text("\n")
     Path("folder").mkdir()
     target = () if "--target" in arguments else ("--target", server.address)

@@ -59,6 +59,6 @@ def test_the_verifier_of_the_page_passes_the_test_of_the_page(
     )
     assert done.returncode == 0, done.stdout
     assert "1 passed" in done.stdout
-    assert run(["verifiers"]) == 0
+    assert run(["verifiers", "shout"]) == 0
     assert "shout: The response is the reference in capitals." in capsys.readouterr().out
     assert (package / "shout.py").exists()

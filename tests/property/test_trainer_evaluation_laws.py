@@ -11,12 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.kit.runs.stats import mcnemar_exact, paired_change, wilson
+from assay.kit.runs.stats import majority, mcnemar_exact, paired_change, pass_at_k, wilson
 from assay.trainer.core.estimates import (
-    majority,
     mean_over_problems,
     paired_mean_change,
-    pass_at_k,
     sign_flip_p,
 )
 

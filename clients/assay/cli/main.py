@@ -25,7 +25,7 @@ _SUMMARIES = {
     "doctor": "What this machine has, and which services answer.",
     "journal": "Read the verdict journal of a reward server.",
     "run": "Run a program in the sandbox.",
-    "score": "Score the responses of a JSON Lines file.",
+    "score": "Score the responses of a file.",
     "serve": "Run one service in the foreground.",
     "code-prm": "Process supervision for code: labels, process reward model, dense run.",
     "label-code": "Label the lines of programs by what a policy can still make of them.",

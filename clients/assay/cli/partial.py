@@ -1,8 +1,8 @@
 """An output file that appears only when it is complete, and whose writing can be resumed.
 
 Rows go to `OUT.partial`, and their origin to `OUT.partial.json`. At the end the first replaces OUT
-and the second is removed. A run with the same input and options continues after the last complete
-row.
+and the second is removed; a file of another form than JSON Lines is packed from the first. A run
+with the same input and options continues after the last complete row.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
+from assay.cli.files import Pack
 from assay.kit.errors import ConfigError
 
 
@@ -84,14 +85,39 @@ class PartialFile:
         """Hands the written rows to the system."""
         self._file.flush()
 
-    def finish(self, select: Callable[[dict[str, Any]], bool] | None = None) -> None:
-        """Puts the file in its place, with the rows that `select` accepts; None: all."""
+    def finish(
+        self,
+        select: Callable[[dict[str, Any]], bool] | None = None,
+        pack: Pack | None = None,
+    ) -> list[str]:
+        """Puts the file in its place, with the rows that `select` accepts (None: all).
+
+        Returns:
+            What `pack`, which gives the file its form, returns; empty without it.
+        """
         if select is not None:
             self._thin_out(select)
         self._file.flush()
         os.fsync(self._file.fileno())
-        self.partial.replace(self._path)
+        changed = self._put(pack)
         self._origin.unlink(missing_ok=True)
+        return changed
+
+    def _put(self, pack: Pack | None) -> list[str]:
+        if pack is None:
+            self.partial.replace(self._path)
+            return []
+        packed = self._path.with_name(self._path.name + ".packing")
+        try:
+            self._file.seek(0)
+            changed = pack(self._file, packed)
+            with packed.open("rb") as written:
+                os.fsync(written.fileno())
+            packed.replace(self._path)
+        finally:
+            packed.unlink(missing_ok=True)
+        self.partial.unlink()
+        return changed
 
     def _thin_out(self, select: Callable[[dict[str, Any]], bool]) -> None:
         """Leaves the selected rows only. An interruption after this starts anew."""
@@ -134,6 +160,20 @@ class PartialFile:
             self._file.truncate(0)
             self._origin.write_text(self._made_from, encoding="utf-8")
         self._file.seek(0, os.SEEK_END)
+
+
+def write_json(path: Path, data: Mapping[str, Any]) -> None:
+    """Writes an indented JSON file, which appears whole.
+
+    Raises:
+        ConfigError: The system refuses.
+    """
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def _whole_rows(file: BinaryIO) -> Iterator[dict[str, Any]]:

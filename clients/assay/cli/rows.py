@@ -8,21 +8,21 @@ of a row.
 from __future__ import annotations
 
 import dataclasses
-import gzip
 import hashlib
 import json
-import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 from assay.api.execution.v1 import execution_pb2
+from assay.cli.files import lines_of
 from assay.clients.rows.items import Defaults, Keys, Responder, RowError, id_of, item_of, kind_of
 from assay.clients.services import who_brings
-from assay.clients.types import Item, Result, ServerInfo
+from assay.clients.types import Fault, Item, Result, ServerInfo
 from assay.kit.errors import ConfigError
 from assay.kit.hints import did_you_mean
+from assay.kit.reasons import Reason
 
 OUTPUT_KEYS = (
     "reward",
@@ -33,7 +33,7 @@ OUTPUT_KEYS = (
     "suspicions",
     "fault",
 )
-"""The keys that `output_row` adds; input keys with these names are kept as `input_KEY`."""
+"""The keys that `output_row` adds; input keys with these names are kept by `kept_names`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,12 @@ class RowSource:
     """A file of rows, and how to read them.
 
     Attributes:
-        path: gzip if its name ends in .gz.
+        path: its form is by the end of its name (`assay.cli.files`).
         name: for errors.
         output_keys: keys that the output adds.
         respond: makes a row's response from its reference. None: the row has it.
+        keep_going: a wrong row is one with a fault, and ends nothing.
+        repeats: lines whose id stands on an earlier line, by that (`RowSurvey.repeats`).
     """
 
     path: Path
@@ -53,6 +55,8 @@ class RowSource:
     defaults: Defaults = field(default_factory=Defaults)
     output_keys: tuple[str, ...] = OUTPUT_KEYS
     respond: Responder | None = None
+    keep_going: bool = False
+    repeats: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +66,9 @@ class Row:
     Attributes:
         line: its line in the file, from 1.
         raw: the line as read.
-        data: its JSON object.
+        data: its JSON object; empty where it is none.
         id: its own, or its number among the rows, from 1.
+        fault: what is wrong with it; then the item is empty.
     """
 
     line: int
@@ -71,6 +76,7 @@ class Row:
     data: dict[str, Any]
     id: str | int
     item: Item
+    fault: Fault | None = None
 
 
 @dataclass(slots=True)
@@ -82,7 +88,8 @@ class RowSurvey:
         routes: each pair of verifier and task, with the first line that asks for it.
         bare: of those, the first line without a reference, if any.
         tested: a row has tests of a program.
-        clashes: keys of the rows that the output adds too.
+        repeats: with `keep_going`, lines whose id stands on an earlier line, by that.
+        kept: keys of the rows that the output adds too, each with its own name there.
     """
 
     count: int = 0
@@ -90,11 +97,14 @@ class RowSurvey:
     routes: dict[tuple[str, str], int] = field(default_factory=dict)
     bare: dict[tuple[str, str], int] = field(default_factory=dict)
     tested: bool = False
-    clashes: set[str] = field(default_factory=set)
+    repeats: dict[int, int] = field(default_factory=dict)
+    kept: set[tuple[str, str]] = field(default_factory=set)
 
     def for_verifier(self, name: str) -> RowSurvey:
         """The same rows, all asking for this verifier."""
         route = (name, "")
+        if not self.routes:
+            return self
         return dataclasses.replace(
             self,
             routes=dict.fromkeys([route], min(self.routes.values())),
@@ -106,10 +116,11 @@ def read_rows(source: RowSource) -> Iterator[Row]:
     """The rows of a file, in order, without blank lines.
 
     Raises:
-        ConfigError: The file cannot be read, or a row is wrong; the text names file and line.
+        ConfigError: The file cannot be read, or, without `keep_going`, a row is wrong; the text
+            names file and line.
     """
     number = 0
-    for line, raw in _lines(source):
+    for line, raw in lines_of(source.path, source.name):
         if raw.strip():
             number += 1
             yield _parse(source, line, number, raw)
@@ -119,7 +130,8 @@ def survey(source: RowSource) -> RowSurvey:
     """Checks every row.
 
     Raises:
-        ConfigError: The file cannot be read, has no rows, a row is wrong, or two rows share an id.
+        ConfigError: The file cannot be read, has no rows or, without `keep_going`, a row is wrong,
+            or two rows share an id.
     """
     found = RowSurvey()
     digest = hashlib.sha256()
@@ -128,21 +140,22 @@ def survey(source: RowSource) -> RowSurvey:
     for row in read_rows(source):
         found.count += 1
         digest.update(row.raw)
+        if not ours.isdisjoint(row.data):
+            found.kept.update(kept_names(row.data, ours).items())
+        if row.fault is not None:
+            continue
         key = hashlib.blake2b(str(row.id).encode(errors="surrogatepass"), digest_size=12).digest()
-        if key in line_of_id:
-            first = line_of_id[key]
-            _wrong(
-                source,
-                row.line,
-                f"the id {row.id!r} stands on line {first} too; make ids unique, or leave them out",
-            )
-        line_of_id[key] = row.line
+        first = line_of_id.setdefault(key, row.line)
+        if first != row.line:
+            if not source.keep_going:
+                _wrong(source, row.line, _repeated(row.id, first))
+            found.repeats[row.line] = first
+            continue
         route = (row.item.verifier, row.item.task)
         found.routes.setdefault(route, row.line)
         if row.item.reference is None:
             found.bare.setdefault(route, row.line)
         found.tested |= isinstance(row.item.reference, execution_pb2.TestSuite)
-        found.clashes.update(ours & row.data.keys())
     if not found.count:
         raise ConfigError(f"{source.name} holds no rows; write one JSON object on each line")
     found.sha256 = digest.hexdigest()
@@ -152,14 +165,20 @@ def survey(source: RowSource) -> RowSurvey:
 def check_routes(source: RowSource, found: RowSurvey, info: ServerInfo) -> list[str]:
     """Checks that the server can judge the rows; returns "name version" of each verifier, sorted.
 
+    With `keep_going` only the defaults are checked: what the server does not know in a row of its
+    own, or misses, it answers with a fault.
+
     Raises:
         ConfigError: A verifier or task is unknown, or a required reference is absent.
     """
     names = [verifier.name for verifier in info.verifiers]
     tasks = sorted(task for verifier in info.verifiers for task in verifier.tasks)
+    default = (source.defaults.verifier, "" if source.defaults.verifier else source.defaults.task)
     used = set()
     for (verifier, task), line in found.routes.items():
         judge = info.find(verifier, task)
+        if judge is None and source.keep_going and (verifier, task) != default:
+            continue
         if judge is None and verifier:
             near = did_you_mean(verifier, names)
             said = f"no verifier has the name {verifier!r}{near}"
@@ -171,7 +190,7 @@ def check_routes(source: RowSource, found: RowSurvey, info: ServerInfo) -> list[
             _wrong(source, line, f"{said}; this server has: {', '.join(tasks)}{who_brings(task)}")
         used.add(f"{judge.name} {judge.version}")
         bare = found.bare.get((verifier, task))
-        if judge.needs_reference and bare is not None:
+        if judge.needs_reference and bare is not None and not source.keep_going:
             key = source.keys.reference
             remedy = "add it, or name its key with --reference-key"
             _wrong(source, bare, f"the row has no {key!r}, which {judge.name!r} needs; {remedy}")
@@ -179,21 +198,46 @@ def check_routes(source: RowSource, found: RowSurvey, info: ServerInfo) -> list[
 
 
 def output_row(row: Row, result: Result) -> dict[str, Any]:
-    """The output for a row: its keys (those that clash as `input_KEY`) and its outcome."""
+    """The output for a row: its keys (those that clash by `kept_names`) and its outcome."""
     out = passed_through(row, OUTPUT_KEYS)
     out.update(outcome_columns(result))
     return out
 
 
 def passed_through(row: Row, ours: tuple[str, ...]) -> dict[str, Any]:
-    """The row's own keys, those that clash with ours as `input_KEY`, and its id."""
+    """The row's own keys, those that clash with ours by `kept_names`, and its id."""
     data = row.data
     if not data.keys().isdisjoint(ours):
-        out = {f"input_{key}" if key in ours else key: value for key, value in data.items()}
+        kept = kept_names(data, ours)
+        out = {kept.get(key, key): value for key, value in data.items()}
     else:
         out = dict(data)
     out.setdefault("id", row.id)
     return out
+
+
+def kept_names(data: Mapping[str, Any], ours: Collection[str]) -> dict[str, str]:
+    """The output's names for a row's keys that clash with ours: `input_KEY`.
+
+    Where the row has that key as well, scored twice before, another `input_` stands before it.
+    """
+    names = {}
+    for key in data:
+        if key in ours:
+            names[key] = f"input_{key}"
+            while names[key] in data:
+                names[key] = f"input_{names[key]}"
+    return names
+
+
+def input_value(line: Mapping[str, Any], key: str) -> Any:
+    """The value of an input's key in a line of output; None for none."""
+    if key not in OUTPUT_KEYS:
+        return line.get(key)
+    name = f"input_{key}"
+    while f"input_{name}" in line:
+        name = f"input_{name}"
+    return line.get(name)
 
 
 def outcome_columns(result: Result) -> dict[str, Any]:
@@ -229,47 +273,48 @@ def dump(row: dict[str, Any]) -> bytes:
 _PLAIN = json.JSONEncoder(ensure_ascii=False)
 
 
-def _lines(source: RowSource) -> Iterator[tuple[int, bytes]]:
-    path = source.path
-    try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-            yield from enumerate(file, start=1)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ConfigError(
-            f"{source.name} is not a whole gzip file ({error}); fetch or pack it again"
-        ) from error
-    except FileNotFoundError as error:
-        raise ConfigError(f"{source.name} is not there; correct the path") from error
-    except OSError as error:
-        raise ConfigError(f"{source.name} cannot be read: {error.strerror or error}") from error
-
-
 def _wrong(source: RowSource, line: int, problem: str) -> NoReturn:
     raise ConfigError(f"{source.name}:{line}: {problem}")
 
 
 def _parse(source: RowSource, line: int, number: int, raw: bytes) -> Row:
-    try:
-        data = _DECODER.decode(raw.decode("utf-8-sig" if line == 1 else "utf-8"))
-    except UnicodeDecodeError:
-        _wrong(source, line, "the line is not UTF-8; convert the file")
-    except json.JSONDecodeError as error:
-        _wrong(
-            source,
-            line,
-            f"not valid JSON ({error.msg}, column {error.colno}); one object a line is wanted",
-        )
-    except (ValueError, RecursionError) as error:
-        _wrong(source, line, f"not usable JSON ({error}); write one JSON object on each line")
-    if not isinstance(data, dict):
-        _wrong(source, line, f"the line is {kind_of(data)}; write one JSON object on each line")
+    data: dict[str, Any] = {}
+    row_id: str | int = number
     keys = source.keys
     try:
+        data = _object(raw, is_first=line == 1)
         row_id = id_of(keys, data, number)
+        if line in source.repeats:
+            problem = _repeated(row_id, source.repeats[line])
+            raise RowError(problem, Reason.DUPLICATE_ITEM_ID)
         item = item_of(keys, source.defaults, data, str(row_id), source.respond)
         return Row(line, raw, data, row_id, item)
     except RowError as error:
-        _wrong(source, line, str(error))
+        if not source.keep_going:
+            _wrong(source, line, str(error))
+        fault = Fault(error.reason, f"{source.name}:{line}: {error}", code="INVALID_ARGUMENT")
+        return Row(line, raw, data, row_id, Item(response=""), fault)
+
+
+def _object(raw: bytes, *, is_first: bool) -> dict[str, Any]:
+    try:
+        data = _DECODER.decode(raw.decode("utf-8-sig" if is_first else "utf-8"))
+    except UnicodeDecodeError as error:
+        raise RowError("the line is not UTF-8; convert the file") from error
+    except json.JSONDecodeError as error:
+        raise RowError(
+            f"not valid JSON ({error.msg}, column {error.colno}); one object a line is wanted"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise RowError(f"not usable JSON ({error}); write one JSON object on each line") from error
+    if not isinstance(data, dict):
+        raise RowError(f"the line is {kind_of(data)}; write one JSON object on each line")
+    return data
+
+
+def _repeated(row_id: str | int, first: int) -> str:
+    said = f"the id {row_id!r} stands on line {first} too"
+    return f"{said}; make ids unique, or leave them out"
 
 
 def _refuse_constant(name: str) -> NoReturn:

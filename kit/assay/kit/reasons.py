@@ -46,6 +46,7 @@ class Reason(StrEnum):
     VERIFIER_FAILED = "VERIFIER_FAILED"
     VERIFIER_UNHEALTHY = "VERIFIER_UNHEALTHY"
     MISSING_RESULT = "MISSING_RESULT"
+    MALFORMED_ROW = "MALFORMED_ROW"
     UNKNOWN_LANGUAGE = "UNKNOWN_LANGUAGE"
     INVALID_PROGRAM = "INVALID_PROGRAM"
     INVALID_LIMIT = "INVALID_LIMIT"
@@ -174,6 +175,9 @@ LEXICON: dict[Reason, ReasonInfo] = {
     ),
     Reason.MISSING_RESULT: ReasonInfo(
         _OURS, "The server answered without this item.", "Report it with the request id."
+    ),
+    Reason.MALFORMED_ROW: ReasonInfo(
+        _BAD, "A row of a file holds no item (said by a command, not by a server).", "Correct it."
     ),
     Reason.UNKNOWN_LANGUAGE: ReasonInfo(
         grpc.StatusCode.NOT_FOUND,

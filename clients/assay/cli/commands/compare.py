@@ -77,6 +77,7 @@ class ComparisonTally:
 
     Attributes:
         show: how many disagreeing rows are kept as examples.
+        kept: columns of the input that have another name in the output: (own, there).
         outcomes: rows by who accepts: (a, b).
         faulted: rows without a judgement of both.
         reward_sums: of each, over rows that both judged.
@@ -85,6 +86,7 @@ class ComparisonTally:
 
     labels: tuple[str, str]
     show: int = 10
+    kept: Sequence[tuple[str, str]] = ()
     outcomes: Counter[tuple[bool, bool]] = field(default_factory=Counter)
     faults: tuple[Counter[str], Counter[str]] = field(
         default_factory=lambda: (Counter(), Counter())
@@ -129,6 +131,29 @@ class ComparisonTally:
         """Rows counted."""
         return self.judged + self.faulted
 
+    def numbers(self) -> dict[str, Any]:
+        """What the summary says, as plain data; `only_a` counts rows that only A accepts."""
+        both = zip("ab", self.labels, self.reward_sums, self.faults, strict=True)
+        return {
+            "rows": self.done,
+            "judged": self.judged,
+            "faulted": self.faulted,
+            "both_accept": self.outcomes[True, True],
+            "both_reject": self.outcomes[False, False],
+            "only_a": self.outcomes[True, False],
+            "only_b": self.outcomes[False, True],
+            "agreement": self.agreed / self.judged if self.judged else None,
+            "rewards_differ": self.reward_differs,
+            "kept_columns": [{"column": own, "kept_as": there} for own, there in self.kept],
+        } | {
+            side: {
+                "verifier": label,
+                "mean_reward": total / self.judged if self.judged else None,
+                "faults": dict(reasons.most_common()),
+            }
+            for side, label, total, reasons in both
+        }
+
     def report(self) -> RenderableType:
         """The summary, and the first disagreements."""
         return Group(self._summary(), self._examples()) if self.examples else self._summary()
@@ -155,6 +180,8 @@ class ComparisonTally:
         for name, signs in zip("AB", self.suspicions, strict=True):
             for sign, count in signs.most_common():
                 table.add_row(Text(f"suspicion {sign} of {name}"), str(count))
+        for own, there in self.kept:
+            table.add_row(Text(f"input column {own}"), Text(f"kept as {there}"))
         return table
 
     def _share(self, count: int) -> str:
@@ -190,13 +217,15 @@ class ComparisonTally:
 class Comparing:
     """The work of `assay score --compare`: both judge every row.
 
-    With `keep_all` rows on which they agree are written too; `show` of the others are printed.
+    With `keep_all` rows on which they agree are written too.
     """
 
-    def __init__(self, a: Contender, b: Contender, *, keep_all: bool, show: int) -> None:
+    def __init__(
+        self, a: Contender, b: Contender, tally: ComparisonTally, *, keep_all: bool
+    ) -> None:
         self._pair = a, b
         self.selects = not keep_all
-        self.tally = ComparisonTally((a.label, b.label), show)
+        self.tally = tally
 
     def items(self, row: Row) -> Sequence[Item]:
         """One item for each of the two."""

@@ -102,7 +102,7 @@ async def score_in_order(
     ) as client:
 
         async def score(items: list[Item]) -> list[Result]:
-            return await client.score(items, on_error="raise")
+            return await client.score(items, on_error="raise") if items else []
 
         await ask_in_order(rows, items_of, score, take)
 

@@ -1,96 +1,30 @@
-"""`assay score`: a JSON Lines file in, the same rows with rewards out."""
+"""`assay score`: a file of rows in, the same rows with rewards out."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console, Group
-from rich.table import Table
-from rich.text import Text
+from rich.console import Console
 
+from assay.cli.breakdown import Breakdown, LineKeys
 from assay.cli.commands import compare
 from assay.cli.commands.options import read_server, server_options
 from assay.cli.commands.pipeline import Reached, reach, spooled_stdin
 from assay.cli.commands.work import RowWork, carry_out
+from assay.cli.files import pack_of
 from assay.cli.parameters import find_verifier, read_parameters, split_spec
 from assay.cli.rows import Row, RowSource, RowSurvey, check_routes, output_row, survey
+from assay.cli.scores import ScoreTally
 from assay.clients.rows.items import Defaults, Keys
 from assay.clients.types import Item, Result
 from assay.kit import tracing
 from assay.kit.errors import ConfigError
-
-_MESSAGE_CHARS = 300
-
-
-@dataclass(slots=True)
-class ScoreTally:
-    """Counts over the rows so far.
-
-    Attributes:
-        rewards_sum: over judged rows.
-        firsts: the first row with each reason, and its fault's message.
-        suspected: how many rows show a suspicion.
-    """
-
-    rewards_sum: float = 0.0
-    verdicts: Counter[str] = field(default_factory=Counter)
-    faults: Counter[str] = field(default_factory=Counter)
-    firsts: dict[str, str] = field(default_factory=dict)
-    suspicions: Counter[str] = field(default_factory=Counter)
-    suspected: int = 0
-
-    def add(self, line: dict[str, Any]) -> None:
-        """Counts one row of output."""
-        if line["fault"] is not None:
-            reason, message = line["fault"]["reason"], line["fault"]["message"]
-            self.faults[reason] += 1
-            self.firsts.setdefault(reason, f"row {self.done}: {message[:_MESSAGE_CHARS]}")
-            return
-        self.verdicts[line["verdict"]] += 1
-        self.rewards_sum += line["reward"]
-        if line["suspicions"]:
-            self.suspicions.update(line["suspicions"])
-            self.suspected += 1
-
-    @property
-    def done(self) -> int:
-        """Rows counted."""
-        return self.verdicts.total() + self.faults.total()
-
-    @property
-    def faulted(self) -> int:
-        """Rows with a fault."""
-        return self.faults.total()
-
-    def report(self) -> Group:
-        """The summary."""
-        table = Table(show_header=False)
-        judged = self.verdicts.total()
-        table.add_row("rows", str(self.done))
-        table.add_row(
-            "mean reward", f"{self.rewards_sum / judged:.4f}" if judged else "nothing was judged"
-        )
-        for verdict, count in self.verdicts.most_common():
-            table.add_row(f"verdict {verdict}", self._share(count))
-        table.add_row("faults", str(self.faulted))
-        for reason, count in self.faults.most_common():
-            table.add_row(f"fault {reason}", self._share(count))
-        if self.suspected:
-            table.add_row("rows with a suspicion", self._share(self.suspected))
-        for sign, count in self.suspicions.most_common():
-            table.add_row(Text(f"suspicion {sign}"), self._share(count))
-        why = [Text(f"{reason}, first in {row}") for reason, row in self.firsts.items()]
-        return Group(table, *why)
-
-    def _share(self, count: int) -> str:
-        return f"{count} ({100 * count / self.done:.1f} %)"
 
 
 class Scoring:
@@ -99,11 +33,11 @@ class Scoring:
     `used` holds name and version of each verifier that judges.
     """
 
-    def __init__(self, defaults: Defaults, used: list[str]) -> None:
+    def __init__(self, defaults: Defaults, used: list[str], tally: ScoreTally) -> None:
         self._defaults = defaults
         self._used = used
         self.selects = False
-        self.tally = ScoreTally()
+        self.tally = tally
 
     def items(self, row: Row) -> Sequence[Item]:
         """The row's own item."""
@@ -130,12 +64,13 @@ class _Asked:
     accept_above: float | None
     keep_all: bool
     show: int
+    group_key: str
 
 
 @click.command()
-@click.argument("in_file", metavar="IN.jsonl[.gz]")
+@click.argument("in_file", metavar="IN")
 @click.option(
-    "-o", "--output", required=True, metavar="OUT.jsonl", help="Where the rows go; - for stdout."
+    "-o", "--output", required=True, metavar="OUT", help="Where the rows go; - for stdout."
 )
 @click.option("--verifier", default="", help="Who judges rows that name no verifier.")
 @click.option("--task", default="", help="The task of rows that name neither verifier nor task.")
@@ -163,6 +98,16 @@ class _Asked:
 @server_options
 @click.option("--timeout", default=600.0, show_default=True, help="Seconds that one call may take.")
 @click.option("--fail-on-fault", is_flag=True, help="Exit with 1 when a row has a fault.")
+@click.option(
+    "--keep-going", is_flag=True, help="A wrong row gets a fault instead of ending the command."
+)
+@click.option(
+    "--json",
+    "json_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the numbers of the summary as JSON.",
+)
 @click.option("--id-key", default="id", show_default=True, help="Key of the id.")
 @click.option("--response-key", default="response", show_default=True, help="Key of the response.")
 @click.option(
@@ -171,6 +116,12 @@ class _Asked:
 @click.option("--tests-key", default="tests", show_default=True, help="Key of a program's tests.")
 @click.option("--anchor-key", default="anchor", show_default=True, help="Key of a text to beat.")
 @click.option("--prompt-key", default="prompt", show_default=True, help="Key of the prompt.")
+@click.option(
+    "--group-key",
+    default="group_id",
+    show_default=True,
+    help="Key that the responses to one prompt share, for pass@k; without it, the prompt.",
+)
 @click.option("--verifier-key", default="verifier", show_default=True, help="Key of the verifier.")
 @click.option("--task-key", default="task", show_default=True, help="Key of the task.")
 @click.option(
@@ -192,24 +143,35 @@ def score(
     tls_ca: str | None,
     timeout: float,
     fail_on_fault: bool,
+    keep_going: bool,
+    json_file: Path | None,
+    group_key: str,
     **names: str,
 ) -> int:
-    """Score the responses of IN.jsonl ("-": stdin) and write the rows with rewards to OUT.jsonl.
+    """Score the responses of IN ("-": stdin) and write the rows with rewards to OUT.
 
+    Both are JSON Lines, packed where the name ends in .gz or .zst, or a table where it ends in
+    .parquet; for the last two pyarrow must be installed.
     A row is {id, response, reference, prompt?, verifier?, task?, params?}; other keys pass through.
     The reference is a text, a list of texts (each of them right), or data (an object, or any other
     list); {tests} or {anchor} may stand in its place. Each row comes out in order with reward,
     verdict, answer, components, explanation, suspicions and fault; keys of the input with one of
-    these names are kept as input_KEY. Every row is checked before anything is scored. OUT.jsonl
-    appears when it is whole; an interrupted run goes on where it stopped when it is started again
-    with the same input and options. Without --target the server installed here is started.
+    these names are kept as input_KEY. Every row is checked before anything is scored; with
+    --keep-going a wrong one gets a fault, such as MALFORMED_ROW, and the others are scored.
+    OUT appears when it is whole; an interrupted run goes on where it stopped when it is started
+    again with the same input and options. Without --target the server installed here is started.
+
+    The table at the end counts by task (or verifier, of rows without one): rows, judged, faults,
+    mean reward and share of the best verdict. Where several rows answer one prompt it has pass@k
+    (arXiv 2107.03374, equation 1) and maj@k, by the answers found. A fault is no wrong answer: it
+    is counted, and is in no average.
 
     With --compare the output holds the rows on which A and B disagree, with judgement_a,
     judgement_b and agree; a fault of either is no disagreement.
     """
     if timeout <= 0:
         raise ConfigError(f"--timeout {timeout:g} is not positive; pass seconds")
-    asked = _Asked(params, pair, accept_above, keep_all, show)
+    asked = _Asked(params, pair, accept_above, keep_all, show, group_key)
     _check_asked(asked, verifier, task)
     server = read_server(target, token_file, tls_ca)
     keys = Keys(**{name.removesuffix("_key"): key for name, key in names.items()})
@@ -218,17 +180,20 @@ def score(
     with ExitStack() as stack:
         path = Path(in_file) if in_file != "-" else stack.enter_context(spooled_stdin())
         source = RowSource(
-            path, in_file if in_file != "-" else "stdin", keys, Defaults(verifier, task)
+            path,
+            in_file if in_file != "-" else "stdin",
+            keys,
+            Defaults(verifier, task),
+            keep_going=keep_going,
         )
         if pair is not None:
             source = _for_comparison(source, pair[0])
         _check_output(in_file, output)
+        _check_json(json_file, in_file, output)
         found = survey(source)
+        source = dataclasses.replace(source, repeats=found.repeats)
         reached = reach(server, stack, sandbox=found.tested)
         work, source = _plan(asked, source, found, reached)
-        if found.clashes:
-            kept = ", ".join(f"input_{key}" for key in sorted(found.clashes))
-            console.print(f"the input's own keys are kept as {kept}", highlight=False)
         carry_out(
             work,
             source,
@@ -237,6 +202,7 @@ def score(
             timeout_s=timeout,
             output=output,
             console=console,
+            numbers_to=json_file,
         )
     console.print(work.tally.report())
     return int(fail_on_fault and bool(work.tally.faulted))
@@ -256,11 +222,20 @@ def _check_asked(asked: _Asked, verifier: str, task: str) -> None:
 
 
 def _check_output(in_file: str, output: str) -> None:
-    """Raises ConfigError for an output that the caller cannot mean."""
-    if output.endswith(".gz"):
-        raise ConfigError(f"the output {output} would not be gzip; leave .gz out")
+    """Raises ConfigError for an output that the caller cannot mean, or that nothing can pack."""
+    pack_of(Path(output))
     if output != "-" and in_file != "-" and Path(output).resolve() == Path(in_file).resolve():
         raise ConfigError(f"the output {output} would replace the input; name another file")
+
+
+def _check_json(file: Path | None, in_file: str, output: str) -> None:
+    """Raises ConfigError for a file that cannot take the numbers."""
+    if file is None:
+        return
+    if file.resolve() in {Path(name).resolve() for name in (in_file, output) if name != "-"}:
+        raise ConfigError(f"--json {file} would replace the rows; name another file")
+    if not file.parent.is_dir():
+        raise ConfigError(f"the folder of --json {file} is not there; make it, or correct the path")
 
 
 def _for_comparison(source: RowSource, first: str) -> RowSource:
@@ -277,12 +252,13 @@ def _plan(
     asked: _Asked, source: RowSource, found: RowSurvey, reached: Reached
 ) -> tuple[RowWork, RowSource]:
     """The work, and the source with all that it needs to make items."""
-    info = reached.info
+    info, kept = reached.info, sorted(found.kept)
     if asked.compare is not None:
         a, b = (compare.read_contender(info, spec, asked.accept_above) for spec in asked.compare)
         for one in (a, b):
             check_routes(source, found.for_verifier(one.info.name), info)
-        return compare.Comparing(a, b, keep_all=asked.keep_all, show=asked.show), source
+        compared = compare.ComparisonTally((a.label, b.label), asked.show, kept)
+        return compare.Comparing(a, b, compared, keep_all=asked.keep_all), source
     used = check_routes(source, found, info)
     if asked.params:
         chosen = source.defaults.verifier
@@ -291,4 +267,5 @@ def _plan(
             raise ConfigError(f"no verifier judges the task {source.defaults.task!r}")
         defaults = dataclasses.replace(source.defaults, params=read_parameters(judge, asked.params))
         source = dataclasses.replace(source, defaults=defaults)
-    return Scoring(source.defaults, used), source
+    reads = LineKeys(source.keys, source.defaults, asked.group_key)
+    return Scoring(source.defaults, used, ScoreTally(Breakdown(reads, info), kept)), source

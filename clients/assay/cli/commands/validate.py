@@ -31,7 +31,7 @@ from assay.kit.errors import ConfigError
 
 
 @click.command()
-@click.argument("in_file", metavar="DATA.jsonl[.gz]")
+@click.argument("in_file", metavar="DATA")
 @click.option("--verifier", required=True, help="Who will judge.")
 @click.option("--params", multiple=True, metavar="NAME=VALUE", help="A parameter of --verifier.")
 @server_options
@@ -79,7 +79,7 @@ def validate(
     timeout: float,
     **names: str,
 ) -> int:
-    """Check that the references of DATA.jsonl can be trained on.
+    """Check that the references of DATA can be trained on: JSON Lines, or .gz, .zst, .parquet.
 
     Each gold answer is given to the verifier as the response and must be right; a reference that
     spells no response (data, tests, an anchor) must only be usable. Lists what fails, by id, and

@@ -15,9 +15,10 @@ from rich.console import Console, RenderableType
 
 from assay.cli.commands.options import ServerAccess
 from assay.cli.commands.pipeline import Counted, progress_bar, score_in_order
-from assay.cli.partial import PartialFile
+from assay.cli.files import pack_of
+from assay.cli.partial import PartialFile, write_json
 from assay.cli.rows import Row, RowSource, RowSurvey, dump, read_rows
-from assay.clients.types import Item, Result
+from assay.clients.types import Fault, Item, Result
 from assay.kit.errors import CallError, ConfigError
 
 
@@ -29,6 +30,9 @@ class RowTally(Counted, Protocol):
 
     def report(self) -> RenderableType:
         """The summary at the end."""
+
+    def numbers(self) -> dict[str, Any]:
+        """What the summary says, as plain data."""
 
 
 class RowWork(Protocol):
@@ -64,8 +68,12 @@ def carry_out(
     timeout_s: float,
     output: str,
     console: Console,
+    numbers_to: Path | None = None,
 ) -> None:
     """Does the work on every row and writes the lines in order; "-" writes to stdout.
+
+    A wrong row is not asked about: each of its items has the row's fault. `numbers_to` gets the
+    tally's numbers as JSON, before the output is in its place.
 
     Raises:
         CallError: A call failed and nothing was kept.
@@ -97,18 +105,31 @@ def carry_out(
             flush = file.flush
 
         def take(chunk: list[tuple[Row, Sequence[Result]]]) -> None:
-            for row, results in chunk:
+            for row, answers in chunk:
+                results = answers if row.fault is None else _faults(work, row, row.fault)
                 line = work.line(row, results)
                 tally.add(line)
                 write(line)
             flush()
             show(tally)
 
+        def items_of(row: Row) -> Sequence[Item]:
+            return work.items(row) if row.fault is None else ()
+
         left = islice(rows, tally.done, None)
         with says_what_is_kept(file, tally, found.count):
-            asyncio.run(score_in_order(left, server, timeout_s, work.items, take))
+            asyncio.run(score_in_order(left, server, timeout_s, items_of, take))
+            if numbers_to is not None:
+                write_json(numbers_to, tally.numbers())
             if file is not None:
-                file.finish(work.select if work.selects else None)
+                texts = file.finish(work.select if work.selects else None, pack_of(Path(output)))
+                if texts:
+                    said = f"columns of several types, written as texts of JSON: {', '.join(texts)}"
+                    console.print(said, highlight=False)
+
+
+def _faults(work: RowWork, row: Row, fault: Fault) -> list[Result]:
+    return [Result(str(row.id), fault) for _ in work.items(row)]
 
 
 def tell_resume(file: PartialFile, count: int, console: Console) -> None:

@@ -12,10 +12,15 @@ from typing import Any
 from assay.clients.rows.tests import read_tests
 from assay.clients.types import Anchor, Data, Item, Parameter, Reference
 from assay.kit.limits import MAX_ITEM_ID_BYTES
+from assay.kit.reasons import Reason
 
 
 class RowError(ValueError):
-    """A row is wrong; the text says what to write."""
+    """A row is wrong; the text says what to write, `reason` is the lexicon's for a fault."""
+
+    def __init__(self, problem: str, reason: Reason = Reason.MALFORMED_ROW) -> None:
+        super().__init__(problem)
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,10 @@ def id_of(keys: Keys, data: Mapping[str, Any], number: int) -> str | int:
             f"{keys.id!r} is {kind_of(row_id)}; write a text or a whole number, or leave it out"
         )
     if len(str(row_id).encode(errors="surrogatepass")) > MAX_ITEM_ID_BYTES:
-        raise RowError(f"{keys.id!r} is longer than {MAX_ITEM_ID_BYTES} bytes; shorten it")
+        raise RowError(
+            f"{keys.id!r} is longer than {MAX_ITEM_ID_BYTES} bytes; shorten it",
+            Reason.MISSING_ITEM_ID,
+        )
     return row_id
 
 
@@ -93,7 +101,10 @@ def item_of(
     own_verifier, own_task = _text(data, keys.verifier), _text(data, keys.task)
     verifier, task = own_verifier or defaults.verifier, own_task or defaults.task
     if not verifier and not task:
-        raise RowError("the row names neither verifier nor task; pass --verifier or --task")
+        raise RowError(
+            "the row names neither verifier nor task; pass --verifier or --task",
+            Reason.UNKNOWN_TASK,
+        )
     params = _params(data, keys.params)
     if defaults.params and not own_verifier and (defaults.verifier or not own_task):
         params = {**defaults.params, **params}
@@ -111,11 +122,15 @@ def item_of(
 def _response(keys: Keys, data: Mapping[str, Any]) -> str:
     if keys.response not in data:
         raise RowError(
-            f"the row has no {keys.response!r}; add it, or name its key with --response-key"
+            f"the row has no {keys.response!r}; add it, or name its key with --response-key",
+            Reason.MISSING_RESPONSE,
         )
     response = data[keys.response]
     if not isinstance(response, str):
-        raise RowError(f"{keys.response!r} is {kind_of(response)}; write the response as a text")
+        raise RowError(
+            f"{keys.response!r} is {kind_of(response)}; write the response as a text",
+            Reason.MISSING_RESPONSE,
+        )
     return response
 
 
@@ -133,7 +148,8 @@ def reference_of(keys: Keys, data: Mapping[str, Any]) -> Reference | None:
         options = {keys.reference: "reference", keys.tests: "tests", keys.anchor: "anchor"}
         raise RowError(
             f"the row has {found[0]!r} and {found[1]!r}, and a response is held against one; "
-            f'leave one out, or pass --{options[found[1]]}-key "" to pass over it'
+            f'leave one out, or pass --{options[found[1]]}-key "" to pass over it',
+            Reason.UNUSABLE_REFERENCE,
         )
     if not found:
         return None
@@ -146,7 +162,7 @@ def reference_of(keys: Keys, data: Mapping[str, Any]) -> Reference | None:
     try:
         return read_tests(value)
     except ValueError as error:
-        raise RowError(f"{key!r}: {error}") from None
+        raise RowError(f"{key!r}: {error}", Reason.INVALID_TEST) from None
 
 
 def _reference(value: Any, key: str) -> Reference:
@@ -158,7 +174,8 @@ def _reference(value: Any, key: str) -> Reference:
         return value if all(isinstance(text, str) for text in value) else Data(value)
     hint = f', such as "{value}"' if isinstance(value, int | float) else ""
     raise RowError(
-        f"{key!r} is {kind_of(value)}; write a text, a list of texts, or data as an object{hint}"
+        f"{key!r} is {kind_of(value)}; write a text, a list of texts, or data as an object{hint}",
+        Reason.UNUSABLE_REFERENCE,
     )
 
 
@@ -187,12 +204,17 @@ def _prompt(data: Mapping[str, Any], key: str) -> str | list[dict[str, str]]:
 def _params(data: Mapping[str, Any], key: str) -> dict[str, Parameter]:
     value = data.get(key) or {}
     if not isinstance(value, dict):
-        raise RowError(f"{key!r} is {kind_of(value)}; write an object of names and values")
+        raise RowError(
+            f"{key!r} is {kind_of(value)}; write an object of names and values",
+            Reason.INVALID_PARAMETER,
+        )
     for name, part in value.items():
         texts = isinstance(part, list) and all(isinstance(text, str) for text in part)
         if not texts and not isinstance(part, bool | int | float | str):
             raise RowError(
-                f"{key!r} holds {kind_of(part)} for {name!r}; write a number, a text, true or false"
+                f"{key!r} holds {kind_of(part)} for {name!r}; "
+                "write a number, a text, true or false",
+                Reason.INVALID_PARAMETER,
             )
     return value
 

@@ -5,5 +5,5 @@ environment   quiet libraries, an allocator that suits large tensors
 interrupt     Ctrl-C and SIGTERM: the step in progress ends first
 provenance    versions, commit, command line, machine
 records       files of one JSON object per line that survive a kill
-stats         intervals and tests of proportions
+stats         intervals and tests of proportions, pass@k, majorities
 """

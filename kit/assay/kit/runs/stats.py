@@ -1,9 +1,10 @@
-"""Statistics of a before/after comparison. Pure."""
+"""Statistics of verdicts: shares, pass@k, majorities, a before/after comparison. Pure."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Sequence
 
 Z95 = 1.959963984540054
 
@@ -95,3 +96,39 @@ def auc(scored: Sequence[tuple[float, bool]]) -> float | None:
         below += tied_wrong
         start = end
     return wins / (right * wrong)
+
+
+def pass_at_k(judged: int, correct: int, k: int) -> float:
+    """Probability that one of k responses, drawn from n `judged` ones without return, is correct.
+
+    arXiv 2107.03374, equation 1: 1 - C(n - c, k) / C(n, k), with c `correct` ones and n >= k, as
+    the product of the chances to draw another wrong one.
+
+    Raises:
+        ValueError: the counts do not fit.
+    """
+    if not (0 <= correct <= judged and 1 <= k <= judged):
+        raise ValueError(f"pass@{k} cannot be had from {correct} correct of {judged}")
+    wrong = judged - correct
+    return 1.0 - math.prod(max(0, wrong - i) / (judged - i) for i in range(k))
+
+
+def majority(answers: Sequence[Hashable | None], correct: Sequence[bool]) -> float:
+    """Chance that the most frequent answer of a problem is correct; ties are drawn from.
+
+    None, no answer found, is no vote.
+
+    Returns:
+        In [0, 1]; 0 without answers. Where a verifier judged equal answers differently, the share
+        of correct ones among them counts.
+    """
+    votes = Counter(answer for answer in answers if answer is not None)
+    if not votes:
+        return 0.0
+    most = max(votes.values())
+    right: dict[Hashable, int] = defaultdict(int)
+    for answer, is_right in zip(answers, correct, strict=True):
+        if answer is not None and is_right:
+            right[answer] += 1
+    tied = [answer for answer, count in votes.items() if count == most]
+    return sum(right[answer] / most for answer in tied) / len(tied)

@@ -3,7 +3,7 @@
 The claim is about problems like these: the problem was drawn, and its k responses depend on one
 another. So every estimate is a mean over problems, and its interval counts problems.
 
-1. pass@k is the unbiased estimate of arXiv 2107.03374, equation 1.
+1. pass@k (`assay.kit.runs.stats`) is the unbiased estimate of arXiv 2107.03374, equation 1.
 2. The interval of a mean is Wilson's score interval (Wilson 1927) at an effective number of trials:
    how many coin flips would have the variance of the problems, as for clustered surveys
    [derivation]. With one answer a problem it is Wilson's interval. It stays within 0 and 1, and has
@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -42,42 +41,6 @@ class Estimate:
     low: float
     high: float
     problems: int
-
-
-def pass_at_k(judged: int, correct: int, k: int) -> float:
-    """Probability that one of k responses, drawn from n `judged` ones without return, is correct.
-
-    arXiv 2107.03374, equation 1: 1 - C(n - c, k) / C(n, k), with c `correct` ones and n >= k, as
-    the product of the chances to draw another wrong one.
-
-    Raises:
-        ValueError: the counts do not fit.
-    """
-    if not (0 <= correct <= judged and 1 <= k <= judged):
-        raise ValueError(f"pass@{k} cannot be had from {correct} correct of {judged}")
-    wrong = judged - correct
-    return 1.0 - math.prod(max(0, wrong - i) / (judged - i) for i in range(k))
-
-
-def majority(answers: Sequence[str | None], correct: Sequence[bool]) -> float:
-    """Chance that the most frequent answer of a problem is correct; ties are drawn from.
-
-    None, no answer found, is no vote.
-
-    Returns:
-        In [0, 1]; 0 without answers. Where a verifier judged equal answers differently, the share
-        of correct ones among them counts.
-    """
-    votes = Counter(answer for answer in answers if answer is not None)
-    if not votes:
-        return 0.0
-    most = max(votes.values())
-    right: dict[str, int] = defaultdict(int)
-    for answer, is_right in zip(answers, correct, strict=True):
-        if answer is not None and is_right:
-            right[answer] += 1
-    tied = [answer for answer, count in votes.items() if count == most]
-    return sum(right[answer] / most for answer in tied) / len(tied)
 
 
 def mean_over_problems(values_P: Sequence[float], trials: float) -> Estimate:

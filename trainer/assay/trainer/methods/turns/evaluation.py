@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from assay.trainer.core.estimates import majority
+from assay.kit.runs.stats import majority
 from assay.trainer.core.evaluation import Evaluation, answer_of, answered, gathered, requests_of
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.engine import Sampler
