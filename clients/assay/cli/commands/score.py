@@ -19,7 +19,7 @@ from assay.cli.commands import compare
 from assay.cli.commands.options import read_server, server_options
 from assay.cli.commands.pipeline import Reached, reach, spooled_stdin
 from assay.cli.commands.work import RowWork, carry_out
-from assay.cli.parameters import find_verifier, read_parameters, split_spec
+from assay.cli.parameters import find_verifier, read_parameters, split_function, split_spec
 from assay.cli.rows import Row, RowSource, RowSurvey, check_routes, output_row, survey
 from assay.clients.rows.items import Defaults, Keys
 from assay.clients.types import Item, Result
@@ -137,7 +137,12 @@ class _Asked:
 @click.option(
     "-o", "--output", required=True, metavar="OUT.jsonl", help="Where the rows go; - for stdout."
 )
-@click.option("--verifier", default="", help="Who judges rows that name no verifier.")
+@click.option(
+    "--verifier",
+    default="",
+    metavar="NAME|FILE.py:FUNCTION",
+    help="Who judges rows that name no verifier: a name, or a function in a file.",
+)
 @click.option("--task", default="", help="The task of rows that name neither verifier nor task.")
 @click.option(
     "--params",
@@ -212,6 +217,12 @@ def score(
     asked = _Asked(params, pair, accept_above, keep_all, show)
     _check_asked(asked, verifier, task)
     server = read_server(target, token_file, tls_ca)
+    verifier, arguments = split_function(verifier)
+    if arguments and target:
+        raise ConfigError(
+            f"{arguments[1]} is a file of this machine; leave --target out, or start that server "
+            "with --verifier and name the function here"
+        )
     keys = Keys(**{name.removesuffix("_key"): key for name, key in names.items()})
     console = Console(stderr=True)
     tracing.set_up("assay score")
@@ -224,7 +235,7 @@ def score(
             source = _for_comparison(source, pair[0])
         _check_output(in_file, output)
         found = survey(source)
-        reached = reach(server, stack, sandbox=found.tested)
+        reached = reach(server, stack, sandbox=found.tested, arguments=arguments)
         work, source = _plan(asked, source, found, reached)
         if found.clashes:
             kept = ", ".join(f"input_{key}" for key in sorted(found.clashes))
