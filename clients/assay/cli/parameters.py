@@ -61,12 +61,17 @@ def split_function(verifier: str) -> tuple[str, list[str]]:
     """The name of a verifier, and the server's arguments that make it of a function in a file.
 
     `[NAME=]FILE.py:FUNCTION` is a function in a file; any other text is a name.
+
+    Raises:
+        ConfigError: A file is named and no function.
     """
     found = _FUNCTION.fullmatch(verifier)
     if found is None:
         return verifier, []
-    name = found[1] or found[3] or ""
-    return name, ["--verifier", verifier if found[1] or not name else f"{name}={verifier}"]
+    name = found[1] or found[3]
+    if not found[3]:
+        raise ConfigError(f"--verifier {verifier}: write FILE.py:FUNCTION")
+    return name, ["--verifier", verifier if found[1] else f"{name}={verifier}"]
 
 
 def find_verifier(server: ServerInfo, name: str) -> VerifierInfo:

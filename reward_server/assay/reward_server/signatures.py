@@ -219,8 +219,8 @@ class PlainFunction:
 
     def _verl(self, item: VerifierItem, data_source: str) -> Judgement:
         value = _reference(item)
-        values = {"data_source": data_source, "solution_str": item.response()}
-        values |= {"extra_info": None, "ground_truth": value}
+        values: dict[str, Any] = {"data_source": data_source, "extra_info": None}
+        values |= {"solution_str": item.response(), "ground_truth": value}
         if isinstance(value, dict) and "ground_truth" in value:
             values |= {key: value[key] for key in _VERL if key in value and key != "solution_str"}
         found = self._call(self._signature.accepted(values))
