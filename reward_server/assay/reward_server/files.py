@@ -54,7 +54,7 @@ class FileError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class FileSource:
     """Where a verifier's function stands.
 
     Attributes:
@@ -79,7 +79,7 @@ class Source:
         }
 
     @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> Source:
+    def from_json(cls, body: Mapping[str, Any]) -> FileSource:
         """The source again. Trusts its input: the server wrote it."""
         return cls(**{**body, "path": Path(body["path"]), "files": tuple(body["files"])})
 
@@ -95,7 +95,7 @@ class FileVerifier(FunctionVerifier):
 
     def __init__(
         self,
-        source: Source,
+        source: FileSource,
         spec: VerifierSpec,
         function: Callable[..., Judgement],
         *,
@@ -121,7 +121,7 @@ class FileVerifier(FunctionVerifier):
         return super().examples
 
 
-def read_source(text: str) -> Source:
+def read_source(text: str) -> FileSource:
     """`[NAME=]FILE.py:FUNCTION` taken apart.
 
     Raises:
@@ -135,7 +135,7 @@ def read_source(text: str) -> Source:
         raise ConfigError(f"--verifier {text}: {found[2]} is a folder; name a file")
     if not path.is_file():
         raise ConfigError(f"--verifier {text}: {found[2]} is not there; correct the path")
-    return Source(path, found[3], found[1] or "")
+    return FileSource(path, found[3], found[1] or "")
 
 
 def read_verifiers(texts: Iterable[str], limit_s: float = IMPORT_S) -> list[FileVerifier]:
@@ -158,7 +158,7 @@ def read_verifiers(texts: Iterable[str], limit_s: float = IMPORT_S) -> list[File
     return found
 
 
-def _described(source: Source, limit_s: float) -> FileVerifier:
+def _described(source: FileSource, limit_s: float) -> FileVerifier:
     """Has another process import the file and describe its verifier.
 
     Raises:
@@ -203,7 +203,7 @@ def describe() -> None:
     die_with_parent(int(sys.argv[2]))
     body: dict[str, Any]
     try:
-        made = load(Source.from_json(given["source"]))
+        made = load(FileSource.from_json(given["source"]))
         rows, no_rows = _rows(made)
         body = {"spec": _spec_to_json(made.spec), "files": made.source.files}
         body |= {"rows": rows, "no_rows": no_rows}
@@ -216,7 +216,7 @@ def describe() -> None:
     os._exit(0)
 
 
-def load(source: Source) -> FileVerifier:
+def load(source: FileSource) -> FileVerifier:
     """Imports the file and makes its verifier, in this process.
 
     Raises:
@@ -235,7 +235,7 @@ def load(source: Source) -> FileVerifier:
     return made
 
 
-def _verifier(source: Source, function: object, digest: str) -> FileVerifier:
+def _verifier(source: FileSource, function: object, digest: str) -> FileVerifier:
     if isinstance(function, FunctionVerifier):
         spec = function.spec
         name = source.name or spec.name

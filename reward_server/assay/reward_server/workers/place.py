@@ -11,14 +11,14 @@ from assay.kit.pool.link import LinkLimits, Workers
 from assay.kit.pool.places import LOCAL, Ask, Placement, find_place
 from assay.kit.pool.worker import WorkerLimits
 from assay.reward_server.config import ScorerConfig
-from assay.reward_server.files import Source
+from assay.reward_server.files import FileSource
 from assay.reward_server.workers import wire
 
 _HERE = "assay.reward_server.workers"
 _LINK = LinkLimits(start_s=30.0, answer_bytes=wire.MAX_DONE_BYTES)
 
 
-def place(config: ScorerConfig, files: Iterable[Source] = ()) -> Workers:
+def place(config: ScorerConfig, files: Iterable[FileSource] = ()) -> Workers:
     """Where a scorer's workers are; they import these files."""
     work = {"preload": config.preload, "files": [source.to_json() for source in files]}
     settings = json.dumps(

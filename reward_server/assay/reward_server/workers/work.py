@@ -15,7 +15,7 @@ from typing import Any
 from assay.kit.pool.frames import FrameError
 from assay.reward_server import border
 from assay.reward_server.domain import VERIFIER_FAILED, CompositeVerifier, Fault, Outcome, Verifier
-from assay.reward_server.files import FileError, FileVerifier, Source, load
+from assay.reward_server.files import FileError, FileSource, FileVerifier, load
 from assay.reward_server.registry import Registry, load_registry
 from assay.reward_server.workers import wire
 
@@ -79,7 +79,7 @@ def prepare(settings: str) -> Judging:
     files: list[FileVerifier] = []
     broken: dict[str, str] = {}
     for body in told["files"]:
-        source = Source.from_json(body)
+        source = FileSource.from_json(body)
         try:
             files.append(load(source))
         except FileError as error:
