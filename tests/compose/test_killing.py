@@ -101,19 +101,21 @@ def test_a_killed_reward_server_makes_faults_and_comes_back(
 
 
 def test_a_killed_judge_makes_faults_and_comes_back(stack: Stack, client: RewardClient) -> None:
-    def judged_items(first: int) -> list[Item]:
+    def judged_items(first: int, number: int = 200) -> list[Item]:
         return [
             Item(f"It is {n}.", reference="42", verifier="judge", prompt=PROMPT, id=str(n))
-            for n in range(first, first + 200)
+            for n in range(first, first + number)
         ]
 
     # Its first opinion takes long on a busy machine.
     assert client.score(judged_items(20_000)[:1], timeout_s=120.0)[0].fault is None
-    items = judged_items(10_000)
-    results = scored_while(client, items, lambda: stack.kill("genrm"), 40.0, after_s=0.1)
+    items = judged_items(10_000, 800)  # some seconds of work, where nothing else runs
+    try:
+        results = scored_while(client, items, lambda: stack.kill("genrm"), 60.0, after_s=0.1)
+    finally:
+        stack.start("genrm")
     assert len(results) == len(items)
     faulted = {result.id for result in results if result.fault is not None}
-    stack.start("genrm")
     until(lambda: client.score(items[:1])[0].fault is None, 60.0)
     truth = {result.id: result.reward for result in client.score(items, timeout_s=120.0)}
     assert None not in truth.values()

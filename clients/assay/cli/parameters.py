@@ -7,12 +7,15 @@ written with commas or as a JSON list.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 
 from assay.clients.services import who_brings
 from assay.clients.types import Parameter, ParameterInfo, ServerInfo, VerifierInfo
 from assay.kit.errors import ConfigError
 from assay.kit.hints import did_you_mean
+
+_FUNCTION = re.compile(r"(?:([\w-]+)=)?([^=]+\.py)(?::(\w*))?")
 
 
 def read_parameters(info: VerifierInfo, pairs: Sequence[str]) -> dict[str, Parameter]:
@@ -52,6 +55,23 @@ def split_spec(spec: str) -> tuple[str, list[str]]:
         else:
             pairs.append(part)
     return name.strip(), pairs
+
+
+def split_function(verifier: str) -> tuple[str, list[str]]:
+    """The name of a verifier, and the server's arguments that make it of a function in a file.
+
+    `[NAME=]FILE.py:FUNCTION` is a function in a file; any other text is a name.
+
+    Raises:
+        ConfigError: A file is named and no function.
+    """
+    found = _FUNCTION.fullmatch(verifier)
+    if found is None:
+        return verifier, []
+    name = found[1] or found[3]
+    if not found[3]:
+        raise ConfigError(f"--verifier {verifier}: write FILE.py:FUNCTION")
+    return name, ["--verifier", verifier if found[1] else f"{name}={verifier}"]
 
 
 def find_verifier(server: ServerInfo, name: str) -> VerifierInfo:

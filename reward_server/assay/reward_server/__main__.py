@@ -76,6 +76,12 @@ _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=Fal
     metavar="NAME",
     help="Load a verifier that is slow to load when the server starts; all: every one.",
 )
+@click.option(
+    "--verifier",
+    multiple=True,
+    metavar="[NAME=]FILE.py:FUNCTION",
+    help="A function in a file that judges, under its name or NAME; repeatable.",
+)
 @click.option("--profiles", type=_PATH, multiple=True, help="TOML file of profiles; repeatable.")
 @click.option(
     "--journal", type=_PATH, help="SQLite file that every judgement and fault is kept in."

@@ -14,7 +14,7 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from assay.reward_server import functions
+from assay.reward_server import functions, signatures
 from assay.reward_server.domain import (
     MAX_EXPLANATION_CHARS,
     VERIFIER_FAILED,
@@ -37,6 +37,7 @@ _MAX_TEXT_CHARS = 16_000
 _MAX_BYTES = 72_000
 _MAX_FACT_CHARS = 2_000
 _MAX_OFFSET = 2**31 - 1
+_ADAPTERS = {functions.__file__, signatures.__file__}
 _NOT_UNICODE = "gave a name that is not Unicode text"
 _REASON = re.compile(r"[A-Z][A-Z0-9_]{0,62}")
 
@@ -115,7 +116,7 @@ def _raised(error: Exception) -> str:
     frames = [
         (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
     ]
-    frames = [frame for frame in frames[1:] if frame[0] != functions.__file__]
+    frames = [frame for frame in frames[1:] if frame[0] not in _ADAPTERS]
     own = [(file, line) for file, line in frames if file == frames[0][0]]
     place = f" at {Path(own[-1][0]).name}:{own[-1][1]}" if own else ""
     return f"raised {type(error).__name__}{place}; the server's log has the traceback"

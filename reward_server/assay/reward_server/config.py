@@ -122,6 +122,7 @@ class ServerConfig:
         client_cert: our certificate chain, for services that ask for one, PEM; None for none.
         client_key: its private key, PEM.
         profiles: files of profiles, besides the shipped ones.
+        verifier: functions in files, each "[NAME=]FILE.py:FUNCTION".
         journal: file that every judgement and fault is written to; None for none.
         journal_max_mb: most MiB of that file and its log.
         http: HTTP/JSON beside gRPC.
@@ -152,6 +153,7 @@ class ServerConfig:
     client_cert: Path | None = None
     client_key: Path | None = None
     profiles: tuple[Path, ...] = ()
+    verifier: tuple[str, ...] = ()
     journal: Path | None = None
     journal_max_mb: int = 1024
     http: HttpConfig = field(default_factory=HttpConfig)

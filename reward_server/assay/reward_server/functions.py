@@ -114,6 +114,14 @@ class FunctionVerifier(Verifier):
         """
         return tuple(_examples(self._spec, self._located_rows()))
 
+    def rows(self) -> list[Row]:
+        """The examples as data.
+
+        Raises:
+            ExampleError: there is no file of them, or a line is not JSON.
+        """
+        return [row for _, row in self._located_rows()]
+
     def prepare(self) -> None:
         """Loads what is slow to load."""
         if self._prepare is not None:

@@ -22,6 +22,7 @@ from assay.reward_server.domain import (
     Verifier,
     VerifierExample,
 )
+from assay.reward_server.files import FileVerifier
 from assay.reward_server.functions import ExampleError
 from assay.reward_server.handler import ScoreHandler
 from assay.reward_server.pending import PendingScore
@@ -115,7 +116,7 @@ class Prover:
         except Exception as error:  # noqa: BLE001 - the isolation border: a third party's code
             _log.exception("the examples of verifier %s cannot be read", verifier.spec.name)
             return _Trouble(f"its examples cannot be read ({type(error).__name__})")
-        if not examples and not isinstance(verifier, CompositeVerifier):
+        if not examples and not isinstance(verifier, CompositeVerifier | FileVerifier):
             return _Trouble("it brings no examples")
         for example in examples:
             for outcome in await self._outcomes(verifier, example):

@@ -17,6 +17,7 @@ from pathlib import Path
 from assay.kit.hints import did_you_mean
 from assay.reward_server.absent import hint
 from assay.reward_server.domain import Lookup, Unjudgeable, Verifier
+from assay.reward_server.files import FileVerifier
 from assay.reward_server.functions import FunctionVerifier
 from assay.reward_server.profiles import Profile, load_profiles
 from assay.reward_server.verifiers.exact import exact
@@ -174,13 +175,16 @@ class Registry:
 
 
 def load_registry(
-    remote: Iterable[Verifier] = (), profiles: Iterable[Path] | None = None
+    remote: Iterable[Verifier] = (),
+    profiles: Iterable[Path] | None = None,
+    files: Iterable[FileVerifier] = (),
 ) -> Registry:
     """Our verifiers and those of installed third parties; for a server, profiles too.
 
     Args:
         remote: verifiers that the server made, because they need its settings.
         profiles: files of profiles besides the shipped ones; None for no profiles at all.
+        files: verifiers of the operator's files.
 
     Raises:
         RegistryError: a name or a task is claimed twice.
@@ -191,6 +195,13 @@ def load_registry(
     registry = Registry([*ours, *plug_ins()], ours=names)
     for compose in COMPOSITES:
         registry.add(compose(registry.verifier), ours=True)
+    for one in files:
+        if registry.get(one.spec.name) is not None:
+            raise RegistryError(
+                f"--verifier {one.source}: the name {one.spec.name!r} is taken; choose another: "
+                f"NAME={one.source}"
+            )
+        registry.add(one)
     if profiles is not None:
         known = [verifier.spec.name for verifier in registry]
         for profile in load_profiles(list(profiles), registry.verifier, known):

@@ -24,6 +24,7 @@ from assay.reward_server.config import ScorerConfig
 from assay.reward_server.counts import RewardMetrics
 from assay.reward_server.domain import RemoteVerifier
 from assay.reward_server.equality import is_small
+from assay.reward_server.files import FileVerifier
 from assay.reward_server.handler import ScoreHandler
 from assay.reward_server.journal.writer import Journal
 from assay.reward_server.pending import PendingScore
@@ -41,7 +42,7 @@ class RewardScorer:
     Args:
         config: how items are scored.
         registry: the verifiers; by default ours, the installed plug-ins and the shipped profiles.
-            Workers find theirs by name, so those must be built in or installed.
+            Workers find theirs by name, so those must be built in, installed or of a file.
         journal: keeps the answers, if it is started; None for none. Whoever made it closes it.
 
     Attributes:
@@ -64,7 +65,9 @@ class RewardScorer:
         self._prover: Prover | None = None
         self._journal = journal
         self.counts = RewardMetrics()
-        self.workers: Workers = place(self._config)
+        self.workers: Workers = place(
+            self._config, [one.source for one in self._registry if isinstance(one, FileVerifier)]
+        )
         if journal is not None:
             self.counts.watch_journal(journal)
 

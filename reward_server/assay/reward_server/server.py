@@ -15,6 +15,7 @@ from assay.kit.process import announce, client_tls, server_tls
 from assay.kit.serving import Admission, RunningServer, ServeConfig, serve
 from assay.reward_server.config import ServerConfig
 from assay.reward_server.domain import Verifier
+from assay.reward_server.files import read_verifiers
 from assay.reward_server.http.front import RewardFront
 from assay.reward_server.http.site import SITE
 from assay.reward_server.journal.writer import Journal
@@ -45,9 +46,10 @@ async def run(config: ServerConfig) -> None:
         metrics_host=config.metrics_host,
         metrics_port=config.metrics_port,
     )
+    files = read_verifiers(config.verifier)
     services = _services(config)
     try:
-        registry = load_registry(_remote(services), config.profiles)
+        registry = load_registry(_remote(services), config.profiles, files)
     except RegistryError as error:
         raise StartupError(str(error)) from error
     # Before a port is bound: what is wrong is said in a line.

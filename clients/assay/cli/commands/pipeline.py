@@ -52,10 +52,13 @@ class Reached:
     info: ServerInfo
 
 
-def reach(server: ServerAccess, stack: ExitStack, *, sandbox: bool = False) -> Reached:
+def reach(
+    server: ServerAccess, stack: ExitStack, *, sandbox: bool = False, arguments: Sequence[str] = ()
+) -> Reached:
     """The named server, or one started for as long as the stack.
 
-    With `sandbox` a started server gets an installed sandbox beside it.
+    A started server gets the command-line arguments, and with `sandbox` an installed sandbox beside
+    it.
 
     Raises:
         ConfigError: No reward server is installed.
@@ -66,7 +69,7 @@ def reach(server: ServerAccess, stack: ExitStack, *, sandbox: bool = False) -> R
         names = ["reward"]
         if sandbox and "sandbox" in installed_services():
             names.insert(0, "sandbox")
-        services = stack.enter_context(EmbeddedServices(names))
+        services = stack.enter_context(EmbeddedServices(names, arguments={"reward": arguments}))
         server = ServerAccess(services.address, None, None)
     with RewardClient(
         server.target, tls=server.tls, token=server.token, timeout_s=_READY_S, config=IMPATIENT

@@ -18,7 +18,7 @@ from assay.cli.commands.options import read_server, server_options
 from assay.cli.commands.pipeline import Reached, reach, spooled_stdin
 from assay.cli.commands.work import RowWork, carry_out
 from assay.cli.files import pack_of
-from assay.cli.parameters import find_verifier, read_parameters, split_spec
+from assay.cli.parameters import find_verifier, read_parameters, split_function, split_spec
 from assay.cli.rows import Row, RowSource, RowSurvey, check_routes, output_row, survey
 from assay.cli.scores import ScoreTally
 from assay.clients.rows.items import Defaults, Keys
@@ -72,7 +72,12 @@ class _Asked:
 @click.option(
     "-o", "--output", required=True, metavar="OUT", help="Where the rows go; - for stdout."
 )
-@click.option("--verifier", default="", help="Who judges rows that name no verifier.")
+@click.option(
+    "--verifier",
+    default="",
+    metavar="NAME|FILE.py:FUNCTION",
+    help="Who judges rows that name no verifier: a name, or a function in a file.",
+)
 @click.option("--task", default="", help="The task of rows that name neither verifier nor task.")
 @click.option(
     "--params",
@@ -174,6 +179,12 @@ def score(
     asked = _Asked(params, pair, accept_above, keep_all, show, group_key)
     _check_asked(asked, verifier, task)
     server = read_server(target, token_file, tls_ca)
+    verifier, arguments = split_function(verifier)
+    if arguments and target:
+        raise ConfigError(
+            f"{arguments[1]} is a file of this machine; leave --target out, or start that server "
+            "with --verifier and name the function here"
+        )
     keys = Keys(**{name.removesuffix("_key"): key for name, key in names.items()})
     console = Console(stderr=True)
     tracing.set_up("assay score")
@@ -192,7 +203,7 @@ def score(
         _check_json(json_file, in_file, output)
         found = survey(source)
         source = dataclasses.replace(source, repeats=found.repeats)
-        reached = reach(server, stack, sandbox=found.tested)
+        reached = reach(server, stack, sandbox=found.tested, arguments=arguments)
         work, source = _plan(asked, source, found, reached)
         carry_out(
             work,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from assay.kit.pool.forked import ForkedWorkers
@@ -11,20 +11,22 @@ from assay.kit.pool.link import LinkLimits, Workers
 from assay.kit.pool.places import LOCAL, Ask, Placement, find_place
 from assay.kit.pool.worker import WorkerLimits
 from assay.reward_server.config import ScorerConfig
+from assay.reward_server.files import FileSource
 from assay.reward_server.workers import wire
 
 _HERE = "assay.reward_server.workers"
 _LINK = LinkLimits(start_s=30.0, answer_bytes=wire.MAX_DONE_BYTES)
 
 
-def place(config: ScorerConfig) -> Workers:
-    """Where a scorer's workers are."""
+def place(config: ScorerConfig, files: Iterable[FileSource] = ()) -> Workers:
+    """Where a scorer's workers are; they import these files."""
+    work = {"preload": config.preload, "files": [source.to_json() for source in files]}
     settings = json.dumps(
         {
             "memory_bytes": config.worker_memory_mb * 2**20,
             "jobs": config.worker_items,
             "growth_bytes": config.worker_growth_mb * 2**20,
-            "preload": ",".join(config.preload),
+            "work": json.dumps(work),
         }
     )
     if config.pool == LOCAL:
@@ -53,5 +55,5 @@ class ScoringNode:
 
 def _local(settings: str) -> ForkedWorkers:
     told = json.loads(settings)
-    preload = told.pop("preload")
-    return ForkedWorkers(f"{_HERE}.work:prepare", preload, WorkerLimits(**told), _LINK)
+    work = told.pop("work")
+    return ForkedWorkers(f"{_HERE}.work:prepare", work, WorkerLimits(**told), _LINK)

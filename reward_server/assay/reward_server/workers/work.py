@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from assay.kit.pool.frames import FrameError
 from assay.reward_server import border
 from assay.reward_server.domain import VERIFIER_FAILED, CompositeVerifier, Fault, Outcome, Verifier
+from assay.reward_server.files import FileError, FileSource, FileVerifier, load
 from assay.reward_server.registry import Registry, load_registry
 from assay.reward_server.workers import wire
 
@@ -26,10 +28,17 @@ class Judging:
     Args:
         registry: the verifiers, prepared but for the lazy ones.
         prepared: names of the lazy verifiers that are loaded already.
+        broken: what is wrong with verifiers of files that cannot be loaded here, by name.
     """
 
-    def __init__(self, registry: Registry, prepared: Collection[str]) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        prepared: Collection[str],
+        broken: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._registry = registry
+        self._broken = broken
         self._loaded = set(prepared)
 
     def take(self, body: bytes) -> Callable[[], bytes]:
@@ -38,6 +47,8 @@ class Judging:
         verifier = self._registry.verifier(job["verifier"])
         if verifier is None:
             text = f"the workers could not load the verifier {job['verifier']!r}"
+            if job["verifier"] in self._broken:
+                text = f"{text}: {self._broken[job['verifier']]}"
             return partial(_pack, Fault(VERIFIER_FAILED, text))
         self._load(verifier)
         return partial(self._judge, verifier, job["item"])
@@ -61,11 +72,21 @@ def prepare(settings: str) -> Judging:
     """Loads what the verifiers that run in workers need.
 
     Args:
-        settings: names of lazy verifiers that are loaded all the same, comma-separated; "all" for
-            all of them.
+        settings: JSON; `preload` has the names of lazy verifiers that are loaded all the same,
+            "all" for all of them, and `files` the sources of verifiers in files.
     """
-    registry = load_registry()
-    return Judging(registry, _prepared(registry, settings.split(",")))
+    told = json.loads(settings)
+    files: list[FileVerifier] = []
+    broken: dict[str, str] = {}
+    for body in told["files"]:
+        source = FileSource.from_json(body)
+        try:
+            files.append(load(source))
+        except FileError as error:
+            broken[source.name] = border.one_line(str(error))
+            _log.error("verifier %s (%s) cannot be loaded: %s", source.name, source, error)
+    registry = load_registry(files=files)
+    return Judging(registry, _prepared(registry, told["preload"]), broken)
 
 
 def _prepared(registry: Registry, preload: Sequence[str]) -> set[str]:
