@@ -102,6 +102,7 @@ class RunKind(Generic[C]):
     command: str  # that trains it: `assay COMMAND`
     example: str  # a config file to begin with, for messages
     load: Callable[[Path, Iterable[str]], C]  # reads a config file, with overrides
+    reload: Callable[[Path, Iterable[str]], C]  # the same for that of a run that goes on
     build: Callable[..., C]  # makes settings of nested tables, given their `origin` for messages
     to_toml: Callable[[C], str]  # writes one
     # how the overrides begin that a resumed run takes, its seed excepted: anything else would be
@@ -128,7 +129,7 @@ class RunKind(Generic[C]):
         """
         folder = RunFolder(path)
         texts = check_resumed(folder, overrides, self.may_change)
-        config = self.load(folder.config, texts)
+        config = self.reload(folder.config, texts)
         if texts:
             folder.config.write_text(self.to_toml(config), encoding="utf-8")
         return folder, config
@@ -138,6 +139,7 @@ POLICY_RUNS = RunKind(
     "train",
     "configs/quickstart.toml",
     load=configs.load,
+    reload=configs.reload,
     build=configs.build,
     to_toml=configs.to_toml,
     may_change=("run.", "reward.", "eval."),
