@@ -157,6 +157,8 @@ def _written(value: object) -> str:
             return str(value).lower()
         case str():
             text = f'"{value}"'
+        case list() | tuple():
+            text = f"[{', '.join(map(_written, value))}]"
         case _:
             text = str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
