@@ -115,7 +115,7 @@ def test_a_data_set_of_the_hub_s_kind(tmp_path: Path) -> None:
         (
             [{"q": "a", "answer": "1"}],
             {"columns": {"prompt": "question"}},
-            r"row 1: no column 'question' for the prompt \(data.columns.prompt\); it has: q, answer",
+            r"row 1: no column 'question' for the prompt \(data.columns.prompt\); it has: q, a",
         ),
         (
             [*ROWS, {"question": "x", "ground_truth": "1"}],

@@ -47,6 +47,21 @@ class DataOrigin:
         told = asdict(self)
         return {**told, "by_name": list(self.by_name)}
 
+    def differs_from(self, earlier: Mapping[str, Any]) -> str:
+        """How the rows differ from what `to_json` gave at an earlier time; empty where they do not.
+
+        Fingerprints are not compared: they change with the version of `datasets`.
+        """
+        then = earlier.get("digest", "")
+        if self.digest == then or not (
+            then.startswith("sha256:") and self.digest.startswith("sha")
+        ):
+            return ""
+        return (
+            f"{self.source} {self.name} has other rows than this run began with: "
+            f"{_short(self.digest)} now, {_short(then)} then"
+        )
+
     @property
     def line(self) -> str:
         """All but the example, on one line."""

@@ -104,9 +104,7 @@ def _origin(
         eval=len(made[1]),
         prompt=columns.prompt,
         reference=getattr(columns, judged_by),
-        by_name=tuple(
-            key for key in ALIASES if getattr(config.columns, key) != getattr(columns, key)
-        ),
+        by_name=() if config.source == "reasoning_gym" else _unnamed(config.columns, columns),
         digest=table.digest,
         example={
             "prompt": shortened(first.question),
@@ -114,6 +112,10 @@ def _origin(
         },
         evaluation=apart and {"name": apart.name, "rows": len(apart.rows), "digest": apart.digest},
     )
+
+
+def _unnamed(given: ColumnsConfig, found: ColumnsConfig) -> tuple[str, ...]:
+    return tuple(key for key in ALIASES if getattr(given, key) != getattr(found, key))
 
 
 Numbered = tuple[int, Row]  # a row's number in its source, from 1; 0 where it has none

@@ -1,7 +1,7 @@
 """The folder of a run: what lies where, how one is made, and how one is taken up again.
 
 config.toml     the complete settings; `assay train config.toml` repeats the run
-run.json        versions, commit, command line, machine
+run.json        versions, commit, command line, machine, and the data with their digest
 metrics.jsonl   one row per step, or every few steps
 samples.jsonl   rollouts with their judgements, every few steps
 tensorboard/    the same numbers
@@ -147,6 +147,16 @@ POLICY_RUNS = RunKind(
 create, reopen = POLICY_RUNS.create, POLICY_RUNS.reopen
 
 
-def record(folder: RunFolder, config: _Settings) -> None:
-    """Adds this session to run.json; a resumed run has several."""
-    provenance.record(folder.info, provenance.describe(config.run.seed, _REPORTED))
+def record(folder: RunFolder, config: _Settings, *, data: Mapping[str, Any] | None = None) -> None:
+    """Adds this session to run.json, with what its data are; a resumed run has several."""
+    session = provenance.describe(config.run.seed, _REPORTED)
+    provenance.record(folder.info, session if data is None else {**session, "data": dict(data)})
+
+
+def recorded_data(folder: RunFolder) -> Mapping[str, Any] | None:
+    """What the first session of run.json says of its data; None where it says nothing."""
+    if not folder.info.is_file():
+        return None
+    sessions = json.loads(folder.info.read_text(encoding="utf-8"))["sessions"]
+    found: Mapping[str, Any] | None = sessions[0].get("data") if sessions else None
+    return found

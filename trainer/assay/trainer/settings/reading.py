@@ -119,14 +119,16 @@ def settled(
     Raises:
         ConfigError: a setting is not read, and the command line did not choose so over the file.
     """
+    left: dict[str, list[str]] = {}
     for one in list(unread(config)):
         if one.mark.key in exempt:
             continue
         if not lenient and (_covered(one.key, given) or not _covered(one.mark.key, given)):
             raise ConfigError(str(one))
         config = _without(config, one.key.split("."))
-        decides = f"{one.mark.key} = {_written(one.decides)}"
-        say(f"{one.key} = {_written(one.value)} is left out, since {decides}")
+        left.setdefault(f"{one.mark.key} = {_written(one.decides)}", []).append(one.key)
+    for decides, keys in left.items():
+        say(f"left out, since {decides}: {', '.join(keys)}")
     return config
 
 
