@@ -64,7 +64,7 @@ def load_problems(config: DataConfig, *, eval_prompts: int) -> Problems:
         raise ConfigError(f"{where} holds no rows")
     rows = (row for one in (table, separate) if one for row in one.rows)
     own = replace(config, columns=found_columns(config, rows, where))
-    chosen, pool = _split(table.rows, separate and separate.rows, config, eval_prompts)
+    chosen, pool = _split(table, separate, config, eval_prompts)
     held_out = tuple(_problem(row, own, f"eval-{n}", at) for n, (at, row) in enumerate(pool))
     questions = {problem.question for problem in held_out}
     made = (_problem(row, own, f"train-{n}", at) for n, (at, row) in enumerate(chosen))
@@ -110,7 +110,9 @@ def _origin(
             "prompt": shortened(first.question),
             "reference": shortened(first.tests or str(first.reference)),
         },
-        evaluation=apart and {"name": apart.name, "rows": len(apart.rows), "digest": apart.digest},
+        evaluation={"name": apart.name, "rows": len(apart.rows), "digest": apart.digest}
+        if apart
+        else None,
     )
 
 
@@ -122,14 +124,16 @@ Numbered = tuple[int, Row]  # a row's number in its source, from 1; 0 where it h
 
 
 def _split(
-    rows: Sequence[Row], separate: Sequence[Row] | None, config: DataConfig, eval_prompts: int
+    table: RowTable, separate: RowTable | None, config: DataConfig, eval_prompts: int
 ) -> tuple[list[Numbered], list[Numbered]]:
     """Rows to train on and rows held out."""
     if config.source == "reasoning_gym":
-        return [(0, row) for row in rows], [(0, row) for row in separate or ()]
-    numbered = list(enumerate(rows, start=1))
+        return [(0, row) for row in table.rows], [
+            (0, row) for row in (separate.rows if separate else ())
+        ]
+    numbered = list(enumerate(table.rows, start=1))
     random.Random(config.seed).shuffle(numbered)  # noqa: S311  # a shuffle, no secret
-    pool = numbered if separate is None else list(enumerate(separate, start=1))
+    pool = numbered if separate is None else list(enumerate(separate.rows, start=1))
     if len(pool) < eval_prompts:
         raise ConfigError(
             f"{_where(config)} gives {len(pool)} rows for the evaluation, but eval.prompts = "

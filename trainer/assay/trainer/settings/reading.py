@@ -73,7 +73,8 @@ def unread(config: Any) -> Iterator[UnreadSetting]:
 def _unread(
     config: Any, section: Any, default: Any, prefix: str, above: tuple[ReadWhere, ...]
 ) -> Iterator[UnreadSetting]:
-    marks_of = _marks(type(section))
+    kind: Any = type(section)
+    marks_of = _marks(kind)
     for one in fields(section):
         value, plain = getattr(section, one.name), getattr(default, one.name)
         if value == plain:
@@ -90,7 +91,7 @@ def _unread(
 
 
 @functools.cache
-def _marks(kind: type[Any]) -> dict[str, tuple[ReadWhere, ...]]:
+def _marks(kind: Any) -> dict[str, tuple[ReadWhere, ...]]:
     hints = get_type_hints(kind, include_extras=True)
     found = {
         name: tuple(m for m in getattr(hint, "__metadata__", ()) if isinstance(m, ReadWhere))
