@@ -68,6 +68,20 @@ def test_what_the_file_has_for_another_mode_is_left_out_and_said(tmp_path: Path)
     assert len(said) == 1
 
 
+def test_what_lies_above_chooses_for_what_lies_beneath(repository: Path, tmp_path: Path) -> None:
+    said: list[str] = []
+    given = [f"over={repository / 'configs/scale/7b.toml'}", "data=rows.jsonl"]
+    preset = repository / "configs" / "dapo.toml"
+    made = configs.load(preset, [*given, "rollout.backend=hf"], say=said.append)
+    assert made.rollout.vllm == configs.build({}, origin="t").rollout.vllm
+    assert len(said) == 1
+    assert 'since rollout.backend = "hf": rollout.vllm.' in said[0]
+    wrong = tmp_path / "over.toml"
+    wrong.write_text("[rollout.vllm]\nsleep = 1\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"rollout\.vllm\.sleep = 1 is read only where"):
+        configs.load(preset, [f"over={wrong}", "data=rows.jsonl"])
+
+
 def test_a_part_that_is_switched_off_keeps_its_settings() -> None:
     tree = {"data": {"selection": {"name": "mopps", "mopps": {"pool": 3}}}}
     made = configs.build(tree, ["ablate=mopps"], origin="t")

@@ -7,7 +7,7 @@ is a one-line ConfigError that names the file, the key and what is expected.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -126,8 +126,14 @@ def load(
         ConfigError: the file cannot be read, a setting is unknown, of a wrong type, out of range
             or not read, or a part cannot be switched off.
     """
-    tree, rest = laid_over(toml_config.read(path), overrides, toml_config.read)
-    return build(tree, rest, origin=str(path), say=say, saved=saved)
+    layers: list[Collection[str]] = []
+
+    def above(file: Path) -> Mapping[str, Any]:
+        layers.append(flat(tree := toml_config.read(file)))
+        return tree
+
+    tree, rest = laid_over(toml_config.read(path), overrides, above)
+    return build(tree, rest, origin=str(path), say=say, saved=saved, layers=layers)
 
 
 def reload(path: Path, overrides: Iterable[str] = ()) -> Config:
@@ -142,8 +148,11 @@ def build(
     origin: str,
     say: Callable[[str], None] = _to_stderr,
     saved: bool = False,
+    layers: Iterable[Collection[str]] = (),
 ) -> Config:
     """A Config from nested tables and overrides; `origin` names their source in messages.
+
+    `layers` are keys of `tree` that lie over the rest of it, the highest last (see `reading`).
 
     Raises:
         ConfigError: as for `load`.
@@ -162,7 +171,7 @@ def build(
     try:
         config = settled(
             config,
-            given=given_by(texts),
+            layers=[*layers, given_by(texts)],
             exempt=_switched(config),
             lenient=saved,
             say=lambda line: say(f"{origin}: {line}"),

@@ -5,15 +5,15 @@ A section declares beside a setting, or a whole table, where it is read:
     path: Annotated[str, only("data.source", "jsonl")] = ""
 
 A setting that is not read there and has another value than its default is an error, which names
-both. Where the command line chose the mode, what the file has for another mode is left out instead,
-and that is said.
+both. Where the command line, or a file laid over another, chose the mode, what lies beneath has for
+another mode is left out instead, and that is said.
 """
 
 from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from operator import attrgetter
 from typing import Any, TypeVar, get_type_hints
@@ -103,7 +103,7 @@ def _marks(kind: Any) -> dict[str, tuple[ReadWhere, ...]]:
 def settled(
     config: S,
     *,
-    given: Collection[str],
+    layers: Sequence[Collection[str]],
     exempt: Collection[str] = (),
     lenient: bool = False,
     say: Callable[[str], None],
@@ -112,19 +112,20 @@ def settled(
 
     Args:
         config: the settings.
-        given: keys and tables that the command line sets.
+        layers: keys and tables that are set above the file, such as by the command line; each layer
+            lies over those before it.
         exempt: keys that decided otherwise when the unread ones were written.
         lenient: leaves out whatever is not read, as from the saved settings of a run.
         say: gets a line about what is left out.
 
     Raises:
-        ConfigError: a setting is not read, and the command line did not choose so over the file.
+        ConfigError: a setting is not read, and no layer above its own chose so.
     """
     left: dict[str, list[str]] = {}
     for one in list(unread(config)):
         if one.mark.key in exempt:
             continue
-        if not lenient and (_covered(one.key, given) or not _covered(one.mark.key, given)):
+        if not lenient and _height(one.mark.key, layers) <= _height(one.key, layers):
             raise ConfigError(str(one))
         config = _without(config, one.key.split("."))
         left.setdefault(f"{one.mark.key} = {_written(one.decides)}", []).append(one.key)
@@ -138,8 +139,14 @@ def said_of(origin: str) -> Callable[[str], None]:
     return lambda line: print(f"note: {origin}: {line}", file=sys.stderr)
 
 
-def _covered(key: str, given: Collection[str]) -> bool:
-    return any(f"{key}.".startswith(f"{one}.") for one in given)
+def _height(key: str, layers: Sequence[Collection[str]]) -> int:
+    """The highest layer that sets a key, from 1; 0 for the file."""
+    found = [
+        height
+        for height, layer in enumerate(layers, start=1)
+        if any(f"{key}.".startswith(f"{one}.") for one in layer)
+    ]
+    return max(found, default=0)
 
 
 def given_by(texts: Iterable[str]) -> frozenset[str]:

@@ -188,7 +188,7 @@ def build(
         raise ConfigError(f"{origin}: {error}") from error
     config = toml_config.build(RmConfig, tree, texts, origin=origin)
     try:
-        config = settled(config, given=given_by(texts), lenient=saved, say=said_of(origin))
+        config = settled(config, layers=[given_by(texts)], lenient=saved, say=said_of(origin))
     except ConfigError as error:
         raise ConfigError(f"{origin}: {error}") from error
     for wrong in _conflicts(config):
