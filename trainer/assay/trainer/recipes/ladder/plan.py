@@ -116,7 +116,8 @@ def load(
         name=path.stem,
         base=found.base,
         rungs=tuple(
-            _rung(rung, tree, flat(above), texts, found.seeds, path) for rung in found.rung
+            _rung(rung, tree, texts, found.seeds, path, overrides=flat(above))
+            for rung in found.rung
         ),
         seeds=found.seeds,
         against=found.against,
@@ -135,10 +136,11 @@ def read_seeds(text: str) -> tuple[int, ...]:
 def _rung(
     rung: RungConfig,
     tree: Mapping[str, Any],
-    overrides: Collection[str],
     texts: Iterable[str],
     seeds: tuple[int, ...],
     path: Path,
+    *,
+    overrides: Collection[str],
 ) -> Rung:
     off = [f"ablate={','.join(rung.ablate)}"] if rung.ablate else []
     origin = f"{path}, rung {rung.name}"
