@@ -50,6 +50,7 @@ def run(name: str, seed: int = 0, **sections: Any) -> Config:
         "hard_focus": {"after_steps": 2, "every": 2, "least": 3},
         "pre_ppo": {"fraction": 0.5},
     }
+    small = {table: own for table, own in small.items() if table == name.replace("-", "_")}
     hints = sections.pop("hints", {"enabled": name == HINTED})
     chosen = {"name": "uniform" if name == HINTED else name, **small, **sections}
     data: dict[str, Any] = {"selection": chosen, "seed": seed}

@@ -100,7 +100,10 @@ def test_settings_that_do_not_fit(
     [
         ([], "holds no rows"),
         (["", "  "], "holds no rows"),
-        ([GOOD, {"question": "2+2="}], "row 2: no column 'answer', which data.columns.reference"),
+        (
+            [GOOD, {"question": "2+2="}],
+            "row 2: no column 'answer' for the reference (data.columns.ref",
+        ),
         ([GOOD, {"question": "2+2=", "answer": None}], "row 2: column 'answer' is empty; every"),
         ([GOOD, {"question": "2+2=", "answer": ""}], "row 2: column 'answer' is empty; every"),
         ([GOOD, {"question": "9" * 600, "answer": "9"}], "600 tokens"),

@@ -64,7 +64,7 @@ def assay(
         (
             ["CONFIG", "data.columns.prompt=problem"],
             1,
-            "no column 'problem', which data.columns.prompt names",
+            "no column 'problem' for the prompt (data.columns.prompt)",
         ),
         (
             ["CONFIG", "eval.prompts=1000"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +127,29 @@ def test_a_resumed_run_matches_an_uninterrupted_one(
     assert "model/model.safetensors" in files
     for name in files:
         assert (stopped / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
+def test_a_run_goes_on_with_the_rows_that_it_began_with(
+    tiny_config: MakeConfig, train: Train, tmp_path: Path
+) -> None:
+    """A run folder of before says nothing of its data, and goes on."""
+    config = tiny_config(run={"steps": 2, "checkpoint_every": 1}, eval={"prompts": 0})
+    rows = tmp_path / "rows.jsonl"
+    shutil.copy(config.data.path, rows)
+    config = replace(config, data=replace(config.data, path=str(rows)))
+    train(config)
+    run = tmp_path / "run" / "run.json"
+    with rows.open("a", encoding="utf-8") as file:
+        file.write('{"question": "1+1+1=", "answer": "3"}\n')
+    longer = replace(config, run=replace(config.run, steps=3))
+    with pytest.raises(ConfigError, match="other rows than this run began with: sha256 "):
+        train(longer)
+    shutil.copy(tiny_config().data.path, rows)
+    told = json.loads(run.read_text())
+    for session in told["sessions"]:
+        del session["data"]
+    run.write_text(json.dumps(told))
+    assert len(train(longer)) == 3
 
 
 def test_value_pretraining_goes_on_where_it_was_interrupted(

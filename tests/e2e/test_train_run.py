@@ -3,6 +3,7 @@ it."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import statistics
 from collections.abc import Callable
@@ -51,6 +52,11 @@ def test_a_run_leaves_a_complete_folder(
     session = json.loads((folder / "run.json").read_text())["sessions"][0]
     assert session["versions"]["trl"] == "1.16.0"
     assert session["seed"] == 0
+    told = session["data"]
+    assert told["source"] == config.data.source
+    digest = hashlib.sha256(Path(config.data.path).read_bytes()).hexdigest()
+    assert told["digest"] == f"sha256:{digest}"
+    assert (told["prompt"], told["reference"]) == ("question", "answer")
     report = json.loads((folder / "report.json").read_text())
     assert (
         report["before"]["judged"] + report["before"]["faults"] == report["before"]["prompts"] == 20
@@ -62,7 +68,10 @@ def test_a_run_leaves_a_complete_folder(
         <= report["after"]["accuracy_high"]
         <= 1
     )
+    assert report["data"] == told
     text = (folder / "report.md").read_text()
+    assert f"sha256:{digest}" in text
+    assert f"for example: {told['example']['prompt']} -> " in text
     assert text.count("- before (") == text.count("- after (") == 3
     assert (folder / "curves.png").read_bytes().startswith(b"\x89PNG")
     samples = [json.loads(line) for line in (folder / "samples.jsonl").read_text().splitlines()]

@@ -62,7 +62,12 @@ ON: dict[str, dict[str, Any]] = {
     "spread-filter": {"filter": {"min_group_std": 0.05}},
     "group-sampling": {"advantage": {"estimator": "gae"}},
     **{
-        name: {"data": {"selection": {"name": name, "limr": {"records": "samples.jsonl"}}}}
+        name: {
+            "data": {
+                "selection": {"name": name}
+                | ({"limr": {"records": "samples.jsonl"}} if name == "limr" else {})
+            }
+        }
         for name in (
             "curriculum",
             "dads",

@@ -56,7 +56,7 @@ def make(paths: list[str], **sections: dict[str, Any]) -> RmConfig:
     ("sections", "says"),
     [
         ({"data": {"paths": []}}, "data.paths is missing"),
-        ({"data": {"source": "hub"}}, "data.name is missing"),
+        ({"data": {"source": "hub", "paths": []}}, "data.name is missing"),
         ({"optim": {"batch": 8, "micro_batch": 3}}, "micro_batch = 3 does not divide"),
         ({"method": {"consistency": 1.0, "orders": "one"}}, "method.consistency needs"),
         ({"model": {"name": "tiny", "layers": 2}}, "set tiny.layers"),

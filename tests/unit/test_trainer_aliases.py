@@ -191,8 +191,12 @@ def test_a_pipeline_with_old_names_changes_a_base_with_new_ones(
     [
         ({"data": {"path": "rows.jsonl"}}, [], "jsonl"),
         ({}, ["data.path=rows.jsonl"], "jsonl"),
-        ({"data": {"path": "rows.jsonl", "source": "reasoning_gym"}}, [], "reasoning_gym"),
         ({"data": {"path": "rows.jsonl"}}, ["data.source=reasoning_gym"], "reasoning_gym"),
+        ({"data": {"name": "name/of-a-set"}}, [], "hub"),
+        ({}, ["data.name=name/of-a-set"], "hub"),
+        ({"data": {"path": "rows.jsonl"}}, ["data.name=name/of-a-set"], "hub"),
+        ({"data": {"name": "name/of-a-set"}}, ["data.path=rows.jsonl"], "jsonl"),
+        ({"data": {"source": "hub", "name": "a"}}, ["data=rows.jsonl"], "jsonl"),
         ({"data": {"path": ""}}, [], "reasoning_gym"),
         ({}, ["data=name/of-a-set"], "hub"),
     ],

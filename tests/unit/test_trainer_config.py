@@ -32,7 +32,8 @@ def test_the_whole_config_is_saved_and_read_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["quickstart", "gsm8k"])
 def test_the_configs_of_the_repository_are_valid(repository: Path, name: str) -> None:
-    made = config.load(repository / "configs" / f"{name}.toml", ["data.path=rows.jsonl"])
+    made = config.load(repository / "configs" / f"{name}.toml", ["data=rows.jsonl"])
+    assert (made.data.source, made.data.path) == ("jsonl", "rows.jsonl")
     assert made.eval.prompts >= 200
 
 

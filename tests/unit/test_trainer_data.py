@@ -110,7 +110,17 @@ def test_a_data_set_of_the_hub_s_kind(tmp_path: Path) -> None:
         (
             [{"q": "a", "answer": "1"}],
             {},
-            r"row 1: no column 'question', which data.columns.prompt names; it has: q, answer",
+            r"no column for the prompt: none is named prompt, question, problem; .*: q, answer",
+        ),
+        (
+            [{"q": "a", "answer": "1"}],
+            {"columns": {"prompt": "question"}},
+            r"row 1: no column 'question' for the prompt \(data.columns.prompt\); it has: q, a",
+        ),
+        (
+            [*ROWS, {"question": "x", "ground_truth": "1"}],
+            {},
+            r"'answer' and 'ground_truth' may both be the reference; name one with data.columns.re",
         ),
         (
             [*ROWS, {"question": "x", "answer": None}],

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from assay.kit.errors import ConfigError
 from assay.kit.runs.environment import calm
 from assay.trainer import launch
 from assay.trainer.records.folder import POLICY_RUNS, RunFolder
@@ -86,7 +87,19 @@ def _explain(asked: Asked) -> None:
 
     if asked.config is None:
         raise click.UsageError("--explain needs a CONFIG.toml, such as configs/dapo.toml")
-    show(explain(configs.load(asked.config, asked.overrides)), Console())
+    config = configs.load(asked.config, asked.overrides)
+    show(explain(config, data=_of_data(config)), Console())
+
+
+def _of_data(config: configs.Config) -> list[str]:
+    """Lines about the data; what cannot be read says why, since nothing trains here."""
+    from assay.trainer.data.problems import load_problems  # noqa: PLC0415
+
+    try:
+        found = load_problems(config.data, eval_prompts=config.eval.prompts).origin
+    except ConfigError as error:
+        return [f"source {config.data.source}, not to be used yet: {error}"]
+    return found.lines if found else []
 
 
 def _plan(

@@ -8,25 +8,20 @@ shrinks unseen.
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
 import re
 import string
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from assay.clients.rows.tests import read_tests
 from assay.kit.errors import ConfigError
-from assay.trainer.settings.sections import DataConfig
-
-# reasoning-gym seeds problem i with seed + i, so near seeds would share problems.
-_EVAL_SEED_OFFSET = 1_000_000_000
-# So many times the wanted problems are generated before giving up on finding distinct ones.
-_EVAL_SURPLUS = 10
-Row = Mapping[str, Any]
+from assay.trainer.data.columns import ALIASES, found_columns
+from assay.trainer.data.origin import DataOrigin, shortened
+from assay.trainer.data.sources import Row, RowTable, read_sources
+from assay.trainer.settings.sections import ColumnsConfig, DataConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,33 +48,36 @@ class Problems:
 
     train: tuple[Problem, ...]
     eval: tuple[Problem, ...]
+    origin: DataOrigin | None = None  # where they come from, as a run tells it
 
 
 def load_problems(config: DataConfig, *, eval_prompts: int) -> Problems:
     """Reads the configured source; exactly `eval_prompts` problems are held out.
 
     Raises:
-        ConfigError: the source is missing or too small, or a row lacks a column or a reference.
+        ConfigError: the source is missing or too small, a column cannot be told, or a row lacks a
+            column or a reference.
     """
-    match config.source:
-        case "reasoning_gym":
-            train, held_out = _generated(config, eval_prompts)
-        case "jsonl":
-            separate = read_jsonl(Path(config.eval_path)) if config.eval_path else None
-            train, held_out = _split(read_jsonl(Path(config.path)), separate, config, eval_prompts)
-        case "hub":
-            name, subset = config.name, config.subset
-            separate = hub_rows(name, subset, config.eval_split) if config.eval_split else None
-            rows = hub_rows(name, subset, config.split)
-            train, held_out = _split(rows, separate, config, eval_prompts)
+    where = _where(config)
+    table, separate = read_sources(config, eval_prompts=eval_prompts)
+    if not table.rows:
+        raise ConfigError(f"{where} holds no rows")
+    rows = (row for one in (table, separate) if one for row in one.rows)
+    own = replace(config, columns=found_columns(config, rows, where))
+    chosen, pool = _split(table, separate, config, eval_prompts)
+    held_out = tuple(_problem(row, own, f"eval-{n}", at) for n, (at, row) in enumerate(pool))
+    questions = {problem.question for problem in held_out}
+    made = (_problem(row, own, f"train-{n}", at) for n, (at, row) in enumerate(chosen))
+    train = tuple(problem for problem in made if problem.question not in questions)
     if not train:
         raise ConfigError(
-            f"{_origin(config)} leaves no training problems; give more data or lower eval.prompts"
+            f"{where} leaves no training problems; give more data or lower eval.prompts"
         )
-    return Problems(tuple(train), tuple(held_out))
+    apart = separate if config.source != "reasoning_gym" else None
+    return Problems(train, held_out, _origin(config, own.columns, table, apart, (train, held_out)))
 
 
-def _origin(config: DataConfig) -> str:
+def _where(config: DataConfig) -> str:
     match config.source:
         case "reasoning_gym":
             return f"reasoning_gym task {config.task}"
@@ -89,146 +87,74 @@ def _origin(config: DataConfig) -> str:
             return f"data set {config.name}"
 
 
-def _generated(config: DataConfig, eval_prompts: int) -> tuple[list[Problem], list[Problem]]:
-    held_out: dict[str, Problem] = {}
-    if eval_prompts:
-        for row in _task_rows(
-            config, seed=config.seed + _EVAL_SEED_OFFSET, size=eval_prompts * _EVAL_SURPLUS
-        ):
-            problem = _problem(row, config, f"eval-{len(held_out)}", "question", "answer")
-            held_out.setdefault(problem.question, problem)
-            if len(held_out) == eval_prompts:
-                break
-        else:
-            raise ConfigError(
-                f"reasoning_gym task {config.task} gave {len(held_out)} distinct problems, but "
-                f"eval.prompts = {eval_prompts}; "
-                "lower it, or widen the task with data.task_config"
-            )
-    size = min(config.size, config.max_rows or config.size)
-    rows = _task_rows(config, seed=config.seed, size=size)
-    problems = (
-        _problem(row, config, f"train-{n}", "question", "answer") for n, row in enumerate(rows)
+def _origin(
+    config: DataConfig,
+    columns: ColumnsConfig,
+    table: RowTable,
+    apart: RowTable | None,
+    made: tuple[Sequence[Problem], Sequence[Problem]],
+) -> DataOrigin:
+    judged_by = "tests" if columns.tests else "reference"
+    first = made[0][0]
+    return DataOrigin(
+        source=config.source,
+        name=table.name,
+        rows=len(table.rows),
+        train=len(made[0]),
+        eval=len(made[1]),
+        prompt=columns.prompt,
+        reference=getattr(columns, judged_by),
+        by_name=() if config.source == "reasoning_gym" else _unnamed(config.columns, columns),
+        digest=table.digest,
+        example={
+            "prompt": shortened(first.question),
+            "reference": shortened(first.tests or str(first.reference)),
+        },
+        evaluation={"name": apart.name, "rows": len(apart.rows), "digest": apart.digest}
+        if apart
+        else None,
     )
-    return [problem for problem in problems if problem.question not in held_out], list(
-        held_out.values()
-    )
 
 
-def _task_rows(config: DataConfig, *, seed: int, size: int) -> Iterator[Row]:
-    import reasoning_gym  # noqa: PLC0415  # takes a second to import; only this source needs it
-    from reasoning_gym.factory import DATASETS  # noqa: PLC0415
-
-    if config.task not in DATASETS:
-        near = [name for name in sorted(DATASETS) if config.task.split("_")[0] in name]
-        raise ConfigError(
-            f"reasoning_gym has no task {config.task!r}; "
-            + (f"near it: {', '.join(near)}" if near else f"it has {len(DATASETS)}")
-        )
-    try:
-        dataset = reasoning_gym.create_dataset(
-            config.task, seed=seed, size=size, **config.task_config
-        )
-    except (TypeError, ValueError, AssertionError) as error:
-        raise ConfigError(
-            f"data.task_config does not fit reasoning_gym task {config.task}: {error}"
-        ) from error
-    for entry in dataset:
-        yield {
-            **entry.get("metadata", {}),
-            "question": entry["question"],
-            "answer": entry["answer"],
-        }
+def _unnamed(given: ColumnsConfig, found: ColumnsConfig) -> tuple[str, ...]:
+    return tuple(key for key in ALIASES if getattr(given, key) != getattr(found, key))
 
 
-def read_jsonl(path: Path) -> list[Row]:
-    """Rows of a .jsonl or .jsonl.gz file, without blank lines.
-
-    Raises:
-        ConfigError: the file is missing or unreadable, or a line is no JSON object.
-    """
-    opener = gzip.open if path.suffix == ".gz" else open
-    rows: list[Row] = []
-    try:
-        with opener(path, "rt", encoding="utf-8") as file:
-            for number, line in enumerate(file, start=1):
-                if not line.strip():
-                    continue
-                row = json.loads(line)
-                if not isinstance(row, dict):
-                    raise ConfigError(
-                        f"{path}, line {number}: expected a JSON object, got {type(row).__name__}"
-                    )
-                rows.append(row)
-    except FileNotFoundError:
-        raise ConfigError(f"data file {path} does not exist; check data.path") from None
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"{path}, line {len(rows) + 1}: not valid JSON: {error.msg}") from error
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise ConfigError(f"data file {path} cannot be read: {error}") from error
-    return rows
-
-
-def hub_rows(name: str, subset: str, split: str) -> list[Row]:
-    """Rows of a data set of the hub, or of a local folder.
-
-    Raises:
-        ConfigError: it cannot be loaded.
-    """
-    import datasets  # noqa: PLC0415  # takes a second to import; only this source needs it
-
-    try:
-        dataset = datasets.load_dataset(name, subset or None, split=split)
-    except (OSError, ValueError, KeyError, datasets.exceptions.DatasetsError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ConfigError(
-            f"data set {name!r}, split {split!r}, cannot be loaded: {reason}; "
-            "check the name, the split and the network, or use a local file by data.source=jsonl"
-        ) from error
-    return list(dataset)
+Numbered = tuple[int, Row]  # a row's number in its source, from 1; 0 where it has none
 
 
 def _split(
-    rows: list[Row], separate: list[Row] | None, config: DataConfig, eval_prompts: int
-) -> tuple[list[Problem], list[Problem]]:
-    origin = _origin(config)
-    if not rows:
-        raise ConfigError(f"{origin} holds no rows")
-    numbered = list(enumerate(rows, start=1))
+    table: RowTable, separate: RowTable | None, config: DataConfig, eval_prompts: int
+) -> tuple[list[Numbered], list[Numbered]]:
+    """Rows to train on and rows held out."""
+    if config.source == "reasoning_gym":
+        return [(0, row) for row in table.rows], [
+            (0, row) for row in (separate.rows if separate else ())
+        ]
+    numbered = list(enumerate(table.rows, start=1))
     random.Random(config.seed).shuffle(numbered)  # noqa: S311  # a shuffle, no secret
-    pool = numbered if separate is None else list(enumerate(separate, start=1))
+    pool = numbered if separate is None else list(enumerate(separate.rows, start=1))
     if len(pool) < eval_prompts:
         raise ConfigError(
-            f"{origin} gives {len(pool)} rows for the evaluation, but eval.prompts = "
+            f"{_where(config)} gives {len(pool)} rows for the evaluation, but eval.prompts = "
             f"{eval_prompts}; lower it"
         )
-    prompt, reference = config.columns.prompt, config.columns.reference
-    held_out = [
-        _problem(row, config, f"eval-{n}", prompt, reference, number=number)
-        for n, (number, row) in enumerate(pool[:eval_prompts])
-    ]
     rest = numbered[eval_prompts:] if separate is None else numbered
-    rest = rest[: config.max_rows or None]
-    train = [
-        _problem(row, config, f"train-{n}", prompt, reference, number=number)
-        for n, (number, row) in enumerate(rest)
-    ]
-    questions = {problem.question for problem in held_out}
-    return [problem for problem in train if problem.question not in questions], held_out
+    return rest[: config.max_rows or None], pool[:eval_prompts]
 
 
-def _problem(
-    row: Row, config: DataConfig, id_: str, prompt: str, reference: str, *, number: int = 0
-) -> Problem:
-    where = f"{_origin(config)}, row {number}" if number else _origin(config)
-    anchor, tests, solution = config.columns.anchor, config.columns.tests, config.columns.solution
+def _problem(row: Row, config: DataConfig, id_: str, number: int) -> Problem:
+    where = f"{_where(config)}, row {number}" if number else _where(config)
+    columns = config.columns
+    prompt, reference = columns.prompt, columns.reference
+    anchor, tests, solution = columns.anchor, columns.tests, columns.solution
     named = [("prompt", prompt), ("tests", tests) if tests else ("reference", reference)]
     named += [(key, name) for key, name in (("anchor", anchor), ("solution", solution)) if name]
     for setting, column in named:
         if column not in row:
             raise ConfigError(
-                f"{where}: no column {column!r}, which data.columns.{setting} names; it has: "
-                f"{', '.join(map(str, row))}"
+                f"{where}: no column {column!r} for the {setting} (data.columns.{setting}); it "
+                f"has: {', '.join(map(str, row))}"
             )
         if row[column] in (None, "", []) and setting != "solution":  # which a row may lack
             raise ConfigError(

@@ -5,7 +5,7 @@ Pure: settings in, text out. The lines come from the settings and the table of p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -40,14 +40,16 @@ class Explanation:
     added: tuple[str, ...]  # parts that these settings add to it
 
 
-def explain(config: Config) -> Explanation:
-    """Describes what settings compose."""
+def explain(config: Config, *, data: Sequence[str] = ()) -> Explanation:
+    """Describes what settings compose; `data` are lines about the rows, for a first section."""
     missing, added = departures(config) or ((), ())
     sections = ((title, tuple(_lines(title, config))) for title in SECTIONS)
     return Explanation(
         title=f"{config.method.name}: {config.model.name}, {config.run.steps} steps of "
         f"{config.samples_per_step} samples",
-        sections=tuple(Section(title, lines) for title, lines in sections if lines),
+        sections=tuple(
+            Section(title, lines) for title, lines in (("Data", tuple(data)), *sections) if lines
+        ),
         on=parts_on(config),
         off=tuple(part_names()[name] for name in config.ablate),
         missing=tuple(name for name in missing if name not in config.ablate),

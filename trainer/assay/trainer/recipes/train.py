@@ -27,6 +27,7 @@ from transformers import set_seed
 
 from assay.clients import Transport
 from assay.kit import tracing
+from assay.kit.errors import ConfigError
 from assay.kit.runs import checkpoints
 from assay.kit.runs.interrupt import Interrupt
 from assay.kit.runs.progress import duration
@@ -47,7 +48,7 @@ from assay.trainer.core.rewards import FaultWatch, Judge, Reach, open_judge, own
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.core.world import World, check_engine, join
 from assay.trainer.critic.pretraining import check_floor
-from assay.trainer.data.problems import load_problems
+from assay.trainer.data.problems import Problems, load_problems
 from assay.trainer.engines.models import device_of, load_policy
 from assay.trainer.engines.requirements import check_installed
 from assay.trainer.errors import OutageError, TrainingStoppedError
@@ -56,7 +57,7 @@ from assay.trainer.recipes.hooks import AlternatingTraining, RunHooks, Session
 from assay.trainer.recipes.value_pretraining import pretrain_critic
 from assay.trainer.records import report
 from assay.trainer.records.callbacks import StepRecorder, StepSpans
-from assay.trainer.records.folder import RunFolder, record
+from assay.trainer.records.folder import RunFolder, record, recorded_data
 from assay.trainer.records.progress import StepDisplay, interruptible
 from assay.trainer.records.reporting import attach, check_reporters
 from assay.trainer.records.saving import save_outcome
@@ -115,7 +116,7 @@ def _run(
     for hook in around:
         hook.settle(folder)
     checkpoint = checkpoints.latest(folder.checkpoints)
-    problems = load_problems(config.data, eval_prompts=config.eval.prompts)
+    problems = _problems(config, folder, display, world)
     set_seed(config.run.seed)  # adapters and heads begin at random
     policy = load_policy(config.model, display.note)
     stream = prompt_stream(config, problems.train, policy, hooks)
@@ -131,7 +132,7 @@ def _run(
         with _judge(config, world, transport) as judge:
             check_judge(config, judge, hooks)
             if world.main:
-                record(folder, config)
+                record(folder, config, data=_of_data(problems))
             with interruptible(display) as stop:
                 _watch_outages(judge, display, stop)
                 session = Session(config, folder, display, world, problems, policy, judge, stop)
@@ -181,6 +182,27 @@ def _check(config: Config, folder: RunFolder, world: World, hooks: Sequence[Hook
     check_trl(config)
     check_reporters(config.run.report_to)
     world.check_shared(folder.path)
+
+
+def _problems(config: Config, folder: RunFolder, display: StepDisplay, world: World) -> Problems:
+    """Reads the data, and says which they are.
+
+    Raises:
+        ConfigError: they cannot be used, or a run would go on with other rows than it began with.
+    """
+    problems = load_problems(config.data, eval_prompts=config.eval.prompts)
+    origin = problems.origin
+    if origin is None:
+        return problems
+    earlier = recorded_data(folder) if world.main else None
+    if earlier and (differs := origin.differs_from(earlier)):
+        raise ConfigError(f"{differs}; give these back, or begin a new run")
+    display.note(f"data: {origin.line}")
+    return problems
+
+
+def _of_data(problems: Problems) -> dict[str, Any] | None:
+    return problems.origin.to_json() if problems.origin else None
 
 
 @contextmanager
@@ -420,6 +442,8 @@ def _finish(
         },
         **beside,
     }
+    origin = session.problems.origin
+    outcome["data"] = _of_data(session.problems)
     from assay.trainer.records import plots  # noqa: PLC0415  # seconds and memory that only the end needs
 
     rows = read_rows(folder.metrics)
@@ -431,7 +455,14 @@ def _finish(
         display.console.print(report.table(outcome))
         display.note(report.change_line(outcome))
     outcome["faults"] = report.faults_by_reason(rows)
-    text = report.markdown(outcome, before, after, show=config.eval.show, method=_method(config))
+    text = report.markdown(
+        outcome,
+        before,
+        after,
+        show=config.eval.show,
+        method=_method(config),
+        data=origin.lines if origin else (),
+    )
     report.write(folder.path, outcome, text)
     batch = f"{config.run.steps} steps of {config.samples_per_step} samples"
     title = f"{name}: {Path(config.model.name).name}, {batch}, seed {config.run.seed}"

@@ -1,7 +1,7 @@
 """The folder of a run: what lies where, how one is made, and how one is taken up again.
 
 config.toml     the complete settings; `assay train config.toml` repeats the run
-run.json        versions, commit, command line, machine
+run.json        versions, commit, command line, machine, and the data with their digest
 metrics.jsonl   one row per step, or every few steps
 samples.jsonl   rollouts with their judgements, every few steps
 tensorboard/    the same numbers
@@ -102,6 +102,7 @@ class RunKind(Generic[C]):
     command: str  # that trains it: `assay COMMAND`
     example: str  # a config file to begin with, for messages
     load: Callable[[Path, Iterable[str]], C]  # reads a config file, with overrides
+    reload: Callable[[Path, Iterable[str]], C]  # the same for that of a run that goes on
     build: Callable[..., C]  # makes settings of nested tables, given their `origin` for messages
     to_toml: Callable[[C], str]  # writes one
     # how the overrides begin that a resumed run takes, its seed excepted: anything else would be
@@ -128,7 +129,7 @@ class RunKind(Generic[C]):
         """
         folder = RunFolder(path)
         texts = check_resumed(folder, overrides, self.may_change)
-        config = self.load(folder.config, texts)
+        config = self.reload(folder.config, texts)
         if texts:
             folder.config.write_text(self.to_toml(config), encoding="utf-8")
         return folder, config
@@ -138,6 +139,7 @@ POLICY_RUNS = RunKind(
     "train",
     "configs/quickstart.toml",
     load=configs.load,
+    reload=configs.reload,
     build=configs.build,
     to_toml=configs.to_toml,
     may_change=("run.", "reward.", "eval."),
@@ -145,6 +147,16 @@ POLICY_RUNS = RunKind(
 create, reopen = POLICY_RUNS.create, POLICY_RUNS.reopen
 
 
-def record(folder: RunFolder, config: _Settings) -> None:
-    """Adds this session to run.json; a resumed run has several."""
-    provenance.record(folder.info, provenance.describe(config.run.seed, _REPORTED))
+def record(folder: RunFolder, config: _Settings, *, data: Mapping[str, Any] | None = None) -> None:
+    """Adds this session to run.json, with what its data are; a resumed run has several."""
+    session = provenance.describe(config.run.seed, _REPORTED)
+    provenance.record(folder.info, session if data is None else {**session, "data": dict(data)})
+
+
+def recorded_data(folder: RunFolder) -> Mapping[str, Any] | None:
+    """What the first session of run.json says of its data; None where it says nothing."""
+    if not folder.info.is_file():
+        return None
+    sessions = json.loads(folder.info.read_text(encoding="utf-8"))["sessions"]
+    found: Mapping[str, Any] | None = sessions[0].get("data") if sessions else None
+    return found

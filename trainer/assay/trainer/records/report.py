@@ -185,17 +185,21 @@ def markdown(
     *,
     show: int,
     method: str = "",
+    data: Sequence[str] = (),
 ) -> str:
     """The report for people.
 
     `report` holds `run`, the result of `compare` and `faults` by reason; the last two are optional.
-    `show` responses stand side by side; `method` describes the training.
+    `show` responses stand side by side; `method` describes the training, and
+    `data` its rows.
     """
     run = report["run"]
     parts = [
         f"# {run['name']}: {run['model']}",
         f"{run['steps']} steps of {run['samples_per_step']} samples, seed {run['seed']}.",
     ]
+    if data:
+        parts += ["## Data", _block("\n".join(data))]
     if method.strip():
         parts += ["## Method", _block(method)]
     if before is not None and after is not None:

@@ -7,7 +7,7 @@ is a one-line ConfigError that names the file, the key and what is expected.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,8 @@ from assay.trainer.settings.kinds import Strict
 from assay.trainer.settings.method import Backend, Estimator, Loss
 from assay.trainer.settings.objective import AdvantageConfig, CriticConfig, LossConfig
 from assay.trainer.settings.overrides import expand, flat, laid_over, with_source
-from assay.trainer.settings.registry import declared, every, methods
+from assay.trainer.settings.reading import ReadWhere, given_by, only, settled
+from assay.trainer.settings.registry import declared, every, methods, part_names
 from assay.trainer.settings.sections import (
     DataConfig,
     EvalConfig,
@@ -63,10 +64,16 @@ def _tables() -> list[tuple[str, type[Any]]]:
     return tables + [(one.table, one.settings) for one in every(Loss) if one.settings]
 
 
+def _read() -> dict[str, ReadWhere]:
+    return {one.table: only("method.loss.objective", one.name) for one in every(Loss)}
+
+
 if TYPE_CHECKING:
     MethodSettings = _Objective
 else:
-    MethodSettings = with_tables("MethodSettings", _Objective, _tables(), section="method")
+    MethodSettings = with_tables(
+        "MethodSettings", _Objective, _tables(), section="method", read=_read()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +109,36 @@ def _to_stderr(line: str) -> None:
 
 
 def load(
-    path: Path, overrides: Iterable[str] = (), *, say: Callable[[str], None] = _to_stderr
+    path: Path,
+    overrides: Iterable[str] = (),
+    *,
+    say: Callable[[str], None] = _to_stderr,
+    saved: bool = False,
 ) -> Config:
     """Reads a TOML file, or a preset by its name, and applies overrides.
 
     An override is `section.key=value`, its value TOML, or bare text for a text field; short forms
-    are in `overrides`. `say` gets a line for each old name.
+    are in `overrides`. `say` gets a line for each old name, and for each setting that is left out
+    (see `reading`). `saved`: the file is that of a run that goes on, and what it did not read is
+    left out.
 
     Raises:
-        ConfigError: the file cannot be read, a setting is unknown, of a wrong type or out of
-            range, or a part cannot be switched off.
+        ConfigError: the file cannot be read, a setting is unknown, of a wrong type, out of range
+            or not read, or a part cannot be switched off.
     """
-    tree, rest = laid_over(_read(path), overrides, _read)
-    return build(tree, rest, origin=str(path), say=say)
+    layers: list[Collection[str]] = []
+
+    def above(file: Path) -> Mapping[str, Any]:
+        layers.append(flat(tree := _read(file)))
+        return tree
+
+    tree, rest = laid_over(_read(path), overrides, above)
+    return build(tree, rest, origin=str(path), say=say, saved=saved, layers=layers)
+
+
+def reload(path: Path, overrides: Iterable[str] = ()) -> Config:
+    """The settings of a run that goes on; raises as `load`."""
+    return load(path, overrides, saved=True)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -127,26 +151,47 @@ def build(
     *,
     origin: str,
     say: Callable[[str], None] = _to_stderr,
+    saved: bool = False,
+    layers: Iterable[Collection[str]] = (),
 ) -> Config:
     """A Config from nested tables and overrides; `origin` names their source in messages.
+
+    `layers` are keys of `tree` that lie over the rest of it, the highest last (see `reading`).
 
     Raises:
         ConfigError: as for `load`.
     """
     given = expand(overrides)
     tree, texts = current(tree, given.texts, origin=origin, say=say)
-    config = toml_config.build(Config, tree, with_source(tree, texts), origin=origin)
+    try:
+        texts = with_source(tree, texts)
+    except ConfigError as error:
+        raise ConfigError(f"{origin}: {error}") from error
+    config = toml_config.build(Config, tree, texts, origin=origin)
     if not _given(_CORRECTION, tree, texts):
         config = with_correction(config)
     config = ablated(config, config.ablate, written=flat(tree))
     config = ablated(config, given.ablate)
     try:
+        config = settled(
+            config,
+            layers=[*layers, given_by(texts)],
+            exempt=_switched(config),
+            lenient=saved,
+            say=lambda line: say(f"{origin}: {line}"),
+        )
         broken = rules.problem(config)
     except ConfigError as error:
         raise ConfigError(f"{origin}: {error}") from error
     if broken:
         raise ConfigError(f"{origin}: {broken}")
     return config
+
+
+def _switched(config: Config) -> frozenset[str]:
+    """Keys that `ablate` set: the settings of a part remain beside its switch."""
+    found = (part_names()[name].off for name in config.ablate)
+    return frozenset(key for off in found if off for key in off(config))
 
 
 _CORRECTION = "method.loss.importance_correction"

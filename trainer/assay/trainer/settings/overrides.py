@@ -10,6 +10,7 @@ over=FILE.toml            its tables laid over the config's, such as configs/sca
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,14 +118,34 @@ def merged(tree: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
     return laid
 
 
-def with_source(tree: Mapping[str, Any], texts: Iterable[str]) -> tuple[str, ...]:
-    """Overrides, with `data.source = "jsonl"` where `data.path` is given alone."""
-    given = flat(tree)
-    path = tree.get("data", {}).get("path", "") if "data.path" in given else ""
-    for text in texts:
-        key, _, value = text.partition("=")
-        given[key.strip()] = None
-        if key.strip() == "data.path":
-            path = value.strip().strip("\"'")
-    implied = ("data.source=jsonl",) if path and "data.source" not in given else ()
-    return (*texts, *implied)
+def with_source(
+    tree: Mapping[str, Any], texts: Iterable[str], *, file: str = "path"
+) -> tuple[str, ...]:
+    """Overrides, with the source of files or a data set that are named without one.
+
+    What the command line names takes precedence over what the file names.
+
+    Args:
+        tree: the tables of a file.
+        texts: overrides.
+        file: the key of [data] that names files; `name` names a data set of the hub.
+
+    Raises:
+        ConfigError: both are named.
+    """
+    texts = tuple(texts)
+    own = {key.strip(): value.strip() for key, _, value in (t.partition("=") for t in texts)}
+    below = tree.get("data", {})
+    if "data.source" in own or not isinstance(below, Mapping) or "source" in below:
+        return texts
+    sources = {file: "jsonl", "name": "hub"}
+    typed = {key: own.get(f"data.{key}", "").strip("\"'").replace("[]", "") for key in sources}
+    left = {key: None if f"data.{key}" in own else below.get(key) for key in sources}
+    for given in (typed, left):
+        named = [key for key in sources if given[key]]
+        if len(named) > 1:
+            told = " and ".join(f"data.{key} = {json.dumps(given[key])}" for key in named)
+            raise ConfigError(f"{told} name two data sets; take one of them out")
+        if named:
+            return (*texts, f"data.source={sources[named[0]]}")
+    return texts

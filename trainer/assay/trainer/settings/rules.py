@@ -95,6 +95,9 @@ def _check_data(config: Config) -> str:
             f'data.{key} is missing, which data.source = "{config.data.source}" needs; '
             f"add it, or pass data.{key}=..."
         )
-    if config.data.columns.solution and config.data.source == "reasoning_gym":
-        return 'data.columns.solution: data.source = "reasoning_gym" has no solutions'
+    if key == "name" and value.endswith((".jsonl", ".jsonl.gz")):
+        return (
+            f'data.source = "hub" and data.name = "{value}" contradict one another: a file is read '
+            f"with data.path={value}, and no data.source"
+        )
     return ""

@@ -20,7 +20,17 @@ from assay.trainer.settings.kinds import (
     Scalar,
     Text,
 )
+from assay.trainer.settings.reading import above, only
 from assay.trainer.settings.selecting import SelectionConfig
+
+_TASK = only("data.source", "reasoning_gym")
+_FILE = only("data.source", "jsonl")
+_HUB = only("data.source", "hub")
+_REFERENCES = only("data.columns.tests", "")
+_VLLM = only("rollout.backend", "vllm")
+_COLOCATE = only("rollout.vllm.mode", "colocate")
+_SERVER = only("rollout.vllm.mode", "server")
+_SAMPLED = above("eval.samples", 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +103,21 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class ColumnsConfig:
-    """Names of a data file's columns."""
+    """Names of the columns of the data."""
 
     __pydantic_config__ = STRICT
 
-    prompt: str = "question"
-    reference: str = "answer"
+    prompt: str = ""
+    """Empty: the one that is there of prompt, question and problem; of reasoning_gym, question."""
+    reference: Annotated[str, _REFERENCES] = ""
+    """Empty: the one that is there of reference, answer, solution and ground_truth; of
+    reasoning_gym, answer.
+    """
     anchor: str = ""
     """The response to beat, where method.pairwise.anchors is "data"."""
     tests: str = ""
     """Tests of programs, in place of a reference; see assay.clients.rows.tests."""
-    solution: str = ""
+    solution: Annotated[str, only("data.source", "jsonl", "hub")] = ""
     """A worked solution, for method.hints; empty for none."""
 
 
@@ -113,11 +127,11 @@ class DataSection:
 
     __pydantic_config__ = STRICT
 
-    name: str = ""
+    name: Annotated[str, _HUB] = ""
     """hub: name or local folder of the data set, as datasets.load_dataset takes it."""
-    subset: str = ""
-    split: str = "train"
-    eval_split: str = ""
+    subset: Annotated[str, _HUB] = ""
+    split: Annotated[str, _HUB] = "train"
+    eval_split: Annotated[str, _HUB] = ""
     """hub: split for the evaluation; without it, problems are held out of `split`."""
     max_rows: NonNegative = 0
     """Most training rows; 0 for all."""
@@ -132,18 +146,19 @@ class DataConfig(DataSection):
     __pydantic_config__ = STRICT
 
     source: Literal["reasoning_gym", "jsonl", "hub"] = "reasoning_gym"
-    task: str = "chain_sum"
+    """Where it is not given, `path` makes it jsonl and `name` hub."""
+    task: Annotated[str, _TASK] = "chain_sum"
     """reasoning_gym: name of the task."""
-    task_config: dict[str, Scalar | list[Scalar]] = field(default_factory=dict)
+    task_config: Annotated[dict[str, Scalar | list[Scalar]], _TASK] = field(default_factory=dict)
     """reasoning_gym: settings of the task."""
-    size: Positive = 2000
+    size: Annotated[Positive, _TASK] = 2000
     """reasoning_gym: how many training problems to generate."""
-    path: str = ""
+    path: Annotated[str, _FILE] = ""
     """jsonl: a .jsonl or .jsonl.gz file."""
-    eval_path: str = ""
+    eval_path: Annotated[str, _FILE] = ""
     """jsonl: a file of its own for the evaluation; without it, rows are held out of `path`."""
     columns: ColumnsConfig = field(default_factory=ColumnsConfig)
-    reference_pattern: str = ""
+    reference_pattern: Annotated[str, _REFERENCES] = ""
     """A regular expression whose first group is the reference within its column: "#### (.+)" for
     GSM8K's solutions.
     """
@@ -240,25 +255,25 @@ class VllmConfig:
     """run: by the run's random numbers, the same tokens as hf. engine: by vLLM, each response with
     a seed; filters (top_k, top_p) then leave log-probabilities unknown.
     """
-    gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)] = 0.3
+    gpu_memory_utilization: Annotated[float, Field(gt=0, le=1), _COLOCATE] = 0.3
     """Share of the device's memory; colocate on CUDA."""
-    sleep: Literal[0, 1, 2] = 0
+    sleep: Annotated[Literal[0, 1, 2], _COLOCATE] = 0
     """Between rollouts vLLM frees its memory: 1 keeps its weights in the host's memory, 2 has them
     sent anew. Only colocate on CUDA.
     """
     tensor_parallel_size: Positive = 1
     """GPUs of one engine; above 1 only on a server, which must be started with it."""
-    max_model_length: NonNegative = 0
-    """Most tokens of a prompt and its response; 0 takes the model's own. Ignored by a server."""
-    server_url: str = ""
+    max_model_length: Annotated[NonNegative, _COLOCATE] = 0
+    """Most tokens of a prompt and its response; 0 takes the model's own. A server has its own."""
+    server_url: Annotated[str, _SERVER] = ""
     """Such as http://127.0.0.1:8000, without /v1; VLLM_API_KEY holds its key."""
-    transfer: Literal["folder", "nccl"] = "folder"
+    transfer: Annotated[Literal["folder", "nccl"], _SERVER] = "folder"
     """How a server gets the weights: through a shared folder, or over NCCL."""
-    folder: str = ""
+    folder: Annotated[str, _SERVER, only("rollout.vllm.transfer", "folder")] = ""
     """Folder of the weights for a server, under the same path on both sides."""
-    transfer_host: str = ""
+    transfer_host: Annotated[str, _SERVER, only("rollout.vllm.transfer", "nccl")] = ""
     """This machine's address for NCCL; empty takes the host's name."""
-    timeout_s: PositiveFloat = 600.0
+    timeout_s: Annotated[PositiveFloat, _SERVER] = 600.0
     """A server that is silent for so long is given up."""
 
     @property
@@ -290,7 +305,7 @@ class RolloutConfig:
     """Warns when the mean difference of sampler's and trainer's log-probabilities of fresh tokens
     passes this.
     """
-    vllm: VllmConfig = field(default_factory=VllmConfig)
+    vllm: Annotated[VllmConfig, _VLLM] = field(default_factory=VllmConfig)
 
     @property
     def tells_logps(self) -> bool:
@@ -320,9 +335,9 @@ class EvalConfig(EvalSection):
     """0 takes rollout.max_new_tokens."""
     samples: Positive = 1
     """k of avg@k and pass@k; 1 answers greedily."""
-    temperature: PositiveFloat = 1.0
+    temperature: Annotated[PositiveFloat, _SAMPLED] = 1.0
     """Where samples > 1."""
-    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    top_p: Annotated[float, Field(gt=0, le=1), _SAMPLED] = 1.0
     """Where samples > 1."""
     every: NonNegative = 0
     """Steps between evaluations within the run; 0 for none."""

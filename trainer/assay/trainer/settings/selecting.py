@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.trainer.settings.kinds import Strict
 from assay.trainer.settings.method import Selection
+from assay.trainer.settings.reading import only
 from assay.trainer.settings.registry import UNIFORM, every
 from assay.trainer.settings.tables import with_tables
 
@@ -29,4 +30,5 @@ else:
         _Chosen,
         ((one.table, one.settings) for one in every(Selection) if one.settings),
         section="data.selection",
+        read={one.table: only("data.selection.name", one.name) for one in every(Selection)},
     )

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import field, fields, make_dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Annotated, Any
 
 from assay.kit.errors import ConfigError
 from assay.kit.toml_config import STRICT
+from assay.trainer.settings.reading import ReadWhere
 
 
 def with_tables(
-    name: str, base: type[Any], tables: Iterable[tuple[str, type[Any]]], *, section: str
+    name: str,
+    base: type[Any],
+    tables: Iterable[tuple[str, type[Any]]],
+    *,
+    section: str,
+    read: Mapping[str, ReadWhere] = MappingProxyType({}),
 ) -> type[Any]:
     """A section with the fields of `base` and a table of settings for each (name, class).
 
-    `section` names its place in messages.
+    `section` names its place in messages; `read` says where a table is read, if not everywhere.
 
     Raises:
         ConfigError: two plug-ins want one table, or one wants a key that every run has.
@@ -32,7 +39,14 @@ def with_tables(
         taken[table] = whose
     return make_dataclass(
         name,
-        [(table, kind, field(default_factory=kind)) for table, kind in found],
+        [
+            (
+                table,
+                Annotated[kind, read[table]] if table in read else kind,
+                field(default_factory=kind),
+            )
+            for table, kind in found
+        ],
         bases=(base,),
         namespace={"__pydantic_config__": STRICT, "__module__": base.__module__},
         frozen=True,

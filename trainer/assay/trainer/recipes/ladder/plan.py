@@ -15,7 +15,7 @@ overrides = { rollout.group_size = 8 } # for this rung
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -28,7 +28,7 @@ from assay.trainer.settings import config as configs
 from assay.trainer.settings import presets
 from assay.trainer.settings.config import Config
 from assay.trainer.settings.kinds import Strict
-from assay.trainer.settings.overrides import merged
+from assay.trainer.settings.overrides import flat, merged
 
 Against = Literal["previous", "first"]
 _Seed = Annotated[int, Field(ge=0)]
@@ -117,7 +117,10 @@ def load(
     return LadderPlan(
         name=path.stem,
         base=found.base,
-        rungs=tuple(_rung(rung, tree, texts, found.seeds, path) for rung in found.rung),
+        rungs=tuple(
+            _rung(rung, tree, texts, found.seeds, path, overrides=flat(above))
+            for rung in found.rung
+        ),
         seeds=found.seeds,
         against=found.against,
         threshold=found.threshold,
@@ -138,16 +141,20 @@ def _rung(
     texts: Iterable[str],
     seeds: tuple[int, ...],
     path: Path,
+    *,
+    overrides: Collection[str],
 ) -> Rung:
     off = [f"ablate={','.join(rung.ablate)}"] if rung.ablate else []
     origin = f"{path}, rung {rung.name}"
-    own = merged(tree, configs.current(rung.overrides, origin=origin)[0])
+    above, _ = configs.current(rung.overrides, origin=origin)
+    own, layers = merged(tree, above), (overrides, flat(above))
     try:
         made = {
             seed: configs.build(
                 merged(own, {"run": {"seed": seed, "name": f"{rung.name}-{seed}"}}),
                 [*texts, *off],
                 origin=origin,
+                layers=layers,
             )
             for seed in seeds
         }

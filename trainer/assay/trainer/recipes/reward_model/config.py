@@ -20,6 +20,8 @@ from assay.trainer.settings.kinds import (
     PositiveFloat,
     Strict,
 )
+from assay.trainer.settings.overrides import with_source
+from assay.trainer.settings.reading import given_by, only, said_of, settled
 from assay.trainer.settings.sections import (
     DataSection,
     EvalSection,
@@ -32,6 +34,10 @@ Kind = Literal["pairwise", "bradley-terry", "prm"]
 StepLoss = Literal["cross-entropy", "mse", "regression"]
 
 TINY = "tiny"
+_FILES = only("data.source", "jsonl")
+_PAIRS = only("method.kind", "pairwise", "bradley-terry")
+_PAIRWISE = only("method.kind", "pairwise")
+_STEPS = only("method.kind", "prm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +66,16 @@ class RmDataConfig(DataSection):
     """Preference pairs, or responses with labelled steps; see assay.clients.rows.preferences."""
 
     source: Literal["jsonl", "hub"] = "jsonl"
-    paths: tuple[str, ...] = ()
+    paths: Annotated[tuple[str, ...], _FILES] = ()
     """jsonl: .jsonl or .jsonl.gz files."""
-    eval_paths: tuple[str, ...] = ()
+    eval_paths: Annotated[tuple[str, ...], _FILES] = ()
     """jsonl: files for the evaluation; rows of `paths` that share a prompt with them are left out.
     Without it, prompts are held out of `paths`."""
     only_subsets: tuple[str, ...] = ()
     """Keep rows whose field `subset` (or `classification`) is one of these; empty keeps all."""
-    styles: Literal["same", "cross"] = "same"
+    styles: Annotated[Literal["same", "cross"], _PAIRS] = "same"
     """Responses in several styles: pair each with its own style, or each with each."""
-    labels: Literal["binary", "signed"] = "binary"
+    labels: Annotated[Literal["binary", "signed"], _STEPS] = "binary"
     """Of steps: 1 right and 0 wrong, or 1 right, -1 wrong and 0 neutral."""
     bad_rows: Literal["stop", "skip"] = "stop"
     max_tokens: Positive = 1024
@@ -84,21 +90,21 @@ class MethodConfig(Strict):
     kind: Kind = "pairwise"
     """pairwise: a language model that names the better of two responses. bradley-terry: one number
     for a response. prm: a probability for each step to be right."""
-    template: str = ""
+    template: Annotated[str, _PAIRWISE] = ""
     """pairwise: "name" or "name@version" of the judge's prompt; empty for the default."""
-    templates: tuple[str, ...] = ()
+    templates: Annotated[tuple[str, ...], _PAIRWISE] = ()
     """pairwise: folders with further templates."""
-    orders: Literal["both", "one"] = "both"
+    orders: Annotated[Literal["both", "one"], _PAIRWISE] = "both"
     """pairwise: show every pair in both orders, or in one that the seed draws."""
-    consistency: NonNegativeFloat = 0.0
+    consistency: Annotated[NonNegativeFloat, _PAIRWISE] = 0.0
     """pairwise: weight of the squared difference between the orders; needs both."""
-    center: NonNegativeFloat = 0.0
+    center: Annotated[NonNegativeFloat, only("method.kind", "bradley-terry")] = 0.0
     """bradley-terry: weight of the squared sum of both numbers, which centres them at 0."""
-    loss: StepLoss = "cross-entropy"
+    loss: Annotated[StepLoss, _STEPS] = "cross-entropy"
     """prm. cross-entropy and mse: two outputs, whose difference is the log-odds of "right".
     regression: one output from -1 wrong to 1 right (arXiv 2410.17621), with which a critic can
     start."""
-    balance: bool = True
+    balance: Annotated[bool, _STEPS] = True
     """prm: wrong steps together weigh as much as right ones."""
 
 
@@ -142,7 +148,7 @@ class RmConfig(Strict):
     """A whole run; every field has a default."""
 
     model: RmModelConfig = field(default_factory=RmModelConfig)
-    tiny: TinyConfig = field(default_factory=TinyConfig)
+    tiny: Annotated[TinyConfig, only("model.name", TINY)] = field(default_factory=TinyConfig)
     data: RmDataConfig = field(default_factory=RmDataConfig)
     method: MethodConfig = field(default_factory=MethodConfig)
     optim: RmOptimConfig = field(default_factory=RmOptimConfig)
@@ -154,19 +160,38 @@ class RmConfig(Strict):
         return self.optim.micro_batch or self.optim.batch // processes
 
 
-def load(path: Path, overrides: Iterable[str] = ()) -> RmConfig:
-    """Reads a config file and applies overrides; raises as `build`, or for an unreadable file."""
+def load(path: Path, overrides: Iterable[str] = (), *, saved: bool = False) -> RmConfig:
+    """Reads a config file and applies overrides; raises as `build`, or for an unreadable file.
+
+    `saved`: the file is that of a run that goes on, and what it did not read is left out.
+    """
     tree = toml_config.read(presets.find(path), examples=presets.known())
-    return build(tree, overrides, origin=str(path))
+    return build(tree, overrides, origin=str(path), saved=saved)
 
 
-def build(tree: Mapping[str, Any], overrides: Iterable[str] = (), *, origin: str) -> RmConfig:
+def reload(path: Path, overrides: Iterable[str] = ()) -> RmConfig:
+    """The settings of a run that goes on; raises as `load`."""
+    return load(path, overrides, saved=True)
+
+
+def build(
+    tree: Mapping[str, Any], overrides: Iterable[str] = (), *, origin: str, saved: bool = False
+) -> RmConfig:
     """A RmConfig from nested tables and overrides.
 
     Raises:
-        ConfigError: a setting is unknown, of a wrong type or out of range, or two do not fit.
+        ConfigError: a setting is unknown, of a wrong type, out of range or not read, or two do not
+            fit.
     """
-    config = toml_config.build(RmConfig, tree, overrides, origin=origin)
+    try:
+        texts = with_source(tree, overrides, file="paths")
+    except ConfigError as error:
+        raise ConfigError(f"{origin}: {error}") from error
+    config = toml_config.build(RmConfig, tree, texts, origin=origin)
+    try:
+        config = settled(config, layers=[given_by(texts)], lenient=saved, say=said_of(origin))
+    except ConfigError as error:
+        raise ConfigError(f"{origin}: {error}") from error
     for wrong in _conflicts(config):
         raise ConfigError(f"{origin}: {wrong}")
     return config
@@ -182,8 +207,6 @@ def _conflicts(config: RmConfig) -> Iterable[str]:
         yield f"optim.micro_batch = {optim.micro_batch} does not divide the batch of {optim.batch}"
     if method.consistency and method.orders == "one":
         yield 'method.consistency needs method.orders = "both"'
-    if method.loss == "regression" and method.kind != "prm":
-        yield 'method.loss = "regression" is for method.kind = "prm"'
     if config.model.name == TINY and config.model.layers:
         yield "model.layers cuts a pretrained model; set tiny.layers"
 
@@ -199,6 +222,7 @@ RUNS = RunKind(
     "train-rm",
     "configs/rm-pairwise.toml",
     load=load,
+    reload=reload,
     build=build,
     to_toml=to_toml,
     may_change=("run.", "eval.batch_size="),

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from assay.clients.rows.items import RowError
 from assay.clients.rows.preferences import PairRow, StepRow, pairs_of, read, steps_of
 from assay.kit.errors import ConfigError
-from assay.trainer.data.problems import hub_rows
+from assay.trainer.data.sources import hub_rows
 from assay.trainer.recipes.reward_model.config import RmConfig, RmDataConfig
 
 R = TypeVar("R", PairRow, StepRow)
