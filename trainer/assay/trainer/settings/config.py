@@ -129,10 +129,10 @@ def load(
     layers: list[Collection[str]] = []
 
     def above(file: Path) -> Mapping[str, Any]:
-        layers.append(flat(tree := _tables(file)))
+        layers.append(flat(tree := _on_disk(file)))
         return tree
 
-    tree, rest = laid_over(_tables(path), overrides, above)
+    tree, rest = laid_over(_on_disk(path), overrides, above)
     return build(tree, rest, origin=str(path), say=say, saved=saved, layers=layers)
 
 
@@ -141,7 +141,7 @@ def reload(path: Path, overrides: Iterable[str] = ()) -> Config:
     return load(path, overrides, saved=True)
 
 
-def _tables(path: Path) -> dict[str, Any]:
+def _on_disk(path: Path) -> dict[str, Any]:
     return toml_config.read(presets.find(path), examples=presets.known())
 
 
