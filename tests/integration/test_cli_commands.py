@@ -134,6 +134,7 @@ def test_verifiers_print_a_line_each_or_all_of_those_named(
     long.name, long.description = "a-very-long-name-of-a-verifier", "Words " * 40 + ". More."
     house.name, house.is_profile = "house", True
     del house.tasks[:]
+    monkeypatch.delenv("COLUMNS", raising=False)  # as in a pipe, which fits nothing
     with FakeRewardServer(verifiers=[exact_info(), long, house]) as server:
         target = ("--target", server.address)
         assert run(["verifiers", *target]) == 0
