@@ -28,7 +28,7 @@ READERS = {
     f"{TRAINERS}/nemo_gym.py": "the answer of /verify, after the rollout",
     f"{TRAINERS}/tinker.py": "the logs of a step that ends its episode",
     "clients/assay/clients/convert.py": "from the wire",
-    "clients/assay/cli/rows.py": "rows of `assay score`",
+    "clients/assay/cli/scoring/rows.py": "rows of `assay score`",
     "clients/assay/cli/validation.py": "the report of `assay validate`",
     "clients/assay/cli/commands/compare.py": "the table of `assay score --compare`",
     "clients/assay/clients/testing/cases.py": "the report of `assay check-verifier`",

@@ -202,7 +202,7 @@ def _origin_of(rows: Path, pair: tuple[str, str], target: str, tmp_path: Path) -
     probe = tmp_path / "probe.jsonl"
     origin = tmp_path / "probe.jsonl.partial.json"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("assay.cli.partial.PartialFile.finish", lambda *_: None)
+        patch.setattr("assay.cli.scoring.partial.PartialFile.finish", lambda *_: None)
         assert compare(rows, probe, *pair, target=target) == 0
     return origin.read_text()
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from assay.cli.breakdown import Breakdown, LineKeys, best_verdicts
+from assay.cli.scoring.breakdown import Breakdown, LineKeys, best_verdicts
 from assay.clients.rows.items import Defaults, Keys
 from assay.clients.types import ServerInfo, ServerLimits, VerifierInfo
 

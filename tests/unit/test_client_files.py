@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.cli.files import lines_of, pack_of
+from assay.cli.scoring.files import lines_of, pack_of
 from assay.kit.errors import ConfigError
 
 pa = pytest.importorskip("pyarrow")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from assay.api.execution.v1 import execution_pb2
 from assay.cli.parameters import read_parameters, split_spec
-from assay.cli.rows import OUTPUT_KEYS, RowSource, output_row, read_rows, survey
+from assay.cli.scoring.rows import OUTPUT_KEYS, RowSource, output_row, read_rows, survey
 from assay.cli.validation import Gold, Validation, gold_response, spells_response
 from assay.clients import Anchor, Data, Item, ParameterInfo, VerifierInfo
 from assay.clients.rows.items import Defaults, Keys, RowError, id_of, item_of

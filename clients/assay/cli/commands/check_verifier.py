@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from assay.cli.commands.options import read_server, server_options
-from assay.cli.rows import Row, RowSource, read_rows
+from assay.cli.scoring.rows import Row, RowSource, read_rows
 from assay.clients.rows.items import Defaults, Keys
 from assay.kit.errors import ConfigError
 

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.cli.parameters import find_verifier, read_parameters, split_spec
-from assay.cli.rows import Row, outcome_columns, passed_through
+from assay.cli.scoring.rows import Row, outcome_columns, passed_through
 from assay.clients.types import Item, Parameter, Result, ServerInfo, VerifierInfo
 from assay.kit.runs.stats import wilson
 

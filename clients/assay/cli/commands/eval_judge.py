@@ -23,8 +23,8 @@ from assay.cli.commands.work import says_what_is_kept, tell_resume
 from assay.cli.evaluation.rows import AnyItem, AnyResult, JudgeQuestion, Kind, line_of
 from assay.cli.evaluation.sheet import RowReading, Sheet, check_names, make_sheet, only_rates
 from assay.cli.evaluation.tallies import EvaluationTally
-from assay.cli.partial import PartialFile
-from assay.cli.rows import dump
+from assay.cli.scoring.partial import PartialFile
+from assay.cli.scoring.rows import dump
 from assay.clients.judging import (
     Aggregation,
     AsyncJudgeClient,

@@ -12,15 +12,15 @@ from typing import Any
 import click
 from rich.console import Console
 
-from assay.cli.breakdown import Breakdown, LineKeys
 from assay.cli.commands import compare
 from assay.cli.commands.options import read_server, server_options
 from assay.cli.commands.pipeline import Reached, reach, spooled_stdin
 from assay.cli.commands.work import RowWork, carry_out
-from assay.cli.files import pack_of
 from assay.cli.parameters import find_verifier, read_parameters, split_function, split_spec
-from assay.cli.rows import Row, RowSource, RowSurvey, check_routes, output_row, survey
-from assay.cli.scores import ScoreTally
+from assay.cli.scoring.breakdown import Breakdown, LineKeys
+from assay.cli.scoring.files import pack_of
+from assay.cli.scoring.rows import Row, RowSource, RowSurvey, check_routes, output_row, survey
+from assay.cli.scoring.scores import ScoreTally
 from assay.clients.rows.items import Defaults, Keys
 from assay.clients.types import Item, Result
 from assay.kit import tracing

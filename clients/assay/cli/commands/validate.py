@@ -16,7 +16,7 @@ from rich.text import Text
 from assay.cli.commands.options import ServerAccess, read_server, server_options
 from assay.cli.commands.pipeline import progress_bar, reach, score_in_order
 from assay.cli.parameters import find_verifier, read_parameters
-from assay.cli.rows import RowSource, check_routes, read_rows, survey
+from assay.cli.scoring.rows import RowSource, check_routes, read_rows, survey
 from assay.cli.validation import (
     FORMS,
     Gold,

@@ -15,9 +15,9 @@ from rich.console import Console, RenderableType
 
 from assay.cli.commands.options import ServerAccess
 from assay.cli.commands.pipeline import Counted, progress_bar, score_in_order
-from assay.cli.files import pack_of
-from assay.cli.partial import PartialFile, write_json
-from assay.cli.rows import Row, RowSource, RowSurvey, dump, read_rows
+from assay.cli.scoring.files import pack_of
+from assay.cli.scoring.partial import PartialFile, write_json
+from assay.cli.scoring.rows import Row, RowSource, RowSurvey, dump, read_rows
 from assay.clients.types import Fault, Item, Result
 from assay.kit.errors import CallError, ConfigError
 

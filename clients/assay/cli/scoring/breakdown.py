@@ -27,7 +27,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from assay.cli.rows import input_value
+from assay.cli.scoring.rows import input_value
 from assay.clients.rows.items import Defaults, Keys
 from assay.clients.types import ServerInfo
 from assay.kit.runs.stats import majority, pass_at_k

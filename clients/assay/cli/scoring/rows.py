@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from assay.api.execution.v1 import execution_pb2
-from assay.cli.files import lines_of
+from assay.cli.scoring.files import lines_of
 from assay.clients.rows.items import Defaults, Keys, Responder, RowError, id_of, item_of, kind_of
 from assay.clients.services import who_brings
 from assay.clients.types import Fault, Item, Result, ServerInfo
@@ -41,7 +41,7 @@ class RowSource:
     """A file of rows, and how to read them.
 
     Attributes:
-        path: its form is by the end of its name (`assay.cli.files`).
+        path: its form is by the end of its name (`assay.cli.scoring.files`).
         name: for errors.
         output_keys: keys that the output adds.
         respond: makes a row's response from its reference. None: the row has it.

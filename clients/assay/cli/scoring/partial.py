@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
-from assay.cli.files import Pack
+from assay.cli.scoring.files import Pack
 from assay.kit.errors import ConfigError
 
 

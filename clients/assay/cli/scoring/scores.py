@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from assay.cli.breakdown import Breakdown
+from assay.cli.scoring.breakdown import Breakdown
 
 _MESSAGE_CHARS = 300
 

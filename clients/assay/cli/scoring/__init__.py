@@ -1,0 +1,1 @@
+"""Files of rows that are scored: read, written so that a stopped run goes on, and counted."""
