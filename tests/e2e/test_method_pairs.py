@@ -58,7 +58,8 @@ def both(
         settings = pairs_doc.together(one, other)
         if isinstance(settings, str):
             return
-        small = [f"data.path={rows_file}", f"model.name={tiny_model}", "model.device=cpu"]
+        small = [f"data.path={rows_file}", "data.columns.reference=answer"]
+        small += [f"model.name={tiny_model}", "model.device=cpu"]
         small += ["model.precision=float32", "optim.learning_rate=4e-4", "run.steps=3"]
         small += ["run.checkpoint_every=0", "run.report_to=[]", "reward.timeout_s=30"]
         try:

@@ -139,14 +139,16 @@ def test_a_run_is_calm_and_resumes_by_its_config(
     assert done.returncode == 0, out + done.stderr
     assert done.stderr == ""
     lines = out.splitlines()
-    assert lines[0].startswith(f"run {tmp_path / 'runs' / 'tiny-'}")
-    assert lines[1].startswith("before: ")
+    data, ran, before, *_ = lines
+    assert data.startswith("data: jsonl ")
+    assert ran.startswith(f"run {tmp_path / 'runs' / 'tiny-'}")
+    assert before.startswith("before: ")
     header = next(n for n, line in enumerate(lines) if line.split()[:1] == ["step"])
-    assert "reward: mean over judged responses" in " ".join(lines[2:header])
+    assert "reward: mean over judged responses" in " ".join(lines[3:header])
     assert [line.split()[0] for line in lines[header + 1 : header + 3]] == ["1/2", "2/2"]
     assert lines[header + 3].startswith("after: ")
     assert "change on the same 20 prompts" in out
     assert [Path(line.strip()).name for line in lines[-3:]] == ["curves.png", "report.md", "model"]
     code, again, err = assay("train", tiny_file, "--resume")
     assert (code, err) == (0, "")
-    assert "continuing after step 2" in again.splitlines()[1]
+    assert "continuing after step 2" in again.splitlines()[2]
