@@ -161,7 +161,3 @@ def test_a_cut_network_makes_faults_and_heals(stack: Stack, client: RewardClient
     until(lambda: client.score(items[:1], timeout_s=10.0)[0].fault is None, 120.0)
     print(f"verdicts again {time.monotonic() - began_s:.0f} s after it was healed")
     assert whole(client.score(fresh, timeout_s=120.0), fresh) == (len(items), 0)
-    # Docker gives a container that is connected while it runs a route to the network's gateway, and
-    # keeps it. One that is made with the network has none, which the walls' tests hold.
-    stack.docker("rm", "--force", stack.container("sandbox"))
-    stack.renew("sandbox")
