@@ -75,7 +75,7 @@ def _item(item: _Json, where: str, name: str | None) -> _Json:
 
 def _value(field: str, value: Any, where: str) -> Any:
     match field, value:
-        case "response", _ if value is not None and not isinstance(value, str):
+        case "response", _ if not isinstance(value, str):
             raise malformed(f"{where}: must be a text; turns of a dialogue are `turns`")
         case "id", int() if not isinstance(value, bool):
             return str(value)
