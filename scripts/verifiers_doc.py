@@ -1,4 +1,4 @@
-"""Writes docs/verifiers.md, the catalogue of verifiers and profiles, from the registry itself.
+"""Writes docs/use/verifiers.md, the catalogue of verifiers and profiles, from the registry itself.
 
 python scripts/verifiers_doc.py write    writes the catalogue
 python scripts/verifiers_doc.py check    exits with 1 when the file differs from the registry
@@ -34,7 +34,7 @@ from assay.reward_server.verifiers import judges
 from assay.reward_server.verifiers.code import CodeVerifier
 from assay.reward_server.verifiers.sql import SqlVerifier
 
-DOCUMENT = written.ROOT / "docs" / "verifiers.md"
+DOCUMENT = written.ROOT / "docs" / "use" / "verifiers.md"
 _SHOWN_CHARS = 90
 _CALL_CHARS = 700
 _LINE_CHARS = 100
@@ -51,7 +51,7 @@ _ISOLATION = {
     "process": "in a worker process that is killed at the item's time-out",
     "remote": "by another service",
 }
-_EXTRA = "Served where [assay-verifiers-extra](../plugins/verifiers_extra) is installed.\n"
+_EXTRA = "Served where [assay-verifiers-extra](../../plugins/verifiers_extra) is installed.\n"
 _HEAD = """# Verifiers
 
 <!-- Written by scripts/verifiers_doc.py from the verifiers themselves; do not edit. -->
@@ -61,8 +61,8 @@ What a reward server can judge. Ask for a verifier by its name (`verifier="math"
 `RewardClient.score` ([quickstart.md](quickstart.md)), its parameters, which are typed and checked,
 what it gives for some responses (every server judges those rows when it starts), and its known
 limits. A version changes whenever some item would be judged otherwise. `assay verifiers` prints
-what a running server has. To add one: [write-a-verifier.md](write-a-verifier.md). To compose them:
-[profiles.md](profiles.md).
+what a running server has. To add one:
+[write-a-verifier.md](../extend/write-a-verifier.md). To compose them: [profiles.md](profiles.md).
 """
 
 

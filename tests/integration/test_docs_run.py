@@ -47,7 +47,7 @@ def test_items_of_the_catalogue_get_their_verdicts(
     repository: Path, services: EmbeddedServices
 ) -> None:
     script = runpy.run_path(str(repository / "scripts" / "verifiers_doc.py"))
-    page = (repository / "docs" / "verifiers.md").read_text(encoding="utf-8")
+    page = (repository / "docs" / "use" / "verifiers.md").read_text(encoding="utf-8")
     scope: dict[str, Any] = {"Item": Item, "Anchor": Anchor, "Data": Data}
     items, verdicts = [], []
     for verifier in chain.from_iterable(script["families_here"]().values()):

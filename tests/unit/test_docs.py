@@ -100,7 +100,7 @@ def test_settings_are_those_that_we_have(
         tree = tomllib.loads(block.text)
         if block.page.startswith("docs/trainers/"):
             continue  # the settings of other people's trainers
-        if block.page == "docs/add-a-method.md" and "method" in tree:
+        if block.page == "docs/extend/add-a-method.md" and "method" in tree:
             continue  # of the package that the page makes; test_add_a_method.py loads them
         kind = next(iter(tree))
         seen.add(kind)
@@ -234,8 +234,8 @@ def test_links_out_of_docs_lead_to_copies(hook: dict[str, Any]) -> None:
     wanted = "[a](source/configs/dapo.toml.md), [b](source/clients/index.md#faults), "
     wanted += "[c](methods.md), `[d](x)`"
     assert led(text, "docs/papers.md", "papers.md") == wanted
-    back = led("[x](../docs/errors.md#a)", "clients/README.md", "source/clients/index.md")
-    assert back == "[x](../../errors.md#a)"
+    back = led("[x](../docs/reference/errors.md#a)", "clients/README.md", "source/clients/index.md")
+    assert back == "[x](../../reference/errors.md#a)"
     code = "```\n[a](../configs/dapo.toml)\n```\n"
     assert led(code, "docs/papers.md", "papers.md") == code
     assert led("[a](https://example.org/x)", "docs/a.md", "a.md") == "[a](https://example.org/x)"
