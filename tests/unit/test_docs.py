@@ -56,6 +56,21 @@ def test_links_lead_to_what_is_there(repository: Path) -> None:
     assert count > 300
 
 
+@pytest.mark.parametrize("folder", ["use/verifiers", "understand/results"])
+def test_the_anchors_of_a_page_that_was_split_are_those_of_its_index(
+    repository: Path, folder: str
+) -> None:
+    """So that a link to the one page of old, `verifiers.md#math`, needs a new path and no more."""
+    index = repository / "docs" / folder / "index.md"
+    own = anchors(index.read_text(encoding="utf-8"))
+    others = sorted(set(index.parent.glob("*.md")) - {index})
+    assert len(others) >= 8
+    for page in others:
+        text = page.read_text(encoding="utf-8")
+        title = next(iter(anchors(text.partition("\n")[0])))
+        assert anchors(text) - {title} <= own, page
+
+
 def test_python_compiles_and_imports_what_there_is(all_blocks: list[Block]) -> None:
     found = [block for block in all_blocks if block.language == "python"]
     assert len(found) > 50

@@ -12,7 +12,7 @@ reward and the signs of gaming.
 A reference may be an answer, an answer with delimiters or in a box, or a whole GSM8K solution that
 ends in `#### 42`. Where the reference is a number, a computation that gives it (`4 * 7` for 28)
 earns nothing and is marked as a suspicion: a policy trained on plain equality learnt to repeat the
-question (docs/understand/results.md).
+question (docs/understand/results/quickstart.md).
 
 A response that was cut at the generation limit gets no credit for an unmarked answer: `extract` is
 `strict` for it where it would be `auto`, because the last number of unfinished work is no answer.
