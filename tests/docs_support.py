@@ -103,13 +103,16 @@ def links(repository: Path) -> Iterator[Link]:
 
 
 def anchors(text: str) -> set[str]:
-    """The anchors of a page's headings, as GitHub and the site make them."""
+    """The anchors of a page: of its headings, as GitHub and the site make them, and its own."""
     found: dict[str, int] = {}
     for heading in re.findall(r"^#{1,6} (.+?)\s*$", FENCE.sub("", text), re.MULTILINE):
         bare = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("\\", "")
         slug = re.sub(r"[^\w\- ]", "", bare.strip().lower()).replace(" ", "-")
         found[slug] = found.get(slug, 0) + 1
-    return {f"{slug}-{n}" if n else slug for slug, times in found.items() for n in range(times)}
+    own = set(re.findall(r'<a id="([^"]+)"></a>', FENCE.sub("", text)))
+    return own | {
+        f"{slug}-{n}" if n else slug for slug, times in found.items() for n in range(times)
+    }
 
 
 def commands(repository: Path) -> Iterator[tuple[Block, list[str]]]:

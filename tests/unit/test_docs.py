@@ -56,6 +56,21 @@ def test_links_lead_to_what_is_there(repository: Path) -> None:
     assert count > 300
 
 
+@pytest.mark.parametrize("folder", ["use/verifiers", "understand/results"])
+def test_the_anchors_of_a_page_that_was_split_are_those_of_its_index(
+    repository: Path, folder: str
+) -> None:
+    """So that a link to the one page of old, `verifiers.md#math`, needs a new path and no more."""
+    index = repository / "docs" / folder / "index.md"
+    own = anchors(index.read_text(encoding="utf-8"))
+    others = sorted(set(index.parent.glob("*.md")) - {index})
+    assert len(others) >= 8
+    for page in others:
+        text = page.read_text(encoding="utf-8")
+        title = next(iter(anchors(text.partition("\n")[0])))
+        assert anchors(text) - {title} <= own, page
+
+
 def test_python_compiles_and_imports_what_there_is(all_blocks: list[Block]) -> None:
     found = [block for block in all_blocks if block.language == "python"]
     assert len(found) > 50
@@ -100,7 +115,7 @@ def test_settings_are_those_that_we_have(
         tree = tomllib.loads(block.text)
         if block.page.startswith("docs/trainers/"):
             continue  # the settings of other people's trainers
-        if block.page == "docs/add-a-method.md" and "method" in tree:
+        if block.page == "docs/extend/add-a-method.md" and "method" in tree:
             continue  # of the package that the page makes; test_add_a_method.py loads them
         kind = next(iter(tree))
         seen.add(kind)
@@ -234,8 +249,8 @@ def test_links_out_of_docs_lead_to_copies(hook: dict[str, Any]) -> None:
     wanted = "[a](source/configs/dapo.toml.md), [b](source/clients/index.md#faults), "
     wanted += "[c](methods.md), `[d](x)`"
     assert led(text, "docs/papers.md", "papers.md") == wanted
-    back = led("[x](../docs/errors.md#a)", "clients/README.md", "source/clients/index.md")
-    assert back == "[x](../../errors.md#a)"
+    back = led("[x](../docs/reference/errors.md#a)", "clients/README.md", "source/clients/index.md")
+    assert back == "[x](../../reference/errors.md#a)"
     code = "```\n[a](../configs/dapo.toml)\n```\n"
     assert led(code, "docs/papers.md", "papers.md") == code
     assert led("[a](https://example.org/x)", "docs/a.md", "a.md") == "[a](https://example.org/x)"

@@ -31,8 +31,8 @@ class FireConfig(Strict):
     """It is one of so many likeliest (16 in the same code)."""
     mode: Literal["mask", "exact", "parity"] = "exact"
     """exact: the first token is in the policy's loss with the weight pi_old / drawing probability,
-    at most 1; it kept pass@1 (docs/results.md). mask: it is not in the loss. parity: it is, as if
-    the policy had drawn it."""
+    at most 1; it kept pass@1 (docs/understand/results/methods.md). mask: it is not in the loss.
+    parity: it is, as if the policy had drawn it."""
 
 
 def check(config: Config) -> str:
