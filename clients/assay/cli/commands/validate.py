@@ -27,6 +27,7 @@ from assay.cli.validation import (
 )
 from assay.clients.rows.items import Defaults, Keys
 from assay.clients.types import Result, VerifierInfo
+from assay.kit.console import make_console
 from assay.kit.errors import ConfigError
 
 
@@ -103,7 +104,7 @@ def validate(
         output_keys=(),
         respond=None if response_key else lambda reference: gold_response(reference, chosen),
     )
-    console = Console(stderr=True)
+    console = make_console(stderr=True)
     with ExitStack() as stack:
         found = survey(source)
         reached = reach(server, stack, sandbox=found.tested)
