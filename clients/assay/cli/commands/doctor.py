@@ -6,7 +6,7 @@ import asyncio
 import os
 import platform
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import (
@@ -23,7 +23,7 @@ from typing import Any
 import click
 import grpc
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
 import assay
 from assay.cli.certificates import read_certificate
@@ -42,6 +42,7 @@ from assay.clients.services import (
     installed_services,
 )
 from assay.kit import health
+from assay.kit.console import make_console
 from assay.kit.errors import CallError
 from assay.kit.pool.places import RAY_PLUG_IN, installed_places
 
@@ -50,6 +51,7 @@ _POOLED = ("reward", "sandbox")  # services that have --pool
 _WAIT_S = 2.0
 _RENEW_DAYS = 7
 GROUP = "assay.doctor"
+_MARKS = {True: ("ok", "green"), False: ("not ok", "bold red"), None: ("", "")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +255,15 @@ def _ask_genrm(target: str, how: dict[str, Any]) -> str:
     return f"judge service {info.version}, models: {', '.join(names)}"
 
 
+def show(findings: Sequence[DoctorFinding], console: Console) -> None:
+    """Prints a line for each finding, whole: what it says to type can be copied."""
+    width = max((len(finding.what) for finding in findings), default=0)
+    for finding in findings:
+        mark, style = _MARKS[finding.fine]
+        text = f"{finding.what:<{width}}  {' '.join(finding.found.split())}"
+        console.print(Text.assemble((f"{mark:<8}", style), text), soft_wrap=True)
+
+
 @click.command()
 @server_options
 @click.option(
@@ -288,9 +299,5 @@ def doctor(
     if target:
         findings += look_at_target(target, token_file, tls_ca)
     findings += [DoctorFinding(*line) for line in stalls.look_at(metrics, time.sleep, watch_s)]
-    table = Table("what", "found", "")
-    for finding in findings:
-        mark = {True: "[green]ok[/green]", False: "[red]not ok[/red]", None: ""}[finding.fine]
-        table.add_row(finding.what, finding.found, mark)
-    Console().print(table)
+    show(findings, make_console(highlight=False))
     return int(any(finding.fine is False for finding in findings))

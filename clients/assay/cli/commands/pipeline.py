@@ -175,11 +175,11 @@ def progress_bar(
 ) -> Iterator[Callable[[Counted], None]]:
     """A bar on the terminal, and the function that moves it."""
     columns = (
-        TextColumn(what),
+        TextColumn(what, markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TextColumn("{task.fields[faults]} faults"),
+        TextColumn("{task.fields[rate]}", markup=False),
+        TextColumn("{task.fields[faults]} faults", markup=False),
         TimeRemainingColumn(),
     )
     with Progress(

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from assay.cli.commands import compare
 from assay.cli.commands.options import read_server, server_options
@@ -24,6 +23,7 @@ from assay.cli.scoring.scores import ScoreTally
 from assay.clients.rows.items import Defaults, Keys
 from assay.clients.types import Item, Result
 from assay.kit import tracing
+from assay.kit.console import make_console
 from assay.kit.errors import ConfigError
 
 
@@ -185,7 +185,7 @@ def score(
     if pair is None:
         verifier = names_of_judges[0]
     keys = Keys(**{name.removesuffix("_key"): key for name, key in names.items()})
-    console = Console(stderr=True)
+    console = make_console(stderr=True)
     tracing.set_up("assay score")
     with ExitStack() as stack:
         path, shown_as = stack.enter_context(rows_in(in_file))

@@ -26,6 +26,7 @@ from assay.cli.validation import (
 )
 from assay.clients.rows.items import Defaults, Keys
 from assay.clients.types import Result, VerifierInfo
+from assay.kit.console import make_console
 from assay.kit.errors import ConfigError
 
 
@@ -102,7 +103,7 @@ def validate(
         verifier="",
         task="",
     )
-    console = Console(stderr=True)
+    console = make_console(stderr=True)
     with ExitStack() as stack:
         path, shown_as = stack.enter_context(rows_in(in_file))
         source = RowSource(

@@ -31,6 +31,7 @@ from assay.clients.judging.rendering import (
     open_renderer,
 )
 from assay.clients.rows.preferences import PairRow, StepRow
+from assay.kit.console import make_console
 from assay.kit.errors import ConfigError
 from assay.kit.runs import checkpoints
 from assay.kit.runs.folders import publish
@@ -78,7 +79,7 @@ def run(
     world = join(on_cuda=device_of(config.model).type == "cuda")
     check_processes(config, world.count)
     check_reporters(config.run.report_to)
-    display = StepDisplay(console if world.main else Console(file=io.StringIO()))
+    display = StepDisplay(console if world.main else make_console(file=io.StringIO()))
     checkpoint = checkpoints.latest(folder.checkpoints)
     rows = rows or load_rows(config)
     renderer = open_renderer(config.method.template, [Path(p) for p in config.method.templates])
