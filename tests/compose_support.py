@@ -78,7 +78,8 @@ def run(*command: str, limit_s: float = 120.0, **environment: str) -> str:
     return done.stdout
 
 
-def _answers(address: tuple[str, int]) -> bool:
+def answers(address: tuple[str, int]) -> bool:
+    """Whether anybody takes a connection there."""
     try:
         socket.create_connection(address, timeout=5.0).close()
     except OSError:
@@ -347,7 +348,7 @@ class Stack:
             self.docker("network", "connect", f"{self.project}_back", name)
             networks = self.inspect_container(name)["NetworkSettings"]["Networks"]
             address = networks[f"{self.project}_front"]["IPAddress"], port
-            until(lambda: _answers(address), 60.0, lambda: self.docker("logs", name))
+            until(lambda: answers(address), 60.0, lambda: self.docker("logs", name))
             yield f"{address[0]}:{port}"
         finally:
             self.docker("rm", "--force", name)
