@@ -22,7 +22,9 @@ from assay.kit.errors import ConfigError
 from assay.reward_server.journal.entries import Entry, Row, weight_of
 
 APPLICATION_ID = 0x41535359  # "ASSY"
-FORMAT = 1
+FORMAT = 2
+_ADDED = {1: ("labels", "parameters", "reference_kind", "cut")}
+"""The columns that an older format lacks, with empty ones in its entries."""
 MIN_LIMIT_BYTES = 8 * 2**20
 BATCH_ROWS = 512
 BATCH_BYTES = 2**20
@@ -36,10 +38,7 @@ _INSERT = f"INSERT INTO entries ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * 
 
 
 def _schema() -> str:
-    columns = []
-    for field in fields(Entry):
-        kind, _, optional = str(field.type).partition(" | ")
-        columns.append(f"{field.name} {_TYPES[kind]}{'' if optional else ' NOT NULL'}")
+    columns = [_column(field.name, str(field.type)) for field in fields(Entry)]
     columns += [
         "CHECK ((verdict IS NULL) <> (fault IS NULL))",
         "CHECK ((verdict IS NULL) = (reward IS NULL))",
@@ -50,6 +49,12 @@ def _schema() -> str:
         "CREATE TABLE totals (dropped INTEGER NOT NULL, expired INTEGER NOT NULL);"
         "INSERT INTO totals SELECT 0, 0;"
     )
+
+
+def _column(name: str, kind: str) -> str:
+    kind, _, optional = kind.partition(" | ")
+    default = " DEFAULT '{}'" if name == "labels" else ""
+    return f"{name} {_TYPES[kind]}{'' if optional else f' NOT NULL{default}'}"
 
 
 class Lost(Exception):
@@ -141,6 +146,12 @@ class Store:
             raise ConfigError(
                 f"--journal {self._path} is another program's data base; choose another file"
             )
+        elif found[1] in _ADDED:
+            # One transaction, which leaves the entries where they are.
+            kinds = {field.name: str(field.type) for field in fields(Entry)}
+            added = [f"ADD COLUMN {_column(name, kinds[name])}" for name in _ADDED[found[1]]]
+            changes = " ".join(f"ALTER TABLE entries {one};" for one in added)
+            self._db.executescript(f"BEGIN; {changes} PRAGMA user_version = {FORMAT}; COMMIT;")
         elif found[1] != FORMAT:
             raise ConfigError(
                 f"--journal {self._path} has format {found[1]}, this server writes {FORMAT}; "
