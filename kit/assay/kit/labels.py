@@ -40,6 +40,12 @@ def size_of(value: str) -> int:
     return len(value.encode("utf-8", "surrogatepass"))
 
 
+def fitting(value: str) -> str:
+    """The value, or as much of its beginning as a label holds; for what nobody typed."""
+    text = value.encode("utf-8", "replace")[:MAX_VALUE_BYTES]
+    return text.decode("utf-8", "ignore")
+
+
 def read_labels(pairs: Iterable[str], whose: str) -> dict[str, str]:
     """Labels from texts "NAME=VALUE"; `whose` begins the errors: "--label".
 

@@ -14,6 +14,7 @@ import contextlib
 import fcntl
 import os
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -31,6 +32,7 @@ BATCH_BYTES = 2**20
 _LOG_PAGES = 256
 _LOG_BYTES = 4 * 2**20
 _BUSY_S = 0.2
+_CLAIM_S = 5.0
 _TYPES = {"float": "REAL", "int": "INTEGER", "bool": "INTEGER", "bytes": "BLOB", "str": "TEXT"}
 
 COLUMNS = tuple(field.name for field in fields(Entry))
@@ -229,6 +231,23 @@ class Store:
         return pages * self._page_bytes
 
 
+def _lock(file: int) -> None:
+    """Takes the lock, where a server that ends holds it within some seconds.
+
+    Raises:
+        BlockingIOError: another server goes on to hold it.
+    """
+    ends_s = time.monotonic() + _CLAIM_S
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() >= ends_s:
+                raise
+        time.sleep(_BUSY_S)
+
+
 def _claim(path: Path) -> int:
     """Makes the file if there is none, for its owner alone, and takes the writer's lock."""
     if path.is_dir():
@@ -241,7 +260,7 @@ def _claim(path: Path) -> int:
             "exists and that this user may write to"
         ) from error
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(lock)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
     except BlockingIOError:
         os.close(lock)
