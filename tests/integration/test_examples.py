@@ -14,6 +14,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,7 +33,7 @@ WHOLE = {"client.py", "http.sh", "http_requests.py", "math_library.py", "trl_grp
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedServices]:
-    with EmbeddedServices(arguments={"reward": ["--http-port", "0"]}) as services:
+    with EmbeddedServices() as services:
         yield services
 
 
@@ -119,11 +120,14 @@ def test_the_client(examples: Path, server: EmbeddedServices) -> None:
 
 
 def test_http(examples: Path, tmp_path: Path) -> None:
-    with EmbeddedServices(arguments={"reward": ["--http-port", "0"]}, log_dir=tmp_path) as _:
-        said = (tmp_path / "reward.out").read_text() + (tmp_path / "reward.err").read_text()
-        [url] = set(re.findall(r"http://127\.0\.0\.1:\d+", said))
+    with EmbeddedServices(arguments={"reward": ["--http-port", "0"]}, log_dir=tmp_path):
+        out = tmp_path / "reward.out"
+        while not (ready := re.search(r" http on (\S+:\d+)$", out.read_text(), re.MULTILINE)):
+            time.sleep(0.05)
+        url = f"http://{ready[1]}"
         curled = run("sh", examples / "http.sh", ASSAY_URL=url).stdout
-        assert [word in curled for word in ('"correct"', '"incorrect"', "no answer can be read")]
+        for word in ('"correct"', '"incorrect"', "no answer can be read"):
+            assert word in curled
         assert '"reward":1' in curled.replace(" ", "")
         asked = run(sys.executable, examples / "http_requests.py", ASSAY_URL=url)
     first, second = asked.stdout.splitlines()
