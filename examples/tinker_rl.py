@@ -9,7 +9,8 @@ A sample that nobody can judge is drawn anew (`rollout_error_tolerance`).
 
 Run in `make test-adapters`: the data set of this file through the cookbook's own rollouts, with a
 policy that says what it is told to, against a real server. `make test` has no cookbook, and only
-reads the file. Not run: the training, which is Tinker's service.
+reads the file. Not run: the configuration at the end and the training, which
+is Tinker's service.
 """
 
 from __future__ import annotations
@@ -18,11 +19,9 @@ import asyncio
 import os
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import chz
 from tinker_cookbook import cli_utils, model_info, renderers
-from tinker_cookbook.rl import train
 from tinker_cookbook.rl.problem_env import ProblemGroupBuilder
 from tinker_cookbook.rl.types import RLDataset, RLDatasetBuilder
 from tinker_cookbook.tokenizer_utils import get_tokenizer
@@ -68,10 +67,11 @@ class SumsBuilder(RLDatasetBuilder):
         ), None
 
 
-def config() -> Any:
-    """The cookbook's configuration of this run."""
+if __name__ == "__main__":
+    from tinker_cookbook.rl import train
+
     renderer = model_info.get_recommended_renderer_name(MODEL)
-    return train.Config(
+    config = train.Config(
         model_name=MODEL,
         recipe_name="assay_sums",
         renderer_name=renderer,
@@ -81,7 +81,4 @@ def config() -> Any:
         max_tokens=256,
         rollout_error_tolerance=True,
     )
-
-
-if __name__ == "__main__":
-    asyncio.run(train.main(config()))
+    asyncio.run(train.main(config))

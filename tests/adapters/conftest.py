@@ -15,7 +15,7 @@ import pytest
 
 from assay.clients import EmbeddedServices, Item, RewardClient
 from assay.clients.trainers.common import fault_ratio
-from assay.clients.trainers.common.contact import Asker, meet
+from assay.clients.trainers.common.contact import Addressee, meet
 from assay.clients.trainers.common.settings import close_clients
 from trainer_support import tiny_tokenizer
 
@@ -58,7 +58,7 @@ def dead_target() -> str:
     with EmbeddedServices() as services, RewardClient(services.address) as client:
         for verifier, task in (("", ""), ("", "math"), ("length", "")):
             item = Item(RIGHT, "4", verifier, task or "math")
-            meet(client, Asker(services.address, verifier, task), [item])
+            meet(client, Addressee(services.address, verifier, task), [item])
         return services.address
 
 

@@ -29,7 +29,7 @@ from assay.clients.testing import FakeRewardServer
 from assay.clients.testing.fake import exact_info
 from assay.clients.trainers.common import contact, fault_ratio
 from assay.clients.trainers.common.contact import (
-    Asker,
+    Addressee,
     FirstContactError,
     meet_awaited,
     what_was_met,
@@ -198,9 +198,9 @@ async def test_a_cancelled_caller_leaves_the_others_their_contact(free_port: int
 
 async def test_a_client_of_the_callers_own_loop() -> None:
     async with FakeRewardServer() as fake, AsyncRewardClient(fake.address) as client:
-        await meet_awaited(client, Asker(fake.address, "exact"), EQUAL)
+        await meet_awaited(client, Addressee(fake.address, "exact"), EQUAL)
         with pytest.raises(FirstContactError, match=r"no verifier 'exakt', .*\?"):
-            await meet_awaited(client, Asker(fake.address, "exakt"), [Item("4", "4", "exakt")])
+            await meet_awaited(client, Addressee(fake.address, "exakt"), [Item("4", "4", "exakt")])
 
 
 def test_a_server_that_is_not_up_yet_is_waited_for(
@@ -352,7 +352,7 @@ def test_it_stops_only_where_no_row_can_be_judged(
         for one, item in zip(found, items, strict=True)
     ]
     try:
-        said, doubts = what_was_met(info, Asker("a:1", own), items)
+        said, doubts = what_was_met(info, Addressee("a:1", own), items)
     except FirstContactError:
         assert not any(judged)
         return

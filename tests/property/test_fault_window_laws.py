@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from assay.clients import Fault, Judgement, Result
@@ -56,7 +56,7 @@ def test_it_is_the_share_of_the_latest_whole_calls(
             latest.append(one)
         seen, faults = sum(map(sum, latest)), sum(bad for _, bad in latest)
         enough = seen >= shape["least"] and len(latest) >= shape["calls"]
-        assert bool(said) == (enough and faults > ratio * seen)
+        assert bool(said) == (enough and faults / seen > ratio)
         if said:
             assert said.startswith(f"{faults} of the last {seen} samples had no judgement")
 
@@ -68,7 +68,15 @@ def test_it_never_fires_where_no_call_is_past_the_ratio(
     window = FaultWindow(ratio)
     for size in calls:
         bad = data.draw(st.integers(0, int(ratio * size)))
+        assume(bad / size <= ratio)
         assert window.add(call(size - bad, bad)) == ""
+
+
+@given(st.integers(1, 100), st.integers(1, 20))
+def test_at_the_ratio_it_does_not_fire(percent: int, calls: int) -> None:
+    window = FaultWindow(percent / 100)
+    for _ in range(calls):
+        assert window.add(call(100 - percent, percent)) == ""
 
 
 @given(st.floats(0.0, 0.999), st.lists(st.integers(1, 700), max_size=8), st.integers(1, 300))

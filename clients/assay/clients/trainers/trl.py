@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.clients.reward import AsyncRewardClient, RewardClient
-from assay.clients.trainers.common.contact import Asker, meet, meet_awaited
+from assay.clients.trainers.common.contact import Addressee, meet, meet_awaited
 from assay.clients.trainers.common.fault_ratio import MAX_FAULT_RATIO, read_ratio, settle
 from assay.clients.trainers.common.faults import (
     FaultPolicy,
@@ -116,15 +116,15 @@ class _RewardFunction:
     early: Early = field(default_factory=dict)
 
     @property
-    def asker(self) -> Asker:
-        return Asker(self.client.target, self.reader.verifier, self.reader.task)
+    def whom(self) -> Addressee:
+        return Addressee(self.client.target, self.reader.verifier, self.reader.task)
 
     def missing(self, columns: Mapping[str, Any]) -> str:
         return self.reader.missing(columns, "reference_column=")
 
     def rewards(self, results: Sequence[Result], columns: Mapping[str, Any]) -> list[float | None]:
         self.reporter.report(results, columns)
-        settle(self.asker, self.max_fault_ratio, results, self.missing(columns))
+        settle(self.whom, self.max_fault_ratio, results, self.missing(columns))
         if self.on_fault is FaultPolicy.RAISE:
             raise_for_faults(results)
         return [result.reward for result in results]
@@ -150,7 +150,7 @@ class AsyncReward(_RewardFunction):
     ) -> list[float | None]:
         """The reward of each completion, in order; None for a fault."""
         items = self.reader.items(prompts, completions, completion_ids, columns)
-        await meet_awaited(self.client, self.asker, items, self.missing(columns))
+        await meet_awaited(self.client, self.whom, items, self.missing(columns))
         if isinstance(self.client, AsyncRewardClient):
             return self.rewards(await self.client.score(items), columns)
         return self.rewards(await self._scored(self.client, items), columns)
@@ -197,7 +197,7 @@ class SyncReward(_RewardFunction):
                 "sync_reward_function takes a RewardClient or an address, not an AsyncRewardClient"
             )
         items = self.reader.items(prompts, completions, completion_ids, columns)
-        meet(self.client, self.asker, items, self.missing(columns))
+        meet(self.client, self.whom, items, self.missing(columns))
         return self.rewards(self.client.score(items), columns)
 
 

@@ -48,7 +48,7 @@ class FirstContactError(AssayError):
     """No reward can come of these settings; the text says what was met, and what to do."""
 
 
-class Asker(NamedTuple):
+class Addressee(NamedTuple):
     """Whom an adapter asks, and for what; empty texts where each row says it."""
 
     target: str
@@ -63,12 +63,12 @@ class _Contact:
         self.again_s = math.inf  # by the monotonic clock
 
 
-_contacts: dict[Asker, _Contact] = {}
+_contacts: dict[Addressee, _Contact] = {}
 _lock = threading.Lock()
 
 
 def forget() -> None:
-    """Makes the next call of each asker a first one, as in a forked child."""
+    """Makes the next call of each whom a first one, as in a forked child."""
     global _lock  # noqa: PLW0603  # a thread that the child lacks may hold the parent's
     _lock = threading.Lock()
     _contacts.clear()
@@ -77,7 +77,7 @@ def forget() -> None:
 os.register_at_fork(after_in_child=forget)
 
 
-def meet(client: RewardClient, asker: Asker, items: Sequence[Item], missing: str = "") -> None:
+def meet(client: RewardClient, whom: Addressee, items: Sequence[Item], missing: str = "") -> None:
     """Makes first contact, or waits for another thread's; later it does nothing.
 
     `items` are those of the call; `missing` is the remedy for missing references, if any.
@@ -86,11 +86,14 @@ def meet(client: RewardClient, asker: Asker, items: Sequence[Item], missing: str
         FirstContactError: The server did not answer in time or refuses, or it can judge none of the
             items.
     """
-    _contact(client.wait_ready, client.timeout_s, asker, items, missing).result()
+    _contact(client.wait_ready, client.timeout_s, whom, items, missing).result()
 
 
 async def meet_awaited(
-    client: RewardClient | AsyncRewardClient, asker: Asker, items: Sequence[Item], missing: str = ""
+    client: RewardClient | AsyncRewardClient,
+    whom: Addressee,
+    items: Sequence[Item],
+    missing: str = "",
 ) -> None:
     """As `meet`, without blocking the event loop.
 
@@ -98,7 +101,7 @@ async def meet_awaited(
         FirstContactError: As `meet`.
     """
     ask = client.wait_ready if isinstance(client, RewardClient) else _on_this_loop(client)
-    made = _contact(ask, client.timeout_s, asker, items, missing)
+    made = _contact(ask, client.timeout_s, whom, items, missing)
     if made.done():
         made.result()
     else:
@@ -116,22 +119,25 @@ def _on_this_loop(client: AsyncRewardClient) -> WaitReady:
 
 
 def _contact(
-    ask: WaitReady, timeout_s: float, asker: Asker, items: Sequence[Item], missing: str
+    ask: WaitReady, timeout_s: float, whom: Addressee, items: Sequence[Item], missing: str
 ) -> Future[None]:
-    known = _contacts.get(asker)
+    known = _contacts.get(whom)
     if known is not None and time.monotonic() < known.again_s:
         return known.made
     with _lock:
-        known = _contacts.get(asker)
+        known = _contacts.get(whom)
         if known is not None and time.monotonic() < known.again_s:
             return known.made
-        contact = _contacts[asker] = _Contact()
+        contact = _Contact()
 
-    def look() -> tuple[str, str]:
-        info = _answer(ask, asker, min(WAIT_S, timeout_s))
-        return what_was_met(info, asker, items, missing)
+        def look() -> tuple[str, str]:
+            info = _answer(ask, whom, min(WAIT_S, timeout_s))
+            return what_was_met(info, whom, items, missing)
 
-    threading.Thread(target=_make, args=(contact, look), name="assay-contact", daemon=True).start()
+        work = threading.Thread(target=_make, args=(contact, look), daemon=True)
+        work.name = "assay-contact"
+        work.start()  # where it cannot, nobody waits for this contact
+        _contacts[whom] = contact
     return contact.made
 
 
@@ -157,32 +163,32 @@ def _tell(said: str, doubts: str) -> None:
         print(said, file=sys.stderr)  # as logging's last resort does with warnings
 
 
-def _answer(ask: WaitReady, asker: Asker, within_s: float) -> ServerInfo:
+def _answer(ask: WaitReady, whom: Addressee, within_s: float) -> ServerInfo:
     began_s = time.monotonic()
     try:
         return ask(min(_QUIET_S, within_s))
     except _AWAY as error:
         left_s = within_s - (time.monotonic() - began_s)
         if left_s <= 0:
-            raise _failed(error, asker, within_s) from error
-        _log.warning("waiting for %s (%.1f s): %s", asker.target, left_s, _said(error, asker))
+            raise _failed(error, whom, within_s) from error
+        _log.warning("waiting for %s (%.1f s): %s", whom.target, left_s, _said(error, whom))
     except CallError as error:
-        raise _failed(error, asker, 0.0) from error
+        raise _failed(error, whom, 0.0) from error
     try:
         return ask(left_s)
     except CallError as error:
-        raise _failed(error, asker, within_s) from error
+        raise _failed(error, whom, within_s) from error
 
 
-def _failed(error: CallError, asker: Asker, waited_s: float) -> FirstContactError:
+def _failed(error: CallError, whom: Addressee, waited_s: float) -> FirstContactError:
     waited = f" (waited {waited_s:g} s)" if waited_s else ""
-    return FirstContactError(f"first contact failed: {_said(error, asker)}{waited}")
+    return FirstContactError(f"first contact failed: {_said(error, whom)}{waited}")
 
 
-def _said(error: CallError, asker: Asker) -> str:
+def _said(error: CallError, whom: Addressee) -> str:
     if isinstance(error, DeadlineError):
         return (
-            f"{asker.target} takes connections but does not answer: another program may have this "
+            f"{whom.target} takes connections but does not answer: another program may have this "
             "port, or the server is overloaded; correct the address (`assay doctor` looks for "
             "services)"
         )
@@ -190,23 +196,23 @@ def _said(error: CallError, asker: Asker) -> str:
 
 
 def what_was_met(
-    info: ServerInfo, asker: Asker, items: Sequence[Item], missing: str = ""
+    info: ServerInfo, whom: Addressee, items: Sequence[Item], missing: str = ""
 ) -> tuple[str, str]:
     """Who judges the items of a first call, in a line, and what is doubtful, or nothing. Pure.
 
     Raises:
         FirstContactError: The server judges none of the items: their names are unknown to it, or
-            they all lack a reference that is needed. Of a single item only the asker's own name
+            they all lack a reference that is needed. Of a single item only the whom's own name
             decides.
     """
-    where = f"the reward server {asker.target}".rstrip() + f" ({info.version})"
+    where = f"the reward server {whom.target}".rstrip() + f" ({info.version})"
     counts = Counter((item.verifier, item.task) for item in items)
     judges = {names: info.find(*names) for names in counts}
     doubts = []
     unknown = [names for names, judge in judges.items() if judge is None]
     if unknown:
-        text = _unknown(unknown, info, asker)
-        own = any(name and name in (asker.verifier, asker.task) for name in unknown[0])
+        text = _unknown(unknown, info, whom)
+        own = any(name and name in (whom.verifier, whom.task) for name in unknown[0])
         if len(unknown) == len(judges) and (own or len(items) > 1):
             raise FirstContactError(f"first contact with {where}: {text}")
         doubts.append(text)
@@ -234,9 +240,9 @@ def _judged_by(names: tuple[str, str], judge: VerifierInfo) -> str:
     return by if verifier else f"{by} the task {task!r}"
 
 
-def _unknown(unknown: Sequence[tuple[str, str]], info: ServerInfo, asker: Asker) -> str:
+def _unknown(unknown: Sequence[tuple[str, str]], info: ServerInfo, whom: Addressee) -> str:
     verifier, task = unknown[0]
-    remedy = f"`assay verifiers --target {asker.target}` lists what it serves"
+    remedy = f"`assay verifiers --target {whom.target}` lists what it serves"
     if not verifier and not task:
         return f"rows name neither verifier nor task: set one of them; {remedy}"
     known = [one.name for one in info.verifiers]
@@ -245,4 +251,4 @@ def _unknown(unknown: Sequence[tuple[str, str]], info: ServerInfo, asker: Asker)
         known = [named for one in info.verifiers for named in one.tasks]
     more = f" (and {len(unknown) - 1} other names)" if len(unknown) > 1 else ""
     hint = did_you_mean(name, known) + who_brings(name)
-    return f"it has no {kind} {name!r}{more}, and {remedy}{hint}"
+    return f"it has no {kind} {name[:80]!r}{more}, and {remedy}{hint}"

@@ -91,7 +91,7 @@ class FaultWindow:
             if self._seen < self._least or len(self._calls) < self._least_calls:
                 return ""
             faults = self._faults.total()
-            if faults <= self._max_ratio * self._seen:
+            if faults / self._seen <= self._max_ratio:
                 return ""
             frequent = ", ".join(f"{name} x{n}" for name, n in self._faults.most_common(3))
             return f"{faults} of the last {self._seen} samples had no judgement ({frequent})"
@@ -108,7 +108,7 @@ def forget() -> None:
 os.register_at_fork(after_in_child=forget)
 
 
-def settle(asker: Hashable, max_ratio: float, results: Sequence[Result], missing: str = "") -> None:
+def settle(whom: Hashable, max_ratio: float, results: Sequence[Result], missing: str = "") -> None:
     """Logs why samples have no reward, and ends the run where there are too many of them.
 
     `missing` is as in `tell_faults`. Each time it raises it also logs an error, for trainers that
@@ -120,9 +120,9 @@ def settle(asker: Hashable, max_ratio: float, results: Sequence[Result], missing
     tell_faults(results, missing)
     if max_ratio >= 1.0:
         return
-    window = _windows.get((asker, max_ratio))
+    window = _windows.get((whom, max_ratio))
     if window is None:
-        window = _windows.setdefault((asker, max_ratio), FaultWindow(max_ratio))
+        window = _windows.setdefault((whom, max_ratio), FaultWindow(max_ratio))
     said = window.add(results)
     if not said:
         return

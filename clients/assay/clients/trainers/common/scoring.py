@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from assay.clients.trainers.common.contact import Asker, meet, meet_awaited
+from assay.clients.trainers.common.contact import Addressee, meet, meet_awaited
 from assay.clients.trainers.common.fault_ratio import settle
 from assay.clients.trainers.common.faults import FaultPolicy, explanation_of, judgement_of
 from assay.clients.trainers.common.settings import Settings, client_of
@@ -26,14 +26,14 @@ def score(settings: Settings, items: Sequence[Item], missing: str = "") -> list[
         FirstContactError: There is no server that can judge them (`contact`).
         TooManyFaultsError: Too many of the latest samples are faults (`fault_ratio`).
     """
-    client, asker, began_s = client_of(settings), asker_of(settings), time.monotonic()
-    meet(client, asker, items, missing)
+    client, whom, began_s = client_of(settings), addressee_of(settings), time.monotonic()
+    meet(client, whom, items, missing)
     left_s = _left_s(settings, began_s)
     if len(items) == 1:
         results = [client.score_one(items[0], timeout_s=left_s)]
     else:
         results = client.score(items, timeout_s=left_s)
-    settle(asker, settings.max_fault_ratio, results, missing)
+    settle(whom, settings.max_fault_ratio, results, missing)
     return results
 
 
@@ -41,20 +41,20 @@ async def score_awaited(
     settings: Settings, items: Sequence[Item], missing: str = ""
 ) -> list[Result]:
     """As `score`, on any event loop without a thread."""
-    client, asker, began_s = client_of(settings), asker_of(settings), time.monotonic()
-    await meet_awaited(client, asker, items, missing)
+    client, whom, began_s = client_of(settings), addressee_of(settings), time.monotonic()
+    await meet_awaited(client, whom, items, missing)
     left_s = _left_s(settings, began_s)
     if len(items) == 1:
         results = [await asyncio.wrap_future(client.submit_one(items[0], timeout_s=left_s))]
     else:
         results = await asyncio.wrap_future(client.submit(items, timeout_s=left_s))
-    settle(asker, settings.max_fault_ratio, results, missing)
+    settle(whom, settings.max_fault_ratio, results, missing)
     return results
 
 
-def asker_of(settings: Settings) -> Asker:
+def addressee_of(settings: Settings) -> Addressee:
     """Whom these settings ask, and for what."""
-    return Asker(settings.target, settings.verifier, settings.task)
+    return Addressee(settings.target, settings.verifier, settings.task)
 
 
 def _left_s(settings: Settings, began_s: float) -> float:
