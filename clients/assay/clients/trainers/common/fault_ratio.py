@@ -129,8 +129,8 @@ def settle(whom: Hashable, max_ratio: float, results: Sequence[Result], missing:
     last = next((result.fault.message for result in reversed(results) if result.fault), "")
     error = TooManyFaultsError(
         f"{said}, and max_fault_ratio allows {max_ratio:g}; mend the cause"
-        f"{f' (the latest: {last})' if last else ''}, which docs/reference/errors.md explains, or set "
-        "max_fault_ratio (ASSAY_MAX_FAULT_RATIO); 1 never stops"
+        f"{f' (the latest: {last})' if last else ''}, which docs/reference/errors.md explains, "
+        "or set max_fault_ratio (ASSAY_MAX_FAULT_RATIO); 1 never stops"
     )
     _log.error("%s", error)
     raise error
