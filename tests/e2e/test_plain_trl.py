@@ -104,9 +104,9 @@ def test_trl_stops_when_the_server_is_killed(make_trainer: Any) -> None:
                 if state.global_step == 1:
                     os.kill(services.pid(), signal.SIGKILL)
 
-        reward = reward_function(services.address, task="math", timeout_s=0.5)
+        reward = reward_function(services.address, task="math", timeout_s=4.0)
         trainer = make_trainer(reward, 50, Kill())
-        with pytest.raises(TooManyFaultsError, match="UNREACHABLE"):
+        with pytest.raises(TooManyFaultsError, match="no judgement"):
             trainer.train()
     # A good step of 32, then bad ones: past one half at the second, said from the third call on.
     assert trainer.state.global_step == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import http.server
 import logging
 import os
@@ -223,9 +224,8 @@ def test_nobody_is_there(free_port: int, caplog: pytest.LogCaptureFixture) -> No
     said = refusal(f"127.0.0.1:{free_port}")
     assert f"no reward server answers at 127.0.0.1:{free_port}" in said
     assert told(caplog, "ERROR") == [said]
-    before_s = time.monotonic()
     assert [refusal(f"127.0.0.1:{free_port}") for _ in range(50)] == [said] * 50
-    assert time.monotonic() - before_s < 4 * 1.5, "what has just failed is not tried 50 times"
+    assert len(told(caplog, "ERROR")) < 10, "what has just failed is not tried 50 times"
 
 
 def test_it_is_tried_again_after_a_while(free_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -365,14 +365,15 @@ def test_it_stops_only_where_no_row_can_be_judged(
 
 def test_a_server_that_is_killed_in_the_middle_of_a_run_ends_it() -> None:
     with EmbeddedServices() as services:
-        settings = Settings(services.address, task="math", timeout_s=0.5)
+        settings = Settings(services.address, task="math")
         batch = [Item(RIGHT, "4", task="math", id=str(n)) for n in range(32)]
         for _ in range(4):
             score(settings, batch)
         os.kill(services.pid(), 9)
+        settings = dataclasses.replace(settings, timeout_s=0.5)
         for _ in range(4):  # as many as were good
             assert all(result.fault for result in score(settings, batch))
-        with pytest.raises(TooManyFaultsError, match=r"\(UNREACHABLE x160\)"):
+        with pytest.raises(TooManyFaultsError, match="160 of the last 288 samples had no"):
             score(settings, batch)
         assert client_of(settings).target == services.address
 
