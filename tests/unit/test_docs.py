@@ -29,7 +29,7 @@ from assay.trainer.recipes.reward_model import config as rm_configs
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.overrides import expand
 from assay.trainer.settings.registry import part_names
-from docs_support import Block, anchors, blocks, commands, links, pages
+from docs_support import Block, anchors, blocks, commands, links, pages, text_of
 
 # Blocks that are a part of a whole which a test of its own runs, and import nothing themselves.
 PLACEHOLDERS = re.compile(r"\.\.\.|…|\bPATH\b|\bFILE\b|\bFOLDER\b|\bNAME\b")
@@ -41,7 +41,7 @@ def all_blocks(repository: Path) -> list[Block]:
 
 
 def test_links_lead_to_what_is_there(repository: Path) -> None:
-    known = {page: anchors(page.read_text(encoding="utf-8")) for page in pages(repository)}
+    known = {page: anchors(text_of(page)) for page in pages(repository)}
     broken = []
     count = 0
     for link in links(repository):
@@ -268,7 +268,10 @@ def test_what_the_navigation_names_is_there(repository: Path) -> None:
     assert len(named) > 25
     for name in named:
         copied = name.removeprefix("source/").replace("index.md", "README.md")
-        assert (repository / "docs" / name).is_file() or (repository / copied).is_file(), name
+        notebook = f"docs/{name.removesuffix('.md')}.ipynb"
+        assert any((repository / path).is_file() for path in (f"docs/{name}", copied, notebook)), (
+            name
+        )
 
 
 def test_nothing_is_fetched_from_elsewhere(hook: dict[str, Any]) -> None:
