@@ -34,6 +34,8 @@ from docs_support import Block, anchors, blocks, commands, links, pages, text_of
 # Blocks that are a part of a whole which a test of its own runs, and import nothing themselves.
 PLACEHOLDERS = re.compile(r"\.\.\.|…|\bPATH\b|\bFILE\b|\bFOLDER\b|\bNAME\b")
 
+READERS = ("use", "train", "operate", "extend", "understand")
+
 
 @pytest.fixture(scope="module")
 def all_blocks(repository: Path) -> list[Block]:
@@ -54,6 +56,19 @@ def test_links_lead_to_what_is_there(repository: Path) -> None:
             broken.append(f"{link.page}: {link.path}#{link.anchor}")
     assert broken == []
     assert count > 300
+
+
+def test_each_page_says_first_whom_it_is_for(repository: Path) -> None:
+    """And what they can do after it; those of reference and trainers follow a plan of their own."""
+    docs = repository / "docs"
+    found = [page for reader in READERS for page in (docs / reader).rglob("*.md")]
+    found += (docs / "notebooks").glob("*.ipynb")
+    assert len(found) > 50
+    for page in found:
+        title, opening, *_ = [part for part in text_of(page).split("\n\n") if part[:4] != "<!--"]
+        assert title.startswith("# "), page
+        assert "\n" not in title, page
+        assert opening.startswith("For whoever "), page
 
 
 @pytest.mark.parametrize("folder", ["use/verifiers", "understand/results"])
