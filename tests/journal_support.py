@@ -13,6 +13,7 @@ from assay.reward_server.domain import (
     Judgement,
     Message,
     Outcome,
+    ParameterValue,
     Span,
     VerifierItem,
 )
@@ -36,14 +37,20 @@ def settled(
     response: str = "42",
     prompt: str = "What is 6 * 7?",
     reference: str = "42",
+    labels: dict[str, str] | None = None,
+    parameters: dict[str, ParameterValue] | None = None,
 ) -> PendingScore:
-    item = VerifierItem(
-        Candidate(response), references=(reference,), prompt=(Message("user", prompt),)
-    )
     found = REGISTRY.get(verifier)
+    item = VerifierItem(
+        Candidate(response),
+        references=(reference,),
+        prompt=(Message("user", prompt),),
+        parameters={} if found is None else found.spec.complete(parameters or {}),
+    )
     made = PendingScore(item_id, time.monotonic(), item=item)
     made.served = None if found is None else Served.of(found)
     made.size_bytes = len(response)
+    made.labels = labels or {}
     made.settle(judgement() if outcome is None else outcome)
     return made
 

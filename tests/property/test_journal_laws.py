@@ -23,6 +23,7 @@ from assay.reward_server.pending import PendingScore
 from journal_support import LATE, SPANNED, filled, judgement, settled
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=12)
+LABELS = st.dictionaries(st.sampled_from(["run", "a.b-c", "_x"]), TEXTS, max_size=3)
 OUTCOMES = st.one_of(
     st.just(LATE),
     st.just(SPANNED),
@@ -31,7 +32,7 @@ OUTCOMES = st.one_of(
 )
 SETTLED = st.builds(
     settled, TEXTS, OUTCOMES, verifier=st.sampled_from(["exact", "math"]), response=TEXTS,
-    prompt=TEXTS, reference=TEXTS,
+    prompt=TEXTS, reference=TEXTS, labels=LABELS,
 )  # fmt: skip
 
 
@@ -57,6 +58,7 @@ def test_every_outcome_is_an_entry_in_its_order(offers: list[list[PendingScore]]
             ticket_.item_id,
             ticket_.item.candidate.text,
         )
+        assert record["labels"] == ticket_.labels
         if isinstance(outcome, Fault):
             assert (record["fault"], record["explanation"]) == (outcome.reason, outcome.message)
             assert record["reward"] is record["verdict"] is None
@@ -94,6 +96,7 @@ def test_what_does_not_fit_is_counted_and_the_file_tells(sizes: list[int], room:
         only=st.sampled_from(["", "judgements", "faults"]),
         text=TEXTS,
         least_reward=st.none() | st.floats(-1, 1),
+        labels=LABELS.map(lambda labels: tuple(labels.items())) | st.just((("run", "a"),)),
     ),
 )
 def test_a_filter_finds_what_a_look_at_each_entry_finds(
@@ -114,6 +117,7 @@ def test_a_filter_finds_what_a_look_at_each_entry_finds(
                 chosen.least_reward is None
                 or (record["reward"] is not None and record["reward"] >= chosen.least_reward)
             )
+            and set(chosen.labels) <= set(record["labels"].items())
             and any(lowered(chosen.text) in lowered(text) for text in texts if text is not None)
         )
 
@@ -195,7 +199,7 @@ def test_an_entry_is_its_fields_and_texts_are_cut() -> None:
     assert len(entry.reference or "") == entries.MAX_REFERENCE_CHARS
     assert (entry.request_id, entry.verifier, entry.verdict) == ("call", "exact", "correct")
     other = row_of(settled("x", response="r" * 40_001, prompt="p" * 40_000), "", 1.0)
-    assert other[-1] != entry.item_key, "the key is of the whole text"
+    assert Entry(*other).item_key != entry.item_key, "the key is of the whole text"  # type: ignore[arg-type]
     assert len(fields(Entry)) == len(other)
 
 

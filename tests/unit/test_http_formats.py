@@ -54,7 +54,8 @@ numbers = st.floats(allow_nan=False, allow_infinity=False)
 
 @st.composite
 def results(draw: st.DrawFn) -> reward_pb2.Result:
-    result = reward_pb2.Result(id=draw(texts), from_cache=draw(st.booleans()))
+    labels = draw(st.dictionaries(texts, texts, max_size=2))
+    result = reward_pb2.Result(id=draw(texts), from_cache=draw(st.booleans()), labels=labels)
     if draw(st.booleans()):
         result.timings.queue.FromNanoseconds(draw(st.integers(0, 10**11)))
     if draw(st.booleans()):
@@ -85,7 +86,8 @@ def test_a_result_survives_its_json(result: reward_pb2.Result) -> None:
     {"id": texts}, optional={name: texts | st.none() for name in
                   ("verifier", "task", "response", "groupId", "truncated")}
     | {"reference": st.fixed_dictionaries({}, optional={"text": texts, "anchor_response": texts})
-       | st.none()},
+       | st.none(),
+       "labels": st.dictionaries(texts, texts, max_size=2) | st.none()},
 ), max_size=3))  # fmt: skip
 def test_items_are_read_as_protobuf_reads_them(items: list[dict[str, Any]]) -> None:
     body = json.dumps({"items": items}).encode()

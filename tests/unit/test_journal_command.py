@@ -93,7 +93,7 @@ def test_export_writes_each_entry_once_and_overwrites_nothing(path: Path, tmp_pa
     rows = [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()]
     assert [row["id"] for row in rows] == [1, 2, 3]
     assert rows[1]["spans"] == [[0, 2, 1.0, "step", 0], [2, 5, 0.0, "step", 0]]
-    assert rows[1]["components"] == [["match", 0.5, 1.0]]
+    assert rows[1]["components"] == [{"name": "match", "score": 0.5, "weight": 1.0}]
     assert isinstance(invoke("export", path, "-o", target).exception, FileExistsError)
     assert len(invoke("export", path).stdout.splitlines()) == 4
 
@@ -163,7 +163,7 @@ def test_the_command_is_installed_with_the_server(repository: Path) -> None:
     module, _, name = project["project"]["entry-points"]["assay.commands"]["journal"].partition(":")
     assert getattr(importlib.import_module(module), name) is journal
     assert set(journal.commands) == {
-        "tail", "search", "show", "export", "stats", "compare", "serve"
+        "tail", "search", "show", "export", "stats", "compare", "serve", "rejudge"
     }  # fmt: skip
     page = (repository / "docs" / "operate" / "journal.md").read_text(encoding="utf-8")
     assert all(f"assay journal {command} FILE" in page for command in journal.commands)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from assay.api.common.v1 import common_pb2
 from assay.api.execution.v1 import execution_pb2
 from assay.api.reward.v1 import reward_pb2
@@ -36,8 +38,10 @@ _TYPE_NAMES = {
 }
 
 
-def item_to_proto(item: Item, wire_id: str) -> reward_pb2.Item:
-    """Writes an item under its id in the request.
+def item_to_proto(
+    item: Item, wire_id: str, labels: Mapping[str, str] | None = None
+) -> reward_pb2.Item:
+    """Writes an item under its id in the request, with `labels` in place of its own.
 
     Raises:
         ValueError: A value does not fit the wire: a text with half a surrogate pair, a whole number
@@ -68,6 +72,10 @@ def item_to_proto(item: Item, wire_id: str) -> reward_pb2.Item:
         message.parameters[name].CopyFrom(parameter_to_proto(value))
     if item.response_token_count is not None:
         message.response_token_count = item.response_token_count
+    if labels is None:
+        labels = item.labels
+    if labels:
+        message.labels.update(labels)
     if item.timeout_s is not None:
         message.timeout.FromNanoseconds(int(item.timeout_s * 1e9))
     return message
@@ -142,6 +150,7 @@ def result_from_proto(message: reward_pb2.Result, item_id: str) -> Result:
         queue_s=message.timings.queue.ToNanoseconds() / 1e9,
         execution_s=message.timings.execution.ToNanoseconds() / 1e9,
         from_cache=message.from_cache,
+        labels=dict(message.labels),
     )
 
 

@@ -11,7 +11,15 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +35,8 @@ from assay.clients.core.streaming import run_stream
 from assay.clients.faults import make_fault
 from assay.clients.types import Fault, Item, Result, ServerInfo, ServerLimits
 from assay.kit import tracing
-from assay.kit.errors import CallError
+from assay.kit.errors import CallError, ConfigError
+from assay.kit.labels import trouble_of
 from assay.kit.reasons import Reason
 from assay.kit.tls import ClientTls
 
@@ -74,9 +83,11 @@ class AsyncRewardClient(ServiceClient[ServerInfo]):
         timeout_s: of a call, queue and retries included. None: 60.
         config: batching, concurrency and retries.
         transport: carries messages in place of gRPC; `target` then only names it in errors.
+        labels: of every item; its own go before.
 
     Raises:
-        ConfigError: Neither target nor transport is given, or the time-out is not positive.
+        ConfigError: Neither target nor transport is given, the time-out is not positive, or the
+            labels are out of bounds.
     """
 
     server = "reward server"
@@ -91,11 +102,13 @@ class AsyncRewardClient(ServiceClient[ServerInfo]):
         timeout_s: float | None = None,
         config: ClientConfig | None = None,
         transport: Transport | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(
             target, tls=tls, token=token, timeout_s=timeout_s, config=config, transport=transport
         )
-        self._kind = dataclasses.replace(SCORING, whole=self._needs_group)
+        self._labels = checked_labels(labels)
+        self._kind = dataclasses.replace(SCORING, whole=self._needs_group, encode=self._encode)
         self._numbers = itertools.count()
         self._batcher: MicroBatcher[_Outgoing, Outcome] = MicroBatcher(
             self._send_batch, self._config.micro_batch_items, self._config.micro_batch_wait_s
@@ -123,7 +136,10 @@ class AsyncRewardClient(ServiceClient[ServerInfo]):
             results = await self._run(self._kind, batch, timeout_s, on_error)
             if span.recording:
                 span.note({"assay.faults": sum(result.fault is not None for result in results)})
-        return results
+        return [
+            labelled(result, self._labels_of(item))
+            for item, result in zip(batch, results, strict=True)
+        ]
 
     async def score_one(
         self, item: Item, *, timeout_s: float | None = None, on_error: OnError = "fault"
@@ -137,14 +153,15 @@ class AsyncRewardClient(ServiceClient[ServerInfo]):
         item_id = item.id or str(next(self._numbers))
         check_id(item_id)
         message = self._kind.write(item, item_id, self.noun)
+        labels = self._labels_of(item)
         if isinstance(message, Fault):
-            return Result(item_id, message)
+            return Result(item_id, message, labels=labels)
         outcome: Outcome
         try:
             outcome = await self._batcher.submit(_Outgoing(message, item_id), deadline_s)
         except TimeoutError:
             outcome = self._late()
-        return settle(self._kind, outcome, item_id, on_error)
+        return labelled(settle(self._kind, outcome, item_id, on_error), labels)
 
     async def stream(
         self,
@@ -162,9 +179,15 @@ class AsyncRewardClient(ServiceClient[ServerInfo]):
         """
         deadline_s = self._begin(timeout_s)
         info = await self._server_info(deadline_s)
+        waiting: dict[str, Mapping[str, str]] = {}
+
+        def encode(item: Item, item_id: str) -> reward_pb2.Item:
+            waiting[item_id] = self._labels_of(item)
+            return self._encode(item, item_id)
+
         results = run_stream(
             self._transport,
-            STREAMING,
+            dataclasses.replace(STREAMING, encode=encode),
             items,
             limits=info.limits,
             config=self._config,
@@ -175,7 +198,7 @@ class AsyncRewardClient(ServiceClient[ServerInfo]):
         )
         async with contextlib.aclosing(results):
             async for result in results:
-                yield result
+                yield labelled(result, waiting.pop(result.id, result.labels))
 
     async def list_verifiers(self, *, timeout_s: float | None = None) -> ServerInfo:
         """The server's verifiers and limits.
@@ -203,6 +226,12 @@ class AsyncRewardClient(ServiceClient[ServerInfo]):
         return server_info_from_proto(
             await self._transport.call(method, request, timeout_s=timeout_s)
         )
+
+    def _labels_of(self, item: Item) -> Mapping[str, str]:
+        return {**self._labels, **item.labels} if self._labels else item.labels
+
+    def _encode(self, item: Item, item_id: str) -> reward_pb2.Item:
+        return item_to_proto(item, item_id, self._labels_of(item))
 
     def _limits_of(self, info: ServerInfo) -> ServerLimits:
         return info.limits
@@ -236,6 +265,23 @@ class AsyncRewardClient(ServiceClient[ServerInfo]):
             caller.answer.set_result(outcome)
 
 
+def checked_labels(labels: Mapping[str, str] | None) -> dict[str, str]:
+    """The labels of a client.
+
+    Raises:
+        ConfigError: they are out of bounds; every item would be a fault.
+    """
+    found = dict(labels or {})
+    if trouble := trouble_of(found):
+        raise ConfigError(f"the client's labels: {trouble}")
+    return found
+
+
+def labelled(result: Result, labels: Mapping[str, str]) -> Result:
+    """The result with the item's labels, whatever became of the item."""
+    return result if result.labels == labels else dataclasses.replace(result, labels=labels)
+
+
 class RewardClient(SyncClient[AsyncRewardClient, ServerInfo]):
     """Scores items on a reward server, synchronously, with the methods of `AsyncRewardClient`.
 
@@ -245,6 +291,25 @@ class RewardClient(SyncClient[AsyncRewardClient, ServerInfo]):
     """
 
     _asynchronous = AsyncRewardClient
+
+    def __init__(
+        self,
+        target: str = "",
+        *,
+        tls: ClientTls | None = None,
+        token: str | None = None,
+        timeout_s: float | None = None,
+        config: ClientConfig | None = None,
+        transport: Callable[[], Transport] | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
+        self._labels = checked_labels(labels)
+        super().__init__(
+            target, tls=tls, token=token, timeout_s=timeout_s, config=config, transport=transport
+        )
+
+    def _further(self) -> dict[str, Any]:
+        return {"labels": self._labels}
 
     def score(
         self, items: Iterable[Item], *, timeout_s: float | None = None, on_error: OnError = "fault"

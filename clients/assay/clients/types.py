@@ -143,6 +143,8 @@ class Item:
         group_id: shared by the samples of one prompt, which travel in one message.
         truncated: the response was cut at the generation limit.
         timeout_s: limit of execution, without the queue. None: the server's default.
+        labels: texts by name, to find the item by afterwards: run, step, model. At most 16; they
+            change no judgement.
 
     Raises:
         TypeError: A field has a type that no item can have.
@@ -160,6 +162,7 @@ class Item:
     response_token_count: int | None = None
     truncated: bool = False
     timeout_s: float | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.response is not None and not isinstance(self.response, str):
@@ -170,11 +173,21 @@ class Item:
         for value in names:
             if not isinstance(value, str):
                 self._refuse_names()
+        if self.labels:
+            self._check_labels()
         if not is_reference(self.reference):
             kind = type(self.reference).__name__
             raise TypeError(
                 f"Item.reference is {kind}; pass a text, texts, data, a TestSuite or an Anchor"
             )
+
+    def _check_labels(self) -> None:
+        if not isinstance(self.labels, Mapping):
+            raise TypeError(f"Item.labels is {type(self.labels).__name__}; pass texts by name")
+        given: Mapping[Any, Any] = self.labels  # whatever its annotation promises
+        for name, value in given.items():
+            if not isinstance(name, str) or not isinstance(value, str):
+                raise TypeError(f"Item.labels has {name!r:.40}: {value!r:.40}; pass texts by name")
 
     def _refuse_names(self) -> None:
         for name in ("verifier", "task", "id", "group_id"):
@@ -208,6 +221,7 @@ class Result:
         queue_s: seconds in the server's queue.
         execution_s: seconds of judging; 0 from the cache.
         from_cache: computed before, or for an equal item in flight.
+        labels: the item's, over those of the client; with a fault too.
     """
 
     id: str
@@ -215,6 +229,7 @@ class Result:
     queue_s: float = 0.0
     execution_s: float = 0.0
     from_cache: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def judgement(self) -> Judgement | None:

@@ -2,7 +2,8 @@
 
 The server process alone counts. Labels are known before a call comes: methods of the contract,
 codes of gRPC, reasons of the lexicon, names that the operator served (verifiers, languages,
-models). All else is "other" or "unknown"; nothing that a caller wrote becomes a label.
+models). All else is "other" or "unknown"; of what callers write, only the first values of labels
+that the operator chose (--metric-labels) are told apart.
 
     items = judged + faults + abandoned + those in progress
 

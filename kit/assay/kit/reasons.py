@@ -38,6 +38,7 @@ class Reason(StrEnum):
     UNSUPPORTED_INPUT = "UNSUPPORTED_INPUT"
     INVALID_PARAMETER = "INVALID_PARAMETER"
     INVALID_TIMEOUT = "INVALID_TIMEOUT"
+    INVALID_LABEL = "INVALID_LABEL"
     ITEM_TOO_LARGE = "ITEM_TOO_LARGE"
     ITEM_TIMEOUT = "ITEM_TIMEOUT"
     DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"
@@ -153,6 +154,11 @@ LEXICON: dict[Reason, ReasonInfo] = {
     ),
     Reason.INVALID_TIMEOUT: ReasonInfo(
         _BAD, "The item's time-out is not positive, or above the limit.", "Lower it."
+    ),
+    Reason.INVALID_LABEL: ReasonInfo(
+        _BAD,
+        "The item has too many labels, or one with a wrong name or a long value.",
+        "Correct it as the message says; labels are never judged by.",
     ),
     Reason.ITEM_TOO_LARGE: ReasonInfo(
         _BAD, "The item is longer than the server takes.", "Shorten the item."

@@ -77,6 +77,15 @@ _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=Fal
     help="Load a verifier that is slow to load when the server starts; all: every one.",
 )
 @click.option(
+    "--metric-labels",
+    default="",
+    metavar="NAME,...",
+    callback=lambda _context, _option, names: tuple(
+        dict.fromkeys(name.strip() for name in names.split(",") if name.strip())
+    ),
+    help="Callers' labels that metrics count items by; their first 100 values each, then other.",
+)
+@click.option(
     "--verifier",
     multiple=True,
     metavar="[NAME=]FILE.py:FUNCTION",

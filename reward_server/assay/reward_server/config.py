@@ -10,6 +10,7 @@ from assay.kit import limits
 from assay.kit.access import Access
 from assay.kit.errors import ConfigError
 from assay.kit.http.config import HttpConfig
+from assay.kit.labels import is_name
 from assay.kit.pool import places
 from assay.kit.process import usable_cores
 
@@ -37,6 +38,7 @@ class ScorerConfig:
         worker_growth_mb: a worker is replaced when its resident memory has grown by so many MiB.
         cache_entries: judgements that are remembered; 0 for none.
         preload: names of lazy verifiers to load and test at the start; "all" for all of them.
+        metric_labels: names of the callers' labels that metrics count items by.
 
     Raises:
         ConfigError: a value is out of range.
@@ -54,6 +56,7 @@ class ScorerConfig:
     worker_growth_mb: int = 512
     cache_entries: int = 65_536
     preload: tuple[str, ...] = ()
+    metric_labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         places.check_pool(self.pool, self.ray_address)
@@ -78,6 +81,8 @@ class ScorerConfig:
         self._require("worker-items", self.worker_items >= 1, "must be 1 or more")
         self._require("worker-growth-mb", self.worker_growth_mb >= 1, "must be 1 or more")
         self._require("cache-entries", self.cache_entries >= 0, "must be 0 or more")
+        for name in self.metric_labels:
+            self._require("metric-labels", is_name(name), f"has {name[:80]!r}, no label's name")
 
     @staticmethod
     def _require(flag: str, holds: bool, trouble: str) -> None:

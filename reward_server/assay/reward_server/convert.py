@@ -9,6 +9,7 @@ from assay.api.common.v1 import common_pb2
 from assay.api.execution.v1 import execution_pb2
 from assay.api.reward.v1 import reward_pb2
 from assay.kit.durations import seconds_of
+from assay.kit.labels import trouble_of
 from assay.kit.plain import plain_json
 from assay.reward_server.domain import (
     INVALID_PARAMETER,
@@ -92,6 +93,17 @@ def sketch(message: reward_pb2.Item) -> VerifierItem:
         data=data,
         task=message.task,
     )
+
+
+def labels_of(message: reward_pb2.Item) -> dict[str, str]:
+    """The item's labels.
+
+    Raises:
+        Unjudgeable: INVALID_LABEL where they are out of bounds.
+    """
+    if trouble := trouble_of(message.labels):
+        raise Unjudgeable("INVALID_LABEL", trouble)
+    return dict(message.labels)
 
 
 def timeout_s(message: reward_pb2.Item, default_s: float, limit_s: float) -> float:

@@ -6,18 +6,26 @@ Verifiers are counted by their registered name: an unknown name that a caller se
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from prometheus_client import Gauge
 from prometheus_client.registry import Collector
 
-from assay.kit.metrics import FunctionCounter, ItemMetrics, TableCounter
+from assay.kit.metrics import OTHER, FunctionCounter, ItemMetrics, TableCounter
 from assay.reward_server.domain import Judgement
 from assay.reward_server.journal.writer import Journal
+from assay.reward_server.pending import PendingScore
 from assay.reward_server.workers.codec import ScorePool
+
+MAX_LABEL_VALUES = 100
+"""Values of a caller's label that are counted by themselves: the first ones since the start."""
 
 
 class RewardMetrics:
     """Counts judgements, and what every service counts.
+
+    Args:
+        labels: names of the callers' labels that items are counted by.
 
     Attributes:
         verdicts: (verifier, verdict) -> items.
@@ -25,12 +33,14 @@ class RewardMetrics:
         items: the metrics that every service has.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, labels: Sequence[str] = ()) -> None:
         self.verdicts: Counter[tuple[str, str]] = Counter()
         self.suspicions: Counter[tuple[str, str]] = Counter()
         self.items = ItemMetrics("reward", "verifier")
         self._suspicious: Counter[tuple[str, ...]] = Counter()
         self._cached: Counter[tuple[str, ...]] = Counter()
+        self._labelled: Counter[tuple[str, ...]] = Counter()
+        self._values: dict[str, set[str]] = {name: set() for name in labels}
         self._tables = [
             TableCounter(
                 "assay_reward_judgements",
@@ -49,6 +59,12 @@ class RewardMetrics:
                 "Judgements that were computed for an equal item",
                 ("verifier",),
                 self._cached,
+            ),
+            TableCounter(
+                "assay_reward_labelled_items",
+                "Items answered, by a label of --metric-labels: its first values, then other",
+                ("label", "value", "outcome"),
+                self._labelled,
             ),
         ]
         self._queued = Gauge(
@@ -114,6 +130,20 @@ class RewardMetrics:
             self._suspicious[(verifier,)] += 1
             for suspicion in judgement.suspicions:
                 self.suspicions[verifier, suspicion] += 1
+
+    def labelled(self, items: Sequence[PendingScore]) -> None:
+        """Counts answered items by the labels that the operator chose."""
+        for name, values in self._values.items():
+            for item in items:
+                value = item.labels.get(name)
+                if value is None:
+                    continue
+                if value not in values:
+                    if len(values) < MAX_LABEL_VALUES:
+                        values.add(value)
+                    else:
+                        value = OTHER
+                self._labelled[name, value, "fault" if item.faulted else "judgement"] += 1
 
     def lines(self) -> list[str]:
         """The counts, a line for each kind, for a log."""

@@ -66,6 +66,8 @@ class ScoreHandler(ItemHandler[PendingScore]):
             Unjudgeable: the item is wrong.
         """
         try:
+            if message.labels:
+                item.labels = convert.labels_of(message)
             item.size_bytes = size_bytes = message.ByteSize()
             if size_bytes > limits.MAX_ITEM_BYTES:
                 raise Unjudgeable(
@@ -168,6 +170,11 @@ class ScoreHandler(ItemHandler[PendingScore]):
         if item.from_cache:
             result.from_cache = True
         convert.fill_judgement(result.judgement, item.outcome, item.spec)
+
+    def echo(self, result: reward_pb2.Result, item: PendingScore) -> None:
+        """Writes the item's labels."""
+        if item.labels:
+            result.labels.update(item.labels)
 
     def who(self, item: PendingScore) -> str:
         """The verifier's name."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from assay.api.reward.v1 import reward_pb2
@@ -55,12 +55,14 @@ class PendingScore(PendingItem):
         served: the verifier, once known.
         item: the item, once it is known to be sound.
         refused: an unsound item as it came; for the journal.
+        labels: the caller's, within their bounds; nothing here judges by them.
         parts: judged parts of a composite, where there is a trace to show them.
     """
 
     served: Served | None = None
     item: VerifierItem | None = None
     refused: reward_pb2.Item | None = None
+    labels: dict[str, str] = field(default_factory=dict)
     parts: Sequence[PendingScore] = ()
 
     @property

@@ -6,7 +6,7 @@ A client in the same process may call it directly.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from importlib.metadata import version
 from operator import attrgetter
 
@@ -64,7 +64,7 @@ class RewardScorer:
         self._service: BatchService[PendingScore] | None = None
         self._prover: Prover | None = None
         self._journal = journal
-        self.counts = RewardMetrics()
+        self.counts = RewardMetrics(self._config.metric_labels)
         self.workers: Workers = place(
             self._config, [one.source for one in self._registry if isinstance(one, FileVerifier)]
         )
@@ -96,7 +96,7 @@ class RewardScorer:
             self.counts.items,
             config.max_batch_items,
             cache=cache,
-            answered=None if self._journal is None else self._journal.offer,
+            answered=self._answered,
         )
         handler.dispatcher = service.dispatcher
         handler.prover = Prover(service.dispatcher, handler, self._registry.ours)
@@ -200,6 +200,12 @@ class RewardScorer:
             handler.admit,
             timeout_s,
         )
+
+    def _answered(self, items: Sequence[PendingScore]) -> None:
+        if self._config.metric_labels:
+            self.counts.labelled(items)
+        if self._journal is not None:
+            self._journal.offer(items)
 
     def _open(self) -> tuple[ScoreHandler, BatchService[PendingScore]]:
         if self._handler is None or self._service is None:

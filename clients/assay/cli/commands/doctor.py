@@ -6,10 +6,17 @@ import asyncio
 import os
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, entry_points, version
+from importlib.metadata import (
+    Distribution,
+    EntryPoint,
+    PackageNotFoundError,
+    distributions,
+    entry_points,
+    version,
+)
 from importlib.util import find_spec
 from typing import Any
 
@@ -18,6 +25,7 @@ import grpc
 from rich.console import Console
 from rich.text import Text
 
+import assay
 from assay.cli.certificates import read_certificate
 from assay.cli.commands import stalls
 from assay.cli.commands.options import read_server, server_options
@@ -79,6 +87,34 @@ def _accelerators() -> str:
         return f"none (torch {torch.__version__})"
     names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     return f"{', '.join(names)} (torch {torch.__version__})"
+
+
+def look_at_name(
+    package: str | None, found: Iterable[Distribution] | None = None
+) -> list[DoctorFinding]:
+    """Which distributions of somebody else take the name `assay`.
+
+    Args:
+        package: the file of the package `assay`; None: it is a namespace, as ours is.
+        found: what is installed; None for all of this environment.
+    """
+    findings = []
+    for one in distributions() if found is None else found:
+        name = one.metadata["Name"]
+        takes = [str(file) for file in one.files or () if str(file) == "assay/__init__.py"]
+        scripts = one.entry_points.select(group="console_scripts", name="assay")
+        takes += [f"the command assay ({script.value})" for script in scripts if not _ours(script)]
+        if takes:
+            text = f"{' and '.join(takes)}, which hides ours: pip uninstall {name}"
+            findings.append(DoctorFinding(f"{name} (not of Assay)", text, fine=False))
+    if package is not None and not findings:
+        text = f"{package} makes it a package, which hides ours: remove it"
+        findings.append(DoctorFinding("assay (not of Assay)", text, fine=False))
+    return findings
+
+
+def _ours(script: EntryPoint) -> bool:
+    return script.value == "assay.cli.__main__:main"
 
 
 def look_at_packages() -> list[DoctorFinding]:
@@ -258,7 +294,8 @@ def doctor(
     """
     # The services first: some look at the kernel, which wants a process without threads.
     services = look_at_services()
-    findings = look_at_machine() + look_at_packages() + services + asyncio.run(look_at_ports())
+    findings = look_at_machine() + look_at_name(getattr(assay, "__file__", None))
+    findings += look_at_packages() + services + asyncio.run(look_at_ports())
     if target:
         findings += look_at_target(target, token_file, tls_ca)
     findings += [DoctorFinding(*line) for line in stalls.look_at(metrics, time.sleep, watch_s)]

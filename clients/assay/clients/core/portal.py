@@ -172,6 +172,10 @@ class SyncClient(Generic[C, I]):
         finally:
             portal.run(_close(found))
 
+    def _further(self) -> dict[str, Any]:
+        """Arguments that the asynchronous client takes besides."""
+        return {}
+
     def _make_client(self) -> C:
         made: Any = self._asynchronous(
             self.target,
@@ -180,6 +184,7 @@ class SyncClient(Generic[C, I]):
             timeout_s=self.timeout_s,
             config=self._config,
             transport=self._make_transport() if self._make_transport else None,
+            **self._further(),
         )
         return cast("C", made)
 

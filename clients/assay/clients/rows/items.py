@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.clients.rows.tests import read_tests
-from assay.clients.types import Anchor, Data, Item, Parameter, Reference
+from assay.clients.types import Anchor, Data, Item, Parameter, Reference, Turn
+from assay.kit.labels import trouble_of
 from assay.kit.limits import MAX_ITEM_ID_BYTES
 from assay.kit.reasons import Reason
 
@@ -29,12 +30,16 @@ class Keys:
 
     Attributes:
         id: a text or a whole number.
+        turns: a dialogue in place of a response: messages with "role", "content" and "from_policy".
         reference: a text, a list of texts (each of them right), or data: an object or any other
             list.
         tests: tests of a program, in a shape of `assay.clients.rows.tests`.
         anchor: the text of a response to beat.
         prompt: a text, or messages with "role" and "content".
         params: an object of the verifier's parameters.
+        labels: an object of texts, within the bounds of an item's labels; any other value stays
+            with the row.
+        cut: parts that a journal does not hold as a whole; such a row has no item.
     """
 
     id: str = "id"
@@ -46,6 +51,9 @@ class Keys:
     verifier: str = "verifier"
     task: str = "task"
     params: str = "params"
+    turns: str = "turns"
+    labels: str = "labels"
+    cut: str = "journal_cut"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +104,17 @@ def item_of(
     Raises:
         RowError: A key is absent or has a wrong value.
     """
+    if data.get(keys.cut):
+        raise RowError(
+            f"the journal kept only the beginning of its {data[keys.cut]}; leave such rows out: "
+            "`assay journal export --whole`",
+            Reason.ITEM_TOO_LARGE,
+        )
     reference = reference_of(keys, data)
-    response = _response(keys, data) if respond is None else respond(reference)
+    turns = _turns(keys, data) if respond is None else ()
+    response = None
+    if not turns:
+        response = _response(keys, data) if respond is None else respond(reference)
     own_verifier, own_task = _text(data, keys.verifier), _text(data, keys.task)
     verifier, task = own_verifier or defaults.verifier, own_task or defaults.task
     if not verifier and not task:
@@ -116,6 +133,8 @@ def item_of(
         prompt=_prompt(data, keys.prompt),
         id=item_id,
         parameters=params,
+        turns=turns,
+        labels=_labels(data.get(keys.labels)),
     )
 
 
@@ -132,6 +151,28 @@ def _response(keys: Keys, data: Mapping[str, Any]) -> str:
             Reason.MISSING_RESPONSE,
         )
     return response
+
+
+def _turns(keys: Keys, data: Mapping[str, Any]) -> tuple[Turn, ...]:
+    """The dialogue of a row without a response; none where it has one."""
+    value = data.get(keys.turns)
+    if data.get(keys.response) is not None or not isinstance(value, list):
+        return ()
+    turns = []
+    for turn in value:
+        if not isinstance(turn, dict) or not isinstance(turn.get("from_policy", False), bool):
+            raise RowError(f"{keys.turns!r} holds {kind_of(turn)}; write messages of a dialogue")
+        role, content = turn.get("role"), turn.get("content")
+        if not isinstance(role, str) or not isinstance(content, str):
+            raise RowError(f"a turn of {keys.turns!r} lacks a text as 'role' or 'content'")
+        turns.append(Turn(role, content, turn.get("from_policy", False)))
+    return tuple(turns)
+
+
+def _labels(value: Any) -> Mapping[str, str]:
+    """The labels of a row; what is none is a column of the caller's own."""
+    texts = isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
+    return value if texts and not trouble_of(value) else {}
 
 
 def reference_of(keys: Keys, data: Mapping[str, Any]) -> Reference | None:

@@ -5,6 +5,7 @@ r"""The tests of a program, as they stand in a row of JSON Lines. Pure.
     {"asserts": ["assert add(1, 2) == 3"], "setup": "import math"}       assertions about names
     {"code": "def check(candidate): ...", "entry_point": "add"}          one check function
     {"inputs": ["1 2\n"], "outputs": ["3\n"]}       two columns; with "function": arguments, results
+    {"suite": {"tests": [...]}}       the contract's TestSuite in protobuf's JSON, as of a journal
 
 The first list may stand alone, and one text is one piece of test code. Beside them an object may
 hold "limits" ({"wall_time_s": 2.0, "memory_bytes": 1e9, ...} of each test),
@@ -17,6 +18,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from google.protobuf import json_format
 
 from assay.api.execution.v1 import execution_pb2
 from assay.clients.execution.convert import suite_to_proto
@@ -57,6 +60,8 @@ def read_tests(value: object) -> execution_pb2.TestSuite:
         value = {"tests": value}
     if not isinstance(value, dict):
         raise ValueError(f"tests are written as {_SHAPES}")
+    if set(value) == {"suite"}:
+        return _suite(value["suite"])
     body = next((key for key in _BODY_KEYS if key in value), None)
     if body is None:
         raise ValueError(f"the tests have none of the shapes {_SHAPES}")
@@ -77,6 +82,13 @@ def read_tests(value: object) -> execution_pb2.TestSuite:
         return suite_to_proto(suite)
     except (TypeError, OverflowError) as error:
         raise ValueError(str(error)) from None
+
+
+def _suite(value: Any) -> execution_pb2.TestSuite:
+    try:
+        return json_format.ParseDict(value, execution_pb2.TestSuite())
+    except (json_format.ParseError, AttributeError, TypeError) as error:
+        raise ValueError(f"'suite' is no TestSuite: {error}") from None
 
 
 def _read_list(value: Mapping[str, Any], comparison: Comparison) -> list[TestCase]:

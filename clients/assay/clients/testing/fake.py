@@ -233,6 +233,7 @@ class FakeRewardServer:
             if self._strikes("drop_ids", item):
                 continue
             result = self._result(item)
+            result.labels.update(item.labels)
             results.append(result)
             if self._strikes("duplicate_ids", item):
                 again = reward_pb2.Result()

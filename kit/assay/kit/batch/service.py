@@ -51,6 +51,9 @@ class ItemHandler(Runs[P]):
     def fill(self, result: Any, item: P) -> None:
         """Writes the judgement of an item into its result, which has the rest already."""
 
+    def echo(self, result: Any, item: P) -> None:
+        """Writes what the caller gets back with a judgement and with a fault, beside the id."""
+
     def shorten(self, result: Any) -> None:
         """Removes what a result holds for people only."""
 
@@ -122,9 +125,9 @@ class BatchService(Generic[P]):
             for item in items:
                 if item.outcome is None or item.execution is not None:
                     self.dispatcher.close(item, self._handler.late)
-        add, fill = response.results.add, self._handler.fill
+        add = response.results.add
         for item in items:
-            fill_result(add(), item, fill)
+            self._write(add(), item)
         if response.ByteSize() > limits.MAX_MESSAGE_BYTES:
             self._fit(items, response.results)
         self._note(items, response.results)
@@ -190,7 +193,7 @@ class BatchService(Generic[P]):
         size_bytes = 0
         for item in ready[: self._max_items]:
             result = response.results.add()
-            fill_result(result, item, self._handler.fill)
+            self._write(result, item)
             size_bytes += result.ByteSize() + _FRAME_BYTES
             if sent and size_bytes > ANSWER_BYTES:
                 del response.results[-1]
@@ -200,6 +203,10 @@ class BatchService(Generic[P]):
             self._fit(sent, response.results)
         self._note(sent, response.results)
         return response, len(sent)
+
+    def _write(self, result: Any, item: P) -> None:
+        fill_result(result, item, self._handler.fill)
+        self._handler.echo(result, item)
 
     def _fit(self, items: Sequence[P], results: Iterable[Any]) -> None:
         pairs = zip(items, results, strict=True)

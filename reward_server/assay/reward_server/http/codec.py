@@ -43,6 +43,7 @@ class _Item(Struct, forbid_unknown_fields=True, gc=False):
     response: _Text = UNSET
     reference: _Reference | UnsetType = UNSET
     group_id: _Text = UNSET
+    labels: dict[str, str] | UnsetType = UNSET
 
 
 class _Batch(Struct, forbid_unknown_fields=True, gc=False):
@@ -118,7 +119,12 @@ def result_as_dict(result: reward_pb2.Result) -> _Json:
     if judgement.HasField("verifier"):
         verifier = judgement.verifier
         said["verifier"] = {"name": verifier.name, "version": verifier.version}
-    found: _Json = {"id": result.id, "judgement": said, "from_cache": result.from_cache}
+    found: _Json = {
+        "id": result.id,
+        "judgement": said,
+        "from_cache": result.from_cache,
+        "labels": dict(result.labels),
+    }
     if result.HasField("timings"):
         timings = result.timings
         spent: _Json = {}

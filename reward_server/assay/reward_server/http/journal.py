@@ -24,6 +24,7 @@ from assay.reward_server.http.front import RewardFront
 from assay.reward_server.journal.explorer import HEADERS, answer, filter_of
 from assay.reward_server.journal.page import message
 from assay.reward_server.journal.reader import Filter, Reader, Record
+from assay.reward_server.journal.rows import row_of
 
 _PAGE = 500
 _LOOK_S = 0.5
@@ -111,4 +112,4 @@ async def _events(
 
 
 def _line(record: Record) -> bytes:
-    return json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")
+    return json.dumps(row_of(record), ensure_ascii=False).encode("utf-8", "replace")

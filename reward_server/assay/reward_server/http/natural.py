@@ -10,6 +10,7 @@
 | `"reference": [[1, 2]]`, `{"data": {"x": 1}}` | `{"data": PlainValue}` |
 | `"parameters": {"places": 2}` | `{"places": {"int_value": 2}}` |
 | `"timeout": 1.5` | `"1.5s"` |
+| `"labels": {"step": 120}` | `{"step": "120"}` |
 """
 
 from __future__ import annotations
@@ -83,8 +84,9 @@ def _value(field: str, value: Any, where: str) -> Any:
             return [{"role": "user", "content": value}]
         case "reference", _:
             return _reference(value, where)
-        case "parameters", dict():
-            return {name: _parameter(one, f"{where}.{name}") for name, one in value.items()}
+        case "parameters" | "labels", dict():
+            write = _parameter if field == "parameters" else _label
+            return {name: write(one, f"{where}.{name}") for name, one in value.items()}
         case "timeout", int() | float() if not isinstance(value, bool):
             return f"{value}s"
     return value
@@ -130,6 +132,14 @@ def _plain(value: Any, where: str) -> _Json:
         raise malformed(f"{where}: {error}") from None
     plain: _Json = json_format.MessageToDict(message, preserving_proto_field_name=True)
     return plain
+
+
+def _label(value: Any, where: str) -> str:
+    if isinstance(value, bool | int | float):
+        return json.dumps(value)
+    if isinstance(value, str):
+        return value
+    raise malformed(f"{where}: must be a text or a number")
 
 
 def _parameter(value: Any, where: str) -> Any:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from assay.cli.commands.options import read_server, server_options
 from assay.kit.errors import ConfigError
+from assay.kit.labels import read_labels
 from assay.reward_server.journal.comparison import VerifierComparison
 from assay.reward_server.journal.explorer import Explorer
 from assay.reward_server.journal.reader import Filter, Reader, Record
+from assay.reward_server.journal.rejudge import RejudgeOptions, rejudge
+from assay.reward_server.journal.rows import is_whole, row_of
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -34,9 +39,9 @@ def journal() -> None:
     """Read the verdict journal of a reward server (its flag --journal)."""
 
 
-def _filters(command: F) -> F:
+def _filters(command: F, verifier: str = "--verifier") -> F:
     options = (
-        click.option("--verifier", default="", help="Of this verifier."),
+        click.option(verifier, "verifier", default="", help="Of this verifier."),
         click.option("--verdict", default="", help="With this verdict."),
         click.option("--fault", default="", metavar="REASON", help="Faults of this reason."),
         click.option("--only", type=click.Choice(["judgements", "faults"]), default=None),
@@ -45,6 +50,9 @@ def _filters(command: F) -> F:
         click.option("--item", "item_id", default="", help="Of the items with this id."),
         click.option("--suspicion", default="", help="Where this sign of gaming was seen."),
         click.option("--since", default="", help="90s, 15m, 2h, 1d ago; or 2026-01-31T12:00."),
+        click.option(
+            "--label", "labels", multiple=True, metavar="NAME=VALUE", help="With this label."
+        ),
         click.option("--least-reward", type=float, help="Judged with at least this reward."),
         click.option("--most-reward", type=float, help="Judged with at most this reward."),
     )
@@ -53,8 +61,9 @@ def _filters(command: F) -> F:
     return command
 
 
-def _filter(since: str, only: str | None, **flags: Any) -> Filter:
-    chosen = Filter(since_s=_since(since), only=only or "", **flags)
+def _filter(since: str, only: str | None, labels: Sequence[str] = (), **flags: Any) -> Filter:
+    wanted = tuple(read_labels(labels, "--label").items())
+    chosen = Filter(since_s=_since(since), only=only or "", labels=wanted, **flags)
     if chosen.verdict and (chosen.fault or chosen.only == "faults"):
         raise ConfigError("a fault has no verdict: leave out --verdict, or --fault and --only")
     if chosen.fault and chosen.only == "judgements":
@@ -118,21 +127,75 @@ def show(path: Path, entry_id: int) -> None:
 @journal.command()
 @click.argument("path", type=_FILE)
 @click.option("-o", "--output", type=_FILE, help="Write here, not to stdout. It must not exist.")
+@click.option("--whole", is_flag=True, help="Leave out entries whose item is not there as a whole.")
 @_filters
-def export(path: Path, output: Path | None, **flags: Any) -> None:
-    """Entries as JSON Lines, oldest first."""
+def export(path: Path, output: Path | None, whole: bool, **flags: Any) -> None:
+    """Entries as JSON Lines, oldest first: rows that `assay score` reads."""
     chosen = _filter(**flags)
-    with _reading(path) as reader:
-        if output is None:
-            for record in reader.each(chosen):
-                click.echo(_dump(record))
-            return
-        count = 0
-        with output.open("x", encoding="utf-8") as file:
-            for record in reader.each(chosen):
-                file.write(_dump(record) + "\n")
-                count += 1
-    click.echo(f"{count} entries in {output}")
+    count = left_out = 0
+    with _reading(path) as reader, contextlib.ExitStack() as stack:
+        write: Callable[[str], object] = click.echo
+        if output is not None:
+            file = stack.enter_context(output.open("x", encoding="utf-8"))
+            write = functools.partial(print, file=file)
+        for record in reader.each(chosen):
+            row = row_of(record)
+            if whole and not is_whole(row):
+                left_out += 1
+                continue
+            write(_dumped(row))
+            count += 1
+    if left_out:
+        click.echo(f"{left_out} entries are left out: the journal cut them", err=True)
+    if output is not None:
+        click.echo(f"{count} entries in {output}")
+
+
+def _rejudge_filters(command: F) -> F:
+    return _filters(command, "--judged-by")
+
+
+@journal.command("rejudge")
+@click.argument("path", metavar="FILE", type=_FILE)
+@click.option(
+    "--verifier",
+    "again",
+    required=True,
+    metavar="NAME|FILE.py:FUNCTION",
+    help="Who judges now: a name, with parameters as NAME:param=value, or a function in a file.",
+)
+@click.option("-o", "--output", metavar="OUT", help="Write the rows with both outcomes here.")
+@click.option("--json", "numbers_to", type=_FILE, metavar="FILE", help="Write the numbers as JSON.")
+@click.option("--show", type=click.IntRange(min=0), default=5, help="Changed rewards to print.")
+@click.option("--timeout", "timeout_s", type=float, default=600.0, help="Seconds for one call.")
+@server_options
+@_rejudge_filters
+def judge_again(
+    *,
+    path: Path,
+    again: str,
+    output: str | None,
+    numbers_to: Path | None,
+    show: int,
+    timeout_s: float,
+    target: str,
+    token_file: str | None,
+    tls_ca: str | None,
+    **flags: Any,
+) -> None:
+    """Judge the entries of a journal, or the rows of an export, by another verifier.
+
+    Prints verdicts against verdicts, how many rewards changed, and faults of each side apart.
+    Without --target the server installed here is started.
+    """
+    if timeout_s <= 0:
+        raise ConfigError(f"--timeout {timeout_s:g} is not positive; pass seconds")
+    server = read_server(target, token_file, tls_ca)
+    asked = RejudgeOptions(again, server, timeout_s, output, numbers_to, show)
+    try:
+        rejudge(path, asked, _filter(**flags))
+    except sqlite3.Error as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from error
 
 
 @journal.command()
@@ -219,7 +282,11 @@ def _when(time_s: float) -> str:
 
 
 def _dump(record: Record) -> str:
-    return json.dumps(record, ensure_ascii=False)
+    return _dumped(row_of(record))
+
+
+def _dumped(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False)
 
 
 def _plain(text: str) -> str:
@@ -249,6 +316,7 @@ def _whole(record: Record) -> str:
     lines = [_line(record), ""]
     facts = {name: record[name] for name in _FACTS}
     facts["suspicions"] = ", ".join(record["suspicions"])
+    facts["labels"] = ", ".join(f"{name}={value}" for name, value in record["labels"].items())
     lines += [f"{name}: {_plain(value)}" for name, value in facts.items() if value]
     for name, score, weight in record["components"]:
         lines.append(f"component {_plain(name)}: {score:.6g} x {weight:.6g}")

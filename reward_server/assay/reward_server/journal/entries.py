@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from google.protobuf import json_format
 
-from assay.reward_server.domain import Fault, Judgement, Message, VerifierItem
+from assay.reward_server.domain import Fault, Judgement, VerifierItem, VerifierSpec
 from assay.reward_server.pending import PendingScore
 
 MAX_RESPONSE_CHARS = 32_768
 MAX_PROMPT_CHARS = 16_384
 MAX_REFERENCE_CHARS = 8_192
 MAX_ANSWER_CHARS = 4_096
+MAX_PARAMETERS_CHARS = 4_096
 MAX_PARTS = 256
 """Most components, spans or suspicions of an entry; the first ones are kept."""
 
@@ -53,6 +55,13 @@ class Entry:
             JSON, or the number of tests where that would be too long. None where there is none.
         item_key: 16 bytes, equal for equal prompt, response and reference, whoever judged. None for
             an item that could not be read.
+        labels: JSON, the caller's labels by name.
+        parameters: JSON, the verifier's parameters that are not its defaults, by name. None for an
+            unsound item, and in entries of format 1.
+        reference_kind: "text", "texts", "data", "tests" or "anchor"; None where there is none, and
+            in entries of format 1.
+        cut: JSON, a list of the parts that are not here as a whole: "prompt", "response",
+            "reference", "parameters". None in entries of format 1.
     """
 
     time_s: float
@@ -79,8 +88,13 @@ class Entry:
     response_chars: int
     reference: str | None
     item_key: bytes | None
+    labels: str
+    parameters: str | None
+    reference_kind: str | None
+    cut: str | None
 
 
+M = TypeVar("M", bound=tuple[Any, ...])
 Row = tuple[object, ...]
 """An entry as the store takes it: the values of its fields, in their order."""
 
@@ -101,6 +115,10 @@ def row_of(pending: PendingScore, request_id: str, time_s: float) -> Row:
         raise ValueError("the item is not settled")
     spec = pending.spec
     item = pending.item
+    texts, cut = _texts(item)
+    parameters = _parameters(item, spec)
+    if parameters is not None and len(parameters) > MAX_PARAMETERS_CHARS:
+        parameters, cut = None, [*cut, "parameters"]
     return (
         time_s,
         request_id,
@@ -113,8 +131,12 @@ def row_of(pending: PendingScore, request_id: str, time_s: float) -> Row:
         pending.queue_s,
         pending.execution_s,
         pending.from_cache,
-        *_texts(item),
+        *texts,
         None if item is None else _key(item),
+        _ENCODE(pending.labels) if pending.labels else "{}",
+        parameters,
+        _kind(item),
+        _ENCODE(cut) if cut else "[]",
     )
 
 
@@ -154,58 +176,81 @@ def _said(outcome: Judgement | Fault) -> Row:
     )
 
 
-def _texts(item: VerifierItem | None) -> Row:
-    """Prompt, response, whether it is a dialogue, its length, and the reference."""
+def _texts(item: VerifierItem | None) -> tuple[Row, list[str]]:
+    """Prompt, response, whether it is a dialogue, its length, and the reference; what was cut."""
     if item is None:
-        return "[]", None, False, 0, None
-    prompt = _cut(((m.role, m.content) for m in item.prompt), MAX_PROMPT_CHARS)
+        return ("[]", None, False, 0, None), ["response"]
     candidate = item.candidate
-    if candidate.text is not None:
-        response: str | None = candidate.text[:MAX_RESPONSE_CHARS]
-        length = len(candidate.text)
-    elif candidate.turns:
-        response = _dialogue(candidate.turns)
-        length = sum(len(turn.content) for turn in candidate.turns)
-    else:
-        response, length = None, 0
-    return prompt, response, bool(candidate.turns), length, _reference(item)
+    prompt = [(message.role, message.content) for message in item.prompt]
+    turns = [(turn.role, turn.content, turn.from_policy) for turn in candidate.turns]
+    kept, kept_turns = _cut(prompt, MAX_PROMPT_CHARS), _cut(turns, MAX_RESPONSE_CHARS)
+    response, length = candidate.text, 0
+    if response is not None:
+        length = len(response)
+        response = response[:MAX_RESPONSE_CHARS]
+    elif turns:
+        length = sum(len(content) for _, content, _ in turns)
+        response = _ENCODE(kept_turns)
+    reference, whole_reference = _reference(item)
+    cut = [] if kept == prompt else ["prompt"]
+    if response is None or kept_turns != turns or (not turns and length > len(response)):
+        cut.append("response")
+    if not whole_reference:
+        cut.append("reference")
+    return (_ENCODE(kept) if kept else "[]", response, bool(turns), length, reference), cut
 
 
-def _cut(messages: Iterable[tuple[str, str]], room: int) -> str:
-    kept = []
-    for role, content in messages:
-        kept.append((role[:64], content[:room]))
-        room -= len(kept[-1][1])
-        if room <= 0 or len(kept) >= MAX_PARTS:
-            break
-    return _ENCODE(kept) if kept else "[]"
-
-
-def _dialogue(turns: Sequence[Message]) -> str:
-    kept, room = [], MAX_RESPONSE_CHARS
-    for turn in turns[:MAX_PARTS]:
-        kept.append((turn.role[:64], turn.content[:room], turn.from_policy))
-        room -= len(kept[-1][1])
+def _cut(messages: Sequence[M], room: int) -> list[M]:
+    """The first messages, of [role, content, ...]: MAX_PARTS of them, of so many characters."""
+    kept: list[M] = []
+    for message in messages[:MAX_PARTS]:
+        role, content, *rest = message
+        cut: Any = (role[:64], content[:room], *rest)
+        kept.append(cut)
+        room -= len(content)
         if room <= 0:
             break
-    return _ENCODE(kept)
+    return kept
 
 
-def _reference(item: VerifierItem) -> str | None:
+def _reference(item: VerifierItem) -> tuple[str | None, bool]:
+    """The text of the reference, and whether it is all of it."""
+    if item.tests is not None:
+        size = item.tests.ByteSize()
+        if size <= MAX_REFERENCE_CHARS:
+            text = json_format.MessageToJson(item.tests, indent=None)
+            if len(text) <= MAX_REFERENCE_CHARS:
+                return text, True
+        return f"{len(item.tests.tests)} tests, {size} bytes", False
     if item.references:
         text = item.references[0] if len(item.references) == 1 else _ENCODE(item.references)
     elif item.anchor is not None:
         text = item.anchor
     elif item.data is not None:
         text = _ENCODE(item.data)
-    elif item.tests is not None:
-        size = item.tests.ByteSize()
-        if size > MAX_REFERENCE_CHARS:
-            return f"{len(item.tests.tests)} tests, {size} bytes"
-        text = json_format.MessageToJson(item.tests, indent=None)
     else:
+        return None, True
+    return text[:MAX_REFERENCE_CHARS], len(text) <= MAX_REFERENCE_CHARS
+
+
+def _kind(item: VerifierItem | None) -> str | None:
+    if item is None:
         return None
-    return text[:MAX_REFERENCE_CHARS]
+    if item.references:
+        return "text" if len(item.references) == 1 else "texts"
+    kinds = (("anchor", item.anchor), ("data", item.data), ("tests", item.tests))
+    return next((kind for kind, value in kinds if value is not None), None)
+
+
+def _parameters(item: VerifierItem | None, spec: VerifierSpec | None) -> str | None:
+    """The parameters that are not defaults; None for an unsound item, which has none yet."""
+    if item is None or spec is None or (spec.parameters and not item.parameters):
+        return None
+    if item.parameters is spec.defaults or not item.parameters:
+        return "{}"
+    defaults = {parameter.name: parameter.default for parameter in spec.parameters}
+    own = {name: value for name, value in item.parameters.items() if value != defaults.get(name)}
+    return _ENCODE(own)
 
 
 def _key(item: VerifierItem) -> bytes | None:

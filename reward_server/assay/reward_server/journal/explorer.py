@@ -23,6 +23,7 @@ from assay.kit.errors import ConfigError
 from assay.reward_server.journal import page
 from assay.reward_server.journal.comparison import VerifierComparison
 from assay.reward_server.journal.reader import Filter, Reader
+from assay.reward_server.journal.rows import row_of
 
 RECENT = 10_000
 _SHOWN = 50
@@ -107,7 +108,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._head(200, "application/jsonl", None)
         with contextlib.suppress(ConfigError, sqlite3.Error):  # the head is out: it stays open
             for record in chain(() if first is None else (first,), records):
-                line = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+                text = json.dumps(row_of(record), ensure_ascii=False)
+                line = text.encode("utf-8", "replace") + b"\n"
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
             self.wfile.write(b"0\r\n\r\n")
 
@@ -158,7 +160,9 @@ def filter_of(query: dict[str, str]) -> Filter:
     """The search that an address asks for."""
     only = query.get("only", "")
     fields: dict[str, Any] = {name: query.get(name, "") for name, _ in page.FIELDS}
-    return Filter(**fields, only=only if only in {"judgements", "faults"} else "")
+    name, equals, value = fields.pop("label").partition("=")
+    labels = ((name.strip(), value.strip()),) if name or equals else ()
+    return Filter(**fields, only=only if only in {"judgements", "faults"} else "", labels=labels)
 
 
 def _overview(reader: Reader, query: dict[str, str], title: str) -> str:

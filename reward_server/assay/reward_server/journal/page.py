@@ -23,6 +23,7 @@ FIELDS = (
     ("suspicion", "suspicion"),
     ("request_id", "request"),
     ("item_id", "item"),
+    ("label", "label, run=a"),
 )
 _HERE, _UP = "./", "../"
 _SHOWN_CHARS = 90
@@ -85,6 +86,7 @@ def entry(title: str, record: Record) -> str:
         "item": record["item_id"],
         "group": record["group_id"],
         "task": record["task"],
+        "labels": ", ".join(f"{name}={value}" for name, value in record["labels"].items()),
     }
     shown = {name: value for name, value in facts.items() if value}
     number = record["id"]

@@ -18,13 +18,15 @@ from typing import Any
 from assay.kit.errors import ConfigError
 from assay.reward_server.journal.store import APPLICATION_ID, FORMAT
 
-JSON_FIELDS = ("components", "spans", "suspicions", "prompt")
+FORMATS = (1, FORMAT)
+JSON_FIELDS = ("components", "spans", "suspicions", "prompt", "labels", "parameters", "cut")
 TEXT_FIELDS = ("prompt", "response", "reference", "answer", "explanation")
 _PAGE_ROWS = 200
 _SCAN_ROWS = 10_000
 
 Record = dict[str, Any]
-"""One entry as JSON has it: the fields of `Entry`, and `id`."""
+"""One entry: the fields of `Entry` as plain data, and `id`."""
+_ABSENT = {"labels": "{}", "parameters": None, "reference_kind": None, "cut": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class Filter:
         since_s: not before this time, in seconds since 1970.
         least_reward: judgements with at least this reward.
         most_reward: judgements with at most this reward.
+        labels: each name with its value.
     """
 
     verifier: str = ""
@@ -53,6 +56,7 @@ class Filter:
     since_s: float | None = None
     least_reward: float | None = None
     most_reward: float | None = None
+    labels: tuple[tuple[str, str], ...] = ()
 
     def where(self) -> tuple[str, list[object]]:
         """The SQL condition, and its values."""
@@ -75,6 +79,12 @@ class Filter:
         if self.suspicion:
             terms.append("instr(suspicions, ?) > 0")
             values.append(json.dumps(self.suspicion))
+        for label in self.labels:
+            terms.append(
+                "EXISTS (SELECT 1 FROM json_each(entries.labels) AS label "
+                "WHERE label.key = ? AND label.value = ?)"
+            )
+            values += label
         if self.text:
             # Prompts and dialogues are kept as JSON, where some characters look different.
             patterns = {_like(self.text), _like(json.dumps(self.text, ensure_ascii=False)[1:-1])}
@@ -157,13 +167,14 @@ class Reader:
                 f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=5.0, isolation_level=None
             )
             self._db.row_factory = sqlite3.Row
-            found = self._number("PRAGMA application_id"), self._number("PRAGMA user_version")
+            kind, form = (self._number(f"PRAGMA {n}") for n in ("application_id", "user_version"))
         except sqlite3.Error as error:
             raise ConfigError(f"{path} cannot be read as a journal: {error}") from error
-        if found != (APPLICATION_ID, FORMAT):
+        if kind != APPLICATION_ID or form not in FORMATS:
             self._db.close()
-            what = "is no journal" if found[0] != APPLICATION_ID else f"has format {found[1]}"
-            raise ConfigError(f"{path} {what}; this version reads journals of format {FORMAT}")
+            what = "is no journal" if kind != APPLICATION_ID else f"has format {form}"
+            raise ConfigError(f"{path} {what}; this version reads journals of format 1 to {FORMAT}")
+        self._columns_absent = form < FORMAT
 
     def __enter__(self) -> Reader:
         return self
@@ -188,7 +199,7 @@ class Reader:
             chosen: which; None for all.
             before: entries with a smaller id only; 0 for any.
         """
-        where, values = (chosen or Filter()).where()
+        where, values = self._where(chosen)
         found: list[Record] = []
         for low, high in reversed(list(self._ranges(before=before))):
             page = self._db.execute(
@@ -208,13 +219,19 @@ class Reader:
             chosen: which; None for all.
             after: entries with a greater id only.
         """
-        where, values = (chosen or Filter()).where()
+        where, values = self._where(chosen)
         for low, high in self._ranges(after=after, step=_PAGE_ROWS):
             page = self._db.execute(
                 f"SELECT * FROM entries WHERE id > ? AND id <= ? AND ({where}) ORDER BY id",  # noqa: S608 - names of ours only
                 (low, high, *values),
             ).fetchall()
             yield from map(_record, page)
+
+    def _where(self, chosen: Filter | None) -> tuple[str, list[object]]:
+        chosen = chosen or Filter()
+        if chosen.labels and self._columns_absent:  # a file of format 1 has no labels
+            return "0", []
+        return chosen.where()
 
     def _ranges(
         self, *, after: int = 0, before: int = 0, step: int = 0
@@ -256,7 +273,7 @@ class Reader:
             chosen: of which entries; None for all.
             after: entries with a greater id only.
         """
-        where, values = (chosen or Filter()).where()
+        where, values = self._where(chosen)
         found: dict[str, tuple[Counter[str], Counter[str], list[float]]] = {}
         for low, high in self._ranges(after=after):
             rows = self._db.execute(
@@ -304,7 +321,7 @@ class Reader:
             chosen: of which entries; None for all.
             after: entries with a greater id only.
         """
-        where, values = (chosen or Filter()).where()
+        where, values = self._where(chosen)
         found: dict[int, Moment] = {}
         for low, high in self._ranges(after=after):
             rows = self._db.execute(
@@ -334,9 +351,9 @@ def _like(text: str) -> str:
 
 
 def _record(row: sqlite3.Row) -> Record:
-    record: Record = dict(zip(row.keys(), tuple(row), strict=True))
+    record: Record = {**_ABSENT, **dict(zip(row.keys(), tuple(row), strict=True))}
     for name in JSON_FIELDS:
-        record[name] = json.loads(record[name])
+        record[name] = None if record[name] is None else json.loads(record[name])
     for name in ("from_cache", "is_dialogue"):
         record[name] = bool(record[name])
     if record["is_dialogue"] and record["response"] is not None:

@@ -14,6 +14,7 @@ import contextlib
 import fcntl
 import os
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -22,13 +23,16 @@ from assay.kit.errors import ConfigError
 from assay.reward_server.journal.entries import Entry, Row, weight_of
 
 APPLICATION_ID = 0x41535359  # "ASSY"
-FORMAT = 1
+FORMAT = 2
+_ADDED = {1: ("labels", "parameters", "reference_kind", "cut")}
+"""The columns that an older format lacks, with empty ones in its entries."""
 MIN_LIMIT_BYTES = 8 * 2**20
 BATCH_ROWS = 512
 BATCH_BYTES = 2**20
 _LOG_PAGES = 256
 _LOG_BYTES = 4 * 2**20
 _BUSY_S = 0.2
+_CLAIM_S = 5.0
 _TYPES = {"float": "REAL", "int": "INTEGER", "bool": "INTEGER", "bytes": "BLOB", "str": "TEXT"}
 
 COLUMNS = tuple(field.name for field in fields(Entry))
@@ -36,10 +40,7 @@ _INSERT = f"INSERT INTO entries ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * 
 
 
 def _schema() -> str:
-    columns = []
-    for field in fields(Entry):
-        kind, _, optional = str(field.type).partition(" | ")
-        columns.append(f"{field.name} {_TYPES[kind]}{'' if optional else ' NOT NULL'}")
+    columns = [_column(field.name, str(field.type)) for field in fields(Entry)]
     columns += [
         "CHECK ((verdict IS NULL) <> (fault IS NULL))",
         "CHECK ((verdict IS NULL) = (reward IS NULL))",
@@ -50,6 +51,12 @@ def _schema() -> str:
         "CREATE TABLE totals (dropped INTEGER NOT NULL, expired INTEGER NOT NULL);"
         "INSERT INTO totals SELECT 0, 0;"
     )
+
+
+def _column(name: str, kind: str) -> str:
+    kind, _, optional = kind.partition(" | ")
+    default = " DEFAULT '{}'" if name == "labels" else ""
+    return f"{name} {_TYPES[kind]}{'' if optional else f' NOT NULL{default}'}"
 
 
 class Lost(Exception):
@@ -141,6 +148,12 @@ class Store:
             raise ConfigError(
                 f"--journal {self._path} is another program's data base; choose another file"
             )
+        elif found[1] in _ADDED:
+            # One transaction, which leaves the entries where they are.
+            kinds = {field.name: str(field.type) for field in fields(Entry)}
+            added = [f"ADD COLUMN {_column(name, kinds[name])}" for name in _ADDED[found[1]]]
+            changes = " ".join(f"ALTER TABLE entries {one};" for one in added)
+            self._db.executescript(f"BEGIN; {changes} PRAGMA user_version = {FORMAT}; COMMIT;")
         elif found[1] != FORMAT:
             raise ConfigError(
                 f"--journal {self._path} has format {found[1]}, this server writes {FORMAT}; "
@@ -218,6 +231,23 @@ class Store:
         return pages * self._page_bytes
 
 
+def _lock(file: int) -> None:
+    """Takes the lock, where a server that ends holds it within some seconds.
+
+    Raises:
+        BlockingIOError: another server goes on to hold it.
+    """
+    ends_s = time.monotonic() + _CLAIM_S
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() >= ends_s:
+                raise
+        time.sleep(_BUSY_S)
+
+
 def _claim(path: Path) -> int:
     """Makes the file if there is none, for its owner alone, and takes the writer's lock."""
     if path.is_dir():
@@ -230,7 +260,7 @@ def _claim(path: Path) -> int:
             "exists and that this user may write to"
         ) from error
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(lock)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
     except BlockingIOError:
         os.close(lock)

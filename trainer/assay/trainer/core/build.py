@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from assay.kit.hints import did_you_mean
 from assay.trainer.core.answering import rollout_sampling, sampler
 from assay.trainer.core.batch import Scored
 from assay.trainer.core.hooks import Hooks, hooks_of
-from assay.trainer.core.rewards import Judge
+from assay.trainer.core.rewards import SURVEY, Judge
 from assay.trainer.core.survey import Survey
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.critic.critic import Critic
@@ -294,7 +295,7 @@ class Workshop:
                 self.policy,
                 rollout_sampling(self.config.rollout, rows=self.config.eval.batch_size),
             ),
-            self.judge.open_round,
+            partial(self.judge.open_round, phase=SURVEY),
             encoder(self.policy),
             ranks=self.ranks,
         )

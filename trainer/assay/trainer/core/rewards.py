@@ -10,9 +10,9 @@ import json
 import tempfile
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from assay.api.execution.v1 import execution_pb2
@@ -20,7 +20,8 @@ from assay.clients import Anchor, Item, Result, RewardClient, Transport, Verifie
 from assay.clients.config import ClientConfig
 from assay.clients.rows.tests import read_tests
 from assay.clients.services import EmbeddedServices
-from assay.kit.errors import CallError, ConfigError
+from assay.kit.errors import CallError, ConfigError, StartupError
+from assay.kit.labels import fitting
 from assay.kit.tls import ClientTls
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Request, Response
@@ -29,7 +30,10 @@ from assay.trainer.rollouts.pairs import PairsRound, as_win
 from assay.trainer.rollouts.scoring import BackgroundClient, StreamingRound
 from assay.trainer.settings.sections import RewardConfig
 
+TRAINING, EVALUATION, SURVEY = "train", "eval", "survey"
+"""Phases of a run, as labels of what is judged in them."""
 _CONNECT_TIMEOUT_S = 10.0
+_LEAST_JOURNAL_MB = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,7 @@ class Judge:
         anchors: the response to beat of each problem, where rewards are chances of winning; a
             problem without one is a fault.
         in_pairs: the samples of a training prompt are compared in pairs.
+        done: steps of the run that are over, for the labels of what is judged.
         judges_groups: the verifier compares the samples of a prompt.
     """
 
@@ -76,6 +81,7 @@ class Judge:
         )
         self.anchors: Mapping[Problem, str] | None = None
         self.in_pairs = False
+        self.done: Callable[[], int] | None = None
         self._client = client
         self._config = config
         self.judges_groups = judges_groups
@@ -89,16 +95,16 @@ class Judge:
         results = self._client.score(items)
         return self.patience.settle(self._client, items, results, whole_groups=self.judges_groups)
 
-    def open_round(self, group_size: int) -> StreamingRound:
+    def open_round(self, group_size: int, phase: str = TRAINING) -> StreamingRound:
         """Begins to score responses while others are being generated.
 
-        `group_size` responses of each draw will be submitted.
+        `group_size` responses of each draw will be submitted; `phase` is their label.
 
         Raises:
             ConfigError: the client is closed.
         """
         return self._opened(
-            self._item_of,
+            partial(self._item_of, phase=phase),
             group_size=group_size if self.judges_groups else 0,
             settle=(lambda result: result) if self.anchors is None else as_win,
         )
@@ -128,7 +134,9 @@ class Judge:
             ConfigError: the service does not serve it.
         """
         found = _check(self._client, config, config.target or "the run's own service")
-        return Judge(self._client, config, judges_groups=found.needs_group, patience=self.patience)
+        other = Judge(self._client, config, judges_groups=found.needs_group, patience=self.patience)
+        other.done = lambda: self.done() if self.done else 0
+        return other
 
     def _opened(
         self,
@@ -148,8 +156,8 @@ class Judge:
         self._rounds = [*(earlier for earlier in self._rounds if not earlier.closed), opened]
         return opened
 
-    def _item_of(self, request: Request, response: Response, id_: str) -> Item:
-        item = self.item(sample_of(request, response), id_)
+    def _item_of(self, request: Request, response: Response, id_: str, phase: str) -> Item:
+        item = self.item(sample_of(request, response), id_, phase)
         if self.anchors is None:
             return item
         anchor = self.anchors.get(request.draw.problem)
@@ -163,8 +171,11 @@ class Judge:
         for opened in self._rounds:
             opened.close()
 
-    def item(self, sample: Sample, id_: str = "") -> Item:
-        """The service's item for a sample."""
+    def item(self, sample: Sample, id_: str = "", phase: str = TRAINING) -> Item:
+        """The service's item for a sample, labelled by the step and the phase of the run."""
+        labels = {"phase": phase}
+        if self.done is not None:
+            labels["step"] = str(self.done() + (phase != EVALUATION))
         return Item(
             id=id_,
             response=sample.response,
@@ -176,6 +187,7 @@ class Judge:
             response_token_count=sample.token_count,
             truncated=sample.truncated,
             timeout_s=self._config.item_timeout_s or None,
+            labels=labels,
         )
 
 
@@ -214,29 +226,61 @@ def own_services(
     config: RewardConfig,
     transport: Callable[[], Transport] | None = None,
     reach: Reach | None = None,
+    journal: Path | None = None,
+    say: Callable[[str], None] = lambda _line: None,
 ) -> Iterator[str]:
     """The reward service's address, for the length of a `with` block.
 
     One of a run's processes enters this and shares the address. An empty target starts services
     that end with the block; a `transport` replaces the network, and nothing is started. Without
-    `reach` they are on loopback.
+    `reach` they are on loopback. They keep the journal in a file, within config.journal_mb; where
+    it cannot be written the run goes on without it, and `say` gets a line.
 
     Raises:
+        ConfigError: config.journal_mb is too small for a journal.
         StartupError: the run's own services could not start.
     """
     if transport is not None or config.target:
         yield config.target
-    elif reach is None:
-        with EmbeddedServices() as own:
-            yield own.address
-    else:
-        with tempfile.TemporaryDirectory(prefix="assay-token-") as folder:
+        return
+    with ExitStack() as stack:
+        flags: list[str] = []
+        if reach is not None:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-token-"))
             file = Path(folder) / "token"
             file.touch(0o600)
             file.write_text(reach.token, encoding="utf-8")
-            flags = {"reward": ["--token-file", str(file)]}
-            with EmbeddedServices(arguments=flags, host="0.0.0.0") as own:  # noqa: S104  # for the other machines
-                yield f"{reach.host}:{own.address.rpartition(':')[2]}"
+            flags = ["--token-file", str(file)]
+        own = _started(flags, _kept(config, journal), reach, say)
+        stack.callback(own.stop)
+        port = own.address.rpartition(":")[2]
+        yield own.address if reach is None else f"{reach.host}:{port}"
+
+
+def _kept(config: RewardConfig, journal: Path | None) -> list[str]:
+    if journal is None or not config.journal_mb:
+        return []
+    if config.journal_mb < _LEAST_JOURNAL_MB:
+        raise ConfigError(
+            f"reward.journal_mb = {config.journal_mb}: a journal takes {_LEAST_JOURNAL_MB} MiB or "
+            "more; 0 keeps none"
+        )
+    return ["--journal", str(journal), "--journal-max-mb", str(config.journal_mb)]
+
+
+def _started(
+    flags: list[str], kept: list[str], reach: Reach | None, say: Callable[[str], None]
+) -> EmbeddedServices:
+    host = "127.0.0.1" if reach is None else "0.0.0.0"  # noqa: S104  # for the other machines
+    own = EmbeddedServices(arguments={"reward": [*flags, *kept]}, host=host)
+    try:
+        own.start()
+    except StartupError as error:
+        if not kept or "--journal" not in str(error):
+            raise
+        say(f"the run goes on without a journal: {error}")
+        return _started(flags, [], reach, say)
+    return own
 
 
 @contextmanager
@@ -246,11 +290,13 @@ def open_judge(
     *,
     target: str | None = None,
     reach: Reach | None = None,
+    run: str = "",
 ) -> Iterator[Judge]:
     """Connects to the reward service for the length of a `with` block.
 
     `target` is an address of `own_services`; by default the configured target, or, if it is empty,
-    services that end with the block. `transport` and `reach` are as for `own_services`.
+    services that end with the block. `transport` and `reach` are as for `own_services`. `run` is
+    the label of all that is judged.
 
     Raises:
         ConfigError: nobody answers at the target, it does not serve the verifier, or the file of a
@@ -267,6 +313,7 @@ def open_judge(
             transport=transport,
             tls=_tls(config),
             token=reach.token if reach and not config.target else _token(config),
+            labels={"run": fitting(run)} if run else None,
         ) as client,
     ):
         found = _check(client, config, address)

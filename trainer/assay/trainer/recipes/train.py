@@ -45,7 +45,14 @@ from assay.trainer.core.build import (
 )
 from assay.trainer.core.evaluation import Evaluation, evaluate
 from assay.trainer.core.hooks import Hooks, hooks_of
-from assay.trainer.core.rewards import FaultWatch, Judge, Reach, open_judge, own_services
+from assay.trainer.core.rewards import (
+    EVALUATION,
+    FaultWatch,
+    Judge,
+    Reach,
+    open_judge,
+    own_services,
+)
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.core.world import World, check_engine, join
 from assay.trainer.critic.pretraining import check_floor
@@ -130,7 +137,7 @@ def _run(
     partner: AlternatingTraining | None = None
     ends: list[Callable[[], None]] = [display.end]
     try:
-        with _judge(config, world, transport) as judge:
+        with _judge(config, folder, world, transport, display.note) as judge:
             check_judge(config, judge, hooks)
             if world.main:
                 record(folder, config, data=_of_data(problems))
@@ -208,15 +215,26 @@ def _of_data(problems: Problems) -> dict[str, Any] | None:
 
 @contextmanager
 def _judge(
-    config: Config, world: World, transport: Callable[[], Transport] | None
+    config: Config,
+    folder: RunFolder,
+    world: World,
+    transport: Callable[[], Transport] | None,
+    say: Callable[[str], None],
 ) -> Iterator[Judge]:
     """The reward service; the first process starts its own services for all."""
     token = world.same(secrets.token_urlsafe(32))
     reach = Reach(world.host, token) if world.machines > 1 else None
-    own = own_services(config.reward, transport, reach) if world.main else nullcontext("")
+    own = (
+        own_services(config.reward, transport, reach, folder.journal, say)
+        if world.main
+        else nullcontext("")
+    )
+    name = config.run.name or folder.path.name
     with (
         own as address,
-        open_judge(config.reward, transport, target=world.same(address), reach=reach) as judge,
+        open_judge(
+            config.reward, transport, target=world.same(address), reach=reach, run=name
+        ) as judge,
     ):
         yield judge
         world.wait()
@@ -271,6 +289,7 @@ def _prepare(
     )
     check_engine(trainer.accelerator)
     held.append(trainer)
+    session.judge.done = lambda: trainer.state.global_step // config.updates_per_rollout
     reporters = attach(
         trainer,
         config.run.report_to,
@@ -321,7 +340,7 @@ def _evaluate(session: Session, trainer: PolicyTrainer, when: str) -> Evaluation
     evaluation = next(filter(None, own), None) or evaluate(
         problems,
         generator,
-        lambda: session.judge.open_round(config.eval.samples),
+        lambda: session.judge.open_round(config.eval.samples, EVALUATION),
         encoder(session.policy),
         samples=config.eval.samples,
         ranks=AccelerateRanks(trainer.accelerator),

@@ -205,6 +205,10 @@ class RewardConfig:
     those of a survey (data.selection).
     """
     fault_window: Positive = 5
+    journal_mb: Annotated[NonNegative, only("reward.target", "")] = 256
+    """Most MiB of journal.sqlite in the run's folder, where the services of the run's own keep
+    every verdict; 8 or more, 0 for none.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,6 +155,26 @@ class Item(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class LabelsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     ID_FIELD_NUMBER: _builtins.int
     VERIFIER_FIELD_NUMBER: _builtins.int
     TASK_FIELD_NUMBER: _builtins.int
@@ -167,6 +187,7 @@ class Item(_message.Message):
     RESPONSE_TOKEN_COUNT_FIELD_NUMBER: _builtins.int
     TRUNCATED_FIELD_NUMBER: _builtins.int
     TIMEOUT_FIELD_NUMBER: _builtins.int
+    LABELS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The caller's name for the item: unique in the request, 1 to 256 bytes. Echoed, never interpreted."""
     verifier: _builtins.str
@@ -209,6 +230,14 @@ class Item(_message.Message):
         of the reference's tests instead, and passing that one is a verdict.
         """
 
+    @_builtins.property
+    def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """What the caller wants to find the item by afterwards: {"run": "dapo-3", "step": "120", "model": "...", "data": "..."}.
+        At most 16. A name has 1 to 64 characters: a letter or "_", then letters, digits, "_", "-" and "."; its value is any
+        text of at most 256 bytes. Beyond that a fault, INVALID_LABEL. Echoed, kept in the journal, never judged by: items
+        that differ in labels alone are equal items, and each gets its own labels back.
+        """
+
     def __init__(
         self,
         *,
@@ -224,10 +253,11 @@ class Item(_message.Message):
         response_token_count: _builtins.int | None = ...,
         truncated: _builtins.bool = ...,
         timeout: _duration_pb2.Duration | None = ...,
+        labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_response_token_count", b"_response_token_count", "candidate", b"candidate", "reference", b"reference", "response", b"response", "response_token_count", b"response_token_count", "timeout", b"timeout", "turns", b"turns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_response_token_count", b"_response_token_count", "candidate", b"candidate", "group_id", b"group_id", "id", b"id", "parameters", b"parameters", "prompt", b"prompt", "reference", b"reference", "response", b"response", "response_token_count", b"response_token_count", "task", b"task", "timeout", b"timeout", "truncated", b"truncated", "turns", b"turns", "verifier", b"verifier"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_response_token_count", b"_response_token_count", "candidate", b"candidate", "group_id", b"group_id", "id", b"id", "labels", b"labels", "parameters", b"parameters", "prompt", b"prompt", "reference", b"reference", "response", b"response", "response_token_count", b"response_token_count", "task", b"task", "timeout", b"timeout", "truncated", b"truncated", "turns", b"turns", "verifier", b"verifier"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__response_token_count: _TypeAlias = _typing.Literal["response_token_count"]  # noqa: Y015
     _WhichOneofArgType__response_token_count: _TypeAlias = _typing.Literal["_response_token_count", b"_response_token_count"]  # noqa: Y015
@@ -347,11 +377,32 @@ class Result(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class LabelsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     ID_FIELD_NUMBER: _builtins.int
     JUDGEMENT_FIELD_NUMBER: _builtins.int
     FAULT_FIELD_NUMBER: _builtins.int
     TIMINGS_FIELD_NUMBER: _builtins.int
     FROM_CACHE_FIELD_NUMBER: _builtins.int
+    LABELS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The item's id."""
     from_cache: _builtins.bool
@@ -368,6 +419,10 @@ class Result(_message.Message):
     def timings(self) -> _common_pb2.Timings:
         """How long it took. Set for both outcomes."""
 
+    @_builtins.property
+    def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """The item's labels, with a judgement and with a fault; none where the fault is about them."""
+
     def __init__(
         self,
         *,
@@ -376,10 +431,11 @@ class Result(_message.Message):
         fault: _status_pb2.Status | None = ...,
         timings: _common_pb2.Timings | None = ...,
         from_cache: _builtins.bool = ...,
+        labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["fault", b"fault", "judgement", b"judgement", "outcome", b"outcome", "timings", b"timings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["fault", b"fault", "from_cache", b"from_cache", "id", b"id", "judgement", b"judgement", "outcome", b"outcome", "timings", b"timings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fault", b"fault", "from_cache", b"from_cache", "id", b"id", "judgement", b"judgement", "labels", b"labels", "outcome", b"outcome", "timings", b"timings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["judgement", "fault"]  # noqa: Y015
     _WhichOneofArgType_outcome: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015

@@ -11,6 +11,7 @@ from assay.trainer.settings.kinds import PositiveFloat, Strict
 from assay.trainer.settings.method import Lines, TrainingMethod
 from assay.trainer.settings.metric import Metric, metrics
 from assay.trainer.settings.part import Part, switch
+from assay.trainer.settings.reading import only
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -94,7 +95,7 @@ METRICS: tuple[Metric, ...] = metrics("drift",
 METHOD = TrainingMethod(
     name="fire",
     settings=FireConfig,
-    is_on=lambda c: c.method.fire.enabled,
+    is_on=only("method.fire.enabled", True),
     rank=20,
     hooks="assay.trainer.methods.fire.method:Fire",
     parts=PARTS,

@@ -13,6 +13,7 @@ from assay.trainer.core.answering import generating
 from assay.trainer.core.batch import Batch, Scored, filled
 from assay.trainer.core.build import encoder
 from assay.trainer.core.evaluation import Evaluation, end_token_ids
+from assay.trainer.core.rewards import EVALUATION
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.models import LoadedPolicy
@@ -109,7 +110,7 @@ class Turns(RunHooks):
         return evaluate_dialogues(
             session.problems.eval,
             sampler,
-            lambda: session.judge.open_round(0),
+            lambda: session.judge.open_round(0, EVALUATION),
             encoder(session.policy),
             dialogues_of(config, session.policy, validation=True),
             samples=config.eval.samples,

@@ -1,0 +1,87 @@
+"""A journal of an older format: it is read as it is, and goes on in today's."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from assay.kit.errors import ConfigError
+from assay.reward_server.journal.reader import Filter, Reader, Record
+from assay.reward_server.journal.rows import row_of
+from assay.reward_server.journal.store import FORMAT, MIN_LIMIT_BYTES, Store
+from journal_support import filled, settled
+
+
+@pytest.fixture
+def old(tmp_path: Path, repository: Path) -> Path:
+    path = tmp_path / "old.sqlite"
+    database = sqlite3.connect(path)
+    script = repository / "tests" / "unit" / "journal_format_1.sql"
+    database.executescript(script.read_text(encoding="utf-8"))
+    database.close()
+    return path
+
+
+def read(path: Path, chosen: Filter | None = None) -> list[Record]:
+    with Reader(path) as reader:
+        found = list(reader.each(chosen))
+        assert reader.last(100, chosen) == found
+        assert sum(r.judgements + r.faulted for r in reader.rates(chosen)) == len(found)
+    return found
+
+
+def test_it_is_read_as_it_is(old: Path) -> None:
+    before = old.read_bytes()
+    found = read(old)
+    assert [record["id"] for record in found] == list(range(1, 9))
+    assert all(record["labels"] == {} for record in found)
+    assert {record["parameters"] for record in found} == {None}
+    assert read(old, Filter(labels=(("run", "a"),))) == []
+    assert old.read_bytes() == before
+
+
+def test_it_goes_on_in_todays_format(old: Path) -> None:
+    before = read(old)
+    asyncio.run(filled(old, [[settled("new", labels={"run": "a"})]]))
+    found = read(old)
+    assert found[:-1] == before, "the entries of before are as they were"
+    assert (found[-1]["id"], found[-1]["item_id"], found[-1]["labels"]) == (9, "new", {"run": "a"})
+    assert read(old, Filter(labels=(("run", "a"),))) == found[-1:]
+    database = sqlite3.connect(old)
+    assert database.execute("PRAGMA user_version").fetchone() == (FORMAT,)
+    assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    database.close()
+    Store(old, MIN_LIMIT_BYTES).close()
+    assert read(old) == found, "a second start changes nothing"
+
+
+def test_a_reader_of_before_goes_on_while_it_changes(old: Path) -> None:
+    with Reader(old) as reader:
+        first = reader.get(1)
+        asyncio.run(filled(old, [[settled("new", labels={"run": "a"})]]))
+        assert reader.get(1) == first
+        assert [record["item_id"] for record in reader.each(after=8)] == ["new"]
+
+
+def test_what_may_not_be_whole_is_said(old: Path) -> None:
+    rows = {record["item_id"]: row_of(record) for record in read(old)}
+    assert {name: row.get("journal_cut") for name, row in rows.items()} == {
+        "right": None, "wrong": None, "late": None, "talk": None, "unknown": None,
+        "several": ["reference"], "data": ["reference"], "long": ["response"],
+    }  # fmt: skip
+    assert rows["talk"]["turns"][0] == {"role": "assistant", "content": "41", "from_policy": True}
+    assert "verifier" not in rows["unknown"]
+
+
+@pytest.mark.parametrize("version", [0, 3, 99])
+def test_another_format_is_refused(old: Path, version: int) -> None:
+    database = sqlite3.connect(old)
+    database.execute(f"PRAGMA user_version = {version}")
+    database.close()
+    with pytest.raises(ConfigError, match=f"has format {version}"):
+        Reader(old)
+    with pytest.raises(ConfigError, match=f"has format {version}"):
+        Store(old, MIN_LIMIT_BYTES)
