@@ -10,10 +10,13 @@ from collections import Counter
 from prometheus_client import Gauge
 from prometheus_client.registry import Collector
 
-from assay.kit.metrics import FunctionCounter, ItemMetrics, TableCounter
+from assay.kit.metrics import FunctionCounter, ItemMetrics, TableCounter, TableHistogram
 from assay.reward_server.domain import Judgement
 from assay.reward_server.journal.writer import Journal
 from assay.reward_server.workers.codec import ScorePool
+
+VALUES = (-1.0, -0.5, -0.1, 0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0, 2.0)
+"""Upper bounds of the buckets of rewards: what is 0 or 1 is told from what is nearly so."""
 
 
 class RewardMetrics:
@@ -31,7 +34,20 @@ class RewardMetrics:
         self.items = ItemMetrics("reward", "verifier")
         self._suspicious: Counter[tuple[str, ...]] = Counter()
         self._cached: Counter[tuple[str, ...]] = Counter()
+        self._values = TableHistogram(
+            "assay_reward_value",
+            "Rewards of judgements; a fault has none and is in none of the buckets",
+            "verifier",
+            VALUES,
+        )
+        self._sums: Counter[tuple[str, str]] = Counter()
         self._tables = [
+            TableCounter(
+                "assay_reward_given",
+                "Rewards of judgements added up, without their sign: those above 0, those below",
+                ("verifier", "sign"),
+                self._sums,
+            ),
             TableCounter(
                 "assay_reward_judgements",
                 "Items answered with a judgement",
@@ -88,7 +104,7 @@ class RewardMetrics:
             self._journal_queued,
             self._journal_bytes,
         ]
-        return [*self.items.collectors, *self._tables, *pool, *journal]
+        return [*self.items.collectors, self._values, *self._tables, *pool, *journal]
 
     def watch(self, pool: ScorePool) -> None:
         """Adds the metrics of a pool of workers."""
@@ -108,6 +124,9 @@ class RewardMetrics:
     def judged(self, verifier: str, judgement: Judgement, *, from_cache: bool) -> None:
         """Counts a judgement."""
         self.verdicts[verifier, judgement.verdict] += 1
+        reward = judgement.reward
+        self._values.observe(reward, verifier)
+        self._sums[verifier, "positive" if reward >= 0 else "negative"] += abs(reward)  # type: ignore[assignment]  # a Counter of floats
         if from_cache:
             self._cached[(verifier,)] += 1
         if judgement.suspicions:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import click
 
 from assay.kit.errors import ConfigError
+from assay.reward_server.journal.backup import backup
 from assay.reward_server.journal.comparison import VerifierComparison
 from assay.reward_server.journal.explorer import Explorer
 from assay.reward_server.journal.reader import Filter, Reader, Record
@@ -32,6 +33,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 @click.group()
 def journal() -> None:
     """Read the verdict journal of a reward server (its flag --journal)."""
+
+
+journal.add_command(backup)
 
 
 def _filters(command: F) -> F:
