@@ -163,7 +163,7 @@ async def serving(
     def front(admission: Admission) -> RewardFront:
         return RewardFront(scorer, admission, settings, journal=journal, **services)
 
-    listener = http_listener(SITE, front, settings, told.access, tls)
+    listener = http_listener(SITE, front, settings, told.access)
     assert listener is not None
     try:
         async with await start([reward_service(scorer)], told, beside=listener) as server:

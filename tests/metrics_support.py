@@ -10,8 +10,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from assay.genrm.metrics import JudgeMetrics
+from assay.kit.build import Build
 from assay.kit.gate import CallGate
 from assay.kit.metrics import CallMetrics
+from assay.kit.reloading import Reloader
 from assay.reward_server.counts import RewardMetrics
 from assay.sandbox.metrics import RunMetrics
 
@@ -46,7 +48,11 @@ def conserved(families: list[Metric], service: str, *judged: str) -> bool:
 def collectors() -> dict[str, list[Collector]]:
     """The collectors of each service, and those that all have."""
     return {
-        "every service": CallMetrics(CallGate(1)).collectors,
+        "every service": [
+            *CallMetrics(CallGate(1)).collectors,
+            *Reloader().collectors,
+            *Build("reward_server", "assay-reward-server").collectors,
+        ],
         "reward_server": RewardMetrics().collectors,
         "sandbox": RunMetrics().collectors,
         "genrm": JudgeMetrics().collectors,

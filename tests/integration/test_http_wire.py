@@ -205,8 +205,9 @@ async def pages(facade: Facade, journal: Path) -> None:
     assert b"/v1/score:stream" in docs.body
     assert (await facade.get("/", accept="text/html")).headers["location"] == "docs"
     metrics = (await facade.get("/metrics")).body.decode()
-    for line in ('assay_rpc_calls_total{code="OK",method="/slime",reason=""} 2.0',
-                 'method="/v1/score",reason="CANCELLED"', "assay_rpc_serving 1.0"):  # fmt: skip
+    for line in ('assay_rpc_calls_total{code="OK",method="/slime",reason="",tenant=""} 2.0',
+                 'method="/v1/score",reason="CANCELLED",tenant=""',
+                 "assay_rpc_serving 1.0"):  # fmt: skip
         assert line in metrics
 
     def kept() -> int:
@@ -441,7 +442,7 @@ async def test_a_caller_who_goes_as_the_drain_ends_its_call_is_cancelled() -> No
         call.task.cancel()
         await until(lambda: not facade.server._gate.running)
         metrics = (await facade.get("/metrics")).body.decode()
-    assert 'code="CANCELLED",method="/v1/score",reason="CANCELLED"} 1.0' in metrics
+    assert 'code="CANCELLED",method="/v1/score",reason="CANCELLED",tenant=""} 1.0' in metrics
     assert 'code="OK",method="/v1/score"' not in metrics
 
 

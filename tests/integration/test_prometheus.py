@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shutil
 import signal
 import socket
@@ -39,6 +40,14 @@ SHORT = "4s"  # for a service to come to rest in
 SHOWN = "1m"
 TESTS = suite_to_proto(TestSuite([CallTest("double", (2,), 4)], Limits(wall_time_s=5.0)))
 ENDLESS = suite_to_proto(TestSuite([CallTest("double", (2,), 4)], Limits(wall_time_s=1e6)))
+PROFILE = """
+[[profile]]
+name = "mine"
+description = "Its file is read again."
+[[profile.component]]
+name = "answer"
+verifier = "exact"
+"""
 PROGRAM = "```python\ndef double(x):\n    return x + x\n```"
 
 
@@ -74,6 +83,7 @@ def panels(repository: Path) -> list[tuple[str, str]]:
 def answers(port: int, query: str, window: str) -> list[float]:
     """The values of a query of the dashboard, as Grafana would ask it now."""
     query = query.replace("$__rate_interval", window).replace("$__range", SHOWN)
+    query = re.sub(r'"\$(service|instance|verifier|tenant)"', '".*"', query)
     found = ask(port, "/api/v1/query", query=query)
     assert found["status"] == "success", query
     return [float(series["value"][1]) for series in found["data"]["result"]]
@@ -85,7 +95,9 @@ def prometheus(repository: Path, tmp_path: Path) -> Iterator[tuple[int, Embedded
     folder = tmp_path
     metrics = {name: free_port() for name in ("reward", "sandbox")}
     flags = {name: ["--metrics-port", str(port)] for name, port in metrics.items()}
+    (folder / "profiles.toml").write_text(PROFILE)
     flags["reward"] += ["--journal", str(folder / "verdicts.sqlite")]
+    flags["reward"] += ["--profiles", str(folder / "profiles.toml")]
     flags["sandbox"] += [*ANY_FLOOR, "--languages", "python", "--slots", "1"]
     config = shipped(repository)
     config["rule_files"] = [str(repository / "deploy" / "alerts.yml")]
@@ -161,6 +173,7 @@ def busy(port: int, services: EmbeddedServices) -> None:
         while not settled(port):
             assert time.monotonic() < ends_s, "Prometheus does not read the services"
             work(client, number)
+            os.kill(services.pid("reward"), signal.SIGHUP)  # it reads its profiles again
             number += 1
 
 
@@ -208,8 +221,9 @@ def test_nothing_is_said_of_a_service_at_rest_and_a_dead_one_is_shown(
     [share] = [values for query, values in known.items() if "vector(0)" in query]
     assert share == []
 
-    serves, queue = 'assay_rpc_serving{job="sandbox"}', "sum(assay_sandbox_queue_items)"
+    serves, waits = 'assay_rpc_serving{job="sandbox"', "sum(assay_sandbox_queue_items{"
     [serving] = [query for query in known if serves in query]
+    [queue] = [query for query in known if waits in query]
     assert known[serving] == [1.0]
     assert known[queue] == [0.0]
     os.killpg(services.pid("sandbox"), signal.SIGKILL)

@@ -521,7 +521,7 @@ def test_the_door_and_the_quotas_are_those_of_grpc(tmp_path: Path) -> None:
         quick = {"code": "print(1)", "language": "python"}
         with ThreadPoolExecutor(1) as pool:
             held = pool.submit(post, address, "/run_code", program, **a)
-            while "assay_sandbox_items_total 1.0" not in metrics(address, **b):
+            while 'assay_sandbox_items_total{tenant="a"} 1.0' not in metrics(address, **b):
                 time.sleep(0.01)
             late = post(address, "/run_code", quick, **a, x_timeout_s="1")
             other = post(address, "/run_code", quick, **b)

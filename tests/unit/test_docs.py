@@ -22,6 +22,7 @@ from assay.cli.main import cli
 from assay.clients.services import installed_services
 from assay.genrm.config import read_models
 from assay.kit.errors import ConfigError
+from assay.reward_server.__main__ import cli as reward_cli
 from assay.reward_server.profiles.reading import read_profiles
 from assay.trainer.recipes.code_prm import config as pipelines
 from assay.trainer.recipes.ladder import plan
@@ -147,11 +148,13 @@ def test_settings_are_those_that_we_have(
                 assert read_models(file)
             case "base":
                 assert plan.load(file, ["data.path=rows.jsonl"]).rungs
+            case "port":
+                assert reward_cli.make_context("reward", ["--config", str(file)])
             case "build-system" | "project":
                 assert tree["project"]
             case _:
                 assert configs.load(file, ["data.path=rows.jsonl"]), block
-    assert {"profile", "model", "base", "project"} <= seen
+    assert {"profile", "model", "base", "project", "port"} <= seen
 
 
 def test_commands_are_those_that_we_have(repository: Path) -> None:

@@ -16,6 +16,7 @@ from prometheus_client.metrics import disable_created_metrics
 from prometheus_client.parser import text_string_to_metric_families
 from tests.metrics_support import scrape, total
 
+from assay.kit.build import REVISION, Build
 from assay.kit.errors import StartupError
 from assay.kit.metrics import (
     OTHER,
@@ -23,11 +24,13 @@ from assay.kit.metrics import (
     FunctionCounter,
     ItemMetrics,
     MetricsEndpoint,
-    SecondsHistogram,
+    TableHistogram,
     reason_label,
 )
 from assay.kit.reasons import Reason
 from assay.kit.serving import ServeConfig, start
+from assay.reward_server.counts import VALUES, RewardMetrics
+from assay.reward_server.domain import Component, Judgement
 
 
 @given(st.text() | st.sampled_from(sorted(Reason)))
@@ -55,7 +58,7 @@ def test_a_fault_counts_whatever_its_reason_says(reason: str) -> None:
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.floats(0, 1e4) | st.sampled_from(SECONDS))))
 def test_our_histogram_shows_what_that_of_the_library_shows(times: list[tuple[str, float]]) -> None:
     ours, theirs = CollectorRegistry(), CollectorRegistry()
-    mine = SecondsHistogram("assay_test_seconds", "Times", "kind")
+    mine = TableHistogram("assay_test_seconds", "Times", "kind")
     ours.register(mine)
     reference = Histogram(
         "assay_test_seconds", "Times", ("kind",), buckets=SECONDS, registry=theirs
@@ -142,3 +145,35 @@ async def test_metrics_are_shown_where_a_port_is_given_and_gone_with_the_server(
 async def test_a_metrics_port_that_is_taken_ends_the_start(endpoint: MetricsEndpoint) -> None:
     with pytest.raises(StartupError, match="for metrics"):
         await start([], ServeConfig(metrics_port=endpoint.port))
+
+
+@given(st.lists(st.floats(-3, 3) | st.sampled_from(VALUES)), st.integers(0, 5))
+def test_rewards_are_in_their_buckets_and_faults_in_none(rewards: list[float], faults: int) -> None:
+    metrics = RewardMetrics()
+    for reward in rewards:
+        metrics.judged("math", Judgement(reward, "x", (Component("all", reward),)),
+                       from_cache=False)  # fmt: skip
+    metrics.items.fault("math", Reason.WORKER_DIED, faults)
+    registry = CollectorRegistry()
+    for collector in metrics.collectors:
+        registry.register(collector)
+    found = list(text_string_to_metric_families(generate_latest(registry).decode()))
+    for bound in VALUES:
+        counted = total(found, "assay_reward_value_bucket", le=str(bound))
+        assert counted == sum(reward <= bound for reward in rewards)
+    assert total(found, "assay_reward_value_bucket", le="+Inf") == len(rewards)
+    for sign, part in (("positive", [max(r, 0) for r in rewards]),
+                       ("negative", [max(-r, 0) for r in rewards])):  # fmt: skip
+        assert total(found, "assay_reward_given_total", sign=sign) == pytest.approx(sum(part))
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [("d1ee4b28", "d1ee4b28"), ("", ""), ("x" * 65, ""), ('a"}\nassay_up 1', "")],
+)
+def test_a_revision_is_a_word_or_nothing(
+    monkeypatch: pytest.MonkeyPatch, said: str, told: str
+) -> None:
+    monkeypatch.setenv(REVISION, said)
+    assert Build("reward_server", "assay-reward-server").revision == told
+    assert Build("nothing", "assay-nothing").version == ""

@@ -51,7 +51,7 @@ def test_each_label_that_is_asked_for_is_exported(dashboard: dict[str, Any]) -> 
     }
     for query, legend in queries(dashboard):
         metrics = re.findall(r"\b(?:assay|process)_\w+", query)
-        plain = {re.sub(r"_(total|bucket|sum|count)$", "", name) for name in metrics}
+        plain = set(map(plain_name, metrics))
         known = LABELS.union(*(labels.get(name, set()) for name in plain))
         used = {name for by in re.findall(r"by \(([^)]*)\)", query) for name in by.split(", ")}
         assert used <= known, query
@@ -61,13 +61,45 @@ def test_each_label_that_is_asked_for_is_exported(dashboard: dict[str, Any]) -> 
 def test_every_metric_of_ours_but_sums_is_on_the_dashboard(dashboard: dict[str, Any]) -> None:
     shown = " ".join(query for query, _ in queries(dashboard))
     left = {name for name, *_ in rows() if name not in shown}
-    # Those that only say what the others add up to, and one that is off unless it is asked for.
-    assert left == {
-        "assay_reward_labelled_items_total",
-        "assay_sandbox_items_total",
-        "assay_genrm_items_total",
-        "assay_genrm_engine_answers_total",
+    # One only says what the others add up to, and one is off unless it is asked for.
+    assert left == {"assay_genrm_engine_answers_total", "assay_reward_labelled_items_total"}
+
+
+def plain_name(metric: str) -> str:
+    """What the page calls it, without the end of a counter."""
+    bare = metric.removesuffix("_total")
+    listed = {name.removesuffix("_total") for name, *_ in rows()}
+    return bare if bare in listed else re.sub(r"_(bucket|sum|count)$", "", bare)
+
+
+def test_every_variable_is_defined_and_chooses(dashboard: dict[str, Any]) -> None:
+    variables = {one["name"]: one for one in dashboard["templating"]["list"]}
+    assert list(variables) == ["service", "instance", "verifier", "tenant"]
+    labels = {
+        name.removesuffix("_total"): set(re.findall(r"`(\w+)`", of)) for name, _, of, _, _ in rows()
     }
+    used: set[str] = set()
+    for query, _ in queries(dashboard):
+        selectors = re.findall(r"\b((?:assay|process)_\w+)(\{[^}]*\})", query)
+        assert len(selectors) == len(re.findall(r"\b(?:assay|process)_\w+", query))
+        shared = set.intersection(*(labels.get(plain_name(name), set()) for name, _ in selectors))
+        wanted = {"service", "instance"} | shared & {"verifier", "tenant"}
+        for _, selector in selectors:
+            asked = dict(re.findall(r'(\w+)=~"\$(\w+)"', selector))
+            assert set(asked.values()) == wanted, query
+            assert {"job": "service"}.items() <= asked.items()
+            assert all(label == name for label, name in asked.items() if label != "job")
+        used |= wanted
+    assert used == set(variables)
+    for one in variables.values():
+        # "All" is everything, series without the label among them.
+        assert (one["allValue"], one["includeAll"], one["multi"]) == (".*", True, True)
+        assert one["current"]["value"] == ["$__all"]
+        asked = re.fullmatch(r"label_values\((.+), (\w+)\)", one["query"]["query"])
+        assert asked is not None
+        assert asked[2] == {"service": "job"}.get(one["name"], one["name"])
+        for name in re.findall(r"\bassay_\w+(?=[,{])", asked[1]):
+            assert name in samples()
 
 
 def drawn(dashboard: dict[str, Any], *kinds: str) -> list[dict[str, Any]]:
@@ -85,8 +117,8 @@ def unit(query: str) -> str:
         return "count:/min"
     if "histogram_quantile" in query:
         return "s"
-    if ") / (" in query:
-        return "none" if "batches" in query else "percentunit"
+    if " / " in query:
+        return "none" if "batches" in query or "reward_given" in query else "percentunit"
     if "process_cpu" in query:
         return "suffix:cores"
     if "rate(" in query:

@@ -74,6 +74,7 @@ _BESIDE = {"assay-reward-server": "./math "}  # no index has what else of ours i
 DEFAULT_PORTS = {"reward": 50051, "sandbox": 50052, "genrm": 50053}
 
 _READY = re.compile(r"^assay \S+ ready on (\S+:\d+)\s*$", re.MULTILINE)
+_METRICS = re.compile(r"^assay \S+ metrics on (\S+:\d+)\s*$", re.MULTILINE)
 # Which services' addresses a service gets. The reward server starts last: it asks the others.
 _ADDRESSES_FOR = {"reward": ("sandbox", "genrm"), "genrm": ("reward",)}
 # Where a client of this machine finds what is bound everywhere.
@@ -181,8 +182,8 @@ class _Child:
     out_file: Path
     err_file: Path
 
-    def ready_address(self) -> str | None:
-        found = _READY.search(self.out_file.read_text(errors="replace"))
+    def address(self, line: re.Pattern[str]) -> str | None:
+        found = line.search(self.out_file.read_text(errors="replace"))
         return found.group(1) if found else None
 
     def last_words(self) -> str:
@@ -305,6 +306,10 @@ class EmbeddedServices:
             )
         return self.addresses[name]
 
+    def metrics_address_of(self, name: str) -> str | None:
+        """Where a service that was started here shows its metrics; None for nowhere."""
+        return self._children[name].address(_METRICS)
+
     def pid(self, name: str = "reward") -> int:
         """The process id of a service that was started here."""
         return self._children[name].process.pid
@@ -376,7 +381,7 @@ class EmbeddedServices:
 
     def _wait_ready(self, name: str, deadline_s: float) -> str:
         child = self._children[name]
-        while (address := child.ready_address()) is None:
+        while (address := child.address(_READY)) is None:
             code = child.process.poll()
             if code is not None:
                 raise StartupError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +22,18 @@ from assay.kit.errors import AssayError
 from assay.kit.flags import access_flags
 from assay.kit.logs import setup_logging
 from assay.kit.process import read_token
+from assay.kit.settings import fail, print_asked, settings_flags
 
 _RUNNER_FLAGS = ("templates", "queue_items", "queue_mb")
 _PATH = click.Path(path_type=Path, dir_okay=False)
 _FOLDER = click.Path(path_type=Path, file_okay=False)
+_TITLE = "genrm"
+_SECRETS = ("TOKEN", "REWARD_TOKEN")
 _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False)
 
 
 @click.command(context_settings={"auto_envvar_prefix": ENVIRONMENT_PREFIX, "show_default": True})
+@settings_flags(click.option, _PATH, click.BadParameter, _TITLE, _SECRETS)
 @click.option("--models", type=_PATH, help="TOML file of models; configs/models.toml is one.")
 @click.option(
     "--model",
@@ -63,7 +66,10 @@ _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=Fal
 @click.option("--drain-s", type=click.FloatRange(min=0), default=10.0, help="Time to end calls.")
 @click.option("--log-level", type=_LEVELS, default="INFO", help="Least level that is logged.")
 @click.option("--log-json/--log-text", default=False, help="Form of the logs, which go to stderr.")
+@click.pass_context
 def cli(
+    context: click.Context,
+    /,
     *,
     log_level: str,
     log_json: bool,
@@ -75,15 +81,18 @@ def cli(
 ) -> None:
     """Serve model-based rewards over gRPC: judges, process rewards, self-verification.
 
-    Each flag can be set in the environment as ASSAY_GENRM_<FLAG>. The bearer token that clients
+    Each flag can be set in the environment as ASSAY_GENRM_<FLAG>, and in a file, as --config says;
+    a variable ASSAY_GENRM_... that is no setting is an error. The bearer token that clients
     must send comes from a file or from ASSAY_GENRM_TOKEN (that of the reward server from
     ASSAY_GENRM_REWARD_TOKEN), never from a flag, which every user of the machine could read. Prints
     "assay genrm ready on HOST:PORT" when every model has answered. SIGTERM or Ctrl-C lets running
     calls end, then stops.
     """
     try:
+        if print_asked(context, _TITLE):
+            return
         setup_logging(log_level, json=log_json)
-        tracing.set_up("genrm")
+        tracing.set_up(_TITLE)
         runner = {name: flags.pop(name) for name in _RUNNER_FLAGS}
         access = take_access(flags)
         config = JudgeServerConfig(
@@ -95,8 +104,7 @@ def cli(
         )
         asyncio.run(run(config))
     except AssayError as error:
-        click.echo(f"assay genrm: {error}", err=True)
-        sys.exit(1)
+        fail(_TITLE, error, context)
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from assay.genrm.answers import AnswerVerifier
 from assay.genrm.config import JudgeServerConfig
 from assay.genrm.runner import Runner
 from assay.genrm.service import genrm_services
+from assay.kit.build import Build
 from assay.kit.errors import ConfigError
 from assay.kit.process import announce, client_tls, server_tls
 from assay.kit.serving import ServeConfig, serve
@@ -29,6 +30,7 @@ async def run(config: JudgeServerConfig) -> None:
         access=config.access,
         metrics_host=config.metrics_host,
         metrics_port=config.metrics_port,
+        build=Build("genrm", "assay-genrm"),
     )
     runner = Runner(config.runner, answers=_answers(config))
     try:

@@ -18,6 +18,7 @@ from assay.kit.log_format import request_id_var
 
 __all__ = [
     "AUTHORIZATION_KEY",
+    "BY_CERTIFICATE",
     "METADATA_KEY",
     "accept_request_id",
     "add_faults",
@@ -26,6 +27,7 @@ __all__ = [
     "begin_call",
     "request_id_var",
     "snake_case",
+    "tenant_label_var",
     "tenant_var",
 ]
 
@@ -33,6 +35,15 @@ METADATA_KEY = "x-request-id"
 AUTHORIZATION_KEY = "authorization"
 tenant_var: ContextVar[str] = ContextVar("assay_tenant", default="")
 """The tenant of the call in progress; empty outside a call, and where no token is needed."""
+
+tenant_label_var: ContextVar[str] = ContextVar("assay_tenant_label", default="")
+"""What metrics call that tenant: its name where a token has it, else BY_CERTIFICATE."""
+
+BY_CERTIFICATE = "(certificate)"
+"""All tenants that certificates name, in metrics: who signs may sign any number of them.
+
+No token's tenant can have this name.
+"""
 
 _log_fields_var: ContextVar[dict[str, object] | None] = ContextVar("assay_log_fields", default=None)
 _TOKEN = re.compile(r"[!-~]{1,4096}")
@@ -64,13 +75,14 @@ def accept_request_id(offered: str | bytes | None) -> str:
     return uuid.uuid4().hex
 
 
-def begin_call(request_id: str, tenant: str = "") -> dict[str, object]:
-    """Makes `request_id` and `tenant` the current ones in this task.
+def begin_call(request_id: str, tenant: str = "", label: str = "") -> dict[str, object]:
+    """Makes `request_id`, `tenant` and its `label` in metrics the current ones in this task.
 
     Returns the fields that `add_log_fields` fills, to be logged when the call ends.
     """
     request_id_var.set(request_id)
     tenant_var.set(tenant)
+    tenant_label_var.set(label)
     fields: dict[str, object] = {"tenant": tenant} if tenant else {}
     _log_fields_var.set(fields)
     return fields

@@ -36,6 +36,7 @@ class ServerCall:
     Attributes:
         method: full name, as "/package.Service/Method".
         tenant: of its token; empty where none is needed.
+        label: what metrics call the tenant.
         always_open: health and reflection: passes in every phase, and no drain waits for it.
         evicted: the drain ran out and the server ended the call.
         known: the server has this method, and let the caller in.
@@ -47,6 +48,7 @@ class ServerCall:
     request_id: str
     always_open: bool
     tenant: str = ""
+    label: str = ""
     task: asyncio.Task[Any] | None = None
     evicted: bool = False
     fields: dict[str, object] = field(default_factory=dict)

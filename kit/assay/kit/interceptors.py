@@ -26,6 +26,7 @@ from assay.kit import tracing
 from assay.kit.access import certified_tenant
 from assay.kit.calls import (
     AUTHORIZATION_KEY,
+    BY_CERTIFICATE,
     METADATA_KEY,
     accept_request_id,
     begin_call,
@@ -57,7 +58,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         doorman: checks "authorization: Bearer TOKEN". Health is exempt.
         quotas: of each tenant.
         ended: called for every ended call but those of health: method (empty for an unknown one, or
-            a refused caller), code, reason, seconds.
+            a refused caller), code, reason, seconds, the tenant's label.
         certified: callers have shown a certificate, which names the tenant of one without a token.
     """
 
@@ -66,7 +67,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         gate: CallGate,
         doorman: Doorman,
         quotas: Quotas,
-        ended: Callable[[str, str, str, float], None] = lambda *_: None,
+        ended: Callable[[str, str, str, float, str], None] = lambda *_: None,
         certified: bool = False,
     ) -> None:
         self._gate = gate
@@ -94,7 +95,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             return self._refusal(
                 call, refuse(Reason.UNAUTHENTICATED, "the bearer token is missing or unknown")
             )
-        call.tenant = tenant
+        call.tenant = call.label = tenant
         handler = cast("_Handler | None", await continuation(handler_call_details))
         if handler is None:
             return self._refusal(
@@ -187,8 +188,9 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         started = time.perf_counter()
         if self._certified and not call.tenant:
             call.tenant = certified_tenant(context.auth_context())
+            call.label = BY_CERTIFICATE if call.tenant else ""
         call.span = span
-        call.fields = begin_call(call.request_id, call.tenant)
+        call.fields = begin_call(call.request_id, call.tenant, call.label)
         if trace_id := span.trace_id():
             call.fields["trace_id"] = trace_id
         try:
@@ -246,7 +248,8 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             if code != "OK":
                 call.span.fail(reason or code)
         if not quiet:
-            self._ended(call.method if call.known else "", code, str(reason), seconds)
+            method = call.method if call.known else ""
+            self._ended(method, code, str(reason), seconds, call.label)
         call_ended(
             method=call.method,
             code=code,

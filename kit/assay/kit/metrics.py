@@ -2,8 +2,8 @@
 
 The server process alone counts. Labels are known before a call comes: methods of the contract,
 codes of gRPC, reasons of the lexicon, names that the operator served (verifiers, languages,
-models). All else is "other" or "unknown"; of what callers write, only the first values of labels
-that the operator chose (--metric-labels) are told apart.
+models) or gave tokens to (tenants). All else is "other" or "unknown"; of what callers write, only
+the first values of labels that the operator chose (--metric-labels) are told apart.
 
     items = judged + faults + abandoned + those in progress
 
@@ -32,6 +32,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricF
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
+from assay.kit.calls import tenant_label_var
 from assay.kit.errors import StartupError
 from assay.kit.gate import CallGate, Phase
 from assay.kit.reasons import Reason
@@ -132,21 +133,27 @@ class _FaultCounter(TableCounter):
         return [family]
 
 
-class SecondsHistogram(Collector):
-    """Times by one label or none, in the buckets of `SECONDS`; written by one thread."""
+class TableHistogram(Collector):
+    """Numbers by one label or none, times unless other buckets are given; written by one thread.
 
-    def __init__(self, name: str, documentation: str, label: str = "") -> None:
+    Where a bucket is below 0, there is no sum: Prometheus takes a sum for what only grows.
+    """
+
+    def __init__(
+        self, name: str, documentation: str, label: str = "", bounds: Sequence[float] = SECONDS
+    ) -> None:
+        self._bounds = tuple(bounds)
         self._name, self._documentation = name, documentation
         self._labels = (label,) if label else ()
         self._found: dict[str, list[float]] = {}
         if not label:
             self._fresh("")
 
-    def observe(self, seconds: float, value: str = "") -> None:
-        """Notes a time; `value` is the label's."""
+    def observe(self, number: float, value: str = "") -> None:
+        """Notes one; `value` is the label's."""
         counts = self._found.get(value) or self._fresh(value)
-        counts[bisect_left(SECONDS, seconds)] += 1
-        counts[-1] += seconds
+        counts[bisect_left(self._bounds, number)] += 1
+        counts[-1] += number
 
     def describe(self) -> list[Metric]:
         """Name and meaning, without a sample."""
@@ -156,14 +163,14 @@ class SecondsHistogram(Collector):
         """Samples of now."""
         family = self._family()
         for value, kept in tuple(self._found.items()):
-            *counts, seconds = tuple(kept)
-            bounds = [*map(floatToGoString, SECONDS), "+Inf"]
+            *counts, added = tuple(kept)
+            bounds = [*map(floatToGoString, self._bounds), "+Inf"]
             buckets = list(zip(bounds, accumulate(counts), strict=True))
-            family.add_metric((value,) if self._labels else (), buckets, seconds)
+            family.add_metric((value,) if self._labels else (), buckets, added)
         return [family]
 
     def _fresh(self, value: str) -> list[float]:
-        return self._found.setdefault(value, [0] * (len(SECONDS) + 1) + [0.0])
+        return self._found.setdefault(value, [0] * (len(self._bounds) + 1) + [0.0])
 
     def _family(self) -> HistogramMetricFamily:
         return HistogramMetricFamily(self._name, self._documentation, labels=self._labels)
@@ -175,8 +182,8 @@ class CallMetrics:
     def __init__(self, gate: CallGate) -> None:
         self._calls = Counter(
             "assay_rpc_calls",
-            "Calls that ended, by method, gRPC code and reason (empty: it went well)",
-            ("method", "code", "reason"),
+            "Calls that ended, by method, gRPC code, reason (empty: it went well) and tenant",
+            ("method", "code", "reason", "tenant"),
             registry=None,
         )
         self._seconds = Histogram(
@@ -200,7 +207,7 @@ class CallMetrics:
         """To be registered."""
         return [self._calls, self._seconds, self._running, self._serving]
 
-    def ended(self, method: str, code: str, reason: str, seconds: float) -> None:
+    def ended(self, method: str, code: str, reason: str, seconds: float, tenant: str = "") -> None:
         """Counts a call.
 
         Args:
@@ -208,9 +215,10 @@ class CallMetrics:
             code: name of the gRPC code.
             reason: of the lexicon; empty for a call that went well.
             seconds: from its arrival to its status.
+            tenant: its label; empty where no token is needed, and for a refused caller.
         """
         label = method or UNKNOWN
-        self._calls.labels(label, code, reason_label(reason)).inc()
+        self._calls.labels(label, code, reason_label(reason), tenant).inc()
         self._seconds.labels(label).observe(seconds)
 
 
@@ -228,7 +236,10 @@ class ItemMetrics:
         name = f"assay_{service}"
         self.by = by
         self.faults: collections.Counter[tuple[str, str]] = collections.Counter()
-        self._items = Counter(f"{name}_items", "Items of accepted requests", registry=None)
+        self._items = Counter(
+            f"{name}_items", "Items of accepted requests", ("tenant",), registry=None
+        )
+        self._items.labels("")
         self._faults = _FaultCounter(
             f"{name}_faults", "Items answered with a fault", (by, "reason"), self.faults
         )
@@ -237,10 +248,10 @@ class ItemMetrics:
             "Items whose call ended before their answer",
             registry=None,
         )
-        self._wait = SecondsHistogram(
+        self._wait = TableHistogram(
             f"{name}_queue_wait_seconds", "From the arrival of an item to its execution"
         )
-        self._execution = SecondsHistogram(
+        self._execution = TableHistogram(
             f"{name}_execution_seconds",
             "Execution of an item; those that needed none are left out",
             by,
@@ -252,8 +263,8 @@ class ItemMetrics:
         return [self._items, self._faults, self._abandoned, self._wait, self._execution]
 
     def accepted(self, items: int) -> None:
-        """Counts the items of an accepted request."""
-        self._items.inc(items)
+        """Counts the items of an accepted request, for the tenant of the current call."""
+        self._items.labels(tenant_label_var.get()).inc(items)
 
     def abandoned(self, items: int) -> None:
         """Counts accepted items whose call ended without an answer for them."""

@@ -78,11 +78,13 @@ def announce(
         from assay.kit.native_log import NativeLog  # noqa: PLC0415 - its modules are Linux's
 
         atexit.register(NativeLog().close)
-    sys.stdout.write(f"assay {name} ready on {running.address}\n")
+    lines = [f"assay {name} ready on {running.address}\n"]
     if running.metrics_address is not None:
-        sys.stdout.write(f"assay {name} metrics on {running.metrics_address}\n")
+        lines.append(f"assay {name} metrics on {running.metrics_address}\n")
     if http_address:
-        sys.stdout.write(f"assay {name} http on {http_address}\n")
+        lines.append(f"assay {name} http on {http_address}\n")
+    # At once: who sees that it is ready sees where the rest is.
+    sys.stdout.write("".join(lines))
     sys.stdout.flush()
 
 

@@ -30,14 +30,17 @@ from grpc_reflection.v1alpha import reflection
 from prometheus_client.registry import Collector
 
 from assay.kit.access import Access, doorman
+from assay.kit.build import Build
 from assay.kit.errors import AssayError, StartupError
 from assay.kit.gate import CallGate, Phase
 from assay.kit.interceptors import CallInterceptor
 from assay.kit.limits import server_options
 from assay.kit.metrics import CallMetrics, MetricsEndpoint
 from assay.kit.quotas import Quotas
-from assay.kit.tls import ServerTls
+from assay.kit.reloading import Reloader
+from assay.kit.tls import LiveTls, ServerTls
 from assay.kit.tokens import Doorman
+from assay.kit.watching import Reloadable
 
 _log = logging.getLogger(__name__)
 _LAST_BYTES_S = 2.0
@@ -55,6 +58,7 @@ class Service:
             add_RewardServiceServicer_to_server(servicer, s)`.
         self_test: raises where the service does not work.
         close: frees its resources; called once, after the drain or when the start fails.
+        reloadables: the files that it reads again while it serves.
     """
 
     name: str
@@ -62,6 +66,7 @@ class Service:
     self_test: Callable[[], Awaitable[None]]
     close: Callable[[], Awaitable[None]] | None = None
     collectors: Sequence[Collector] = ()
+    reloadables: Sequence[Reloadable] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,7 @@ class ServeConfig:
         access: further tokens, reflection, the limits of tenants, trust in a network.
         max_concurrent_calls: above it a call is refused with QUEUE_FULL.
         metrics_port: 0 for a free one; None for no metrics.
+        build: which build of which service it is, for the metrics; None for nothing of it.
     """
 
     host: str = "127.0.0.1"
@@ -88,6 +94,7 @@ class ServeConfig:
     max_concurrent_calls: int = 1024
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = None
+    build: Build | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +104,7 @@ class Admission:
     Attributes:
         gate: the server's phase and the running calls.
         door: checks tokens.
+        tls: None for plain text.
     """
 
     gate: CallGate
@@ -104,6 +112,7 @@ class Admission:
     quotas: Quotas
     calls: CallMetrics
     collectors: Sequence[Collector]
+    tls: LiveTls | None
 
 
 class Beside(Protocol):
@@ -141,9 +150,15 @@ class RunningServer:
         door: Doorman,
         calls: CallMetrics,
         quotas: Quotas,
+        tls: LiveTls | None,
+        reloader: Reloader,
         beside: Beside | None = None,
     ) -> None:
         self._quotas = quotas
+        self._tls = tls
+        self._reloader = reloader
+        self._watching: asyncio.Task[None] | None = None
+        self._reloading: set[asyncio.Task[None]] = set()
         self._beside = beside
         self._server = server
         self._gate = gate
@@ -182,8 +197,14 @@ class RunningServer:
         self._gate.hurry()
 
     def reload(self) -> None:
-        """Reads the tokens file now; a changed one is read without this."""
+        """Reads tokens, certificates and what services take from files now.
+
+        Changed ones are read without this.
+        """
         self._door.reload()
+        task = asyncio.create_task(self._reloader.reload())
+        self._reloading.add(task)
+        task.add_done_callback(self._reloading.discard)
 
     async def wait(self) -> None:
         """Returns when the server has stopped."""
@@ -201,7 +222,8 @@ class RunningServer:
 
     def _collectors(self) -> list[Collector]:
         own = [collector for service in self._services for collector in service.collectors]
-        return [*self._calls.collectors, *own]
+        build = [] if self._config.build is None else self._config.build.collectors
+        return [*self._calls.collectors, *self._reloader.collectors, *build, *own]
 
     async def _start(self) -> None:
         self._show_metrics()
@@ -210,15 +232,21 @@ class RunningServer:
         await self._server.start()
         if self._beside is not None:
             await self._beside.open(
-                Admission(self._gate, self._door, self._quotas, self._calls, self._collectors())
+                Admission(
+                    self._gate, self._door, self._quotas, self._calls, self._collectors(), self._tls
+                )
             )
         await _run_self_tests(self._services)
+        if self._reloader:
+            self._watching = asyncio.create_task(self._reloader.run())
         self._gate.phase = Phase.SERVING
         for name in (*(service.name for service in self._services), ""):
             await self._health.set(name, _SERVING)
 
     async def _stop(self, drain_s: float) -> None:
         try:
+            for task in (*self._reloading, *([self._watching] if self._watching else [])):
+                task.cancel()
             self._gate.phase = Phase.DRAINING
             await self._health.enter_graceful_shutdown()
             if self._gate.running:
@@ -271,7 +299,8 @@ async def serve(
 ) -> None:
     """Serves until SIGTERM or SIGINT, then drains; a second signal ends the drain.
 
-    With a tokens file SIGHUP reads it again. Run it in the main thread, where signals arrive.
+    At SIGHUP it reads again those of its files that may change. Run it in the main thread, where
+    signals arrive.
 
     Raises:
         StartupError: as `start`.
@@ -291,7 +320,11 @@ async def serve(
 
     handlers: dict[signal.Signals, Callable[[], None]]
     handlers = {signal.SIGTERM: on_signal, signal.SIGINT: on_signal}
-    if config.access.tokens_file is not None:
+    if (
+        config.access.tokens_file is not None
+        or config.tls is not None
+        or any(service.reloadables for service in services)
+    ):
         handlers[signal.SIGHUP] = on_hangup
     with _signals(handlers):
         starting = asyncio.create_task(start(services, config, beside=beside))
@@ -331,7 +364,9 @@ def _signals(handlers: Mapping[signal.Signals, Callable[[], None]]) -> Iterator[
 async def _bind(
     services: Sequence[Service], config: ServeConfig, beside: Beside | None
 ) -> RunningServer:
-    credentials = None if config.tls is None else config.tls.credentials()
+    tls = None if config.tls is None else LiveTls(config.tls)
+    reloadables = [one for service in services for one in service.reloadables]
+    reloader = Reloader(reloadables if tls is None else [tls.reloadable(), *reloadables])
     await asyncio.to_thread(check_port, config.host, config.port)
     access = config.access
     door = await asyncio.to_thread(doorman, access, config.host, config.token, config.tls)
@@ -352,10 +387,10 @@ async def _bind(
         )
     address = address_of(config.host, config.port)
     try:
-        if credentials is None:
+        if tls is None:
             port = server.add_insecure_port(address)
         else:
-            port = server.add_secure_port(address, credentials)
+            port = server.add_secure_port(address, tls.credentials())
     except RuntimeError as error:
         raise StartupError(f"cannot listen on {address}: choose another host or port") from error
     return RunningServer(
@@ -368,6 +403,8 @@ async def _bind(
         door=door,
         calls=calls,
         quotas=quotas,
+        tls=tls,
+        reloader=reloader,
         beside=beside,
     )
 

@@ -1,4 +1,4 @@
-"""TLS and mutual TLS from PEM files.
+"""TLS and mutual TLS from PEM files, which a server reads again when they change.
 
 Files are read and checked when the credentials are made. A missing, unreadable or unusable file,
 and a key that does not belong to its certificate, are a ConfigError that names the file. The
@@ -7,13 +7,20 @@ handshake finds certificates that expired, or that the other side does not trust
 
 from __future__ import annotations
 
+import collections
+import contextlib
+import hashlib
+import os
 import ssl
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import grpc
 
 from assay.kit.errors import ConfigError
+from assay.kit.watching import FileWatch, Reloadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +38,105 @@ class ServerTls:
     key_file: Path
     client_ca_file: Path | None = None
 
-    def credentials(self) -> grpc.ServerCredentials:
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All of them."""
+        return tuple(one for one in (self.cert_file, self.key_file, self.client_ca_file) if one)
+
+    def read(self) -> ServerPems:
         """Reads and checks the files.
 
         Raises:
             ConfigError: a file is missing or unusable.
         """
-        chain = _read_pair(self.cert_file, self.key_file, "TLS certificate", "TLS key")
+        chain, key = _read_pair(self.cert_file, self.key_file, "TLS certificate", "TLS key")
         client_ca = _read_authorities(self.client_ca_file, "client CA")
-        return grpc.ssl_server_credentials(
-            [(chain[1], chain[0])],
-            root_certificates=client_ca,
-            require_client_auth=client_ca is not None,
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        with _named(chain, self.cert_file) as cert_file, _named(key, self.key_file) as key_file:
+            context.load_cert_chain(cert_file, key_file)
+        if client_ca is not None:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(cadata=client_ca.decode())
+        return ServerPems(chain, key, client_ca, context)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPems:
+    """What a server's files hold, checked; for gRPC, and as a context of `ssl`."""
+
+    chain: bytes
+    key: bytes
+    client_ca: bytes | None
+    context: ssl.SSLContext
+
+    def configuration(self) -> grpc.ServerCertificateConfiguration:
+        """For gRPC."""
+        return grpc.ssl_server_certificate_configuration(
+            [(self.key, self.chain)], root_certificates=self.client_ca
         )
+
+
+class LiveTls:
+    """A server's TLS: a handshake is made with what was put in force last.
+
+    Connections that stand go on with what they began with. Each change has a context of its own,
+    so that no session is resumed across it: a client whose authority is gone shows a certificate.
+
+    Attributes:
+        changed: called after each change.
+
+    Raises:
+        ConfigError: a file is missing or unusable.
+    """
+
+    def __init__(self, files: ServerTls) -> None:
+        self.files = files
+        self.changed: list[Callable[[], None]] = []
+        self._watch = FileWatch(files.files)
+        self._pems = files.read()
+        # One place, which gRPC's threads empty: what is put in last is what they find.
+        self._fresh: collections.deque[ServerPems] = collections.deque(maxlen=1)
+
+    def reloadable(self) -> Reloadable:
+        """The files, for the server that reads them again."""
+        return Reloadable("certificates", self._watch, self.files.read, self.take)
+
+    async def take(self, pems: ServerPems) -> str:
+        """Puts it in force for the next handshakes."""
+        self._pems = pems
+        self._fresh.append(pems)
+        for call in self.changed:
+            call()
+        return f"{self.files.cert_file}, sha256 {hashlib.sha256(pems.chain).hexdigest()[:12]}"
+
+    def credentials(self) -> grpc.ServerCredentials:
+        """For gRPC, which asks at each handshake whether there is something new."""
+
+        def fetch() -> grpc.ServerCertificateConfiguration | None:
+            try:
+                return self._fresh.pop().configuration()
+            except IndexError:
+                return None
+
+        return grpc.dynamic_ssl_server_credentials(
+            self._pems.configuration(),
+            fetch,  # type: ignore[arg-type]  # None is "nothing new", which the stubs do not know
+            self.files.client_ca_file is not None,
+        )
+
+    def context(self) -> ssl.SSLContext:
+        """For asyncio, which asks it to wrap each connection."""
+        live = _LiveContext(ssl.PROTOCOL_TLS_SERVER)
+        live.current = lambda: self._pems.context
+        return live
+
+
+class _LiveContext(ssl.SSLContext):
+    current: Callable[[], ssl.SSLContext]
+
+    def wrap_bio(self, *arguments: Any, **settings: Any) -> ssl.SSLObject:
+        """Wraps by the context in force."""
+        return self.current().wrap_bio(*arguments, **settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +195,35 @@ def _read_pair(
     if b"PRIVATE KEY-----" not in key:
         raise ConfigError(f"{key_what} file {key_file} holds no PEM private key")
     try:
-        # The empty password keeps OpenSSL from asking for one at the terminal.
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert_file, key_file, password="")
+        with _named(chain, cert_file) as cert_name, _named(key, key_file) as key_name:
+            # The empty password keeps OpenSSL from asking for one at the terminal.
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(cert_name, key_name, password="")
     except (ssl.SSLError, OSError, ValueError) as error:
         raise ConfigError(
             f"{cert_what} file {cert_file} and {key_what} file {key_file} cannot be used together: "
             f"they must be a valid PEM pair, the key without a password ({_in_short(error)})"
         ) from error
     return chain, key
+
+
+@contextlib.contextmanager
+def _named(text: bytes, file: Path | str) -> Iterator[str]:
+    """A name under which `ssl` finds what was read, though the file may have changed since.
+
+    Where the system has no memory files, it is the file's own.
+    """
+    try:
+        descriptor = os.memfd_create("pem", os.MFD_CLOEXEC)
+    except (AttributeError, OSError):
+        yield str(file)
+        return
+    try:
+        with os.fdopen(descriptor, "wb", closefd=False) as memory:
+            memory.write(text)
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
 
 
 def _read_authorities(path: Path | str | None, what: str) -> bytes | None:

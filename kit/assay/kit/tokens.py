@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
-import os
 import re
 import secrets
 import time
@@ -23,11 +22,11 @@ from pathlib import Path
 
 from assay.kit.calls import bearer
 from assay.kit.errors import ConfigError
+from assay.kit.watching import LOOK_S, FileWatch
 
 DEFAULT_TENANT = "default"
 """The tenant of the one token of `--token-file` or of the environment."""
 
-_LOOK_S = 1.0
 _PREFIX = "assay_"
 _SCHEME = b"Bearer "
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -95,8 +94,8 @@ class TokensFile:
     """The current tokens of a file.
 
     A request for tokens looks at the file at most once a second, and reads it when it has changed
-    and then been stable for a second, so half a file refuses nobody. An unreadable file changes
-    nothing; a wrong line affects itself alone. Each problem is one line in the log.
+    and then been stable for a second (`FileWatch`). An unreadable file changes nothing; a wrong
+    line affects itself alone. Each problem is one line in the log.
 
     Raises:
         ConfigError: it cannot be read, holds no token or a line that is not one.
@@ -105,8 +104,8 @@ class TokensFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._looked_s = time.monotonic()
-        self._pending: object = None
-        self._stamp, (self._tokens, bad) = self._read()
+        self._watch = FileWatch([path])
+        self._tokens, bad = self._read()
         if bad:
             raise ConfigError(f"{self._where(bad)}: write TENANT sha256:HEX, as assay token new")
         if not self._tokens:
@@ -118,19 +117,23 @@ class TokensFile:
     def tokens(self) -> list[TokenHash]:
         """The valid ones now."""
         now_s = time.monotonic()
-        if now_s - self._looked_s >= _LOOK_S:
+        if now_s - self._looked_s >= LOOK_S:
             self._looked_s = now_s
-            self._look()
+            if self._watch.changed():
+                self._take()
         return self._tokens
 
     def reload(self) -> None:
         """Reads the file now, whether it has changed or not."""
+        self._watch.note()
+        self._take()
+
+    def _take(self) -> None:
         try:
-            self._stamp, (found, bad) = self._read()
+            found, bad = self._read()
         except ConfigError as error:
             _log.error("%s; the tokens stay as they were", error)
             return
-        self._pending = None
         if bad:
             _log.error("%s; the others count", self._where(bad))
         if not found:
@@ -138,27 +141,9 @@ class TokensFile:
         self._tokens = found
         _log.info("read %d tokens of %d tenants", len(found), len({one.tenant for one in found}))
 
-    def _look(self) -> None:
+    def _read(self) -> tuple[list[TokenHash], list[int]]:
         try:
-            status = self._path.stat()
-        except OSError as error:
-            stamp: object = error.errno
-            settled = False
-        else:
-            stamp = _stamp(status)
-            settled = time.time() - status.st_mtime > _LOOK_S
-        if stamp == self._stamp:
-            self._pending = None
-        elif settled or stamp == self._pending:
-            self.reload()
-            self._stamp = stamp
-        else:
-            self._pending = stamp
-
-    def _read(self) -> tuple[object, tuple[list[TokenHash], list[int]]]:
-        try:
-            with self._path.open(encoding="utf-8") as file:
-                return _stamp(os.fstat(file.fileno())), parse_tokens(file.read())
+            return parse_tokens(self._path.read_text(encoding="utf-8"))
         except OSError as error:
             reason = error.strerror or type(error).__name__
         except UnicodeDecodeError:
@@ -227,7 +212,3 @@ def _owner(token: bytes, known: Iterable[TokenHash]) -> str | None:
         if hmac.compare_digest(one.digest, digest):
             owner = one.tenant
     return owner
-
-
-def _stamp(status: os.stat_result) -> tuple[int, ...]:
-    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino

@@ -13,13 +13,14 @@ import functools
 import json
 import tomllib
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from assay.kit.errors import ConfigError
-from assay.kit.hints import did_you_mean
+from assay.kit.toml_files import in_toml, read
+
+__all__ = ["STRICT", "build", "read", "to_toml"]
 
 STRICT = ConfigDict(extra="forbid", strict=True)
 
@@ -32,23 +33,6 @@ _COMMANDS = {
     ("data", "paths"): "assay train-rm",
     ("rollout",): "assay train",
 }
-
-
-def read(path: Path, *, examples: str = "configs/ holds examples") -> dict[str, Any]:
-    """The tables of a TOML file.
-
-    Raises:
-        ConfigError: the file is not there, cannot be read, or is not TOML.
-    """
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        near = did_you_mean(path.name, (beside.name for beside in path.parent.glob("*.toml")))
-        raise ConfigError(f"config file {path} does not exist{near}; {examples}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"config file {path} cannot be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"config file {path} is not valid TOML: {error}") from error
 
 
 def build(
@@ -172,7 +156,7 @@ def _table(section: Any, name: str) -> list[str]:
     sections = {key: value for key, value in values.items() if dataclasses.is_dataclass(value)}
     lines = ["", f"[{name}]"] if name else []
     lines += [
-        f"{key} = {_toml(_plain(value))}" for key, value in values.items() if key not in sections
+        f"{key} = {in_toml(_plain(value))}" for key, value in values.items() if key not in sections
     ]
     for key, value in sections.items():
         lines += _table(value, f"{name}.{key}" if name else key)
@@ -183,22 +167,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value  # type: ignore[arg-type]
-
-
-def _toml(value: object) -> str:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return repr(value)
-        case str():
-            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-        case Mapping():
-            return (
-                "{"
-                + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items())
-                + "}"
-            )
-        case list() | tuple():
-            return "[" + ", ".join(_toml(item) for item in value) + "]"
-    raise TypeError(f"no TOML for {type(value).__name__}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from assay.kit.errors import AssayError
 from assay.kit.flags import access_flags, http_flags, pool_flags, take_http
 from assay.kit.logs import setup_logging
 from assay.kit.process import read_token
+from assay.kit.settings import fail, print_asked, settings_flags
 from assay.reward_server.config import (
     DEFAULT_PORT,
     ENVIRONMENT_PREFIX,
@@ -27,10 +27,13 @@ from assay.reward_server.server import run
 _SCORER = ScorerConfig()
 _SCORER_FLAGS = [field.name for field in fields(ScorerConfig)]
 _PATH = click.Path(path_type=Path, dir_okay=False)
+_TITLE = "reward_server"
+_SECRETS = ("TOKEN", "SANDBOX_TOKEN", "GENRM_TOKEN")
 _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False)
 
 
 @click.command(context_settings={"auto_envvar_prefix": ENVIRONMENT_PREFIX, "show_default": True})
+@settings_flags(click.option, _PATH, click.BadParameter, _TITLE, _SECRETS)
 @click.option("--host", default="127.0.0.1", help="Address to bind.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, help="0: any free port."
@@ -116,7 +119,11 @@ _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=Fal
 @click.option("--drain-s", type=click.FloatRange(min=0), default=10.0, help="Time to end calls.")
 @click.option("--log-level", type=_LEVELS, default="INFO", help="Least level that is logged.")
 @click.option("--log-json/--log-text", default=False, help="Form of the logs, which go to stderr.")
+@click.pass_context
 def cli(
+    context: click.Context,
+    /,
+    *,
     log_level: str,
     log_json: bool,
     token_file: Path | None,
@@ -126,7 +133,8 @@ def cli(
 ) -> None:
     """Serve rewards over gRPC, and over HTTP/JSON with --http-port.
 
-    Each flag can be set in the environment as ASSAY_REWARD_<FLAG>. The bearer token that clients
+    Each flag can be set in the environment as ASSAY_REWARD_<FLAG>, and in a file, as --config says;
+    a variable ASSAY_REWARD_... that is no setting is an error. The bearer token that clients
     must send comes from a file or from ASSAY_REWARD_TOKEN (those of the sandbox and of genrm from
     ASSAY_REWARD_SANDBOX_TOKEN and ASSAY_REWARD_GENRM_TOKEN), never from a flag, which every user of
     the machine could read. Prints "assay reward_server ready on HOST:PORT" when it serves, and
@@ -134,8 +142,10 @@ def cli(
     stops.
     """
     try:
+        if print_asked(context, _TITLE):
+            return
         setup_logging(log_level, json=log_json)
-        tracing.set_up("reward_server")
+        tracing.set_up(_TITLE)
         scorer = {name: flags.pop(name) for name in _SCORER_FLAGS}
         access = take_access(flags)
         config = ServerConfig(
@@ -149,8 +159,7 @@ def cli(
         )
         asyncio.run(run(config))
     except AssayError as error:
-        click.echo(f"assay reward_server: {error}", err=True)
-        sys.exit(1)
+        fail(_TITLE, error, context)
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from prometheus_client import Gauge
 from prometheus_client.registry import Collector
 
-from assay.kit.metrics import OTHER, FunctionCounter, ItemMetrics, TableCounter
+from assay.kit.metrics import OTHER, FunctionCounter, ItemMetrics, TableCounter, TableHistogram
 from assay.reward_server.domain import Judgement
 from assay.reward_server.journal.writer import Journal
 from assay.reward_server.pending import PendingScore
@@ -19,6 +19,8 @@ from assay.reward_server.workers.codec import ScorePool
 
 MAX_LABEL_VALUES = 100
 """Values of a caller's label that are counted by themselves: the first ones since the start."""
+VALUES = (-1.0, -0.5, -0.1, 0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0, 2.0)
+"""Upper bounds of the buckets of rewards: what is 0 or 1 is told from what is nearly so."""
 
 
 class RewardMetrics:
@@ -40,8 +42,21 @@ class RewardMetrics:
         self._suspicious: Counter[tuple[str, ...]] = Counter()
         self._cached: Counter[tuple[str, ...]] = Counter()
         self._labelled: Counter[tuple[str, ...]] = Counter()
-        self._values: dict[str, set[str]] = {name: set() for name in labels}
+        self._known: dict[str, set[str]] = {name: set() for name in labels}
+        self._values = TableHistogram(
+            "assay_reward_value",
+            "Rewards of judgements; a fault has none and is in none of the buckets",
+            "verifier",
+            VALUES,
+        )
+        self._sums: Counter[tuple[str, str]] = Counter()
         self._tables = [
+            TableCounter(
+                "assay_reward_given",
+                "Rewards of judgements added up, without their sign: those above 0, those below",
+                ("verifier", "sign"),
+                self._sums,
+            ),
             TableCounter(
                 "assay_reward_judgements",
                 "Items answered with a judgement",
@@ -104,7 +119,7 @@ class RewardMetrics:
             self._journal_queued,
             self._journal_bytes,
         ]
-        return [*self.items.collectors, *self._tables, *pool, *journal]
+        return [*self.items.collectors, self._values, *self._tables, *pool, *journal]
 
     def watch(self, pool: ScorePool) -> None:
         """Adds the metrics of a pool of workers."""
@@ -124,6 +139,9 @@ class RewardMetrics:
     def judged(self, verifier: str, judgement: Judgement, *, from_cache: bool) -> None:
         """Counts a judgement."""
         self.verdicts[verifier, judgement.verdict] += 1
+        reward = judgement.reward
+        self._values.observe(reward, verifier)
+        self._sums[verifier, "positive" if reward >= 0 else "negative"] += abs(reward)  # type: ignore[assignment]  # a Counter of floats
         if from_cache:
             self._cached[(verifier,)] += 1
         if judgement.suspicions:
@@ -133,7 +151,7 @@ class RewardMetrics:
 
     def labelled(self, items: Sequence[PendingScore]) -> None:
         """Counts answered items by the labels that the operator chose."""
-        for name, values in self._values.items():
+        for name, values in self._known.items():
             for item in items:
                 value = item.labels.get(name)
                 if value is None:

@@ -89,15 +89,22 @@ class ScoreHandler(ItemHandler[PendingScore]):
 
     def part(self, name: str, item: VerifierItem, timeout_s: float) -> PendingScore:
         """An item of our own making: an example, or a part of a composite."""
+        verifier = self._registry.get(name)
+        served = None if verifier is None else self._serve(verifier)
+        part = self.part_of(served, item, timeout_s)
+        if served is None:
+            part.settle(Fault("UNKNOWN_VERIFIER", f"verifier {name!r} is not served here"))
+        else:
+            self.check_health(part)
+        return part
+
+    @staticmethod
+    def part_of(served: Served | None, item: VerifierItem, timeout_s: float) -> PendingScore:
+        """The same of a verifier that need not be served, nor healthy."""
         part = PendingScore("", time.monotonic(), timeout_s=timeout_s)
         part.item = item
         part.size_bytes = len(item.candidate.text or "")
-        verifier = self._registry.get(name)
-        if verifier is None:
-            part.settle(Fault("UNKNOWN_VERIFIER", f"verifier {name!r} is not served here"))
-        else:
-            part.served = self._serve(verifier)
-            self.check_health(part)
+        part.served = served
         return part
 
     def check_health(self, item: PendingScore) -> None:

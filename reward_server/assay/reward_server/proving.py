@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from assay.kit.batch.dispatcher import Dispatcher
-from assay.kit.errors import StartupError
+from assay.kit.errors import ConfigError, StartupError
 from assay.reward_server import border
 from assay.reward_server.domain import (
     CompositeVerifier,
@@ -25,7 +25,7 @@ from assay.reward_server.domain import (
 from assay.reward_server.files import FileVerifier
 from assay.reward_server.functions import ExampleError
 from assay.reward_server.handler import ScoreHandler
-from assay.reward_server.pending import PendingScore
+from assay.reward_server.pending import PendingScore, Served
 
 _TIMEOUT_S = 30.0
 
@@ -88,6 +88,23 @@ class Prover:
         for item in (item for waiting in lazy.values() for item in waiting):
             self._handler.check_health(item)
 
+    async def check(self, verifier: Verifier) -> None:
+        """Tests a verifier that is not served yet.
+
+        Raises:
+            ConfigError: it gives another verdict than the one expected, or a fault.
+        """
+        trouble = await self._trouble(verifier)
+        if trouble is not None:
+            raise ConfigError(f"{verifier.spec.name!r} fails its self-test: {trouble.text}")
+
+    def forget(self, name: str) -> None:
+        """Drops what is known of a verifier, because another has its name now."""
+        self._handler.unhealthy.pop(name, None)
+        proof = self._proofs.pop(name, None)
+        if proof is not None:
+            proof.cancel()
+
     async def close(self) -> None:
         """Cancels the running tests."""
         for proof in self._proofs.values():
@@ -131,7 +148,7 @@ class Prover:
         """The outcomes of an example in each place where its verifier judges."""
         if not isinstance(verifier, CompositeVerifier) and verifier.spec.isolation == "inline":
             return [border.judge(verifier, example.item)]
-        item = self._handler.part(verifier.spec.name, example.item, _TIMEOUT_S)
+        item = self._handler.part_of(Served.of(verifier), example.item, _TIMEOUT_S)
         deadline_s = time.monotonic() + _TIMEOUT_S
         await self._dispatcher.launch([item], object(), deadline_s, waits=True)
         await self._dispatcher.finish([item], deadline_s)

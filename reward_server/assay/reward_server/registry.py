@@ -123,6 +123,16 @@ class Registry:
         if ours:
             self.ours |= {spec.name}
 
+    def take_profiles(self, profiles: Iterable[Profile]) -> None:
+        """Serves these profiles in place of those before, all at once.
+
+        Raises:
+            RegistryError: a name or a task is taken; nothing has changed.
+        """
+        others = [one for one in self._by_name.values() if not isinstance(one, Profile)]
+        fresh = Registry([*others, *profiles], self.ours)
+        self._by_name, self._by_task = fresh._by_name, fresh._by_task
+
     def __iter__(self) -> Iterator[Verifier]:
         """The verifiers and profiles, sorted by name."""
         return iter([self._by_name[name] for name in sorted(self._by_name)])

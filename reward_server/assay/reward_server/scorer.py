@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from functools import partial
 from importlib.metadata import version
 from operator import attrgetter
 
@@ -16,9 +17,10 @@ from assay.kit import limits
 from assay.kit.batch.service import BatchService
 from assay.kit.batch.sharing import OutcomeCache
 from assay.kit.durations import duration
-from assay.kit.errors import StartupError
+from assay.kit.errors import ConfigError, StartupError
 from assay.kit.pool.link import LinkError, Workers
 from assay.kit.pool.pool import PoolConfig, WorkerPool
+from assay.kit.watching import FileWatch, Reloadable
 from assay.reward_server import convert
 from assay.reward_server.config import ScorerConfig
 from assay.reward_server.counts import RewardMetrics
@@ -28,8 +30,9 @@ from assay.reward_server.files import FileVerifier
 from assay.reward_server.handler import ScoreHandler
 from assay.reward_server.journal.writer import Journal
 from assay.reward_server.pending import PendingScore
+from assay.reward_server.profiles import Profile, load_profiles
 from assay.reward_server.proving import Prover
-from assay.reward_server.registry import Registry, load_registry
+from assay.reward_server.registry import Registry, RegistryError, load_registry
 from assay.reward_server.workers.codec import ScoreCodec, ScorePool
 from assay.reward_server.workers.place import place
 
@@ -44,10 +47,13 @@ class RewardScorer:
         registry: the verifiers; by default ours, the installed plug-ins and the shipped profiles.
             Workers find theirs by name, so those must be built in, installed or of a file.
         journal: keeps the answers, if it is started; None for none. Whoever made it closes it.
+        profiles: the files of the registry's profiles, which are read again when they change; a
+            watch that was made before the registry. None: nothing is read again.
 
     Attributes:
         counts: the answers so far.
         workers: where the worker processes are.
+        reloadables: the profiles, for the server.
     """
 
     def __init__(
@@ -56,6 +62,7 @@ class RewardScorer:
         *,
         registry: Registry | None = None,
         journal: Journal | None = None,
+        profiles: FileWatch | None = None,
     ) -> None:
         self._config = config or ScorerConfig()
         self._registry = registry or load_registry(profiles=())
@@ -70,6 +77,12 @@ class RewardScorer:
         )
         if journal is not None:
             self.counts.watch_journal(journal)
+        self.reloadables: tuple[Reloadable, ...] = ()
+        if profiles is not None and profiles.files:
+            lookup = self._registry.verifier
+            known = [one.spec.name for one in self._registry if not isinstance(one, Profile)]
+            load = partial(load_profiles, profiles.files, lookup, known)
+            self.reloadables = (Reloadable("profiles", profiles, load, self._take_profiles),)
 
     async def start(self) -> None:
         """Starts the workers and tests every verifier that is not lazy on its own examples.
@@ -116,6 +129,37 @@ class RewardScorer:
                 await verifier.close()
         if pool is not None:
             await pool.close()
+
+    async def _take_profiles(self, found: Sequence[Profile]) -> str:
+        """Serves these profiles to the items that come from now on; those at work keep theirs.
+
+        What a file says as before stays the same profile. The verdicts of parts stay in the cache:
+        a part is asked with its own version and parameters.
+
+        Raises:
+            ConfigError: a new one fails its examples, or a name or task is taken.
+        """
+        if self._prover is None:
+            raise ConfigError("the profiles cannot be tested before the server has started")
+        before = {one.spec.name: one for one in self._registry if isinstance(one, Profile)}
+        after = {
+            one.spec.name: kept if kept is not None and kept.equals(one) else one
+            for one in found
+            for kept in [before.get(one.spec.name)]
+        }
+        changed = [one for name, one in after.items() if one is not before.get(name)]
+        for one in changed:
+            await self._prover.check(one)
+        try:
+            self._registry.take_profiles(after.values())
+        except RegistryError as error:
+            raise ConfigError(str(error)) from error
+        gone = before.keys() - after.keys()
+        for name in (*gone, *(one.spec.name for one in changed)):
+            self._prover.forget(name)
+        said = [f"{one.spec.name} is version {one.spec.version}" for one in changed]
+        said += [f"{name} is gone" for name in sorted(gone)]
+        return f"profiles: {', '.join(said) or 'as they were'}"
 
     @property
     def pool(self) -> ScorePool:

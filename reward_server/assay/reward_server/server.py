@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from assay.clients.config import BETWEEN_SERVICES
 from assay.clients.execution import AsyncExecutionClient
 from assay.clients.judging import AsyncJudgeClient
+from assay.kit.build import Build
 from assay.kit.errors import ConfigError, StartupError
 from assay.kit.http.app import http_listener
 from assay.kit.http.listener import HttpListener
 from assay.kit.pool import places
 from assay.kit.process import announce, client_tls, server_tls
 from assay.kit.serving import Admission, RunningServer, ServeConfig, serve
+from assay.kit.watching import FileWatch
 from assay.reward_server.config import ServerConfig
 from assay.reward_server.domain import Verifier
 from assay.reward_server.files import read_verifiers
@@ -45,8 +47,10 @@ async def run(config: ServerConfig) -> None:
         access=config.access,
         metrics_host=config.metrics_host,
         metrics_port=config.metrics_port,
+        build=Build("reward_server", "assay-reward-server"),
     )
     files = read_verifiers(config.verifier)
+    profiles = FileWatch(config.profiles)
     services = _services(config)
     try:
         registry = load_registry(_remote(services), config.profiles, files)
@@ -57,7 +61,7 @@ async def run(config: ServerConfig) -> None:
     journal = _journal(config)
     if journal is not None:
         await journal.start()
-    scorer = RewardScorer(config.scorer, registry=registry, journal=journal)
+    scorer = RewardScorer(config.scorer, registry=registry, journal=journal, profiles=profiles)
     listener = _listener(config, scorer, services)
 
     def on_ready(running: RunningServer) -> None:
@@ -109,8 +113,7 @@ def _listener(
             public=public,
         )
 
-    tls = server_tls(config.tls_cert, config.tls_key, config.tls_client_ca)
-    return http_listener(SITE, front, config.http, config.access, tls)
+    return http_listener(SITE, front, config.http, config.access)
 
 
 def _journal(config: ServerConfig) -> Journal | None:

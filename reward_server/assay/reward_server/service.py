@@ -19,4 +19,5 @@ def reward_service(scorer: RewardScorer) -> Service:
         self_test=scorer.start,
         close=scorer.close,
         collectors=scorer.counts.collectors,
+        reloadables=scorer.reloadables,
     )

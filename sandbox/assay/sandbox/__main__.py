@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from assay.kit.errors import AssayError
 from assay.kit.flags import access_flags, http_flags, pool_flags, take_http
 from assay.kit.logs import setup_logging
 from assay.kit.process import read_token
+from assay.kit.settings import fail, print_asked, settings_flags
 from assay.sandbox.config import (
     DEFAULT_PORT,
     ENVIRONMENT_PREFIX,
@@ -29,6 +29,7 @@ _RUNNER = SandboxConfig()
 _RUNNER_FLAGS = [field.name for field in fields(SandboxConfig)]
 _PATH = click.Path(path_type=Path, dir_okay=False)
 _FOLDER = click.Path(path_type=Path, file_okay=False)
+_TITLE = "sandbox"
 _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False)
 _MOST = (
     ("max-cpu-s", float, "The most CPU time that a job may ask for."),
@@ -50,6 +51,7 @@ def _most_options(command: Any) -> Any:
 
 
 @click.command(context_settings={"auto_envvar_prefix": ENVIRONMENT_PREFIX, "show_default": True})
+@settings_flags(click.option, _PATH, click.BadParameter, _TITLE, ("TOKEN",))
 @click.option("--host", default="127.0.0.1", help="Address to bind.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, help="0: any free port."
@@ -95,7 +97,11 @@ def _most_options(command: Any) -> Any:
 @click.option("--drain-s", type=click.FloatRange(min=0), default=10.0, help="Time to end calls.")
 @click.option("--log-level", type=_LEVELS, default="INFO", help="Least level that is logged.")
 @click.option("--log-json/--log-text", default=False, help="Form of the logs, which go to stderr.")
+@click.pass_context
 def cli(
+    context: click.Context,
+    /,
+    *,
     log_level: str,
     log_json: bool,
     token_file: Path | None,
@@ -105,14 +111,17 @@ def cli(
 ) -> None:
     """Run untrusted programs over gRPC, and over HTTP/JSON where --http-port is given.
 
-    Each flag can be set in the environment as ASSAY_SANDBOX_<FLAG>. The bearer token that clients
+    Each flag can be set in the environment as ASSAY_SANDBOX_<FLAG>, and in a file, as --config
+    says; a variable ASSAY_SANDBOX_... that is no setting is an error. The bearer token that clients
     must send comes from a file or from ASSAY_SANDBOX_TOKEN, never from a flag, which every user of
     the machine could read. Prints "assay sandbox ready on HOST:PORT" when it serves, and "assay
     sandbox http on HOST:PORT" for HTTP. SIGTERM or Ctrl-C lets running calls end, then stops.
     """
     try:
+        if print_asked(context, _TITLE):
+            return
         setup_logging(log_level, json=log_json)
-        tracing.set_up("sandbox")
+        tracing.set_up(_TITLE)
         flags["languages"] = _names(languages)
         flags["python_packages"] = _names(python_packages)
         runner = {name: flags.pop(name) for name in _RUNNER_FLAGS}
@@ -126,8 +135,7 @@ def cli(
         )
         asyncio.run(run(config))
     except AssayError as error:
-        click.echo(f"assay sandbox: {error}", err=True)
-        sys.exit(1)
+        fail(_TITLE, error, context)
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from assay.kit.build import Build
 from assay.kit.http.app import http_listener
 from assay.kit.pool import places
 from assay.kit.process import announce, server_tls
@@ -22,16 +23,16 @@ async def run(config: SandboxServerConfig) -> None:
             up,
             or no language works.
     """
-    tls = server_tls(config.tls_cert, config.tls_key, config.tls_client_ca)
     serve_config = ServeConfig(
         host=config.host,
         port=config.port,
         drain_s=config.drain_s,
-        tls=tls,
+        tls=server_tls(config.tls_cert, config.tls_key, config.tls_client_ca),
         token=config.token,
         access=config.access,
         metrics_host=config.metrics_host,
         metrics_port=config.metrics_port,
+        build=Build("sandbox", "assay-sandbox"),
     )
     runner = ProgramRunner(config.runner, Supervisors(config.runner))
     # Before a port is bound: what is wrong is said in a line.
@@ -41,7 +42,7 @@ async def run(config: SandboxServerConfig) -> None:
     def front(admission: Admission) -> SandboxFront:
         return SandboxFront(runner, admission, config.http, public=public)
 
-    listener = http_listener(SITE, front, config.http, config.access, tls)
+    listener = http_listener(SITE, front, config.http, config.access)
 
     def on_ready(running: RunningServer) -> None:
         http_address = "" if listener is None else listener.address

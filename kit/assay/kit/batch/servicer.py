@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector
 from assay.kit.calls import add_faults, add_log_fields, snake_case
 from assay.kit.deadlines import remaining_s
 from assay.kit.serving import Service
+from assay.kit.watching import Reloadable
 
 _ITEMS = ("items", "jobs")  # what the contract calls the items of a request
 _Context = grpc.aio.ServicerContext[Any, Any]
@@ -26,6 +27,7 @@ def service_of(
     self_test: Callable[[], Awaitable[None]],
     close: Callable[[], Awaitable[None]] | None = None,
     collectors: Sequence[Collector] = (),
+    reloadables: Sequence[Reloadable] = (),
 ) -> Service:
     """A service to serve, answered by the methods of an object.
 
@@ -46,7 +48,7 @@ def service_of(
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, handlers),))
         server.add_registered_method_handlers(name, handlers)
 
-    return Service(name, add, self_test, close, collectors)
+    return Service(name, add, self_test, close, collectors, reloadables)
 
 
 def _handler(method: MethodDescriptor, answer: Callable[..., Any]) -> Any:

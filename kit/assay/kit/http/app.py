@@ -17,7 +17,6 @@ from assay.kit.http.front import Front
 from assay.kit.http.listener import HttpListener
 from assay.kit.http.middleware import HttpMiddleware
 from assay.kit.serving import Admission
-from assay.kit.tls import ServerTls
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +45,6 @@ def http_listener(
     make_front: Callable[[Admission], Front],
     config: HttpConfig,
     access: Access,
-    tls: ServerTls | None,
 ) -> HttpListener | None:
     """Serves a site with its installed faces; None without --http-port.
 
@@ -57,7 +55,7 @@ def http_listener(
     plugged = load_faces(site.service)
     _log.info("HTTP faces: %s", ", ".join(face.name for face in [*site.own, *plugged]) or "none")
     return HttpListener(
-        lambda admission: make_app(make_front(admission), site, plugged), config, access, tls
+        lambda admission: make_app(make_front(admission), site, plugged), config, access
     )
 
 

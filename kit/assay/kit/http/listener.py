@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import socket
-import ssl
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -19,7 +18,7 @@ from assay.kit.errors import StartupError
 from assay.kit.http.config import HttpConfig
 from assay.kit.http.middleware import CERTIFIED
 from assay.kit.serving import Admission, address_of, check_port
-from assay.kit.tls import ServerTls
+from assay.kit.tls import LiveTls
 
 _KEEP_ALIVE_S = 75
 _LAST_BYTES_S = 2
@@ -56,12 +55,10 @@ class HttpListener:
         make_app: Callable[[Admission], ASGIApp],
         config: HttpConfig,
         access: Access,
-        tls: ServerTls | None,
     ) -> None:
         self._make_app = make_app
         self._config = config
         self._access = access
-        self._tls = tls
         self._server: uvicorn.Server | None = None
         self._serving: asyncio.Task[None] | None = None
         self.address = ""
@@ -74,12 +71,16 @@ class HttpListener:
             ConfigError: a network would be served without tokens.
         """
         host, port = self._config.bind, self._config.port or 0
-        await asyncio.to_thread(check_door, self._access, host, admission.door, self._tls)
+        tls = admission.tls
+        files = None if tls is None else tls.files
+        await asyncio.to_thread(check_door, self._access, host, admission.door, files)
         await asyncio.to_thread(check_port, host, port)
         app = self._make_app(admission)
         listening = await asyncio.to_thread(_listen, host, port)
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
-        self._server = _Uvicorn(_settings(app, self._tls))
+        self._server = _Uvicorn(_settings(app, tls))
+        if tls is not None and tls.files.client_ca_file is not None:
+            tls.changed.append(self._renew)
         self._serving = asyncio.create_task(self._server.serve([listening]))
         while not self._server.started:
             if self._serving.done():
@@ -88,6 +89,12 @@ class HttpListener:
             await asyncio.sleep(0.005)
         self.address = address_of(host, listening.getsockname()[1])
         _log.info("HTTP on %s", self.address)
+
+    def _renew(self) -> None:
+        """Ends connections after the answer that they wait for: clients show certificates again."""
+        if self._server is not None:
+            for connection in list(self._server.server_state.connections):
+                connection.shutdown()
 
     async def close(self) -> None:
         """Frees the port; running answers have two seconds."""
@@ -131,7 +138,7 @@ def _facts(certificate: dict[str, Any]) -> dict[str, list[bytes]]:
     }
 
 
-def _settings(app: ASGIApp, tls: ServerTls | None) -> uvicorn.Config:
+def _settings(app: ASGIApp, tls: LiveTls | None) -> uvicorn.Config:
     config = uvicorn.Config(
         app,
         http=_Protocol,
@@ -146,9 +153,6 @@ def _settings(app: ASGIApp, tls: ServerTls | None) -> uvicorn.Config:
         timeout_graceful_shutdown=_LAST_BYTES_S,
     )
     if tls is not None:
-        config.ssl_certfile = tls.cert_file
-        config.ssl_keyfile = tls.key_file
-        if tls.client_ca_file is not None:
-            config.ssl_ca_certs = tls.client_ca_file
-            config.ssl_cert_reqs = ssl.CERT_REQUIRED
+        config.load()
+        config.ssl = tls.context()
     return config

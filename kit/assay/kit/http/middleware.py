@@ -32,7 +32,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assay.kit import tracing
-from assay.kit.calls import METADATA_KEY, accept_request_id, begin_call
+from assay.kit.calls import BY_CERTIFICATE, METADATA_KEY, accept_request_id, begin_call
 from assay.kit.errors import CallError, outstayed, refuse
 from assay.kit.gate import ServerCall
 from assay.kit.http.config import HttpConfig
@@ -127,7 +127,7 @@ class HttpMiddleware:
         try:
             if refused is not None:
                 raise refused
-            call.fields = begin_call(call.request_id, call.tenant)
+            call.fields = begin_call(call.request_id, call.tenant, call.label)
             if trace_id := call.span.trace_id():
                 call.fields["trace_id"] = trace_id
             self._admission.gate.admit(call)
@@ -177,6 +177,7 @@ class HttpMiddleware:
         if tenant is None:
             raise refuse(Reason.UNAUTHENTICATED, "the bearer token is missing or unknown")
         call.tenant = tenant or state.get(CERTIFIED, "")
+        call.label = tenant or (BY_CERTIFICATE if call.tenant else "")
 
     async def _read(self, headers: Headers, receive: Receive) -> bytes:
         limit = self._config.max_body_bytes
@@ -212,7 +213,7 @@ class HttpMiddleware:
                 call.span.fail(run.reason or run.code)
         if not call.always_open:
             self._admission.calls.ended(
-                call.method if call.known else "", run.code, run.reason, seconds
+                call.method if call.known else "", run.code, run.reason, seconds, call.label
             )
         client = scope.get("client")
         call_ended(

@@ -18,6 +18,7 @@ import click
 from assay.cli.commands.options import read_server, server_options
 from assay.kit.errors import ConfigError
 from assay.kit.labels import read_labels
+from assay.reward_server.journal.backup import backup
 from assay.reward_server.journal.comparison import VerifierComparison
 from assay.reward_server.journal.explorer import Explorer
 from assay.reward_server.journal.reader import Filter, Reader, Record
@@ -37,6 +38,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 @click.group()
 def journal() -> None:
     """Read the verdict journal of a reward server (its flag --journal)."""
+
+
+journal.add_command(backup)
 
 
 def _filters(command: F, verifier: str = "--verifier") -> F:

@@ -56,6 +56,10 @@ class Profile(CompositeVerifier):
         self._spec = binding.spec
         self._examples = binding.examples
 
+    def equals(self, other: Profile) -> bool:
+        """Whether a file says the same of both."""
+        return self._definition == other._definition
+
     @property
     def spec(self) -> VerifierSpec:
         """The profile's description."""
