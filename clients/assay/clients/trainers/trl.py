@@ -10,7 +10,8 @@ it the advantage 0. Its tokens still count in the loss's denominator, and in the
 terms, if any.
 2. Beside *other* reward functions: TRL adds rewards with `nansum`, so that a fault counts as 0.
 Compose rewards on the server (a profile) instead.
-3. TRL never stops for faults. Watch the metric `assay/fault_ratio`.
+3. TRL never stops for faults; the function does, past `max_fault_ratio` (`assay/fault_ratio` is in
+the log), and at its first call where no reward can come.
 4. TRL averages a metric over the calls that logged it, so every call logs the count of each verdict
 and reason ever seen, zeros included.
 """
@@ -26,13 +27,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.clients.reward import AsyncRewardClient, RewardClient
+from assay.clients.trainers.common.contact import Addressee, meet, meet_awaited
+from assay.clients.trainers.common.fault_ratio import MAX_FAULT_RATIO, read_ratio, settle
 from assay.clients.trainers.common.faults import (
     FaultPolicy,
     explanation_of,
     kind_of,
     raise_for_faults,
     read_policy,
-    tell_faults,
 )
 from assay.clients.trainers.common.rows import Message, RowReader, text_of
 from assay.clients.types import Item, Parameter, Result
@@ -109,12 +111,20 @@ class _RewardFunction:
     reader: RowReader
     reporter: Reporter
     on_fault: FaultPolicy
+    max_fault_ratio: float
     __name__: str
     early: Early = field(default_factory=dict)
 
+    @property
+    def whom(self) -> Addressee:
+        return Addressee(self.client.target, self.reader.verifier, self.reader.task)
+
+    def missing(self, columns: Mapping[str, Any]) -> str:
+        return self.reader.missing(columns, "reference_column=")
+
     def rewards(self, results: Sequence[Result], columns: Mapping[str, Any]) -> list[float | None]:
         self.reporter.report(results, columns)
-        tell_faults(results, self.reader.missing(columns, "reference_column="))
+        settle(self.whom, self.max_fault_ratio, results, self.missing(columns))
         if self.on_fault is FaultPolicy.RAISE:
             raise_for_faults(results)
         return [result.reward for result in results]
@@ -140,6 +150,7 @@ class AsyncReward(_RewardFunction):
     ) -> list[float | None]:
         """The reward of each completion, in order; None for a fault."""
         items = self.reader.items(prompts, completions, completion_ids, columns)
+        await meet_awaited(self.client, self.whom, items, self.missing(columns))
         if isinstance(self.client, AsyncRewardClient):
             return self.rewards(await self.client.score(items), columns)
         return self.rewards(await self._scored(self.client, items), columns)
@@ -186,6 +197,7 @@ class SyncReward(_RewardFunction):
                 "sync_reward_function takes a RewardClient or an address, not an AsyncRewardClient"
             )
         items = self.reader.items(prompts, completions, completion_ids, columns)
+        meet(self.client, self.whom, items, self.missing(columns))
         return self.rewards(self.client.score(items), columns)
 
 
@@ -198,6 +210,7 @@ def reward_function(
     parameters: Mapping[str, Parameter] | None = None,
     name: str = "assay",
     on_fault: str = FaultPolicy.MASK,
+    max_fault_ratio: float = MAX_FAULT_RATIO,
     reference: str = "text",
     timeout_s: float = 60.0,
     tls: ClientTls | None = None,
@@ -220,6 +233,7 @@ def reward_function(
         parameters: of every row.
         name: the function's `__name__`, under which TRL logs it.
         on_fault: "mask": a fault is None. "raise": a `FaultError` ends the training.
+        max_fault_ratio: past it the training ends (`assay.clients.trainers.common.fault_ratio`).
         reference: the content of the reference column; see
             `assay.clients.trainers.common.rows.label_of`.
         timeout_s: of one batch, for an address.
@@ -230,13 +244,15 @@ def reward_function(
         ConfigError: The address is empty, or TRL cannot follow the policy. When called: a reference
             column is missing or holds no references.
         FaultError: When called: a fault, and the policy is "raise".
+        FirstContactError: When first called: no server there can judge the rows.
+        TooManyFaultsError: When called: past `max_fault_ratio`.
     """
     policy = read_policy(on_fault, _POLICIES, "TRL")
     client = _client(client_or_target, timeout_s, tls, token)
     reader = RowReader(
         verifier, task, reference_column, dict(parameters or {}), reference_kind=reference
     )
-    return AsyncReward(client, reader, Reporter(name), policy, name)
+    return AsyncReward(client, reader, Reporter(name), policy, read_ratio(max_fault_ratio), name)
 
 
 def sync_reward_function(
@@ -248,6 +264,7 @@ def sync_reward_function(
     parameters: Mapping[str, Parameter] | None = None,
     name: str = "assay",
     on_fault: str = FaultPolicy.MASK,
+    max_fault_ratio: float = MAX_FAULT_RATIO,
     reference: str = "text",
     timeout_s: float = 60.0,
     tls: ClientTls | None = None,
@@ -263,7 +280,7 @@ def sync_reward_function(
     reader = RowReader(
         verifier, task, reference_column, dict(parameters or {}), reference_kind=reference
     )
-    return SyncReward(client, reader, Reporter(name), policy, name)
+    return SyncReward(client, reader, Reporter(name), policy, read_ratio(max_fault_ratio), name)
 
 
 def _client(

@@ -1,5 +1,6 @@
 """The common parts of the adapters.
 
-`faults`: policies for a sample without a judgement. `rows`: a trainer's row as an item. `settings`:
-a trainer's options and the environment as a client, one for each process.
+`contact`: what the first call meets. `faults`: policies for a sample without a judgement.
+`fault_ratio`: the end of a run with too many of them. `rows`: a trainer's row as an item.
+`settings`: a trainer's options and the environment as a client, one for each process.
 """
