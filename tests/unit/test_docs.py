@@ -266,11 +266,11 @@ def test_links_out_of_docs_lead_to_copies(hook: dict[str, Any]) -> None:
     text = "[a](../configs/dapo.toml), [b](../clients/README.md#faults), [c](methods.md), `[d](x)`"
     wanted = "[a](source/configs/dapo.toml.md), [b](source/clients/index.md#faults), "
     wanted += "[c](methods.md), `[d](x)`"
-    assert led(text, "docs/papers.md", "papers.md") == wanted
+    assert led(text, "docs/page.md", "page.md") == wanted
     back = led("[x](../docs/reference/errors.md#a)", "clients/README.md", "source/clients/index.md")
     assert back == "[x](../../reference/errors.md#a)"
     code = "```\n[a](../configs/dapo.toml)\n```\n"
-    assert led(code, "docs/understand/papers.md", "papers.md") == code
+    assert led(code, "docs/page.md", "page.md") == code
     assert led("[a](https://example.org/x)", "docs/a.md", "a.md") == "[a](https://example.org/x)"
 
 

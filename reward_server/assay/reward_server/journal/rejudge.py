@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -36,6 +36,7 @@ from assay.cli.scoring.rows import (
 from assay.clients.rows.items import Defaults, Keys
 from assay.clients.types import Item, Result
 from assay.kit import tracing
+from assay.kit.console import make_console
 from assay.kit.errors import ConfigError
 from assay.reward_server.journal.comparison import VerifierComparison
 from assay.reward_server.journal.reader import Filter, Reader
@@ -108,7 +109,7 @@ def rejudge(path: Path, asked: RejudgeOptions, chosen: Filter) -> None:
             )
         check_routes(source, found.for_verifier(contender.info.name), reached.info)
         work = Rejudging(contender, RejudgeTally(contender.info.name, asked.show))
-        console = Console(stderr=asked.output == "-")
+        console = make_console(stderr=asked.output == "-")
         carry_out(
             work,
             source,
