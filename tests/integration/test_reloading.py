@@ -22,11 +22,12 @@ import pytest
 
 from assay.api.reward.v1 import reward_pb2, reward_pb2_grpc
 from assay.kit.channels import open_channel
-from assay.kit.errors import error_info
+from assay.kit.errors import ConfigError, error_info
 from assay.kit.health import Health, check
+from assay.kit.reloading import Reloader
 from assay.kit.serving import RunningServer, ServeConfig, Service, start
 from assay.kit.tls import ClientTls, LiveTls, ServerTls
-from assay.kit.watching import FileWatch
+from assay.kit.watching import FileWatch, Reloadable
 from certificates import Certificates, Party, make_certificates
 from metrics_support import scrape, total
 
@@ -251,6 +252,40 @@ def test_a_change_is_seen_once_and_only_when_it_is_stable(tmp_path: Path) -> Non
     path.write_text("d")
     os.utime(path, (1, 1))
     assert watch.changed()
+
+
+async def test_a_defect_in_one_ends_no_watching_and_what_failed_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("assay.kit.reloading._RETRY_S", 0.0)
+    path = tmp_path / "file"
+    path.write_text("a")
+    tries: list[str] = []
+
+    def load() -> str:
+        tries.append(path.read_text())
+        if len(tries) == 1:
+            raise RecursionError("a defect")
+        if len(tries) == 2:
+            raise ConfigError("it is broken")
+        return tries[-1]
+
+    taken = asyncio.Event()
+
+    async def take(text: str) -> str:
+        taken.set()
+        return text
+
+    reloader = Reloader([Reloadable("things", FileWatch([path]), load, take)])
+    watching = asyncio.create_task(reloader.run())
+    path.write_text("b")
+    async with asyncio.timeout(LIMIT_S):
+        await taken.wait()
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+    assert tries == ["b", "b", "b"]
+    assert "a defect; the things from before stay in force" in caplog.text
+    assert "Traceback" in caplog.text
 
 
 # The reward server as a process, with HTTP and profiles.

@@ -163,7 +163,7 @@ def test_the_command_is_installed_with_the_server(repository: Path) -> None:
     module, _, name = project["project"]["entry-points"]["assay.commands"]["journal"].partition(":")
     assert getattr(importlib.import_module(module), name) is journal
     assert set(journal.commands) == {
-        "tail", "search", "show", "export", "stats", "compare", "serve", "rejudge"
+        "tail", "search", "show", "export", "stats", "compare", "serve", "rejudge", "backup"
     }  # fmt: skip
     page = (repository / "docs" / "operate" / "journal.md").read_text(encoding="utf-8")
     assert all(f"assay journal {command} FILE" in page for command in journal.commands)

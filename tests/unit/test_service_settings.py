@@ -224,6 +224,7 @@ def test_a_link_beside_a_setting_of_that_name_does_not_hide_it() -> None:
         ('token = "hunter2"', "no setting is named 'token'; did you mean 'token-file'?"),
         ('"tok\\u001b[2Jen" = "hunter2"', "no setting is named 'tok\\x1b[2Jen'"),
         ('log-level = "hunter2', "is not valid TOML"),
+        ("workers = " + "[" * 5000, "is not valid TOML"),
         ("queue-items = 0", "--queue-items must be 1 or more (set by queue-items in "),
     ],
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import collections
 import logging
+import math
 import time
 from collections.abc import Sequence
 
@@ -28,7 +29,7 @@ class Reloader:
     def __init__(self, reloadables: Sequence[Reloadable] = ()) -> None:
         self._reloadables = tuple(reloadables)
         self._again_s: dict[str, float] = {}
-        self._one_at_a_time = asyncio.Lock()
+        self._locks = {one.what: asyncio.Lock() for one in reloadables}
         self._counts: collections.Counter[tuple[str, str]] = collections.Counter()
         self._stale = Gauge(
             "assay_reload_stale",
@@ -50,30 +51,35 @@ class Reloader:
 
     async def run(self) -> None:
         """Looks at the files until it is cancelled."""
-        while True:
-            await asyncio.sleep(LOOK_S)
-            for one in self._reloadables:
-                changed = await asyncio.to_thread(one.watch.changed)
-                if changed or time.monotonic() >= self._again_s.get(one.what, float("inf")):
-                    await self._reload(one)
+        await asyncio.gather(*map(self._watch, self._reloadables))
 
     async def reload(self) -> None:
         """Reads all files now, whether they have changed or not."""
         for one in self._reloadables:
             await asyncio.to_thread(one.watch.note)
-            await self._reload(one)
+        await asyncio.gather(*map(self._reload, self._reloadables))
+
+    async def _watch(self, one: Reloadable) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            changed = await asyncio.to_thread(one.watch.changed)
+            if changed or time.monotonic() >= self._again_s.get(one.what, math.inf):
+                await self._reload(one)
 
     async def _reload(self, one: Reloadable) -> None:
-        async with self._one_at_a_time:
-            try:
-                text = await one.take(await asyncio.to_thread(one.load))
-            except AssayError as error:
-                _log.error("%s; the %s from before stay in force", error, one.what)
-                self._again_s[one.what] = time.monotonic() + _RETRY_S
-                result, stale = "failed", 1
-            else:
-                _log.info("read again: %s", text)
-                self._again_s.pop(one.what, None)
-                result, stale = "ok", 0
-        self._counts[one.what, result] += 1
-        self._stale.labels(one.what).set(stale)
+        async with self._locks[one.what]:
+            (told,) = await asyncio.gather(self._take(one), return_exceptions=True)
+        failed = isinstance(told, BaseException)
+        if isinstance(told, BaseException):
+            defect = None if isinstance(told, AssayError) else told
+            _log.error("%s; the %s from before stay in force", told, one.what, exc_info=defect)
+            self._again_s[one.what] = time.monotonic() + _RETRY_S
+        else:
+            _log.info("read again: %s", told)
+            self._again_s.pop(one.what, None)
+        self._counts[one.what, "failed" if failed else "ok"] += 1
+        self._stale.labels(one.what).set(failed)
+
+    @staticmethod
+    async def _take(one: Reloadable) -> str:
+        return await one.take(await asyncio.to_thread(one.load))

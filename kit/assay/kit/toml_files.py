@@ -25,7 +25,7 @@ def read(path: Path, *, examples: str = "configs/ holds examples") -> dict[str, 
         raise ConfigError(f"config file {path} does not exist{near}; {examples}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"config file {path} cannot be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"config file {path} is not valid TOML: {error}") from error
 
 
