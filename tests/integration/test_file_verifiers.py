@@ -17,6 +17,7 @@ from assay.clients.services import EmbeddedServices
 from assay.clients.types import Item
 from assay.kit.errors import ConfigError, StartupError
 from assay.reward_server.files import FileError, load, read_source, read_verifiers
+from waiting_support import until
 
 REWARDS = '''
 import os
@@ -283,3 +284,37 @@ def test_functions_of_files_are_compared_validated_and_checked(
     said = capsys.readouterr().out
     assert said.startswith("capitals ")
     assert "case 1" in said or "cases" in said
+
+
+async def test_a_changed_file_is_taken_with_reload_and_a_broken_one_is_not(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+
+    def write(text: str) -> None:
+        part = tmp_path / "mine.part"
+        part.write_text(text)
+        part.rename(file)
+
+    def judged(client: RewardClient) -> float | None:
+        (result,) = client.score([Item("abc", verifier="fn")])
+        return result.reward
+
+    write("def fn(response):\n    return 1.0\n")
+    flags = {"reward": ["--verifier", f"{file}:fn", "--reload"]}
+    with (
+        EmbeddedServices(["reward"], arguments=flags, log_dir=tmp_path) as services,
+        RewardClient(services.address) as client,
+    ):
+        pid = services.pid()
+        assert judged(client) == 1.0
+        write("def fn(response:\n")
+        log = tmp_path / "reward.err"
+        await until(lambda: "the verifiers from before stay in force" in log.read_text())
+        assert judged(client) == 1.0
+        write("def fn(response):\n    return 2.0\n")
+        await until(lambda: judged(client) == 2.0)
+        write("def fn(response):\n    return 3.0\n")
+        await until(lambda: judged(client) == 3.0)
+        assert services.pid() == pid
+        [info] = [one for one in client.list_verifiers().verifiers if one.name == "fn"]
+        assert f"read again: fn {info.version}; the server starts anew" in log.read_text()
+        assert log.read_text().count("serving on") == 3

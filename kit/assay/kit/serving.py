@@ -19,10 +19,10 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -296,11 +296,17 @@ async def serve(
     *,
     on_ready: Callable[[RunningServer], None] | None = None,
     beside: Beside | None = None,
-) -> None:
+    until: Callable[[], Coroutine[Any, Any, object]] | None = None,
+) -> bool:
     """Serves until SIGTERM or SIGINT, then drains; a second signal ends the drain.
+
+    Where `until` returns, it drains as well.
 
     At SIGHUP it reads again those of its files that may change. Run it in the main thread, where
     signals arrive.
+
+    Returns:
+        Whether a signal asked it to stop, before the drain or in it.
 
     Raises:
         StartupError: as `start`.
@@ -329,17 +335,22 @@ async def serve(
     with _signals(handlers):
         starting = asyncio.create_task(start(services, config, beside=beside))
         waiting = asyncio.create_task(asked.wait())
+        ending: list[asyncio.Task[Any]] = [waiting]
         try:
             await asyncio.wait({starting, waiting}, return_when=asyncio.FIRST_COMPLETED)
             if starting.done():
                 running = starting.result()
                 if on_ready is not None:
                     on_ready(running)
-                await waiting
+                if until is not None:
+                    ending.append(asyncio.create_task(until()))
+                await asyncio.wait(ending, return_when=asyncio.FIRST_COMPLETED)
             _log.info("stopping")
         finally:
-            waiting.cancel()
+            for task in ending:
+                task.cancel()
             await _stop_whatever_started(starting)
+    return asked.is_set()
 
 
 async def _stop_whatever_started(starting: asyncio.Task[RunningServer]) -> None:

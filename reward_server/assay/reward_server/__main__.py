@@ -94,6 +94,7 @@ _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=Fal
     metavar="[NAME=]FILE.py:FUNCTION",
     help="A function in a file that judges, under its name or NAME; repeatable.",
 )
+@click.option("--reload", is_flag=True, help="Start anew when a file of --verifier changes.")
 @click.option("--profiles", type=_PATH, multiple=True, help="TOML file of profiles; repeatable.")
 @click.option(
     "--journal", type=_PATH, help="SQLite file that every judgement and fault is kept in."

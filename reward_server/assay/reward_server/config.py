@@ -128,6 +128,7 @@ class ServerConfig:
         client_key: its private key, PEM.
         profiles: files of profiles, besides the shipped ones.
         verifier: functions in files, each "[NAME=]FILE.py:FUNCTION".
+        reload: the server starts anew when one of these files changes.
         journal: file that every judgement and fault is written to; None for none.
         journal_max_mb: most MiB of that file and its log.
         http: HTTP/JSON beside gRPC.
@@ -159,12 +160,15 @@ class ServerConfig:
     client_key: Path | None = None
     profiles: tuple[Path, ...] = ()
     verifier: tuple[str, ...] = ()
+    reload: bool = False
     journal: Path | None = None
     journal_max_mb: int = 1024
     http: HttpConfig = field(default_factory=HttpConfig)
     http_verifier: str = ""
 
     def __post_init__(self) -> None:
+        if self.reload and not self.verifier:
+            raise ConfigError("--reload is for the files of --verifier; name one, or leave it out")
         if not MIN_JOURNAL_MB <= self.journal_max_mb <= MAX_JOURNAL_MB:
             raise ConfigError(
                 f"--journal-max-mb must be {MIN_JOURNAL_MB} to {MAX_JOURNAL_MB} (MiB)"

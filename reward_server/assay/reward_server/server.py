@@ -22,6 +22,7 @@ from assay.reward_server.http.front import RewardFront
 from assay.reward_server.http.site import SITE
 from assay.reward_server.journal.writer import Journal
 from assay.reward_server.registry import RegistryError, load_registry
+from assay.reward_server.renewal import Renewal, read_with_renewal
 from assay.reward_server.scorer import RewardScorer
 from assay.reward_server.service import reward_service
 from assay.reward_server.verifiers import judges
@@ -49,7 +50,11 @@ async def run(config: ServerConfig) -> None:
         metrics_port=config.metrics_port,
         build=Build("reward_server", "assay-reward-server"),
     )
-    files = read_verifiers(config.verifier)
+    renewal: Renewal | None = None
+    if config.reload:
+        files, renewal = read_with_renewal(config.verifier)
+    else:
+        files = read_verifiers(config.verifier)
     profiles = FileWatch(config.profiles)
     services = _services(config)
     try:
@@ -64,12 +69,23 @@ async def run(config: ServerConfig) -> None:
     scorer = RewardScorer(config.scorer, registry=registry, journal=journal, profiles=profiles)
     listener = _listener(config, scorer, services)
 
+    bound: dict[str, int] = {}
+
     def on_ready(running: RunningServer) -> None:
         http_address = "" if listener is None else listener.address
+        bound.update(port=running.port)
+        if http_address:
+            bound.update(http_port=int(http_address.rpartition(":")[2]))
         announce("reward_server", running, config.port_file, http_address)
 
     try:
-        await serve([reward_service(scorer)], serve_config, on_ready=on_ready, beside=listener)
+        stopped = await serve(
+            [reward_service(scorer, renewal)],
+            serve_config,
+            on_ready=on_ready,
+            beside=listener,
+            until=None if renewal is None else renewal.wait,
+        )
     finally:
         await scorer.close()
         if services.programs is not None:
@@ -78,6 +94,8 @@ async def run(config: ServerConfig) -> None:
             await journal.close()
         if config.port_file is not None:
             config.port_file.unlink(missing_ok=True)
+    if renewal is not None and not stopped:
+        renewal.end(**bound)
 
 
 @dataclass(frozen=True, slots=True)
