@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import distributions, version
 
 PACKAGES = (
-    "assay-api",
-    "assay-kit",
+    "assay-rl-api",
+    "assay-rl-kit",
     "grpcio",
     "math-verify",
     "protobuf",

@@ -32,7 +32,7 @@ from packaging.utils import canonicalize_name  # noqa: E402
 
 from wheels_support import build_wheels, closure  # type: ignore[import-not-found]  # noqa: E402
 
-WANTED = ("assay-trainer", "assay-genrm", "assay-reward-server", "assay-clients")
+WANTED = ("assay-rl-trainer", "assay-rl-genrm", "assay-rl-reward-server", "assay-rl-clients")
 TESTING = ("pytest-asyncio", "pytest-randomly")
 TREE = ("bench", "configs", "scripts", "tests", "pyproject.toml", "README.md", "CHANGELOG.md")
 USUALLY_THERE = (

@@ -52,7 +52,7 @@ _ISOLATION = {
     "process": "in a worker process that is killed at the item's time-out",
     "remote": "by another service",
 }
-_EXTRA = "Served where [assay-verifiers-extra](../../../plugins/verifiers_extra) is installed.\n"
+_EXTRA = "Served where [assay-rl-verifiers-extra](../../../plugins/verifiers_extra) is installed.\n"
 _NOTE = "<!-- Written by scripts/verifiers_doc.py from the verifiers themselves; do not edit. -->\n"
 _HEAD = f"""# Verifiers
 

@@ -51,7 +51,7 @@ def collectors() -> dict[str, list[Collector]]:
         "every service": [
             *CallMetrics(CallGate(1)).collectors,
             *Reloader().collectors,
-            *Build("reward_server", "assay-reward-server").collectors,
+            *Build("reward_server", "assay-rl-reward-server").collectors,
         ],
         "reward_server": RewardMetrics().collectors,
         "sandbox": RunMetrics().collectors,

@@ -154,24 +154,24 @@ def test_an_image_holds_its_service_and_nothing_to_install_more(stack: Stack, se
     ours = {name for name in packages if name.startswith("assay-")}
     expected = {
         "reward_server": {
-            "assay-api",
-            "assay-kit",
-            "assay-clients",
-            "assay-compat",
-            "assay-math",
-            "assay-ray-pool",
-            "assay-reward-server",
-            "assay-verifiers-extra",
+            "assay-rl-api",
+            "assay-rl-kit",
+            "assay-rl-clients",
+            "assay-rl-compat",
+            "assay-rl-math",
+            "assay-rl-ray-pool",
+            "assay-rl-reward-server",
+            "assay-rl-verifiers-extra",
         },
         "sandbox": {
-            "assay-api",
-            "assay-kit",
-            "assay-clients",
-            "assay-compat",
-            "assay-ray-pool",
-            "assay-sandbox",
+            "assay-rl-api",
+            "assay-rl-kit",
+            "assay-rl-clients",
+            "assay-rl-compat",
+            "assay-rl-ray-pool",
+            "assay-rl-sandbox",
         },
-        "genrm": {"assay-api", "assay-kit", "assay-clients", "assay-genrm"},
+        "genrm": {"assay-rl-api", "assay-rl-kit", "assay-rl-clients", "assay-rl-genrm"},
     }
     assert ours == expected[service]
     spare = {"pip", "pytest", "trl", "hatchling"}

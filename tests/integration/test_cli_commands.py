@@ -97,15 +97,15 @@ def test_a_command_that_is_not_installed_names_its_package(
     theirs = {
         entry.name: entry.dist.name
         for entry in commands()
-        if entry.dist and entry.dist.name != "assay-clients"
+        if entry.dist and entry.dist.name != "assay-rl-clients"
     }
     assert theirs == _BROUGHT_BY
     monkeypatch.setattr("assay.cli.main.entry_points", lambda group: ())
     for name, package in _BROUGHT_BY.items():
         assert run([name]) == 1
         err = capsys.readouterr().err
-        folder = package.removeprefix("assay-").replace("-", "_")
-        beside = "./math " if package == "assay-reward-server" else ""
+        folder = package.removeprefix("assay-rl-").replace("-", "_")
+        beside = "./math " if package == "assay-rl-reward-server" else ""
         where = f"in a checkout of Assay, run: pip install {beside}./{folder}\n"
         assert f"comes with {package}; {where}" in err
 
@@ -120,7 +120,7 @@ def test_verifiers_as_table_and_as_json(capsys: pytest.CaptureFixture[str]) -> N
         assert run(["verifiers", "--target", server.address]) == 0
         shown = capsys.readouterr().out
         assert "exact" in shown
-        assert "assay-verifiers-extra would add boxes, chemistry, " in shown
+        assert "assay-rl-verifiers-extra would add boxes, chemistry, " in shown
         assert run(["verifiers", "--target", server.address, "--json"]) == 0
     info = json.loads(capsys.readouterr().out)
     assert info["verifiers"][0]["name"] == "exact"
@@ -169,7 +169,7 @@ def test_verifiers_print_a_line_each_or_all_of_those_named(
 def test_doctor_finds_a_server_and_misses_one(capsys: pytest.CaptureFixture[str]) -> None:
     with FakeRewardServer() as server:
         assert run(["doctor", "--target", server.address]) == 0
-        assert "assay-reward-server" in capsys.readouterr().out
+        assert "assay-rl-reward-server" in capsys.readouterr().out
     assert run(["doctor", "--target", "127.0.0.1:1"]) == 1
     assert "not ok" in capsys.readouterr().out
 
@@ -181,16 +181,16 @@ def test_doctor_says_what_is_plugged_in_and_what_would_add_more(
         return {one.what: one.found for one in look_at_packages()}["plug-ins"]
 
     assert {
-        "assay-compat",
-        "assay-docker-backend",
-        "assay-ray-pool",
-        "assay-verifiers-extra",
+        "assay-rl-compat",
+        "assay-rl-docker-backend",
+        "assay-rl-ray-pool",
+        "assay-rl-verifiers-extra",
     } <= set(found().split("; "))
     here = installed_plug_ins()
     monkeypatch.setattr("assay.clients.services.version", absent)
     monkeypatch.setattr("assay.clients.services.entry_points", lambda group: [])
     assert here
-    assert "assay-verifiers-extra would add the verifiers boxes, chemistry, " in found()
+    assert "assay-rl-verifiers-extra would add the verifiers boxes, chemistry, " in found()
     assert found().endswith("in a checkout of Assay, run: pip install ./plugins/verifiers_extra")
 
 
@@ -248,9 +248,9 @@ def test_what_would_add_to_the_services_is_said(monkeypatch: pytest.MonkeyPatch)
     assert list(absent_plug_ins()) == [], "the tests' environment has them"
     monkeypatch.setattr("assay.clients.services.version", absent)
     told = "\n".join(absent_plug_ins())
-    assert "assay-compat would add" in told
+    assert "assay-rl-compat would add" in told
     assert "pip install ./plugins/compat" in told
-    assert "assay-docker-backend would add back ends of the sandbox" in told
+    assert "assay-rl-docker-backend would add back ends of the sandbox" in told
     assert "pip install ./plugins/docker_backend" in told
     assert f"(--pool ray); {HOW_TO_INSTALL_RAY}" in told
 

@@ -108,7 +108,7 @@ def test_a_program_sees_the_packages_that_are_allowed_and_no_others(bench: Bench
     assert b"No module named 'hypothesis'" in record.stderr.data
     seen = set(json.loads(record.stdout.data.decode().replace("'", '"')))
     assert {"numpy", "pytest", "pluggy"} <= seen
-    assert not {"grpcio", "assay-sandbox", "hypothesis"} & seen
+    assert not {"grpcio", "assay-rl-sandbox", "hypothesis"} & seen
 
 
 def test_jest_leaves_a_report(bench: Bench) -> None:

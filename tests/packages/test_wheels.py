@@ -53,18 +53,18 @@ def wheels(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
 
 @pytest.fixture(scope="module")
 def client(wheels: dict[str, Wheel], tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    return fresh_environment(tmp_path_factory.mktemp("client") / "venv", wheels, "assay-clients")
+    return fresh_environment(tmp_path_factory.mktemp("client") / "venv", wheels, "assay-rl-clients")
 
 
 @pytest.fixture(scope="module")
 def command(wheels: dict[str, Wheel], tmp_path_factory: pytest.TempPathFactory) -> Environment:
     folder = tmp_path_factory.mktemp("command") / "venv"
-    return fresh_environment(folder, wheels, "assay-clients[cli]")
+    return fresh_environment(folder, wheels, "assay-rl-clients[cli]")
 
 
 @pytest.fixture(scope="module")
 def services(wheels: dict[str, Wheel], tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    names = ("assay-clients[cli]", "assay-reward-server", "assay-sandbox")
+    names = ("assay-rl-clients[cli]", "assay-rl-reward-server", "assay-rl-sandbox")
     return fresh_environment(tmp_path_factory.mktemp("services") / "venv", wheels, *names)
 
 
@@ -89,7 +89,7 @@ def test_the_client_alone(client: Environment) -> None:
 
 def test_the_grader_of_mathematics_alone(wheels: dict[str, Wheel], tmp_path: Path) -> None:
     """Beside sympy and nothing else: all tiers, the worker's too."""
-    environment = fresh_environment(tmp_path / "venv", wheels, "assay-math")
+    environment = fresh_environment(tmp_path / "venv", wheels, "assay-rl-math")
     code = r"""
 from assay.math import Fault, grade
 assert grade(r"so \boxed{\frac{1}{2}}", "0.5").reward == 1.0
@@ -102,7 +102,7 @@ from importlib.metadata import distributions
 print(*sorted(found.name for found in distributions()))
 """
     assert check(environment.run("python", "-W", "error", "-c", code)).split() == [
-        "assay-math", "mpmath", "sympy",
+        "assay-rl-math", "mpmath", "sympy",
     ]  # fmt: skip
     for absent in ("grpc", "google.protobuf", "assay.clients", "assay.api", "numpy"):
         done = environment.run("python", "-c", f"import {absent}")
@@ -122,7 +122,7 @@ def test_the_command_alone_says_what_to_install(command: Environment) -> None:
     done = command.run("assay", "score", "rows.jsonl", "-o", "out.jsonl", "--task", "math")
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1, done.stderr
-    assert "assay-reward-server" in done.stderr
+    assert "assay-rl-reward-server" in done.stderr
 
 
 def test_the_services_score_and_run(services: Environment) -> None:
@@ -151,7 +151,7 @@ def test_the_services_score_and_run(services: Environment) -> None:
 
 
 def test_the_plug_in_brings_its_verifiers(wheels: dict[str, Wheel], tmp_path: Path) -> None:
-    names = ("assay-clients[cli]", "assay-verifiers-extra")
+    names = ("assay-rl-clients[cli]", "assay-rl-verifiers-extra")
     environment = fresh_environment(tmp_path / "venv", wheels, *names)
     rows = [
         {"response": "There are 4.", "reference": "4", "verifier": "count"},
@@ -176,7 +176,7 @@ for found in distributions():
     (services.folder / "LICENSE").write_bytes((repository / "LICENSE").read_bytes())
     lines = check(services.run("python", "-c", code)).splitlines()
     names = ("api", "kit", "clients", "math", "reward-server", "sandbox")
-    assert sorted(lines) == sorted(f"assay-{name} True" for name in names)
+    assert sorted(lines) == sorted(f"assay-rl-{name} True" for name in names)
 
 
 ASK = """
@@ -204,9 +204,9 @@ def test_the_sandbox_has_its_peers_formats_by_a_plug_in(
     wheels: dict[str, Wheel], tmp_path: Path
 ) -> None:
     """Without a reward server; without the plug-in its HTTP is there, and those paths are not."""
-    alone = fresh_environment(tmp_path / "alone", wheels, "assay-sandbox")
+    alone = fresh_environment(tmp_path / "alone", wheels, "assay-rl-sandbox")
     assert check(alone.run("python", "-c", ASK)) == "404 None\n"
-    with_faces = fresh_environment(tmp_path / "both", wheels, "assay-sandbox", "assay-compat")
+    with_faces = fresh_environment(tmp_path / "both", wheels, "assay-rl-sandbox", "assay-rl-compat")
     assert check(with_faces.run("python", "-c", ASK)) == "200 42\n\n"
 
 
@@ -214,12 +214,12 @@ def test_containers_as_boxes_come_with_a_plug_in(wheels: dict[str, Wheel], tmp_p
     """No daemon answers there: each says in its last line what is missing."""
     serve = ("python", "-m", "assay.sandbox", "--port", "0", "--languages", "python")
     serve += ("--slots", "1", "--backend", "docker")
-    alone = fresh_environment(tmp_path / "alone", wheels, "assay-sandbox")
+    alone = fresh_environment(tmp_path / "alone", wheels, "assay-rl-sandbox")
     done = alone.run(*serve)
     assert done.returncode == 1
-    assert "there are jail; it comes with assay-docker-backend" in done.stderr
+    assert "there are jail; it comes with assay-rl-docker-backend" in done.stderr
     assert "pip install ./plugins/docker_backend" in done.stderr
-    plugged = fresh_environment(tmp_path / "both", wheels, "assay-docker-backend")
+    plugged = fresh_environment(tmp_path / "both", wheels, "assay-rl-docker-backend")
     done = plugged.run(*serve, DOCKER_HOST=f"unix://{tmp_path}/none.sock")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("assay sandbox: no Docker daemon answers at")
@@ -239,17 +239,19 @@ def test_workers_on_ray_come_by_a_plug_in(wheels: dict[str, Wheel], tmp_path: Pa
         "--ray-address",
         "h:1",
     )
-    alone = fresh_environment(tmp_path / "alone", wheels, "assay-sandbox")
-    plugged = fresh_environment(tmp_path / "both", wheels, "assay-sandbox", "assay-ray-pool")
+    alone = fresh_environment(tmp_path / "alone", wheels, "assay-rl-sandbox")
+    plugged = fresh_environment(tmp_path / "both", wheels, "assay-rl-sandbox", "assay-rl-ray-pool")
     absent = "--pool 'ray' is not installed here, where there is local; ray comes with"
-    whys = [f"{absent} assay-ray-pool; {install}", f"--pool ray needs Ray; {install}"]
+    whys = [f"{absent} assay-rl-ray-pool; {install}", f"--pool ray needs Ray; {install}"]
     for environment, why in zip([alone, plugged], whys, strict=True):
         done = environment.run(*asked)
         assert (done.returncode, done.stderr) == (1, f"assay sandbox: {why}\n")
 
 
 def test_a_judge_service(wheels: dict[str, Wheel], tmp_path: Path) -> None:
-    environment = fresh_environment(tmp_path / "venv", wheels, "assay-clients[cli]", "assay-genrm")
+    environment = fresh_environment(
+        tmp_path / "venv", wheels, "assay-rl-clients[cli]", "assay-rl-genrm"
+    )
     assert "--model" in check(environment.run("assay", "serve", "genrm", "--help", timeout_s=120))
     assert check(environment.run("assay", "label-code", "--help", timeout_s=120))
     code = "import assay.genrm.engines.worker.loop, sys; assert 'torch' in sys.modules"
@@ -260,13 +262,13 @@ def test_a_judge_service_loads_no_torch_where_another_server_holds_the_model(
     wheels: dict[str, Wheel], tmp_path: Path
 ) -> None:
     heavy = ("torch", "transformers")
-    environment = fresh_environment(tmp_path / "venv", wheels, "assay-genrm", without=heavy)
+    environment = fresh_environment(tmp_path / "venv", wheels, "assay-rl-genrm", without=heavy)
     code = "import assay.genrm.__main__, assay.genrm.server, assay.genrm.engines.openai.engine"
     check(environment.run("python", "-c", code, timeout_s=120))
 
 
 def test_the_trainer(wheels: dict[str, Wheel], tmp_path: Path, repository: Path) -> None:
-    environment = fresh_environment(tmp_path / "venv", wheels, "assay-trainer")
+    environment = fresh_environment(tmp_path / "venv", wheels, "assay-rl-trainer")
     config = str(repository / "configs" / "quickstart.toml")
     explained = check(environment.run("assay", "train", "--explain", config, timeout_s=120))
     assert "smollm2-135m-instruct" in explained

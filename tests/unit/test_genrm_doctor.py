@@ -23,7 +23,7 @@ def test_where_another_server_holds_the_models_torch_may_be_missing(
     """docs/use/packages.md: `pip install --no-deps ./genrm`, for the engine openai alone."""
     monkeypatch.setitem(sys.modules, "torch", None)
     findings = {name: (found, fine) for name, found, fine in look()}
-    wanted = "torch not installed; pip install assay-genrm brings both"
+    wanted = "torch not installed; pip install assay-rl-genrm brings both"
     assert findings["genrm engine transformers"] == (wanted, None)
     assert findings["genrm device"] == ("torch is not installed", None)
     assert findings["genrm engine openai"][1] is True

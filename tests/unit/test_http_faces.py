@@ -138,7 +138,7 @@ async def test_who_asks_at_the_old_place_is_told_the_new_one(
     async with serving() as facade:
         answer = await facade.post("/get_reward", {})
         assert answer.status == 404
-        assert "assay-compat" in answer.json["detail"]
+        assert "assay-rl-compat" in answer.json["detail"]
         assert (await facade.post("/v1/score", {"items": [item("42")]})).status == 200
     moved = {path for one in load_faces("sandbox") for path in one.operations}
     added = {path for one in load_faces("reward") for path in one.operations}

@@ -128,7 +128,7 @@ def test_every_hint_with_an_extra_is_among_these(
     for console in consoles(40):
         show(found, console)
         assert f"; {HOW_TO_INSTALL_RAY}\n" in printed(console)
-        assert "pip install 'assay-genrm[vllm]' brings it\n" in printed(console)
+        assert "pip install 'assay-rl-genrm[vllm]' brings it\n" in printed(console)
 
 
 def test_every_command_prints_through_this_console(repository: Path) -> None:

@@ -175,5 +175,5 @@ def test_a_revision_is_a_word_or_nothing(
     monkeypatch: pytest.MonkeyPatch, said: str, told: str
 ) -> None:
     monkeypatch.setenv(REVISION, said)
-    assert Build("reward_server", "assay-reward-server").revision == told
+    assert Build("reward_server", "assay-rl-reward-server").revision == told
     assert Build("nothing", "assay-nothing").version == ""

@@ -69,7 +69,7 @@ def test_a_missing_place_is_answered_by_those_here_and_by_what_to_type(
     here = "is not installed here, where there is local, elsewhere, empty, gone"
     with pytest.raises(ConfigError, match=re.escape(places.HOW_TO_INSTALL_RAY)) as told:
         places.check_pool("ray", "auto")
-    assert str(told.value).startswith(f"--pool 'ray' {here}; ray comes with assay-ray-pool; ")
+    assert str(told.value).startswith(f"--pool 'ray' {here}; ray comes with assay-rl-ray-pool; ")
     point = EntryPoint("ray", "assay.ray_pool.place:PLACE", places.GROUP)
     monkeypatch.setattr(places, "entry_points", lambda group: [point])
     with pytest.raises(ConfigError, match="local, ray; did you mean 'ray'"):

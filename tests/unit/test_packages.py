@@ -15,7 +15,7 @@ from wheels_support import DISTRIBUTIONS, Wheel, build_wheels, closure, wheel_by
 
 SMALL = {
     # Ours, gRPC and protobuf.
-    "assay-api", "assay-kit", "assay-clients",
+    "assay-rl-api", "assay-rl-kit", "assay-rl-clients",
     "grpcio", "grpcio-health-checking", "grpcio-reflection",
     "googleapis-common-protos", "protobuf", "typing-extensions",
     # The services' metrics: pure Python, without dependencies.
@@ -27,8 +27,8 @@ COMMAND = {"click", "rich", "markdown-it-py", "mdurl", "pygments"}
 HEAVY = {"torch", "transformers", "trl", "datasets", "accelerate", "peft"}
 # Plug-ins that import the service that they add to.
 PLUG_INS = {
-    "assay-docker-backend": "assay-sandbox",
-    "assay-verifiers-extra": "assay-reward-server",
+    "assay-rl-docker-backend": "assay-rl-sandbox",
+    "assay-rl-verifiers-extra": "assay-rl-reward-server",
 }
 
 
@@ -97,7 +97,7 @@ def test_every_wheel_carries_the_licence(
 
 
 def test_the_contract_ships_with_its_types(wheels: dict[str, Wheel]) -> None:
-    names = set(wheels["assay-api"].names())
+    names = set(wheels["assay-rl-api"].names())
     protos = [name for name in names if name.endswith(".proto")]
     assert len(protos) == 5
     for proto in protos:
@@ -107,29 +107,30 @@ def test_the_contract_ships_with_its_types(wheels: dict[str, Wheel]) -> None:
 
 def test_the_client_stays_small(wheels: dict[str, Wheel]) -> None:
     """What `pip install ./protos ./kit ./clients` brings: no command, numpy, torch, web server."""
-    assert closure(wheels, ["assay-clients"]) == SMALL
-    assert closure(wheels, ["assay-clients[cli]"]) == SMALL | COMMAND
+    assert closure(wheels, ["assay-rl-clients"]) == SMALL
+    assert closure(wheels, ["assay-rl-clients[cli]"]) == SMALL | COMMAND
 
 
 def test_the_grader_of_mathematics_brings_sympy_and_nothing_else(wheels: dict[str, Wheel]) -> None:
-    assert closure(wheels, ["assay-math"]) == {"assay-math", "sympy", "mpmath"}
+    assert closure(wheels, ["assay-rl-math"]) == {"assay-rl-math", "sympy", "mpmath"}
 
 
 def test_what_is_heavy_is_asked_for_where_it_is_used(wheels: dict[str, Wheel]) -> None:
     brings = {name: closure(wheels, [name]) & HEAVY for name in wheels}
     assert brings == {
-        "assay-api": set(), "assay-kit": set(), "assay-clients": set(), "assay-math": set(),
-        "assay-sandbox": set(), "assay-compat": set(), "assay-docker-backend": set(),
-        "assay-ray-pool": set(),
-        "assay-reward-server": set(), "assay-genrm": {"torch", "transformers"},
-        "assay-trainer": HEAVY, "assay-verifiers-extra": set(),
+        "assay-rl-api": set(), "assay-rl-kit": set(), "assay-rl-clients": set(),
+        "assay-rl-math": set(),
+        "assay-rl-sandbox": set(), "assay-rl-compat": set(), "assay-rl-docker-backend": set(),
+        "assay-rl-ray-pool": set(),
+        "assay-rl-reward-server": set(), "assay-rl-genrm": {"torch", "transformers"},
+        "assay-rl-trainer": HEAVY, "assay-rl-verifiers-extra": set(),
     }  # fmt: skip
 
 
 def test_a_service_asks_for_no_other_service(wheels: dict[str, Wheel]) -> None:
     for name in wheels:
         ours = closure(wheels, [name]) & set(wheels)
-        allowed = {name, "assay-api", "assay-kit", "assay-clients", "assay-math"}
+        allowed = {name, "assay-rl-api", "assay-rl-kit", "assay-rl-clients", "assay-rl-math"}
         if name in PLUG_INS:
             allowed.add(PLUG_INS[name])
         assert ours <= allowed
@@ -137,10 +138,10 @@ def test_a_service_asks_for_no_other_service(wheels: dict[str, Wheel]) -> None:
 
 def test_libraries_that_few_need_come_with_the_plug_in(wheels: dict[str, Wheel]) -> None:
     few = {"emoji", "langdetect", "pint", "syllapy", "rdkit", "reasoning-gym"}
-    assert closure(wheels, ["assay-reward-server"]) & few == set()
-    assert "docker" not in closure(wheels, ["assay-sandbox"])
-    assert "docker" in closure(wheels, ["assay-docker-backend"])
-    asked = wheels["assay-verifiers-extra"].requires(["chemistry", "puzzles"])
+    assert closure(wheels, ["assay-rl-reward-server"]) & few == set()
+    assert "docker" not in closure(wheels, ["assay-rl-sandbox"])
+    assert "docker" in closure(wheels, ["assay-rl-docker-backend"])
+    asked = wheels["assay-rl-verifiers-extra"].requires(["chemistry", "puzzles"])
     assert {one.name for one in asked} >= few
 
 

@@ -168,7 +168,7 @@ class FakeCluster:
 @pytest.mark.parametrize(
     ("about", "words"),
     [
-        ({"version": "9.9"}, "it has assay-sandbox 9.9, this server has 0.1.0"),
+        ({"version": "9.9"}, "it has assay-rl-sandbox 9.9, this server has 0.1.0"),
         ({"trouble": "no isolation works"}, "no isolation works"),
     ],
 )
@@ -179,9 +179,9 @@ async def test_a_node_that_is_of_no_use_is_named_and_left_out(
     cluster = FakeCluster([bad, good], {"bad", "good"})
     berths = Berths(cluster, "a supervisor")  # type: ignore[arg-type]  # a stand-in
     with pytest.raises(HostLost, match=f"Ray node bad .m. is refused: {words}"):
-        await berths.place("assay-sandbox", object)
+        await berths.place("assay-rl-sandbox", object)
     assert bad.ended.is_set()
-    host, _ = await berths.place("assay-sandbox", object)
+    host, _ = await berths.place("assay-rl-sandbox", object)
     assert host is good
     assert cluster.avoided == [(), ("bad",)]
 
@@ -190,7 +190,7 @@ async def test_the_start_ends_when_every_node_is_refused_or_none_has_room() -> N
     cluster = FakeCluster([FakeHost({"node": "bad", "trouble": "too weak"})], {"bad"})
     berths = Berths(cluster, "a supervisor")  # type: ignore[arg-type]  # a stand-in
     with pytest.raises(HostLost):
-        await berths.place("assay-sandbox", object)
+        await berths.place("assay-rl-sandbox", object)
     never = asyncio.create_task(asyncio.Event().wait())
     with pytest.raises(HostLost, match="too weak"):
         await berths.first_of([never], 5.0)
@@ -329,7 +329,7 @@ def near(monkeypatch: pytest.MonkeyPatch) -> NearCluster:
 
 async def pool_on(settings: str = "", **facts: Any) -> WorkerPool[bytes, Any]:
     node = f"{__name__}:open_echo"
-    placement = Placement("auto", "assay-kit", "a worker", node, settings, **facts)
+    placement = Placement("auto", "assay-rl-kit", "a worker", node, settings, **facts)
     pool: WorkerPool[bytes, Any] = WorkerPool(
         PoolConfig(0, 10, 10**6), RayWorkers(placement), Codec()
     )

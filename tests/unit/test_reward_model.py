@@ -202,5 +202,5 @@ def test_weights_that_are_sharded_are_refused() -> None:
 
 def test_without_a_judge_service_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rendering, "entry_points", lambda group: [])
-    with pytest.raises(ConfigError, match=r"assay-genrm will show it.*pip install ./genrm"):
+    with pytest.raises(ConfigError, match=r"assay-rl-genrm will show it.*pip install ./genrm"):
         rendering.open_renderer()

@@ -230,7 +230,7 @@ def test_settings_that_cannot_be_met_are_refused(
 def test_without_the_extra_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
     monkeypatch.setattr(tracing, "find_spec", lambda _: None)
-    with pytest.raises(ConfigError, match=r"assay-kit\[tracing\]"):
+    with pytest.raises(ConfigError, match=r"assay-rl-kit\[tracing\]"):
         tracing.set_up("tests")
 
 

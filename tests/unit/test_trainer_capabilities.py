@@ -199,7 +199,7 @@ def test_a_name_that_two_packages_declare_names_both(installed: Installed) -> No
     with pytest.raises(ConfigError, match=r"^ppo is declared twice \(assay\.losses\)") as caught:
         fresh(Loss.group)
     said = str(caught.value)
-    assert "assay-trainer" in said
+    assert "assay-rl-trainer" in said
     assert "second-ppo" in said
 
 

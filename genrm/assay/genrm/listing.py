@@ -31,7 +31,7 @@ def judge_models(
 ) -> judge_pb2.ListJudgeModelsResponse:
     """The judges, the templates and the limits."""
     response = judge_pb2.ListJudgeModelsResponse(
-        limits=_limits(max_items), server_version=version("assay-genrm")
+        limits=_limits(max_items), server_version=version("assay-rl-genrm")
     )
     for model in _sorted(models):
         if not model.judges:
@@ -56,7 +56,7 @@ def judge_models(
 def process_models(models: Models, max_items: int) -> process_pb2.ListProcessModelsResponse:
     """The models that score steps, and the limits."""
     response = process_pb2.ListProcessModelsResponse(
-        limits=_limits(max_items), server_version=version("assay-genrm")
+        limits=_limits(max_items), server_version=version("assay-rl-genrm")
     )
     for model in _sorted(models):
         if not model.scores_steps:

@@ -30,7 +30,7 @@ async def run(config: JudgeServerConfig) -> None:
         access=config.access,
         metrics_host=config.metrics_host,
         metrics_port=config.metrics_port,
-        build=Build("genrm", "assay-genrm"),
+        build=Build("genrm", "assay-rl-genrm"),
     )
     runner = Runner(config.runner, answers=_answers(config))
     try:

@@ -24,7 +24,7 @@ class Build:
 
     Attributes:
         service: as its metrics' job is called, "reward_server".
-        package: its distribution, "assay-reward-server".
+        package: its distribution, "assay-rl-reward-server".
     """
 
     service: str

@@ -1,8 +1,8 @@
 """Traces: where the time of a call went, over all processes of it.
 
 Off, at no cost, until `set_up` is called where OTEL_TRACES_EXPORTER = otlp. Only then is
-OpenTelemetry imported (the extra `tracing` of assay-kit); its own variables set the collector, the
-sampling and the buffer. The buffer is bounded: a collector that is slow or gone costs spans and
+OpenTelemetry imported (the extra `tracing` of assay-rl-kit); its own variables set the collector,
+the sampling and the buffer. The buffer is bounded: a collector that is slow or gone costs spans and
 never a judgement.
 
 The trace travels as W3C `traceparent` in the metadata of a call (www.w3.org/TR/trace-context). A
@@ -24,7 +24,7 @@ from assay.kit.spans import TRACEPARENT, TRACESTATE, Headers, Tracer, TraceSpan,
 from assay.kit.trails import MAX_ITEMS, Fact, Trail
 
 ITEMS_VARIABLE = "ASSAY_TRACE_ITEMS"
-NEEDED = "pip install 'assay-kit[tracing]'"
+NEEDED = "pip install 'assay-rl-kit[tracing]'"
 
 _EXPORTER = "OTEL_TRACES_EXPORTER"
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")

@@ -241,7 +241,7 @@ def _provider(service: str) -> tuple[TracerProvider, OTLPSpanExporter]:
 
 def _version() -> str:
     with contextlib.suppress(PackageNotFoundError):
-        return version("assay-kit")
+        return version("assay-rl-kit")
     return ""
 
 

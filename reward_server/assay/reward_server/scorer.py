@@ -219,7 +219,7 @@ class RewardScorer:
                 max_item_timeout=duration(config.max_item_timeout_s),
                 default_item_timeout=duration(config.item_timeout_s),
             ),
-            server_version=version("assay-reward-server"),
+            server_version=version("assay-rl-reward-server"),
         )
 
     def stream_score(

@@ -48,7 +48,7 @@ async def run(config: ServerConfig) -> None:
         access=config.access,
         metrics_host=config.metrics_host,
         metrics_port=config.metrics_port,
-        build=Build("reward_server", "assay-reward-server"),
+        build=Build("reward_server", "assay-rl-reward-server"),
     )
     renewal: Renewal | None = None
     if config.reload:

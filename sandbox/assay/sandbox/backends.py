@@ -11,7 +11,7 @@ GROUP = "assay.sandbox_backends"
 _JAIL = EntryPoint("jail", "assay.sandbox.jail.backend:JAIL", GROUP)
 _WHAT_BRINGS = dict.fromkeys(
     ("docker", "runsc"),
-    "it comes with assay-docker-backend; in a checkout of Assay, run: "
+    "it comes with assay-rl-docker-backend; in a checkout of Assay, run: "
     "pip install ./plugins/docker_backend",
 )
 

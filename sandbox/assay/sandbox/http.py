@@ -1,4 +1,4 @@
-"""The sandbox over HTTP. Its formats are plug-ins (distribution `assay-compat`)."""
+"""The sandbox over HTTP. Its formats are plug-ins (distribution `assay-rl-compat`)."""
 
 from __future__ import annotations
 

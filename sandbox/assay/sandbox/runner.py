@@ -191,7 +191,7 @@ class ProgramRunner:
                 max_item_bytes=MAX_JOB_BYTES,
             ),
             max_limits=limits_to_proto(config.max_limits),
-            server_version=version("assay-sandbox"),
+            server_version=version("assay-rl-sandbox"),
         )
         fill_duration(response.limits.max_item_timeout, config.max_wall_s)
         for name in sorted(served.found):

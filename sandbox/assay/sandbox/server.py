@@ -32,7 +32,7 @@ async def run(config: SandboxServerConfig) -> None:
         access=config.access,
         metrics_host=config.metrics_host,
         metrics_port=config.metrics_port,
-        build=Build("sandbox", "assay-sandbox"),
+        build=Build("sandbox", "assay-rl-sandbox"),
     )
     runner = ProgramRunner(config.runner, Supervisors(config.runner))
     # Before a port is bound: what is wrong is said in a line.

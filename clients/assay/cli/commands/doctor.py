@@ -121,10 +121,10 @@ def look_at_packages() -> list[DoctorFinding]:
     """Versions of the main packages, and the installed services."""
     findings = []
     for name in (
-        "assay-api",
-        "assay-kit",
-        "assay-clients",
-        "assay-trainer",
+        "assay-rl-api",
+        "assay-rl-kit",
+        "assay-rl-clients",
+        "assay-rl-trainer",
         *PACKAGES.values(),
         *PLUG_INS,
         *_LIBRARIES,
@@ -138,7 +138,7 @@ def look_at_packages() -> list[DoctorFinding]:
     findings.append(
         DoctorFinding(
             "services installed",
-            services or f"none; {how_to_install('assay-reward-server')}",
+            services or f"none; {how_to_install('assay-rl-reward-server')}",
             bool(services),
         )
     )

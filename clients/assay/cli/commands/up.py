@@ -231,7 +231,9 @@ def up(
     ]
     names, remark = choose_services(installed, asked, configured="genrm" in passed.configs)
     if not names:
-        raise ConfigError(f"no service is installed here; {how_to_install('assay-reward-server')}")
+        raise ConfigError(
+            f"no service is installed here; {how_to_install('assay-rl-reward-server')}"
+        )
     http_ports = choose_http_ports(names, http_port)
     arguments = {
         name: passed.flags(name, place)

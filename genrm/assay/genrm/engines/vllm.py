@@ -298,7 +298,7 @@ def _make(name: str, config: EngineConfig, opened: Opened) -> Any:
         from vllm.v1.engine.async_llm import AsyncLLM  # noqa: PLC0415
     except ImportError as error:
         raise StartupError(
-            f"model {name}: vLLM cannot be imported ({first_line(error)}); install assay-genrm "
+            f"model {name}: vLLM cannot be imported ({first_line(error)}); install assay-rl-genrm "
             'with its extra "vllm", on a machine without GPU see `make test-vllm`, or use another '
             "engine"
         ) from error

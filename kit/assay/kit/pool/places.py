@@ -1,7 +1,7 @@
 """Where a pool's workers can run: on this machine, or in a place that a plug-in brings.
 
 A plug-in names a `WorkerPlace` under the entry-point group `assay.worker_places`; `--pool` takes
-the entry point's name. `assay-ray-pool` brings `ray`.
+the entry point's name. `assay-rl-ray-pool` brings `ray`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ GROUP = "assay.worker_places"
 LOCAL = "local"
 """Processes of this machine."""
 DEFAULT_ADDRESS = "auto"
-RAY_PLUG_IN = "assay-ray-pool"
+RAY_PLUG_IN = "assay-rl-ray-pool"
 HOW_TO_INSTALL_RAY = "in a checkout of Assay, run: pip install './plugins/ray_pool[ray]'"
 
 Ask: TypeAlias = Callable[[bytes, bytes], Awaitable[Frame]]

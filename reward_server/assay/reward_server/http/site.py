@@ -13,10 +13,10 @@ from assay.reward_server.http.operations import OPERATIONS
 SCHEMAS_FILE = "schemas.json"
 _SANDBOX = (
     "SandboxFusion's and Piston's formats are served by the sandbox: start it with --http-port, "
-    "with assay-compat installed beside it, and ask its address"
+    "with assay-rl-compat installed beside it, and ask its address"
 )
 _COMPAT = (
-    "it comes with assay-compat: install it beside this server (in a checkout, ./plugins/compat)"
+    "it comes with assay-rl-compat: install it beside this server (in a checkout, ./plugins/compat)"
 )
 
 

@@ -31,7 +31,7 @@ def place(config: ScorerConfig, files: Iterable[FileSource] = ()) -> Workers:
     )
     if config.pool == LOCAL:
         return _local(settings)
-    distribution, node = "assay-reward-server", f"{_HERE}.place:open_node"
+    distribution, node = "assay-rl-reward-server", f"{_HERE}.place:open_node"
     placement = Placement(config.ray_address, distribution, "a worker", node, settings)
     return find_place(config.pool).workers(placement)
 

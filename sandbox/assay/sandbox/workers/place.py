@@ -54,7 +54,7 @@ class Supervisors:
             self.workers = _local(self._site, config)
         else:
             placement = Placement(
-                *(config.ray_address, "assay-sandbox", "a supervisor"),
+                *(config.ray_address, "assay-rl-sandbox", "a supervisor"),
                 node=f"{__name__}:open_node",
                 settings=config.to_json(),
                 start_s=_SURVEY_S,

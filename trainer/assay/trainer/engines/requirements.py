@@ -25,7 +25,7 @@ def check_installed(config: Config) -> None:
 
 def _wanted(config: Config) -> list[tuple[str, str, str]]:
     model, optimizer = config.model, config.optim.optimizer
-    extra = {name: how_to_add(name, ["assay-trainer"]) for name in ("vllm", "memory")}
+    extra = {name: how_to_add(name, ["assay-rl-trainer"]) for name in ("vllm", "memory")}
     wanted = []
     vllm = config.rollout.vllm
     if config.rollout.backend == "vllm" and (vllm.mode == "colocate" or vllm.transfer == "nccl"):

@@ -36,7 +36,7 @@ from assay.trainer.settings import config as configs
 from assay.trainer.settings.sections import RunSection
 
 _REPORTED = (
-    "assay-trainer", "assay-genrm", "torch", "transformers", "trl", "accelerate", "peft",
+    "assay-rl-trainer", "assay-rl-genrm", "torch", "transformers", "trl", "accelerate", "peft",
     "datasets", "reasoning-gym", "grpcio",
 )  # fmt: skip
 
