@@ -25,7 +25,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.clients.reward import AsyncRewardClient, RewardClient
+from assay.clients.reward import AsyncRewardClient, RewardClient, checked_labels
 from assay.clients.trainers.common.faults import (
     FaultPolicy,
     explanation_of,
@@ -34,6 +34,7 @@ from assay.clients.trainers.common.faults import (
     read_policy,
     tell_faults,
 )
+from assay.clients.trainers.common.labels import labels_of
 from assay.clients.trainers.common.rows import Message, RowReader, text_of
 from assay.clients.types import Item, Parameter, Result
 from assay.kit.errors import ConfigError
@@ -102,7 +103,7 @@ class _RewardFunction:
     """A client, a reader of rows and a reporter, for both variants. Can be pickled.
 
     `early` holds what `assay.clients.trainers.trl_streaming` sent before TRL asked: by row, the
-    item without its id and group, and its future result.
+    item as `bare` has it, and its future result.
     """
 
     client: RewardClient | AsyncRewardClient
@@ -121,8 +122,8 @@ class _RewardFunction:
 
 
 def bare(item: Item) -> Item:
-    """The item without its id and group."""
-    return dataclasses.replace(item, id="", group_id="")
+    """What is judged of an item by itself: all but its id, group and labels."""
+    return dataclasses.replace(item, id="", group_id="", labels={})
 
 
 class AsyncReward(_RewardFunction):
@@ -196,6 +197,7 @@ def reward_function(
     task: str = "",
     reference_column: str = "",
     parameters: Mapping[str, Parameter] | None = None,
+    labels: Mapping[str, str] | None = None,
     name: str = "assay",
     on_fault: str = FaultPolicy.MASK,
     reference: str = "text",
@@ -218,6 +220,7 @@ def reward_function(
         task: empty: the column `task`.
         reference_column: empty: "reference", or else "answer".
         parameters: of every row.
+        labels: of every item, beside its step and data ("run": ...); they change no reward.
         name: the function's `__name__`, under which TRL logs it.
         on_fault: "mask": a fault is None. "raise": a `FaultError` ends the training.
         reference: the content of the reference column; see
@@ -234,7 +237,12 @@ def reward_function(
     policy = read_policy(on_fault, _POLICIES, "TRL")
     client = _client(client_or_target, timeout_s, tls, token)
     reader = RowReader(
-        verifier, task, reference_column, dict(parameters or {}), reference_kind=reference
+        verifier,
+        task,
+        reference_column,
+        dict(parameters or {}),
+        reference_kind=reference,
+        labels=_labels(labels),
     )
     return AsyncReward(client, reader, Reporter(name), policy, name)
 
@@ -246,6 +254,7 @@ def sync_reward_function(
     task: str = "",
     reference_column: str = "",
     parameters: Mapping[str, Parameter] | None = None,
+    labels: Mapping[str, str] | None = None,
     name: str = "assay",
     on_fault: str = FaultPolicy.MASK,
     reference: str = "text",
@@ -261,9 +270,18 @@ def sync_reward_function(
     policy = read_policy(on_fault, _POLICIES, "TRL")
     client = _client(client_or_target, timeout_s, tls, token)
     reader = RowReader(
-        verifier, task, reference_column, dict(parameters or {}), reference_kind=reference
+        verifier,
+        task,
+        reference_column,
+        dict(parameters or {}),
+        reference_kind=reference,
+        labels=_labels(labels),
     )
     return SyncReward(client, reader, Reporter(name), policy, name)
+
+
+def _labels(given: Mapping[str, str] | None) -> dict[str, str]:
+    return {**labels_of(trainer="trl"), **checked_labels(given)}
 
 
 def _client(
