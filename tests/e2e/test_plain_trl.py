@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from assay.clients import EmbeddedServices
 from assay.clients.trainers.trl import reward_function
+from assay.reward_server.journal.reader import Reader
 
 
 @pytest.mark.slow
@@ -42,12 +44,14 @@ def test_trl_trains_on_rewards_from_a_server(
         report_to="none",
         disable_tqdm=True,
     )
-    with EmbeddedServices() as services, warnings.catch_warnings():
+    journal = tmp_path / "verdicts.sqlite"
+    kept = {"reward": ["--journal", str(journal)]}
+    with EmbeddedServices(arguments=kept) as services, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # TRL's and accelerate's own advice
         trainer = GRPOTrainer(
             model=policy,
             processing_class=AutoTokenizer.from_pretrained(tiny_model),
-            reward_funcs=reward_function(services.address, task="math"),
+            reward_funcs=reward_function(services.address, task="math", labels={"run": "plain"}),
             train_dataset=rows,
             args=settings,
         )
@@ -56,5 +60,10 @@ def test_trl_trains_on_rewards_from_a_server(
     assert len(steps) == 3
     assert all(0 < entry["reward"] < 1 for entry in steps)
     assert all(entry["assay/fault_ratio"] == 0 for entry in steps)
+    with Reader(journal) as reader:
+        found = Counter(tuple(sorted(record["labels"].items())) for record in reader.each())
+    assert found == {
+        (("run", "plain"), ("step", str(step)), ("trainer", "trl")): 32 for step in range(3)
+    }
     after = list(trainer.model.parameters())
     assert any(not torch.equal(old, new) for old, new in zip(before, after, strict=True))
