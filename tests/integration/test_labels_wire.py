@@ -21,6 +21,7 @@ from tests.metrics_support import scrape, total
 from assay.cli.main import cli
 from assay.clients import Data, EmbeddedServices, Item, RewardClient, Turn
 from assay.clients.rows.tests import read_tests
+from assay.clients.testing import FakeRewardServer, exact_info
 from assay.clients.types import Anchor
 from assay.kit.errors import ConfigError
 from assay.reward_server.counts import MAX_LABEL_VALUES
@@ -293,6 +294,14 @@ def test_what_cannot_be_judged_again_is_said(small: Path, tmp_path: Path) -> Non
     ):
         with pytest.raises(ConfigError, match=words):
             invoke("rejudge", *arguments)
+    compares = exact_info()
+    compares.needs_group = True
+    with FakeRewardServer(verifiers=[compares]) as server:
+        for words, verifier in (("compares the samples of a group", "exact"),
+                                ("is a file of this machine", "mine.py:judge")):  # fmt: skip
+            with pytest.raises(ConfigError, match=words):
+                invoke("rejudge", small, "--verifier", verifier, "--target", server.address)
+        assert server.requests == [], "nothing is asked before"
     broken = tmp_path / "broken.sqlite"
     broken.write_bytes(small.read_bytes()[:5000])
     with pytest.raises((ConfigError, sqlite3.Error)):
