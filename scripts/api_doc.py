@@ -224,7 +224,7 @@ def render() -> dict[str, str]:
 
 What crosses the wire between a trainer and the services: gRPC, five packages. Each page lists the
 calls with their errors and who retries, then the messages. Every server answers reflection and
-health besides; the reasons of faults are in [errors.md](../errors.md), the Python client is in
+health besides; the reasons of faults are in [errors.md](errors.md), the Python client is in
 [clients.md](clients.md).
 """
     overview = "\n".join([head, *(page.overview() for page in pages)]).rstrip() + "\n"

@@ -1,4 +1,4 @@
-"""Keeps the table of reasons in docs/errors.md equal to the lexicon in assay/kit/reasons.py.
+"""Keeps the reasons in docs/reference/errors.md equal to the lexicon in assay/kit/reasons.py.
 
 python scripts/errors_doc.py write    rewrites the table
 python scripts/errors_doc.py check    exits with 1 when the table differs from the lexicon
@@ -12,7 +12,7 @@ from pathlib import Path
 import written
 from assay.kit.reasons import LEXICON
 
-DOCUMENT = written.ROOT / "docs" / "errors.md"
+DOCUMENT = written.ROOT / "docs" / "reference" / "errors.md"
 BEGIN = "<!-- reasons: written by scripts/errors_doc.py from assay/kit/reasons.py -->\n"
 END = "<!-- end of reasons -->\n"
 

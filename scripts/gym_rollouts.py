@@ -4,7 +4,7 @@ python scripts/gym_rollouts.py CHECKOUT URL
 
 CHECKOUT is a checkout of NVIDIA-NeMo/Gym (Apache-2.0), of which nothing is kept here; URL a reward
 server's HTTP address, as http://127.0.0.1:8080, started with --sandbox-target for code_gen. Prints
-a line for each environment and one for each rollout whose reward differs; docs/http.md says why.
+a line for each environment and one for each rollout whose reward differs; why: docs/use/http.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keeps the tables in docs/metrics.md equal to assay/trainer/records/metric_table.py.
+"""Keeps the tables in docs/train/metrics.md equal to assay/trainer/records/metric_table.py.
 
 python scripts/metrics_doc.py write    rewrites the tables
 python scripts/metrics_doc.py check    exits with 1 when they differ
@@ -13,7 +13,7 @@ import written
 from assay.trainer.records.metric_table import COUNTS, GROUPS, METRICS
 from assay.trainer.settings.metric import Metric
 
-DOCUMENT = written.ROOT / "docs" / "metrics.md"
+DOCUMENT = written.ROOT / "docs" / "train" / "metrics.md"
 BEGIN = "<!-- metrics: written by scripts/metrics_doc.py from records/metric_table.py -->\n"
 END = "<!-- end of metrics -->\n"
 

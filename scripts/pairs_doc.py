@@ -1,4 +1,4 @@
-"""Keeps the table of what goes with what in docs/methods.md equal to what the settings say.
+"""Keeps the table of what goes with what in docs/train/methods.md equal to what the settings say.
 
 python scripts/pairs_doc.py write    rewrites the table
 python scripts/pairs_doc.py check    exits with 1 when it differs
@@ -17,7 +17,7 @@ import written
 from assay.kit.errors import ConfigError
 from assay.trainer.settings.config import Config, build
 
-DOCUMENT = written.ROOT / "docs" / "methods.md"
+DOCUMENT = written.ROOT / "docs" / "train" / "methods.md"
 BEGIN = "<!-- pairs: written by scripts/pairs_doc.py -->\n"
 END = "<!-- end of pairs -->\n"
 

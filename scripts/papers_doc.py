@@ -1,4 +1,4 @@
-"""Keeps the table of parts in docs/papers.md equal to the registry of parts.
+"""Keeps the table of parts in docs/understand/papers.md equal to the registry of parts.
 
 python scripts/papers_doc.py write    rewrites the table
 python scripts/papers_doc.py check    exits with 1 when it differs
@@ -16,7 +16,7 @@ from pathlib import Path
 import written
 from assay.trainer.settings.registry import parts
 
-DOCUMENT = written.ROOT / "docs" / "papers.md"
+DOCUMENT = written.ROOT / "docs" / "understand" / "papers.md"
 BEGIN = "<!-- parts: written by scripts/papers_doc.py from the registry of parts -->\n"
 END = "<!-- end of parts -->\n"
 _MOST_CELLS = 6

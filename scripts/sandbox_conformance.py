@@ -13,7 +13,7 @@ import (its pyproject; see bench/sandbox_peer.py). Nothing of either is copied o
 * verl's talk to the URL in SANDBOX_FUSION_URL; a package of the same name stands before it whose
   `__init__` imports nothing, so that neither Ray nor torch is needed.
 
-Exits with pytest's code. What differs, and why, is in docs/sandbox-http.md.
+Exits with pytest's code. What differs, and why, is in docs/use/sandbox-http.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 The pages are written for the repository, where a link may lead to any file. Here a link that
 leaves docs/ leads to a copy within the site: a README as a page, another file as a listing, a
-folder as the list of what is in it. Nothing points at a host.
+folder as the list of what is in it. A notebook is a page with what its cells print. Nothing points
+at a host.
 
 It also completes the navigation: `folder/*` stands for the folder's pages that are not named, and
 pages that are named nowhere come last. And it refuses a page that fetches anything from elsewhere.
@@ -16,6 +17,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
+
+import notebooks
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -51,7 +54,7 @@ def destination(path: str) -> str:
     if path in {"docs", "README.md", "."}:
         return "index.md"
     if path.startswith("docs/"):
-        return path.removeprefix("docs/")
+        return re.sub(r"\.ipynb$", ".md", path.removeprefix("docs/"))
     if (ROOT / path).is_dir():
         readme = f"{path}/README.md"
         return destination(readme) if (ROOT / readme).is_file() else f"source/{path}/index.md"
@@ -112,6 +115,8 @@ def copy_of(path: str) -> str:
         entries = sorted(p for p in whole.iterdir() if not p.name.startswith(("__", ".")))
         lines = [f"- `{p.name}{'/' if p.is_dir() else ''}`" for p in entries]
         return _unsearched(f"# {path}/\n\n" + "\n".join(lines) + "\n")
+    if path.endswith(".ipynb"):
+        return notebooks.as_page(whole)
     text = whole.read_text(encoding="utf-8")
     if path.endswith(".md"):
         return text
@@ -139,7 +144,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             path = f"{path}/README.md" if (file / "README.md").is_file() else path
             files.append(File.generated(config, to, content=copy_of(path)))
             _origins[to] = path
-            if path.endswith(".md"):
+            if path.endswith((".md", ".ipynb")):
                 todo += targets(copy_of(path), path)
     config.nav = completed_nav(config.nav or [], [file.src_uri for file in pages])
     return files

@@ -32,6 +32,7 @@ from assay.cli.commands.pipeline import Reached, progress_bar, reach
 from assay.cli.commands.validate import hold
 from assay.cli.validation import Gold, Validation, default_form, gold_response
 from assay.clients.types import Data, Item, Parameter, Reference
+from assay.kit.console import make_console
 
 DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 TIMEOUT_S = 600.0
@@ -211,7 +212,7 @@ def add_line(table: Table, name: str, plan: Plan, tally: Validation) -> None:
 @click.option("--show", default=10, show_default=True, help="Failures listed of each file.")
 def main(names: tuple[str, ...], target: str, data: Path, rows: int | None, show: int) -> None:
     """Hold every gold answer of the benchmark files against its own verifier."""
-    console = Console()
+    console = make_console()
     unknown = sorted(set(names) - set(PLANS))
     if unknown:
         raise click.UsageError(f"no plan for {unknown[0]!r}; there are: {', '.join(PLANS)}")

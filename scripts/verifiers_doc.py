@@ -1,7 +1,7 @@
-"""Writes docs/verifiers.md, the catalogue of verifiers and profiles, from the registry itself.
+"""Writes docs/use/verifiers, the catalogue of verifiers and profiles, from the registry itself.
 
-python scripts/verifiers_doc.py write    writes the catalogue
-python scripts/verifiers_doc.py check    exits with 1 when the file differs from the registry
+python scripts/verifiers_doc.py write    writes the catalogue: index.md and a page for each family
+python scripts/verifiers_doc.py check    exits with 1 when a page differs from the registry
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from assay.reward_server.verifiers import judges
 from assay.reward_server.verifiers.code import CodeVerifier
 from assay.reward_server.verifiers.sql import SqlVerifier
 
-DOCUMENT = written.ROOT / "docs" / "verifiers.md"
+FOLDER = written.ROOT / "docs" / "use" / "verifiers"
+_PROFILES = "shipped-profiles"
 _SHOWN_CHARS = 90
 _CALL_CHARS = 700
 _LINE_CHARS = 100
@@ -51,18 +52,28 @@ _ISOLATION = {
     "process": "in a worker process that is killed at the item's time-out",
     "remote": "by another service",
 }
-_EXTRA = "Served where [assay-verifiers-extra](../plugins/verifiers_extra) is installed.\n"
-_HEAD = """# Verifiers
+_EXTRA = "Served where [assay-verifiers-extra](../../../plugins/verifiers_extra) is installed.\n"
+_NOTE = "<!-- Written by scripts/verifiers_doc.py from the verifiers themselves; do not edit. -->\n"
+_HEAD = f"""# Verifiers
 
-<!-- Written by scripts/verifiers_doc.py from the verifiers themselves; do not edit. -->
-
-What a reward server can judge. Ask for a verifier by its name (`verifier="math"`), or name a task
-(`task="gsm8k"`) and the server picks the verifier. Each has below: an item to copy into
-`RewardClient.score` ([quickstart.md](quickstart.md)), its parameters, which are typed and checked,
-what it gives for some responses (every server judges those rows when it starts), and its known
-limits. A version changes whenever some item would be judged otherwise. `assay verifiers` prints
-what a running server has. To add one: [write-a-verifier.md](write-a-verifier.md). To compose them:
-[profiles.md](profiles.md).
+{_NOTE}
+For whoever asks a reward server for rewards: what it can judge, one line for each verifier. Ask for
+a verifier by its name (`verifier="math"`), or name a task (`task="gsm8k"`) and the server picks the
+verifier. Behind its name each has: an item to copy into `RewardClient.score`
+([quickstart.md](../quickstart.md)), its parameters, which are typed and checked, what it gives for
+some responses (every server judges those rows when it starts), and its known limits. A version
+changes whenever some item would be judged otherwise. `assay verifiers` prints what a running server
+has. To add one: [write-a-verifier.md](../../extend/write-a-verifier.md). To compose them:
+[profiles.md](../profiles.md).
+"""
+_OPENING = """For whoever asks for {names}: which item to send, with which
+parameters, what which response earns, and where the verdict errs. [All verifiers](index.md) are on
+one page.
+"""
+_OPENING_PROFILES = """For whoever asks for a reward that is composed already: the
+profiles that come with the server. Ask for one by its name, as for a verifier;
+[profiles.md](../profiles.md) explains the format, and how to write your own.
+[All verifiers](index.md) are on one page.
 """
 
 
@@ -93,39 +104,53 @@ def asking_verifiers() -> dict[str, list[Verifier]]:
     }
 
 
-def render() -> str:
-    """The catalogue as Markdown."""
+def render() -> dict[str, str]:
+    """The catalogue: the names of its pages, and each page's Markdown."""
     families = families_here()
     everyone = [verifier for family in families.values() for verifier in family]
     profiles = load_profiles([], Registry(everyone).verifier)
-    parts = [_HEAD, _overview(everyone, profiles)]
-    for name, family in families.items():
-        parts.append(f"## {name.capitalize()}\n")
-        if _module_of(family[0]).__name__.startswith("assay.verifiers_extra."):
-            parts.append(_EXTRA)
-        documented: set[str] = set()
-        for verifier in family:
-            text = prose(_module_of(verifier).__doc__ or "")
-            new = text not in documented
-            documented.add(text)
-            parts.append(_section(verifier, text if new else ""))
-    parts.append("## Shipped profiles\n")
-    parts += [_profile(profile) for profile in profiles]
-    return "\n".join(parts).rstrip() + "\n"
+    specs = {name: [verifier.spec for verifier in family] for name, family in families.items()}
+    parts = {"index": [_HEAD, *_overview(specs | {_PROFILES: [p.spec for p in profiles]})]}
+    parts |= {name: _family(name, family) for name, family in families.items()}
+    parts[_PROFILES] = [_title(_PROFILES), _OPENING_PROFILES, *map(_profile, profiles)]
+    return {f"{name}.md": "\n".join(part).rstrip() + "\n" for name, part in parts.items()}
 
 
-def _overview(verifiers: list[Verifier], profiles: list[Profile]) -> str:
-    rows = ["| name | judges | tasks | reward |", "|---|---|---|---|"]
-    for spec in [v.spec for v in verifiers] + [p.spec for p in profiles]:
-        tasks = ", ".join(f"`{task}`" for task in spec.tasks) or "by name"
-        name = f"[`{spec.name}`](#{spec.name})"
-        rows.append(f"| {name} | {_cell(spec.description)} | {tasks} | {_range(spec)} |")
-    return "\n".join(rows) + "\n"
+def _title(page: str) -> str:
+    return f"# {page.replace('-', ' ').capitalize()}\n\n{_NOTE}"
+
+
+def _overview(specs: dict[str, list[VerifierSpec]]) -> list[str]:
+    """A table for each page. Its rows have anchors: links to the one page of old still arrive."""
+    tables = []
+    for page, listed in specs.items():
+        rows = [f"## {page.replace('-', ' ').capitalize()}\n"]
+        rows += ["| name | judges | tasks | reward |", "|---|---|---|---|"]
+        for spec in listed:
+            tasks = ", ".join(f"`{task}`" for task in spec.tasks) or "by name"
+            name = f'<a id="{spec.name}"></a>[`{spec.name}`]({page}.md#{spec.name})'
+            rows.append(f"| {name} | {_cell(spec.description)} | {tasks} | {_range(spec)} |")
+        tables.append("\n".join(rows) + "\n")
+    return tables
+
+
+def _family(name: str, family: list[Verifier]) -> list[str]:
+    names = ", ".join(f"`{verifier.spec.name}`" for verifier in family)
+    parts = [_title(name), _OPENING.format(names=names)]
+    if _module_of(family[0]).__name__.startswith("assay.verifiers_extra."):
+        parts.append(_EXTRA)
+    documented: set[str] = set()
+    for verifier in family:
+        text = prose(_module_of(verifier).__doc__ or "")
+        new = text not in documented
+        documented.add(text)
+        parts.append(_section(verifier, text if new else ""))
+    return parts
 
 
 def _section(verifier: Verifier, text: str) -> str:
     spec = verifier.spec
-    lines = [f"### {spec.name}\n"]
+    lines = [f"## {spec.name}\n"]
     if text:
         lines.append(text + "\n")
     where = _ISOLATION[spec.isolation]
@@ -247,7 +272,7 @@ def _literal(value: object) -> str:
 def _profile(profile: Profile) -> str:
     spec = profile.spec
     tasks = ", ".join(f"`{task}`" for task in spec.tasks) or "none"
-    return f"### {spec.name}\n\n{spec.description} Tasks: {tasks}; reward {_range(spec)}.\n"
+    return f"## {spec.name}\n\n{spec.description} Tasks: {tasks}; reward {_range(spec)}.\n"
 
 
 def _parameter(parameter: ParameterSpec) -> str:
@@ -304,7 +329,12 @@ def _cell(text: str) -> str:
 
 def main(arguments: list[str]) -> int:
     """Dispatches one of the two verbs."""
-    return written.run(__doc__, "the registry", lambda: {DOCUMENT: render()}, arguments)
+    return written.run(
+        __doc__,
+        "the registry",
+        lambda: {FOLDER / name: text for name, text in render().items()},
+        arguments,
+    )
 
 
 if __name__ == "__main__":

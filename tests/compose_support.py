@@ -9,7 +9,8 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,30 @@ _ENVOY_IMAGE = """
 FROM python:3.11-slim-bookworm
 COPY envoy /usr/local/bin/envoy
 ENTRYPOINT ["/usr/local/bin/envoy"]
+"""
+_RELAY = """
+import asyncio, sys
+service, port = sys.argv[1], int(sys.argv[2])
+async def copy(reader, writer):
+    try:
+        while block := await reader.read(65536):
+            writer.write(block)
+            await writer.drain()
+    except OSError:
+        pass
+    finally:
+        writer.close()
+async def meet(reader, writer):
+    try:
+        there, back = await asyncio.open_connection(service, port)
+    except OSError:
+        writer.close()
+        return
+    await asyncio.gather(copy(reader, back), copy(there, writer))
+async def main():
+    async with await asyncio.start_server(meet, "0.0.0.0", port) as server:
+        await server.serve_forever()
+asyncio.run(main())
 """
 _OVERRIDE = """
 services:
@@ -51,6 +76,15 @@ def run(*command: str, limit_s: float = 120.0, **environment: str) -> str:
     said = f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
     assert done.returncode == 0, f"{' '.join(command)} exited with {done.returncode}:\n{said}"
     return done.stdout
+
+
+def answers(address: tuple[str, int]) -> bool:
+    """Whether anybody takes a connection there."""
+    try:
+        socket.create_connection(address, timeout=5.0).close()
+    except OSError:
+        return False
+    return True
 
 
 def compose_command() -> list[str]:
@@ -300,6 +334,24 @@ class Stack:
         """This machine's own address on a network of the stack."""
         [found] = json.loads(self.docker("network", "inspect", f"{self.project}_{network}"))
         return str(next(one["Gateway"] for one in found["IPAM"]["Config"] if "Gateway" in one))
+
+    @contextmanager
+    def relay(self, service: str, port: int) -> Iterator[str]:
+        """An address of a service on `back`, where this machine has none: by a container."""
+        name, python = f"{self.project}_relay", "/opt/assay/bin/python"
+        self.docker(
+            *("run", "--detach", "--name", name, "--network", f"{self.project}_front"),
+            *("--entrypoint", python, f"assay-reward-server:{TAG}", "-c", _RELAY),
+            *(service, str(port)),
+        )
+        try:
+            self.docker("network", "connect", f"{self.project}_back", name)
+            networks = self.inspect_container(name)["NetworkSettings"]["Networks"]
+            address = networks[f"{self.project}_front"]["IPAddress"], port
+            until(lambda: answers(address), 60.0, lambda: self.docker("logs", name))
+            yield f"{address[0]}:{port}"
+        finally:
+            self.docker("rm", "--force", name)
 
     def python(self, service: str, source: str) -> str:
         """What a script prints that runs in a container, as its service's user."""

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
+from notebooks import as_page
+
 FENCE = re.compile(r"^( *)```([\w-]*)\n(.*?)^\1```\s*$", re.MULTILINE | re.DOTALL)
 _RUN = re.compile(r"<!-- run(?: with (\w+))? -->$")
 _LINK = re.compile(r"(?<!\\)\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^)\s]+)\)")
@@ -56,14 +58,20 @@ class Link:
 def pages(repository: Path) -> list[Path]:
     """Everything that is documentation."""
     found = sorted((repository / "docs").rglob("*.md"))
+    found += sorted((repository / "docs").rglob("*.ipynb"))
     found += [repository / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
     return found + sorted(repository.glob("*/README.md"))
+
+
+def text_of(page: Path) -> str:
+    """A page as Markdown, a notebook as the site shows it."""
+    return as_page(page) if page.suffix == ".ipynb" else page.read_text(encoding="utf-8")
 
 
 def blocks(repository: Path) -> Iterator[Block]:
     """The fenced blocks of all pages."""
     for page in pages(repository):
-        text = page.read_text(encoding="utf-8")
+        text = text_of(page)
         fences = list(FENCE.finditer(text))
         for number, fence in enumerate(fences):
             before = text[: fence.start()].rstrip()
@@ -93,7 +101,7 @@ def _dedented(fence: re.Match[str]) -> str:
 def links(repository: Path) -> Iterator[Link]:
     """The links of all pages that lead to files; those to other hosts are left out."""
     for page in pages(repository):
-        text = FENCE.sub("", page.read_text(encoding="utf-8"))
+        text = FENCE.sub("", text_of(page))
         text = re.sub(r"(`+)(?:(?!\1).)+?\1", "", text)
         for link in _LINK.finditer(text):
             if re.match(r"[a-z]+:", link[1]):
@@ -103,13 +111,16 @@ def links(repository: Path) -> Iterator[Link]:
 
 
 def anchors(text: str) -> set[str]:
-    """The anchors of a page's headings, as GitHub and the site make them."""
+    """The anchors of a page: of its headings, as GitHub and the site make them, and its own."""
     found: dict[str, int] = {}
     for heading in re.findall(r"^#{1,6} (.+?)\s*$", FENCE.sub("", text), re.MULTILINE):
         bare = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("\\", "")
         slug = re.sub(r"[^\w\- ]", "", bare.strip().lower()).replace(" ", "-")
         found[slug] = found.get(slug, 0) + 1
-    return {f"{slug}-{n}" if n else slug for slug, times in found.items() for n in range(times)}
+    own = set(re.findall(r'<a id="([^"]+)"></a>', FENCE.sub("", text)))
+    return own | {
+        f"{slug}-{n}" if n else slug for slug, times in found.items() for n in range(times)
+    }
 
 
 def commands(repository: Path) -> Iterator[tuple[Block, list[str]]]:

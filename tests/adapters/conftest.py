@@ -6,6 +6,7 @@ elsewhere each file skips.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from assay.clients import EmbeddedServices, Item, RewardClient
+from assay.clients.trainers.common import fault_ratio
+from assay.clients.trainers.common.contact import Addressee, meet
 from assay.clients.trainers.common.settings import close_clients
 from trainer_support import tiny_tokenizer
 
@@ -51,8 +54,20 @@ def full_server() -> Iterator[EmbeddedServices]:
 
 @pytest.fixture(scope="session")
 def dead_target() -> str:
-    with EmbeddedServices() as services:
+    """A server that this process met, and that was killed then."""
+    with EmbeddedServices() as services, RewardClient(services.address) as client:
+        for verifier, task in (("", ""), ("", "math"), ("length", "")):
+            item = Item(RIGHT, "4", verifier, task or "math")
+            meet(client, Addressee(services.address, verifier, task), [item])
         return services.address
+
+
+@pytest.fixture
+def nobody() -> str:
+    """An address where no server ever was."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{taken.getsockname()[1]}"
 
 
 @pytest.fixture(params=["killed", "overloaded", "unreadable"])
@@ -92,5 +107,6 @@ def tokenizer_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def no_clients_left() -> Iterator[None]:
+    fault_ratio.forget()
     yield
     close_clients()

@@ -24,6 +24,7 @@ import pytest
 from adapters.conftest import RIGHT, WRONG, Trouble
 from assay.clients.testing import FakeRewardServer, Knobs
 from assay.clients.trainers import areal
+from assay.clients.trainers.common.contact import FirstContactError
 from assay.clients.trainers.common.faults import FaultError
 from assay.kit.errors import ConfigError
 
@@ -76,6 +77,10 @@ async def test_a_fault_comes_out_of_areals_pool_as_an_exception(
     row = {**ROW, "answer": troubled.reference}
     workers = {"UNREACHABLE": 2, "QUOTA_EXCEEDED": 3, "UNUSABLE_REFERENCE": 4}[troubled.reason]
     wrapped = wrapper_class(areal.reward_fn, max_workers=workers, max_retries=1)
+    if troubled.reason == "UNREACHABLE":  # a process of the pool never met the server
+        with pytest.raises(FirstContactError, match="no reward server answers"):
+            await wrapped("2 + 2?", RIGHT, [1], [2], **row)
+        return
     with pytest.raises(FaultError, match=troubled.reason):
         await wrapped("2 + 2?", RIGHT, [1], [2], **row)
 
@@ -88,7 +93,21 @@ async def test_a_server_that_is_away_makes_no_zeros_of_those_who_wait(
     wrapped = wrapper_class(areal.reward_fn, 3.0, max_workers=1, max_retries=3)
     asked = [wrapped("2 + 2?", RIGHT, [1], [2], **ROW) for _ in range(24)]
     outcomes = await asyncio.gather(*asked, return_exceptions=True)
-    assert {type(outcome) for outcome in outcomes} == {FaultError}
+    assert {type(outcome) for outcome in outcomes} == {FirstContactError}
+
+
+def test_a_server_that_goes_away_is_waited_for_by_one_call(
+    environment: pytest.MonkeyPatch, dead_target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment.setenv("ASSAY_TARGET", dead_target)
+    environment.setenv("ASSAY_TIMEOUT_S", "1")
+    asked: list[object] = []
+    ours = areal.score
+    monkeypatch.setattr(areal, "score", lambda *all_of: asked.append(all_of) or ours(*all_of))
+    for _ in range(24):
+        with pytest.raises(FaultError, match="UNREACHABLE"):
+            ask(RIGHT)()
+    assert len(asked) < 24
 
 
 async def test_areals_pool_makes_zero_of_what_waits_too_long(wrapper_class: Any) -> None:

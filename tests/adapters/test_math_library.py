@@ -1,4 +1,4 @@
-"""docs/math-library.md as verl and lm-evaluation-harness take it: their loaders, their loops."""
+"""docs/use/math-library.md as verl and lm-evaluation-harness take it: their loaders and loops."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from docs_support import block_of
 
 pytestmark = [pytest.mark.adapters, pytest.mark.filterwarnings("ignore")]
 
-PAGE = "docs/math-library.md"
+PAGE = "docs/use/math-library.md"
 
 
 def test_verl_loads_the_function_from_a_file(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ import pytest
 import torch
 
 from adapters.conftest import RIGHT, WRONG, Trouble
+from assay.clients.trainers.common.contact import FirstContactError
+from assay.clients.trainers.common.fault_ratio import TooManyFaultsError
 from assay.clients.trainers.common.faults import FaultError
 from trainer_support import tiny_tokenizer
 
@@ -177,3 +179,28 @@ async def test_other_errors_are_roll_s_own(adapter: Any) -> None:
     context = Context(ZeroDivisionError(), is_val=False)
     with pytest.raises(ZeroDivisionError):
         await loop_of(adapter)._generate_and_reward(context, None, "math")
+
+
+def test_the_worker_does_not_begin_where_nobody_judges(
+    adapter: Any, environment: pytest.MonkeyPatch, nobody: str
+) -> None:
+    environment.setenv("ASSAY_TARGET", nobody)
+    environment.setenv("ASSAY_TIMEOUT_S", "1")
+    with pytest.raises(FirstContactError, match="no reward server answers"):
+        worker_of(adapter).compute_rewards(batch_of(adapter, [RIGHT], ground_truth=["4"]))
+
+
+async def test_the_loop_ends_with_too_many_faults(
+    adapter: Any, environment: pytest.MonkeyPatch
+) -> None:
+    worker = worker_of(adapter)
+    data = batch_of(adapter, [RIGHT] * 32, ground_truth=[" "] * 32)
+    for _ in range(2):
+        with pytest.raises(FaultError):
+            worker.compute_rewards(data)
+    with pytest.raises(TooManyFaultsError) as caught:
+        worker.compute_rewards(data)
+    with pytest.raises(TooManyFaultsError):
+        await loop_of(adapter)._generate_and_reward(
+            Context(caught.value, is_val=False), None, "math"
+        )

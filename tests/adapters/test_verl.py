@@ -270,7 +270,7 @@ def test_a_masked_fault_is_nan_and_moves_nobody(troubled: Trouble) -> None:
     scores = torch.zeros_like(batch.batch["responses"], dtype=torch.float32)
     scores[:, -1] = torch.tensor([1.0, 0.0, found["reward_score"]])
     batch.batch["token_level_rewards"] = scores
-    told = compute_advantage(batch, "assay_grpo", config=config.method).batch["advantages"]
+    told = compute_advantage(batch, "assay_grpo", config=config.algorithm).batch["advantages"]
     half = 0.5**0.5
     assert torch.allclose(told[:, 0], torch.tensor([half, -half, 0.0]), atol=1e-4)
 

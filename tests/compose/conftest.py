@@ -58,8 +58,9 @@ def client(stack: Stack) -> Iterator[RewardClient]:
 
 @pytest.fixture
 def sandbox(stack: Stack) -> Iterator[ExecutionClient]:
-    """Straight to the sandbox, past the reward server: from this machine, by the container's own
-    address, which a restart may change."""
-    address = stack.address("sandbox", 50052)
-    with ExecutionClient(address, token=stack.sandbox_token, timeout_s=240.0) as client:
+    """Straight to the sandbox, past the reward server."""
+    with (
+        stack.relay("sandbox", 50052) as address,
+        ExecutionClient(address, token=stack.sandbox_token, timeout_s=240.0) as client,
+    ):
         yield client

@@ -20,6 +20,7 @@ from trl.trainer.utils import get_callable_name, is_async_callable
 
 from assay.clients import Item, RewardClient
 from assay.clients.testing import FakeRewardServer, Knobs
+from assay.clients.trainers.common.contact import FirstContactError
 from assay.clients.trainers.trl import reward_function, sync_reward_function, text_of
 from assay.kit.errors import ConfigError
 
@@ -124,9 +125,23 @@ def test_conversations_columns_and_parameters(server: FakeRewardServer) -> None:
     assert first.group_id == second.group_id
 
 
-def test_a_server_that_is_gone_gives_no_reward_at_all(server: FakeRewardServer) -> None:
-    with RewardClient("127.0.0.1:1", timeout_s=0.3) as client:
-        trainer = rewards_of(reward_function(client), ROWS, ["1", "1"])
+@pytest.mark.parametrize("make", [reward_function, sync_reward_function])
+def test_a_server_that_never_was_stops_trl(make: Any) -> None:
+    nobody = r"no reward server answers at 127\.0\.0\.1:1 "
+    with (
+        RewardClient("127.0.0.1:1", timeout_s=0.3) as client,
+        pytest.raises(FirstContactError, match=nobody),
+    ):
+        rewards_of(make(client), ROWS, ["1", "1"])
+
+
+@pytest.mark.parametrize("make", [reward_function, sync_reward_function])
+def test_a_server_that_is_gone_gives_no_reward_at_all(make: Any) -> None:
+    with FakeRewardServer() as server:
+        function = make(server.address, verifier="exact", timeout_s=1.0)
+        assert same(rewards_of(function, ROWS, ["1", "2"]).found, [1.0, 0.0])
+    trainer = rewards_of(function, ROWS, ["1", "1"])
+    function.client.close()
     assert same(trainer.found, [math.nan, math.nan])
     assert trainer._pending_metrics["assay/fault_ratio"] == [1.0]
 

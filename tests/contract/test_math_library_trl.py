@@ -1,4 +1,4 @@
-"""docs/math-library.md's reward function as TRL calls it: its own `_calculate_rewards`."""
+"""docs/use/math-library.md's reward function as TRL calls it: its own `_calculate_rewards`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def one_process() -> Iterator[None]:
 @pytest.mark.parametrize("chat", [False, True])
 def test_trl_gets_rewards_and_leaves_out_what_has_none(chat: bool) -> None:
     scope: dict[str, Any] = {}
-    exec(block_of("docs/math-library.md", "def math_reward"), scope)
+    exec(block_of("docs/use/math-library.md", "def math_reward"), scope)
     said = [r"\boxed{4}", r"\boxed{5}", r"\boxed{4}"]
     completions = [[{"role": "assistant", "content": text}] for text in said] if chat else said
     rows = [{"prompt": "2+2?", "answer": answer} for answer in ("4", "4", " ")]

@@ -1,5 +1,5 @@
 """The surface of TRL that assay.trainer.core.trainer stands on. When this fails after an upgrade,
-read that module, and docs/architecture.md, again."""
+read that module, and docs/understand/architecture.md, again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/add-a-method.md does what it says: its package is built, installed, explained and trained.
+"""docs/extend/add-a-method.md does what it says: its package is built, installed, explained, run.
 
 Its loss and gradient are those of TRL's own GMPO."""
 
@@ -101,7 +101,7 @@ _TRLS = """
 
 def blocks(repository: Path, language: str) -> list[str]:
     """The code blocks of the page in one language."""
-    page = (repository / "docs" / "add-a-method.md").read_text(encoding="utf-8")
+    page = (repository / "docs" / "extend" / "add-a-method.md").read_text(encoding="utf-8")
     return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
 
 

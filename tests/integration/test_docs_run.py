@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import runpy
 from collections.abc import Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -47,16 +46,19 @@ def test_items_of_the_catalogue_get_their_verdicts(
     repository: Path, services: EmbeddedServices
 ) -> None:
     script = runpy.run_path(str(repository / "scripts" / "verifiers_doc.py"))
-    page = (repository / "docs" / "verifiers.md").read_text(encoding="utf-8")
+    folder = repository / "docs" / "use" / "verifiers"
+    written = {page.name: page.read_text(encoding="utf-8") for page in folder.iterdir()}
+    assert written == script["render"](), "a page too many, or too old"
     scope: dict[str, Any] = {"Item": Item, "Anchor": Anchor, "Data": Data}
     items, verdicts = [], []
-    for verifier in chain.from_iterable(script["families_here"]().values()):
-        if isinstance(verifier, RemoteVerifier | CompositeVerifier):
-            continue
-        call, example = _shown(script, verifier.spec, verifier.examples)
-        assert f"```python\n{call}\n```\n" in page
-        items.append(eval(call, scope))
-        verdicts.append((verifier.spec.name, example.verdict))
+    for family, verifiers in script["families_here"]().items():
+        for verifier in verifiers:
+            if isinstance(verifier, RemoteVerifier | CompositeVerifier):
+                continue
+            call, example = _shown(script, verifier.spec, verifier.examples)
+            assert f"```python\n{call}\n```\n" in written[f"{family}.md"]
+            items.append(eval(call, scope))
+            verdicts.append((verifier.spec.name, example.verdict))
     assert len(items) > 25
     with RewardClient(services.address) as client:
         results = client.score(items)

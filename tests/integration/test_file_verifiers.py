@@ -244,3 +244,42 @@ def test_score_takes_a_function_of_a_file(
     assert "write FILE.py:FUNCTION" in capsys.readouterr().err
     assert run([*arguments, "my_rewards.py:capitals", "--target", "127.0.0.1:1"]) != 0
     assert "leave --target out" in capsys.readouterr().err
+
+
+def test_functions_of_files_are_compared_validated_and_checked(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
+    given = [{"response": "PARIS", "reference": "Paris"}, {"response": "x", "reference": "x"}]
+    rows.write_text("".join(json.dumps(row) + "\n" for row in given))
+    monkeypatch.chdir(file.parent)
+    compare = ["score", str(rows), "-o", str(out), "--compare", "my_rewards.py:capitals"]
+    assert run([*compare, "exact:case_sensitive=false"]) == 0
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [line["response"] for line in lines] == ["x"]
+    assert [lines[0][key]["accepts"] for key in ("judgement_a", "judgement_b")] == [False, True]
+    assert lines[0]["judgement_a"]["verifier"] == "my_rewards.py:capitals"
+    other = tmp_path / "other.py"
+    other.write_text(file.read_text().replace("== words_of_a_test.loud", "!= words_of_a_test.loud"))
+    assert run([*compare, f"{other}:capitals"]) != 0
+    assert f"two verifiers are called capitals; write NAME={other}" in capsys.readouterr().err
+    assert run([*compare, "exact", "--target", "127.0.0.1:1"]) != 0
+    assert "leave --target out" in capsys.readouterr().err
+
+    loud = tmp_path / "loud.jsonl"
+    loud.write_text(json.dumps({"reference": "PARIS"}) + "\n")
+    assert (
+        run(["validate", str(loud), "--verifier", "my_rewards.py:capitals", "--as", "plain"]) == 0
+    )
+    assert (
+        run(["validate", str(rows), "--verifier", "my_rewards.py:capitals", "--as", "plain"]) == 1
+    )
+    capsys.readouterr()
+
+    cases = tmp_path / "cases.jsonl"
+    cases.write_text(json.dumps({**given[0], "verdict": "correct"}) + "\n")
+    check = ["check-verifier", "my_rewards.py:capitals", "--cases", str(cases)]
+    run([*check, "--item-timeout", "2", "--hostile-chars", "4096"])
+    said = capsys.readouterr().out
+    assert said.startswith("capitals ")
+    assert "case 1" in said or "cases" in said

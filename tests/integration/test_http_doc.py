@@ -1,4 +1,4 @@
-"""docs/http.md: every curl line does what the page says."""
+"""docs/use/http.md: every curl line does what the page says."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def holds(wanted: Any, found: Any) -> bool:
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 async def test_every_curl_line_answers_as_written(repository: Path) -> None:
-    text = (repository / "docs" / "http.md").read_text(encoding="utf-8")
+    text = (repository / "docs" / "use" / "http.md").read_text(encoding="utf-8")
     blocks = BLOCKS.findall(text)
     assert len(blocks) == text.count("curl -s"), "each curl line has its answer below it"
     async with serving(MathVerifier(), verifier="math") as facade:

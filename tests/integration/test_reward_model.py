@@ -150,7 +150,11 @@ def test_a_run_leaves_its_records(runs: dict[str, Path], kind: str) -> None:
     assert (runs[kind] / "curves.png").stat().st_size > 10_000
     assert list((runs[kind] / "tensorboard").iterdir())
     assert (runs[kind] / "checkpoints" / f"checkpoint-{steps}" / "manifest.json").is_file()
-    assert json.loads((runs[kind] / "run.json").read_text())["sessions"][0]["seed"] == 0
+    session = json.loads((runs[kind] / "run.json").read_text())["sessions"][0]
+    assert session["seed"] == 0
+    assert session["data"]["source"] == "jsonl"
+    assert session["data"]["name"].endswith(".jsonl")
+    assert session["data"]["example"].startswith("Say something ")
 
 
 @pytest.mark.parametrize("kind", ["bradley-terry", "prm"])
@@ -366,6 +370,14 @@ def test_an_interrupted_run_is_taken_up_again(data: Path, tmp_path: Path) -> Non
     assert not (path / "model").exists()
     done = len(curve(path))
     assert 2 <= done < 8
+    rows = data / "steps.jsonl"
+    text = rows.read_text(encoding="utf-8")
+    rows.write_text(text.replace("thing", "matter").replace("awful", "dire"), encoding="utf-8")
+    try:
+        with pytest.raises(ConfigError, match="has other rows than this run began with"):
+            train(config, path)
+    finally:
+        rows.write_text(text, encoding="utf-8")
     assert train(config, path) is not None
     assert curve(path) == curve(tmp_path / "whole")
     assert len(json.loads((path / "run.json").read_text())["sessions"]) == 2

@@ -1,4 +1,4 @@
-"""Runs the jail in containers with each set of options that docs/sandbox-deployment.md names."""
+"""Runs the jail in containers with each set of options of docs/operate/sandbox-deployment.md."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ print(json.dumps([found.level, found.layers, [name for name, _ in found.missing]
 
 def rows() -> list[tuple[str, str, str, str]]:
     """The table's rows: options, level, own user, private /proc."""
-    text = (ROOT / "docs" / "sandbox-deployment.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "operate" / "sandbox-deployment.md").read_text(encoding="utf-8")
     table = text.partition("<!-- levels")[2].partition("<!-- end of levels")[0]
     cells = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("| ")][1:]
     return [tuple(cell.strip(" *`") for cell in row) for row in cells]  # type: ignore[misc]

@@ -328,8 +328,8 @@ def test_piston_lists_what_there_is(server: str) -> None:
 
 
 def _commands(repository: Path) -> list[tuple[str, str]]:
-    """The commands of docs/sandbox-http.md, and the part of its answer that stands behind each."""
-    text = (repository / "docs" / "sandbox-http.md").read_text()
+    """The commands of docs/use/sandbox-http.md, and the part of the answer behind each."""
+    text = (repository / "docs" / "use" / "sandbox-http.md").read_text()
     block = text.split("SERVER=http://127.0.0.1:8081\n", 1)[1].split("```\n\n", 1)[0]
     found = re.findall(r"^(curl .*?)\n# ([^\n]+)", block, re.MULTILINE | re.DOTALL)
     assert len(found) == block.count("curl ") > 5

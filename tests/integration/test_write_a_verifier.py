@@ -1,4 +1,4 @@
-"""docs/write-a-verifier.md does what it says: its verifier, package and test are run as written."""
+"""docs/extend/write-a-verifier.md is true: its verifier, package and test are run as written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from assay.cli.main import run
 
 def blocks(repository: Path, language: str) -> list[str]:
     """The code blocks of the page in one language."""
-    page = (repository / "docs" / "write-a-verifier.md").read_text(encoding="utf-8")
+    page = (repository / "docs" / "extend" / "write-a-verifier.md").read_text(encoding="utf-8")
     return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
 
 

@@ -17,6 +17,7 @@ from assay.trainer.settings import config as configs
 from assay.trainer.settings.ablation import ablated
 from assay.trainer.settings.config import Config, MethodSettings
 from assay.trainer.settings.objective import AdvantageConfig, CriticConfig, LossConfig
+from assay.trainer.settings.reading import settled
 from assay.trainer.settings.registry import parts, parts_on
 
 _CHOICES: dict[str, dict[str, list[Any]]] = {
@@ -87,7 +88,8 @@ def settings_at_random(draw: st.DrawFn) -> Config:
     if tree["loss"]["importance_correction"] == "decoupled":  # an objective of its own
         tree["loss"] |= {"objective": "ppo", "ratio": "token", "pre_clip": 0.0}
     sections = {name: _KINDS[name](**values) for name, values in tree.items()}
-    return Config(method=MethodSettings(**sections))
+    config = Config(method=MethodSettings(**sections))
+    return settled(config, layers=[], lenient=True, say=lambda _line: None)
 
 
 def switchable(config: Config) -> list[str]:

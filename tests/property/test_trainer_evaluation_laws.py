@@ -11,9 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.kit.runs.stats import majority, mcnemar_exact, paired_change, pass_at_k, wilson
-from assay.trainer.core.estimates import (
+from assay.kit.runs.stats import (
+    majority,
+    mcnemar_exact,
     mean_over_problems,
+    paired_change,
+    pass_at_k,
+    wilson,
+)
+from assay.trainer.core.estimates import (
     paired_mean_change,
     sign_flip_p,
 )

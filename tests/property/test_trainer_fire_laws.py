@@ -218,8 +218,8 @@ def test_fire_is_a_part_that_is_told_and_can_be_switched_off(mode: str) -> None:
 
 
 def test_the_default_is_the_mode_that_was_measured_to_keep_pass_at_1(repository: Path) -> None:
-    """Of the table in docs/results.md: the best mode, and not below regular rollouts."""
-    text = (repository / "docs" / "results.md").read_text(encoding="utf-8")
+    """In docs/understand/results/methods.md: the best mode, and not below regular rollouts."""
+    text = (repository / "docs" / "understand" / "results" / "methods.md").read_text("utf-8")
     rows = re.findall(r"^\| (?:FIRE, `(\w+)`|regular) \| ([\d.]+) \[", text, re.MULTILINE)
     found = {mode or "regular": float(pass_at_1) for mode, pass_at_1 in rows}
     assert set(found) == {"regular", "exact", "parity", "mask"}

@@ -179,7 +179,7 @@ def test_guards_are_switched_off_by_themselves(repository: Path, tmp_path: Path)
         ("problems.path=rows.jsonl", r"problems\.path is not read"),
         ("samples.checkpoints=3", r"does not divide the 40 steps"),
         ("train.overrides.model.lora.rank=4", r"model\.lora\.rank must be 0"),
-        ("train.overrides.method.dense.weight=0.0", r"dense\.weight is 0"),
+        ("train.overrides.method.dense.weight=0.0", r"method\.dense\.weight = 0"),
         ("train.overrides.optim.rate=1", r"\[train\].*optim\.rate"),
         ("train.config=absent.toml", r"absent\.toml does not exist"),
         ("prm.config=absent.toml", r"absent\.toml does not exist"),

@@ -310,7 +310,6 @@ def test_a_template_that_hides_the_message_is_refused() -> None:
             'goes with method.advantage.difficulty = "none" and a scale that is not "task"',
         ),
         (["method.dense.weight=1.5"], "needs a weight above 0 and of at most 1"),
-        (["method.dense.weight=0", "method.dense.mix=add"], "decay_to needs"),
         (
             ["method.advantage.estimator=gae"],
             "cotrained-verifier (method.cotraining.enabled) needs advantages of a group's rewards",

@@ -1,4 +1,4 @@
-"""compose.yaml, the Dockerfiles and docs/deployment.md, held to what they promise, by reading them.
+"""compose.yaml, the Dockerfiles and docs/operate/deployment.md, held to their promises, by reading.
 
 What they do when they run: tests/compose, by `make test-docker`.
 """
@@ -260,6 +260,6 @@ def test_every_variable_is_documented_and_no_other(repository: Path) -> None:
         uncommented = re.sub(r"#.*", "", text)
         used |= set(re.findall(r"\$\{([A-Z_]+)", uncommented))
         used |= set(re.findall(r"- (ASSAY_[A-Z_]+)\n", uncommented))
-    page = (repository / "docs" / "deployment.md").read_text(encoding="utf-8")
+    page = (repository / "docs" / "operate" / "deployment.md").read_text(encoding="utf-8")
     table = page.partition("<!-- variables")[2].partition("<!-- end of variables")[0]
     assert set(re.findall(r"^\| `([A-Z_]+)`", table, flags=re.MULTILINE)) == used

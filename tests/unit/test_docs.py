@@ -29,10 +29,12 @@ from assay.trainer.recipes.reward_model import config as rm_configs
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.overrides import expand
 from assay.trainer.settings.registry import part_names
-from docs_support import Block, anchors, blocks, commands, links, pages
+from docs_support import Block, anchors, blocks, commands, links, pages, text_of
 
 # Blocks that are a part of a whole which a test of its own runs, and import nothing themselves.
 PLACEHOLDERS = re.compile(r"\.\.\.|…|\bPATH\b|\bFILE\b|\bFOLDER\b|\bNAME\b")
+
+READERS = ("use", "train", "operate", "extend", "understand")
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +43,7 @@ def all_blocks(repository: Path) -> list[Block]:
 
 
 def test_links_lead_to_what_is_there(repository: Path) -> None:
-    known = {page: anchors(page.read_text(encoding="utf-8")) for page in pages(repository)}
+    known = {page: anchors(text_of(page)) for page in pages(repository)}
     broken = []
     count = 0
     for link in links(repository):
@@ -54,6 +56,34 @@ def test_links_lead_to_what_is_there(repository: Path) -> None:
             broken.append(f"{link.page}: {link.path}#{link.anchor}")
     assert broken == []
     assert count > 300
+
+
+def test_each_page_says_first_whom_it_is_for(repository: Path) -> None:
+    """And what they can do after it; those of reference and trainers follow a plan of their own."""
+    docs = repository / "docs"
+    found = [page for reader in READERS for page in (docs / reader).rglob("*.md")]
+    found += (docs / "notebooks").glob("*.ipynb")
+    assert len(found) > 50
+    for page in found:
+        title, opening, *_ = [part for part in text_of(page).split("\n\n") if part[:4] != "<!--"]
+        assert title.startswith("# "), page
+        assert "\n" not in title, page
+        assert opening.startswith("For whoever "), page
+
+
+@pytest.mark.parametrize("folder", ["use/verifiers", "understand/results"])
+def test_the_anchors_of_a_page_that_was_split_are_those_of_its_index(
+    repository: Path, folder: str
+) -> None:
+    """So that a link to the one page of old, `verifiers.md#math`, needs a new path and no more."""
+    index = repository / "docs" / folder / "index.md"
+    own = anchors(index.read_text(encoding="utf-8"))
+    others = sorted(set(index.parent.glob("*.md")) - {index})
+    assert len(others) >= 8
+    for page in others:
+        text = page.read_text(encoding="utf-8")
+        title = next(iter(anchors(text.partition("\n")[0])))
+        assert anchors(text) - {title} <= own, page
 
 
 def test_python_compiles_and_imports_what_there_is(all_blocks: list[Block]) -> None:
@@ -100,7 +130,7 @@ def test_settings_are_those_that_we_have(
         tree = tomllib.loads(block.text)
         if block.page.startswith("docs/trainers/"):
             continue  # the settings of other people's trainers
-        if block.page == "docs/add-a-method.md" and "method" in tree:
+        if block.page == "docs/extend/add-a-method.md" and "method" in tree:
             continue  # of the package that the page makes; test_add_a_method.py loads them
         kind = next(iter(tree))
         seen.add(kind)
@@ -234,10 +264,10 @@ def test_links_out_of_docs_lead_to_copies(hook: dict[str, Any]) -> None:
     wanted = "[a](source/configs/dapo.toml.md), [b](source/clients/index.md#faults), "
     wanted += "[c](methods.md), `[d](x)`"
     assert led(text, "docs/papers.md", "papers.md") == wanted
-    back = led("[x](../docs/errors.md#a)", "clients/README.md", "source/clients/index.md")
-    assert back == "[x](../../errors.md#a)"
+    back = led("[x](../docs/reference/errors.md#a)", "clients/README.md", "source/clients/index.md")
+    assert back == "[x](../../reference/errors.md#a)"
     code = "```\n[a](../configs/dapo.toml)\n```\n"
-    assert led(code, "docs/papers.md", "papers.md") == code
+    assert led(code, "docs/understand/papers.md", "papers.md") == code
     assert led("[a](https://example.org/x)", "docs/a.md", "a.md") == "[a](https://example.org/x)"
 
 
@@ -253,7 +283,10 @@ def test_what_the_navigation_names_is_there(repository: Path) -> None:
     assert len(named) > 25
     for name in named:
         copied = name.removeprefix("source/").replace("index.md", "README.md")
-        assert (repository / "docs" / name).is_file() or (repository / copied).is_file(), name
+        notebook = f"docs/{name.removesuffix('.md')}.ipynb"
+        assert any((repository / path).is_file() for path in (f"docs/{name}", copied, notebook)), (
+            name
+        )
 
 
 def test_nothing_is_fetched_from_elsewhere(hook: dict[str, Any]) -> None:

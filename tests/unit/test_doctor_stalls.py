@@ -85,7 +85,10 @@ def test_faults_and_refusals_of_now_count_and_old_ones_are_told() -> None:
     before = served.look()
     told = findings(before, served.look(), 1.0)
     assert line(told, "faults") == (
-        "50.0% of 20 items since the start: UNREACHABLE x10; docs/errors.md says what to do",
+        (
+            "50.0% of 20 items since the start: UNREACHABLE x10;"
+            " docs/reference/errors.md says what to do"
+        ),
         False,
     )
     assert line(told, "refused calls") == ("QUEUE_FULL x1 since the start", True)

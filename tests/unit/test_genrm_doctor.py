@@ -20,7 +20,7 @@ def test_engines_and_the_device_are_named() -> None:
 def test_where_another_server_holds_the_models_torch_may_be_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """docs/packages.md: `pip install --no-deps ./genrm`, for the engine openai alone."""
+    """docs/use/packages.md: `pip install --no-deps ./genrm`, for the engine openai alone."""
     monkeypatch.setitem(sys.modules, "torch", None)
     findings = {name: (found, fine) for name, found, fine in look()}
     wanted = "torch not installed; pip install assay-genrm brings both"

@@ -165,5 +165,5 @@ def test_the_command_is_installed_with_the_server(repository: Path) -> None:
     assert set(journal.commands) == {
         "tail", "search", "show", "export", "stats", "compare", "serve", "rejudge"
     }  # fmt: skip
-    page = (repository / "docs" / "journal.md").read_text(encoding="utf-8")
+    page = (repository / "docs" / "operate" / "journal.md").read_text(encoding="utf-8")
     assert all(f"assay journal {command} FILE" in page for command in journal.commands)

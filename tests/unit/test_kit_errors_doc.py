@@ -1,4 +1,4 @@
-"""docs/errors.md holds the lexicon of reasons, exactly."""
+"""docs/reference/errors.md holds the lexicon of reasons, exactly."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def script(repository: Path) -> dict[str, Any]:
 
 
 def test_the_table_is_that_of_the_lexicon(repository: Path, script: dict[str, Any]) -> None:
-    document = (repository / "docs" / "errors.md").read_text(encoding="utf-8")
+    document = (repository / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
     table = script["render_table"]()
     assert script["with_table"](document, table) == document, (
-        "docs/errors.md differs from the lexicon: run `python scripts/errors_doc.py write`"
+        "docs/reference/errors.md differs: run `python scripts/errors_doc.py write`"
     )
     rows = [line for line in document.splitlines() if line in table.splitlines()]
     assert len(rows) == len(LEXICON) + 2

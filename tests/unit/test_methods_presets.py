@@ -559,7 +559,7 @@ def test_the_ladder_of_code_prm_is_the_four_way_ablation(repository: Path) -> No
 
 def test_the_methods_page_has_the_table_of_parts(repository: Path) -> None:
     """The page says by hand of which parts each method is made; a preset that differs fails."""
-    text = (repository / "docs" / "methods.md").read_text(encoding="utf-8")
+    text = (repository / "docs" / "train" / "methods.md").read_text(encoding="utf-8")
     (found,) = re.findall(r"^\| part \| (`grpo`.*) \|$", text, re.MULTILINE)
     names = [name.strip("`") for name in found.split(" | ")]
     assert set(names) == set(METHODS)

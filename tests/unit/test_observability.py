@@ -1,4 +1,4 @@
-"""The dashboard, its provisioning and docs/observability.md, held to what the services export."""
+"""The dashboard, its provisioning and docs/operate/observability.md match what is exported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from assay.api.judge.v1 import judge_pb2
 from assay.api.process.v1 import process_pb2
 from assay.api.reward.v1 import reward_pb2
 
-PAGE = "docs/observability.md"
+PAGE = "docs/operate/observability.md"
 LABELS = {"job", "instance", "le"}
 
 
@@ -241,6 +241,6 @@ def test_every_alert_is_tried_and_explained(repository: Path) -> None:
         if case["exp_alerts"]
     }
     assert fired == set(named)
-    text = (repository / "docs" / "operations.md").read_text(encoding="utf-8")
+    text = (repository / "docs" / "operate" / "operations.md").read_text(encoding="utf-8")
     section = text.partition("## Alerts")[2].partition("\n## ")[0]
     assert re.findall(r"^\| `(\w+)`", section, re.MULTILINE) == named

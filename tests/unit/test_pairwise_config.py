@@ -17,7 +17,6 @@ OWN = ("data=rows.jsonl", "model=org/model")
     ("overrides", "message"),
     [
         (["method.pairwise.anchors=none"], "needs method.pairwise.anchors"),
-        (["method.pairwise.against=none"], "need method.pairwise.against"),
         (
             ["method.pairwise.against=group"],
             r"group-in-pairs needs advantages of a group's rewards.*with critic \(method\.adv",

@@ -564,13 +564,13 @@ def _really(registry: Registry, task: Subtask) -> Outcome:
 
 
 def test_the_examples_of_the_manual_load(repository: Path) -> None:
-    text = (repository / "docs" / "profiles.md").read_text()
+    text = (repository / "docs" / "use" / "profiles.md").read_text()
     blocks = re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     registry = load_registry(profiles=None)
     profiles = [
         Profile(bind(one, registry.verifier, [verifier.spec.name for verifier in registry]))
         for block in blocks
-        for one in read_profiles(block, "docs/profiles.md")
+        for one in read_profiles(block, "docs/use/profiles.md")
     ]
     assert len(profiles) >= 6
     for profile in profiles:
@@ -581,7 +581,7 @@ def test_the_examples_of_the_manual_load(repository: Path) -> None:
 
 
 def test_the_manual_names_every_flag_and_every_shipped_profile(repository: Path) -> None:
-    text = (repository / "docs" / "profiles.md").read_text()
+    text = (repository / "docs" / "use" / "profiles.md").read_text()
     shipped = [one.name for one in read_profiles(SHIPPED.read_text(), "shipped")]
     for name in (*suspicions.FLAGS, *shipped):
         assert f"| `{name}` |" in text, name

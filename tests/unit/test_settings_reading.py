@@ -16,6 +16,7 @@ from assay.trainer.records.folder import create, reopen
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.reading import ReadWhere, unread
 
+GAE = {"method": {"advantage": {"estimator": "gae"}}}
 NOT_READ = [
     ({"data": {"task": "leg_counting", "source": "jsonl", "path": "r.jsonl"}}, [], "data.task"),
     ({"data": {"path": "r.jsonl", "source": "reasoning_gym"}}, [], "data.path"),
@@ -29,6 +30,18 @@ NOT_READ = [
     ({"rollout": {"vllm": {"sleep": 1}}}, [], "rollout.vllm.sleep"),
     ({}, ["rollout.backend=vllm", "rollout.vllm.server_url=u"], "rollout.vllm.server_url"),
     ({}, ["eval.temperature=0.5"], "eval.temperature"),
+    ({}, ["method.critic.learning_rate=1e-5"], "method.critic.learning_rate"),
+    ({}, ["method.advantage.lam=0.9"], "method.advantage.lam"),
+    (GAE, ["method.advantage.min_lam=0.9"], "method.advantage.min_lam"),
+    (GAE, ["method.critic.bins=9"], "method.critic.bins"),
+    ({}, ["method.advantage.difficulty_alpha=0.5"], "method.advantage.difficulty_alpha"),
+    ({}, ["method.loss.importance_cap=4"], "method.loss.importance_cap"),
+    ({}, ["method.dense.decay_to=0.1"], "method.dense.decay_to"),
+    ({}, ["method.replay.mode=success"], "method.replay.mode"),
+    ({}, ["method.turns.shaping=1"], "method.turns.shaping"),
+    ({}, ["method.asynchrony.interrupt=true"], "method.asynchrony.interrupt"),
+    ({}, ["method.shaping.cosine_exceed=-2"], "method.shaping.cosine_exceed"),
+    ({}, ["method.filter.prof_keep=4"], "method.filter.prof_keep"),
 ]
 
 

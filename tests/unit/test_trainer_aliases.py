@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,10 +19,12 @@ from assay.trainer.settings.aliases import RENAMED, UNTIL, VALUES
 # A key of each old table, with a value that it does not have by itself.
 OLD: Mapping[str, tuple[str, object]] = {
     "algorithm": ("name", "mine"),
-    "cotraining": ("generator_steps", 7),
-    "rollout.fire": ("temperature", 9.5),
-    "data.selection.hints": ("shares", [0.1, 0.2]),
+    "cotraining": ("enabled", True),
+    "rollout.fire": ("enabled", True),
+    "data.selection.hints": ("enabled", True),
 }
+NEEDED = ("data=rows.jsonl", "data.columns.solution=steps")
+"""By method.hints."""
 OLD_HEADERS = {
     "[method.cotraining]": "[cotraining]",
     "[method.fire]": "[rollout.fire]",
@@ -59,8 +62,8 @@ def test_every_old_name_is_tried_here_and_leads_somewhere() -> None:
 def test_an_old_table_of_a_file_is_read_as_the_new_one(old: str) -> None:
     key, value = OLD[old]
     said: list[str] = []
-    made = configs.build(tables(old, key, value), origin="file", say=said.append)
-    assert made == configs.build(tables(RENAMED[old], key, value), origin="file")
+    made = configs.build(tables(old, key, value), NEEDED, origin="file", say=said.append)
+    assert made == configs.build(tables(RENAMED[old], key, value), NEEDED, origin="file")
     assert made != configs.Config()
     assert said == [line_of("file", old)]
 
@@ -69,8 +72,10 @@ def test_an_old_table_of_a_file_is_read_as_the_new_one(old: str) -> None:
 def test_an_old_name_of_an_override_is_read_as_the_new_one(old: str) -> None:
     key, value = OLD[old]
     said: list[str] = []
-    made = configs.build({}, [f"{old}.{key}={value}"], origin="x", say=said.append)
-    assert made == configs.build(tables(RENAMED[old], key, value), origin="x")
+    made = configs.build(
+        {}, [f"{old}.{key}={json.dumps(value)}", *NEEDED], origin="x", say=said.append
+    )
+    assert made == configs.build(tables(RENAMED[old], key, value), NEEDED, origin="x")
     assert made != configs.Config()
     assert said == [line_of("x", old)]
 
@@ -78,8 +83,10 @@ def test_an_old_name_of_an_override_is_read_as_the_new_one(old: str) -> None:
 @pytest.mark.parametrize("old", [old for old in RENAMED if "." in old])
 def test_an_override_of_a_whole_old_table_is_read_too(old: str) -> None:
     key, value = OLD[old]
-    made = configs.build({}, [f"{old}={{{key} = {value}}}"], origin="x", say=lambda _line: None)
-    assert made == configs.build(tables(RENAMED[old], key, value), origin="x")
+    made = configs.build(
+        {}, [f"{old}={{{key} = {json.dumps(value)}}}", *NEEDED], origin="x", say=lambda _line: None
+    )
+    assert made == configs.build(tables(RENAMED[old], key, value), NEEDED, origin="x")
 
 
 def test_tables_below_an_old_one_go_with_it() -> None:

@@ -114,7 +114,7 @@ def test_what_has_all_it_needs_goes_together(monkeypatch: pytest.MonkeyPatch) ->
     ("overrides", "sentence"),
     [
         (
-            ["method.truncation.window=64", "method.critic.pretrain_steps=1"],
+            ["method.truncation.window=64"],
             (
                 "truncation (method.truncation.window) needs a critic: only a critic values what "
                 "has not ended; with group-normalisation, the group is the baseline. Leave one of "

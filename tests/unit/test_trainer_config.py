@@ -88,7 +88,6 @@ def test_overrides(override: str, key: str, value: object) -> None:
             "method.loss={importance_correction='decoupled', ratio='sequence'}",
             "is an objective of its own",
         ),
-        ("method.critic.value_min=2", "value_min = 2 is not below value_max = 1"),
         ("method.shaping.overlong=soft", "needs method.shaping.overlong_cache between 1 and"),
         ("data.source=csv", "data.source: expected 'reasoning_gym', 'jsonl' or 'hub', got \"csv\""),
         ("data.examples=[{user='a'}]", "data.examples.0.assistant is missing"),
@@ -107,6 +106,12 @@ def test_what_is_wrong_is_said_in_one_line(override: str, message: str) -> None:
         config.build({}, [override], origin="test.toml")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_values_lie_between_two_ends() -> None:
+    bins = {"advantage": {"estimator": "gae"}, "critic": {"loss": "two-hot", "value_min": 2}}
+    with pytest.raises(ConfigError, match=r"value_min = 2 is not below value_max = 1"):
+        config.build({"method": bins}, origin="t")
 
 
 @pytest.mark.parametrize(

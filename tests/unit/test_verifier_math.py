@@ -252,7 +252,7 @@ def test_code_is_only_text(payload: str) -> None:
     assert not Path("/tmp/assay-was-here").exists()
 
 
-# --- Contested conventions: docs/math.md names each kind, its default and its knob ----------------
+# --- Contested conventions: docs/use/math.md names each kind, its default and its knob ------------
 
 _CONTESTED: list[tuple[str, str, str, bool, str, ParameterValue, bool]] = [
     # kind, answer, reference, default, knob, value, with the knob

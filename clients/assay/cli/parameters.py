@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from assay.clients.services import who_brings
 from assay.clients.types import Parameter, ParameterInfo, ServerInfo, VerifierInfo
@@ -16,6 +16,7 @@ from assay.kit.errors import ConfigError
 from assay.kit.hints import did_you_mean
 
 _FUNCTION = re.compile(r"(?:([\w-]+)=)?([^=]+\.py)(?::(\w*))?")
+_FUNCTION_SPEC = re.compile(r"((?:[\w-]+=)?[^=:]+\.py:\w+)(?::(.*))?", re.DOTALL)
 
 
 def read_parameters(info: VerifierInfo, pairs: Sequence[str]) -> dict[str, Parameter]:
@@ -44,9 +45,11 @@ def read_parameters(info: VerifierInfo, pairs: Sequence[str]) -> dict[str, Param
 def split_spec(spec: str) -> tuple[str, list[str]]:
     """Splits `NAME` or `NAME:param=value,param=value` into the name and its pairs.
 
-    A comma that no `name=` follows belongs to the value before it.
+    The name may be a function in a file. A comma that no `name=` follows belongs to the value
+    before it.
     """
-    name, _, rest = spec.partition(":")
+    found = _FUNCTION_SPEC.fullmatch(spec)
+    name, rest = (found[1], found[2] or "") if found else spec.partition(":")[::2]
     pairs: list[str] = []
     for part in rest.split(",") if rest else []:
         key = part.partition("=")
@@ -72,6 +75,28 @@ def split_function(verifier: str) -> tuple[str, list[str]]:
     if not found[3]:
         raise ConfigError(f"--verifier {verifier}: write FILE.py:FUNCTION")
     return name, ["--verifier", verifier if found[1] else f"{name}={verifier}"]
+
+
+def functions_among(verifiers: Iterable[str], target: str) -> tuple[list[str], list[str]]:
+    """The names of verifiers, and the arguments with which a server started here has them all.
+
+    Raises:
+        ConfigError: A file is named for the server at `target`, or one without a function, or two
+            have one name.
+    """
+    names: list[str] = []
+    given: dict[str, list[str]] = {}
+    for one in verifiers:
+        name, arguments = split_function(one)
+        if arguments and target:
+            raise ConfigError(
+                f"{one} is in a file of this machine; leave --target out, or start that server "
+                "with --verifier and name the function here"
+            )
+        if given.setdefault(name, arguments) != arguments:
+            raise ConfigError(f"two verifiers are called {name}; write NAME={one} for one of them")
+        names.append(name)
+    return names, [argument for arguments in given.values() for argument in arguments]
 
 
 def find_verifier(server: ServerInfo, name: str) -> VerifierInfo:

@@ -201,7 +201,7 @@ class Fault:
     """Why there is no judgement. It is no evidence about the response: never train on it.
 
     Attributes:
-        reason: for programs; from the lexicon in docs/errors.md, or a verifier's own.
+        reason: for programs; from the lexicon in docs/reference/errors.md, or a verifier's own.
         message: for people.
         code: of gRPC: "UNAVAILABLE", "DEADLINE_EXCEEDED", ...
     """

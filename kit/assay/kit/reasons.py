@@ -1,4 +1,4 @@
-"""The lexicon of fault reasons: the table that statuses, docs/errors.md and clients follow.
+"""The lexicon of fault reasons: statuses, docs/reference/errors.md and clients follow it.
 
 Programs switch on a reason; its message is for people. The set is open: a third party's verifier
 may have reasons of its own, and a client treats an unknown one by its gRPC code.

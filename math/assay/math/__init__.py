@@ -5,8 +5,9 @@ r"""Judges final answers of mathematics, in one line and without a server.
 1.0
 
 An outcome is a `Judgement` or a `Fault`, never both: a fault says that nobody could judge, and has
-no reward. `docs/math-library.md` shows this in TRL, verl and lm-evaluation-harness; the service's
-verifier `math` is the same code. sympy is loaded in a worker process, when an answer needs it.
+no reward. `docs/use/math-library.md` shows this in TRL, verl and lm-evaluation-harness; the
+service's verifier `math` is the same code. sympy is loaded in a worker process, when an answer
+needs it.
 """
 
 from assay.math.compare import Equivalence, compare

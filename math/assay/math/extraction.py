@@ -22,7 +22,7 @@ mark is unusable:
     formula follows on its line.
 
 `strict` is rules 1 and 2: an answer that is not marked does not count. A mode of one rule's name is
-that rule alone. docs/math.md tells what a policy could game in each.
+that rule alone. docs/use/math.md tells what a policy could game in each.
 
 Everything here is linear in the text: marks are found by patterns without nested repetition, at
 most 16 boxes are looked at, each for at most 2,000 characters.

@@ -12,9 +12,9 @@ Written for math-verify 0.9.0. What differs, numbered:
    killed; None means 5 seconds, not none at all.
 3. A comparison that nobody could make (the time was over, a worker died) raises `FaultError`.
    math-verify returns False there, which trains on a made-up zero; `raise_on_error=False` does too.
-4. The conventions are this grader's (docs/math.md), except for `float_rounding`: where an answer
-   holds a decimal, numbers are compared rounded to so many, as there, and for braces around a list,
-   which may also be a set. One place of the response is read, so a list
+4. The conventions are this grader's (docs/use/math.md), except for `float_rounding`: where an
+   answer holds a decimal, numbers are compared rounded to so many, as there, and for braces around
+   a list, which may also be a set. One place of the response is read, so a list
    never holds several guesses. `numeric_precision` and `allow_set_relation_comp` change nothing:
    values are compared to 60 digits, and an interval equals its inequality. `strict=False` is
    refused.

@@ -8,7 +8,7 @@ from typing import Literal, NoReturn, TypeVar
 Verdict = Literal["correct", "incorrect", "unparsed"]
 Default = TypeVar("Default")
 
-# Reasons of faults, in the words of the service's lexicon (docs/errors.md).
+# Reasons of faults, in the words of the service's lexicon (docs/reference/errors.md).
 MISSING_REFERENCE = "MISSING_REFERENCE"
 UNUSABLE_REFERENCE = "UNUSABLE_REFERENCE"
 UNSUPPORTED_INPUT = "UNSUPPORTED_INPUT"

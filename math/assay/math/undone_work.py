@@ -2,7 +2,7 @@ r"""Whether an answer is a computation that is left to do. On texts; no algebra.
 
 To a computer algebra system `4 * 7` is as good an answer to "what is 4 * 7?" as `28`, so a policy
 that is paid for equality learns to repeat the question: one trained here on such a reward did
-(docs/results.md).
+(docs/understand/results/quickstart.md).
 
 Linear in the length of the texts.
 """

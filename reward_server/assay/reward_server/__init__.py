@@ -1,6 +1,6 @@
 """The reward server: routing and rule-based verifiers behind assay.api.reward.v1.RewardService.
 
-What is named here is what a verifier is written with: docs/write-a-verifier.md.
+What is named here is what a verifier is written with: docs/extend/write-a-verifier.md.
 """
 
 from assay.reward_server.domain import (

@@ -80,15 +80,14 @@ def train(asked: Asked, *, explained: bool, planned: bool, **planning: Any) -> N
 
 
 def _explain(asked: Asked) -> None:
-    from rich.console import Console  # noqa: PLC0415  # only what prints needs it
-
+    from assay.kit.console import make_console  # noqa: PLC0415  # only what prints needs it
     from assay.trainer.explain.explanation import explain  # noqa: PLC0415
     from assay.trainer.explain.show import show  # noqa: PLC0415
 
     if asked.config is None:
         raise click.UsageError("--explain needs a CONFIG.toml, such as configs/dapo.toml")
     config = configs.load(asked.config, asked.overrides)
-    show(explain(config, data=_of_data(config)), Console())
+    show(explain(config, data=_of_data(config)), make_console())
 
 
 def _of_data(config: configs.Config) -> list[str]:
@@ -106,8 +105,7 @@ def _plan(
     asked: Asked, *, memory: str, launcher: Path | None, processes: int, prompt_tokens: int
 ) -> None:
     calm()
-    from rich.console import Console  # noqa: PLC0415  # only what prints needs it
-
+    from assay.kit.console import make_console  # noqa: PLC0415  # only what prints needs it
     from assay.trainer.plan.command import plan, setup_of  # noqa: PLC0415
 
     if asked.config is None:
@@ -116,15 +114,14 @@ def _plan(
     setup = setup_of(
         config, memory=memory, launcher=launcher, processes=processes, prompt=prompt_tokens
     )
-    plan(config, setup, Console(width=100))
+    plan(config, setup, make_console(width=100))
 
 
 def _run(settings: configs.Config, folder: RunFolder) -> object:
-    from rich.console import Console  # noqa: PLC0415  # when the environment is set
-
+    from assay.kit.console import make_console  # noqa: PLC0415  # when the environment is set
     from assay.trainer.recipes.train import run  # noqa: PLC0415
 
-    return run(settings, folder, Console())
+    return run(settings, folder, make_console())
 
 
 @click.command()
@@ -157,12 +154,11 @@ def ladder(
       assay ladder configs/ladders/dapo.toml data=rows.jsonl
       assay ladder configs/ladders/vapo.toml data=rows.jsonl --seeds 0,1 --dir runs/vapo
     """  # noqa: D301  # click takes the escape itself
-    from rich.console import Console  # noqa: PLC0415  # only what prints needs it
-
+    from assay.kit.console import make_console  # noqa: PLC0415  # only what prints needs it
     from assay.trainer.recipes.ladder import climb, plan  # noqa: PLC0415
 
     chosen = None if seeds is None else plan.read_seeds(seeds)
     wanted = plan.load(path, overrides, seeds=chosen)
-    code = climb.climb(wanted, folder or Path("runs") / path.stem, Console(), jobs=jobs)
+    code = climb.climb(wanted, folder or Path("runs") / path.stem, make_console(), jobs=jobs)
     if code:
         raise SystemExit(code)

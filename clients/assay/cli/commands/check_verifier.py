@@ -8,13 +8,14 @@ from typing import Any
 import click
 
 from assay.cli.commands.options import read_server, server_options
+from assay.cli.parameters import functions_among
 from assay.cli.scoring.rows import Row, RowSource, read_rows
 from assay.clients.rows.items import Defaults, Keys
 from assay.kit.errors import ConfigError
 
 
 @click.command(name="check-verifier")
-@click.argument("name")
+@click.argument("name", metavar="NAME|FILE.py:FUNCTION")
 @click.option(
     "--cases",
     "cases_file",
@@ -38,7 +39,7 @@ def check_verifier(
     item_timeout: float,
     hostile_chars: int,
 ) -> int:
-    """Check that the verifier NAME keeps what every verifier promises.
+    """Check that a verifier keeps what every verifier promises: NAME, or a function in a file.
 
     Its description, its verdicts on your cases, determinism, faults for references and parameters
     that cannot be used, and hostile responses. A case is a row as `assay score` takes it, with
@@ -50,6 +51,7 @@ def check_verifier(
     from assay.clients import testing  # noqa: PLC0415
 
     server = read_server(target, token_file, tls_ca)
+    (name,), arguments = functions_among([name], target)
     cases = []
     if cases_file is not None:
         keys = Keys(verifier="", task="")
@@ -73,6 +75,7 @@ def check_verifier(
         target=server.target,
         tls=server.tls,
         token=server.token,
+        arguments=arguments,
         item_timeout_s=item_timeout,
         hostile_chars=hostile_chars,
     )

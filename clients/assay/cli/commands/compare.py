@@ -17,7 +17,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from assay.cli.parameters import find_verifier, read_parameters, split_spec
+from assay.cli.parameters import find_verifier, read_parameters, split_function, split_spec
 from assay.cli.scoring.rows import Row, outcome_columns, passed_through
 from assay.clients.types import Item, Parameter, Result, ServerInfo, VerifierInfo
 from assay.kit.runs.stats import wilson
@@ -59,13 +59,15 @@ class Contender:
 
 
 def read_contender(server: ServerInfo, spec: str, above: float | None) -> Contender:
-    """Reads `NAME` or `NAME:param=value,...`; the default bound is the middle of the range.
+    """Reads `NAME`, `FILE.py:FUNCTION` or either with `:param=value,...`.
+
+    The default bound is the middle of the range.
 
     Raises:
         ConfigError: The server has no such verifier, or the verifier no such parameter.
     """
-    name, pairs = split_spec(spec)
-    info = find_verifier(server, name)
+    judge, pairs = split_spec(spec)
+    info = find_verifier(server, split_function(judge)[0])
     middle = (info.min_reward + info.max_reward) / 2
     parameters = read_parameters(info, pairs)
     return Contender(spec, info, parameters, middle if above is None else above)

@@ -6,17 +6,26 @@ import asyncio
 import os
 import platform
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, entry_points, version
+from importlib.metadata import (
+    Distribution,
+    EntryPoint,
+    PackageNotFoundError,
+    distributions,
+    entry_points,
+    version,
+)
 from importlib.util import find_spec
 from typing import Any
 
 import click
 import grpc
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
+import assay
 from assay.cli.certificates import read_certificate
 from assay.cli.commands import stalls
 from assay.cli.commands.options import read_server, server_options
@@ -33,6 +42,7 @@ from assay.clients.services import (
     installed_services,
 )
 from assay.kit import health
+from assay.kit.console import make_console
 from assay.kit.errors import CallError
 from assay.kit.pool.places import RAY_PLUG_IN, installed_places
 
@@ -41,6 +51,7 @@ _POOLED = ("reward", "sandbox")  # services that have --pool
 _WAIT_S = 2.0
 _RENEW_DAYS = 7
 GROUP = "assay.doctor"
+_MARKS = {True: ("ok", "green"), False: ("not ok", "bold red"), None: ("", "")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +87,34 @@ def _accelerators() -> str:
         return f"none (torch {torch.__version__})"
     names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     return f"{', '.join(names)} (torch {torch.__version__})"
+
+
+def look_at_name(
+    package: str | None, found: Iterable[Distribution] | None = None
+) -> list[DoctorFinding]:
+    """Which distributions of somebody else take the name `assay`.
+
+    Args:
+        package: the file of the package `assay`; None: it is a namespace, as ours is.
+        found: what is installed; None for all of this environment.
+    """
+    findings = []
+    for one in distributions() if found is None else found:
+        name = one.metadata["Name"]
+        takes = [str(file) for file in one.files or () if str(file) == "assay/__init__.py"]
+        scripts = one.entry_points.select(group="console_scripts", name="assay")
+        takes += [f"the command assay ({script.value})" for script in scripts if not _ours(script)]
+        if takes:
+            text = f"{' and '.join(takes)}, which hides ours: pip uninstall {name}"
+            findings.append(DoctorFinding(f"{name} (not of Assay)", text, fine=False))
+    if package is not None and not findings:
+        text = f"{package} makes it a package, which hides ours: remove it"
+        findings.append(DoctorFinding("assay (not of Assay)", text, fine=False))
+    return findings
+
+
+def _ours(script: EntryPoint) -> bool:
+    return script.value == "assay.cli.__main__:main"
 
 
 def look_at_packages() -> list[DoctorFinding]:
@@ -216,6 +255,15 @@ def _ask_genrm(target: str, how: dict[str, Any]) -> str:
     return f"judge service {info.version}, models: {', '.join(names)}"
 
 
+def show(findings: Sequence[DoctorFinding], console: Console) -> None:
+    """Prints a line for each finding, whole: what it says to type can be copied."""
+    width = max((len(finding.what) for finding in findings), default=0)
+    for finding in findings:
+        mark, style = _MARKS[finding.fine]
+        text = f"{finding.what:<{width}}  {' '.join(finding.found.split())}"
+        console.print(Text.assemble((f"{mark:<8}", style), text), soft_wrap=True)
+
+
 @click.command()
 @server_options
 @click.option(
@@ -246,13 +294,10 @@ def doctor(
     """
     # The services first: some look at the kernel, which wants a process without threads.
     services = look_at_services()
-    findings = look_at_machine() + look_at_packages() + services + asyncio.run(look_at_ports())
+    findings = look_at_machine() + look_at_name(getattr(assay, "__file__", None))
+    findings += look_at_packages() + services + asyncio.run(look_at_ports())
     if target:
         findings += look_at_target(target, token_file, tls_ca)
     findings += [DoctorFinding(*line) for line in stalls.look_at(metrics, time.sleep, watch_s)]
-    table = Table("what", "found", "")
-    for finding in findings:
-        mark = {True: "[green]ok[/green]", False: "[red]not ok[/red]", None: ""}[finding.fine]
-        table.add_row(finding.what, finding.found, mark)
-    Console().print(table)
+    show(findings, make_console(highlight=False))
     return int(any(finding.fine is False for finding in findings))

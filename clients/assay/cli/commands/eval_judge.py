@@ -35,6 +35,7 @@ from assay.clients.judging import (
 )
 from assay.clients.rows.preferences import read
 from assay.clients.services import EmbeddedServices
+from assay.kit.console import make_console
 from assay.kit.errors import ConfigError
 
 _START_S = 1800.0
@@ -290,7 +291,7 @@ def eval_judge(
     rows = list(read(path))
     reading = RowReading(kind, styles, with_truth, limit, skip_bad)
     sheet = make_sheet(path, rows, reading)
-    console = Console(stderr=True)
+    console = make_console(stderr=True)
     with ExitStack() as stack:
         server, info = reach_judge(server, _arguments(model, models, templates), stack)
         check_names(info, sheet.kind, judge, how["template"])
@@ -309,7 +310,7 @@ def eval_judge(
         seconds = job.carry_out(info, console)
     report = {"file": path.name, **job.report(seconds)}
     _write_json(report, json_file)
-    print_report(Console(stderr=json_file == "-"), report)
+    print_report(make_console(stderr=json_file == "-"), report)
 
 
 def _settings(

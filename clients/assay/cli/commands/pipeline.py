@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from assay.cli.commands.options import IMPATIENT, ServerAccess
+from assay.cli.scoring.hub import HUB, spooled_hub
 from assay.clients.reward import AsyncRewardClient, RewardClient
 from assay.clients.services import EmbeddedServices, installed_services
 from assay.clients.types import Item, Result, ServerInfo
@@ -84,6 +85,25 @@ def spooled_stdin() -> Iterator[Path]:
         shutil.copyfileobj(sys.stdin.buffer, file)
         file.flush()
         yield Path(file.name)
+
+
+@contextmanager
+def rows_in(given: str) -> Iterator[tuple[Path, str]]:
+    """The file of rows that a command was given, and its name for messages.
+
+    "-" is standard input; `hf://datasets/NAME[@REVISION][?subset=...&split=...]` a data set.
+
+    Raises:
+        ConfigError: the data set cannot be read.
+    """
+    if given == "-":
+        with spooled_stdin() as path:
+            yield path, "stdin"
+    elif given.startswith(HUB):
+        with spooled_hub(given) as path:
+            yield path, given
+    else:
+        yield Path(given), given
 
 
 async def score_in_order(
@@ -155,11 +175,11 @@ def progress_bar(
 ) -> Iterator[Callable[[Counted], None]]:
     """A bar on the terminal, and the function that moves it."""
     columns = (
-        TextColumn(what),
+        TextColumn(what, markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TextColumn("{task.fields[faults]} faults"),
+        TextColumn("{task.fields[rate]}", markup=False),
+        TextColumn("{task.fields[faults]} faults", markup=False),
         TimeRemainingColumn(),
     )
     with Progress(

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from assay.cli.commands import compare
 from assay.cli.commands.options import read_server, server_options
-from assay.cli.commands.pipeline import Reached, reach, spooled_stdin
+from assay.cli.commands.pipeline import Reached, reach, rows_in
 from assay.cli.commands.work import RowWork, carry_out
-from assay.cli.parameters import find_verifier, read_parameters, split_function, split_spec
+from assay.cli.parameters import find_verifier, functions_among, read_parameters, split_spec
 from assay.cli.scoring.breakdown import Breakdown, LineKeys
 from assay.cli.scoring.files import pack_of
 from assay.cli.scoring.rows import Row, RowSource, RowSurvey, check_routes, output_row, survey
@@ -24,6 +23,7 @@ from assay.cli.scoring.scores import ScoreTally
 from assay.clients.rows.items import Defaults, Keys
 from assay.clients.types import Item, Result
 from assay.kit import tracing
+from assay.kit.console import make_console
 from assay.kit.errors import ConfigError
 
 
@@ -91,7 +91,7 @@ class _Asked:
     nargs=2,
     metavar="A B",
     help="Judge every row with both and write the rows on which they disagree. Each is a verifier "
-    "or profile, with parameters as NAME:param=value,param=value.",
+    "or profile, or FILE.py:FUNCTION, with parameters as NAME:param=value,param=value.",
 )
 @click.option("--all", "keep_all", is_flag=True, help="With --compare: write all rows.")
 @click.option("--show", default=10, show_default=True, help="With --compare: rows to print.")
@@ -156,7 +156,8 @@ def score(
     """Score the responses of IN ("-": stdin) and write the rows with rewards to OUT.
 
     Both are JSON Lines, packed where the name ends in .gz or .zst, or a table where it ends in
-    .parquet; for the last two pyarrow must be installed.
+    .parquet; for the last two pyarrow must be installed. IN may be a data set of the hub:
+    hf://datasets/NAME[@REVISION][?subset=NAME&split=NAME], by the package datasets.
     A row is {id, response, reference, prompt?, verifier?, task?, params?, labels?}, with {turns} in
     place of the response for a dialogue; other keys pass through.
     The reference is a text, a list of texts (each of them right), or data (an object, or any other
@@ -180,26 +181,24 @@ def score(
     asked = _Asked(params, pair, accept_above, keep_all, show, group_key)
     _check_asked(asked, verifier, task)
     server = read_server(target, token_file, tls_ca)
-    verifier, arguments = split_function(verifier)
-    if arguments and target:
-        raise ConfigError(
-            f"{arguments[1]} is a file of this machine; leave --target out, or start that server "
-            "with --verifier and name the function here"
-        )
+    judges = [split_spec(spec)[0] for spec in pair] if pair else [verifier]
+    names_of_judges, arguments = functions_among(judges, target)
+    if pair is None:
+        verifier = names_of_judges[0]
     keys = Keys(**{name.removesuffix("_key"): key for name, key in names.items()})
-    console = Console(stderr=True)
+    console = make_console(stderr=True)
     tracing.set_up("assay score")
     with ExitStack() as stack:
-        path = Path(in_file) if in_file != "-" else stack.enter_context(spooled_stdin())
+        path, shown_as = stack.enter_context(rows_in(in_file))
         source = RowSource(
             path,
-            in_file if in_file != "-" else "stdin",
+            shown_as,
             keys,
             Defaults(verifier, task),
             keep_going=keep_going,
         )
         if pair is not None:
-            source = _for_comparison(source, pair[0])
+            source = _for_comparison(source, names_of_judges[0])
         _check_output(in_file, output)
         _check_json(json_file, in_file, output)
         found = survey(source)
@@ -255,7 +254,7 @@ def _for_comparison(source: RowSource, first: str) -> RowSource:
     return dataclasses.replace(
         source,
         keys=dataclasses.replace(source.keys, verifier="", task=""),
-        defaults=Defaults(verifier=split_spec(first)[0]),
+        defaults=Defaults(verifier=first),
         output_keys=compare.OUTPUT_KEYS,
     )
 

@@ -1,6 +1,6 @@
 """Finds what stalls a service, from two readings of its metrics, some seconds apart.
 
-It reads the metrics of docs/observability.md by their names. All but `scrape` is pure.
+It reads the metrics of docs/operate/observability.md by their names. All but `scrape` is pure.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _faults(part: str, name: str, before: Look, after: Look) -> list[Line]:
     share = reasons.total() / answered
     text = f"{share:.1%} of {answered:.0f} items {since}"
     if reasons:
-        text += f": {_most(reasons)}; docs/errors.md says what to do"
+        text += f": {_most(reasons)}; docs/reference/errors.md says what to do"
     return [(f"{name}: faults", text, share <= _MAX_FAULTS)]
 
 

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from assay.clients.services import (
@@ -22,6 +21,7 @@ from assay.clients.services import (
     installed_services,
     package_of,
 )
+from assay.kit.console import make_console
 from assay.kit.errors import ConfigError, StartupError
 from assay.kit.http.installed import installed_faces
 
@@ -140,7 +140,7 @@ def up(
         name: ["--http-port", str(number), "--http-bind", host]
         for name, number in http_ports.items()
     }
-    console = Console()
+    console = make_console()
     ports = choose_ports(names, port)
     with _stop_signal() as stop:
         console.print(f"starting {', '.join(names)} ...", highlight=False)
@@ -163,11 +163,11 @@ def up(
         try:
             console.print(_table(services, names, http_ports))
             if plug_ins := installed_plug_ins():
-                console.print(f"plug-ins: {', '.join(plug_ins)}", highlight=False)
+                click.echo(f"plug-ins: {', '.join(plug_ins)}")
             if remark:
-                console.print(remark, highlight=False)
+                click.echo(remark)
             for sentence in absent_plug_ins():
-                console.print(sentence, highlight=False)
+                click.echo(sentence)
             console.print("Ctrl-C stops them.")
             _watch(services, stop)
         finally:

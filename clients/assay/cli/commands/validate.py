@@ -6,7 +6,6 @@ import asyncio
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 
 import click
 from rich.console import Console
@@ -14,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.cli.commands.options import ServerAccess, read_server, server_options
-from assay.cli.commands.pipeline import progress_bar, reach, score_in_order
-from assay.cli.parameters import find_verifier, read_parameters
+from assay.cli.commands.pipeline import progress_bar, reach, rows_in, score_in_order
+from assay.cli.parameters import find_verifier, functions_among, read_parameters
 from assay.cli.scoring.rows import RowSource, check_routes, read_rows, survey
 from assay.cli.validation import (
     FORMS,
@@ -27,12 +26,18 @@ from assay.cli.validation import (
 )
 from assay.clients.rows.items import Defaults, Keys
 from assay.clients.types import Result, VerifierInfo
+from assay.kit.console import make_console
 from assay.kit.errors import ConfigError
 
 
 @click.command()
 @click.argument("in_file", metavar="DATA")
-@click.option("--verifier", required=True, help="Who will judge.")
+@click.option(
+    "--verifier",
+    required=True,
+    metavar="NAME|FILE.py:FUNCTION",
+    help="Who will judge: a name, or a function in a file.",
+)
 @click.option("--params", multiple=True, metavar="NAME=VALUE", help="A parameter of --verifier.")
 @server_options
 @click.option(
@@ -79,7 +84,9 @@ def validate(
     timeout: float,
     **names: str,
 ) -> int:
-    """Check that the references of DATA can be trained on: JSON Lines, or .gz, .zst, .parquet.
+    """Check that the references of DATA can be trained on.
+
+    DATA is what `assay score` reads: JSON Lines, .gz, .zst, .parquet, "-" or hf://datasets/NAME.
 
     Each gold answer is given to the verifier as the response and must be right; a reference that
     spells no response (data, tests, an anchor) must only be usable. Lists what fails, by id, and
@@ -88,6 +95,7 @@ def validate(
     if timeout <= 0:
         raise ConfigError(f"--timeout {timeout:g} is not positive; pass seconds")
     server = read_server(target, token_file, tls_ca)
+    (verifier,), arguments = functions_among([verifier], target)
     chosen = form or default_form(verifier)
     keys = Keys(
         **{name.removesuffix("_key"): key for name, key in names.items()},
@@ -95,18 +103,19 @@ def validate(
         verifier="",
         task="",
     )
-    source = RowSource(
-        Path(in_file),
-        in_file,
-        keys,
-        Defaults(verifier),
-        output_keys=(),
-        respond=None if response_key else lambda reference: gold_response(reference, chosen),
-    )
-    console = Console(stderr=True)
+    console = make_console(stderr=True)
     with ExitStack() as stack:
+        path, shown_as = stack.enter_context(rows_in(in_file))
+        source = RowSource(
+            path,
+            shown_as,
+            keys,
+            Defaults(verifier),
+            output_keys=(),
+            respond=None if response_key else lambda reference: gold_response(reference, chosen),
+        )
         found = survey(source)
-        reached = reach(server, stack, sandbox=found.tested)
+        reached = reach(server, stack, sandbox=found.tested, arguments=arguments)
         check_routes(source, found, reached.info)
         info = find_verifier(reached.info, verifier)
         defaults = Defaults(verifier, params=read_parameters(info, params))

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -18,6 +17,7 @@ from assay.cli.parameters import find_verifier
 from assay.clients.reward import RewardClient
 from assay.clients.services import EmbeddedServices, what_would_add_verifiers
 from assay.clients.types import ParameterInfo, ServerInfo, VerifierInfo
+from assay.kit.console import make_console
 
 _NAME_CHARS = 20
 _TASKS_CHARS = 15
@@ -107,7 +107,7 @@ def _sentence(verifier: VerifierInfo) -> str:
 
 
 def _print_lines(verifiers: Sequence[VerifierInfo]) -> None:
-    console = Console(highlight=False)
+    console = make_console(highlight=False)
     fits = console.is_terminal or "COLUMNS" in os.environ
     for name, middle, sentence in one_line_each(verifiers, console.width if fits else None):
         line = Text.assemble((name, "bold"), middle, sentence)
@@ -122,7 +122,7 @@ def _print_more(info: ServerInfo, in_full: bool) -> None:
 
 
 def _print_in_full(verifiers: Sequence[VerifierInfo]) -> None:
-    console = Console(highlight=False)
+    console = make_console(highlight=False)
     for verifier in verifiers:
         console.print(Text.assemble((verifier.name, "bold"), f": {verifier.description}"))
         facts = Table.grid(padding=(0, 2))

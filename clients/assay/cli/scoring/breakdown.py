@@ -7,7 +7,8 @@ without it, with one prompt and one reference. A row with neither belongs to non
 unbiased estimate of arXiv 2107.03374, equation 1, averaged over the problems with k judged rows or
 more; it counts the best verdict. maj@k is the chance that the most frequent answer (by its text) of
 a problem's judged rows is right; a row without an answer votes for nothing, and ties are drawn
-from. A row with a fault is counted, and is in no average.
+from. Both have their 95 % interval over problems like these (`mean_over_problems`). A row with a
+fault is counted, and is in no average.
 
 Memory holds about 200 bytes for each row of a problem.
 """
@@ -16,10 +17,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import statistics
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any
 
@@ -30,7 +30,7 @@ from rich.text import Text
 from assay.cli.scoring.rows import input_value
 from assay.clients.rows.items import Defaults, Keys
 from assay.clients.types import ServerInfo
-from assay.kit.runs.stats import majority, pass_at_k
+from assay.kit.runs.stats import majority, mean_over_problems, pass_at_k
 
 _NO_TASK = "(none)"
 _BEST = ("correct", "better")
@@ -206,12 +206,9 @@ def best_verdicts(info: ServerInfo, verifier: str, task: str) -> tuple[str, ...]
 
 
 def _pass_at(judged: list[ProblemVotes], k: int) -> dict[str, Any]:
-    values = [
-        pass_at_k(len(votes.correct), sum(votes.correct), k)
-        for votes in judged
-        if len(votes.correct) >= k
-    ]
-    return {"value": statistics.fmean(values), "problems": len(values)}
+    enough = [votes.correct for votes in judged if len(votes.correct) >= k]
+    values = [pass_at_k(len(correct), sum(correct), k) for correct in enough]
+    return asdict(mean_over_problems(values, sum(map(len, enough)) / k))
 
 
 def _majority(judged: list[ProblemVotes]) -> dict[str, Any] | None:
@@ -219,7 +216,7 @@ def _majority(judged: list[ProblemVotes]) -> dict[str, Any] | None:
     if not any(answer is not None for votes in judged for answer in votes.answers):
         return None
     values = [majority(votes.answers, votes.correct) for votes in judged]
-    return {"value": statistics.fmean(values), "problems": len(values)}
+    return asdict(mean_over_problems(values, len(values)))
 
 
 def _digest(value: Any) -> bytes:
@@ -252,32 +249,25 @@ def _best(task: Mapping[str, Any]) -> Text:
 
 
 def _table_of_problems(tasks: list[dict[str, Any]]) -> Table:
-    ks = sorted({int(k) for task in tasks for k in task["problems"]["pass_at"]})
-    partly = any(
-        found["problems"] < task["problems"]["count"]
-        for task in tasks
-        for found in (*task["problems"]["pass_at"].values(), task["problems"]["maj"])
-        if found is not None
-    )
-    table = Table(caption="(n): over the n problems with as many judged rows" if partly else None)
+    table = Table(caption="95 % intervals over problems like these")
     table.add_column("task", overflow="fold")
-    for name in ("problems", "rows each", *(f"pass@{k}" for k in ks), "maj@k"):
+    for name in ("problems", "rows each", "estimate", "value", "95 % interval", "of problems"):
         table.add_column(name, justify="right")
     for task in tasks:
         found = task["problems"]
         low, high = found["responses"] or (0, 0)
-        table.add_row(
-            Text(task["task"]),
-            str(found["count"]),
-            str(high) if low == high else f"{low} to {high}",
-            *(_estimate(found["pass_at"].get(str(k)), found["count"]) for k in ks),
-            _estimate(found["maj"], found["count"]),
-        )
+        each = str(high) if low == high else f"{low} to {high}"
+        known = [(f"pass@{k}", estimate) for k, estimate in found["pass_at"].items()]
+        known += [("maj@k", found["maj"])] if found["maj"] is not None else []
+        first = Text(task["task"]), str(found["count"]), each
+        for n, (name, estimate) in enumerate(known or [("-", None)]):
+            table.add_row(*(("", "", "") if n else first), name, *_estimate(estimate))
+        table.add_section()
     return table
 
 
-def _estimate(found: Mapping[str, Any] | None, of: int) -> str:
+def _estimate(found: Mapping[str, Any] | None) -> tuple[str, str, str]:
     if found is None:
-        return "-"
-    text = f"{100 * found['value']:.1f} %"
-    return text if found["problems"] == of else f"{text} ({found['problems']})"
+        return "-", "-", "0"
+    interval = f"{100 * found['low']:.1f} to {100 * found['high']:.1f}"
+    return f"{100 * found['value']:.1f} %", interval, str(found["problems"])

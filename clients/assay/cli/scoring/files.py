@@ -106,7 +106,12 @@ def _unpacked(path: Path, file: BinaryIO) -> Iterable[bytes]:
 def _rows_of_parquet(pyarrow: Any, file: BinaryIO) -> Iterator[bytes]:
     for batch in pyarrow.parquet.ParquetFile(file).iter_batches(_CHUNK_ROWS):
         for row in batch.to_pylist():
-            yield json.dumps(row, default=_as_json).encode()
+            yield as_line(row)
+
+
+def as_line(row: Mapping[str, Any]) -> bytes:
+    """A row of a table as a line of JSON; see above for what JSON has no form of."""
+    return json.dumps(row, default=_as_json).encode()
 
 
 def _as_json(value: object) -> str:

@@ -5,8 +5,8 @@ messages follow from the descriptor, so one channel serves every service. A call
 `CallError` with any transport.
 
 The wire is gRPC's blocking channel, awaited from an event loop. Compared with grpc.aio (1.85) it
-takes the same CPU and less time (docs/results.md); a forked child can open it anew; and it keeps
-the status of a stream that the server ends while a message is being written.
+takes the same CPU and less time (docs/understand/results/services.md); a forked child can open it
+anew; and it keeps the status of a stream that the server ends while a message is being written.
 """
 
 from __future__ import annotations

@@ -63,6 +63,10 @@ _CONNECTION_FAILURES: tuple[tuple[str, str], ...] = (
         "did not agree on TLS: compare the certificates and authorities of both sides",
     ),
     (
+        "Failed parsing HTTP/2",
+        "answers, but not in gRPC: another program's port, or one for HTTP; correct the address",
+    ),
+    (
         "Socket closed",
         "hangs up at once: it may want TLS (--tls-ca, its authority) or a client certificate",
     ),

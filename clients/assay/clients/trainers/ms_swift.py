@@ -11,7 +11,6 @@ default `reference`, `solution` or `answer`. ms-swift adds rewards with `nansum`
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import os
 from collections.abc import Sequence
@@ -19,10 +18,11 @@ from typing import Any
 
 from swift.rewards import AsyncORM, orms
 
-from assay.clients.trainers.common.faults import FaultPolicy, judgement_of, read_policy, tell_faults
+from assay.clients.trainers.common.faults import FaultPolicy, judgement_of, read_policy
 from assay.clients.trainers.common.labels import labels_of
 from assay.clients.trainers.common.rows import RowReader, text_of
-from assay.clients.trainers.common.settings import client_of, read_settings
+from assay.clients.trainers.common.scoring import score_awaited
+from assay.clients.trainers.common.settings import read_settings
 from assay.clients.types import Item
 from assay.kit.errors import ConfigError
 
@@ -70,8 +70,8 @@ class AssayReward(AsyncORM):
         items = self.reader.items(prompts or [""] * len(texts), texts, None, columns)
         spent = columns.get("response_token_ids") or [()] * len(items)
         items = [_with_count(item, turns) for item, turns in zip(items, spent, strict=True)]
-        results = await asyncio.wrap_future(client_of(self.settings).submit(items))
-        tell_faults(results, self.reader.missing(columns, "ASSAY_REFERENCE_COLUMN"))
+        missing = self.reader.missing(columns, "ASSAY_REFERENCE_COLUMN")
+        results = await score_awaited(self.settings, items, missing)
         if self.policy is FaultPolicy.RAISE:
             return [judgement_of(result).reward for result in results]
         return [result.reward for result in results]

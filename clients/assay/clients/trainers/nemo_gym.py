@@ -13,6 +13,8 @@ Policies for a fault (`on_fault`, docs/trainers/nemo-gym.md):
   the top and in `instance_config`: no gradient in NeMo RL. *NeMo RL still counts that 0.0 in the
   group's baseline*; so there use
 - "raise": the answer is 503. Gym's collector stops; NeMo RL draws the prompt anew.
+
+So is the answer, whatever the policy, where no server can judge or too few samples are judged.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ from nemo_gym.base_resources_server import (
 from pydantic import ConfigDict
 from starlette.responses import JSONResponse
 
+from assay.clients.trainers.common.contact import FirstContactError
+from assay.clients.trainers.common.fault_ratio import TooManyFaultsError
 from assay.clients.trainers.common.faults import FaultPolicy, read_policy
 from assay.clients.trainers.common.gym_rows import FAULTED, unsaid
 from assay.clients.trainers.common.rows import Message
@@ -48,6 +52,7 @@ class AssayResourcesServerConfig(BaseResourcesServerConfig):
     task: str = ""
     timeout_s: float | None = None
     on_fault: str = ""
+    max_fault_ratio: float | None = None
 
 
 class AssayVerifyRequest(BaseVerifyRequest):
@@ -76,14 +81,17 @@ class AssayResourcesServer(SimpleResourcesServer):
         data = unsaid(body.model_dump(mode="json"))
         row = _row(body.model_extra or {})
         item = read_item(settings, _prompt(data), _response(data), row, trainer="nemo-gym")
-        [result] = await score_awaited(settings, [item])
+        try:
+            [result] = await score_awaited(settings, [item])
+        except (FirstContactError, TooManyFaultsError) as error:
+            return _unserved(type(error).__name__, str(error))
         if isinstance(result.outcome, Fault):
             return _failed(data, result.outcome, self._policy())
         return JSONResponse({**data, **_judged(result.outcome)})
 
     def _settings(self) -> Settings:
         given = self.config.model_dump()
-        return read_settings({name: given.get(name) or None for name in NAMES})
+        return read_settings({name: given.get(name) for name in NAMES if given.get(name) != ""})
 
     def _policy(self) -> FaultPolicy:
         allowed = [FaultPolicy.MASK, FaultPolicy.RAISE]
@@ -101,9 +109,8 @@ def _judged(judgement: Judgement) -> dict[str, Any]:
 
 
 def _failed(data: dict[str, Any], fault: Fault, policy: FaultPolicy) -> JSONResponse:
-    said = {"reason": fault.reason, "message": fault.message}
     if policy is FaultPolicy.RAISE:
-        return JSONResponse({"fault": said}, status_code=503)
+        return _unserved(fault.reason, fault.message)
     return JSONResponse(
         {
             **data,
@@ -115,6 +122,10 @@ def _failed(data: dict[str, Any], fault: Fault, policy: FaultPolicy) -> JSONResp
             "_ng_failure_message": fault.message,
         }
     )
+
+
+def _unserved(reason: str, message: str) -> JSONResponse:
+    return JSONResponse({"fault": {"reason": reason, "message": message}}, status_code=503)
 
 
 def _row(columns: dict[str, Any]) -> dict[str, Any]:

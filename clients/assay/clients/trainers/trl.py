@@ -10,7 +10,8 @@ it the advantage 0. Its tokens still count in the loss's denominator, and in the
 terms, if any.
 2. Beside *other* reward functions: TRL adds rewards with `nansum`, so that a fault counts as 0.
 Compose rewards on the server (a profile) instead.
-3. TRL never stops for faults. Watch the metric `assay/fault_ratio`.
+3. TRL never stops for faults; the function does, past `max_fault_ratio` (`assay/fault_ratio` is in
+the log), and at its first call where no reward can come.
 4. TRL averages a metric over the calls that logged it, so every call logs the count of each verdict
 and reason ever seen, zeros included.
 """
@@ -26,13 +27,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.clients.reward import AsyncRewardClient, RewardClient, checked_labels
+from assay.clients.trainers.common.contact import Addressee, meet, meet_awaited
+from assay.clients.trainers.common.fault_ratio import MAX_FAULT_RATIO, read_ratio, settle
 from assay.clients.trainers.common.faults import (
     FaultPolicy,
     explanation_of,
     kind_of,
     raise_for_faults,
     read_policy,
-    tell_faults,
 )
 from assay.clients.trainers.common.labels import labels_of
 from assay.clients.trainers.common.rows import Message, RowReader, text_of
@@ -110,12 +112,20 @@ class _RewardFunction:
     reader: RowReader
     reporter: Reporter
     on_fault: FaultPolicy
+    max_fault_ratio: float
     __name__: str
     early: Early = field(default_factory=dict)
 
+    @property
+    def whom(self) -> Addressee:
+        return Addressee(self.client.target, self.reader.verifier, self.reader.task)
+
+    def missing(self, columns: Mapping[str, Any]) -> str:
+        return self.reader.missing(columns, "reference_column=")
+
     def rewards(self, results: Sequence[Result], columns: Mapping[str, Any]) -> list[float | None]:
         self.reporter.report(results, columns)
-        tell_faults(results, self.reader.missing(columns, "reference_column="))
+        settle(self.whom, self.max_fault_ratio, results, self.missing(columns))
         if self.on_fault is FaultPolicy.RAISE:
             raise_for_faults(results)
         return [result.reward for result in results]
@@ -141,6 +151,7 @@ class AsyncReward(_RewardFunction):
     ) -> list[float | None]:
         """The reward of each completion, in order; None for a fault."""
         items = self.reader.items(prompts, completions, completion_ids, columns)
+        await meet_awaited(self.client, self.whom, items, self.missing(columns))
         if isinstance(self.client, AsyncRewardClient):
             return self.rewards(await self.client.score(items), columns)
         return self.rewards(await self._scored(self.client, items), columns)
@@ -187,6 +198,7 @@ class SyncReward(_RewardFunction):
                 "sync_reward_function takes a RewardClient or an address, not an AsyncRewardClient"
             )
         items = self.reader.items(prompts, completions, completion_ids, columns)
+        meet(self.client, self.whom, items, self.missing(columns))
         return self.rewards(self.client.score(items), columns)
 
 
@@ -200,6 +212,7 @@ def reward_function(
     labels: Mapping[str, str] | None = None,
     name: str = "assay",
     on_fault: str = FaultPolicy.MASK,
+    max_fault_ratio: float = MAX_FAULT_RATIO,
     reference: str = "text",
     timeout_s: float = 60.0,
     tls: ClientTls | None = None,
@@ -223,6 +236,7 @@ def reward_function(
         labels: of every item, beside its step and data ("run": ...); they change no reward.
         name: the function's `__name__`, under which TRL logs it.
         on_fault: "mask": a fault is None. "raise": a `FaultError` ends the training.
+        max_fault_ratio: past it the training ends (`assay.clients.trainers.common.fault_ratio`).
         reference: the content of the reference column; see
             `assay.clients.trainers.common.rows.label_of`.
         timeout_s: of one batch, for an address.
@@ -233,6 +247,8 @@ def reward_function(
         ConfigError: The address is empty, or TRL cannot follow the policy. When called: a reference
             column is missing or holds no references.
         FaultError: When called: a fault, and the policy is "raise".
+        FirstContactError: When first called: no server there can judge the rows.
+        TooManyFaultsError: When called: past `max_fault_ratio`.
     """
     policy = read_policy(on_fault, _POLICIES, "TRL")
     client = _client(client_or_target, timeout_s, tls, token)
@@ -244,7 +260,7 @@ def reward_function(
         reference_kind=reference,
         labels=_labels(labels),
     )
-    return AsyncReward(client, reader, Reporter(name), policy, name)
+    return AsyncReward(client, reader, Reporter(name), policy, read_ratio(max_fault_ratio), name)
 
 
 def sync_reward_function(
@@ -257,6 +273,7 @@ def sync_reward_function(
     labels: Mapping[str, str] | None = None,
     name: str = "assay",
     on_fault: str = FaultPolicy.MASK,
+    max_fault_ratio: float = MAX_FAULT_RATIO,
     reference: str = "text",
     timeout_s: float = 60.0,
     tls: ClientTls | None = None,
@@ -277,7 +294,7 @@ def sync_reward_function(
         reference_kind=reference,
         labels=_labels(labels),
     )
-    return SyncReward(client, reader, Reporter(name), policy, name)
+    return SyncReward(client, reader, Reporter(name), policy, read_ratio(max_fault_ratio), name)
 
 
 def _labels(given: Mapping[str, str] | None) -> dict[str, str]:

@@ -15,7 +15,7 @@ Policies for a fault (docs/trainers/verl.md):
 
 1. "raise", the default: verl's V1 trainer leaves the sample out of its group; older ones stop.
 2. "mask": the score is NaN, which verl's own estimators would spread over the group: it needs
-`method.adv_estimator=assay_grpo`, of `assay.clients.trainers.verl_manager`.
+`algorithm.adv_estimator=assay_grpo`, of `assay.clients.trainers.verl_manager`.
 
 There is no key `acc`: once a sample has it, verl's validation counts samples without a judgement as
 `acc` 0.

@@ -8,7 +8,7 @@
 Unlike `assay.clients.trainers.verl`, whose options it takes, it also sends the prompt, the number
 of tokens, and the sample's group.
 
-`method.adv_estimator=assay_grpo` goes with `on_fault=mask`: GRPO (arXiv 2402.03300) over the
+`algorithm.adv_estimator=assay_grpo` goes with `on_fault=mask`: GRPO (arXiv 2402.03300) over the
 judgements of a group. A sample without one is left out of mean and deviation and has the advantage
 0; its tokens still count in the loss's denominator, and `critic/score/mean` of the step is NaN.
 """

@@ -187,7 +187,7 @@ def label_code(rows: Path, out: Path, model: str, **options: Any) -> None:
       assay label-code samples.jsonl labels.jsonl --model runs/dapo/model --samples 20
       assay train-rm configs/rm-steps.toml data.paths='["labels.jsonl"]' data.labels=signed
     """  # noqa: D301  # click takes the escape itself
-    from rich.console import Console  # noqa: PLC0415  # only what prints needs it
+    from assay.kit.console import make_console  # noqa: PLC0415  # only what prints needs it
 
     skipped: Counter[str] = Counter()
     tasks = read_tasks(
@@ -196,7 +196,7 @@ def label_code(rows: Path, out: Path, model: str, **options: Any) -> None:
     mend(out)
     known = {row["key"] for row in read_rows(out)}
     left = [task for task in tasks if task.key not in known]
-    display = Display(Console())
+    display = Display(make_console())
     if skipped:
         display.note(f"{skipped.total()} responses hold no program and are left out")
     if len(left) < len(tasks):

@@ -93,7 +93,7 @@ PROBLEM: Json = {
         "title": {"type": "string", "description": "What the reason means."},
         "status": {"type": "integer"},
         "detail": {"type": "string", "description": "What happened, and the remedy."},
-        "reason": {"type": "string", "description": "Of the lexicon in docs/errors.md."},
+        "reason": {"type": "string", "description": "Of the lexicon in docs/reference/errors.md."},
         "retryable": {"type": "boolean", "description": "The same request may be sent again."},
         "retry_after_s": {"type": "number", "description": "Not before so many seconds."},
         "request_id": TEXT,

@@ -26,7 +26,7 @@ class Display:
 
     def note(self, text: str) -> None:
         """One line of its own."""
-        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self.console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
     def begin(self, what: str, total: int, done: int = 0) -> None:
         """Starts a bar; only on a terminal."""
@@ -35,7 +35,7 @@ class Display:
         self._what = what
         if self.console.is_terminal:
             columns = (
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(),
                 MofNCompleteColumn(),
                 TimeRemainingColumn(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 
 Z95 = 1.959963984540054
 
@@ -132,3 +133,40 @@ def majority(answers: Sequence[Hashable | None], correct: Sequence[bool]) -> flo
             right[answer] += 1
     tied = [answer for answer, count in votes.items() if count == most]
     return sum(right[answer] / most for answer in tied) / len(tied)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean over problems, with its 95 % interval; `value` is None without problems."""
+
+    value: float | None
+    low: float
+    high: float
+    problems: int
+
+
+def mean_over_problems(values: Sequence[float], trials: float) -> Estimate:
+    """Mean of numbers in [0, 1], one for each problem, with its interval.
+
+    Wilson's score interval (Wilson 1927) at an effective number of trials: how many coin flips
+    would have the variance of the problems, as for clustered surveys [derivation]. With one answer
+    a problem it is Wilson's interval. It stays within 0 and 1, and has a width when every problem
+    came out the same, unlike a bootstrap over problems: with 30 problems of which most are solved,
+    that covered pass@4 in 34 % of simulations, this one in 98 %, and nowhere in less than 91 % for
+    30 problems or more (tests/property/test_trainer_evaluation_laws.py repeats both).
+
+    The effective number of trials is p (1 - p) / Var(mean), at least the number of problems, as if
+    all responses to a problem were alike, and at most `trials`, as if all were independent: their
+    number, over k for a pass@k.
+    """
+    problems = len(values)
+    if not problems:
+        return Estimate(None, 0.0, 1.0, 0)
+    value = math.fsum(values) / problems
+    effective = float(problems)
+    squares = math.fsum((x - value) ** 2 for x in values)
+    if problems > 1 and squares > 0:
+        variance = squares / (problems - 1) / problems
+        effective = max(effective, min(trials, value * (1 - value) / variance))
+    low, high = wilson(min(1.0, value) * effective, effective)
+    return Estimate(value, low, high, problems)

@@ -155,7 +155,7 @@ def check(api: docker.APIClient, config: DockerConfig) -> tuple[str, ...]:
         raise StartupError(
             f"the Docker daemon knows no runtime {config.runtime!r} "
             f"(it has {', '.join(runtimes)}): install it "
-            "and name it in the daemon's configuration, see docs/sandbox-deployment.md"
+            "and name it in the daemon's configuration, see docs/operate/sandbox-deployment.md"
         )
     options = " ".join(info.get("SecurityOptions") or [])
     there = {

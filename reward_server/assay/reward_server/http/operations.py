@@ -10,7 +10,7 @@ TASK = op.query("task", "The kind of task, where no verifier is named.")
 OPERATIONS: op.Json = {
     "/v1/score": op.post(
         "assay",
-        "Scores a batch. Short forms are read too: docs/http.md.",
+        "Scores a batch. Short forms are read too: docs/use/http.md.",
         op.body(op.ref("reward.v1.BatchScoreRequest")),
         op.answers(
             op.ref("reward.v1.BatchScoreResponse"), "A result for each item, in their order."

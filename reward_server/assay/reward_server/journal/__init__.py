@@ -2,5 +2,5 @@
 
 `entries` makes an entry of a settled item (pure), `store` keeps entries in a bounded file, `writer`
 fills it beside the scoring, `reader` and `comparison` query it, `command` is `assay journal`. What
-is kept, and what it costs: docs/journal.md; why SQLite: ADR 16.
+is kept, and what it costs: docs/operate/journal.md; why SQLite: ADR 16.
 """

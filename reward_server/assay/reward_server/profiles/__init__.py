@@ -1,4 +1,4 @@
-"""Profiles: named compositions of verifiers, written in TOML files (docs/profiles.md).
+"""Profiles: named compositions of verifiers, written in TOML files (docs/use/profiles.md).
 
 `load_profiles` reads files and checks them against the verifiers of this server; the server drives
 `Profile.run`. Nothing here waits, forks or asks anybody.

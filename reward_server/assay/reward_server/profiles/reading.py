@@ -1,6 +1,6 @@
 """Reads definitions of profiles from TOML. It knows no verifiers: `binding` checks against those.
 
-docs/profiles.md describes the format.
+docs/use/profiles.md describes the format.
 """
 
 from __future__ import annotations

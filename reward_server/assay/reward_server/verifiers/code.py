@@ -10,7 +10,7 @@ keeps them; the time in the sandbox's queue counts against the call's deadline o
 
 Limits. A program is as right as the tests are strict: one that fits the tests alone passes. How
 much time it needs within the limits does not count. What the sandbox's walls cover is in
-docs/threat-model.md, the languages are in docs/languages.md.
+docs/understand/threat-model.md, the languages are in docs/use/languages.md.
 """
 
 from __future__ import annotations

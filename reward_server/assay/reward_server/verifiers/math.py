@@ -4,15 +4,15 @@ The answer is read out of one place of the response (parameter `extract`) and co
 reference in five tiers, the first that decides wins: text, exact, structural, numeric, symbolic.
 The first four are bounded and run in the server's own process; the fifth, sympy, runs in a worker
 that is killed when the item's time is over (parameter `slow_tier`). A judgement's explanation names
-the tier and its reason. docs/math.md has the rules of extraction, the tolerance policy, what the
-policy could game, and how each contested convention was decided. The code is `assay.math`, which
-docs/math-library.md uses without a server; here are the parameters, the parts of the reward and the
-signs of gaming.
+the tier and its reason. docs/use/math.md has the rules of extraction, the tolerance policy, what
+the policy could game, and how each contested convention was decided. The code is `assay.math`,
+which docs/use/math-library.md uses without a server; here are the parameters, the parts of the
+reward and the signs of gaming.
 
 A reference may be an answer, an answer with delimiters or in a box, or a whole GSM8K solution that
 ends in `#### 42`. Where the reference is a number, a computation that gives it (`4 * 7` for 28)
 earns nothing and is marked as a suspicion: a policy trained on plain equality learnt to repeat the
-question (docs/results.md).
+question (docs/understand/results/quickstart.md).
 
 A response that was cut at the generation limit gets no credit for an unmarked answer: `extract` is
 `strict` for it where it would be `auto`, because the last number of unfinished work is no answer.

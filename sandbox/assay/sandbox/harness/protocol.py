@@ -1,8 +1,8 @@
 """The protocol of candidate and judge, and its reader: a trust boundary like the walls.
 
-The page on it is docs/sandbox-protocol.md. Whoever runs in the candidate's process can write
-anything to this socket, so all input is read here, and becomes plain data of a known shape or a
-`ProtocolError`.
+The page on it is docs/understand/sandbox-protocol.md. Whoever runs in the candidate's process can
+write anything to this socket, so all input is read here, and becomes plain data of a known shape or
+a `ProtocolError`.
 
     frame      4 bytes of length, big-endian; 1 byte, what it is; 8 bytes, the tag; the content
     request Q  [operation, ...]; the tag is random, and fresh for each

@@ -14,8 +14,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from assay.kit.runs.records import Row
-from assay.kit.runs.stats import majority, pass_at_k
-from assay.trainer.core.estimates import Estimate, mean_over_problems
+from assay.kit.runs.stats import Estimate, majority, mean_over_problems, pass_at_k
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.models import LoadedPolicy

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from assay.clients.rows.hub import load_hub
 from assay.kit.errors import ConfigError
 from assay.trainer.settings.sections import DataConfig
 
@@ -144,24 +145,6 @@ def read_jsonl(path: Path) -> list[Row]:
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise ConfigError(f"data file {path} cannot be read: {error}") from error
     return rows
-
-
-def load_hub(name: str, subset: str, split: str) -> Any:
-    """A datasets.Dataset of the hub, or of a local folder.
-
-    Raises:
-        ConfigError: it cannot be loaded.
-    """
-    import datasets  # noqa: PLC0415  # takes a second to import; only this source needs it
-
-    try:
-        return datasets.load_dataset(name, subset or None, split=split)
-    except (OSError, ValueError, KeyError, datasets.exceptions.DatasetsError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ConfigError(
-            f"data set {name!r}, split {split!r}, cannot be loaded: {reason}; "
-            "check the name, the split and the network, or read a local file with data.path"
-        ) from error
 
 
 def hub_rows(name: str, subset: str, split: str) -> list[Row]:

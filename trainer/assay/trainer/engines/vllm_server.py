@@ -5,9 +5,9 @@ request is a stream of its own on `/inference/v1/generate`; tokens arrive as the
 that an aborted request, whose stream is closed, leaves what it had. Weights go through a shared
 folder, or over NCCL; while they change, the server holds its requests and then reads them anew.
 
-The server must be started with the routes and modes that this needs (docs/scaling.md), which is
-checked. The first weights of a run are compared by the policy's own log-probabilities. Tokens under
-weights of another run end the run.
+The server must be started with the routes and modes that this needs (docs/train/scaling.md), which
+is checked. The first weights of a run are compared by the policy's own log-probabilities. Tokens
+under weights of another run end the run.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from transformers import set_seed
 
 from assay.clients import Transport
 from assay.kit import tracing
+from assay.kit.console import make_console
 from assay.kit.errors import ConfigError
 from assay.kit.runs import checkpoints
 from assay.kit.runs.interrupt import Interrupt
@@ -98,7 +99,7 @@ def run(
     world = join(
         on_cuda=device_of(config.model).type == "cuda", max_outage_s=config.reward.max_outage_s
     )
-    display = StepDisplay(console if world.main else Console(file=io.StringIO()))
+    display = StepDisplay(console if world.main else make_console(file=io.StringIO()))
     try:
         return _run(config, folder, display, world, transport)
     except OutageError as outage:

@@ -1,8 +1,8 @@
 """Every number of a step: its name, unit, meaning and source.
 
 Methods declare further ones (`TrainingMethod.metrics`). metrics.jsonl has a column for each;
-docs/metrics.md is written from here by scripts/metrics_doc.py; TensorBoard, Weights & Biases and
-trackio show them under `group/shown`.
+docs/train/metrics.md is written from here by scripts/metrics_doc.py; TensorBoard, Weights & Biases
+and trackio show them under `group/shown`.
 """
 
 from __future__ import annotations

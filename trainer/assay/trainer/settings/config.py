@@ -10,18 +10,18 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from assay.kit import toml_config
 from assay.kit.errors import ConfigError
 from assay.trainer.settings import aliases, presets, rules
 from assay.trainer.settings.ablation import ablated
 from assay.trainer.settings.kinds import Strict
-from assay.trainer.settings.method import Backend, Estimator, Loss
-from assay.trainer.settings.objective import AdvantageConfig, CriticConfig, LossConfig
+from assay.trainer.settings.method import Backend, Loss
+from assay.trainer.settings.objective import CRITIC, AdvantageConfig, CriticConfig, LossConfig
 from assay.trainer.settings.overrides import expand, flat, laid_over, with_source
 from assay.trainer.settings.reading import ReadWhere, given_by, only, settled
-from assay.trainer.settings.registry import declared, every, methods, part_names
+from assay.trainer.settings.registry import declared, every, methods
 from assay.trainer.settings.sections import (
     DataConfig,
     EvalConfig,
@@ -41,14 +41,13 @@ class _Objective(Strict):
     name: str = "grpo"
     """Name of the composition in reports."""
     advantage: AdvantageConfig = field(default_factory=AdvantageConfig)
-    critic: CriticConfig = field(default_factory=CriticConfig)
+    critic: Annotated[CriticConfig, CRITIC] = field(default_factory=CriticConfig)
     loss: LossConfig = field(default_factory=LossConfig)
 
     @property
     def has_critic(self) -> bool:
         """Whether a value function is trained."""
-        estimator = declared(Estimator.group).get(self.advantage.estimator)
-        return estimator is not None and estimator.credit == "critic"
+        return CRITIC.holds(self.advantage.estimator)
 
     if TYPE_CHECKING:
 
@@ -65,7 +64,9 @@ def _tables() -> list[tuple[str, type[Any]]]:
 
 
 def _read() -> dict[str, ReadWhere]:
-    return {one.table: only("method.loss.objective", one.name) for one in every(Loss)}
+    tables = {one.table: only("method.loss.objective", one.name) for one in every(Loss)}
+    switched = {one.name: one.is_on for one in methods() if isinstance(one.is_on, ReadWhere)}
+    return {**tables, **switched}
 
 
 if TYPE_CHECKING:
@@ -173,10 +174,11 @@ def build(
     config = ablated(config, config.ablate, written=flat(tree))
     config = ablated(config, given.ablate)
     try:
+        # The settings of a part that `ablate` took out remain beside its switch.
         config = settled(
             config,
             layers=[*layers, given_by(texts)],
-            exempt=_switched(config),
+            exempt=lambda key: bool(config.ablate) and key.startswith(_PARTS),
             lenient=saved,
             say=lambda line: say(f"{origin}: {line}"),
         )
@@ -188,12 +190,8 @@ def build(
     return config
 
 
-def _switched(config: Config) -> frozenset[str]:
-    """Keys that `ablate` set: the settings of a part remain beside its switch."""
-    found = (part_names()[name].off for name in config.ablate)
-    return frozenset(key for off in found if off for key in off(config))
-
-
+_PARTS = ("method.", "rollout.", "data.selection.")
+"""Where the switches of parts are."""
 _CORRECTION = "method.loss.importance_correction"
 
 

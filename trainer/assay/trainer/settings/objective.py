@@ -16,6 +16,21 @@ from assay.trainer.settings.kinds import (
     Ratio,
     Strict,
 )
+from assay.trainer.settings.method import Estimator
+from assay.trainer.settings.reading import ReadWhere, above, only, other_than
+from assay.trainer.settings.registry import declared
+
+
+def _has_critic(estimator: str) -> bool:
+    found = declared(Estimator.group).get(estimator)
+    return found is not None and found.credit == "critic"
+
+
+CRITIC = ReadWhere("method.advantage.estimator", _has_critic, 'one with a critic, as "gae"')
+_DIFFICULTY = other_than("method.advantage.difficulty", "none")
+_SEPARATE = only("method.critic.sharing", "separate")
+_BINNED = only("method.critic.loss", "hl-gauss", "two-hot")
+_CORRECTED = other_than("method.loss.importance_correction", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +50,9 @@ class AdvantageConfig(Strict):
     """group, rloo: weighs harder prompts more, by the form of GoLongRL's code, or linearly; see
     algos/difficulty.py.
     """
-    difficulty_alpha: Ratio = 0.8
+    difficulty_alpha: Annotated[Ratio, _DIFFICULTY] = 0.8
     """The prompt's share in its smoothed mean; its task has the rest (0.8 in GoLongRL's script)."""
-    difficulty_gamma: NonNegativeFloat = 1.0
+    difficulty_gamma: Annotated[NonNegativeFloat, only("method.advantage.difficulty", "exp")] = 1.0
     """exp: strength of the weight (1 in GoLongRL's code)."""
     normalise: Literal["none", "batch", "task", "role"] = "none"
     """Whitens the advantages of tokens: over the batch, by task, or, where `method.turns` has
@@ -45,12 +60,12 @@ class AdvantageConfig(Strict):
     """
     max_sigma: NonNegativeFloat = 0.0
     """Advantages more than so many deviations from their mean become 0; 0 keeps all."""
-    gamma: Annotated[float, Field(gt=0, le=1)] = 1.0
-    lam: Ratio = 0.95
+    gamma: Annotated[float, Field(gt=0, le=1), CRITIC] = 1.0
+    lam: Annotated[Ratio, CRITIC] = 0.95
     """gae: lambda of the policy's advantages."""
-    length_adaptive_alpha: NonNegativeFloat = 0.0
+    length_adaptive_alpha: Annotated[NonNegativeFloat, CRITIC] = 0.0
     """gae: above 0, lambda is 1 - 1 / (alpha * length) instead of `lam` (VAPO: 0.05)."""
-    min_lam: Ratio = 0.0
+    min_lam: Annotated[Ratio, CRITIC, above("method.advantage.length_adaptive_alpha", 0)] = 0.0
     """gae: lower limit of a length-adaptive lambda. 0 is the paper's formula; lambda is then 0
     below a length of 1 / alpha, where the formula is negative.
     """
@@ -62,20 +77,20 @@ class CriticConfig(Strict):
 
     sharing: Literal["separate", "trunk"] = "separate"
     """separate: a model of its own. trunk: a head on the policy's hidden states."""
-    init: Annotated[str, Field(min_length=1)] = "policy"
+    init: Annotated[str, Field(min_length=1), _SEPARATE] = "policy"
     """separate: `policy`, or a folder or hub name of a reward model, or of a saved critic."""
     lam: Ratio = 1.0
     """lambda of the critic's targets; 1 makes them Monte-Carlo returns. A value other than
     `advantage.lam` decouples the two (VC-PPO).
     """
     loss: Literal["mse", "clipped", "hl-gauss", "two-hot"] = "mse"
-    clip: PositiveFloat = 0.2
+    clip: Annotated[PositiveFloat, only("method.critic.loss", "clipped")] = 0.2
     """clipped: largest distance of a value from the old one."""
-    bins: Annotated[int, Field(ge=2)] = 51
+    bins: Annotated[int, Field(ge=2), _BINNED] = 51
     """hl-gauss, two-hot: classes between `value_min` and `value_max`."""
-    value_min: float = -1.0
-    value_max: float = 1.0
-    coef: PositiveFloat = 0.5
+    value_min: Annotated[float, _BINNED] = -1.0
+    value_max: Annotated[float, _BINNED] = 1.0
+    coef: Annotated[PositiveFloat, only("method.critic.sharing", "trunk")] = 0.5
     """trunk: weight of the value loss beside the policy's."""
     learning_rate: PositiveFloat = 2e-6
     weight_decay: NonNegativeFloat = 0.0
@@ -84,7 +99,7 @@ class CriticConfig(Strict):
     """Optimizer steps of the critic, with those of pre-training."""
     pretrain_steps: NonNegative = 0
     """Most steps of value pre-training before the policy moves; 0 for none."""
-    pretrain_patience: Positive = 10
+    pretrain_patience: Annotated[Positive, above("method.critic.pretrain_steps", 0)] = 10
     """Pre-training ends after so many steps without a better loss or explained variance."""
     min_explained_variance: Annotated[float, Field(le=1, allow_inf_nan=False)] = 0.0
     """Least explained variance of the returns before the policy's first step."""
@@ -170,9 +185,9 @@ class LossConfig(Strict):
     (mask, icepop). decoupled: the decoupled objective. Default: the engine's, token-truncate with
     vllm, else none.
     """
-    importance_floor: NonNegativeFloat = 0.0
+    importance_floor: Annotated[NonNegativeFloat, _CORRECTED] = 0.0
     """Lower limit; 0 takes the correction's own: 0.5 for icepop, none for the others."""
-    importance_cap: NonNegativeFloat = 0.0
+    importance_cap: Annotated[NonNegativeFloat, _CORRECTED] = 0.0
     """Upper limit; 0 takes the correction's own: 2 (truncate, decoupled), 3 (mask), 5 (icepop)."""
 
     @property

@@ -37,10 +37,19 @@ class ReadWhere:
     holds: Callable[[Any], bool]
     words: str
 
+    def __call__(self, config: Any) -> bool:
+        """Whether these settings read what is marked."""
+        return self.holds(attrgetter(self.key)(config))
+
 
 def only(key: str, *values: object) -> ReadWhere:
     """Read where `key` has one of these values."""
     return ReadWhere(key, lambda value: value in values, " or ".join(map(_written, values)))
+
+
+def other_than(key: str, off: object) -> ReadWhere:
+    """Read where `key` has another value than this one."""
+    return ReadWhere(key, lambda value: value != off, f"not {_written(off)}")
 
 
 def above(key: str, least: int) -> ReadWhere:
@@ -104,7 +113,7 @@ def settled(
     config: S,
     *,
     layers: Sequence[Collection[str]],
-    exempt: Collection[str] = (),
+    exempt: Callable[[str], bool] = lambda _key: False,
     lenient: bool = False,
     say: Callable[[str], None],
 ) -> S:
@@ -114,7 +123,7 @@ def settled(
         config: the settings.
         layers: keys and tables that are set above the file, such as by the command line; each layer
             lies over those before it.
-        exempt: keys that decided otherwise when the unread ones were written.
+        exempt: tells keys that decided otherwise when the unread ones were written.
         lenient: leaves out whatever is not read, as from the saved settings of a run.
         say: gets a line about what is left out.
 
@@ -123,7 +132,7 @@ def settled(
     """
     left: dict[str, list[str]] = {}
     for one in list(unread(config)):
-        if one.mark.key in exempt:
+        if exempt(one.mark.key):
             continue
         if not lenient and _height(one.mark.key, layers) <= _height(one.key, layers):
             raise ConfigError(str(one))

@@ -4,36 +4,62 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections.abc import Sequence
 from typing import Any
 
-from assay.clients.trainers.common.faults import (
-    FaultPolicy,
-    explanation_of,
-    judgement_of,
-    tell_faults,
-)
+from assay.clients.trainers.common.contact import Addressee, meet, meet_awaited
+from assay.clients.trainers.common.fault_ratio import settle
+from assay.clients.trainers.common.faults import FaultPolicy, explanation_of, judgement_of
 from assay.clients.trainers.common.settings import Settings, client_of
 from assay.clients.types import Item, Result
 
-
-def score(settings: Settings, items: Sequence[Item]) -> list[Result]:
-    """Scores items and waits; a single item shares a call with those of other threads."""
-    client = client_of(settings)
-    results = [client.score_one(items[0])] if len(items) == 1 else client.score(items)
-    tell_faults(results)
-    return results
+_LEAST_S = 0.5  # left for scoring by a first contact that took all of the time
 
 
-async def score_awaited(settings: Settings, items: Sequence[Item]) -> list[Result]:
-    """As `score`, on any event loop without a thread."""
-    client = client_of(settings)
+def score(settings: Settings, items: Sequence[Item], missing: str = "") -> list[Result]:
+    """Scores items and waits; a single item shares a call with those of other threads.
+
+    The settings' time-out is for all of it. `missing` is the remedy for missing references, if any.
+
+    Raises:
+        FirstContactError: There is no server that can judge them (`contact`).
+        TooManyFaultsError: Too many of the latest samples are faults (`fault_ratio`).
+    """
+    client, whom, began_s = client_of(settings), addressee_of(settings), time.monotonic()
+    meet(client, whom, items, missing)
+    left_s = _left_s(settings, began_s)
     if len(items) == 1:
-        results = [await asyncio.wrap_future(client.submit_one(items[0]))]
+        results = [client.score_one(items[0], timeout_s=left_s)]
     else:
-        results = await asyncio.wrap_future(client.submit(items))
-    tell_faults(results)
+        results = client.score(items, timeout_s=left_s)
+    settle(whom, settings.max_fault_ratio, results, missing)
     return results
+
+
+async def score_awaited(
+    settings: Settings, items: Sequence[Item], missing: str = ""
+) -> list[Result]:
+    """As `score`, on any event loop without a thread."""
+    client, whom, began_s = client_of(settings), addressee_of(settings), time.monotonic()
+    await meet_awaited(client, whom, items, missing)
+    left_s = _left_s(settings, began_s)
+    if len(items) == 1:
+        results = [await asyncio.wrap_future(client.submit_one(items[0], timeout_s=left_s))]
+    else:
+        results = await asyncio.wrap_future(client.submit(items, timeout_s=left_s))
+    settle(whom, settings.max_fault_ratio, results, missing)
+    return results
+
+
+def addressee_of(settings: Settings) -> Addressee:
+    """Whom these settings ask, and for what."""
+    return Addressee(settings.target, settings.verifier, settings.task)
+
+
+def _left_s(settings: Settings, began_s: float) -> float:
+    left_s = settings.timeout_s - (time.monotonic() - began_s)
+    return max(left_s, min(_LEAST_S, settings.timeout_s))
 
 
 def number_of(result: Result, policy: FaultPolicy) -> float:

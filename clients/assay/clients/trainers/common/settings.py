@@ -13,6 +13,7 @@ environment:
     reference  ASSAY_REFERENCE   what labels hold: "text", "json" or "tests" (`rows.label_of`)
     timeout_s  ASSAY_TIMEOUT_S   the whole time that scoring may take, retries included; 60
     on_fault   ASSAY_ON_FAULT    "drop", "raise" or "mask"; see `faults` beside this
+    max_fault_ratio  ASSAY_MAX_FAULT_RATIO  ends the run past it; 0.5 (`fault_ratio` beside this)
 
 ASSAY_CLIENT_CERT and ASSAY_CLIENT_KEY name our own certificate, for servers that ask for one.
 """
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.clients.reward import RewardClient
+from assay.clients.trainers.common.fault_ratio import MAX_FAULT_RATIO, read_ratio
 from assay.kit.errors import ConfigError
 from assay.kit.labels import read_labels
 from assay.kit.tls import ClientTls
@@ -48,6 +50,7 @@ class Settings:
     reference: str = "text"
     timeout_s: float = 60.0
     on_fault: str = ""
+    max_fault_ratio: float = MAX_FAULT_RATIO
 
 
 NAMES = tuple(entry.name for entry in fields(Settings))
@@ -61,7 +64,8 @@ def read_settings(
     Options of other names are ignored. `environ` is by default that of this process.
 
     Raises:
-        ConfigError: No target is given, or the time-out is no positive number.
+        ConfigError: No target is given, the time-out is no positive number, or max_fault_ratio is
+            none from 0 to 1.
     """
     around = os.environ if environ is None else environ
     found: dict[str, Any] = {}
@@ -77,6 +81,8 @@ def read_settings(
         )
     if "timeout_s" in found:
         found["timeout_s"] = _seconds(found["timeout_s"])
+    if "max_fault_ratio" in found:
+        found["max_fault_ratio"] = read_ratio(found["max_fault_ratio"])
     return Settings(**found)
 
 

@@ -7,7 +7,7 @@ Conventions of every file below assay/api:
  - A batch answers with one result for each item, in the order of the items. A result is a judgement (an opinion
    about the candidate) or a fault (a confession about ourselves), never both, never neither, never a made-up number.
  - A fault is a google.rpc.Status whose details hold exactly one google.rpc.ErrorInfo with domain "assay". Its reason
-   is one of the lexicon in docs/errors.md. Trouble with one item is that item's fault; a request that is malformed
+   is one of the lexicon in docs/reference/errors.md. Trouble with one item is that item's fault; a request that is malformed
    as a whole is refused with a gRPC status and no item of it is judged.
  - Every call carries a deadline. A call without one is refused with INVALID_ARGUMENT, reason DEADLINE_REQUIRED.
  - Ids and names are UTF-8 text. Sets that grow (verdicts, reasons, verifier names, languages) are strings listed in a

@@ -461,7 +461,7 @@ class Judgement(_message.Message):
     reward: _builtins.float
     """The number that trains, finite, inside the range that ListVerifiers states for the verifier."""
     verdict: _builtins.str
-    """The category, kebab-case: "correct", "incorrect", "unparsed", ... (the lexicon is in docs/errors.md)."""
+    """The category, kebab-case: "correct", "incorrect", "unparsed", ... (the lexicon is in docs/reference/errors.md)."""
     extracted_answer: _builtins.str
     """The answer as extracted from the response. Unset when none was found or none is looked for."""
     explanation: _builtins.str

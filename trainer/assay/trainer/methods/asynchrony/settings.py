@@ -16,6 +16,7 @@ from pydantic import Field
 from assay.trainer.methods.asynchrony.parts import METRICS, PARTS, objective_lines, sampling_lines
 from assay.trainer.settings.kinds import Strict
 from assay.trainer.settings.method import Lines, TrainingMethod
+from assay.trainer.settings.reading import only, other_than
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -29,12 +30,13 @@ class AsynchronyConfig(Strict):
     """bounded: batches are drawn ahead, by weights at most `max_staleness` steps old (AReaL).
     periodic: within a step only, by its own weights.
     """
-    max_staleness: Annotated[int, Field(ge=0)] = 1
+    max_staleness: Annotated[int, Field(ge=0), only("method.asynchrony.mode", "bounded")] = 1
     """bounded: steps that a batch's weights may be behind those that learn from it; 0 draws nothing
     ahead. Up to so many batches, and copies of the trained weights, wait."""
-    interrupt: bool = False
+    interrupt: Annotated[bool, only("method.asynchrony.mode", "bounded")] = False
     """bounded: open responses take each step's weights as it begins (AReaL's interruptible
-    generation). Runs then depend on the clock and do not repeat to the bit."""
+    generation); elsewhere weights do not move while responses are drawn. Runs then depend on the
+    clock and do not repeat to the bit."""
 
 
 def admits(rollout: int, *, batch: int, version: int, max_staleness: int) -> bool:
@@ -59,11 +61,6 @@ def portion_prompts(config: Config) -> int:
 
 def check(config: Config) -> str:
     """Why settings do not fit, and what to do; empty where they do."""
-    if config.method.asynchrony.interrupt and config.method.asynchrony.mode != "bounded":
-        return (
-            'method.asynchrony.interrupt goes with method.asynchrony.mode = "bounded": elsewhere '
-            "weights do not move while responses are drawn"
-        )
     if config.method.asynchrony.mode != "periodic":
         return ""
     if config.updates_per_rollout > 1:
@@ -88,7 +85,7 @@ def check(config: Config) -> str:
 METHOD = TrainingMethod(
     name="asynchrony",
     settings=AsynchronyConfig,
-    is_on=lambda c: c.method.asynchrony.mode != "off",
+    is_on=other_than("method.asynchrony.mode", "off"),
     rank=90,
     hooks="assay.trainer.methods.asynchrony.method:Asynchrony",
     parts=PARTS,

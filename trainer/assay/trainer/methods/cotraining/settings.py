@@ -17,6 +17,7 @@ from assay.trainer.settings.kinds import (
     Strict,
 )
 from assay.trainer.settings.method import Lines, TrainingMethod
+from assay.trainer.settings.reading import only
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -112,7 +113,7 @@ def _check_shared(config: Config) -> str:
 METHOD = TrainingMethod(
     name="cotraining",
     settings=CotrainingConfig,
-    is_on=lambda c: c.method.cotraining.enabled,
+    is_on=only("method.cotraining.enabled", True),
     rank=140,
     hooks="assay.trainer.methods.cotraining.method:Cotraining",
     parts=PARTS,

@@ -9,6 +9,7 @@ from assay.trainer.settings.kinds import NonNegativeFloat, Ratio, Strict
 from assay.trainer.settings.method import Earned, Lines, TrainingMethod
 from assay.trainer.settings.metric import Metric, metrics
 from assay.trainer.settings.part import Part, Switches, to
+from assay.trainer.settings.reading import above
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -48,8 +49,6 @@ def check(config: Config) -> str:
             f'method.dense.mix = "interpolate" needs a weight above 0 and of at most 1, and '
             f"method.dense.weight = {dense.weight:g}"
         )
-    if dense.decay_to and not dense.weight:
-        return "method.dense.decay_to needs method.dense.weight above 0"
     return ""
 
 
@@ -160,7 +159,7 @@ METRICS: tuple[Metric, ...] = metrics("reward",
 METHOD = TrainingMethod(
     name="dense",
     settings=DenseConfig,
-    is_on=lambda c: c.method.dense.weight > 0,
+    is_on=above("method.dense.weight", 0),
     rank=120,
     hooks="assay.trainer.methods.dense.method:Dense",
     parts=PARTS,

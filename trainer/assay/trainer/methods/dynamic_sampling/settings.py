@@ -11,6 +11,7 @@ from assay.trainer.settings.kinds import Positive, Strict
 from assay.trainer.settings.method import Lines, TrainingMethod
 from assay.trainer.settings.metric import Column, Metric, metrics
 from assay.trainer.settings.part import Part, switch, to
+from assay.trainer.settings.reading import only
 from assay.trainer.settings.words import count
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ COLUMNS = (
 METHOD = TrainingMethod(
     name="dynamic_sampling",
     settings=DynamicSamplingConfig,
-    is_on=lambda c: c.method.dynamic_sampling.enabled,
+    is_on=only("method.dynamic_sampling.enabled", True),
     rank=10,
     hooks="assay.trainer.methods.dynamic_sampling.method:DynamicSampling",
     parts=PARTS,

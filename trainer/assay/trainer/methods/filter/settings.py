@@ -11,6 +11,7 @@ from pydantic import Field
 from assay.trainer.settings.kinds import NonNegative, Strict
 from assay.trainer.settings.method import Lines, TrainingMethod
 from assay.trainer.settings.part import Part, switch
+from assay.trainer.settings.reading import only, other_than
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -24,7 +25,7 @@ class FilterConfig(Strict):
     """PROF (arXiv 2509.03403) on groups of correct and incorrect responses: drops the correct with
     the worst steps and the incorrect with the best (both), or the correct by their steps and the
     last drawn incorrect (correct). Needs spans of judged steps."""
-    prof_keep: NonNegative = 0
+    prof_keep: Annotated[NonNegative, other_than("method.filter.prof", "none")] = 0
     """Responses of a group that stay; 0 for half of rollout.group_size."""
     min_group_std: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     """Groups with a smaller deviation of rewards are left out (0.05 in ReST-RL's code); 0 for
@@ -33,9 +34,9 @@ class FilterConfig(Strict):
     """SimpleTIR's filter: a response, or a dialogue's attempt, without code and answer is in no
     loss; its reward counts for its group. An answer is what `void_answer` finds (text), or the
     verifier's extracted answer (verifier)."""
-    void_answer: str = r"\\boxed\{"
+    void_answer: Annotated[str, only("method.filter.void", "text")] = r"\\boxed\{"
     """A regular expression that finds an answer in a text."""
-    void_code: str = r"(?s)```[^\n`]*\n.*?```"
+    void_code: Annotated[str, other_than("method.filter.void", "none")] = r"(?s)```[^\n`]*\n.*?```"
     """A regular expression that finds a block of code."""
 
 

@@ -11,6 +11,7 @@ from assay.trainer.settings.kinds import PositiveFloat, Strict
 from assay.trainer.settings.method import Lines, TrainingMethod
 from assay.trainer.settings.metric import Metric, metrics
 from assay.trainer.settings.part import Part, switch
+from assay.trainer.settings.reading import only
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -30,8 +31,8 @@ class FireConfig(Strict):
     """It is one of so many likeliest (16 in the same code)."""
     mode: Literal["mask", "exact", "parity"] = "exact"
     """exact: the first token is in the policy's loss with the weight pi_old / drawing probability,
-    at most 1; it kept pass@1 (docs/results.md). mask: it is not in the loss. parity: it is, as if
-    the policy had drawn it."""
+    at most 1; it kept pass@1 (docs/understand/results/methods.md). mask: it is not in the loss.
+    parity: it is, as if the policy had drawn it."""
 
 
 def check(config: Config) -> str:
@@ -94,7 +95,7 @@ METRICS: tuple[Metric, ...] = metrics("drift",
 METHOD = TrainingMethod(
     name="fire",
     settings=FireConfig,
-    is_on=lambda c: c.method.fire.enabled,
+    is_on=only("method.fire.enabled", True),
     rank=20,
     hooks="assay.trainer.methods.fire.method:Fire",
     parts=PARTS,

@@ -11,6 +11,7 @@ from assay.trainer.settings.kinds import PositiveShare, Strict
 from assay.trainer.settings.method import Lines, TrainingMethod
 from assay.trainer.settings.metric import Metric, metrics
 from assay.trainer.settings.part import Part, switch
+from assay.trainer.settings.reading import only
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -72,7 +73,7 @@ METRICS: tuple[Metric, ...] = metrics("sampling",
 METHOD = TrainingMethod(
     name="hints",
     settings=HintsConfig,
-    is_on=lambda c: c.method.hints.enabled,
+    is_on=only("method.hints.enabled", True),
     rank=30,
     hooks="assay.trainer.methods.hints.hints:Hinting",
     parts=PARTS,

@@ -10,9 +10,13 @@ from pydantic import Field
 from assay.trainer.methods.pairwise.parts import METRICS, PARTS, earns, lines
 from assay.trainer.settings.kinds import Strict
 from assay.trainer.settings.method import Lines, TrainingMethod
+from assay.trainer.settings.reading import only, other_than
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
+
+
+_BEST = only("method.pairwise.anchors", "best-of-n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +29,18 @@ class PairwiseConfig(Strict):
     anchors: Literal["none", "data", "best-of-n", "reference"] = "none"
     """data: data.columns.anchor. best-of-n: the `selector`'s best of n samples of the initial
     policy. reference: one sample of it."""
-    n: Annotated[int, Field(ge=1)] = 8
+    n: Annotated[int, Field(ge=1), _BEST] = 8
     """best-of-n: samples of each problem."""
-    selector: str = "reward-model"
+    selector: Annotated[str, _BEST] = "reward-model"
     """best-of-n: the verifier whose reward chooses; it is shown the problem's reference."""
-    selector_parameters: dict[str, str | int | float | bool] = field(default_factory=dict)
+    selector_parameters: Annotated[dict[str, str | int | float | bool], _BEST] = field(
+        default_factory=dict
+    )
     reward: Literal["win", "centred", "log-odds"] = "win"
     """w, w - 1/2, or log(w / (1 - w)) within +-log_odds_clip."""
-    log_odds_clip: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 5.0
+    log_odds_clip: Annotated[
+        float, Field(gt=0, allow_inf_nan=False), only("method.pairwise.reward", "log-odds")
+    ] = 5.0
 
 
 def pairwise_problem(config: Config) -> str:
@@ -82,7 +90,7 @@ def pairwise_problem(config: Config) -> str:
 METHOD = TrainingMethod(
     name="pairwise",
     settings=PairwiseConfig,
-    is_on=lambda c: c.method.pairwise.against != "none",
+    is_on=other_than("method.pairwise.against", "none"),
     rank=100,
     hooks="assay.trainer.methods.pairwise.method:Pairwise",
     parts=PARTS,

@@ -10,6 +10,7 @@ from assay.trainer.settings.kinds import BelowHalf, Positive, PositiveShare
 from assay.trainer.settings.method import Lines, TrainingMethod
 from assay.trainer.settings.metric import Metric, metrics
 from assay.trainer.settings.part import Part, switch
+from assay.trainer.settings.reading import above
 from assay.trainer.settings.words import count
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ METRICS: tuple[Metric, ...] = metrics("sampling",
 METHOD = TrainingMethod(
     name="recomposition",
     settings=RecompositionConfig,
-    is_on=lambda c: c.method.recomposition.groups > 0,
+    is_on=above("method.recomposition.groups", 0),
     rank=50,
     hooks="assay.trainer.methods.recomposition.recomposition:Recomposing",
     parts=PARTS,

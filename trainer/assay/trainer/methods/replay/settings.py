@@ -11,6 +11,7 @@ from assay.trainer.settings.keeping import KeepingConfig, check_keeping
 from assay.trainer.settings.method import Lines, TrainingMethod
 from assay.trainer.settings.metric import Metric, metrics
 from assay.trainer.settings.part import Part, switch
+from assay.trainer.settings.reading import above
 from assay.trainer.settings.words import count
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ METRICS: tuple[Metric, ...] = metrics("sampling",
 METHOD = TrainingMethod(
     name="replay",
     settings=ReplayConfig,
-    is_on=lambda c: c.method.replay.groups > 0,
+    is_on=above("method.replay.groups", 0),
     rank=40,
     hooks="assay.trainer.methods.replay.replay:Replaying",
     parts=PARTS,

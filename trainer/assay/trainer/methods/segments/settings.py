@@ -10,6 +10,7 @@ from pydantic import Field
 from assay.trainer.methods.segments.parts import METRICS, PARTS
 from assay.trainer.settings.kinds import Strict
 from assay.trainer.settings.method import TrainingMethod
+from assay.trainer.settings.reading import only
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -46,7 +47,7 @@ def segments_problem(config: Config) -> str:
 METHOD = TrainingMethod(
     name="segments",
     settings=SegmentsConfig,
-    is_on=lambda c: c.method.advantage.estimator == "segments",
+    is_on=only("method.advantage.estimator", "segments"),
     rank=130,
     hooks="assay.trainer.methods.segments.method:Segments",
     parts=PARTS,

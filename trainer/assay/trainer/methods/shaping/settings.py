@@ -11,6 +11,7 @@ from assay.trainer.settings.kinds import NonNegative, PositiveFloat, Strict
 from assay.trainer.settings.method import Earned, Lines, TrainingMethod
 from assay.trainer.settings.metric import Column
 from assay.trainer.settings.part import Part, switch
+from assay.trainer.settings.reading import above, only, other_than
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 _DAPO = "DAPO, arXiv 2503.14476"
 
 _LONG_COT = "Demystifying Long CoT, arXiv 2502.03373, appendix C.1"
+
+_OVERLONG = other_than("method.shaping.overlong", "none")
+_COSINE = only("method.shaping.cosine", True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +31,20 @@ class ShapingConfig(Strict):
     overlong: Literal["none", "soft", "filter"] = "none"
     """soft: a penalty that grows over the last `overlong_cache` tokens. filter: responses that hit
     max_new_tokens leave the loss."""
-    overlong_cache: NonNegative = 0
-    overlong_factor: PositiveFloat = 1.0
+    overlong_cache: Annotated[NonNegative, _OVERLONG] = 0
+    overlong_factor: Annotated[PositiveFloat, _OVERLONG] = 1.0
     cosine: bool = False
     """Replaces the reward by one that depends on correctness and length (arXiv 2502.03373)."""
-    cosine_correct: tuple[float, float] = (0.5, 1.0)
+    cosine_correct: Annotated[tuple[float, float], _COSINE] = (0.5, 1.0)
     """Reward of a correct response at full and at zero length."""
-    cosine_wrong: tuple[float, float] = (-1.0, -0.5)
+    cosine_wrong: Annotated[tuple[float, float], _COSINE] = (-1.0, -0.5)
     """Reward of a wrong response at zero and at full length."""
-    cosine_exceed: float = -1.0
+    cosine_exceed: Annotated[float, _COSINE] = -1.0
     repetition_ngram: NonNegative = 0
     """Penalises repeated n-grams of tokens in responses that are not correct; 0 for none."""
-    repetition_penalty: Annotated[float, Field(le=0, allow_inf_nan=False)] = -1.0
+    repetition_penalty: Annotated[
+        float, Field(le=0, allow_inf_nan=False), above("method.shaping.repetition_ngram", 0)
+    ] = -1.0
     """The reward of pure repetition."""
 
     @property

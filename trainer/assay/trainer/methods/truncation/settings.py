@@ -40,7 +40,7 @@ def check(config: Config) -> str:
     method = config.method
     if not method.truncation.window:
         return ""
-    if not method.critic.pretrain_steps:
+    if method.has_critic and not method.critic.pretrain_steps:
         return (
             "method.truncation.window above 0 needs method.critic.pretrain_steps above 0: an "
             "unfinished response has the value of the critic; for a saved critic 1 will do"

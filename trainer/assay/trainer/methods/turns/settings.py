@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from assay.trainer.methods.turns.lines import turn_credit_lines, turn_lines, turn_reward_lines
 from assay.trainer.methods.turns.parts import GROUPS, METRICS, PARTS
 from assay.trainer.settings.kinds import NonNegativeFloat, Strict
 from assay.trainer.settings.method import Lines, TrainingMethod
+from assay.trainer.settings.reading import only, other_than
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
+
+
+_VERIFY = only("method.turns.mode", "verify")
+_EARNS = only("method.turns.reward", "turns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +26,10 @@ class TurnsConfig(Strict):
     mode: Literal["off", "verify", "reconsider"] = "off"
     """off: one response. verify: the policy verifies its answer, then revises it (PAG).
     reconsider: a second attempt without a verification, always (direct multi-turn, SCoRe)."""
-    revise: Literal["selective", "always"] = "selective"
+    revise: Annotated[Literal["selective", "always"], _VERIFY] = "selective"
     """verify: asks for a revision after "wrong" (in an evaluation also after an unreadable
     verdict), or always."""
-    parsing: Literal["strict", "tolerant"] = "strict"
+    parsing: Annotated[Literal["strict", "tolerant"], _VERIFY] = "strict"
     """How a verification must close to be readable; see clients/verdicts.py."""
     independent: bool = True
     """Each turn is credited with its own reward alone, a turn-level discount of 0 (PAG); else with
@@ -32,20 +37,20 @@ class TurnsConfig(Strict):
     reward: Literal["turns", "final"] = "turns"
     """turns: each turn earns its own reward. final: only the last attempt's correctness counts, at
     the response's end."""
-    first_reward: Literal["accuracy", "verification", "none"] = "accuracy"
+    first_reward: Annotated[Literal["accuracy", "verification", "none"], _EARNS] = "accuracy"
     """turns: what the first attempt earns. accuracy: its correctness. verification, in verify: only
     its verification's reward (PAG's ablation). none: nothing."""
-    verifier_reward: bool = True
+    verifier_reward: Annotated[bool, _VERIFY, _EARNS] = True
     """turns: a verification earns 1 where its verdict is true; else nothing."""
     shaping: NonNegativeFloat = 0.0
     """turns: weight of the second attempt's gain over the first (PAG, SCoRe: 1)."""
     kl: Literal["all", "first"] = "all"
     """Whose tokens `loss.kl_coef` is for: all turns', or the first attempt's (SCoRe's stage 1)."""
-    verify_prompt: str = ""
+    verify_prompt: Annotated[str, _VERIFY] = ""
     """Asks for a verification and its closing sentences; empty for ours."""
-    revise_prompt: str = ""
+    revise_prompt: Annotated[str, _VERIFY] = ""
     """Asks for a revision; empty for ours."""
-    reconsider_prompt: str = ""
+    reconsider_prompt: Annotated[str, only("method.turns.mode", "reconsider")] = ""
     """Asks for a second attempt without a verification; empty for ours."""
 
     @property
@@ -80,7 +85,7 @@ def check_turns(config: Config) -> str:
 METHOD = TrainingMethod(
     name="turns",
     settings=TurnsConfig,
-    is_on=lambda c: c.method.turns.on,
+    is_on=other_than("method.turns.mode", "off"),
     rank=70,
     hooks="assay.trainer.methods.turns.method:Turns",
     parts=PARTS,

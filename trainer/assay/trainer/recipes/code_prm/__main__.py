@@ -37,8 +37,7 @@ def sample(
     """Draw responses of a checkpoint to the training problems of a run."""
     keep_freed_memory()
     calm()
-    from rich.console import Console  # noqa: PLC0415  # after calm()
-
+    from assay.kit.console import make_console  # noqa: PLC0415  # after calm()
     from assay.kit.runs.progress import Display  # noqa: PLC0415
     from assay.trainer.data.problems import load_problems  # noqa: PLC0415
     from assay.trainer.recipes.code_prm.sampling import draw  # noqa: PLC0415
@@ -46,7 +45,7 @@ def sample(
     settings = configs.load(config)
     problems = load_problems(settings.data, eval_prompts=settings.eval.prompts).train
     chosen = problems[:prompts] if prompts else problems
-    display = Display(Console())
+    display = Display(make_console())
     display.begin(f"samples after {number} updates", len(chosen) * per_prompt)
     try:
         count = draw(

@@ -35,15 +35,14 @@ def code_prm(config: Path, overrides: tuple[str, ...], folder: Path) -> None:
       assay code-prm configs/pipelines/code_prm.toml problems.source=jsonl problems.path=rows.jsonl
       assay code-prm configs/pipelines/code_prm.toml guards.span_normalisation=false --dir runs/hack
     """  # noqa: D301  # click takes the escape itself
-    from rich.console import Console  # noqa: PLC0415  # only what prints needs it
-
+    from assay.kit.console import make_console  # noqa: PLC0415  # only what prints needs it
     from assay.kit.runs.progress import Display  # noqa: PLC0415
     from assay.trainer.recipes.code_prm.running import Pipeline, as_text  # noqa: PLC0415
     from assay.trainer.records.report import write  # noqa: PLC0415
 
     paths = Paths(folder)
     plan = configs.load(config, overrides, folder)
-    display = Display(Console())
+    display = Display(make_console())
     report = Pipeline(plan, paths, display).run()
     if report is None:
         raise SystemExit(INTERRUPTED)

@@ -217,13 +217,13 @@ def _baseline(tree: dict[str, Any], config: PipelineConfig) -> dict[str, Any]:
     kept = {name: told[name] for name in ("language", "extraction") if name in told}
     count, steps = config.samples.checkpoints, tree.get("run", {}).get("steps", 100)
     every = steps // count if isinstance(steps, int) else 0
+    method = {name: table for name, table in tree.get("method", {}).items() if name != "dense"}
     changes = {
-        "method": {
-            "name": "code-baseline", "dense": {"weight": 0.0}, "critic": {"init": "policy"},
-        },
+        "method": {"name": "code-baseline", "critic": {"init": "policy"}},
         "run": {"name": "baseline", "checkpoint_every": every, "keep_checkpoints": count},
     }  # fmt: skip
-    return merged({**tree, "reward": {**reward, "verifier": "code", "parameters": kept}}, changes)
+    reward = {**reward, "verifier": "code", "parameters": kept}
+    return merged({**tree, "method": method, "reward": reward}, changes)
 
 
 def _dense(tree: dict[str, Any], config: PipelineConfig, folder: Path) -> dict[str, Any]:

@@ -33,8 +33,7 @@ def train_rm(asked: Asked) -> None:
 
 def _run(settings: RmConfig, folder: RunFolder) -> object:
     rows = load_rows(settings) if settings.data.source == "jsonl" else None
-    from rich.console import Console  # noqa: PLC0415  # when the environment is set
-
+    from assay.kit.console import make_console  # noqa: PLC0415  # when the environment is set
     from assay.trainer.recipes.reward_model.run import run  # noqa: PLC0415
 
-    return run(settings, folder, Console(), rows=rows)
+    return run(settings, folder, make_console(), rows=rows)

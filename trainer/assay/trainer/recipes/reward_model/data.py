@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 from assay.clients.rows.items import RowError
 from assay.clients.rows.preferences import PairRow, StepRow, pairs_of, read, steps_of
 from assay.kit.errors import ConfigError
+from assay.trainer.data.origin import shortened
 from assay.trainer.data.sources import hub_rows
 from assay.trainer.recipes.reward_model.config import RmConfig, RmDataConfig
 
@@ -45,6 +46,37 @@ def load_rows(config: RmConfig) -> AnyRows:
     if config.method.kind == "prm":
         return _load(config, lambda row: [steps_of(row, data.labels)])
     return _load(config, lambda row: pairs_of(row, data.styles))
+
+
+def described(config: RmConfig, rows: AnyRows) -> dict[str, Any]:
+    """What a run learns from, for run.json: source, name, counts, a digest, the first prompt."""
+    data, digest = config.data, hashlib.sha256()
+    for row in (*rows.train, *rows.eval):
+        digest.update(repr(row).encode("utf-8", "surrogatepass"))
+    name = data.name if data.source == "hub" else ", ".join(data.paths)
+    return {
+        "source": data.source,
+        "name": " ".join(filter(None, (name, data.subset, data.split))) if data.name else name,
+        "train": len(rows.train),
+        "eval": len(rows.eval),
+        "skipped": rows.skipped,
+        "digest": f"sha256:{digest.hexdigest()}",
+        "example": shortened(" ".join(said.content for said in rows.train[0].prompt)),
+    }
+
+
+def against(earlier: Mapping[str, Any] | None, now: Mapping[str, Any]) -> None:
+    """Holds the rows of a run that goes on against those that it began with.
+
+    Raises:
+        ConfigError: they are others.
+    """
+    if earlier is not None and earlier.get("digest") != now["digest"]:
+        raise ConfigError(
+            f"{now['source']} {now['name']} has other rows than this run began with: "
+            f"{now['train']} and {now['eval']} held out now, {earlier.get('train')} and "
+            f"{earlier.get('eval')} then; start a run of its own, or bring the rows back"
+        )
 
 
 def _load(config: RmConfig, parse: Callable[[dict[str, Any]], list[R]]) -> Rows[R]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import io
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from assay.clients.judging.rendering import (
     open_renderer,
 )
 from assay.clients.rows.preferences import PairRow, StepRow
+from assay.kit.console import make_console
 from assay.kit.errors import ConfigError
 from assay.kit.runs import checkpoints
 from assay.kit.runs.folders import publish
@@ -41,12 +42,12 @@ from assay.trainer.engines.models import Loaded, device_of
 from assay.trainer.recipes.reward_model import report
 from assay.trainer.recipes.reward_model.callbacks import COLUMNS, LossRecorder
 from assay.trainer.recipes.reward_model.config import RUNS, RmConfig
-from assay.trainer.recipes.reward_model.data import AnyRows, load_rows
+from assay.trainer.recipes.reward_model.data import AnyRows, against, described, load_rows
 from assay.trainer.recipes.reward_model.encoding import Examples
 from assay.trainer.recipes.reward_model.evaluation import RmEvaluation
 from assay.trainer.recipes.reward_model.kinds import KINDS, build_trainer
 from assay.trainer.recipes.reward_model.models import load_learner
-from assay.trainer.records.folder import RunFolder, record
+from assay.trainer.records.folder import RunFolder, record, recorded_data
 from assay.trainer.records.progress import StepDisplay, fitting, interruptible
 from assay.trainer.records.report import write
 from assay.trainer.records.reporting import attach, check_reporters
@@ -78,9 +79,11 @@ def run(
     world = join(on_cuda=device_of(config.model).type == "cuda")
     check_processes(config, world.count)
     check_reporters(config.run.report_to)
-    display = StepDisplay(console if world.main else Console(file=io.StringIO()))
+    display = StepDisplay(console if world.main else make_console(file=io.StringIO()))
     checkpoint = checkpoints.latest(folder.checkpoints)
     rows = rows or load_rows(config)
+    data = described(config, rows)
+    against(recorded_data(folder) if checkpoint else None, data)
     renderer = open_renderer(config.method.template, [Path(p) for p in config.method.templates])
     texts = _texts(config, rows.train, renderer)
     learner = load_learner(config, texts, display.note, tokenizer=folder.tokenizer)
@@ -88,10 +91,10 @@ def run(
     train = encode(rows.train, renderer, learner.tokenizer, config)
     held_out = encode(rows.eval, renderer, learner.tokenizer, config) if rows.eval else None
     session = _Session(config, folder, display, world, learner, train, held_out)
-    _introduce(session, rows.skipped)
+    _introduce(session, data)
     world.wait()  # or one reads the tokenizer that another writes
     if world.main:
-        record(folder, config)
+        record(folder, config, data=data)
         learner.tokenizer.save_pretrained(folder.tokenizer)
     try:
         before = _before(session, checkpoint)
@@ -128,7 +131,7 @@ def _texts(
         yield from row.steps if isinstance(row, StepRow) else (row.chosen, row.rejected)
 
 
-def _introduce(session: _Session, skipped: int) -> None:
+def _introduce(session: _Session, data: Mapping[str, Any]) -> None:
     config, train, held_out = session.config, session.train, session.held_out
     weights = list(session.learner.model.parameters())
     total = sum(w.numel() for w in weights) / 1e6
@@ -139,6 +142,8 @@ def _introduce(session: _Session, skipped: int) -> None:
         f"{session.learner.model.device.type}, {total:.1f} M parameters, {trained:.1f} M of them "
         "trained" + (f", {session.world.count} processes" if session.world.count > 1 else "")
     )
+    session.display.note(f"data: {data['source']} {data['name']}, {data['digest'][:19]}")
+    skipped = data["skipped"]
     session.display.note(
         f"{len(train.items)} training rows, {len(held_out.items) if held_out else 0} held out"
         + (f", {dropped} too long" if dropped else "")
