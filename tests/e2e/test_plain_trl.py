@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from assay.clients.trainers.common import fault_ratio
 from assay.clients.trainers.common.contact import FirstContactError
 from assay.clients.trainers.common.fault_ratio import TooManyFaultsError
 from assay.clients.trainers.trl import reward_function
+from assay.reward_server.journal.reader import Reader
 
 pytestmark = pytest.mark.slow
 
@@ -68,17 +70,25 @@ def make_trainer(tiny_model: Path, sums_file: Path, tmp_path: Path) -> Any:
     return make
 
 
-def test_trl_trains_on_rewards_from_a_server(make_trainer: Any) -> None:
+def test_trl_trains_on_rewards_from_a_server(make_trainer: Any, tmp_path: Path) -> None:
     import torch
 
-    with EmbeddedServices() as services:
-        trainer = make_trainer(reward_function(services.address, task="math"), 3)
+    journal = tmp_path / "verdicts.sqlite"
+    kept = {"reward": ["--journal", str(journal)]}
+    with EmbeddedServices(arguments=kept) as services:
+        reward = reward_function(services.address, task="math", labels={"run": "plain"})
+        trainer = make_trainer(reward, 3)
         before = [weight.detach().clone() for weight in trainer.model.parameters()]
         trainer.train()
     steps = [entry for entry in trainer.state.log_history if "reward" in entry]
     assert len(steps) == 3
     assert all(0 < entry["reward"] < 1 for entry in steps)
     assert all(entry["assay/fault_ratio"] == 0 for entry in steps)
+    with Reader(journal) as reader:
+        found = Counter(tuple(sorted(record["labels"].items())) for record in reader.each())
+    assert found == {
+        (("run", "plain"), ("step", str(step)), ("trainer", "trl")): 32 for step in range(3)
+    }
     after = list(trainer.model.parameters())
     assert any(not torch.equal(old, new) for old, new in zip(before, after, strict=True))
 

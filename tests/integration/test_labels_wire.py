@@ -21,6 +21,7 @@ from tests.metrics_support import scrape, total
 from assay.cli.main import cli
 from assay.clients import Data, EmbeddedServices, Item, RewardClient, Turn
 from assay.clients.rows.tests import read_tests
+from assay.clients.testing import FakeRewardServer, exact_info
 from assay.clients.types import Anchor
 from assay.kit.errors import ConfigError
 from assay.reward_server.counts import MAX_LABEL_VALUES
@@ -261,6 +262,24 @@ def test_a_function_judges_again_and_a_label_chooses(small: Path, tmp_path: Path
     assert (told["rows"], told["same_reward"], told["verifier"]) == (2, 0, "long")
 
 
+def test_what_is_judged_again_sends_nothing_to_the_terminal(tmp_path: Path) -> None:
+    rows, numbers = tmp_path / "rows.jsonl", tmp_path / "numbers.json"
+    row = {"id": "\x1b[31mred", "response": "42", "reference": "42"}
+    said = {"reward": 0.0, "verdict": "odd\x1b]0;title\x07", "fault": None, "explanation": ""}
+    lost = {"reward": None, "fault": {"reason": "A\x1b[2J", "message": ""}, "verdict": None}
+    none = {"id": "none", "response": "42", "reference": "42"}
+    told = [{**row, **said}, {**row, **lost, "id": "b"}, none]
+    rows.write_text("".join(json.dumps(line) + "\n" for line in told))
+    out = invoke("rejudge", rows, "--verifier", "exact", "--json", numbers).stdout
+    assert "\x1b]" not in out
+    assert "\x1b[31m" not in out
+    assert "\x1b[2J" not in out
+    found = json.loads(numbers.read_text())
+    assert (found["judged_by_both"], found["same_reward"], found["without_both"]) == (1, 0, 2)
+    assert found["faults"]["recorded"] == {"A\x1b[2J": 1, "(no outcome)": 1}
+    assert found["faults"]["now"] == {}
+
+
 def test_what_cannot_be_judged_again_is_said(small: Path, tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     invoke("export", small, "-o", rows)
@@ -275,6 +294,14 @@ def test_what_cannot_be_judged_again_is_said(small: Path, tmp_path: Path) -> Non
     ):
         with pytest.raises(ConfigError, match=words):
             invoke("rejudge", *arguments)
+    compares = exact_info()
+    compares.needs_group = True
+    with FakeRewardServer(verifiers=[compares]) as server:
+        for words, verifier in (("compares the samples of a group", "exact"),
+                                ("is a file of this machine", "mine.py:judge")):  # fmt: skip
+            with pytest.raises(ConfigError, match=words):
+                invoke("rejudge", small, "--verifier", verifier, "--target", server.address)
+        assert server.requests == [], "nothing is asked before"
     broken = tmp_path / "broken.sqlite"
     broken.write_bytes(small.read_bytes()[:5000])
     with pytest.raises((ConfigError, sqlite3.Error)):

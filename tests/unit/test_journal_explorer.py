@@ -58,7 +58,7 @@ def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
             settled(EVIL, evil, response=f"step one, {EVIL}", prompt=EVIL, reference=EVIL),
             settled("late", LATE, response="slow"),
             settled("x", judgement(0.0, "incorrect"), response="both saw it"),
-            settled("x", verifier="math", response="both saw it"),
+            settled("x", verifier="math", response="both saw it", labels={"run": "a", "x": EVIL}),
         ],
     ]
     asyncio.run(filled(path, offers))
@@ -129,6 +129,14 @@ def test_the_overview_shows_rates_curves_and_the_newest(explorer: Explorer) -> N
     assert "both saw it" in found
     assert "slow" not in found
     assert "No entry." in get(explorer, "/?text=nowhere")[1]
+    found = get(explorer, "/?label=run%3Da")[1]
+    assert found.count("both saw it") == 1
+    assert 'value="run=a"' in found
+    for other in ("run%3Db", "run", "%3D", "a%20b%3Dc%27"):
+        assert "No entry." in get(explorer, f"/?label={other}")[1]
+    shown = get(explorer, "/entry/74")[1]
+    assert f"run=a, x={EVIL}" in Tags(shown).text
+    assert "<script" not in shown
     assert "http-equiv=refresh" in get(explorer, "/?live=1")[1]
     assert "http-equiv=refresh" not in get(explorer, "/")[1]
 

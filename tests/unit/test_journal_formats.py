@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -74,6 +76,19 @@ def test_what_may_not_be_whole_is_said(old: Path) -> None:
     }  # fmt: skip
     assert rows["talk"]["turns"][0] == {"role": "assistant", "content": "41", "from_policy": True}
     assert "verifier" not in rows["unknown"]
+
+
+def test_a_server_waits_for_one_that_ends(tmp_path: Path) -> None:
+    """As a run that is resumed right after it was killed."""
+    path = tmp_path / "journal"
+    first = Store(path, MIN_LIMIT_BYTES)
+    release = threading.Timer(0.5, fcntl.flock, [first._lock, fcntl.LOCK_UN])
+    release.start()
+    try:
+        Store(path, MIN_LIMIT_BYTES).close()
+    finally:
+        release.join()
+        first.close()
 
 
 @pytest.mark.parametrize("version", [0, 3, 99])

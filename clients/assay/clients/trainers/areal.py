@@ -105,7 +105,8 @@ def _item(
     data: dict[str, Any],
 ) -> Item:
     text = without_end(completion)  # AReaL decodes it with them
-    return read_item(settings, prompt, text, data, response_token_count=len(completion_ids))
+    count = len(completion_ids)
+    return read_item(settings, prompt, text, data, response_token_count=count, trainer="areal")
 
 
 def __getattr__(name: str) -> Any:

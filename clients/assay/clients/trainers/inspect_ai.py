@@ -45,6 +45,8 @@ def assay(target: str = "", **options: Any) -> Scorer:
             state.output.completion,
             row,
             truncated=state.output.stop_reason == "max_tokens",
+            trainer="inspect",
+            model=state.model,
         )
         [result] = await score_awaited(settings, [item])
         if isinstance(result.outcome, Fault):

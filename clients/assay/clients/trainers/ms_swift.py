@@ -19,6 +19,7 @@ from typing import Any
 from swift.rewards import AsyncORM, orms
 
 from assay.clients.trainers.common.faults import FaultPolicy, judgement_of, read_policy
+from assay.clients.trainers.common.labels import labels_of
 from assay.clients.trainers.common.rows import RowReader, text_of
 from assay.clients.trainers.common.scoring import score_awaited
 from assay.clients.trainers.common.settings import read_settings
@@ -54,6 +55,7 @@ class AssayReward(AsyncORM):
             os.environ.get("ASSAY_REFERENCE_COLUMN", ""),
             reference_kind=self.settings.reference,
             usual_columns=_COLUMNS,
+            labels=labels_of(trainer="ms-swift"),
         )
 
     async def __call__(self, completions: Sequence[str], **columns: Any) -> list[float | None]:

@@ -79,7 +79,8 @@ class AssayResourcesServer(SimpleResourcesServer):
         """The rollout's row with its reward; for a fault a failed row, or 503."""
         settings = self._settings()
         data = unsaid(body.model_dump(mode="json"))
-        item = read_item(settings, _prompt(data), _response(data), _row(body.model_extra or {}))
+        row = _row(body.model_extra or {})
+        item = read_item(settings, _prompt(data), _response(data), row, trainer="nemo-gym")
         try:
             [result] = await score_awaited(settings, [item])
         except (FirstContactError, TooManyFaultsError) as error:

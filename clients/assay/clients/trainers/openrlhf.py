@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from assay.clients.trainers.common.faults import FaultPolicy, read_policy
+from assay.clients.trainers.common.labels import labels_of
 from assay.clients.trainers.common.queries import response_of
 from assay.clients.trainers.common.rows import label_of
 from assay.clients.trainers.common.scoring import number_of, score
@@ -69,6 +70,7 @@ def items_of(
             "" if settings.verifier else settings.task,
             prompt,
             id=str(row),
+            labels=labels_of(trainer="openrlhf"),
         )
         for row, (query, prompt, label) in enumerate(zip(queries, prompts, labels, strict=True))
     ]

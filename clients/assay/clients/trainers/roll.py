@@ -53,7 +53,8 @@ class AssayRewardWorker(Worker):
         """
         prompts = self.tokenizer.batch_decode(data.batch["prompts"], skip_special_tokens=True)
         responses = self.tokenizer.batch_decode(data.batch["responses"], skip_special_tokens=True)
-        reader = reader_of(self.settings)
+        step = (getattr(data, "meta_info", None) or {}).get("global_step")
+        reader = reader_of(self.settings, trainer="roll", step=step)
         columns = columns_of(data.non_tensor_batch)
         items = reader.items(prompts, responses, None, columns)
         results = score(self.settings, items)

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from assay.clients.trainers.common.faults import FaultPolicy, read_policy
+from assay.clients.trainers.common.labels import labels_of
 from assay.clients.trainers.common.rows import label_of, prompt_of
 from assay.clients.trainers.common.scoring import details_of, score_awaited
 from assay.clients.trainers.common.settings import Settings, read_settings
@@ -72,6 +73,7 @@ def item_of(settings: Settings, sample: Any, item_id: str) -> Item:
         parameters=own.get("parameters") or {},
         response_token_count=sample.response_length or None,
         truncated=getattr(sample.status, "value", "") == "truncated",
+        labels=labels_of(trainer="slime", data=own.get("data_source")),
     )
 
 

@@ -79,6 +79,7 @@ class AssayEnv(Env):
             self.row,
             response_token_count=len(action),
             truncated=(extra or {}).get("stop_reason") == "length",
+            trainer="tinker",
         )
         if self.judged_with_group:
             return self._ended(0.0)

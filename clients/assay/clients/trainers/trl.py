@@ -26,7 +26,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.clients.reward import AsyncRewardClient, RewardClient
+from assay.clients.reward import AsyncRewardClient, RewardClient, checked_labels
 from assay.clients.trainers.common.contact import Addressee, meet, meet_awaited
 from assay.clients.trainers.common.fault_ratio import MAX_FAULT_RATIO, read_ratio, settle
 from assay.clients.trainers.common.faults import (
@@ -36,6 +36,7 @@ from assay.clients.trainers.common.faults import (
     raise_for_faults,
     read_policy,
 )
+from assay.clients.trainers.common.labels import labels_of
 from assay.clients.trainers.common.rows import Message, RowReader, text_of
 from assay.clients.types import Item, Parameter, Result
 from assay.kit.errors import ConfigError
@@ -104,7 +105,7 @@ class _RewardFunction:
     """A client, a reader of rows and a reporter, for both variants. Can be pickled.
 
     `early` holds what `assay.clients.trainers.trl_streaming` sent before TRL asked: by row, the
-    item without its id and group, and its future result.
+    item as `bare` has it, and its future result.
     """
 
     client: RewardClient | AsyncRewardClient
@@ -131,8 +132,8 @@ class _RewardFunction:
 
 
 def bare(item: Item) -> Item:
-    """The item without its id and group."""
-    return dataclasses.replace(item, id="", group_id="")
+    """What is judged of an item by itself: all but its id, group and labels."""
+    return dataclasses.replace(item, id="", group_id="", labels={})
 
 
 class AsyncReward(_RewardFunction):
@@ -208,6 +209,7 @@ def reward_function(
     task: str = "",
     reference_column: str = "",
     parameters: Mapping[str, Parameter] | None = None,
+    labels: Mapping[str, str] | None = None,
     name: str = "assay",
     on_fault: str = FaultPolicy.MASK,
     max_fault_ratio: float = MAX_FAULT_RATIO,
@@ -231,6 +233,7 @@ def reward_function(
         task: empty: the column `task`.
         reference_column: empty: "reference", or else "answer".
         parameters: of every row.
+        labels: of every item, beside its step and data ("run": ...); they change no reward.
         name: the function's `__name__`, under which TRL logs it.
         on_fault: "mask": a fault is None. "raise": a `FaultError` ends the training.
         max_fault_ratio: past it the training ends (`assay.clients.trainers.common.fault_ratio`).
@@ -250,7 +253,12 @@ def reward_function(
     policy = read_policy(on_fault, _POLICIES, "TRL")
     client = _client(client_or_target, timeout_s, tls, token)
     reader = RowReader(
-        verifier, task, reference_column, dict(parameters or {}), reference_kind=reference
+        verifier,
+        task,
+        reference_column,
+        dict(parameters or {}),
+        reference_kind=reference,
+        labels=_labels(labels),
     )
     return AsyncReward(client, reader, Reporter(name), policy, read_ratio(max_fault_ratio), name)
 
@@ -262,6 +270,7 @@ def sync_reward_function(
     task: str = "",
     reference_column: str = "",
     parameters: Mapping[str, Parameter] | None = None,
+    labels: Mapping[str, str] | None = None,
     name: str = "assay",
     on_fault: str = FaultPolicy.MASK,
     max_fault_ratio: float = MAX_FAULT_RATIO,
@@ -278,9 +287,18 @@ def sync_reward_function(
     policy = read_policy(on_fault, _POLICIES, "TRL")
     client = _client(client_or_target, timeout_s, tls, token)
     reader = RowReader(
-        verifier, task, reference_column, dict(parameters or {}), reference_kind=reference
+        verifier,
+        task,
+        reference_column,
+        dict(parameters or {}),
+        reference_kind=reference,
+        labels=_labels(labels),
     )
     return SyncReward(client, reader, Reporter(name), policy, read_ratio(max_fault_ratio), name)
+
+
+def _labels(given: Mapping[str, str] | None) -> dict[str, str]:
+    return {**labels_of(trainer="trl"), **checked_labels(given)}
 
 
 def _client(

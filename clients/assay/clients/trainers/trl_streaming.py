@@ -16,6 +16,7 @@ Without effect: TRL's vLLM modes, continuous batching and `rollout_func`, which 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from assay.clients.reward import RewardClient
@@ -110,16 +111,17 @@ class _Rows:
             except CallError:
                 self._ended.update(range(len(self._inputs)))
                 return
-        item = bare(self._item(row, ids))
+        item = replace(self._item(row, ids), id="", group_id="")
         served = self._info.find(item.verifier, item.task)
         if served is not None and not served.needs_group:
-            self._reward.early[row] = item, self._client.submit_one(item)
+            self._reward.early[row] = bare(item), self._client.submit_one(item)
 
     def _item(self, row: int, ids: list[int]) -> Item:
         cells = self._inputs[row]
         [text] = self._trainer.processing_class.batch_decode([ids], skip_special_tokens=True)
         said = text if isinstance(cells["prompt"], str) else [_message(text)]
-        columns = {key: [value] for key, value in cells.items() if key != "prompt"}
+        columns: dict[str, Any] = {k: [value] for k, value in cells.items() if k != "prompt"}
+        columns["trainer_state"] = self._trainer.state
         [item] = self._reward.reader.items([cells["prompt"]], [said], [ids], columns)
         return item
 

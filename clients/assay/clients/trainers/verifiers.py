@@ -32,7 +32,7 @@ async def reward(task: Any, trace: Any) -> float:
     settings = read_settings()
     read_policy(settings.on_fault or FaultPolicy.DROP, [FaultPolicy.DROP], "verifiers")
     row = {name: value for name, value in dict(task).items() if value is not None}
-    item = read_item(settings, task.prompt_text, trace.last_reply, row)
+    item = read_item(settings, task.prompt_text, trace.last_reply, row, trainer="verifiers")
     [result] = await score_awaited(settings, [item])
     judgement = judgement_of(result)
     trace.record_metrics({f"assay/{part.name}": part.score for part in judgement.components})

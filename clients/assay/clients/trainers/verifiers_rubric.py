@@ -57,7 +57,7 @@ class AssayRubric(vf.Rubric):
         Raises:
             FaultError: a fault, and the policy is "raise".
         """
-        reader = reader_of(self.settings)
+        reader = reader_of(self.settings, trainer="verifiers")
         items = [_item(reader, state, number) for number, state in enumerate(states)]
         results = await score_awaited(self.settings, items)
         judged = [result.reward for result in results if result.reward is not None]

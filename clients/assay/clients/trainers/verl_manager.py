@@ -71,6 +71,7 @@ class AssayRewardManager(RewardManagerBase):
             self.tokenizer.decode(responses[:count], skip_special_tokens=True),
             columns["reward_model"]["ground_truth"],
             columns.get("extra_info"),
+            step=(getattr(data, "meta_info", None) or {}).get("global_steps"),
             **more,
         )
         [result] = await score_awaited(self.options.settings, [item])

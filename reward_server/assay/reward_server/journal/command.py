@@ -23,10 +23,9 @@ from assay.reward_server.journal.comparison import VerifierComparison
 from assay.reward_server.journal.explorer import Explorer
 from assay.reward_server.journal.reader import Filter, Reader, Record
 from assay.reward_server.journal.rejudge import RejudgeOptions, rejudge
-from assay.reward_server.journal.rows import is_whole, row_of
+from assay.reward_server.journal.rows import is_whole, printable, row_of
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
-_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _FACTS = ("request_id", "item_id", "group_id", "task", "version", "explanation", "answer")
 _LINE_CHARS = 60
@@ -219,12 +218,12 @@ def stats(path: Path, **flags: Any) -> None:
     for rate in rates:
         mean = "" if rate.mean_reward is None else f", mean reward {rate.mean_reward:.4g}"
         click.echo(
-            f"{_plain(rate.verifier) or '(none found)'}: "
+            f"{printable(rate.verifier) or '(none found)'}: "
             f"{rate.judgements} judged{mean}, {rate.faulted} faults"
         )
         for kind, counts in (("verdict", rate.verdicts), ("fault", rate.faults)):
             for name, items in counts.items():
-                click.echo(f"  {kind} {_plain(name)}: {items}")
+                click.echo(f"  {kind} {printable(name)}: {items}")
 
 
 @journal.command()
@@ -293,14 +292,9 @@ def _dumped(row: Mapping[str, Any]) -> str:
     return json.dumps(row, ensure_ascii=False)
 
 
-def _plain(text: str) -> str:
-    """Text with its control characters replaced, safe for a terminal."""
-    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-
-
 def _short(text: str) -> str:
     flat = " ".join(text.split())
-    return _plain(flat if len(flat) <= _LINE_CHARS else f"{flat[: _LINE_CHARS - 3]}...")
+    return printable(flat if len(flat) <= _LINE_CHARS else f"{flat[: _LINE_CHARS - 3]}...")
 
 
 def _line(record: Record) -> str:
@@ -311,8 +305,8 @@ def _line(record: Record) -> str:
     if isinstance(response, list):
         response = " / ".join(turn[1] for turn in response)
     return (
-        f"{record['id']:>8} {_when(record['time_s'])} {_plain(record['verifier']) or '-':<16} "
-        f"{_plain(said):<24} {_short(response or '')}"
+        f"{record['id']:>8} {_when(record['time_s'])} {printable(record['verifier']) or '-':<16} "
+        f"{printable(said):<24} {_short(response or '')}"
     )
 
 
@@ -321,27 +315,27 @@ def _whole(record: Record) -> str:
     facts = {name: record[name] for name in _FACTS}
     facts["suspicions"] = ", ".join(record["suspicions"])
     facts["labels"] = ", ".join(f"{name}={value}" for name, value in record["labels"].items())
-    lines += [f"{name}: {_plain(value)}" for name, value in facts.items() if value]
+    lines += [f"{name}: {printable(value)}" for name, value in facts.items() if value]
     for name, score, weight in record["components"]:
-        lines.append(f"component {_plain(name)}: {score:.6g} x {weight:.6g}")
+        lines.append(f"component {printable(name)}: {score:.6g} x {weight:.6g}")
     lines.append(
         f"queued {record['queue_s'] * 1e3:.1f} ms, executed {record['execution_s'] * 1e3:.1f} ms"
         + (", from the cache" if record["from_cache"] else "")
     )
     for role, content in record["prompt"]:
-        lines += ["", f"--- prompt, {_plain(role)}", _plain(content)]
+        lines += ["", f"--- prompt, {printable(role)}", printable(content)]
     response = record["response"]
     turns = response if isinstance(response, list) else [("", response or "", True)]
     for index, (role, content, _) in enumerate(turns):
-        lines += ["", f"--- response {_plain(role)}".rstrip(), _plain(content)]
+        lines += ["", f"--- response {printable(role)}".rstrip(), printable(content)]
         for start, end, reward, label, turn in record["spans"]:
             if turn == index:
-                lines.append(f"  [{start}:{end}] {_plain(label)} {reward:.4g}")
+                lines.append(f"  [{start}:{end}] {printable(label)} {reward:.4g}")
     shown = sum(len(turn[1]) for turn in turns)
     if shown < record["response_chars"]:
         lines.append(f"(cut: {shown} of {record['response_chars']} characters are kept)")
     if record["reference"] is not None:
-        lines += ["", "--- reference", _plain(record["reference"])]
+        lines += ["", "--- reference", printable(record["reference"])]
     return "\n".join(lines)
 
 
@@ -352,14 +346,13 @@ def _comparison(result: VerifierComparison) -> str:
     names = (result.first, result.second)
     for name, total in zip(names, result.rewards, strict=True):
         if result.judged:
-            lines.append(f"{_plain(name)}: mean reward {total / result.judged:.4g}")
+            lines.append(f"{printable(name)}: mean reward {total / result.judged:.4g}")
     for name, faults in zip(names, result.faults, strict=True):
-        lines += [f"{_plain(name)}: fault {reason}: {n}" for reason, n in faults.most_common()]
+        lines += [f"{printable(name)}: fault {reason}: {n}" for reason, n in faults.most_common()]
     lines.append(f"same reward: {result.same_reward} of {result.judged}")
-    lines += [
-        f"  {_plain(names[0])} {_plain(first)}, {_plain(names[1])} {_plain(second)}: {items}"
-        for (first, second), items in result.verdicts.most_common()
-    ]
+    for verdicts, items in result.verdicts.most_common():
+        both = ", ".join(f"{name} {said}" for name, said in zip(names, verdicts, strict=True))
+        lines.append(f"  {printable(both)}: {items}")
     for pair in result.examples:
         lines += ["", *(_line(record) for record in pair)]
     return "\n".join(lines)

@@ -40,7 +40,7 @@ from assay.kit.console import make_console
 from assay.kit.errors import ConfigError
 from assay.reward_server.journal.comparison import VerifierComparison
 from assay.reward_server.journal.reader import Filter, Reader
-from assay.reward_server.journal.rows import row_of
+from assay.reward_server.journal.rows import printable, row_of
 
 RECORDED = "recorded"
 _SHOWN_CHARS = 60
@@ -212,18 +212,18 @@ class RejudgeTally:
         agreement.add_column(self.name)
         agreement.add_column("entries", justify="right")
         for (first, second), count in found.verdicts.most_common():
-            agreement.add_row(Text(first), Text(second), str(count))
+            agreement.add_row(_shown(first), _shown(second), str(count))
         summary = Table(show_header=False)
         summary.add_row("entries", str(self.done))
         if judged:
             share = 100 * found.same_reward / judged
             summary.add_row("same reward", f"{found.same_reward} of {judged} ({share:.2f} %)")
             for side, total in zip((RECORDED, self.name), found.rewards, strict=True):
-                summary.add_row(Text(f"mean reward, {side}"), f"{total / judged:.4f}")
+                summary.add_row(_shown(f"mean reward, {side}"), f"{total / judged:.4f}")
         summary.add_row("without a judgement of both", str(found.faulted))
         for side, faults in zip((RECORDED, self.name), found.faults, strict=True):
             for reason, count in faults.most_common():
-                summary.add_row(Text(f"fault {reason}, {side}"), str(count))
+                summary.add_row(_shown(f"fault {reason}, {side}"), str(count))
         return Group(agreement, summary, *self._examples())
 
     def _examples(self) -> list[Table]:
@@ -232,12 +232,16 @@ class RejudgeTally:
         title = f"first {len(self.found.examples)} of {self.found.differ} whose reward changed"
         table = Table(title=title)
         for name in ("id", RECORDED, self.name, "why now"):
-            table.add_column(Text(name), overflow="fold")
+            table.add_column(_shown(name), overflow="fold")
         for first, second in self.found.examples:
             sides = [f"{one['verdict']} {one['reward']:g}" for one in (first, second)]
             why = " ".join(str(second["explanation"] or "").split())[: 2 * _SHOWN_CHARS]
-            table.add_row(*(Text(cell) for cell in (str(first["id"]), *sides, why)))
+            table.add_row(*(_shown(cell) for cell in (str(first["id"]), *sides, why)))
         return [table]
+
+
+def _shown(text: str) -> Text:
+    return Text(printable(text))
 
 
 def _outcome(line: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:

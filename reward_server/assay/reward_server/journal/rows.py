@@ -8,11 +8,13 @@ and the keys of the outcome those that it writes; what else an entry has stands 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from assay.reward_server.journal.reader import Record
 
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _BESIDE = (
     "time_s",
     "request_id",
@@ -54,6 +56,11 @@ def row_of(record: Record) -> dict[str, Any]:
     if cut:
         row["journal_cut"] = cut
     return row
+
+
+def printable(text: str) -> str:
+    """Text with its control characters replaced, safe for a terminal."""
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def is_whole(row: Mapping[str, Any]) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.clients.rows.tests import read_tests
+from assay.clients.trainers.common.labels import labels_of_row
 from assay.clients.types import Item, Parameter, Reference
 from assay.kit.errors import ConfigError
 
@@ -27,6 +28,7 @@ class RowReader:
         parameters: of every row; those of the column `parameters` take precedence.
         send_prompt: for verifiers that read the prompt.
         reference_kind: of the reference column; see `label_of`.
+        labels: of every row, over those that its columns tell.
     """
 
     verifier: str = ""
@@ -36,6 +38,7 @@ class RowReader:
     send_prompt: bool = True
     reference_kind: str = "text"
     usual_columns: tuple[str, ...] = USUAL_COLUMNS
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     def items(
         self,
@@ -67,6 +70,7 @@ class RowReader:
                     group_id=str(groups.setdefault(repr(prompts[row]), row)),
                     parameters={**self.parameters, **_row_parameters(columns, row)},
                     response_token_count=len(completion_ids[row]) if completion_ids else None,
+                    labels={**labels_of_row(columns, row), **self.labels},
                 )
             )
         return items

@@ -9,6 +9,7 @@ environment:
     tls_ca     ASSAY_TLS_CA      encrypt, and trust this authority (a PEM file)
     verifier   ASSAY_VERIFIER    the verifier of every row
     task       ASSAY_TASK        or its task, by which the server chooses
+    labels     ASSAY_LABELS      labels of every item, "run=dapo-3,model=qwen-1.5b"
     reference  ASSAY_REFERENCE   what labels hold: "text", "json" or "tests" (`rows.label_of`)
     timeout_s  ASSAY_TIMEOUT_S   the whole time that scoring may take, retries included; 60
     on_fault   ASSAY_ON_FAULT    "drop", "raise" or "mask"; see `faults` beside this
@@ -28,6 +29,7 @@ from typing import Any
 from assay.clients.reward import RewardClient
 from assay.clients.trainers.common.fault_ratio import MAX_FAULT_RATIO, read_ratio
 from assay.kit.errors import ConfigError
+from assay.kit.labels import read_labels
 from assay.kit.tls import ClientTls
 
 _FILES = {"client_cert": "ASSAY_CLIENT_CERT", "client_key": "ASSAY_CLIENT_KEY"}
@@ -44,6 +46,7 @@ class Settings:
     client_key: str = ""
     verifier: str = ""
     task: str = ""
+    labels: str = ""
     reference: str = "text"
     timeout_s: float = 60.0
     on_fault: str = ""
@@ -102,7 +105,8 @@ def client_of(settings: Settings) -> RewardClient:
     A forked child connects anew.
 
     Raises:
-        ConfigError: A certificate, its key and the authority are not all named.
+        ConfigError: A certificate, its key and the authority are not all named, or the labels are
+            none.
     """
     client = _clients.get(settings)
     if client is None:
@@ -124,8 +128,13 @@ def _make_client(settings: Settings) -> RewardClient:
         tls = ClientTls(
             Path(settings.tls_ca), _path(settings.client_cert), _path(settings.client_key)
         )
+    pairs = settings.labels.split(",") if settings.labels else ()
     return RewardClient(
-        settings.target, tls=tls, token=settings.token or None, timeout_s=settings.timeout_s
+        settings.target,
+        tls=tls,
+        token=settings.token or None,
+        timeout_s=settings.timeout_s,
+        labels=read_labels(pairs, "labels (ASSAY_LABELS):"),
     )
 
 

@@ -9,14 +9,20 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from assay.clients.trainers.common.labels import labels_of
 from assay.clients.trainers.common.rows import Message, RowReader
 from assay.clients.trainers.common.settings import Settings
 from assay.clients.types import Item
 
 
-def reader_of(settings: Settings) -> RowReader:
-    """The reader of rows for these settings."""
-    return RowReader(settings.verifier, settings.task, reference_kind=settings.reference)
+def reader_of(settings: Settings, **labels: Any) -> RowReader:
+    """The reader of rows for these settings; `labels` are those that are known."""
+    return RowReader(
+        settings.verifier,
+        settings.task,
+        reference_kind=settings.reference,
+        labels=labels_of(**labels),
+    )
 
 
 def read_item(
@@ -27,16 +33,17 @@ def read_item(
     *,
     response_token_count: int | None = None,
     truncated: bool = False,
+    **labels: Any,
 ) -> Item:
     """One sample as an item of no group.
 
     `row` holds "reference" or "answer", "verifier", "task", "parameters"; other columns are
-    ignored. The settings apply where it has none.
+    ignored. The settings apply where it has none. `labels` are those that are known.
 
     Raises:
         ConfigError: The row's reference is none.
     """
-    reader = reader_of(settings)
+    reader = reader_of(settings, **labels)
     columns = {name: [value] for name, value in row.items()}
     (item,) = reader.items([prompt], [response], None, columns)
     return dataclasses.replace(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.clients.trainers.common.faults import FaultPolicy, read_policy
+from assay.clients.trainers.common.labels import labels_of
 from assay.clients.trainers.common.rows import label_of, prompt_of
 from assay.clients.trainers.common.scoring import details_of
 from assay.clients.trainers.common.settings import NAMES, Settings, read_settings
@@ -66,6 +67,8 @@ def item_of(
     response: str,
     ground_truth: Any,
     extra_info: Mapping[str, Any] | None,
+    *,
+    step: int | None = None,
     **more: Any,
 ) -> Item:
     """The item of a row of verl; `more` are further fields.
@@ -88,6 +91,7 @@ def item_of(
         verifier=verifier,
         task="" if verifier else str(task),
         parameters={**options.parameters, **own},
+        labels=labels_of(trainer="verl", data=data_source, step=step),
         **{"prompt": prompt_of(prompt), **more},
     )
 
