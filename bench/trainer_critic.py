@@ -112,7 +112,9 @@ def arms(part: str, setting: Setting, seed: int) -> dict[str, Config]:
     )
     if part == "methods":
         return {
-            name: configs.load(CONFIGS / f"{name}.toml", (*own, *sizes, f"run.seed={seed}"))
+            name: configs.load(
+                CONFIGS / f"{name}.toml", (*own, *sizes, f"run.seed={seed}"), saved=True
+            )
             for name, sizes in METHODS.items()
         }
     rungs = plan.load(CONFIGS / "ladders/vapo.toml", (*own, *GROUPS, PRETRAIN), seeds=(seed,))

@@ -247,7 +247,9 @@ def contestants(models: Path, seeds: tuple[int, ...], steps: int) -> dict[str, d
     for name, own_parts in parts.items():
         found[name] = {
             seed: tuple(
-                configs.load(CONFIGS / f"{name}.toml", (*own, *part, f"run.seed={seed}"))
+                configs.load(
+                    CONFIGS / f"{name}.toml", (*own, *part, f"run.seed={seed}"), saved=True
+                )
                 for part in own_parts
             )
             for seed in seeds

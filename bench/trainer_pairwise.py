@@ -224,6 +224,7 @@ def config_of(arm: str, *, models: Path, steps: int, seed: int, pretrain: int) -
             f"run.steps={steps}",
             f"run.seed={seed}",
         ),
+        saved=True,
     )
 
 

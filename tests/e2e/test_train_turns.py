@@ -36,6 +36,9 @@ def dialogues(repository: Path, verifier: tuple[Path, Path, Path]) -> Callable[.
 
     def make(name: str, *overrides: str) -> configs.Config:
         model, rows, held_out = verifier
+        asks = [f"method.turns.verify_prompt={VERIFY}", f"method.turns.revise_prompt={REVISE}"]
+        if name != "pag":
+            asks = [f"method.turns.reconsider_prompt={REVISE}"]
         small = (
             f"data={rows}",
             f"data.eval_path={held_out}",
@@ -45,9 +48,7 @@ def dialogues(repository: Path, verifier: tuple[Path, Path, Path]) -> Callable[.
             "model.precision=float32",
             "model.gradient_checkpointing=false",
             "reward=exact",
-            f"method.turns.verify_prompt={VERIFY}",
-            f"method.turns.revise_prompt={REVISE}",
-            f"method.turns.reconsider_prompt={REVISE}",
+            *asks,
             "method.critic.learning_rate=1e-3",
             "optim.mini_batches=1",
             "optim.micro_batch=0",

@@ -166,7 +166,7 @@ def test_what_it_says_and_that_it_says_it_each_time(caplog: pytest.LogCaptureFix
         with pytest.raises(
             TooManyFaultsError,
             match=r"had no judgement \(POOL_BROKEN x\d+, QUEUE_FULL x\d+\), and max_fault_ratio "
-            r"allows 0\.5; mend the cause \(the latest: full\), which docs/errors\.md explains",
+            r"allows 0\.5; mend the cause \(the latest: full\), which docs/reference/errors",
         ):
             settle("who", 0.5, results)
     errors = [one for one in caplog.records if one.levelname == "ERROR"]

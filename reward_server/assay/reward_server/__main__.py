@@ -83,9 +83,6 @@ _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=Fal
     "--metric-labels",
     default="",
     metavar="NAME,...",
-    callback=lambda _context, _option, names: tuple(
-        dict.fromkeys(name.strip() for name in names.split(",") if name.strip())
-    ),
     help="Callers' labels that metrics count items by; their first 100 values each, then other.",
 )
 @click.option(
@@ -147,6 +144,8 @@ def cli(
             return
         setup_logging(log_level, json=log_json)
         tracing.set_up(_TITLE)
+        labels = [name.strip() for name in flags.pop("metric_labels").split(",")]
+        flags["metric_labels"] = tuple(dict.fromkeys(filter(None, labels)))
         scorer = {name: flags.pop(name) for name in _SCORER_FLAGS}
         access = take_access(flags)
         config = ServerConfig(

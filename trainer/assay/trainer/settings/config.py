@@ -120,8 +120,8 @@ def load(
 
     An override is `section.key=value`, its value TOML, or bare text for a text field; short forms
     are in `overrides`. `say` gets a line for each old name, and for each setting that is left out
-    (see `reading`). `saved`: the file is that of a run that goes on, and what it did not read is
-    left out.
+    (see `reading`). `saved`: the file is that of a run that goes on, or the settings are for
+    several modes, and what is not read is left out.
 
     Raises:
         ConfigError: the file cannot be read, a setting is unknown, of a wrong type, out of range

@@ -154,6 +154,7 @@ def _rung(
                 merged(own, {"run": {"seed": seed, "name": f"{rung.name}-{seed}"}}),
                 [*texts, *off],
                 origin=origin,
+                saved=True,  # what one rung does not read, another does
                 layers=layers,
             )
             for seed in seeds
