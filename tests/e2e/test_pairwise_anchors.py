@@ -83,6 +83,7 @@ def small(repository: Path, tiny_model: Path, sums_file: Path) -> Make:
                 "run.report_to=[]",
                 *overrides,
             ],
+            saved=True,  # overrides choose for those before them
         )
 
     return make

@@ -67,6 +67,7 @@ def miniature(repository: Path, judges: str, tiny_model: Path, sums_file: Path) 
                 "run.report_to=[]",
                 *overrides,
             ],
+            saved=True,  # overrides choose for those before them
         )
 
     return make

@@ -32,7 +32,8 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 
 
 def asynchronous(mode: str, staleness: int = 1, **loss: Any) -> dict[str, Any]:
-    return {"asynchrony": {"mode": mode, "max_staleness": staleness}, "loss": loss}
+    stale = {"max_staleness": staleness} if mode == "bounded" else {}
+    return {"asynchrony": {"mode": mode, **stale}, "loss": loss}
 
 
 def test_what_is_never_stale_is_the_synchronous_run_to_the_bit(

@@ -21,7 +21,12 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_bundle_holds_sources_wheels_and_commands(bundle: Path) -> None:
     wheels = {path.name.partition("-")[0] for path in (bundle / "wheels").iterdir()}
-    assert wheels >= {"assay_trainer", "assay_genrm", "assay_clients", "assay_reward_server"}
+    assert wheels >= {
+        "assay_rl_trainer",
+        "assay_rl_genrm",
+        "assay_rl_clients",
+        "assay_rl_reward_server",
+    }
     commands = (bundle / "RUN.md").read_text()
     assert "tests/gpu" in commands
     assert (bundle / "tree" / "tests" / "gpu" / "test_cuda_training.py").is_file()
