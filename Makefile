@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 DISTRIBUTIONS := protos kit clients math reward_server sandbox genrm trainer \
   plugins/compat plugins/docker_backend plugins/ray_pool plugins/verifiers_extra
 INSTALLED := $(VENV)/.installed
+# There while packages are being unpacked. What an interrupted installation left may be half a package, and was compared with no hash.
+INSTALLING := $(VENV)/.installing
 AUDIT_VENV := .venv-audit
 AUDIT_ARGS ?=
 RAY_VENV := .venv-ray
@@ -33,13 +35,21 @@ install: $(INSTALLED) ## Make .venv and install everything in it
 
 $(INSTALLED): pyproject.toml constraints.txt constraints.sha256 $(DISTRIBUTIONS:%=%/pyproject.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Assay needs Python 3.11 or later: make PYTHON=/path/to/python3.11")'
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "Installing Assay and its dependencies into $(VENV) (a few minutes the first time)"
+	@echo "1 of 4: $(VENV), an environment of $$($(PYTHON) --version)"
+	@test ! -e $(INSTALLING) || echo "        made anew, for the last installation did not end: what it downloaded is in pip's cache"
+	@test ! -e $(INSTALLING) && $(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	@echo "2 of 4: pip"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --upgrade pip
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+	@echo "3 of 4: Assay's $(words $(DISTRIBUTIONS)) packages and about 170 that they need, torch the largest: 2 GB on disk with its build for CPUs, about 7 with"
+	@echo "        the one for GPUs. 5 minutes the first time; Ctrl-C is safe, make install goes on from there"
+	@touch $(INSTALLING)
+	@$(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt \
 	  --report $(VENV)/report.json --group dev $(DISTRIBUTIONS:%=--editable ./%)
+	@echo "4 of 4: what was installed, compared with constraints.sha256"
 	@$(BIN)/python scripts/hashes.py check $(VENV)/report.json --where-listed
+	@rm $(INSTALLING)
 	@touch $@
+	@echo "make install: done; source $(BIN)/activate, then assay doctor"
 
 run: $(INSTALLED) ## Train the quickstart on rewards from a real service; prints before and after
 	@$(BIN)/assay train configs/quickstart.toml
