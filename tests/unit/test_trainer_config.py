@@ -34,7 +34,7 @@ def test_the_whole_config_is_saved_and_read_back(tmp_path: Path) -> None:
 def test_the_configs_of_the_repository_are_valid(repository: Path, name: str) -> None:
     made = config.load(repository / "configs" / f"{name}.toml", ["data=rows.jsonl"])
     assert (made.data.source, made.data.path) == ("jsonl", "rows.jsonl")
-    assert made.eval.prompts >= 200
+    assert made.eval.prompts >= 120
 
 
 @pytest.mark.parametrize(

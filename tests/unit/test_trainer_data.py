@@ -226,12 +226,12 @@ def test_the_quickstart_never_trains_on_what_it_is_tested_on(repository: Path) -
     config = load(repository / "configs" / "quickstart.toml")
     problems = load_problems(config.data, eval_prompts=config.eval.prompts)
     held_out = {problem.question for problem in problems.eval}
-    assert len(held_out) == config.eval.prompts >= 200
+    assert len(held_out) == config.eval.prompts >= 120
     assert not held_out & {problem.question for problem in problems.train}
-    assert len({problem.question for problem in problems.train}) > 150
+    assert len({problem.question for problem in problems.train}) > 120
     for problem in problems.eval:
         expression = problem.question.removeprefix("Calculate ").removesuffix(".")
         left, sign, right = expression.split()
-        value = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__}[sign](int(left), int(right))
+        value = {"+": int.__add__, "*": int.__mul__}[sign](int(left), int(right))
         assert problem.reference == str(value)
-        assert problem.messages[-1][1].endswith(f"{expression} =")
+        assert problem.messages[-1][1] == f"Calculate {expression}."

@@ -35,6 +35,7 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from trl.trainer.utils import get_config_model_id, use_adapter
 
 from assay.kit.runs import checkpoints
+from assay.kit.runs.environment import return_freed_memory
 from assay.trainer.algos import packing
 from assay.trainer.core import batch as batches
 from assay.trainer.core import minibatches, objective
@@ -157,7 +158,9 @@ class PolicyTrainer(Published, GRPOTrainer):
         del inputs
         if isinstance(self.critic, Critic):
             self.critic.rest()
+        self._return_memory()
         self.collected = self.source.collect(self.state.global_step)
+        self._return_memory()
         started = time.perf_counter()
         batch = self.assemble(self.collected)
         self._remember(batch)
@@ -165,6 +168,11 @@ class PolicyTrainer(Published, GRPOTrainer):
         self._fresh = True
         batch["row"] = torch.arange(len(batch["rewards"]), device=self.accelerator.device)
         return batch
+
+    def _return_memory(self) -> None:
+        """Between drawing and training, whose tensors differ in size: free blocks would add up."""
+        if self.accelerator.device.type == "cpu":
+            return_freed_memory()
 
     def _remember(self, batch: Batch) -> None:
         places = [place(row) for row in self.collected.rows]

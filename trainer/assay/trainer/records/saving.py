@@ -16,6 +16,7 @@ from accelerate.utils import DistributedType
 from transformers import AutoModelForCausalLM
 from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 
+from assay.kit.runs.environment import return_freed_memory
 from assay.kit.runs.folders import publish
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.core.world import World
@@ -41,6 +42,7 @@ def save_outcome(trainer: PolicyTrainer, folder: RunFolder, tokenizer: Any, worl
         (policy / extra).unlink(missing_ok=True)
     tokenizer.save_pretrained(policy)
     if (policy / "adapter_config.json").is_file():
+        return_freed_memory()  # the steps' activations: the base weights come a second time
         merged = folder.path / ".merged-saving"
         shutil.rmtree(merged, ignore_errors=True)
         frozen = trainer.config.model.lora.base == "bfloat16"
