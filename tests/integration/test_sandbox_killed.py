@@ -24,6 +24,7 @@ pytestmark = pytest.mark.skipif(not detect().reaches("namespaces"), reason="need
 
 KILLED = RunRecord(EndKind.SIGNALLED, signal=signal.SIGKILL)
 SLOW = "import time\ntime.sleep(0.3)\nprint(int(input()) + 1)\n"
+NOT_BY_THEN = SLOW.replace("0.3", "20")
 SLOW_TO_LOAD = "import time\ntime.sleep(0.3)\ndef inc(n):\n    return n + 1\n"
 SLOW_TO_ANSWER = "import time\ndef inc(n):\n    time.sleep(0.1)\n    return n + 1\n"
 KILLS_ITSELF = "import os\nos.kill(os.getpid(), 9)\n"
@@ -109,7 +110,7 @@ def test_a_right_program_that_is_killed_passes(
 
 def test_once_more_and_no_more(boxes: KilledBoxes) -> None:
     boxes.kill(2)
-    [outcome] = judge_python(boxes, SLOW, stdio())
+    [outcome] = judge_python(boxes, NOT_BY_THEN, stdio())
     assert outcome.verdict is TestVerdict.RUNTIME_ERROR
     assert boxes.killed.starts == 2
 
