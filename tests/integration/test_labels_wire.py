@@ -205,7 +205,8 @@ def test_a_label_chooses(kept: Path, tmp_path: Path) -> None:
     invoke("export", kept, "-o", rows, "--label", "run=a", "--label", "step=2")
     assert [line["labels"] for line in lines(rows)] == [{"run": "a", "step": "2"}]
     assert len(invoke("search", kept, "--label", "run=a").stdout.splitlines()) == 2
-    assert "run=a, step=2" in invoke("show", kept, "3").stdout
+    [found] = invoke("search", kept, "--label", "run=a", "--label", "step=2").stdout.splitlines()
+    assert "run=a, step=2" in invoke("show", kept, found.split()[0]).stdout
     assert invoke("stats", kept, "--label", "run=nobody").stdout.startswith("12 entries")
     with pytest.raises(ConfigError, match="write NAME=VALUE"):
         invoke("tail", kept, "--label", "run")

@@ -103,7 +103,7 @@ def labels_of(message: reward_pb2.Item) -> dict[str, str]:
     """
     if trouble := trouble_of(message.labels):
         raise Unjudgeable("INVALID_LABEL", trouble)
-    return dict(message.labels)
+    return dict(sorted(message.labels.items()))  # a map of protobuf has no order
 
 
 def timeout_s(message: reward_pb2.Item, default_s: float, limit_s: float) -> float:
