@@ -1,7 +1,8 @@
-"""Golden rows for every instruction of IFEval and IFBench: texts of our own.
+"""Golden rows for every instruction of IFEval, IFBench and IF-RLVR: texts of our own.
 
 What follows an instruction follows from its definition in the reference implementations
-(google-research instruction_following_eval; allenai IFBench), beside which all of them were run.
+(google-research instruction_following_eval; allenai IFBench and open-instruct), beside which all of
+them were run.
 """
 
 from __future__ import annotations
@@ -184,4 +185,73 @@ TABLE: tuple[Row, ...] = (
         "A dog. Big cat.",
     ),
     ("custom:word_reverse", {}, "eagle bald the is It", "It is the bald eagle"),
+    ("copy:copy", {"prompt_to_repeat": "Why is it?"}, " why IS it? ", "Why is it? So."),
+    (
+        "copy:copying_multiple",
+        {"prompt_to_repeat": "Why is it?", "N": 2},
+        "Why is it?\n******\nwhy is it?",
+        "Why is it?\n***\nWhy is it?",
+    ),
+    ("copy:copying_simple", {"prompt_to_repeat": "Why is it?"}, "Why is it?", "Why is it"),
+    (
+        "copy:repeat_phrase",
+        {"phrase": "Time flies when having fun", "small_n": 2},
+        "Time crawls when having fun, and Time flies if having fun.",
+        "Time crawls when having fun, and Time flies when having fun.",
+    ),
+    (
+        "count:count_increment_word",
+        {"keyword1": "sun", "keyword2": "moon"},
+        "Sun, moon, MOONLIGHT",
+        "sun, moon",
+    ),
+    ("count:count_unique", {}, "A dog sees the cat.", "The dog. Its cat."),
+    (
+        "count:counting_composition",
+        {"n_sent": 2, "n_words": 3},
+        "One two. One two.\n***\nOne two! One two?\n***\nOne two. One two.",
+        "One two. One two.\n***\nOne two! One two?\n***\nOne two three. One two.",
+    ),
+    ("count:lowercase_counting", {"N": 2}, "One two THREE four", "one two three"),
+    ("detectable_format:bigram_wrapping", {}, "<<I am>> <<at home>> now", "<<I am>> at home"),
+    ("detectable_format:sentence_hyphens", {}, "It is so.-It was so.", "It is so. - It was."),
+    ("detectable_format:square_brackets", {}, "[It] [is]", "[It is]"),
+    ("first_word:first_word_answer", {"first_word": "sun"}, "SUN and moon", "sun, moon"),
+    ("first_word:first_word_sent", {"first_word": "it"}, "It is. It was!", "It is. So it was!"),
+    ("keywords:exclude_word_harder", {"keyword": "sun"}, "The sun. Sun shines", "the sun shines"),
+    (
+        "keywords:keyword_specific_position",
+        {"keyword": "cat", "n": 2, "m": 3},
+        "So it is. I, cat, am.",
+        "So it is. I, Cat, am.",
+    ),
+    ("keywords:no_adjacent_consecutive", {}, "big apples", "a big apple"),
+    ("keywords:palindrome", {}, "my level best", "my best"),
+    ("keywords:start_end", {}, "So it is so", "So it is so."),
+    (
+        "keywords:word_count_different_numbers",
+        {"keyword": "sun", "frequency": 2, "relation": AT_LEAST},
+        "sun SUNNY",
+        "sun",
+    ),
+    ("keywords:word_once", {"keyword": "sun"}, "Sunny", "sun SUNNY"),
+    ("last_word:last_word_answer", {"last_word": "sun"}, "moon and Sun!", "moon and sun shine"),
+    ("last_word:last_word_sent", {"last_word": "it"}, "Do it! Say it.", "Do it. It is."),
+    ("letters:letter_counting", {"N": 3, "relation": LESS}, "42 of", "off"),
+    (
+        "letters:letter_counting2",
+        {"letter": "a", "let_frequency": 2, "let_relation": AT_LEAST},
+        "Ananas",
+        "Ant",
+    ),
+    (
+        "new:copy_span_idx",
+        {"prompt_to_repeat": "Say it again", "n_start": 4, "n_end": 6},
+        "IT",
+        "it a",
+    ),
+    ("paragraphs:paragraphs", {}, "one\n***\ntwo\n***", "one"),
+    ("paragraphs:paragraphs2", {}, "one\n\ntwo", "one\n\ntwo\n\nthree"),
+    ("punctuation:punctuation_dot", {}, "So it is!", "So it is."),
+    ("punctuation:punctuation_exclamation", {}, "So it is.", "So it is!"),
 )

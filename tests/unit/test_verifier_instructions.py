@@ -1,7 +1,8 @@
-"""The instructions of IFEval and IFBench: a golden table of our own texts, and bad references.
+"""Instructions of IFEval, IFBench and IF-RLVR: a golden table of our texts, and bad references.
 
 Every expected value follows from the definition of the instruction in its reference implementation
-(google-research instruction_following_eval; allenai IFBench), beside which all of them were run.
+(google-research instruction_following_eval; allenai IFBench and open-instruct), beside which all of
+them were run.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from assay.reward_server.domain import (
     Unjudgeable,
     VerifierItem,
 )
-from assay.verifiers_extra.instructions.sentences import sentences
-from assay.verifiers_extra.instructions.table import IFBENCH, IFEVAL, INSTRUCTIONS
+from assay.verifiers_extra.instructions.sentences import plain_sentences, sentences
+from assay.verifiers_extra.instructions.table import IFBENCH, IFEVAL, IFRLVR, INSTRUCTIONS
 from assay.verifiers_extra.instructions.verbs import is_verb
 from assay.verifiers_extra.instructions.verifier import forms, ifeval
 from assay.verifiers_extra.instructions.words import holds_word, sentence_tokens
@@ -41,7 +42,7 @@ def one(identity: JsonValue, arguments: JsonValue) -> JsonValue:
 
 def test_the_table_covers_every_instruction() -> None:
     assert {row[0] for row in TABLE} == set(INSTRUCTIONS)
-    assert (len(IFEVAL), len(IFBENCH), len(INSTRUCTIONS)) == (25, 58, 83)
+    assert (len(IFEVAL), len(IFBENCH), len(IFRLVR), len(INSTRUCTIONS)) == (25, 58, 29, 112)
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: str(row[0]))
@@ -94,6 +95,48 @@ def test_the_thought_may_be_left_out() -> None:
     assert judged("<think>a, b</think>c", document).reward == 0.0
     assert judged("<think>a, b</think>c", document, skip_thought=True).reward == 1.0
     assert judged("<think>a b</think>", document, skip_thought=True).reward == 0.0
+    first = one("first_word:first_word_answer", {"first_word": "so"})
+    assert judged("<think>a</think>\n<answer>So be it</answer>", first).reward == 0.0
+    assert judged("<think>a</think>\n<answer>So be it</answer>", first, skip_thought=True).reward
+
+
+ROWS_OF_IF_RLVR = (
+    (
+        "[{'instruction_id': ['punctuation:no_comma', 'last_word:last_word_answer'], "
+        "'kwargs': [None, {'last_word': 'comma'}]}]"
+    ),
+    '[{"instruction_id": ["punctuation:no_comma"], "kwargs": [null]}]',
+    '["{\\"instruction_id\\": [\\"punctuation:no_comma\\"], \\"kwargs\\": [null]}"]',
+)
+
+
+@pytest.mark.parametrize("text", ROWS_OF_IF_RLVR)
+def test_references_that_are_texts(text: str) -> None:
+    complete = VERIFIER.spec.complete({})
+    item = VerifierItem(Candidate("no comma"), references=(text,), parameters=complete)
+    assert VERIFIER.judge(item).verdict == "followed"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "punctuation:no_comma",
+        "[{'instruction_id': {'punctuation:no_comma'}, 'kwargs': [None]}]",
+        "[b'x']",
+        "[open('x')]",
+        "[{'instruction_id': [1+2j]}]",
+        "[" * 5_000,
+        "-" * 100_000 + "1",
+        '["{"]',
+        "",
+    ],
+)
+def test_texts_that_are_no_references(text: str) -> None:
+    complete = VERIFIER.spec.complete({})
+    item = VerifierItem(Candidate("no comma"), references=(text,), parameters=complete)
+    with pytest.raises(Unjudgeable) as caught:
+        VERIFIER.judge(item)
+    assert caught.value.reason == UNUSABLE_REFERENCE
 
 
 @pytest.mark.parametrize(
@@ -164,6 +207,50 @@ SENTENCES = (
 @pytest.mark.parametrize(("text", "expected"), SENTENCES)
 def test_sentences(text: str, expected: list[str]) -> None:
     assert sentences(text) == expected
+
+
+PLAIN = (
+    ("", []),
+    (" One. Two!\nThree? ", ["One.", "Two!", "Three?"]),
+    ("Dr. No met Mr. Bean. So?", ["Dr. No met Mr. Bean.", "So?"]),
+    ("It is 3.5 at a.com now.", ["It is 3.5 at a.com now."]),
+    ("Wait... what?", ["Wait...", "what?"]),
+    ("In the U.S. They left.", ["In the U.S.", "They left."]),
+    ("At Acme Inc. and J. R. Tolkien", ["At Acme Inc. and J. R. Tolkien"]),
+    ('He said "Go." Then “No.”', ['He said "Go".', "Then “No”."]),
+    ("What?! No end", ["What?", "!", "No end"]),
+    ("a<stop>b<prd>c. d", ["a<stop>b<prd>c.", "d"]),  # marks of the original are text here
+)
+
+
+@pytest.mark.parametrize(("text", "expected"), PLAIN)
+def test_plain_sentences(text: str, expected: list[str]) -> None:
+    assert plain_sentences(text) == expected
+
+
+def test_a_phrase_is_repeated_with_one_word_changed() -> None:
+    def followed(response: str, times: int = 1) -> bool:
+        phrase: JsonValue = {"phrase": "Time flies when having fun", "small_n": times}
+        return judged(response, one("copy:repeat_phrase", phrase)).reward == 1.0
+
+    assert followed("x Time flies if having fun. x")
+    assert not followed("Time flies when having fun")  # none changed
+    assert not followed("Time crawls if having fun")  # two changed
+    assert not followed("Time flies when fun")  # one is missing
+    assert not followed("Time flies\nif having fun")  # over the end of a line
+    assert followed("Time flies if having fun Time is when having fun", 2)
+    assert not followed("Time flies if having fun Time flies when having fun", 2)
+
+
+@pytest.mark.parametrize("start", [0, 3])
+def test_a_span_may_start_anywhere_and_is_never_blank(start: int) -> None:
+    arguments: JsonValue = {"prompt_to_repeat": "Say it", "n_start": start, "n_end": start + 1}
+    with_start = one("new:copy_span_idx", arguments)
+    if start == 3:
+        with pytest.raises(Unjudgeable, match="leaves nothing"):
+            judged("s", with_start)
+        return
+    assert judged("s", with_start).reward == 1.0
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ EXTRA_VERIFIERS: Mapping[str, tuple[str, ...]] = {
     "countdown": (),
     "differences": ("spot-the-difference",),
     "game24": (),
-    "ifeval": ("ifbench", "instruction-following"),
+    "ifeval": ("ifbench", "if-rlvr", "instruction-following"),
     "language": (),
     "point": ("pointing",),
     "quantity": ("physics",),

@@ -12,11 +12,10 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from assay.verifiers_extra.instructions.arguments import Arguments, Check
-from assay.verifiers_extra.instructions.sentences import sentences
+from assay.verifiers_extra.instructions.sentences import sentences, tokens
 from assay.verifiers_extra.instructions.words import (
     bare,
     holds_word,
-    sentence_tokens,
     trimmed,
 )
 
@@ -185,11 +184,7 @@ def _no_bullets_bullets(arguments: Arguments) -> Check:
 def _title_case(arguments: Arguments) -> Check:
     del arguments
 
-    def check(response: str) -> bool:
-        tokens = (token for part in sentences(response) for token in sentence_tokens(part))
-        return all(map(_is_title, tokens))
-
-    return check
+    return lambda response: all(map(_is_title, tokens(response)))
 
 
 def _is_title(token: str) -> bool:

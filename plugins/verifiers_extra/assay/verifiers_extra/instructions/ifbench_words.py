@@ -13,7 +13,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from assay.verifiers_extra.instructions.arguments import Arguments, Check
-from assay.verifiers_extra.instructions.sentences import sentences
+from assay.verifiers_extra.instructions.sentences import sentences, tokens
 from assay.verifiers_extra.instructions.verbs import is_verb
 from assay.verifiers_extra.instructions.words import (
     STOP_WORDS,
@@ -129,8 +129,7 @@ def _pronouns(arguments: Arguments) -> Check:
 
     def check(response: str) -> bool:
         text = response.replace("/", " ").lower()
-        tokens = (token for part in sentences(text) for token in sentence_tokens(part))
-        return sum(token in _PRONOUNS for token in tokens) >= threshold
+        return sum(token in _PRONOUNS for token in tokens(text)) >= threshold
 
     return check
 
@@ -293,8 +292,8 @@ def _keywords_specific_position(arguments: Arguments) -> Check:
 
     def check(response: str) -> bool:
         for sentence in sentences(response)[nth - 1 : nth]:
-            tokens = [t for t in sentence_tokens(sentence) if any(c.isalnum() for c in t)]
-            return len(tokens) >= mth and tokens[mth - 1].lower() == keyword
+            found = [t for t in sentence_tokens(sentence) if any(c.isalnum() for c in t)]
+            return len(found) >= mth and found[mth - 1].lower() == keyword
         return False
 
     return check
@@ -304,10 +303,10 @@ def _words_position(arguments: Arguments) -> Check:
     keyword = arguments.word("keyword").lower()
 
     def check(response: str) -> bool:
-        tokens = [token for part in sentences(response) for token in sentence_tokens(part)]
-        if tokens and tokens[-1] in string.punctuation:
-            tokens.pop()
-        return len(tokens) > 1 and tokens[1].lower() == tokens[-2].lower() == keyword
+        found = tokens(response)
+        if found and found[-1] in string.punctuation:
+            found.pop()
+        return len(found) > 1 and found[1].lower() == found[-2].lower() == keyword
 
     return check
 

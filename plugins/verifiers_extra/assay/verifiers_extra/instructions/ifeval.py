@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable
 
 from assay.verifiers_extra.instructions.arguments import Arguments, Check
-from assay.verifiers_extra.instructions.sentences import sentences
-from assay.verifiers_extra.instructions.words import holds_word, sentence_tokens, words
+from assay.verifiers_extra.instructions.sentences import sentences, tokens
+from assay.verifiers_extra.instructions.words import holds_word, words
 from assay.verifiers_extra.languages.detection import detect
 
 _ANSWERS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
@@ -23,7 +23,7 @@ _POSTSCRIPTS = {
 }
 _HIGHLIGHT = re.compile(r"\*[^\n*]*\*")
 _DOUBLE_HIGHLIGHT = re.compile(r"\*\*[^\n*]*\*\*")
-_PARAGRAPH_MARK = re.compile(r"\s?\*\*\*\s?")
+PARAGRAPH_MARK = re.compile(r"\s?\*\*\*\s?")
 _FENCES = ("```json", "```Json", "```JSON", "```")
 _LANGUAGE_CODE = re.compile(r"[a-z]{2}(?:-[a-z]{2})?")
 
@@ -38,7 +38,8 @@ def _existence(arguments: Arguments) -> Check:
     return check
 
 
-def _frequency(arguments: Arguments) -> Check:
+def frequency(arguments: Arguments) -> Check:
+    """A keyword, counted literally and whatever its case, against a threshold."""
     keyword = arguments.word("keyword").lower()
     threshold, holds = arguments.count("frequency"), arguments.relation("relation")
     return lambda response: holds(response.lower().count(keyword), threshold)
@@ -49,7 +50,8 @@ def _forbidden_words(arguments: Arguments) -> Check:
     return lambda response: not any(holds_word(response, word) for word in forbidden)
 
 
-def _letter_frequency(arguments: Arguments) -> Check:
+def letter_frequency(arguments: Arguments) -> Check:
+    """A character, counted whatever its case, against a threshold."""
     letter = arguments.word("letter").lower()
     if len(letter) != 1:
         raise arguments.trouble("letter", "must be one character")
@@ -71,14 +73,15 @@ def _number_sentences(arguments: Arguments) -> Check:
 
 def _number_paragraphs(arguments: Arguments) -> Check:
     wanted = arguments.count("num_paragraphs")
+    return lambda response: paragraph_count(response, PARAGRAPH_MARK) == wanted
 
-    def check(response: str) -> bool:
-        paragraphs = _PARAGRAPH_MARK.split(response)
-        if not all(paragraph.strip() for paragraph in paragraphs[1:-1]):
-            return False
-        return sum(bool(paragraph.strip()) for paragraph in paragraphs) == wanted
 
-    return check
+def paragraph_count(response: str, mark: re.Pattern[str]) -> int | None:
+    """How many paragraphs a mark separates; None if one between two marks is blank."""
+    paragraphs = mark.split(response)
+    if not all(paragraph.strip() for paragraph in paragraphs[1:-1]):
+        return None
+    return sum(bool(paragraph.strip()) for paragraph in paragraphs)
 
 
 def _number_words(arguments: Arguments) -> Check:
@@ -227,8 +230,7 @@ def _capital_word_frequency(arguments: Arguments) -> Check:
     holds = arguments.relation("capital_relation")
 
     def check(response: str) -> bool:
-        tokens = (token for part in sentences(response) for token in sentence_tokens(part))
-        return holds(sum(token.isupper() for token in tokens), threshold)
+        return holds(sum(token.isupper() for token in tokens(response)), threshold)
 
     return check
 
@@ -274,8 +276,8 @@ IFEVAL: dict[str, Callable[[Arguments], Check]] = {
     "detectable_format:title": _title,
     "keywords:existence": _existence,
     "keywords:forbidden_words": _forbidden_words,
-    "keywords:frequency": _frequency,
-    "keywords:letter_frequency": _letter_frequency,
+    "keywords:frequency": frequency,
+    "keywords:letter_frequency": letter_frequency,
     "language:response_language": _response_language,
     "length_constraints:nth_paragraph_first_word": _nth_paragraph_first_word,
     "length_constraints:number_paragraphs": _number_paragraphs,

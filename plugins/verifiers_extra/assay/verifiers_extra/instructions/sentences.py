@@ -1,4 +1,4 @@
-"""Sentences of English text, after the Punkt algorithm with fixed parameters.
+"""Sentences of English text: after the Punkt algorithm with fixed parameters, and by plain rules.
 
 Kiss and Strunk, Unsupervised Multilingual Sentence Boundary Detection, Computational Linguistics
 32(4), 2006. IFEval and IFBench count sentences with NLTK's Punkt tokenizer and its trained English
@@ -12,15 +12,16 @@ its trained parameters:
    contexts, the case of some 20,000 words.
 3. There are no learned collocations.
 
-Linear in the length of the text.
+IF-RLVR's training code splits some texts by plain rules instead, `plain_sentences`. Both are linear
+in the length of the text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from assay.verifiers_extra.instructions.words import STOP_WORDS, word_set
+from assay.verifiers_extra.instructions.words import STOP_WORDS, sentence_tokens, word_set
 
 _SPLITTING = re.escape(")\";}]*:@'({[\u2018\u2019“”«»?!")
 _RUN = re.compile(r"\S+")
@@ -56,6 +57,53 @@ _STARTERS = word_set(
     "meanwhile moreover most nevertheless nonetheless nor separately similarly since so some the "
     "there these they this though thus under when while yet"
 )
+
+
+_STOP, _END = "\ud800", "\ud801"  # no text that comes over the wire holds a lone surrogate
+_LETTER_STOP = r"([A-Za-z])\."
+_INITIAL_STARTERS = (
+    r"(Mr|Mrs|Ms|Dr|Prof|Capt|Cpt|Lt|He\s|She\s|It\s|They\s|Their\s|Our\s|We\s|But\s|However\s"
+    r"|That\s|This\s|Wherever)"
+)
+_RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
+    (r"(Mr|St|Mrs|Ms|Dr)\.", rf"\1{_STOP}"),
+    (r"\.(com|net|org|io|gov|edu|me)", rf"{_STOP}\1"),
+    (r"([0-9])\.([0-9])", rf"\1{_STOP}\2"),
+    (r"\.{2,}", lambda dots: _STOP * len(dots.group()) + _END),
+    (r"Ph\.D\.", f"Ph{_STOP}D{_STOP}"),
+    (rf"\s{_LETTER_STOP} ", rf" \1{_STOP} "),
+    (rf"([A-Z]\.[A-Z]\.(?:[A-Z]\.)?) {_INITIAL_STARTERS}", rf"\1{_END} \2"),
+    (_LETTER_STOP * 3, rf"\1{_STOP}\2{_STOP}\3{_STOP}"),
+    (_LETTER_STOP * 2, rf"\1{_STOP}\2{_STOP}"),
+    (rf" (Inc|Ltd|Jr|Sr|Co)\. {_INITIAL_STARTERS}", rf" \1{_END} \2"),
+    (r" (Inc|Ltd|Jr|Sr|Co)\.", rf" \1{_STOP}"),
+    (rf" {_LETTER_STOP}", rf" \1{_STOP}"),
+    (r"\.”", "”."),
+    (r'\."', '".'),
+    (r'!"', '"!'),
+    (r'\?"', '"?'),
+    (r"([.?!])", rf"\1{_END}"),
+)
+"""Stops that end no sentence become `_STOP`; what ends one is followed by `_END`."""
+_COMPILED = tuple((re.compile(pattern), replacement) for pattern, replacement in _RULES)
+
+
+def tokens(text: str) -> list[str]:
+    """The Treebank tokens of a text, sentence by sentence."""
+    return [token for part in sentences(text) for token in sentence_tokens(part)]
+
+
+def plain_sentences(text: str) -> list[str]:
+    """The sentences of a text by a list of titles, initials, numbers and the like.
+
+    As IF-RLVR's training code does it, which knows no sentence from its neighbour where one ends
+    in a line break alone. A sentence between two marks ("?!") may be blank.
+    """
+    text = " " + text.replace("\n", " ") + "  "
+    for pattern, replacement in _COMPILED:
+        text = pattern.sub(replacement, text)
+    parts = [part.strip() for part in text.replace(_STOP, ".").split(_END)]
+    return parts if parts[-1] else parts[:-1]
 
 
 def sentences(text: str) -> list[str]:

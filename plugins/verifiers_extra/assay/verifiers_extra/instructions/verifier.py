@@ -1,42 +1,63 @@
-"""`ifeval`: whether a response follows verifiable instructions.
+r"""`ifeval`: whether a response follows verifiable instructions.
 
 **What it judges.** Each instruction of the reference by itself: the 25 types of IFEval (Zhou et
-al., arXiv 2311.07911) and the 58 of IFBench (Pyatkin et al., arXiv 2507.02833), whose ids do not
-overlap. The reference is an object as both data sets have it, `{"instruction_id_list":
-["punctuation:no_comma", ...], "kwargs": [{}, ...]}`, or that of IF-RLVR, `[{"instruction_id":
-[...], "kwargs": [null, ...]}]`; null arguments count as absent. There is one component per
-instruction, `punctuation-no-comma`, of weight 0, and the component `followed`, which is the reward:
-1 if all are followed (`scoring` = all, IFEval's prompt-level accuracy) or the share of them
-(fraction, its instruction-level accuracy).
+al., arXiv 2311.07911), the 58 of IFBench and the 29 that IF-RLVR trains on besides IFEval's (both
+Pyatkin et al., arXiv 2507.02833), whose ids do not overlap. The reference is an object as IFEval
+and IFBench have it, `{"instruction_id_list": ["punctuation:no_comma", ...], "kwargs": [{}, ...]}`,
+or that of IF-RLVR, `[{"instruction_id": [...], "kwargs": [null, ...]}]`, which may also be a text,
+of JSON or of a Python literal as its data sets write it; null arguments count as absent. There is one
+component per instruction, `punctuation-no-comma`, of weight 0, and the component `followed`, which
+is the reward: 1 if all are followed (`scoring` = all, IFEval's prompt-level accuracy) or the share
+of them (fraction, its instruction-level accuracy and IF-RLVR's reward).
 
 **Strict and loose.** `mode` = strict checks the response as it is. `loose` follows IFEval, section
 2.3: any of eight forms of the response may follow the instruction: with and without asterisks;
-whole, without the first line, without the last, without both.
+whole, without the first line, without the last, without both. With `skip_thought` only what follows
+the last `</think>` is judged, without the tags `<answer>` and `</answer>` and the white space
+around it, as IF-RLVR's training code does, so that a thought can neither satisfy nor break an
+instruction.
 
-**What could be gamed.** The checks see form alone: a response that says nothing can satisfy all of
-them, so pair this with a judge of content. Loose is easier to satisfy in unintended ways, and
-strict is the safer reward. A text without letters passes for every language, as in the reference
-implementation. Counting instructions reward padding; pair them with `repetition`. With
-`skip_thought` what precedes the last `</think>` is not judged, so that a thought can neither
-satisfy nor break an instruction.
+**What a policy could game.** The checks see form alone: a response that says nothing can satisfy
+all of them, so pair this with a judge of content. Loose is easier to satisfy in unintended ways,
+and strict is the safer reward. A text without letters passes for every language, as in the
+reference implementation. Counting instructions reward padding; pair them with `repetition`. Some
+instructions of IF-RLVR ask little: "a" is a palindrome, `copy:` ids ask for the prompt, a single
+word is no bigram, one word alone has no neighbour, and a response without a hyphen is checked for
+one sentence only by `sentence_hyphens`.
 
 **Differences from the reference implementations.**
 
-1. Missing and malformed arguments are UNUSABLE_REFERENCE; the originals draw a random value. A
-   letter of `keywords:letter_frequency` that is not one of a to z is counted as it is ("#", "!"),
-   where the original draws a random letter.
-2. Keywords, forbidden words, section marks and postscript marks are literal text; the originals
-   take them for regular expressions. The two are the same for keywords of letters and digits.
-3. Sentences: NLTK's trained Punkt parameters cannot be installed from a package index; see
-   `sentences` for the rules in their place and where they differ. Tokens are those of NLTK.
+1. Missing and malformed arguments are UNUSABLE_REFERENCE; the originals draw a random value, also
+   for a number that is 0 (`N`, `n_start`, `n`, `small_n`), which here is 0 or a fault. A letter of
+   `keywords:letter_frequency` that is not one of a to z is counted as it is ("#", "!"), where the
+   original draws a random letter.
+2. Keywords, forbidden words, phrases, section marks and postscript marks are literal text, compared
+   in lower case; the originals take them for regular expressions. The two are the same for keywords
+   of ASCII letters and digits in texts without letters such as the long s.
+3. Sentences: NLTK's trained Punkt parameters cannot be installed from a package index (and the
+   training code asks for a pickle of them that NLTK no longer loads); see `sentences` for the rules
+   in their place and where they differ. Tokens are those of NLTK; `\w+` ends at a combining mark,
+   as in NLTK before 3.10. IF-RLVR's other splitter is kept as it is, but for a response that holds
+   its own marks, "<stop>" or "<prd>": those are text here.
 4. Language: langdetect with its seed fixed, on the first 20,000 characters; the originals leave it
    to chance.
-5. `words:start_verb` knows verbs by a list and by their endings instead of NLTK's tagger. 6. Where
-the originals raise an exception on a response (JSON nested too deeply, a bad CSV field),
-   the instruction is not followed.
+5. `words:start_verb` knows verbs by a list and by their endings instead of NLTK's tagger.
+6. Where the originals raise an exception on a response (JSON nested too deeply, a bad CSV field, a
+   blank one), the instruction is not followed.
 
-**Limits.** English rules for sentences, words and verbs (differences 3 and 5), whatever language
-the response is in; langdetect, which tells the language, is unsure of short texts.
+Kept, because figures would not compare: `copy_span_idx` ends before `n_end`, though its prompt says
+"including"; `counting_composition` and `count_unique` count punctuation as words, and the first
+takes no divider at the start or end; `keyword_specific_position` and `exclude_word_harder` mind the
+case, the other keywords do not; `first_word_sent` minds a comma after the word. NeMo Gym's older
+copy of the code asks of `repeat_phrase` one changed word in the last repetition only; here, as in
+open-instruct, in each.
+
+**Known limits.** English rules for sentences, words and verbs (differences 3 and 5), whatever
+language the response is in; langdetect, which tells the language, is unsure of short texts.
+
+**Measured.** On the 331 instructions of IFBench's sample responses, strict and loose: 656 of 662
+official verdicts. On the 54 instructions of IF-RLVR's training set beside its code, its Punkt
+sentences replaced by ours: no difference in 20,000 mutated responses for each set of arguments.
 
 **Cost.** Linear in the response. The server itself judges short responses (at most 16,384
 characters) whose instructions ask no library, a worker the rest.
@@ -53,6 +74,7 @@ from assay.verifiers_extra.instructions.table import (
     SLOW,
     SPLITTING,
     Instruction,
+    document,
     read,
 )
 from assay.verifiers_extra.languages import detection
@@ -64,7 +86,7 @@ _SHOWN = 12
 
 
 def _glance(item: VerifierItem, *, mode: str, scoring: str, skip_thought: bool) -> Judgement | None:
-    instructions = read(item.document())
+    instructions = read(document(item))
     response = item.response()
     if any(instruction.identity in SLOW for instruction in instructions):
         return None
@@ -78,10 +100,11 @@ def _glance(item: VerifierItem, *, mode: str, scoring: str, skip_thought: bool) 
 
 @verifier(
     "ifeval",
-    tasks=("ifeval", "ifbench", "instruction-following"),
+    tasks=("ifeval", "ifbench", "if-rlvr", "instruction-following"),
     verdicts=("followed", "partly-followed", "not-followed"),
-    description="The response follows verifiable instructions: the 25 types of IFEval and the 58 "
-    "of IFBench.",
+    description="The response follows verifiable instructions: 25 types of IFEval, 58 of IFBench "
+    "and 29 of IF-RLVR.",
+    version="2",
     lazy=True,
     prepare=detection.load,
     glance=_glance,
@@ -99,7 +122,7 @@ def ifeval(
         "1 only if all instructions are followed, or the fraction of them that are.",
     ] = "all",
     skip_thought: Annotated[
-        bool, "Whether to judge only what follows the last </think>, if there is one."
+        bool, "Whether to judge only what follows the last </think>, without <answer> tags."
     ] = False,
 ) -> Judgement:
     """Checks every instruction of the reference.
@@ -107,7 +130,7 @@ def ifeval(
     Raises:
         Unjudgeable: UNUSABLE_REFERENCE for instructions that are unknown or malformed.
     """
-    return _judged(item, read(item.document()), mode, scoring, skip_thought=skip_thought)
+    return _judged(item, read(document(item)), mode, scoring, skip_thought=skip_thought)
 
 
 def forms(response: str, mode: str) -> tuple[str, ...]:
@@ -136,6 +159,7 @@ def _judged(
     response = item.response()
     if skip_thought:
         response = response.rpartition("</think>")[2]
+        response = response.replace("<answer>", "").replace("</answer>", "").strip()
     tried = forms(response, mode)
     names = _names(instructions)
     results = [instruction.follows(tried) for instruction in instructions]
