@@ -303,7 +303,7 @@ def _words_position(arguments: Arguments) -> Check:
     keyword = arguments.word("keyword").lower()
 
     def check(response: str) -> bool:
-        found = tokens(response)
+        found = list(tokens(response))
         if found and found[-1] in string.punctuation:
             found.pop()
         return len(found) > 1 and found[1].lower() == found[-2].lower() == keyword

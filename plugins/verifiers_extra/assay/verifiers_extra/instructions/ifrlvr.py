@@ -17,7 +17,8 @@ from assay.verifiers_extra.instructions.ifeval import (
     letter_frequency,
     paragraph_count,
 )
-from assay.verifiers_extra.instructions.sentences import plain_sentences, tokens
+from assay.verifiers_extra.instructions.sentences import plain_sentences, sentences, tokens
+from assay.verifiers_extra.instructions.words import sentence_tokens
 
 _LINE_BREAKS = re.compile("\n\n")
 _LOWERCASE_WORD = re.compile(r"\b[a-z]+\b")
@@ -202,13 +203,17 @@ def _letter_counting(arguments: Arguments) -> Check:
 
 
 def _counting_composition(arguments: Arguments) -> Check:
-    sentences, words = arguments.count("n_sent", 1), arguments.count("n_words", 1)
+    wanted, words = arguments.count("n_sent", 1), arguments.count("n_words", 1)
 
     def check(response: str) -> bool:
-        paragraphs = [plain_sentences(part) for part in PARAGRAPH_MARK.split(response)]
-        if len(paragraphs) != 3 or any(len(found) != sentences for found in paragraphs):
+        paragraphs = PARAGRAPH_MARK.split(response)
+        if len(paragraphs) != 3:
             return False
-        return all(len(tokens(part)) == words for found in paragraphs for part in found)
+        parts = [plain_sentences(paragraph) for paragraph in paragraphs]
+        return all(
+            len(found) == wanted and all(len(list(tokens(part))) == words for part in found)
+            for found in parts
+        )
 
     return check
 
@@ -217,8 +222,12 @@ def _count_unique(arguments: Arguments) -> Check:
     del arguments
 
     def check(response: str) -> bool:
-        found = tokens(response)
-        return len(found) == len(set(found))
+        seen: set[str] = set()
+        for token in tokens(response):
+            if token in seen:
+                return False
+            seen.add(token)
+        return True
 
     return check
 
@@ -234,7 +243,7 @@ def _keyword_specific_position(arguments: Arguments) -> Check:
 
     def check(response: str) -> bool:
         for sentence in plain_sentences(response)[nth - 1 : nth]:
-            return tokens(sentence)[mth - 1 : mth] == [keyword]
+            return list(tokens(sentence))[mth - 1 : mth] == [keyword]
         return False
 
     return check
@@ -244,8 +253,10 @@ def _start_end(arguments: Arguments) -> Check:
     del arguments
 
     def check(response: str) -> bool:
-        found = tokens(response)
-        return len(found) > 1 and found[0].lower() == found[-1].lower()
+        parts = sentences(response)
+        first, last = sentence_tokens(parts[0]), sentence_tokens(parts[-1])
+        is_one = len(parts) == len(first) == 1
+        return not is_one and first[0].lower() == last[-1].lower()
 
     return check
 

@@ -88,9 +88,9 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
 _COMPILED = tuple((re.compile(pattern), replacement) for pattern, replacement in _RULES)
 
 
-def tokens(text: str) -> list[str]:
+def tokens(text: str) -> Iterator[str]:
     """The Treebank tokens of a text, sentence by sentence."""
-    return [token for part in sentences(text) for token in sentence_tokens(part)]
+    return (token for part in sentences(text) for token in sentence_tokens(part))
 
 
 def plain_sentences(text: str) -> list[str]:

@@ -5,10 +5,10 @@ al., arXiv 2311.07911), the 58 of IFBench and the 29 that IF-RLVR trains on besi
 Pyatkin et al., arXiv 2507.02833), whose ids do not overlap. The reference is an object as IFEval
 and IFBench have it, `{"instruction_id_list": ["punctuation:no_comma", ...], "kwargs": [{}, ...]}`,
 or that of IF-RLVR, `[{"instruction_id": [...], "kwargs": [null, ...]}]`, which may also be a text,
-of JSON or of a Python literal as its data sets write it; null arguments count as absent. There is one
-component per instruction, `punctuation-no-comma`, of weight 0, and the component `followed`, which
-is the reward: 1 if all are followed (`scoring` = all, IFEval's prompt-level accuracy) or the share
-of them (fraction, its instruction-level accuracy and IF-RLVR's reward).
+of JSON or of a Python literal as its data sets write it; null arguments count as absent. There is
+one component per instruction, `punctuation-no-comma`, of weight 0, and the component `followed`,
+which is the reward: 1 if all are followed (`scoring` = all, IFEval's prompt-level accuracy) or the
+share of them (fraction, its instruction-level accuracy and IF-RLVR's reward).
 
 **Strict and loose.** `mode` = strict checks the response as it is. `loose` follows IFEval, section
 2.3: any of eight forms of the response may follow the instruction: with and without asterisks;
