@@ -39,6 +39,7 @@ VERIFIERS_EXTRA = "assay-rl-verifiers-extra"
 EXTRA_VERIFIERS: Mapping[str, tuple[str, ...]] = {
     "boxes": ("grounding",),
     "chemistry": (),
+    "citations": ("citation-if",),
     "count": ("counting",),
     "countdown": (),
     "differences": ("spot-the-difference",),
@@ -48,6 +49,7 @@ EXTRA_VERIFIERS: Mapping[str, tuple[str, ...]] = {
     "point": ("pointing",),
     "quantity": ("physics",),
     "reasoning-gym": (),
+    "search-qa": ("search-r1",),
     "sudoku": (),
 }
 """The verifiers of assay-rl-verifiers-extra, and their tasks of other names."""

@@ -119,7 +119,7 @@ def _judged(
     answer = answer_words(part.text, characters=characters)
     best = max(
         (
-            _measured(answer, answer_words(text, characters=characters), measure)
+            measured(answer, answer_words(text, characters=characters), measure)
             for text in references
         ),
         key=lambda pair: (pair[0], pair[1].f1),
@@ -137,7 +137,8 @@ def _judged(
     )
 
 
-def _measured(answer: list[str], reference: list[str], measure: str) -> tuple[float, Overlap]:
+def measured(answer: list[str], reference: list[str], measure: str) -> tuple[float, Overlap]:
+    """The score of an answer's words by "f1", "em" or "subem", and how they overlap."""
     shares = overlap(answer, reference)
     if measure == "f1":
         return shares.f1, shares

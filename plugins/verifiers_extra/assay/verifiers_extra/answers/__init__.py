@@ -1,0 +1,1 @@
+"""Answers to questions of fact: searched for, cited, refused or not attempted."""
