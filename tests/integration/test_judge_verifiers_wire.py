@@ -272,6 +272,24 @@ def test_attempts_may_be_judged_by_another_service(client: RewardClient) -> None
     assert reward(by_model) in (0.0, 1.0)
 
 
+def test_a_class_comes_from_what_the_model_writes(client: RewardClient) -> None:
+    """A random model writes no letter: that is a fault with its text, and no class."""
+    [attempt, refusal, blank, other] = client.score(
+        [
+            Item("It is 42.", reference="42", verifier="judge-attempt", prompt=PROMPT),
+            Item("Sorry, no.", reference="safe", verifier="judge-refusal", prompt=PROMPT),
+            Item(" ", reference="harmful", verifier="judge-refusal", prompt=PROMPT),
+            Item("Sorry, no.", reference="maybe", verifier="judge-refusal", prompt=PROMPT),
+        ]
+    )
+    assert [reason(one) for one in (attempt, refusal)] == ["JUDGE_UNPARSED"] * 2
+    assert attempt.fault is not None
+    assert "A or B or C" in attempt.fault.message
+    assert blank.judgement is not None
+    assert blank.judgement.verdict == "unparsed"
+    assert reason(other) == "UNUSABLE_REFERENCE"
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_they_keep_what_verifiers_promise(name: str, services: EmbeddedServices) -> None:
     reference = {"judge": "42", "judge-pairwise": Anchor("41")}.get(name)

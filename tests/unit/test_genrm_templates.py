@@ -49,6 +49,7 @@ def own(folder: Path, text: str = GOOD) -> Templates:
 
 def test_the_shipped_ones(shipped: Templates) -> None:
     assert [(one.ref, one.kind, one.style) for one in shipped.all()] == [
+        ("attempt@1", "pointwise", "direct"),
         ("correctness@1", "pointwise", "direct"),
         ("correctness-reasoned@1", "pointwise", "reasoned"),
         ("critique@1", "critique", "direct"),
@@ -56,12 +57,22 @@ def test_the_shipped_ones(shipped: Templates) -> None:
         ("preference@1", "pairwise", "direct"),
         ("preference-reasoned@1", "pairwise", "reasoned"),
         ("quality@1", "pointwise", "direct"),
+        ("refusal@1", "pointwise", "direct"),
         ("rubric@1", "pointwise", "direct"),
         ("self-verification@1", "self-verification", "direct"),
     ]
     for one in shipped.all():
         assert one.description.endswith((".", "?"))
         assert "  " not in one.system + one.user, one.ref
+
+
+@pytest.mark.parametrize("name", ["attempt", "refusal"])
+def test_three_classes_have_the_values_that_verifiers_read(shipped: Templates, name: str) -> None:
+    template = shipped.get(name, "pointwise", "")
+    assert sorted(template.values) == [0.0, 0.5, 1.0]
+    assert [option.strip() for option in template.options] == ["A", "B", "C"]
+    assert template.places["response"]
+    assert ("ground_truth" in template.places) == (name == "attempt")
 
 
 def test_the_newest_version_is_meant_where_none_is_said(tmp_path: Path) -> None:

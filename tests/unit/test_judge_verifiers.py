@@ -32,6 +32,7 @@ from assay.reward_server.domain import (
 from assay.reward_server.registry import load_registry
 from assay.reward_server.scorer import RewardScorer
 from assay.reward_server.verifiers import judges
+from assay.reward_server.verifiers.judges.classes import ClassVerifier
 from assay.reward_server.verifiers.judges.group import GroupVerifier
 from assay.reward_server.verifiers.judges.pairwise import PairwiseVerifier
 from assay.reward_server.verifiers.judges.pointwise import JudgeVerifier
@@ -276,7 +277,10 @@ async def test_a_blank_response_is_the_candidates_doing_and_costs_no_model(
 ) -> None:
     for make_verifier in judges.VERIFIERS:
         verifier: Any = make_verifier(client)
-        items = [make(verifier, text, anchor="41", group_id="g") for text in ("", " \n\t")]
+        held: dict[str, Any] = {"anchor": "41"}
+        if isinstance(verifier, ClassVerifier):
+            held = {"references": ("safe",)}
+        items = [make(verifier, text, **held, group_id="g") for text in ("", " \n\t")]
         for reward, verdict in map(judged, await judge(verifier, *items)):
             assert verdict == "unparsed"
             assert reward == pytest.approx(0.0, abs=1e-9)
@@ -533,7 +537,8 @@ async def test_without_genrm_the_fault_says_which_flag_is_missing() -> None:
     scorer = RewardScorer(ScorerConfig(workers=1), registry=load_registry(profiles=()))
     await scorer.start()
     try:
-        names = ("judge", "judge-pairwise", "judge-group", "reward-model", "prm")
+        names = ("judge", "judge-attempt", "judge-refusal", "judge-pairwise", "judge-group")
+        names = (*names, "reward-model", "prm")
         items = [reward_pb2.Item(id=name, verifier=name, response="42") for name in names]
         request = reward_pb2.BatchScoreRequest(items=items)
         results = (await scorer.batch_score(request, timeout_s=20.0)).results

@@ -37,6 +37,7 @@ PACKAGES = {
 }
 VERIFIERS_EXTRA = "assay-rl-verifiers-extra"
 EXTRA_VERIFIERS: Mapping[str, tuple[str, ...]] = {
+    "abstention": (),
     "boxes": ("grounding",),
     "chemistry": (),
     "citations": ("citation-if",),
@@ -49,6 +50,7 @@ EXTRA_VERIFIERS: Mapping[str, tuple[str, ...]] = {
     "point": ("pointing",),
     "quantity": ("physics",),
     "reasoning-gym": (),
+    "refusal": (),
     "search-qa": ("search-r1",),
     "sudoku": (),
 }

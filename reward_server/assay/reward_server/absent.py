@@ -13,6 +13,8 @@ WHAT_BRINGS: Mapping[str, str] = {
     "code": _SANDBOX,
     "sql": _SANDBOX,
     "judge": _GENRM,
+    "judge-attempt": _GENRM,
+    "judge-refusal": _GENRM,
     "judge-pairwise": _GENRM,
     "judge-group": _GENRM,
     "reward-model": _GENRM,

@@ -60,6 +60,21 @@ class ScoreTally:
         """Rows with a fault."""
         return self.faults.total()
 
+    def attempts(self) -> dict[str, float | None] | None:
+        """SimpleQA's figures, where some verdict is not-attempted.
+
+        The share of right answers among those attempted, and its harmonic mean with the share among
+        all judged rows (arXiv 2411.04368, section 3); None for what has no rows.
+        """
+        skipped, judged = self.verdicts["not-attempted"], self.verdicts.total()
+        if not skipped:
+            return None
+        right, attempted = self.verdicts["correct"], judged - skipped
+        return {
+            "accuracy_given_attempted": right / attempted if attempted else None,
+            "f_score": 2 * right / (attempted + judged),
+        }
+
     def numbers(self) -> dict[str, Any]:
         """What the summary says, as plain data."""
         judged = self.verdicts.total()
@@ -68,6 +83,7 @@ class ScoreTally:
             "judged": judged,
             "mean_reward": self.rewards_sum / judged if judged else None,
             "verdicts": dict(self.verdicts.most_common()),
+            "attempts": self.attempts(),
             "faults": dict(self.faults.most_common()),
             "suspected": self.suspected,
             "suspicions": dict(self.suspicions.most_common()),
@@ -85,6 +101,9 @@ class ScoreTally:
         )
         for verdict, count in self.verdicts.most_common():
             table.add_row(f"verdict {verdict}", self._share(count))
+        for name, value in (self.attempts() or {}).items():
+            shown = "nothing was attempted" if value is None else f"{value:.4f}"
+            table.add_row(name.replace("_", " "), shown)
         table.add_row("faults", str(self.faulted))
         for reason, count in self.faults.most_common():
             table.add_row(f"fault {reason}", self._share(count))

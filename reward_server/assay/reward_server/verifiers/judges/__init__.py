@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from assay.clients.judging import AsyncJudgeClient
 from assay.reward_server.domain import Verifier
+from assay.reward_server.verifiers.judges.classes import AttemptVerifier, RefusalVerifier
 from assay.reward_server.verifiers.judges.group import GroupVerifier
 from assay.reward_server.verifiers.judges.pairwise import PairwiseVerifier
 from assay.reward_server.verifiers.judges.pointwise import JudgeVerifier
@@ -14,6 +15,8 @@ from assay.reward_server.verifiers.judges.steps import StepVerifier
 
 VERIFIERS: tuple[Callable[[AsyncJudgeClient], Verifier], ...] = (
     JudgeVerifier,
+    AttemptVerifier,
+    RefusalVerifier,
     PairwiseVerifier,
     GroupVerifier,
     RewardModelVerifier,

@@ -154,6 +154,10 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
     def __init__(self, client: AsyncJudgeClient) -> None:
         self._client = client
 
+    def text(self, item: VerifierItem) -> str:
+        """What of an item the model is shown as the response."""
+        return item.response()
+
     @abstractmethod
     def question(self, item: VerifierItem) -> tuple[Settings, Question]:
         """The question about an item.
@@ -189,7 +193,7 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
         for index, item in enumerate(items):
             try:
                 question = self.question(item)
-                if item.response().strip():
+                if self.text(item).strip():
                     questions[index] = question
                 else:
                     outcomes[index] = RemoteOutcome(self.blank(item))
