@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from assay.cli.scoring.breakdown import Breakdown, LineKeys, best_verdicts
+from assay.cli.scoring.scores import ScoreTally
 from assay.clients.rows.items import Defaults, Keys
 from assay.clients.types import ServerInfo, ServerLimits, VerifierInfo
 
@@ -132,3 +133,33 @@ def test_the_tables_hold_a_line_for_each_task() -> None:
     [row] = [line for line in text.splitlines() if "pass@2" in line]
     cells = [cell.strip() for cell in row.strip("│").split("│")]
     assert cells[-4:] == ["pass@2", "100.0 %", "34.2 to 100.0", "2"]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "accuracy", "f_score"),
+    [
+        ({"correct": 4, "incorrect": 2, "not-attempted": 4}, 4 / 6, 8 / 16),
+        ({"correct": 0, "incorrect": 2, "not-attempted": 1}, 0.0, 0.0),
+        ({"not-attempted": 3}, None, 0.0),
+        ({"correct": 3, "incorrect": 1}, None, None),
+    ],
+)
+def test_the_figures_of_simple_qa(
+    verdicts: dict[str, int], accuracy: float | None, f_score: float | None
+) -> None:
+    """F is the harmonic mean of accuracy and accuracy given attempted (arXiv 2411.04368)."""
+    tally = ScoreTally(counted([]))
+    for verdict, count in verdicts.items():
+        for _ in range(count):
+            tally.add({**JUDGED, "verdict": verdict, "suspicions": []})
+    found = tally.numbers()["attempts"]
+    if f_score is None:
+        assert found is None
+        return
+    assert found == {"accuracy_given_attempted": accuracy, "f_score": pytest.approx(f_score)}
+    if accuracy:
+        right = verdicts["correct"] / sum(verdicts.values())
+        assert f_score == pytest.approx(2 * accuracy * right / (accuracy + right))
+    console = Console(record=True, width=120)
+    console.print(tally.report())
+    assert f"{f_score:.4f}" in console.export_text()

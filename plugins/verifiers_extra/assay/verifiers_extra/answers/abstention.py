@@ -22,9 +22,9 @@ so that silence pays no more than a guess. `subem` is right for a list of every 
 not find who won in 1931." is an answer, and a wrong one. A reference that is itself such a
 statement ("Unknown") is compared first.
 
-**Measured.** None of 13,374 options of multiple choice, 22,267 right answers (DAPO, TinyV) and 2,693
-short answers of models (MathCoder) is taken for an abstention. Recall on free text is not measured,
-and low by design.
+**Measured.** None of 13,374 options of multiple choice, 22,267 right answers (DAPO, TinyV) and
+2,693 short answers of models (MathCoder) is taken for an abstention. Recall on free text is not
+measured, and low by design.
 """
 
 from __future__ import annotations
