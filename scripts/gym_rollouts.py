@@ -22,6 +22,7 @@ ENVIRONMENTS = {
     "string_match": "",
     "instruction_following": "",
     "ifbench": "",
+    "citation_if": "",
     "reasoning_gym": "",
     "code_gen": "",
     "equivalence_rule": "?verifier=match",

@@ -219,6 +219,8 @@ def rollout(text: str = "4", **fields: Any) -> dict[str, Any]:
         ({"options": [{"A": "3"}, {"B": "4"}], "expected_answer": "B"}, "choice", "text"),
         ({"instruction_id_list": ["a"], "kwargs": [{}]}, "ifeval", "data"),
         ({"verifier_metadata": {"instruction_id_list": ["a"], "kwargs": [{}]}}, "ifeval", "data"),
+        ({"verifier": {"type": "citation_if", "valid_id_set": ["a"]}}, "citations", "data"),
+        ({"verifier": {"type": "other"}, "expected_answer": "4"}, "math", "text"),
         ({"schema_str": "{}", "schema_type": "json"}, "json-schema", "data"),
         ({"extraction_mode": [], "expected_answer": "4"}, "math", "text"),
         ({"extraction_mode": "boxed", "expected_answer": "4"}, "match", "text"),

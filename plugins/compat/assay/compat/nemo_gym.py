@@ -7,6 +7,7 @@ URL chooses the verifier (?verifier=math); else the fields of Gym's own environm
     verifier_metadata.unit_tests         code
     instruction_id_list (or there)       ifeval; grading_mode fraction is its scoring
     schema_str, schema_type json         json-schema
+    verifier.type citation_if            citations
     metadata.source_dataset, answer      reasoning-gym; the whole text where it has no <answer>
     extraction_mode, expected_answer     match
     options, expected_answer             choice
@@ -190,6 +191,9 @@ def _by_fields(body: dict[str, Any], text: str) -> tuple[str, dict[str, Any]]:
         data = {name: fields.get(name) for name in ("instruction_id_list", "kwargs")}
         parameters = {"scoring": "fraction"} if fields.get("grading_mode") == "fraction" else {}
         return "ifeval", {"data": data, "parameters": parameters}
+    row = fields.get("verifier")
+    if isinstance(row, dict) and row.get("type") == "citation_if":
+        return "citations", {"data": row}
     if "schema_str" in fields:
         return "json-schema", {"data": _schema(fields)}
     return _by_answer(fields, text)

@@ -3,24 +3,19 @@
 **What it judges.** The part that `extract` names. It is `correct` when it equals a reference after
 SQuAD's normalisation (`measure` = em) or holds its words in a row (subem); `not-attempted` when all
 of it is a statement of not knowing ("I don't know", "[IDK]", "I am not sure about the answer", one
-of `statements`), or when there is no answer and `missing` = abstained; else `incorrect`. The
-rewards are 1, `abstained` and `wrong`. With `wrong` < `abstained` < 1 a policy does best to answer
-where it is right with a chance of more than (abstained - wrong) / (1 - wrong), as in confidence
-targets (Kalai et al., arXiv 2509.04664): 0 and -t / (1 - t) ask for a chance of t. The verdicts are
-SimpleQA's (Wei et al., arXiv 2411.04368), whose grader is a model: see `judge-attempt`. `assay
-score` prints its figures: the share of each, accuracy given attempted, and the F-score.
+of `statements`), or when there is no answer and `missing` = abstained; else `incorrect`. They earn
+1, `abstained` and `wrong`: a policy does best to answer where its chance exceeds (abstained -
+wrong) / (1 - wrong), as with confidence targets (arXiv 2509.04664). The verdicts are SimpleQA's
+(arXiv 2411.04368), whose grader is a model: `judge-attempt`. `assay score` prints its F-score.
 
-**An answer and an abstention is an answer.** "Paris, but I am not sure" and "I don't know; maybe
-Paris" are judged by their words. A response whose boxes or answer tags differ has not abstained,
-whatever its last one says.
+**An answer beside an abstention is an answer.** "Paris, but I am not sure" and "I don't know; maybe
+Paris" are judged by their words. A response whose boxes or answer tags differ has not abstained.
 
-**What a policy could game.** Saying "I don't know" to everything earns `abstained`: keep it below
-what the policy earns now. An over-long or missing answer is incorrect unless `missing` says else,
-so that silence pays no more than a guess. `subem` is right for a list of every candidate.
+**What a policy could game.** Not knowing anything earns `abstained`: keep it below what the policy
+earns now. `subem` is right for a list of candidates.
 
 **Known limits.** Statements are English, and recognised only where they are all there is: "I could
-not find who won in 1931." is an answer, and a wrong one. A reference that is itself such a
-statement ("Unknown") is compared first.
+not find who won in 1931." is a wrong answer.
 
 **Measured.** None of 13,374 options of multiple choice, 22,267 right answers (DAPO, TinyV) and
 2,693 short answers of models (MathCoder) is taken for an abstention. Recall on free text is not

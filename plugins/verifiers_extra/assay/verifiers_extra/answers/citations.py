@@ -1,16 +1,13 @@
 """`citations`: whether a response cites as it was asked to: passages that exist, the right ones.
 
-**What it judges.** Citations alone, never what the response says. The reference is data:
-`{"passages": {"1": "text", ...}}` or a list of texts (their ids are then "1", "2", ...), and with
-them `gold`, the ids of those that answer the question. A row of NeMo Gym's `citation_if` will do as
-it is (`valid_id_set`, `expected_ids`, `expected_slack`, `min_valid_citations`, `grammar`,
-`id_regex`, `mode`). `grammar` says how a citation is written, by NeMo Gym's names, ids of numbers
-also in lists ("[1, 2]").
+**What it judges.** Citations, never what the response says. The reference is data: `{"passages":
+{"1": "text", ...}}` or a list of texts (ids "1", "2", ...), with `gold`, the ids of those that
+answer the question; or a row of NeMo Gym's `citation_if` as it is. `grammar` says how a citation is
+written; ids of numbers may be listed, "[1, 2]".
 
-Gates come first, and one that fails is the verdict `badly-cited` and 0: there is an answer beside
-the citations; no id stands outside of a citation, and no tag of one is left open; there are
-`min_valid_citations` (1) of them; and each names a passage that exists. Then each of `parts` has a
-score:
+Gates come first; one that fails is `badly-cited` and 0: there is an answer beside the citations, no
+id or open tag stands outside of one, `min_valid_citations` (1) passages are cited, and all that are
+cited exist. Then each of `parts` has a score, and the reward is their mean, 1 without any:
 
 | part | score |
 |---|---|
@@ -19,24 +16,19 @@ score:
 | sentences | the share of sentences with a citation, inside or right behind |
 | quotes | the share of quotations, of three words or more, that a cited passage holds verbatim |
 
-The reward is their mean; with none of them, 1. In the mode `no_cite` a response is right that
-cites nothing.
+In the mode `no_cite` a response is right that cites nothing.
 
-**What a policy could game.** A citation need not support its sentence: whether it does is not seen,
-and a judge's matter. Without `gold` one citation of any passage passes, and `sentences` is won by
-citing one passage after every sentence: use `gold-f1`, whose precision falls with each passage too
-many. A response without quotations has all of them right: `quotes` never pays for quoting.
+**What a policy could game.** Whether a passage supports a sentence is not seen. Without `gold` any
+citation passes; `sentences` is won by citing one passage everywhere (add `gold-f1`); a response
+without quotations has all of them right.
 
-**Faults.** UNUSABLE_REFERENCE for data of another shape, a `gold` that names no passage, and a part
-that the data cannot score (`gold` without any, `quotes` without texts).
+**Faults.** UNUSABLE_REFERENCE for other data, and for a part that it cannot score.
 
-**Differences from NeMo Gym's citation_if.** An empty `expected_ids` asks for citations that cannot
-be and is a fault. Ids outside of citations are looked for by the word that all ids begin with,
-not by "citation_" whatever they are. A tool call is no response here.
+**Differences from NeMo Gym's citation_if.** An empty `expected_ids` is a fault. Stray ids are known
+by the word that all ids begin with, which there is "citation_". A tool call is not seen.
 
-**Known limits.** Sentences by English rules (`ifeval`). Numbers outside of citations are no botched
-ids, so that "[1" goes unseen. What ALCE (arXiv 2305.14627) measures by entailment, citation recall
-and precision, is not measured.
+**Known limits.** English sentences (`ifeval`). "[1" goes unseen where ids are numbers. ALCE's
+recall and precision by entailment (arXiv 2305.14627) are not measured.
 
 **Measured.** Equal to citation_if's rewards on 2,000 generated and mutated responses in each of its
 11 grammars, in both modes.

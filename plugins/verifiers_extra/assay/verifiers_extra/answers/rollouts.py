@@ -76,7 +76,7 @@ KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Rollout:
+class SearchRollout:
     """What a rollout consists of.
 
     Attributes:
@@ -94,7 +94,7 @@ class Rollout:
     is_split: bool
 
 
-def read(candidate: Candidate, kind: Kind, *, opened: bool) -> Rollout:
+def read(candidate: Candidate, kind: Kind, *, opened: bool) -> SearchRollout:
     """The parts of a rollout.
 
     Args:
@@ -124,7 +124,7 @@ def read(candidate: Candidate, kind: Kind, *, opened: bool) -> Rollout:
     if opened and first != kind.marks[THOUGHT][0]:
         pieces.insert(0, kind.marks[THOUGHT][0])
     said = _outside(pieces, (begin, end))
-    return Rollout(
+    return SearchRollout(
         tuple(_blocks(said, kind.marks[ANSWER])),
         tuple(returned),
         "".join(said),

@@ -1,14 +1,14 @@
 """`search-qa`: the last answer of a search agent's rollout, and what its searches and form earn.
 
-**What it judges.** The last `<answer>` against the references, after SQuAD's normalisation, as
-`token-f1` measures it: `em`, `subem` (the words in a row) or `f1`. A rollout is one text, as
-Search-R1's, or a dialogue (`turns`) whose messages say which of them the policy wrote. `tags` is
-its format: `search-r1` (`<think>`, `<search>`, `<information>`, `<answer>`), `research` (`<result>`
-for what was found, the answer in a box inside of `<answer>`), or `r1-searcher` (queries and
-documents inside of the thought). The structure is right when the parts follow one another and no
-text stands between them: a thought, a query, what it found, a thought, ..., an answer.
+**What it judges.** The last `<answer>` against the references as `token-f1` measures it: `em`,
+`subem` (words in a row) or `f1`. A rollout is one text, or a dialogue (`turns`) whose messages say
+which of them the policy wrote. `tags` is its format: `search-r1` (`<think>`, `<search>`,
+`<information>`, `<answer>`), `research` (finds in `<result>`, a box inside of `<answer>`), or
+`r1-searcher` (queries and documents inside of the thought). The structure is right when thought,
+query, finds, thought, ..., answer follow one another with no text between them.
 
-By default the reward is the measure alone. With the parameters it is Search-R1's format-aware one:
+By default the reward is the measure. The parameters make it Search-R1's format-aware one, in which
+a partial `f1` stands for the 1 and is never worth less than a wrong answer:
 
 | | structure right | structure wrong |
 |---|---|---|
@@ -16,39 +16,32 @@ By default the reward is the measure alone. With the parameters it is Search-R1'
 | answer wrong | `structured`, + `retrieved` where a tool's text holds a reference | `answered` |
 | no answer | | 0 |
 
-With `f1` the right answer's 1 is the measure, and the reward is never below a wrong answer's.
-
-**Whose text it is.** What a tool returned is known for the tool's only in a dialogue: there a
-policy that writes `<information>` itself has a wrong structure, and what it writes there is no
-find. Of one text nobody can tell; `retrieved` is then a fault, unless `trusted` says that the
+**Whose text it is.** Only a dialogue tells. There a policy that writes `<information>` itself has a
+wrong structure and no find. With one text `retrieved` is a fault, unless `trusted` says that the
 rollout loop stops the policy at the end of a query and removes such marks from what it writes. An
-answer inside of what a tool returned is never the policy's.
+answer inside of finds is never the policy's.
 
 **What a policy could game.** In one text it can write `<information>` itself for the structure's
-reward. Parts may be blank, and a query anything: keep `structured` and `retrieved` small. `subem`
-is right for an answer that lists every candidate: train on `em` or `f1`. A query that holds a
-guessed answer may be echoed by the tool, and then counts as a find.
+reward. Parts may be blank, queries anything, and a tool may echo an answer guessed in a query: keep
+`structured` and `retrieved` small. `subem` is right for a list of candidates.
 
 **Differences from Search-R1, verl, ReSearch and R1-Searcher.**
 
 1. The prompt is no part of the rollout. Search-R1 reads both and asks for two answers; its prompt
-   holds two already ("inside <answer> and </answer> ... <answer> Beijing </answer>"), so that there
-   a rollout without an answer has answered "Beijing".
-2. `<answer>` in what was found is the tool's. Of more than ten answers none is taken (verl: a
-   quarter of the reward).
-3. `subem` and finds compare words in a row, not characters: "know" does not hold "no". A text of
-   which SQuAD's form leaves nothing equals itself alone.
-4. ReSearch gives F1 even below the reward of a wrong answer. R1-Searcher's own normalisation, its
-   punishments for words ("Assistant", Chinese) and for answers over ten words are not done.
+   holds two already, so that there a rollout without an answer has answered "Beijing".
+2. `<answer>` in finds is the tool's. Of more than ten answers none is taken (verl: a quarter).
+3. `subem` and finds compare words in a row: "know" does not hold "no". A text of which SQuAD's form
+   leaves nothing equals itself alone.
+4. ReSearch gives F1 even below a wrong answer's reward. R1-Searcher's own normalisation and its
+   punishments ("Assistant", Chinese, over ten words) are not done; neither was run beside ours.
 
-**Known limits.** As `token-f1`: no synonyms, no dates, numbers without their points ("3.5" is
-"35"). References are texts.
+**Known limits.** As `token-f1`: no synonyms, no dates, "3.5" is "35".
 
-**Measured.** Equal to verl's and Search-R1's functions, format-aware and plain, on 20,000 generated
-and mutated rollouts, but for differences 2 and 3.
+**Measured.** Equal to verl's and Search-R1's functions, plain and format-aware, on 20,000 generated
+and mutated rollouts each, but for differences 1 to 3.
 
-**Sources.** Search-R1 (arXiv 2503.09516), its format-aware reward (arXiv 2505.15117), ReSearch
-(arXiv 2503.19470), R1-Searcher (arXiv 2503.05592).
+**Sources.** Search-R1 (arXiv 2503.09516, format-aware: 2505.15117), ReSearch (2503.19470),
+R1-Searcher (2503.05592).
 """
 
 from __future__ import annotations
@@ -76,7 +69,7 @@ from assay.reward_server.verifiers.text.parts import (
     usable_answers,
 )
 from assay.reward_server.verifiers.text.token_f1 import holds_in_a_row, measured
-from assay.verifiers_extra.answers.rollouts import KINDS, Kind, Rollout, read
+from assay.verifiers_extra.answers.rollouts import KINDS, Kind, SearchRollout, read
 
 _MOST_ANSWERS = 10
 _GLANCE_CHARS = 65_536
@@ -189,7 +182,7 @@ def _judged(item: VerifierItem, settings: _Settings) -> Judgement:
     )
 
 
-def _answer(rollout: Rollout, kind: Kind) -> str | None:
+def _answer(rollout: SearchRollout, kind: Kind) -> str | None:
     """The last answer; None where there is none, or one of too many."""
     if not 0 < len(rollout.answers) <= _MOST_ANSWERS:
         return None

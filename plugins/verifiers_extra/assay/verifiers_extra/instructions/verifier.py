@@ -18,42 +18,35 @@ around it, as IF-RLVR's training code does, so that a thought can neither satisf
 instruction.
 
 **What a policy could game.** The checks see form alone: a response that says nothing can satisfy
-all of them, so pair this with a judge of content. Loose is easier to satisfy in unintended ways,
-and strict is the safer reward. A text without letters passes for every language, as in the
-reference implementation. Counting instructions reward padding; pair them with `repetition`. Some
-instructions of IF-RLVR ask little: "a" is a palindrome, `copy:` ids ask for the prompt, a single
-word is no bigram, one word alone has no neighbour, and a response without a hyphen is checked for
-one sentence only by `sentence_hyphens`.
+all of them, so pair this with a judge of content. Loose is easier to satisfy in unintended ways. A
+text without letters passes for every language, as in the reference implementation. Counting
+instructions reward padding; pair them with `repetition`. Some of IF-RLVR's ask little: "a" is a
+palindrome, and a single word has no neighbour.
 
 **Differences from the reference implementations.**
 
 1. Missing and malformed arguments are UNUSABLE_REFERENCE; the originals draw a random value, also
-   for a number that is 0 (`N`, `n_start`, `n`, `small_n`), which here is 0 or a fault. A letter of
-   `keywords:letter_frequency` that is not one of a to z is counted as it is ("#", "!"), where the
-   original draws a random letter.
+   for a number that is 0, which here is 0 or a fault. A letter of `keywords:letter_frequency` that
+   is not one of a to z is counted as it is, where the original draws a random letter.
 2. Keywords, forbidden words, phrases, section marks and postscript marks are literal text, compared
-   in lower case; the originals take them for regular expressions. The two are the same for keywords
-   of ASCII letters and digits in texts without letters such as the long s.
+   in lower case; the originals take them for regular expressions.
 3. Sentences: NLTK's trained Punkt parameters cannot be installed from a package index (and the
-   training code asks for a pickle of them that NLTK no longer loads); see `sentences` for the rules
-   in their place and where they differ. Tokens are those of NLTK; `\w+` ends at a combining mark,
-   as in NLTK before 3.10. IF-RLVR's other splitter is kept as it is, but for a response that holds
-   its own marks, "<stop>" or "<prd>": those are text here.
+   training code's pickle of them is one that NLTK no longer loads); see `sentences` for the rules
+   in their place. Tokens are those of NLTK; `\w+` ends at a combining mark, as before NLTK 3.10.
+   IF-RLVR's other splitter is kept, but for texts with its own marks, "<stop>" and "<prd>".
 4. Language: langdetect with its seed fixed, on the first 20,000 characters; the originals leave it
    to chance.
 5. `words:start_verb` knows verbs by a list and by their endings instead of NLTK's tagger.
-6. Where the originals raise an exception on a response (JSON nested too deeply, a bad CSV field, a
-   blank one), the instruction is not followed.
+6. Where the originals raise on a response (JSON nested too deeply, a blank one), the instruction is
+   not followed.
 
-Kept, because figures would not compare: `copy_span_idx` ends before `n_end`, though its prompt says
-"including"; `counting_composition` and `count_unique` count punctuation as words, and the first
-takes no divider at the start or end; `keyword_specific_position` and `exclude_word_harder` mind the
-case, the other keywords do not; `first_word_sent` minds a comma after the word. NeMo Gym's older
-copy of the code asks of `repeat_phrase` one changed word in the last repetition only; here, as in
-open-instruct, in each.
+Kept, so that figures compare: `copy_span_idx` ends before `n_end`, though its prompt says
+"including"; `counting_composition` and `count_unique` count punctuation as words;
+`keyword_specific_position` and `exclude_word_harder` mind the case. NeMo Gym's older copy asks of
+`repeat_phrase` one changed word in the last repetition only; here, as in open-instruct, in each.
 
-**Known limits.** English rules for sentences, words and verbs (differences 3 and 5), whatever
-language the response is in; langdetect, which tells the language, is unsure of short texts.
+**Known limits.** English rules for sentences, words and verbs, whatever language the response is
+in; langdetect is unsure of short texts.
 
 **Measured.** On the 331 instructions of IFBench's sample responses, strict and loose: 656 of 662
 official verdicts. On the 54 instructions of IF-RLVR's training set beside its code, its Punkt
