@@ -201,7 +201,7 @@ def test_hostile_rollouts(piece: str) -> None:
     assert time.perf_counter() - begin < 5.0
 
 
-PASSAGES: JsonValue = {
+PASSAGES: dict[str, JsonValue] = {
     "passages": ["Lyon is a city.", "Paris is the capital of France.", "The Seine is long."],
     "gold": ["2"],
 }
@@ -239,9 +239,13 @@ def test_gold_citations(response: str, reward: float, why: str) -> None:
 def test_parts_of_citations() -> None:
     f1 = cited("It is Paris [2][1][3].", parts=("gold-f1",))
     assert f1.reward == pytest.approx(0.5)
+    assert parts(f1)["precision"] == pytest.approx(1 / 3)
+    assert parts(f1)["recall"] == 1.0
     both = cited("It is Paris. [2] Lyon is no capital.", parts=("gold", "sentences"))
     assert parts(both)["sentences"] == 0.5
     assert both.reward == pytest.approx(0.75)
+    none = cited("It is Paris.", {**PASSAGES, "min_valid_citations": 0}, parts=("gold-f1",))
+    assert (none.verdict, none.reward) == ("partly-cited", 0.0)
     inside = cited("It is Paris [2]. Lyon [1] is no capital.", parts=("sentences",))
     assert inside.verdict == "well-cited"
 

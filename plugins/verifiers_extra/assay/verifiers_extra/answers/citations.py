@@ -16,7 +16,8 @@ cited exist. Then each of `parts` has a score, and the reward is their mean, 1 w
 | sentences | the share of sentences with a citation, inside or right behind |
 | quotes | the share of quotations, of three words or more, that a cited passage holds verbatim |
 
-In the mode `no_cite` a response is right that cites nothing.
+Precision and recall against `gold` are components. In the mode `no_cite` a response is right that
+cites nothing.
 
 **What a policy could game.** Whether a passage supports a sentence is not seen. Without `gold` any
 citation passes; `sentences` is won by citing one passage everywhere (add `gold-f1`); a response
@@ -126,7 +127,11 @@ def citations(
         return _judgement(False, dict.fromkeys(wanted, 0.0), trouble)
     scores = {part: _score(part, text, found, cited, passages) for part in wanted}
     said = ", ".join(f"{part} {score:.3f}" for part, score in scores.items())
-    return _judgement(True, scores, said or "every citation names a passage")
+    seen = {}
+    if passages.gold is not None:
+        right = len(passages.gold & cited)
+        seen = {"precision": right / max(1, len(cited)), "recall": right / len(passages.gold)}
+    return _judgement(True, scores, said or "every citation names a passage", seen)
 
 
 def _wanted(parts: tuple[str, ...], passages: Passages) -> tuple[str, ...]:
@@ -141,10 +146,13 @@ def _wanted(parts: tuple[str, ...], passages: Passages) -> tuple[str, ...]:
     return parts or (("gold",) if passages.gold is not None else ())
 
 
-def _judgement(is_good: bool, scores: dict[str, float], why: str) -> Judgement:
+def _judgement(
+    is_good: bool, scores: dict[str, float], why: str, seen: dict[str, float] | None = None
+) -> Judgement:
     reward = sum(scores.values()) / len(scores) if is_good and scores else float(is_good)
     components = [Component("citations", reward), Component("gates", float(is_good), 0.0)]
-    components += [Component(part, score, 0.0) for part, score in scores.items()]
+    shown = scores | (seen or {})
+    components += [Component(part, score, 0.0) for part, score in shown.items()]
     verdict = "well-cited" if reward == 1.0 else "partly-cited" if is_good else "badly-cited"
     return Judgement.composed(verdict, tuple(components), explanation=why)
 

@@ -32,8 +32,9 @@ reward. Parts may be blank, queries anything, and a tool may echo an answer gues
 2. `<answer>` in finds is the tool's. Of more than ten answers none is taken (verl: a quarter).
 3. `subem` and finds compare words in a row: "know" does not hold "no". A text of which SQuAD's form
    leaves nothing equals itself alone.
-4. ReSearch gives F1 even below a wrong answer's reward. R1-Searcher's own normalisation and its
-   punishments ("Assistant", Chinese, over ten words) are not done; neither was run beside ours.
+4. ReSearch lets text stand between parts and gives F1 even below a wrong answer's reward.
+   R1-Searcher's own normalisation and punishments ("Assistant", Chinese, over ten words) are not
+   done. Neither was run beside ours.
 
 **Known limits.** As `token-f1`: no synonyms, no dates, "3.5" is "35".
 
