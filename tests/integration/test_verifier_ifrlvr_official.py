@@ -73,12 +73,12 @@ def official() -> dict[str, Any]:
     sys.path.insert(0, FOLDER)
     try:
         registry = importlib.import_module("open_instruct.IFEvalG.instructions_registry")
-        helpers = importlib.import_module("open_instruct.IFEvalG.instructions_util")
+        utilities = importlib.import_module("open_instruct.IFEvalG.instructions_util")
     finally:
         sys.path.remove(FOLDER)
     words = importlib.import_module("nltk.tokenize").NLTKWordTokenizer()
-    helpers.count_sentences = lambda text: len(sentences(text))
-    helpers.nltk.word_tokenize = lambda text: [
+    utilities.count_sentences = lambda text: len(sentences(text))
+    utilities.nltk.word_tokenize = lambda text: [
         token for part in sentences(text) for token in words.tokenize(part)
     ]
     detection.load()
