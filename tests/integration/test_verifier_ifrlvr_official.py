@@ -144,7 +144,7 @@ def variants(arguments: dict[str, JsonValue]) -> Iterator[dict[str, JsonValue]]:
 
 
 def combines(text: str) -> bool:
-    """Whether it has a combining mark: part of a word to NLTK 3.10, and to none before it."""
+    """Whether it has a combining mark: to NLTK 3.10.4 part of a word, to Python's patterns not."""
     return any(map(unicodedata.combining, text))
 
 

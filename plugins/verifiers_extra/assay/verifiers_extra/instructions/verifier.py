@@ -30,9 +30,9 @@ palindrome, and a single word has no neighbour.
    is not one of a to z is counted as it is, where the original draws a random letter.
 2. Keywords, forbidden words, phrases, section marks and postscript marks are literal text, compared
    in lower case; the originals take them for regular expressions.
-3. Sentences: NLTK's trained Punkt parameters cannot be installed from a package index (and the
-   training code's pickle of them is one that NLTK no longer loads); see `sentences` for the rules
-   in their place. Tokens are those of NLTK; `\w+` ends at a combining mark, as before NLTK 3.10.
+3. Sentences: NLTK's trained Punkt parameters cannot be installed from a package index; see
+   `sentences` for the rules in their place. Tokens are those of NLTK; `\w+` ends at a combining
+   mark, as Python has it, which with NLTK 3.10.4 does not end a word.
    IF-RLVR's other splitter is kept, but for texts with its own marks, "<stop>" and "<prd>".
 4. Language: langdetect with its seed fixed, on the first 20,000 characters; the originals leave it
    to chance.
