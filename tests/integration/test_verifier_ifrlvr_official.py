@@ -38,6 +38,7 @@ pytestmark = [
     pytest.mark.skipif(not FOLDER, reason="ASSAY_OPEN_INSTRUCT names no checkout of open-instruct"),
 ]
 
+TRAINED = [row for row in TABLE if row[0] in IFEVAL or row[0] in IFRLVR]
 FRAGMENTS = (
     *("It is so.", "It was so!", "Is it so?", "it", "sun", "Sun", "moon", "The", "cat", "level"),
     *("I", "a", "Mr. Bean", "Dr. No", "3.14", "1.2.3", "U.S. They", "e.g.", "i.e. so", "Acme Inc."),
@@ -149,11 +150,9 @@ def combines(text: str) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", TABLE, ids=lambda row: str(row[0]))
+@pytest.mark.parametrize("row", TRAINED, ids=lambda row: str(row[0]))
 def test_verdicts_are_those_of_the_training_code(row: Row, registry: dict[str, Any]) -> None:
     identity = row[0]
-    if identity not in registry:
-        pytest.skip("no instruction of the training set")
     rng = random.Random(identity)
     told = {**row[1], "letter": "a"} if "letter" in row[1] else row[1]  # "#": the original draws
     verdicts = Counter[bool]()
