@@ -305,7 +305,7 @@ def test_faults_are_of_their_own_item_and_name_the_remedy(service: Stubs) -> Non
     [
         ({"model": "nobody"}, "UNKNOWN_MODEL", "known: judge, reward"),
         ({"model": "steps"}, "UNKNOWN_MODEL", "known: judge, reward"),
-        ({"template": "nothing"}, "UNKNOWN_TEMPLATE", "quality@1"),
+        ({"template": "nothing"}, "UNKNOWN_TEMPLATE", "quality@2"),
         ({"votes": -1}, "INVALID_PARAMETER", "votes"),
         ({"scoring_mode": judge_pb2.SCORING_MODE_SCALAR_HEAD}, "INVALID_PARAMETER", ""),
         (

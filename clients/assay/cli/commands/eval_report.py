@@ -111,6 +111,9 @@ def _cost(report: Numbers) -> Table:
     for key, what in (("truncated", "candidates cut"), ("unparsed_votes", "votes not parsed")):
         if numbers[key]:
             table.add_row(what, str(numbers[key]))
+    if mass := numbers.get("verdict_mass"):
+        text = f"{mass['median']:.2g} of the probability (median; least {mass['least']:.2g})"
+        table.add_row("verdicts hold", text)
     tokens = numbers["tokens_per_item"]
     if tokens["prompt"] is not None:
         text = f"{tokens['prompt']:.0f} ({tokens['cached']:.0f} of them cached)"

@@ -6,6 +6,7 @@ Wilson's, at 95 %; they take rows as independent, which several pairs of one pro
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -23,6 +24,7 @@ class LineTally:
         judged: lines without a fault.
         truncated: of those, lines whose candidate was cut to fit.
         unparsed_votes: votes that did not count.
+        masses: the share of the model's probability that the verdicts held, where it is known.
         tokens: read ("prompt"), of those cached ("cached"), and written ("completion").
         judges: model, revision and template, and how often.
     """
@@ -32,6 +34,7 @@ class LineTally:
         self.judged = 0
         self.truncated = 0
         self.unparsed_votes = 0
+        self.masses: list[float] = []
         self.tokens: Counter[str] = Counter()
         self.judges: Counter[tuple[str, str, str]] = Counter()
 
@@ -43,6 +46,8 @@ class LineTally:
         self.judged += 1
         self.truncated += bool(line.get("truncated"))
         self.unparsed_votes += line.get("unparsed_votes") or 0
+        if line.get("verdict_mass") is not None:
+            self.masses.append(line["verdict_mass"])
         self.tokens.update(line["usage"])
         judge = line["judge"]
         self.judges[judge["model"], judge["revision"], judge["template"]] += 1
@@ -70,6 +75,9 @@ class LineTally:
             **self._measures(),
             "truncated": self.truncated,
             "unparsed_votes": self.unparsed_votes,
+            "verdict_mass": {"median": statistics.median(self.masses), "least": min(self.masses)}
+            if self.masses
+            else None,
             "faults": dict(self.faults.most_common()),
             "tokens_per_item": per_item,
         }

@@ -12,6 +12,7 @@ from assay.genrm.judges.modes import invalid, require_text, resolve_mode
 from assay.genrm.judges.pairwise import (
     PAIR_MODES,
     comparison,
+    least,
     require_gap,
     turned,
     win_by_logits,
@@ -71,6 +72,7 @@ def judge_group(
         tuple(_mean([pair.order_gap for pair in own]) for own in counted),
         pairs[0].judge,
         usage,
+        verdict_mass=least(pair.verdict_mass for pair in pairs),
     )
 
 

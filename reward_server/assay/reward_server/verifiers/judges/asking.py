@@ -18,14 +18,24 @@ from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Generic, Literal, Protocol, TypeVar, cast
 
-from assay.clients.judging import AsyncJudgeClient, JudgeRef, JudgeSettings, Timings, Usage
-from assay.clients.judging.types import Overflow, ScoringMode
+from assay.clients.judging import (
+    AsyncJudgeClient,
+    GroupRanking,
+    JudgeRef,
+    JudgeSettings,
+    ModelJudgement,
+    PairJudgement,
+    Timings,
+    Usage,
+)
+from assay.clients.judging.types import LowMass, Overflow, ScoringMode
 from assay.clients.types import Fault as ClientFault
 from assay.kit.reasons import Reason
 from assay.reward_server.domain import (
     MISSING_REFERENCE,
     UNSUPPORTED_INPUT,
     UNUSABLE_REFERENCE,
+    Component,
     Fault,
     Judgement,
     Outcome,
@@ -81,6 +91,16 @@ OVERFLOW = ParameterSpec(
     "A candidate longer than the model's context: refuse it (a fault), or keep its ends and say "
     "so.",
     allowed_values=("refuse", "keep-ends"),
+)
+
+
+LOW_MASS = ParameterSpec(
+    "low_mass",
+    "string",
+    "refuse",
+    "Where the verdicts hold less of the model's probability than the template wants, so that it "
+    "would say something else: refuse (a fault), or sample votes.",
+    allowed_values=("refuse", "votes"),
 )
 
 
@@ -231,7 +251,17 @@ def judge_settings(parameters: Parameters) -> JudgeSettings:
         seed=int(number(parameters, "seed", 0)),
         overflow=cast("Overflow", parameters.get("overflow", "refuse")),
         meta_critique=parameters.get("meta_critique") is True,
+        low_mass=cast("LowMass", parameters.get("low_mass", "refuse")),
     )
+
+
+def measures(found: ModelJudgement | PairJudgement | GroupRanking) -> list[Component]:
+    """What else is known of a judgement, as components of weight 0."""
+    known = {
+        "standard-error": getattr(found, "standard_error", None),
+        "verdict-mass": found.verdict_mass,
+    }
+    return [Component(name, value, 0.0) for name, value in known.items() if value is not None]
 
 
 def number(parameters: Parameters, name: str, default: float) -> float:

@@ -50,7 +50,7 @@ _VERDICTS = ("better", "worse")
 
 _SPEC = VerifierSpec(
     name="judge-group",
-    version="1",
+    version="2",
     description="Samples of one prompt ranked by a model, against each other or against an anchor.",
     tasks=("judge-group",),
     min_reward=0.0,
@@ -73,6 +73,7 @@ _SPEC = VerifierSpec(
         asking.MAX_TOKENS,
         asking.SEED,
         asking.OVERFLOW,
+        asking.LOW_MASS,
         asking.threshold("better"),
     ),
     deterministic=False,
@@ -190,7 +191,11 @@ def _judgement(score: float, gap: float, least: float, ranking: GroupRanking | N
         text += f"; the whole group {asking.signature(ranking.judge, ranking.usage)}"
     return Judgement.composed(
         asking.graded(score, least, _VERDICTS),
-        (Component("win-probability", score), Component("order-gap", gap, 0.0)),
+        (
+            Component("win-probability", score),
+            Component("order-gap", gap, 0.0),
+            *(asking.measures(ranking) if ranking else ()),
+        ),
         explanation=text,
     )
 

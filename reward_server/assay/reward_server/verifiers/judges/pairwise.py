@@ -46,7 +46,7 @@ MAX_ORDER_GAP = ParameterSpec(
 
 _SPEC = VerifierSpec(
     name="judge-pairwise",
-    version="1",
+    version="2",
     description="The chance that the response beats the anchor, asked of a model in both orders.",
     tasks=("judge-pairwise",),
     min_reward=0.0,
@@ -78,6 +78,7 @@ _SPEC = VerifierSpec(
         asking.MAX_TOKENS,
         asking.SEED,
         asking.OVERFLOW,
+        asking.LOW_MASS,
         asking.threshold("better"),
     ),
     deterministic=False,
@@ -144,8 +145,7 @@ def judge_pair(found: PairJudgement, parameters: asking.Parameters) -> Judgement
         Component("first-place", found.forward, 0.0),
         Component("second-place", found.reverse, 0.0),
     ]
-    if found.standard_error is not None:
-        parts.append(Component("standard-error", found.standard_error, 0.0))
+    parts += asking.measures(found)
     text = f"beats the anchor with {won:.4g} (first {found.forward:.4g}, second "
     text += f"{found.reverse:.4g}, order gap {gap:.3g}) " + asking.signature(
         found.judge, found.usage, cut=found.truncated, unparsed=found.unparsed_votes
