@@ -164,7 +164,9 @@ async def test_one_response_is_one_forward_pass(
     known = {one.name: one for one in TEMPLATES.all()}[template]
     for text in RESPONSES:
         item = CandidateResponse(QUESTION, text, **against)
-        run = judge_response(item, ResolvedJudgeSettings(template, least_mass=0.0), judge.info, TEMPLATES)
+        run = judge_response(
+            item, ResolvedJudgeSettings(template, least_mass=0.0), judge.info, TEMPLATES
+        )
         expected = direct.expected(known, question=QUESTION, response=text, **against)
         assert (await drive(run, judge)).score == pytest.approx(expected, abs=1e-5)
 
