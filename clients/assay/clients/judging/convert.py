@@ -95,6 +95,7 @@ _PAIR = Shape(
 _RANKED = Shape(
     types.GroupRanking,
     judge_pb2.GroupRanking,
+    names={"truncated": "candidates_truncated"},
     within=_BY,
     ratios=frozenset({"scores", "order_gaps", "verdict_mass"}),
     elsewhere=_TIMED,

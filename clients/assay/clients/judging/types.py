@@ -268,7 +268,9 @@ class PairJudgement:
 class GroupRanking:
     """Mean win probabilities and mean order gaps, in the order of the group's responses.
 
-    `verdict_mass` is the least of all comparisons; see `ModelJudgement`.
+    `truncated` says of each whether it was cut to fit: a comparison was cut in which it was the
+    longer one; empty where the server does not say. `verdict_mass` is the least of all comparisons;
+    see `ModelJudgement`.
     """
 
     scores: tuple[float, ...]
@@ -277,6 +279,7 @@ class GroupRanking:
     usage: Usage = Usage()
     timings: Timings = Timings()
     verdict_mass: float | None = None
+    truncated: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,19 +183,28 @@ class PromptEncoder:
         """The prompt in at most `limit` tokens, and whether it was cut.
 
         Cuttable pieces lose their middles, the longest first, down to a common length; a line says
-        how many characters are missing.
+        how many characters are missing. A prompt of more than 16 characters for each token of the
+        limit is not counted first: that takes time, and it does not fit.
 
         Raises:
             EngineError: CONTEXT_TOO_LONG, it cannot be made to fit.
         """
-        tokens = len(self.encode(prompt, closed=closed))
+        pieces = fitting.pieces_of(prompt)
+        cuttable = [piece for piece in pieces if piece.cuttable]
+        most = fitting.CHARS_PER_TOKEN * max(limit, 0)
+        given = sum(len(piece.text) for piece in pieces)
+        is_vast = given > most
+        least = max(limit + 1, given // fitting.CHARS_PER_TOKEN)
+        if is_vast and (not keep_ends or given - sum(len(one.text) for one in cuttable) > most):
+            raise _too_long(least, limit)
+        tokens = least if is_vast else len(self.encode(prompt, closed=closed))
         if tokens <= limit:
             return prompt, False
-        cuttable = [piece for piece in fitting.pieces_of(prompt) if piece.cuttable]
-        lengths = sorted(self._size(piece) for piece in cuttable)
-        if not keep_ends or not lengths:
+        if not keep_ends or not cuttable:
             raise _too_long(tokens, limit)
-        cap = fitting.level(lengths, limit - (tokens - sum(lengths)))
+        lengths = sorted(self._size(piece, limit) for piece in cuttable)
+        ours = len(self.encode(fitting.without(prompt), closed=closed))
+        cap = fitting.level(lengths, limit - ours)
         for _ in range(_CUT_ROUNDS):
             if cap < 1:
                 break
@@ -327,7 +336,7 @@ class PromptEncoder:
         return replace(prompt, messages=tuple(messages))
 
     def _shortened(self, piece: PromptPiece, cap: int) -> tuple[PromptPiece, ...]:
-        tokens = self._size(piece)
+        tokens = self._size(piece, cap)
         if tokens <= cap:
             return (piece,)
         kept = len(piece.text) * cap // tokens
@@ -340,7 +349,10 @@ class PromptEncoder:
             parts = fitting.ends(piece, kept)
         return parts
 
-    def _size(self, piece: PromptPiece) -> int:
+    def _size(self, piece: PromptPiece, cap: int | None = None) -> int:
+        """Its tokens; of a text far beyond `cap` at least so many, without counting them."""
+        if cap is not None and len(piece.text) > fitting.CHARS_PER_TOKEN * max(cap, 1):
+            return len(piece.text) // fitting.CHARS_PER_TOKEN + 1
         if piece.trusted:
             return len(self._inside(piece.text, special=True))
         return len(self.encode_data(piece.text))

@@ -835,6 +835,7 @@ class GroupRanking(_message.Message):
     JUDGE_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
     VERDICT_MASS_FIELD_NUMBER: _builtins.int
+    CANDIDATES_TRUNCATED_FIELD_NUMBER: _builtins.int
     verdict_mass: _builtins.float
     """Of the comparison in which the verdicts held least; see ModelJudgement."""
     @_builtins.property
@@ -853,6 +854,10 @@ class GroupRanking(_message.Message):
     def usage(self) -> _common_pb2.TokenUsage:
         """Tokens it took, all comparisons together."""
 
+    @_builtins.property
+    def candidates_truncated(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bool]:
+        """For each response, whether it was cut to fit: a comparison was cut in which it was the longer one."""
+
     def __init__(
         self,
         *,
@@ -861,10 +866,11 @@ class GroupRanking(_message.Message):
         judge: Global___JudgeRef | None = ...,
         usage: _common_pb2.TokenUsage | None = ...,
         verdict_mass: _builtins.float | None = ...,
+        candidates_truncated: _abc.Iterable[_builtins.bool] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass", "judge", b"judge", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass", "judge", b"judge", "order_gaps", b"order_gaps", "scores", b"scores", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass", "candidates_truncated", b"candidates_truncated", "judge", b"judge", "order_gaps", b"order_gaps", "scores", b"scores", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__verdict_mass: _TypeAlias = _typing.Literal["verdict_mass"]  # noqa: Y015
     _WhichOneofArgType__verdict_mass: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass"]  # noqa: Y015

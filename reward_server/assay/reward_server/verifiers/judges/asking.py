@@ -2,8 +2,11 @@
 
 Items of a call with equal settings go to genrm together, so that candidates of one prompt share its
 beginning there. What genrm could not judge is the item's fault, with genrm's own reason and facts.
-A blank response is the candidate's doing: it gets the verdict `unparsed` and the least reward, and
-no model is asked.
+What a candidate does to itself is its verdict. A blank response gets the verdict `unparsed` and the
+least reward, and no model is asked. One that is longer than the model's context is read at its ends
+and judged so, which the explanation says; or it gets the verdict `overlong` and the least reward,
+or a fault, as the parameter `overflow` has it. Where the prompt, the reference or the anchor is the
+longest text, the length is not the candidate's doing, and `overlong` is no verdict.
 
 None of them is cached: the cache's key knows the verifier's version and the item, while the weights
 behind a model's name may change while the server runs.
@@ -87,11 +90,12 @@ META_CRITIQUE = ParameterSpec(
 OVERFLOW = ParameterSpec(
     "overflow",
     "string",
-    "refuse",
-    "A candidate longer than the model's context: refuse it (a fault), or keep its ends and say "
-    "so.",
-    allowed_values=("refuse", "keep-ends"),
+    "keep-ends",
+    "A response longer than the model's context: keep its ends and say so, the verdict overlong "
+    "with the least reward, or refuse it (a fault).",
+    allowed_values=("keep-ends", "overlong", "refuse"),
 )
+OVERLONG = "overlong"
 
 
 LOW_MASS = ParameterSpec(
@@ -197,8 +201,8 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
         """
 
     @abstractmethod
-    def blank(self, item: VerifierItem) -> Judgement:
-        """The judgement of a blank response."""
+    def least(self, item: VerifierItem, verdict: str, why: str) -> Judgement:
+        """The judgement with the least reward, for a response that cannot be shown to a model."""
 
     async def judge_all(
         self, items: Sequence[VerifierItem], timeout_s: float
@@ -212,7 +216,7 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
                 if item.response().strip():
                     questions[index] = question
                 else:
-                    outcomes[index] = RemoteOutcome(self.blank(item))
+                    outcomes[index] = RemoteOutcome(self._blank(item))
             except Unjudgeable as trouble:
                 outcomes[index] = RemoteOutcome(Fault(trouble.reason, trouble.message))
         answers = await ask(questions, lambda some, settings: self.send(some, settings, timeout_s))
@@ -220,15 +224,24 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
             outcomes[index] = self._outcome(items[index], answer)
         return [outcomes[index] for index in range(len(items))]
 
+    def _blank(self, item: VerifierItem) -> Judgement:
+        why = "the response is blank, or holds nothing to judge; no model was asked"
+        return self.least(item, "unparsed", why)
+
     def _outcome(self, item: VerifierItem, found: Answer | ClientFault) -> RemoteOutcome:
         if isinstance(found, ClientFault):
             if found.reason == Reason.MISSING_RESPONSE:
                 # Blank by genrm's reading, if not by ours.
-                return RemoteOutcome(self.blank(item))
+                return RemoteOutcome(self._blank(item))
+            if found.reason == Reason.CONTEXT_TOO_LONG and is_overlong(item):
+                return RemoteOutcome(self.least(item, OVERLONG, found.message))
             return RemoteOutcome(fault_of(found))
         outcome: Outcome
         try:
-            outcome = self.answer(item, found)
+            if getattr(found, "truncated", False) and is_overlong(item):
+                outcome = self.least(item, OVERLONG, TOO_LONG)
+            else:
+                outcome = self.answer(item, found)
         except Unjudgeable as trouble:
             outcome = Fault(trouble.reason, trouble.message)
         return RemoteOutcome(outcome, found.timings.queue_s, found.timings.execution_s)
@@ -236,6 +249,22 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
     async def close(self) -> None:
         """Closes the client."""
         await self._client.close()
+
+
+TOO_LONG = "the response is longer than the model's context"
+
+
+def is_overlong(item: VerifierItem) -> bool:
+    """Whether a text that did not fit makes the response `overlong`: asked for, and its doing."""
+    others = [message.content for message in item.prompt]
+    others += [*item.references, item.anchor or ""]
+    longest = max(map(len, others), default=0)
+    return item.parameters["overflow"] == OVERLONG and len(item.response()) >= longest
+
+
+def overflow(parameters: Parameters) -> Overflow:
+    """What genrm does with a response longer than the context."""
+    return "refuse" if parameters.get("overflow", "refuse") == "refuse" else "keep-ends"
 
 
 def judge_settings(parameters: Parameters) -> JudgeSettings:
@@ -249,7 +278,7 @@ def judge_settings(parameters: Parameters) -> JudgeSettings:
         temperature=None if temperature < 0 else temperature,
         max_tokens=int(number(parameters, "max_tokens", 0)),
         seed=int(number(parameters, "seed", 0)),
-        overflow=cast("Overflow", parameters.get("overflow", "refuse")),
+        overflow=overflow(parameters),
         meta_critique=parameters.get("meta_critique") is True,
         low_mass=cast("LowMass", parameters.get("low_mass", "refuse")),
     )

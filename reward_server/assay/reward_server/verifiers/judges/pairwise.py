@@ -51,7 +51,7 @@ _SPEC = VerifierSpec(
     tasks=("judge-pairwise",),
     min_reward=0.0,
     max_reward=1.0,
-    verdicts=(*_VERDICTS, "abstained", "unparsed"),
+    verdicts=(*_VERDICTS, "abstained", "unparsed", asking.OVERLONG),
     parameters=(
         MAX_ORDER_GAP,
         ParameterSpec(
@@ -123,14 +123,10 @@ class PairwiseVerifier(asking.OneByOne[Ask, PairItem, PairJudgement]):
         """See `OneByOne.answer`."""
         return judge_pair(found, item.parameters)
 
-    def blank(self, item: VerifierItem) -> Judgement:
-        """See `OneByOne.blank`."""
+    def least(self, item: VerifierItem, verdict: str, why: str) -> Judgement:
+        """See `OneByOne.least`."""
         del item
-        return Judgement.composed(
-            "unparsed",
-            (Component("win-probability", 0.0),),
-            explanation="the response is blank; no model was asked",
-        )
+        return Judgement.composed(verdict, (Component("win-probability", 0.0),), explanation=why)
 
 
 def judge_pair(found: PairJudgement, parameters: asking.Parameters) -> Judgement:

@@ -52,7 +52,7 @@ _SPEC = VerifierSpec(
     tasks=("judge",),
     min_reward=0.0,
     max_reward=1.0,
-    verdicts=(*_VERDICTS, "unparsed"),
+    verdicts=(*_VERDICTS, "unparsed", asking.OVERLONG),
     parameters=(
         ParameterSpec(
             "against",
@@ -126,14 +126,10 @@ class JudgeVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgement]):
             )
         return judge_score(found, kind, asking.number(item.parameters, "threshold", 0.5))
 
-    def blank(self, item: VerifierItem) -> Judgement:
-        """See `OneByOne.blank`."""
+    def least(self, item: VerifierItem, verdict: str, why: str) -> Judgement:
+        """See `OneByOne.least`."""
         del item
-        return Judgement.composed(
-            "unparsed",
-            (Component("score", 0.0),),
-            explanation="the response is blank; no model was asked",
-        )
+        return Judgement.composed(verdict, (Component("score", 0.0),), explanation=why)
 
 
 def judge_score(found: ModelJudgement, kind: asking.Against, least: float) -> Judgement:

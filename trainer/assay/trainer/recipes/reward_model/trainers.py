@@ -82,7 +82,8 @@ def pair_verdicts(
     """The verdicts where the answer begins, [B, R] each.
 
     The logit of the verdict for the chosen response less that of the other, and the logarithm of
-    the share of the probability that both hold together. `options` are token ids of the verdicts "the first" and "the second".
+    the share of the probability that both hold together. `options` are token ids of the verdicts
+    "the first" and "the second".
     """
     mask_BT = batch["mask"]
     logits = model(
