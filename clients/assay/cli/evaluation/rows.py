@@ -199,6 +199,7 @@ def _answer(question: JudgeQuestion, results: Sequence[AnyResult]) -> dict[str, 
                 "unparsed_votes": pair.unparsed_votes,
                 "truncated": pair.truncated,
                 "verdict_mass": pair.verdict_mass,
+                "longer_better": _longer_better(question),
             }
         case [ModelJudgement() as chosen, ModelJudgement() as rejected]:
             return {
@@ -227,6 +228,15 @@ def _answer(question: JudgeQuestion, results: Sequence[AnyResult]) -> dict[str, 
                 "unparsed_votes": steps.unparsed_votes,
             }
     raise TypeError(f"no line is written for {results!r}")
+
+
+def _longer_better(question: JudgeQuestion) -> bool | None:
+    """Whether the better response is the longer one; None where both are as long."""
+    match question.items:
+        case (PairItem(a=better, b=worse),) if len(better) != len(worse):
+            return len(better) > len(worse)
+        case _:
+            return None
 
 
 def _least(*masses: float | None) -> float | None:

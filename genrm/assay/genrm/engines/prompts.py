@@ -7,7 +7,8 @@ prompts that begin alike begin with the same ids.
 
 1. Token borders lie where pieces meet: a template must not count on a merge across them.
 2. A chat template that trims or rewrites the content sees the mark instead of the data.
-3. Thinking modes are switched off: verdicts are read where they begin.
+3. Thinking modes are switched off, and a thought that the template opens all the same is closed:
+   verdicts are read where they begin. A prompt of ours that begins with a thought goes on in it.
 4. A tokenizer without a chat template gets blocks, "role: text", and its usual special tokens.
 """
 
@@ -20,7 +21,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from assay.genrm.engines import fitting
+from assay.genrm.engines import fitting, thoughts
 from assay.genrm.engines.base import (
     Choose,
     EngineError,
@@ -282,7 +283,11 @@ class PromptEncoder:
             return "".join(p.text if p.trusted else mark.format(next(numbers)) for p in pieces)
 
         messages = [{"role": m.role, "content": marked(m.pieces)} for m in prompt.messages]
-        text = self._rendered(messages) + marked(prompt.lead) + prompt.prefill
+        begun = marked(prompt.lead) + prompt.prefill
+        if messages and messages[-1]["role"] == "assistant":
+            text = self._rendered(messages) + begun
+        else:
+            text = thoughts.continued(self._rendered(messages), begun)
         texts = re.split(mark.format(r"(\d+)"), text)
         if [int(found) for found in texts[1::2]] != list(range(count)):
             raise EngineError(

@@ -9,6 +9,7 @@ from typing import Literal, TypeVar
 from assay.clients.judging.types import Usage, Vote
 from assay.genrm.domain import RATIONALE_CHARS, RAW_TEXT_CHARS, ResolvedJudgeSettings, Run
 from assay.genrm.engines.base import Answer, Choose, Chosen, Prompt, PromptPiece, Write, Written
+from assay.genrm.engines.thoughts import CLOSERS, OURS
 from assay.genrm.judges.numbers import (
     expected_value,
     joined,
@@ -18,6 +19,7 @@ from assay.genrm.judges.numbers import (
 )
 from assay.genrm.judges.parsing import (
     ANSWER_BEGINS,
+    ANSWER_ENDS,
     read_direct,
     read_reasoned,
     reasons,
@@ -28,6 +30,7 @@ from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
 
 How = Literal["probability", "votes"]
+_VERDICT_TOKENS = 16
 A = TypeVar("A", bound=Answer)
 
 
@@ -179,7 +182,8 @@ def _voted(
         values, mass, more = yield from _values_after_reasons(prompt, template, settings, written)
         usage += more
     else:
-        values = tuple(_written_value(answer, template) for answer in written)
+        values, more = yield from _written_values(prompt, template, settings, written)
+        usage += more
     votes = tuple(
         Vote(value, answer.text[:RATIONALE_CHARS])
         for value, answer in zip(values, written, strict=True)
@@ -201,9 +205,10 @@ def _values_after_reasons(
 ) -> Run[tuple[tuple[float | None, ...], float | None, Usage]]:
     """The mean over the options after each set of reasons, and the least share that they held.
 
-    A mean is None where the reasons do not end, or the options hold too little.
+    Reasons that reach the limit of tokens are ended there. A mean is None where there is no
+    thought, or the options hold too little.
     """
-    thoughts = [thought(answer.text) for answer in written]
+    thoughts = [_ended(answer) for answer in written]
     requests = tuple(
         Choose(_after(prompt, text), template.spellings, keep_ends(settings))
         for text in thoughts
@@ -223,14 +228,46 @@ def _after(prompt: Prompt, text: str) -> Prompt:
     return replace(prompt, lead=said, prefill=f"\n{ANSWER_BEGINS}")
 
 
-def _written_value(answer: Written, template: Template) -> float | None:
-    """A vote's value; None for reasons that were cut short, which may end in a quotation."""
+def _written_values(
+    prompt: Prompt, template: Template, settings: ResolvedJudgeSettings, written: Sequence[Written]
+) -> Run[tuple[tuple[float | None, ...], Usage]]:
+    """The votes' values; None for one that cannot be read.
+
+    Reasons that reach the limit of tokens are ended there, and the judge is asked for its verdict:
+    what was cut short may end in a quotation.
+    """
     if template.style == "direct":
-        index = read_direct(answer.text, template.options, template.prefill)
-    elif answer.finish == "stop":
-        index = read_reasoned(answer.text, template.options)
-    else:
-        index = None
+        said = [read_direct(one.text, template.options, template.prefill) for one in written]
+        return tuple(_value(index, template) for index in said), Usage()
+    said = [
+        read_reasoned(one.text, template.options) if one.finish == "stop" else None
+        for one in written
+    ]
+    late = [index for index, one in enumerate(written) if one.finish == "length"]
+    asked = tuple(
+        Write(
+            _after(prompt, _ended(written[index]) or ""),
+            _VERDICT_TOKENS,
+            stop=(ANSWER_ENDS,),
+            keep_ends=keep_ends(settings),
+        )
+        for index in late
+    )
+    answers = expect(Written, (yield asked)) if asked else ()
+    for index, answer in zip(late, answers, strict=True):
+        said[index] = read_direct(answer.text, template.options)
+    return tuple(_value(index, template) for index in said), usage_of(answers)
+
+
+def _ended(answer: Written) -> str | None:
+    """The thought up to and with its end, which is ours where the tokens ran out in it."""
+    ended = thought(answer.text)
+    if ended is None and answer.finish == "length":
+        return f"{answer.text.rstrip()}\n{CLOSERS[OURS]}"
+    return ended
+
+
+def _value(index: int | None, template: Template) -> float | None:
     return None if index is None else template.values[index]
 
 
