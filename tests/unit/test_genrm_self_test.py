@@ -7,6 +7,7 @@ import logging
 import math
 import random
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -27,7 +28,8 @@ from assay.genrm.engines.config import EngineConfig
 from assay.genrm.judges.numbers import joined, verdict_mass
 from assay.genrm.models import ServedModel
 from assay.genrm.self_test import SelfTests
-from assay.genrm.templates import Template, load_templates, shipped_cases
+from assay.genrm.templates import Template, load_templates, read_cases, shipped_cases
+from assay.kit.errors import ConfigError
 from assay.kit.faults import Unjudgeable
 from genrm_judging_support import text_of
 from genrm_memory import MemoryEngine
@@ -264,3 +266,33 @@ def test_the_mass_of_all_words_is_one_and_joining_adds(chances: list[float]) -> 
 def test_a_word_within_another_is_counted_once() -> None:
     assert verdict_mass([" 1", " 10"], [math.log(0.6), math.log(0.2)]) == pytest.approx(0.6)
     assert joined([-math.inf, -math.inf]) == -math.inf
+
+
+CASES_OF_A_FIELD = """
+[[cases]]
+question = "Is 9 odd?"
+ground_truth = "yes"
+right = "Yes, 9 is odd."
+wrong = "No, 9 is even."
+"""
+
+
+@pytest.mark.asyncio
+async def test_a_model_of_a_field_brings_its_own_cases(tmp_path: Path) -> None:
+    file = tmp_path / "cases.toml"
+    file.write_text(CASES_OF_A_FIELD, encoding="utf-8")
+    engine = MemoryEngine(answer=opinion(lambda request: "Yes, 9" in text_of(request.prompt)))
+    engine.loaded.set()
+    engine.go.set()
+    served = ServedModel("m", EngineConfig(path="x", known=str(file)), engine)
+    tests = SelfTests(served, TEMPLATES)
+    await tests.require(asking("quality"))
+    assert len(engine.asked) == 2
+    assert [one.auc for one in tests.found] == [1.0]
+
+
+def test_wrong_cases_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "cases.toml"
+    file.write_text(CASES_OF_A_FIELD.replace("wrong", "false"), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"cases\.toml"):
+        read_cases(file)

@@ -85,6 +85,7 @@ def _placed(model: EngineConfig, folder: Path) -> EngineConfig:
         model,
         path=_from(folder, model.path),
         chat_template=_from(folder, model.chat_template),
+        known=_from(folder, model.known),
     )
 
 

@@ -70,7 +70,7 @@ class Runner:
         try:
             await self._models.start()
             if config.self_test:
-                judges = [model for model in self._models if model.judges]
+                judges = [one for one in self._models if one.judges and one.config.known != "none"]
                 self._tests = {
                     model.name: SelfTests(model, self._templates, config.least_mass)
                     for model in judges

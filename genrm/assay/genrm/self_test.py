@@ -11,6 +11,9 @@ as the model answers: 24 short prompts for each template, and items wait for the
 Written ones are tested before their first use, because reasons take long. A test in which too
 little was judged counts for `RETRY_S`, since an engine may have been at fault.
 
+A judge of another field than easy questions is tested on known answers of that field: its template
+brings some, or the model's settings name a file (`known`).
+
 Not covered: that a fit judge judges well. These answers are easy on purpose; `assay eval-judge`
 measures it on yours. Scalar heads and step heads read no template and are not tested.
 """
@@ -23,6 +26,7 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from assay.clients.judging.types import ScoringMode
 from assay.genrm.domain import (
@@ -35,7 +39,7 @@ from assay.genrm.driving import RequestBatcher, drive
 from assay.genrm.engines.base import Choose, EngineError, Request, Write
 from assay.genrm.judges import judge_pair, judge_response
 from assay.genrm.models import ServedModel
-from assay.genrm.templates import KnownCase, Template, Templates, shipped_cases
+from assay.genrm.templates import KnownCase, Template, Templates, read_cases, shipped_cases
 from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
 from assay.kit.runs.stats import auc
@@ -106,11 +110,16 @@ class SelfTests:
         served: the model, started.
         templates: all that the service knows.
         least_mass: the server's floor on the verdicts' share; None for the templates'.
+
+    Raises:
+        ConfigError: the file of known answers that the model's settings name is wrong.
     """
 
     def __init__(
         self, served: ServedModel, templates: Templates, least_mass: float | None = None
     ) -> None:
+        known = served.config.known
+        self._cases = read_cases(Path(known)) if known else shipped_cases()
         self._served = served
         self._templates = templates
         self._least_mass = least_mass
@@ -174,7 +183,7 @@ class SelfTests:
             least_mass=self._least_mass,
         )
         batcher = RequestBatcher(self._served.engine)
-        cases = template.cases or shipped_cases()
+        cases = template.cases or self._cases
         asked = [self._judged(case, template, settings, batcher) for case in cases]
         scores = [score for some in await asyncio.gather(*asked) for score in some]
         found = _fitness(template.ref, scoring, scores)

@@ -184,9 +184,17 @@ def read_template(path: Path) -> Template:
 
 @functools.cache
 def shipped_cases() -> tuple[KnownCase, ...]:
-    """The known answers that every template is tested on which has none of its own."""
-    path = SHIPPED / "known" / "cases.toml"
-    tree = toml_config.read(path, examples="")
+    """The known answers on which models and templates are tested that bring none of their own."""
+    return read_cases(SHIPPED / "known" / "cases.toml")
+
+
+def read_cases(path: Path) -> tuple[KnownCase, ...]:
+    """The known answers of a file.
+
+    Raises:
+        ConfigError: it cannot be read, or a case is wrong; the text names the file.
+    """
+    tree = toml_config.read(path, examples="assay/genrm/templates/known/cases.toml is one")
     return _known(toml_config.build(_Cases, tree, origin=str(path)).cases)
 
 
