@@ -74,6 +74,11 @@ def _network(inputs: int) -> nn.Module:
     return nn.Sequential(nn.Linear(inputs, 32), nn.Tanh(), nn.Linear(32, 1))
 
 
+def _loss_of_two(margins_BR: Tensor) -> Tensor:
+    """The judge's loss where it can say nothing but its two verdicts."""
+    return pairwise_loss(margins_BR, torch.zeros_like(margins_BR))
+
+
 def _fit(network: nn.Module, loss_of: Callable[[], Tensor], steps: int) -> None:
     optimizer = torch.optim.Adam(network.parameters(), lr=0.02)
     for _ in range(steps):
@@ -107,7 +112,7 @@ def cross_prompt_accuracy(
 
     def pairwise() -> Tensor:
         margins_P2 = _both_orders(compare, train.seen_P2F)
-        return pairwise_loss(margins_P2 * better_P[:, None])
+        return _loss_of_two(margins_P2 * better_P[:, None])
 
     _fit(reward, bradley_terry, steps)
     _fit(compare, pairwise, steps)
@@ -145,12 +150,12 @@ def order_accuracy(
     one, both = _network(2 * FEATURES), _network(2 * FEATURES)
     _fit(
         one,
-        lambda: pairwise_loss((one(train.seen_P2F.flatten(1)).squeeze(-1) * label_P)[:, None]),
+        lambda: _loss_of_two((one(train.seen_P2F.flatten(1)).squeeze(-1) * label_P)[:, None]),
         steps,
     )
     _fit(
         both,
-        lambda: pairwise_loss(_both_orders(both, train.seen_P2F) * label_P[:, None]),
+        lambda: _loss_of_two(_both_orders(both, train.seen_P2F) * label_P[:, None]),
         steps,
     )
     test = draw_world(prompts, 0.0, 10_000 + seed, mixing_FF)

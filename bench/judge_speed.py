@@ -42,6 +42,8 @@ GROUP = 16
 BATCH = 64
 WRITERS = 32
 WRITTEN_TOKENS = 64
+# Speed is measured, not judgement: a small model is not fit, and its answers are not looked at.
+UNTESTED = ("--no-self-test", "--least-mass", "0")
 _SETTINGS = JudgeSettings(scoring="token-probability")
 _FACTS = (
     "A train leaves the station at nine and runs at sixty kilometres an hour; a second one leaves "
@@ -80,7 +82,7 @@ def _serving(models: IO[str], path: str) -> EmbeddedServices:
     models.write(f"[model.judge]\npath = {quoted}\n")
     models.write(f"[model.forgetful]\npath = {quoted}\nprefix_cache_tokens = 0\n")
     models.flush()
-    flags = {"genrm": ("--models", models.name, "--log-level", "ERROR")}
+    flags = {"genrm": ("--models", models.name, "--log-level", "ERROR", *UNTESTED)}
     return EmbeddedServices(("genrm",), arguments=flags, start_timeout_s=600)
 
 

@@ -18,13 +18,15 @@ from assay.kit.limits import channel_options
 
 # The tests' machine is small, and models of two layers gain nothing from threads.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+# Random weights judge nothing; tests of the self-test and of the floor ask for them.
+UNTESTED = ("--no-self-test", "--least-mass", "0")
 SKY = (common_pb2.ChatMessage(role="user", content="What colour is the sky?"),)
 
 
 def launch(*flags: str | Path, **environment: str) -> subprocess.Popen[str]:
     """Starts the server as a user does."""
     return subprocess.Popen(
-        [sys.executable, "-m", "assay.genrm", "--port", "0", *map(str, flags)],
+        [sys.executable, "-m", "assay.genrm", *UNTESTED, "--port", "0", *map(str, flags)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -19,6 +19,7 @@ from assay.trainer.data.problems import load_problems
 from assay.trainer.methods.pairwise.anchors import key_of
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
+from genrm_service import UNTESTED
 from genrm_support import make_model
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -31,6 +32,7 @@ def judges(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("judges")
     models = {kind: make_model(folder / kind, kind) for kind in ("causal", "scalar")}  # type: ignore[arg-type]
     flags = [flag for name, path in models.items() for flag in ("--model", f"{name}={path}")]
+    flags += UNTESTED
     arguments = {"genrm": flags, "reward": ["--cache-entries", "0"]}
     with EmbeddedServices(
         ("reward", "genrm"), arguments=arguments, start_timeout_s=280.0

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 R = TypeVar("R")
 TEMPLATES = load_templates()
-AUTO = ResolvedJudgeSettings()
+AUTO = ResolvedJudgeSettings(least_mass=0.0)  # random weights would say something else
 QUESTION = (ChatMessage("system", "Be brief."), ChatMessage("user", "What is two and two?"))
 RESPONSES = (
     "Four.",
@@ -96,14 +96,16 @@ class Direct:
 
         ids = list(self._encoder.encode(template.render(**slots)))
         totals = []
-        for option in self._encoder.encode_options(template.options):
+        for option in self._encoder.encode_options(template.spellings):
             with torch.no_grad():
                 logits = self._model(torch.tensor([ids + list(option)])).logits[0].double()
             logprobs = torch.log_softmax(logits, -1)
             places = range(len(ids) - 1, len(ids) + len(option) - 1)
             totals.append(sum(logprobs[p, t] for p, t in zip(places, option, strict=True)))
         weights = torch.softmax(torch.stack(totals), 0)
-        return float(weights @ torch.tensor(template.values, dtype=torch.float64))
+        others = [verdict.value for verdict in template.verdicts for _ in verdict.also]
+        values = torch.tensor([*template.values, *others], dtype=torch.float64)
+        return float(weights @ values)
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +164,9 @@ async def test_one_response_is_one_forward_pass(
     known = {one.name: one for one in TEMPLATES.all()}[template]
     for text in RESPONSES:
         item = CandidateResponse(QUESTION, text, **against)
-        run = judge_response(item, ResolvedJudgeSettings(template), judge.info, TEMPLATES)
+        run = judge_response(
+            item, ResolvedJudgeSettings(template, least_mass=0.0), judge.info, TEMPLATES
+        )
         expected = direct.expected(known, question=QUESTION, response=text, **against)
         assert (await drive(run, judge)).score == pytest.approx(expected, abs=1e-5)
 
@@ -212,7 +216,7 @@ async def test_a_long_candidate_is_refused_or_cut(judge: JudgeEngine) -> None:
     with pytest.raises(EngineError) as caught:
         await drive(judge_response(item, AUTO, judge.info, TEMPLATES), judge)
     assert caught.value.reason == "CONTEXT_TOO_LONG"
-    settings = ResolvedJudgeSettings(overflow="keep-ends")
+    settings = ResolvedJudgeSettings(overflow="keep-ends", least_mass=0.0)
     made = await drive(judge_response(item, settings, judge.info, TEMPLATES), judge)
     assert made.truncated
     assert made.usage.prompt <= CONTEXT

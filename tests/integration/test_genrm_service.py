@@ -305,7 +305,7 @@ def test_faults_are_of_their_own_item_and_name_the_remedy(service: Stubs) -> Non
     [
         ({"model": "nobody"}, "UNKNOWN_MODEL", "known: judge, reward"),
         ({"model": "steps"}, "UNKNOWN_MODEL", "known: judge, reward"),
-        ({"template": "nothing"}, "UNKNOWN_TEMPLATE", "quality@1"),
+        ({"template": "nothing"}, "UNKNOWN_TEMPLATE", "quality@2"),
         ({"votes": -1}, "INVALID_PARAMETER", "votes"),
         ({"scoring_mode": judge_pb2.SCORING_MODE_SCALAR_HEAD}, "INVALID_PARAMETER", ""),
         (
@@ -415,3 +415,47 @@ def test_what_is_answered_is_counted_by_model(service: Stubs) -> None:
     assert 1 <= rise("assay_genrm_batches_total", model="reward") <= 2
     assert total(after, "assay_genrm_queue_items") == 0
     assert not [s for family in after for s in family.samples if "nobody" in s.labels.values()]
+
+
+def test_a_model_that_judges_nothing_gives_no_number(folder: Path) -> None:
+    """Random weights, as the service starts by itself: faults that say why, in the listing too."""
+    flags = ("--model", f"judge={folder / 'judge'}", "--self-test", "--least-mass", "0.5")
+    with running(*flags) as (address, _), stubs(address) as service:
+        found = judge(service, item("a", "Blue."), item("b", "Green.", ground_truth="Blue."))
+        pairs = service.judge.JudgePairs(
+            judge_pb2.JudgePairsRequest(items=[pair("c", "Blue.", "Green.")]), timeout=TIMEOUT_S
+        )
+        for result in (*found.results, *pairs.results):
+            assert reason_of(result.fault) == "JUDGE_UNFIT"
+            assert "known answers (LOW_VERDICT_MASS" in result.fault.message
+        listed = service.judge.ListJudgeModels(
+            judge_pb2.ListJudgeModelsRequest(), timeout=TIMEOUT_S
+        )
+        (model,) = listed.models
+        fitness = {one.template.partition("@")[0]: one for one in model.fitness}
+        for name in ("quality", "correctness", "preference"):
+            assert not fitness[name].fit
+            assert not fitness[name].HasField("auc")
+            assert 0.0 <= fitness[name].verdict_mass < 0.5
+            assert name in fitness[name].problem
+
+
+def test_the_floor_alone_withholds_a_score_and_votes_are_another_way(folder: Path) -> None:
+    flags = ("--model", f"judge={folder / 'judge'}", "--least-mass", "0.5")
+    with running(*flags) as (address, _), stubs(address) as service:
+        (result,) = judge(service, item("a", "Blue.")).results
+        assert reason_of(result.fault) == "LOW_VERDICT_MASS"
+        votes = {"low_mass": judge_pb2.LOW_MASS_POLICY_VOTES, "votes": 2, "max_tokens": 4}
+        (result,) = judge(service, item("a", "Blue."), **votes).results
+        assert reason_of(result.fault) == "JUDGE_UNPARSED", "random words are no vote either"
+
+
+def test_the_share_comes_with_every_judgement(service: Stubs) -> None:
+    (result,) = judge(service, item("a", "Blue.")).results
+    assert 0.0 < result.judgement.verdict_mass < 1.0
+    pairs = service.judge.JudgePairs(
+        judge_pb2.JudgePairsRequest(items=[pair("c", "Blue.", "Green.")]), timeout=TIMEOUT_S
+    )
+    assert 0.0 < pairs.results[0].judgement.verdict_mass < 1.0
+    (rated,) = judge(service, item("a", "Blue."), model="reward").results
+    assert not rated.judgement.HasField("verdict_mass")

@@ -228,7 +228,7 @@ def held_out(path: Path, data: Path, kind: str) -> tuple[Any, Any]:
     with torch.inference_mode():
         if kind == "pairwise":
             batch = trainers.PairCollator(pad)(examples.items)
-            found = trainers.pair_margins(model, batch, examples.options)
+            found, _ = trainers.pair_verdicts(model, batch, examples.options)
             return rows, torch.sigmoid(found).mean(-1).tolist()
         if kind == "prm":
             found = trainers.step_margins(model, trainers.StepCollator(pad)(examples.items))
@@ -253,7 +253,7 @@ def test_what_is_served_is_what_was_trained(runs: dict[str, Path], data: Path, k
 
     def ask(info: Any) -> list[Any]:
         if kind == "pairwise":
-            brief = ResolvedJudgeSettings(template="brief", scoring="token-probability")
+            brief = ResolvedJudgeSettings("brief", "token-probability", least_mass=0.0)
             return [
                 judge_pair(
                     CandidatePair(chat(row), row.chosen, row.rejected), brief, info, templates

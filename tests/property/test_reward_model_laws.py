@@ -21,27 +21,47 @@ margins = st.lists(st.tuples(st.floats(-20, 20), st.floats(-20, 20)), min_size=1
 labels = st.lists(st.sampled_from([1.0, 0.0, -1.0]), min_size=1, max_size=12)
 
 
+def whole(rows: torch.Tensor) -> torch.Tensor:
+    """Verdicts that hold all of the probability."""
+    return torch.zeros_like(rows)
+
+
 @given(margins, st.floats(0, 5))
 def test_the_order_of_the_orders_does_not_matter(rows: torch.Tensor, beta: float) -> None:
-    assert pairwise_loss(rows, beta).item() == pytest.approx(
-        pairwise_loss(rows.flip(1), beta).item()
+    assert pairwise_loss(rows, whole(rows), beta).item() == pytest.approx(
+        pairwise_loss(rows.flip(1), whole(rows), beta).item()
     )
+
+
+@given(st.lists(st.lists(st.floats(-20, 20), min_size=5, max_size=5), min_size=2, max_size=6))
+def test_with_the_mass_it_is_the_cross_entropy_over_all_words(logits: list[list[float]]) -> None:
+    logits_BV = torch.tensor(logits, dtype=torch.float64)
+    margins_BR = (logits_BV[:, 1] - logits_BV[:, 3])[:, None]
+    log_masses_BR = torch.logsumexp(logits_BV[:, [1, 3]], -1) - torch.logsumexp(logits_BV, -1)
+    wanted = torch.nn.functional.cross_entropy(logits_BV, torch.full((len(logits),), 1))
+    found = pairwise_loss(margins_BR, log_masses_BR[:, None])
+    assert found.item() == pytest.approx(wanted.item(), abs=1e-9)
+    assert pairwise_loss(margins_BR, log_masses_BR[:, None], mass=0.0) <= found + 1e-12
 
 
 @given(margins)
 def test_consistency_is_free_where_the_orders_agree(rows: torch.Tensor) -> None:
     same = rows[:, :1].expand(-1, 2)
-    assert pairwise_loss(same, 3.0).item() == pytest.approx(pairwise_loss(same).item())
-    assert pairwise_loss(rows, 3.0) >= pairwise_loss(rows)
+    assert pairwise_loss(same, whole(same), 3.0).item() == pytest.approx(
+        pairwise_loss(same, whole(same)).item()
+    )
+    assert pairwise_loss(rows, whole(rows), 3.0) >= pairwise_loss(rows, whole(rows))
 
 
 def test_pairwise_loss_by_hand() -> None:
     rows = torch.tensor([[2.0, 0.0]])
     right = (math.log1p(math.exp(-2)) + math.log(2)) / 2
     gap = 1 / (1 + math.exp(-2)) - 0.5
-    assert pairwise_loss(rows).item() == pytest.approx(right)
-    assert pairwise_loss(rows, 2.0).item() == pytest.approx(right + 2 * gap**2)
-    assert pairwise_loss(torch.full((4, 2), 50.0)).item() == pytest.approx(0, abs=1e-6)
+    assert pairwise_loss(rows, whole(rows)).item() == pytest.approx(right)
+    assert pairwise_loss(rows, whole(rows), 2.0).item() == pytest.approx(right + 2 * gap**2)
+    certain = torch.full((4, 2), 50.0)
+    assert pairwise_loss(certain, whole(certain)).item() == pytest.approx(0, abs=1e-6)
+    assert pairwise_loss(certain, whole(certain) - 3, mass=0.5).item() == pytest.approx(1.5)
 
 
 @given(labels, st.sampled_from(["cross-entropy", "mse"]), st.integers(0, 2**16))

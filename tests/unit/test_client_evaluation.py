@@ -200,3 +200,77 @@ def test_benchmark_files_can_be_asked(shared_data: Path, name: str, kind: str, b
     sheet = make_sheet(path, list(read(path)), RowReading(skip_bad=True))
     assert (sheet.kind, sheet.skipped.total()) == (kind, bad)
     assert len(sheet.questions) > 300
+
+
+def line_about(**more: Any) -> dict[str, Any]:
+    """A line without a fault."""
+    judge = {"model": "m", "revision": "r", "template": "t@1"}
+    usage = {"prompt": 1, "cached": 0, "completion": 0}
+    return {"id": "1", "subset": "", "fault": None, "judge": judge, "usage": usage, **more}
+
+
+def steps_line(labels: list[float], first_error: int | None) -> dict[str, Any]:
+    scores = [0.1 if index == first_error else 0.9 for index in range(len(labels))]
+    return line_about(
+        labels=labels,
+        scores=scores,
+        error_threshold=0.5,
+        first_error=first_error,
+        passed=first_error is None,
+    )
+
+
+def test_the_f1_of_first_errors_is_that_of_processbench() -> None:
+    """Of four wrong responses one first error is found, of two right ones both: 2*.25*1 / 1.25."""
+    tally = EvaluationTally("steps")
+    for found in (1, 0, None, 2):
+        tally.add(steps_line([1.0, -1.0, -1.0], found))
+    assert tally.numbers()["all"]["process_f1"] is None, "there is no right one yet"
+    tally.add(steps_line([1.0, 1.0], None))
+    tally.add(steps_line([1.0], None))
+    numbers = tally.numbers()["all"]
+    assert (numbers["first_error_of_wrong"], numbers["first_error_of_right"]) == (0.25, 1.0)
+    assert numbers["process_f1"] == pytest.approx(0.4)
+    assert numbers["first_error_accuracy"] == pytest.approx(0.5)
+
+
+def test_a_judge_that_finds_no_error_has_an_f1_of_0() -> None:
+    tally = EvaluationTally("steps")
+    tally.add(steps_line([1.0, -1.0], None))
+    tally.add(steps_line([1.0], None))
+    assert tally.numbers()["all"]["process_f1"] == 0.0
+
+
+def pair_line(win: float, longer_better: bool | None) -> dict[str, Any]:
+    return line_about(
+        win_probability=win,
+        forward=win,
+        reverse=win,
+        order_gap=0.0,
+        longer_better=longer_better,
+        verdict_mass=win,
+    )
+
+
+def test_the_calibration_and_the_length_of_pairs_are_counted() -> None:
+    tally = EvaluationTally("pairs")
+    for win, longer in ((0.95, True), (0.85, False), (0.15, True), (0.75, None), (0.5, True)):
+        tally.add(pair_line(win, longer))
+    numbers = tally.numbers()["all"]
+    # Of three unequal pairs that are decided the longer one wins once (0.95); it is better in two.
+    assert numbers["longer_preferred"] == pytest.approx(1 / 3)
+    assert numbers["longer_better"] == pytest.approx(2 / 3)
+    # Sure of 0.95 right, of 0.85 right and wrong, of 0.75 right.
+    assert numbers["ece"] == pytest.approx((0.05 + 2 * 0.35 + 0.25) / 4)
+    assert [one["count"] for one in numbers["calibration"]] == [1, 2, 1]
+    assert numbers["verdict_mass"] == {"median": 0.75, "least": 0.15}
+
+
+def test_logits_have_no_calibration_and_a_perfect_judge_an_error_of_0() -> None:
+    tally = EvaluationTally("points")
+    tally.add(line_about(score=3.5, label=1.0))
+    assert "ece" not in tally.numbers()["all"]
+    tally = EvaluationTally("points")
+    for score, label in ((1.0, 1.0), (0.0, 0.0), (1.0, 1.0)):
+        tally.add(line_about(score=score, label=label))
+    assert tally.numbers()["all"]["ece"] == 0.0

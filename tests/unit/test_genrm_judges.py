@@ -172,8 +172,8 @@ def test_a_reasoned_pair_by_probability_asks_after_the_reasons() -> None:
 @pytest.mark.parametrize(
     ("item", "template"),
     [
-        (ALONE, "quality@1"),
-        (CandidateResponse(QUESTION, "four", ground_truth="4"), "correctness@1"),
+        (ALONE, "quality@2"),
+        (CandidateResponse(QUESTION, "four", ground_truth="4"), "correctness@2"),
         (CandidateResponse(QUESTION, "four", rubric="is brief"), "rubric@1"),
         (CandidateResponse(QUESTION, "four", anchor="five"), "preference@1"),
     ],
@@ -259,7 +259,7 @@ def test_cutting_is_passed_on_and_told() -> None:
     def answer(request: Request) -> Answer:
         assert isinstance(request, Choose)
         assert request.keep_ends
-        return Chosen((-1.0, -1.0), TOKENS, cut=True)
+        return Chosen((-1.0,) * len(request.options), TOKENS, cut=True)
 
     settings = ResolvedJudgeSettings(overflow="keep-ends")
     assert drive(judge_response(ALONE, settings, GENERATIVE, TEMPLATES), answer)[0].truncated

@@ -138,3 +138,51 @@ def test_a_response_of_many_steps_must_fit(tokenizer: Any) -> None:
         PromptEncoder(tokenizer).encode_request(request, 50)
     assert caught.value.reason == "CONTEXT_TOO_LONG"
     assert caught.value.metadata["limit_tokens"] == "50"
+
+
+class Counting:
+    """A tokenizer that says how many characters it was given."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self.chars = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def __call__(self, text: str, **options: Any) -> Any:
+        self.chars += len(text)
+        return self._inner(text, **options)
+
+
+@pytest.mark.parametrize("text", ["so on ", " ", "\U0001f600", "x"], ids=repr)
+@pytest.mark.parametrize("limit", [128, 512])
+def test_a_text_of_megabytes_is_cut_before_it_is_counted(
+    tokenizer: Any, text: str, limit: int
+) -> None:
+    counting = Counting(tokenizer)
+    encoder = PromptEncoder(counting)
+    vast = PromptPiece(text * (2_000_000 // len(text)), trusted=False, cuttable=True)
+    prompt = Prompt((PromptMessage("user", (PromptPiece("Judge: "), vast)),))
+    counting.chars = 0
+    with pytest.raises(EngineError, match="shorten") as caught:
+        encoder.fit(prompt, limit, keep_ends=False)
+    assert caught.value.reason == "CONTEXT_TOO_LONG"
+    assert counting.chars == 0
+    fitted, cut = encoder.fit(prompt, limit, keep_ends=True)
+    assert cut
+    assert limit // 2 < len(encoder.encode(fitted)) <= limit
+    assert counting.chars < 200 * limit
+
+
+def test_a_question_of_megabytes_is_refused_before_it_is_counted(tokenizer: Any) -> None:
+    counting = Counting(tokenizer)
+    encoder = PromptEncoder(counting)
+    question = PromptPiece("why? " * 400_000, trusted=False)
+    answer = PromptPiece("so", trusted=False, cuttable=True)
+    prompt = Prompt((PromptMessage("user", (question, answer)),))
+    counting.chars = 0
+    with pytest.raises(EngineError) as caught:
+        encoder.fit(prompt, 512, keep_ends=True)
+    assert caught.value.reason == "CONTEXT_TOO_LONG"
+    assert counting.chars == 0

@@ -60,7 +60,7 @@ async def running(
 ) -> AsyncIterator[tuple[Runner, dict[str, MemoryEngine]]]:
     """A runner that was started; its engines wait for `go` from here on."""
     models, engines, config = made(heads, **more)
-    runner = Runner(RunnerConfig(config, queue_items=queue_items), models=models)
+    runner = Runner(RunnerConfig(config, queue_items=queue_items, self_test=False), models=models)
     await runner.start()
     for engine in engines.values():
         engine.go.clear()
@@ -157,7 +157,7 @@ async def test_a_start_that_fails_names_the_model_and_closes_the_others(
         raise wrong("no such folder")
 
     engines["bad"].start = fail  # type: ignore[method-assign]
-    runner = Runner(RunnerConfig(config), models=models)
+    runner = Runner(RunnerConfig(config, self_test=False), models=models)
     with pytest.raises(wrong, match="model bad: no such folder"):
         await runner.start()
     await runner.close()
@@ -173,7 +173,7 @@ async def test_a_model_that_does_not_answer_ends_the_start() -> None:
 
 async def test_health_is_not_serving_until_every_model_has_answered() -> None:
     models, engines, config = made({"a": "generative", "b": "step"}, ready=False)
-    runner = Runner(RunnerConfig(config), models=models)
+    runner = Runner(RunnerConfig(config, self_test=False), models=models)
     port = asyncio.get_running_loop().create_future()
     services = genrm_services(runner)
 

@@ -50,13 +50,13 @@ def own(folder: Path, text: str = GOOD) -> Templates:
 def test_the_shipped_ones(shipped: Templates) -> None:
     assert [(one.ref, one.kind, one.style) for one in shipped.all()] == [
         ("attempt@1", "pointwise", "direct"),
-        ("correctness@1", "pointwise", "direct"),
+        ("correctness@2", "pointwise", "direct"),
         ("correctness-reasoned@1", "pointwise", "reasoned"),
         ("critique@1", "critique", "direct"),
         ("meta-critique@1", "meta-critique", "direct"),
         ("preference@1", "pairwise", "direct"),
         ("preference-reasoned@1", "pairwise", "reasoned"),
-        ("quality@1", "pointwise", "direct"),
+        ("quality@2", "pointwise", "direct"),
         ("refusal@1", "pointwise", "direct"),
         ("rubric@1", "pointwise", "direct"),
         ("self-verification@1", "self-verification", "direct"),
@@ -85,7 +85,7 @@ def test_the_newest_version_is_meant_where_none_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["nobody", "mine@1", "preference", "mine@x"])
 def test_an_unknown_name_is_answered_with_the_known_ones(tmp_path: Path, name: str) -> None:
-    with pytest.raises(Unjudgeable, match=r"correctness@1, .*mine@3") as caught:
+    with pytest.raises(Unjudgeable, match=r"correctness@2, .*mine@3") as caught:
         own(tmp_path).get(name, "pointwise", "quality")
     assert caught.value.reason == "UNKNOWN_TEMPLATE"
 
@@ -150,10 +150,10 @@ def test_what_has_no_place_and_what_is_missing(shipped: Templates) -> None:
     quality, correctness = (
         shipped.get(name, "pointwise", "") for name in ("quality", "correctness")
     )
-    with pytest.raises(Unjudgeable, match="quality@1 has no place for a ground truth") as caught:
+    with pytest.raises(Unjudgeable, match="quality@2 has no place for a ground truth") as caught:
         quality.render(question=QUESTION, response="r", ground_truth="t")
     assert caught.value.reason == "INVALID_PARAMETER"
-    with pytest.raises(Unjudgeable, match="correctness@1 needs a ground truth") as caught:
+    with pytest.raises(Unjudgeable, match="correctness@2 needs a ground truth") as caught:
         correctness.render(question=QUESTION, response="r")
     assert caught.value.reason == "MISSING_REFERENCE"
 

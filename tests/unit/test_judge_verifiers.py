@@ -42,6 +42,7 @@ from assay.reward_server.verifiers.judges.steps import StepVerifier, judge_steps
 PROMPT = (Message("user", "What is 6 * 7?"),)
 JUDGE = judge_pb2.JudgeRef(model="tiny", model_revision="abc", template="correctness@1")
 TOO_LONG = "x" * 99
+RAMBLING = "and so on, and so on, and so on"
 
 
 class FakeGenrm:
@@ -85,6 +86,8 @@ class FakeGenrm:
                 result.fault.CopyFrom(make_status(Reason.MISSING_RESPONSE, "blank"))
                 continue
             result.judgement.score = 0.9 if "42" in item.response else 0.2
+            result.judgement.candidate_truncated = RAMBLING in item.response
+            result.judgement.verdict_mass = 0.75
             result.judgement.judge.CopyFrom(JUDGE)
             result.timings.queue.nanos, result.timings.execution.nanos = 5_000_000, 7_000_000
             if self.scalar:
@@ -108,6 +111,7 @@ class FakeGenrm:
                 continue
             won = 0.5 if item.response_a == item.response_b else float("42" in item.response_a)
             result.judgement.win_probability = won
+            result.judgement.candidate_truncated = RAMBLING in item.response_a + item.response_b
             result.judgement.forward_probability = min(1.0, won + self.gap / 2)
             result.judgement.reverse_probability = max(0.0, won - self.gap / 2)
             result.judgement.order_gap = self.gap
@@ -125,6 +129,7 @@ class FakeGenrm:
                 score = sum((mine - other + 1) / 2 for other in held) / len(held)
                 result.ranking.scores.append(score)
                 result.ranking.order_gaps.append(0.25)
+                result.ranking.candidates_truncated.append(RAMBLING in item.responses[index])
             result.ranking.judge.CopyFrom(JUDGE)
             result.timings.execution.nanos = 9_000_000
         return response
@@ -133,6 +138,9 @@ class FakeGenrm:
         response = process_pb2.ScoreStepsResponse()
         for item in request.items:
             result = response.results.add(id=item.id)
+            if item.response == TOO_LONG:
+                result.fault.CopyFrom(make_status(Reason.CONTEXT_TOO_LONG, "too long"))
+                continue
             scores, at, values = result.scores, 0, []
             for number, line in enumerate(item.response.splitlines(keepends=True)):
                 step = scores.steps.add()
@@ -253,7 +261,11 @@ async def test_uncertainty_and_origin_are_reported(client: AsyncJudgeClient) -> 
     [outcome] = await judge(verifier, make(verifier, "42", references=("42",), votes=8))
     assert isinstance(outcome, Judgement)
     parts = {part.name: (part.score, part.weight) for part in outcome.components}
-    assert parts == {"score": (0.9, 1.0), "standard-error": (0.05, 0.0)}
+    assert parts == {
+        "score": (0.9, 1.0),
+        "standard-error": (0.05, 0.0),
+        "verdict-mass": (0.75, 0.0),
+    }
     for word in ("tiny@abc", "correctness@1", "80 kept", "1 votes could not", "It is right."):
         assert word in outcome.explanation
 
@@ -288,6 +300,54 @@ async def test_a_blank_response_is_the_candidates_doing_and_costs_no_model(
     verifier = JudgeVerifier(client)
     [outcome] = await judge(verifier, make(verifier, "\u200b", references=("42",)))
     assert judged(outcome) == (0.0, "unparsed")
+
+
+@pytest.mark.parametrize("make_verifier", [JudgeVerifier, PairwiseVerifier, GroupVerifier])
+async def test_a_response_that_is_too_long_is_cut_or_overlong_by_itself(
+    client: AsyncJudgeClient, genrm: FakeGenrm, make_verifier: Any
+) -> None:
+    verifier = make_verifier(client)
+    texts = ["42", f"42 {RAMBLING}", "41"]
+
+    async def judged_by(overflow: str) -> list[tuple[float, str]]:
+        more = {"anchor": "4"} if make_verifier is not JudgeVerifier else {"references": ("4",)}
+        items = [make(verifier, one, group_id="g", overflow=overflow, **more) for one in texts]
+        return [judged(one) for one in await judge(verifier, *items)]
+
+    cut = await judged_by("keep-ends")
+    assert cut[1] == cut[0], "read at its ends"
+    overlong = await judged_by("overlong")
+    assert overlong == [cut[0], (0.0, "overlong"), cut[2]]
+    for _, request in genrm.requests:
+        assert request.settings.overflow_policy == judge_pb2.OVERFLOW_POLICY_KEEP_ENDS
+    assert (await judged_by("keep-ends"))[1] == cut[1]
+
+
+async def test_what_is_longer_than_the_response_is_not_its_doing(client: AsyncJudgeClient) -> None:
+    verifier = PairwiseVerifier(client)
+    item = make(verifier, "42", anchor=f"41 {RAMBLING}", overflow="overlong")
+    [outcome] = await judge(verifier, item)
+    assert judged(outcome) == (1.0, "better")
+
+
+async def test_steps_that_do_not_fit_are_overlong_and_a_fault_where_asked(
+    client: AsyncJudgeClient,
+) -> None:
+    verifier = StepVerifier(client)
+    outcomes = await judge(
+        verifier, make(verifier, TOO_LONG), make(verifier, TOO_LONG, overflow="refuse")
+    )
+    assert judged(outcomes[0]) == (0.0, "overlong")
+    assert reasons(outcomes[1:]) == ["CONTEXT_TOO_LONG"]
+
+
+async def test_the_share_that_the_verdicts_held_is_told(client: AsyncJudgeClient) -> None:
+    verifier = JudgeVerifier(client)
+    [outcome] = await judge(verifier, make(verifier, "42", references=("42",)))
+    assert {part.name: (part.score, part.weight) for part in outcome.components} == {
+        "score": (0.9, 1.0),
+        "verdict-mass": (0.75, 0.0),
+    }
 
 
 async def test_a_missing_reference_is_found_before_a_blank_response(

@@ -24,7 +24,7 @@ from assay.kit.logs import setup_logging
 from assay.kit.process import read_token
 from assay.kit.settings import fail, print_asked, settings_flags
 
-_RUNNER_FLAGS = ("templates", "queue_items", "queue_mb")
+_RUNNER_FLAGS = ("templates", "queue_items", "queue_mb", "self_test", "least_mass")
 _PATH = click.Path(path_type=Path, dir_okay=False)
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 _TITLE = "genrm"
@@ -46,6 +46,16 @@ _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=Fal
 @click.option("--templates", type=_FOLDER, multiple=True, help="Folder of prompts; repeatable.")
 @click.option("--queue-items", type=int, default=8192, help="Items that may wait for a model.")
 @click.option("--queue-mb", type=int, default=512, help="MiB that they may hold.")
+@click.option(
+    "--self-test/--no-self-test",
+    default=True,
+    help="Have each model tell known answers apart before it judges by a template.",
+)
+@click.option(
+    "--least-mass",
+    type=click.FloatRange(0, 1),
+    help="Least share of the probability that verdicts must hold; by default each template's.",
+)
 @click.option("--host", default="127.0.0.1", help="Address to bind.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, help="0: any free port."

@@ -85,6 +85,7 @@ def _placed(model: EngineConfig, folder: Path) -> EngineConfig:
         model,
         path=_from(folder, model.path),
         chat_template=_from(folder, model.chat_template),
+        known=_from(folder, model.known),
     )
 
 
@@ -123,6 +124,9 @@ class RunnerConfig:
         templates: folders of prompt templates, besides the shipped ones.
         queue_items: items that may wait, for each model.
         queue_mb: MiB that they may hold, for each model; at least one message.
+        self_test: a model judges by a template only after it told known answers apart by it.
+        least_mass: the least share of a model's probability that verdicts must hold, in [0, 1],
+            whatever a template says; None: what it says.
 
     Raises:
         ConfigError: a value is out of range.
@@ -132,6 +136,8 @@ class RunnerConfig:
     templates: tuple[Path, ...] = ()
     queue_items: int = 8192
     queue_mb: int = 512
+    self_test: bool = True
+    least_mass: float | None = None
 
     def __post_init__(self) -> None:
         self._require("queue-items", self.queue_items >= 1, "must be 1 or more")

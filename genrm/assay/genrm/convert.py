@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from assay.api.common.v1 import common_pb2
 from assay.api.judge.v1 import judge_pb2
 from assay.api.process.v1 import process_pb2
-from assay.clients.judging.types import Aggregation, Overflow, RankingMode, ScoringMode
+from assay.clients.judging.types import Aggregation, LowMass, Overflow, RankingMode, ScoringMode
 from assay.genrm.domain import (
     CandidateGroup,
     CandidatePair,
@@ -50,6 +50,10 @@ _OVERFLOW: dict[int, Overflow] = {
     judge_pb2.OVERFLOW_POLICY_UNSPECIFIED: "refuse",
     judge_pb2.OVERFLOW_POLICY_KEEP_ENDS: "keep-ends",
 }
+_LOW_MASS: dict[int, LowMass] = {
+    judge_pb2.LOW_MASS_POLICY_UNSPECIFIED: "refuse",
+    judge_pb2.LOW_MASS_POLICY_VOTES: "votes",
+}
 _RANKING: dict[int, RankingMode] = {
     judge_pb2.RANKING_MODE_UNSPECIFIED: "auto",
     judge_pb2.RANKING_MODE_ANCHOR: "anchor",
@@ -74,8 +78,12 @@ AnySettings = judge_pb2.JudgeSettings | process_pb2.StepSettings
 V = TypeVar("V")
 
 
-def judge_settings(message: judge_pb2.JudgeSettings, fresh_seed: int) -> ResolvedJudgeSettings:
+def judge_settings(
+    message: judge_pb2.JudgeSettings, fresh_seed: int, least_mass: float | None = None
+) -> ResolvedJudgeSettings:
     """Resolves settings; `fresh_seed` counts where the caller states none.
+
+    `least_mass` is the server's word, for every template.
 
     Raises:
         Unjudgeable: INVALID_PARAMETER, naming the setting.
@@ -92,6 +100,8 @@ def judge_settings(message: judge_pb2.JudgeSettings, fresh_seed: int) -> Resolve
         seed=_seed(message, fresh_seed),
         overflow=_named("overflow_policy", message.overflow_policy, _OVERFLOW),
         meta_critique=message.meta_critique,
+        low_mass=_named("low_mass", message.low_mass, _LOW_MASS),
+        least_mass=least_mass,
     )
 
 

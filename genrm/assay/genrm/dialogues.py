@@ -34,8 +34,10 @@ _VERDICTS: dict[Verdict, process_pb2.SelfVerdict.ValueType] = {
 }
 
 
-def settings_from_proto(message: process_pb2.SelfVerificationSettings) -> DialogueSettings:
-    """How to score dialogues.
+def settings_from_proto(
+    message: process_pb2.SelfVerificationSettings, least_mass: float | None = None
+) -> DialogueSettings:
+    """How to score dialogues; `least_mass` is the server's word, None for the default.
 
     Raises:
         Unjudgeable: INVALID_PARAMETER, naming the setting.
@@ -48,7 +50,8 @@ def settings_from_proto(message: process_pb2.SelfVerificationSettings) -> Dialog
     if not (math.isfinite(weight) and 0 <= weight <= _MAX_WEIGHT):
         text = f"shaping_weight is {weight:.15g}; it must be from 0 to {_MAX_WEIGHT:g}"
         raise Unjudgeable(Reason.INVALID_PARAMETER, text)
-    return DialogueSettings(parsing=parsing, shaping_weight=weight)
+    settings = DialogueSettings(parsing=parsing, shaping_weight=weight)
+    return settings if least_mass is None else dataclasses.replace(settings, least_mass=least_mass)
 
 
 def item_from_proto(message: process_pb2.SelfVerificationItem) -> DialogueItem:

@@ -11,7 +11,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from assay.clients.judging.types import Aggregation, Overflow, ScoringMode
+from assay.clients.judging.types import Aggregation, LowMass, Overflow, ScoringMode
 from assay.genrm.engines import base
 from assay.genrm.engines.base import Answer, Request
 
@@ -44,6 +44,9 @@ class ResolvedJudgeSettings:
         seed: of the first vote; the others count up from it.
         overflow: what to do with a candidate longer than the context.
         meta_critique: with "consensus": refine each critique by a critique of it.
+        low_mass: what to do where the verdicts hold less of the probability than the template
+            wants.
+        least_mass: the server's word on that share, for every template; None for the templates'.
     """
 
     template: str = ""
@@ -54,6 +57,8 @@ class ResolvedJudgeSettings:
     seed: int = 0
     overflow: Overflow = "refuse"
     meta_critique: bool = False
+    low_mass: LowMass = "refuse"
+    least_mass: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

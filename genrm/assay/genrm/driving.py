@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -28,14 +28,19 @@ class _Asked:
 class RequestBatcher:
     """The requests of one call to one engine, None for runs that ask nothing.
 
-    `answered` is called once with every answer of the engine.
+    `answered` is called once with every answer of the engine. `fit` returns where the engine may be
+    asked, and raises Unjudgeable where it may not.
     """
 
     def __init__(
-        self, engine: JudgeEngine | None, answered: Callable[[Answer], None] = lambda _: None
+        self,
+        engine: JudgeEngine | None,
+        answered: Callable[[Answer], None] = lambda _: None,
+        fit: Callable[[Request], Awaitable[None]] | None = None,
     ) -> None:
         self._engine = engine
         self._answered = answered
+        self._fit = fit
         self._shared: dict[Request, _Asked] = {}
 
     async def ask(self, requests: Sequence[Request]) -> tuple[Answer, ...]:
@@ -45,7 +50,11 @@ class RequestBatcher:
 
         Raises:
             EngineError: of the first that has no answer; the others are withdrawn.
+            Unjudgeable: the engine may not be asked.
         """
+        if self._fit is not None:
+            for request in requests:
+                await self._fit(request)
         joined = [self._join(request) for request in requests]
         tasks = [asked.task for asked, _ in joined]
         try:

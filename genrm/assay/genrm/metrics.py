@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prometheus_client import Counter, Gauge
+from prometheus_client import Counter, Gauge, Histogram
 from prometheus_client.registry import Collector
 
 from assay.clients.judging.types import (
@@ -40,6 +40,13 @@ class JudgeMetrics:
             ("model", "kind"),
             registry=None,
         )
+        self._mass = Histogram(
+            "assay_genrm_verdict_mass",
+            "Share of the model's probability that the verdicts of a judgement held",
+            ("model",),
+            buckets=(0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0),
+            registry=None,
+        )
         self._answers = Counter(
             "assay_genrm_engine_answers", "Answers of a model's engine", ("model",), registry=None
         )
@@ -67,7 +74,7 @@ class JudgeMetrics:
     @property
     def collectors(self) -> list[Collector]:
         """To be registered."""
-        own = [self._judgements, self._answers, self._tokens, self._queued]
+        own = [self._judgements, self._mass, self._answers, self._tokens, self._queued]
         return [*self.items.collectors, *own, self._passes, self._rows, self._restarts]
 
     def watch(self, model: str, pool: CoroutinePool, engine: JudgeEngine | None) -> None:
@@ -89,6 +96,11 @@ class JudgeMetrics:
         ):
             self._tokens.labels(model, kind).inc(count)
 
-    def judged(self, model: str, kind: str) -> None:
-        """Counts an item answered with a judgement; `model` is empty where nobody was asked."""
+    def judged(self, model: str, kind: str, mass: float | None) -> None:
+        """Counts an item answered with a judgement; `model` is empty where nobody was asked.
+
+        `mass` is the share that its verdicts held, if that is known.
+        """
         self._judgements.labels(model or UNKNOWN, kind).inc()
+        if mass is not None:
+            self._mass.labels(model).observe(mass)

@@ -32,6 +32,7 @@ def fill_judgement(
     message.rationale = _text(judgement.rationale, RATIONALE_CHARS)
     message.candidate_truncated = judgement.truncated
     message.unparsed_votes = judgement.unparsed_votes
+    _fill_mass(message, judgement.verdict_mass)
     _fill_judge(message.judge, judgement.judge, model)
     _fill_usage(message.usage, judgement.usage)
 
@@ -48,6 +49,7 @@ def fill_pair(result: judge_pb2.PairResult, judgement: PairJudgement, model: Mod
     message.rationale = _text(judgement.rationale, RATIONALE_CHARS)
     message.candidate_truncated = judgement.truncated
     message.unparsed_votes = judgement.unparsed_votes
+    _fill_mass(message, judgement.verdict_mass)
     _fill_judge(message.judge, judgement.judge, model)
     _fill_usage(message.usage, judgement.usage)
 
@@ -57,6 +59,8 @@ def fill_ranking(result: judge_pb2.GroupResult, ranking: GroupRanking, model: Mo
     message = result.ranking
     message.scores.extend(ranking.scores)
     message.order_gaps.extend(ranking.order_gaps)
+    message.candidates_truncated.extend(ranking.truncated)
+    _fill_mass(message, ranking.verdict_mass)
     _fill_judge(message.judge, ranking.judge, model)
     _fill_usage(message.usage, ranking.usage)
 
@@ -90,6 +94,11 @@ def strip_texts(result: Any) -> None:
     elif kind == "scores":
         for step in getattr(result.scores, "steps", ()):
             step.ClearField("critique")
+
+
+def _fill_mass(message: Any, mass: float | None) -> None:
+    if mass is not None:
+        message.verdict_mass = mass
 
 
 def _fill_judge(message: judge_pb2.JudgeRef, judge: JudgeRef, model: ModelInfo) -> None:

@@ -19,6 +19,7 @@ from assay.genrm.handler import JudgeHandler, PendingJudgement, PlannedRun
 from assay.genrm.judges import judge_group, judge_pair, judge_response
 from assay.genrm.metrics import JudgeMetrics
 from assay.genrm.models import Models, ServedModel
+from assay.genrm.self_test import SelfTests
 from assay.genrm.self_verification import score_dialogue
 from assay.genrm.steps import score_steps
 from assay.genrm.templates import load_templates
@@ -52,13 +53,14 @@ class Runner:
         self._models = models or Models(config.models)
         self._answers = answers
         self._templates = load_templates(config.templates)
+        self._tests: dict[str, SelfTests] = {}
         self._start_ended = asyncio.Event()
         self.metrics = JudgeMetrics()
         self._handler = JudgeHandler(self.metrics)
         self._service = BatchService(self._handler, self.metrics.items, config.max_batch_items)
 
     async def start(self) -> None:
-        """Loads the models and has each of them answer.
+        """Loads the models, has each of them answer, and begins to test what they tell apart.
 
         Raises:
             StartupError: a model cannot be loaded, or does not answer.
@@ -67,6 +69,14 @@ class Runner:
         config = self._config
         try:
             await self._models.start()
+            if config.self_test:
+                judges = [one for one in self._models if one.judges and one.config.known != "none"]
+                self._tests = {
+                    model.name: SelfTests(model, self._templates, config.least_mass)
+                    for model in judges
+                }
+                for tests in self._tests.values():
+                    tests.begin()
             at_work = {model.name: model.config.max_concurrent for model in self._models}
             # Runs that ask nobody have a pool of their own, without a name.
             pools = self._handler.pools
@@ -84,6 +94,7 @@ class Runner:
 
     async def close(self) -> None:
         """Ends every engine. May be called at any time, and more than once."""
+        await asyncio.gather(*(tests.close() for tests in self._tests.values()))
         await self._models.close()
         if self._answers is not None:
             await self._answers.close()
@@ -102,7 +113,7 @@ class Runner:
 
         def plan(message: judge_pb2.JudgeItem) -> PlannedRun:
             model = self._models.judge(request.settings.model)
-            settings = convert.judge_settings(request.settings, seed)
+            settings = convert.judge_settings(request.settings, seed, self._config.least_mass)
             item = convert.judge_item(message)
             run = judge_response(item, settings, model.info, self._templates)
             return PlannedRun(model, run, partial(results.fill_judgement, model=model.info))
@@ -119,7 +130,7 @@ class Runner:
 
         def plan(message: judge_pb2.PairItem) -> PlannedRun:
             model = self._models.judge(request.settings.model)
-            settings = convert.judge_settings(request.settings, seed)
+            settings = convert.judge_settings(request.settings, seed, self._config.least_mass)
             gap = convert.max_order_gap(request)
             item = convert.pair_item(message)
             run = judge_pair(item, settings, model.info, self._templates, gap)
@@ -137,7 +148,7 @@ class Runner:
 
         def plan(message: judge_pb2.GroupItem) -> PlannedRun:
             model = self._models.judge(request.settings.model)
-            settings = convert.judge_settings(request.settings, seed)
+            settings = convert.judge_settings(request.settings, seed, self._config.least_mass)
             gap = convert.max_order_gap(request)
             ranking = convert.ranking_mode(request.ranking_mode)
             item = convert.group_item(message, ranking)
@@ -176,7 +187,7 @@ class Runner:
         known = await self._attempts_correct(request, answer_by_s(0.0, timeout_s))
 
         def plan(message: process_pb2.SelfVerificationItem) -> PlannedRun:
-            settings = dialogues.settings_from_proto(request.settings)
+            settings = dialogues.settings_from_proto(request.settings, self._config.least_mass)
             name = request.settings.model
             model = self._models.chooser(name) if name else None
             item = dialogues.item_from_proto(message)
@@ -217,8 +228,9 @@ class Runner:
     ) -> judge_pb2.ListJudgeModelsResponse:
         """The judges, the templates, and the limits."""
         del request, timeout_s
+        known = {name: tests.found for name, tests in self._tests.items()}
         return listing.judge_models(
-            self._models, self._templates.all(), self._config.max_batch_items
+            self._models, self._templates.all(), self._config.max_batch_items, known
         )
 
     async def list_process_models(
@@ -256,4 +268,6 @@ class Runner:
     def _asks(self, model: ServedModel | None) -> RequestBatcher:
         if model is None:
             return RequestBatcher(None)
-        return RequestBatcher(model.engine, partial(self.metrics.answered, model.name))
+        tests = self._tests.get(model.name)
+        answered = partial(self.metrics.answered, model.name)
+        return RequestBatcher(model.engine, answered, tests.require if tests else None)

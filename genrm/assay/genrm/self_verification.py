@@ -29,8 +29,9 @@ from assay.clients.judging.types import Usage
 from assay.genrm.domain import ChatMessage, Run
 from assay.genrm.engines.base import Choose, Chosen, ModelInfo, Prompt, PromptMessage, PromptPiece
 from assay.genrm.judges.modes import invalid
-from assay.genrm.judges.numbers import option_probabilities
+from assay.genrm.judges.numbers import option_probabilities, verdict_mass
 from assay.genrm.judges.verdict import expect, usage_of
+from assay.genrm.templates.template import LEAST_MASS
 from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
 
@@ -48,10 +49,15 @@ class DialogueItem:
 
 @dataclass(frozen=True, slots=True)
 class DialogueSettings:
-    """How to score; see SelfVerificationSettings of process.proto."""
+    """How to score; see SelfVerificationSettings of process.proto.
+
+    `least_mass` is the least share of the model's probability that "correct" and "wrong" must hold
+    for P(correct) to be reported.
+    """
 
     parsing: Parsing = "strict"
     shaping_weight: float = 0.0
+    least_mass: float = LEAST_MASS
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +114,12 @@ def score_dialogue(
     check_dialogue(item, attempts_correct)
     if len(attempts_correct) != len(attempts_of(item)):
         raise invalid("whether each attempt is right must be known before a dialogue is scored")
-    chances: tuple[float, ...] = ()
+    chances: tuple[float | None, ...] = ()
     usage = Usage()
     if model is not None and len(item.turns) > 1:
-        chances, usage = yield from ask_probabilities(item.prompt, item.turns, model)
+        chances, usage = yield from ask_probabilities(
+            item.prompt, item.turns, model, settings.least_mass
+        )
     scores = score_turns(
         item.turns,
         attempts_correct,
@@ -129,9 +137,15 @@ def score_dialogue(
 
 
 def ask_probabilities(
-    prompt: tuple[ChatMessage, ...], turns: Sequence[str], model: ModelInfo
-) -> Run[tuple[tuple[float, ...], Usage]]:
+    prompt: tuple[ChatMessage, ...],
+    turns: Sequence[str],
+    model: ModelInfo,
+    least_mass: float = LEAST_MASS,
+) -> Run[tuple[tuple[float | None, ...], Usage]]:
     """P(correct) in [0, 1] of each verification, all asked at once, and the tokens that they took.
+
+    None where "correct" and "wrong" hold less than `least_mass` of the model's probability: it
+    would close in other words, so there is nothing to report.
 
     Raises:
         Unjudgeable: INVALID_PARAMETER, the model gives no probabilities; SCORE_NOT_FINITE.
@@ -145,7 +159,11 @@ def ask_probabilities(
     if not asked:
         return (), Usage()
     chosen = expect(Chosen, (yield asked))
-    chances = tuple(option_probabilities(answer.logprobs)[0] for answer in chosen)
+    found = [(option_probabilities(one.logprobs)[0], one.logprobs) for one in chosen]
+    chances = tuple(
+        chance if verdict_mass(OPTIONS, logprobs) >= least_mass else None
+        for chance, logprobs in found
+    )
     return chances, usage_of(chosen)
 
 

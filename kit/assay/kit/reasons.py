@@ -56,6 +56,8 @@ class Reason(StrEnum):
     UNKNOWN_TEMPLATE = "UNKNOWN_TEMPLATE"
     CONTEXT_TOO_LONG = "CONTEXT_TOO_LONG"
     JUDGE_UNPARSED = "JUDGE_UNPARSED"
+    LOW_VERDICT_MASS = "LOW_VERDICT_MASS"
+    JUDGE_UNFIT = "JUDGE_UNFIT"
     ORDER_GAP = "ORDER_GAP"
     ENGINE_DIED = "ENGINE_DIED"
     ENGINE_FAILED = "ENGINE_FAILED"
@@ -214,6 +216,16 @@ LEXICON: dict[Reason, ReasonInfo] = {
         _OURS,
         "No verdict can be read in what the judge wrote.",
         "Drop the sample; look at the raw text.",
+    ),
+    Reason.LOW_VERDICT_MASS: ReasonInfo(
+        _OURS,
+        "The verdicts hold too little of the model's probability: it would say something else.",
+        "Drop the sample; ask by votes, or choose another model or template.",
+    ),
+    Reason.JUDGE_UNFIT: ReasonInfo(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        "By this template the model does not tell known right answers from wrong ones.",
+        "Choose another model or template.",
     ),
     Reason.ORDER_GAP: ReasonInfo(
         grpc.StatusCode.FAILED_PRECONDITION,

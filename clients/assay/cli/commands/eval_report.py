@@ -55,9 +55,15 @@ _COLUMNS: dict[str, dict[str, Column]] = {
         "better\nsecond": _share("accuracy_chosen_second"),
         "orders\nagree": _share("order_consistency"),
         "mean\ngap": _plain("mean_order_gap"),
+        "ECE": _plain("ece"),
         "ab-\nstained": _count("abstained"),
     },
-    "points": {**_ACCURACY, "AUC": _plain("auc"), "called\nright": _share("called_right")},
+    "points": {
+        **_ACCURACY,
+        "AUC": _plain("auc"),
+        "ECE": _plain("ece"),
+        "called\nright": _share("called_right"),
+    },
     "steps": {
         "steps": _count("steps"),
         "right\n%": _share("step_accuracy"),
@@ -66,6 +72,7 @@ _COLUMNS: dict[str, dict[str, Column]] = {
         "preci-\nsion": _plain("error_precision"),
         "recall": _plain("error_recall"),
         "first\nerror": _share("first_error_accuracy"),
+        "process\nF1": _plain("process_f1"),
         "95 %\ninterval": _between("first_error_interval"),
         "whole": _share("whole_accuracy"),
     },
@@ -111,6 +118,9 @@ def _cost(report: Numbers) -> Table:
     for key, what in (("truncated", "candidates cut"), ("unparsed_votes", "votes not parsed")):
         if numbers[key]:
             table.add_row(what, str(numbers[key]))
+    if mass := numbers.get("verdict_mass"):
+        text = f"{mass['median']:.2g} of the probability (median; least {mass['least']:.2g})"
+        table.add_row("verdicts hold", text)
     tokens = numbers["tokens_per_item"]
     if tokens["prompt"] is not None:
         text = f"{tokens['prompt']:.0f} ({tokens['cached']:.0f} of them cached)"

@@ -198,12 +198,15 @@ def _answer(question: JudgeQuestion, results: Sequence[AnyResult]) -> dict[str, 
                 "standard_error": pair.standard_error,
                 "unparsed_votes": pair.unparsed_votes,
                 "truncated": pair.truncated,
+                "verdict_mass": pair.verdict_mass,
+                "longer_better": _longer_better(question),
             }
         case [ModelJudgement() as chosen, ModelJudgement() as rejected]:
             return {
                 "score_chosen": chosen.score,
                 "score_rejected": rejected.score,
                 "truncated": chosen.truncated or rejected.truncated,
+                "verdict_mass": _least(chosen.verdict_mass, rejected.verdict_mass),
             }
         case [ModelJudgement() as judgement]:
             return {
@@ -212,6 +215,7 @@ def _answer(question: JudgeQuestion, results: Sequence[AnyResult]) -> dict[str, 
                 "standard_error": judgement.standard_error,
                 "unparsed_votes": judgement.unparsed_votes,
                 "truncated": judgement.truncated,
+                "verdict_mass": judgement.verdict_mass,
             }
         case [StepScores() as steps]:
             return {
@@ -224,3 +228,16 @@ def _answer(question: JudgeQuestion, results: Sequence[AnyResult]) -> dict[str, 
                 "unparsed_votes": steps.unparsed_votes,
             }
     raise TypeError(f"no line is written for {results!r}")
+
+
+def _longer_better(question: JudgeQuestion) -> bool | None:
+    """Whether the better response is the longer one; None where both are as long."""
+    match question.items:
+        case (PairItem(a=better, b=worse),) if len(better) != len(worse):
+            return len(better) > len(worse)
+        case _:
+            return None
+
+
+def _least(*masses: float | None) -> float | None:
+    return min((mass for mass in masses if mass is not None), default=None)

@@ -6,12 +6,14 @@ Wilson's, at 95 %; they take rows as independent, which several pairs of one pro
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from assay.cli.evaluation.rows import Kind
-from assay.kit.runs.stats import auc, wilson
+from assay.kit.runs.stats import auc, calibration, calibration_error, wilson
 
 Line = Mapping[str, Any]
 
@@ -23,6 +25,7 @@ class LineTally:
         judged: lines without a fault.
         truncated: of those, lines whose candidate was cut to fit.
         unparsed_votes: votes that did not count.
+        masses: the share of the model's probability that the verdicts held, where it is known.
         tokens: read ("prompt"), of those cached ("cached"), and written ("completion").
         judges: model, revision and template, and how often.
     """
@@ -32,6 +35,7 @@ class LineTally:
         self.judged = 0
         self.truncated = 0
         self.unparsed_votes = 0
+        self.masses: list[float] = []
         self.tokens: Counter[str] = Counter()
         self.judges: Counter[tuple[str, str, str]] = Counter()
 
@@ -43,6 +47,8 @@ class LineTally:
         self.judged += 1
         self.truncated += bool(line.get("truncated"))
         self.unparsed_votes += line.get("unparsed_votes") or 0
+        if line.get("verdict_mass") is not None:
+            self.masses.append(line["verdict_mass"])
         self.tokens.update(line["usage"])
         judge = line["judge"]
         self.judges[judge["model"], judge["revision"], judge["template"]] += 1
@@ -70,6 +76,9 @@ class LineTally:
             **self._measures(),
             "truncated": self.truncated,
             "unparsed_votes": self.unparsed_votes,
+            "verdict_mass": {"median": statistics.median(self.masses), "least": min(self.masses)}
+            if self.masses
+            else None,
             "faults": dict(self.faults.most_common()),
             "tokens_per_item": per_item,
         }
@@ -84,7 +93,10 @@ class LineTally:
 class PairTally(LineTally):
     """Pairs judged in both orders; the better response is always a.
 
-    Beyond `max_order_gap` the judge abstains: the pair counts for the orders only.
+    Beyond `max_order_gap` the judge abstains: the pair counts for the orders only. Calibration is
+    of the greater of w and 1 - w, as the chance of being right. Where responses differ in length,
+    `longer_preferred` is how often the longer one wins; of a judge that does not look at the length
+    it is `longer_better`, how often it is the better one.
     """
 
     def __init__(self, max_order_gap: float = 1.0) -> None:
@@ -96,6 +108,8 @@ class PairTally(LineTally):
         self._second = 0.0
         self._consistent = 0
         self._gaps = 0.0
+        self._sure: list[tuple[float, bool]] = []
+        self._of_lengths = Counter[str]()
 
     def _count(self, line: Line) -> None:
         forward, reverse = _half_right(line["forward"]), _half_right(line["reverse"])
@@ -106,7 +120,14 @@ class PairTally(LineTally):
         if line["order_gap"] > self._max_order_gap:
             self._abstained += 1
         else:
-            self._right += _half_right(line["win_probability"])
+            win = line["win_probability"]
+            self._right += _half_right(win)
+            if win != 0.5:
+                self._sure.append((max(win, 1.0 - win), win > 0.5))
+            if line.get("longer_better") is not None and win != 0.5:
+                self._of_lengths["pairs"] += 1
+                self._of_lengths["preferred"] += line["longer_better"] == (win > 0.5)
+                self._of_lengths["better"] += line["longer_better"]
 
     def _measures(self) -> dict[str, Any]:
         answered = self.judged - self._abstained
@@ -117,6 +138,9 @@ class PairTally(LineTally):
             "order_consistency": _mean(self._consistent, self.judged),
             "mean_order_gap": _mean(self._gaps, self.judged),
             "abstained": self._abstained,
+            "longer_preferred": _mean(self._of_lengths["preferred"], self._of_lengths["pairs"]),
+            "longer_better": _mean(self._of_lengths["better"], self._of_lengths["pairs"]),
+            **_calibrated(self._sure),
         }
 
 
@@ -148,6 +172,7 @@ class PointTally(LineTally):
             measures["called_right"] = _mean(
                 sum(score >= self._threshold for score, _ in self._labelled), len(self._labelled)
             )
+            measures |= _calibrated(self._labelled)
         return measures
 
 
@@ -155,15 +180,17 @@ class StepTally(LineTally):
     """Responses scored by steps. An error is a step that is labelled wrong.
 
     Steps that the judge finds neutral, and those without a label, are left out. The first error is
-    right where judge and labels name the same step, or both none (as ProcessBench counts, arXiv
-    2412.06559); the whole is right where the response passes exactly if no step is wrong.
+    right where judge and labels name the same step, or both none; the whole is right where the
+    response passes exactly if no step is wrong. `process_f1` is ProcessBench's (arXiv 2412.06559):
+    the harmonic mean of the shares of right first errors among responses with an error, and among
+    those without; 0 where either is, None without both kinds.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._cells: Counter[tuple[bool, bool]] = Counter()  # (is an error, is called one)
         self._scored: list[tuple[float, bool]] = []
-        self._first_right = 0
+        self._first: Counter[tuple[bool, bool]] = Counter()  # (has an error, is found right)
         self._whole_right = 0
 
     def _count(self, line: Line) -> None:
@@ -174,14 +201,21 @@ class StepTally(LineTally):
             if label and score is not None:
                 self._cells[label < 0, score < threshold] += 1
                 self._scored.append((score, label > 0))
-        self._first_right += line["first_error"] == (wrong[0] if wrong else None)
+        self._first[bool(wrong), line["first_error"] == (wrong[0] if wrong else None)] += 1
         self._whole_right += line["passed"] == (not wrong)
 
     def _measures(self) -> dict[str, Any]:
         cells, steps = self._cells, self._cells.total()
         found, errors = cells[True, True], cells[True, True] + cells[True, False]
         called = found + cells[False, True]
-        low, high = wilson(self._first_right, self.judged)
+        first_right = self._first[True, True] + self._first[False, True]
+        low, high = wilson(first_right, self.judged)
+        of_wrong = _mean(
+            self._first[True, True], self._first[True, True] + self._first[True, False]
+        )
+        of_right = _mean(
+            self._first[False, True], self._first[False, True] + self._first[False, False]
+        )
         return {
             "steps": steps,
             "step_accuracy": _mean(found + cells[False, False], steps),
@@ -189,7 +223,10 @@ class StepTally(LineTally):
             "error_precision": _mean(found, called),
             "error_recall": _mean(found, errors),
             "error_f1": _mean(2 * found, called + errors),
-            "first_error_accuracy": _mean(self._first_right, self.judged),
+            "first_error_accuracy": _mean(first_right, self.judged),
+            "first_error_of_wrong": of_wrong,
+            "first_error_of_right": of_right,
+            "process_f1": _harmonic(of_wrong, of_right),
             "first_error_interval": [low, high] if self.judged else None,
             "whole_accuracy": _mean(self._whole_right, self.judged),
         }
@@ -201,6 +238,22 @@ def _half_right(probability: float) -> float:
 
 def _mean(total: float, count: int) -> float | None:
     return total / count if count else None
+
+
+def _harmonic(one: float | None, other: float | None) -> float | None:
+    if one is None or other is None:
+        return None
+    return 2 * one * other / (one + other) if one and other else 0.0
+
+
+def _calibrated(scored: Sequence[tuple[float, bool]]) -> dict[str, Any]:
+    """Of chances in [0, 1]; nothing for logits."""
+    if not scored or not all(0.0 <= score <= 1.0 for score, _ in scored):
+        return {}
+    return {
+        "ece": calibration_error(scored),
+        "calibration": [asdict(one) for one in calibration(scored)],
+    }
 
 
 def _accuracy(right: float, count: int) -> dict[str, Any]:

@@ -31,7 +31,7 @@ JUDGE_SETTINGS = Shape(
     types.JudgeSettings,
     judge_pb2.JudgeSettings,
     names={"scoring": "scoring_mode", "overflow": "overflow_policy"},
-    zero={"scoring": "auto", "overflow": "refuse"},
+    zero={"scoring": "auto", "overflow": "refuse", "low_mass": "refuse"},
 )
 STEP_SETTINGS = Shape(types.StepSettings, process_pb2.StepSettings, zero={"splitting": "auto"})
 SELF_VERIFICATION_SETTINGS = Shape(
@@ -81,6 +81,7 @@ _JUDGEMENT = Shape(
     judge_pb2.ModelJudgement,
     names=_CUT,
     within={**_BY, "votes": _VOTE},
+    ratios=frozenset({"verdict_mass"}),
     elsewhere=_TIMED,
 )
 _PAIR = Shape(
@@ -88,14 +89,15 @@ _PAIR = Shape(
     judge_pb2.PairJudgement,
     names={**_CUT, "forward": "forward_probability", "reverse": "reverse_probability"},
     within=_BY,
-    ratios=frozenset({"win_probability", "forward", "reverse", "order_gap"}),
+    ratios=frozenset({"win_probability", "forward", "reverse", "order_gap", "verdict_mass"}),
     elsewhere=_TIMED,
 )
 _RANKED = Shape(
     types.GroupRanking,
     judge_pb2.GroupRanking,
+    names={"truncated": "candidates_truncated"},
     within=_BY,
-    ratios=frozenset({"scores", "order_gaps"}),
+    ratios=frozenset({"scores", "order_gaps", "verdict_mass"}),
     elsewhere=_TIMED,
 )
 _STEP = Shape(
@@ -119,7 +121,19 @@ _TURN = Shape(
     ratios=frozenset({"correct_probability"}),
 )
 _TEMPLATE = Shape(types.TemplateInfo, judge_pb2.TemplateInfo)
-_MODEL = Shape(types.JudgeModelInfo, judge_pb2.JudgeModelInfo, zero={"scoring_modes": "auto"})
+_FITNESS = Shape(
+    types.TemplateFitness,
+    judge_pb2.TemplateFitness,
+    names={"scoring": "scoring_mode"},
+    zero={"scoring": "auto"},
+    ratios=frozenset({"auc", "verdict_mass"}),
+)
+_MODEL = Shape(
+    types.JudgeModelInfo,
+    judge_pb2.JudgeModelInfo,
+    zero={"scoring_modes": "auto"},
+    within={"fitness": _FITNESS},
+)
 _PROCESS_MODEL = Shape(
     types.ProcessModelInfo, process_pb2.ProcessModelInfo, zero={"default_splitting": "auto"}
 )

@@ -18,6 +18,7 @@ from assay.clients.types import Fault, Message
 
 ScoringMode = Literal["auto", "token-probability", "votes", "scalar-head", "consensus"]
 Overflow = Literal["refuse", "keep-ends"]
+LowMass = Literal["refuse", "votes"]
 RankingMode = Literal["auto", "anchor", "round-robin"]
 Splitting = Literal["auto", "line", "paragraph", "tag", "code-line"]
 Aggregation = Literal["min", "product", "last", "mean"]
@@ -40,6 +41,8 @@ class JudgeSettings:
         seed: None lets the server pick one.
         overflow: for a candidate longer than the model's context: a fault, or keep head and tail.
         meta_critique: with "consensus": each critique is criticised and refined before it counts.
+        low_mass: where the verdicts hold less of the model's probability than the template wants: a
+            fault, or votes.
     """
 
     model: str = ""
@@ -51,6 +54,7 @@ class JudgeSettings:
     seed: int | None = None
     overflow: Overflow = "refuse"
     meta_critique: bool = False
+    low_mass: LowMass = "refuse"
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +221,8 @@ class ModelJudgement:
         votes: in the order drawn.
         unparsed_votes: these do not count.
         truncated: the candidate was cut to fit.
+        verdict_mass: the share of the model's probability that its verdicts held, the least where
+            several were read; None where none were. Near 1 for a judge that judges.
     """
 
     score: float
@@ -228,6 +234,7 @@ class ModelJudgement:
     judge: JudgeRef = JudgeRef()
     usage: Usage = Usage()
     timings: Timings = Timings()
+    verdict_mass: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +247,7 @@ class PairJudgement:
         reverse: with a in the second place.
         order_gap: |forward - reverse|.
         standard_error: None where there is no estimate.
+        verdict_mass: of the order in which the verdicts held less; see `ModelJudgement`.
     """
 
     win_probability: float
@@ -253,17 +261,25 @@ class PairJudgement:
     judge: JudgeRef = JudgeRef()
     usage: Usage = Usage()
     timings: Timings = Timings()
+    verdict_mass: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GroupRanking:
-    """Mean win probabilities and mean order gaps, in the order of the group's responses."""
+    """Mean win probabilities and mean order gaps, in the order of the group's responses.
+
+    `truncated` says of each whether it was cut to fit: a comparison was cut in which it was the
+    longer one; empty where the server does not say. `verdict_mass` is the least of all comparisons;
+    see `ModelJudgement`.
+    """
 
     scores: tuple[float, ...]
     order_gaps: tuple[float, ...]
     judge: JudgeRef = JudgeRef()
     usage: Usage = Usage()
     timings: Timings = Timings()
+    verdict_mass: float | None = None
+    truncated: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +327,27 @@ class SelfVerificationScores:
 
 
 @dataclass(frozen=True, slots=True)
+class TemplateFitness:
+    """How a model did on known answers by one template.
+
+    Attributes:
+        fit: it judges by this template; else each item is the fault JUDGE_UNFIT.
+        auc: the chance that a right response scores above a wrong one; 0.5 is guessing. None where
+            too few were judged.
+        verdict_mass: the median share that the verdicts held; None where no probabilities were
+            read.
+        problem: what is wrong and what to do; empty where it is fit.
+    """
+
+    template: str
+    scoring: ScoringMode
+    fit: bool
+    auc: float | None = None
+    verdict_mass: float | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class JudgeModelInfo:
     """One model that judges.
 
@@ -319,6 +356,7 @@ class JudgeModelInfo:
         scoring_modes: the first is the default.
         context_tokens: of prompt and answer together.
         deterministic: equal calls with an equal seed get equal judgements.
+        fitness: what its self-tests gave so far.
     """
 
     name: str
@@ -328,6 +366,7 @@ class JudgeModelInfo:
     context_tokens: int
     deterministic: bool
     is_default: bool
+    fitness: tuple[TemplateFitness, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,12 +385,14 @@ class ProcessModelInfo:
 class TemplateInfo:
     """One prompt template: "name@version", its text, and its kind.
 
-    `kind` is "pointwise", "pairwise", "critique", "meta-critique" or "self-verification".
+    `kind` is "pointwise", "pairwise", "critique", "meta-critique" or "self-verification";
+    `least_mass` is the least share of the model's probability that its verdicts must hold.
     """
 
     name: str
     description: str
     kind: str
+    least_mass: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,11 +55,13 @@ class Prompt:
         prefill: our beginning of the answer; empty where the last message is the assistant's.
         lead: the assistant's words before the prefill, such as the candidate's. Never cut; empty
             where the prefill must be.
+        template: "name@version" of the template that made it; empty for none. No engine reads it.
     """
 
     messages: tuple[PromptMessage, ...]
     prefill: str = ""
     lead: tuple[PromptPiece, ...] = ()
+    template: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,11 @@ class EngineConfig:
     """Most tokens of prompt and answer together; 0 for the model's own."""
     chat_template: str = ""
     """A Jinja file that replaces the tokenizer's."""
+    known: str = ""
+    """TOML file of `[[cases]]`, known answers of the field that it judges, for its self-test.
+
+    Empty: the shipped ones, easy questions of every kind; "none": it is not tested.
+    """
     start_timeout_s: PositiveFloat = 600.0
     """For loading, or waiting for the server."""
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from assay.genrm.engines.base import Prompt, PromptPiece
 
+CHARS_PER_TOKEN = 16
+"""No text worth judging has more characters a token. A longer one is cut, or refused, before its
+tokens are counted, so that a text of megabytes costs nobody's time."""
 LEFT_OUT = "\n[... {} characters left out ...]\n"
 
 
@@ -60,6 +64,18 @@ def pieces_of(prompt: Prompt) -> list[PromptPiece]:
     """All pieces in order."""
     pieces = [piece for message in prompt.messages for piece in message.pieces]
     return [*pieces, *prompt.lead]
+
+
+def without(prompt: Prompt) -> Prompt:
+    """The prompt with nothing in its cuttable pieces."""
+    messages = tuple(
+        replace(
+            message,
+            pieces=tuple(replace(p, text="") if p.cuttable else p for p in message.pieces),
+        )
+        for message in prompt.messages
+    )
+    return replace(prompt, messages=messages)
 
 
 def _ours(pieces: Iterable[PromptPiece]) -> tuple[str | None, ...]:

@@ -7,7 +7,8 @@ prompts that begin alike begin with the same ids.
 
 1. Token borders lie where pieces meet: a template must not count on a merge across them.
 2. A chat template that trims or rewrites the content sees the mark instead of the data.
-3. Thinking modes are switched off: verdicts are read where they begin.
+3. Thinking modes are switched off, and a thought that the template opens all the same is closed:
+   verdicts are read where they begin. A prompt of ours that begins with a thought goes on in it.
 4. A tokenizer without a chat template gets blocks, "role: text", and its usual special tokens.
 """
 
@@ -20,7 +21,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from assay.genrm.engines import fitting
+from assay.genrm.engines import fitting, thoughts
 from assay.genrm.engines.base import (
     Choose,
     EngineError,
@@ -183,19 +184,28 @@ class PromptEncoder:
         """The prompt in at most `limit` tokens, and whether it was cut.
 
         Cuttable pieces lose their middles, the longest first, down to a common length; a line says
-        how many characters are missing.
+        how many characters are missing. A prompt of more than 16 characters for each token of the
+        limit is not counted first: that takes time, and it does not fit.
 
         Raises:
             EngineError: CONTEXT_TOO_LONG, it cannot be made to fit.
         """
-        tokens = len(self.encode(prompt, closed=closed))
+        pieces = fitting.pieces_of(prompt)
+        cuttable = [piece for piece in pieces if piece.cuttable]
+        most = fitting.CHARS_PER_TOKEN * max(limit, 0)
+        given = sum(len(piece.text) for piece in pieces)
+        is_vast = given > most
+        least = max(limit + 1, given // fitting.CHARS_PER_TOKEN)
+        if is_vast and (not keep_ends or given - sum(len(one.text) for one in cuttable) > most):
+            raise _too_long(least, limit)
+        tokens = least if is_vast else len(self.encode(prompt, closed=closed))
         if tokens <= limit:
             return prompt, False
-        cuttable = [piece for piece in fitting.pieces_of(prompt) if piece.cuttable]
-        lengths = sorted(self._size(piece) for piece in cuttable)
-        if not keep_ends or not lengths:
+        if not keep_ends or not cuttable:
             raise _too_long(tokens, limit)
-        cap = fitting.level(lengths, limit - (tokens - sum(lengths)))
+        lengths = sorted(self._size(piece, limit) for piece in cuttable)
+        ours = len(self.encode(fitting.without(prompt), closed=closed))
+        cap = fitting.level(lengths, limit - ours)
         for _ in range(_CUT_ROUNDS):
             if cap < 1:
                 break
@@ -273,7 +283,11 @@ class PromptEncoder:
             return "".join(p.text if p.trusted else mark.format(next(numbers)) for p in pieces)
 
         messages = [{"role": m.role, "content": marked(m.pieces)} for m in prompt.messages]
-        text = self._rendered(messages) + marked(prompt.lead) + prompt.prefill
+        begun = marked(prompt.lead) + prompt.prefill
+        if messages and messages[-1]["role"] == "assistant":
+            text = self._rendered(messages) + begun
+        else:
+            text = thoughts.continued(self._rendered(messages), begun)
         texts = re.split(mark.format(r"(\d+)"), text)
         if [int(found) for found in texts[1::2]] != list(range(count)):
             raise EngineError(
@@ -327,7 +341,7 @@ class PromptEncoder:
         return replace(prompt, messages=tuple(messages))
 
     def _shortened(self, piece: PromptPiece, cap: int) -> tuple[PromptPiece, ...]:
-        tokens = self._size(piece)
+        tokens = self._size(piece, cap)
         if tokens <= cap:
             return (piece,)
         kept = len(piece.text) * cap // tokens
@@ -340,7 +354,10 @@ class PromptEncoder:
             parts = fitting.ends(piece, kept)
         return parts
 
-    def _size(self, piece: PromptPiece) -> int:
+    def _size(self, piece: PromptPiece, cap: int | None = None) -> int:
+        """Its tokens; of a text far beyond `cap` at least so many, without counting them."""
+        if cap is not None and len(piece.text) > fitting.CHARS_PER_TOKEN * max(cap, 1):
+            return len(piece.text) // fitting.CHARS_PER_TOKEN + 1
         if piece.trusted:
             return len(self._inside(piece.text, special=True))
         return len(self.encode_data(piece.text))

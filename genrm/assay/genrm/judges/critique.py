@@ -8,7 +8,9 @@ The judge writes freely, and gives each verdict on a line of its own:
     Step 2: wrong
     Verdict: wrong
 
-Strict: each step once, in order, one closing verdict, and nothing after it.
+Strict in what is said: each step once, in order, one closing verdict, and nothing after it but the
+end of a fence. Tolerant in its dress, for models put verdicts in bold, in lists, under headings,
+and say "Final verdict: incorrect": `read_line` has the forms.
 """
 
 from __future__ import annotations
@@ -20,8 +22,15 @@ from dataclasses import dataclass
 from assay.genrm.domain import CRITIQUE_CHARS
 
 FORM = '"Step k: correct" or "Step k: wrong" on a line for each step, then "Verdict: correct|wrong"'
-_STEP = re.compile(r"[ \t]*[Ss]tep ([0-9]{1,4}): ?([Cc]orrect|[Ww]rong)\.?[ \t]*")
-_FINAL = re.compile(r"[ \t]*[Vv]erdict: ?([Cc]orrect|[Ww]rong)\.?[ \t]*")
+_LINE_CHARS = 120
+_DRESS = re.compile(r"[*_`#|~\s]+|\\(?:boxed|text|textbf)\{|[{}]")
+_LIST = re.compile(r"\A(?:[-+\u2022]|[0-9]{1,4}[.)])\s+")
+_WORDS = {"correct": True, "right": True, "wrong": False, "incorrect": False}
+_WORD = "|".join(_WORDS)
+_STEP = re.compile(rf"step ([0-9]{{1,4}}) ?(?:[:=\u2013\u2014-]|is) ?({_WORD})")
+_FINAL = re.compile(
+    rf"(?:my |the )?(?:final |overall |closing )?verdict ?(?:[:=\u2013\u2014-]|is) ?({_WORD})"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,21 +71,39 @@ def parse_critique(text: str, step_count: int) -> Critique | None:
     note: list[str] = []
     for line in text.split("\n"):
         if final is not None:
-            if line.strip():
+            if line.strip().strip("`"):
                 return None
-        elif match := _STEP.fullmatch(line.rstrip("\r")):
-            steps.append(match[2].lower() == "correct")
-            notes.append("\n".join(note).strip()[:CRITIQUE_CHARS])
-            note = []
-            if int(match[1]) != len(steps):
-                return None
-        elif match := _FINAL.fullmatch(line.rstrip("\r")):
-            final = match[1].lower() == "correct"
-        else:
-            note.append(line)
+            continue
+        match read_line(line):
+            case (0, right):
+                final = right
+            case (number, right):
+                steps.append(right)
+                notes.append("\n".join(note).strip()[:CRITIQUE_CHARS])
+                note = []
+                if number != len(steps):
+                    return None
+            case None:
+                note.append(line)
     if final is None or len(steps) != step_count:
         return None
     return Critique(tuple(steps), final, tuple(notes), text)
+
+
+def read_line(line: str) -> tuple[int, bool] | None:
+    """A verdict on a line of its own: the step's number, 0 for the whole, and whether it is right.
+
+    Ignored: letter case, marks of Markdown and of LaTeX's box, a list's bullet, a full stop.
+    """
+    if len(line) > _LINE_CHARS:
+        return None
+    said = _LIST.sub("", line.strip(), count=1)
+    said = " ".join(_DRESS.sub(" ", said).lower().split()).rstrip(" .!").replace(" :", ":")
+    if match := _STEP.fullmatch(said):
+        return int(match[1]), _WORDS[match[2]]
+    if match := _FINAL.fullmatch(said):
+        return 0, _WORDS[match[1]]
+    return None
 
 
 def majority(critiques: Sequence[Critique]) -> Majority:

@@ -12,6 +12,7 @@ from assay.genrm.judges.modes import invalid, require_text, resolve_mode
 from assay.genrm.judges.pairwise import (
     PAIR_MODES,
     comparison,
+    least,
     require_gap,
     turned,
     win_by_logits,
@@ -53,24 +54,26 @@ def judge_group(
     if resolve_mode(settings, model, PAIR_MODES) == "scalar-head":
         return (yield from _rated_group(item, anchored, settings, model))
     compare = comparison(item.prompt, item.ground_truth, settings, model, templates)
-    if anchored:
-        pairs = yield from together([compare(text, item.anchor) for text in item.responses])
-        results = [[pair] for pair in pairs]
-    else:
-        places = _pairs(len(item.responses))
-        runs = [compare(item.responses[one], item.responses[two]) for one, two in places]
-        pairs = yield from together(runs)
-        results = [[] for _ in item.responses]
-        for (one, two), pair in zip(places, pairs, strict=True):
-            results[one].append(pair)
-            results[two].append(turned(pair))
+    texts = (*item.responses, item.anchor) if anchored else item.responses
+    count = len(item.responses)
+    places = [(one, count) for one in range(count)] if anchored else _pairs(count)
+    pairs = yield from together([compare(texts[one], texts[two]) for one, two in places])
+    results: Results = [[] for _ in texts]
+    cut = [False] * len(texts)
+    for (one, two), pair in zip(places, pairs, strict=True):
+        results[one].append(pair)
+        results[two].append(turned(pair))
+        cut[one] |= pair.truncated and len(texts[one]) >= len(texts[two])
+        cut[two] |= pair.truncated and len(texts[two]) >= len(texts[one])
     usage = sum((pair.usage for pair in pairs), Usage())
-    counted = [_counted(own, max_order_gap) for own in results]
+    counted = [_counted(own, max_order_gap) for own in results[:count]]
     return GroupRanking(
         tuple(_mean([pair.win_probability for pair in own]) for own in counted),
         tuple(_mean([pair.order_gap for pair in own]) for own in counted),
         pairs[0].judge,
         usage,
+        verdict_mass=least(pair.verdict_mass for pair in pairs),
+        truncated=tuple(cut[:count]),
     )
 
 
@@ -112,7 +115,8 @@ def _rated_group(
         others = [len(texts) - 1] if anchored else [two for two in range(len(texts)) if two != one]
         scores.append(_mean([_win(logits, one, two) for two in others]))
     usage = sum((judgement.usage for judgement in rated), Usage())
-    return GroupRanking(tuple(scores), (0.0,) * len(scores), usage=usage)
+    cut = tuple(judgement.truncated for judgement in rated[: len(scores)])
+    return GroupRanking(tuple(scores), (0.0,) * len(scores), usage=usage, truncated=cut)
 
 
 def _win(logits: Sequence[float], one: int, two: int) -> float:

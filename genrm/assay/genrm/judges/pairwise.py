@@ -8,7 +8,7 @@ are not asked about.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -175,7 +175,13 @@ def _both_orders(low_first: VerdictResult, high_first: VerdictResult, ref: str) 
         low_first.truncated or high_first.truncated,
         JudgeRef(template=ref),
         low_first.usage + high_first.usage,
+        verdict_mass=least((low_first.mass, high_first.mass)),
     )
+
+
+def least(masses: Iterable[float | None]) -> float | None:
+    """The least that there is."""
+    return min((mass for mass in masses if mass is not None), default=None)
 
 
 def turned(judgement: PairJudgement) -> PairJudgement:

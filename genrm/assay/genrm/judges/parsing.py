@@ -6,11 +6,14 @@ a real one makes the text unclear. Linear in the text's length.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-_THOUGHT_ENDS = "</think>"
+from assay.genrm.engines.thoughts import CLOSERS, OURS
+
+_THOUGHT_ENDS = re.compile("|".join(map(re.escape, CLOSERS.values())))
 ANSWER_BEGINS = "<answer>"
-_ANSWER_ENDS = "</answer>"
+ANSWER_ENDS = "</answer>"
 
 
 def read_direct(text: str, options: Sequence[str], prefill: str = "") -> int | None:
@@ -28,22 +31,23 @@ def read_reasoned(text: str, options: Sequence[str]) -> int | None:
 
     None unless the text is reasons, `</think>`, `<answer>OPTION</answer>`, and nothing more.
     """
-    _, ended, rest = text.partition(_THOUGHT_ENDS)
-    rest = rest.strip()
-    if not ended or not rest.startswith(ANSWER_BEGINS) or not rest.endswith(_ANSWER_ENDS):
+    ended = _THOUGHT_ENDS.search(text)
+    rest = text[ended.end() :].strip() if ended else ""
+    if not ended or not rest.startswith(ANSWER_BEGINS) or not rest.endswith(ANSWER_ENDS):
         return None
-    return _index(rest[len(ANSWER_BEGINS) : -len(_ANSWER_ENDS)].strip(), options)
+    return _index(rest[len(ANSWER_BEGINS) : -len(ANSWER_ENDS)].strip(), options)
 
 
 def thought(text: str) -> str | None:
     """The text up to and with the end of the thinking; None where it does not end."""
-    before, ended, _ = text.partition(_THOUGHT_ENDS)
-    return before + ended if ended else None
+    ended = _THOUGHT_ENDS.search(text)
+    return text[: ended.end()] if ended else None
 
 
 def reasons(text: str) -> str:
     """The thinking without its tags; the whole text where the thinking does not end."""
-    return text.partition(_THOUGHT_ENDS)[0].strip().removeprefix("<think>").strip()
+    ended = _THOUGHT_ENDS.search(text)
+    return text[: ended.start() if ended else None].strip().removeprefix(OURS).strip()
 
 
 def _index(said: str, options: Sequence[str]) -> int | None:

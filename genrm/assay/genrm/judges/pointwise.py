@@ -68,6 +68,7 @@ def _alone(
         made.truncated,
         JudgeRef(template=template.ref),
         made.usage,
+        verdict_mass=made.mass,
     )
 
 
@@ -91,4 +92,5 @@ def _against_anchor(
         pair.truncated,
         pair.judge,
         pair.usage,
+        verdict_mass=pair.verdict_mass,
     )

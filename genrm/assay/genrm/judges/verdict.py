@@ -9,9 +9,17 @@ from typing import Literal, TypeVar
 from assay.clients.judging.types import Usage, Vote
 from assay.genrm.domain import RATIONALE_CHARS, RAW_TEXT_CHARS, ResolvedJudgeSettings, Run
 from assay.genrm.engines.base import Answer, Choose, Chosen, Prompt, PromptPiece, Write, Written
-from assay.genrm.judges.numbers import expected_value, sample_error, vote_error
+from assay.genrm.engines.thoughts import CLOSERS, OURS
+from assay.genrm.judges.numbers import (
+    expected_value,
+    joined,
+    sample_error,
+    verdict_mass,
+    vote_error,
+)
 from assay.genrm.judges.parsing import (
     ANSWER_BEGINS,
+    ANSWER_ENDS,
     read_direct,
     read_reasoned,
     reasons,
@@ -22,12 +30,17 @@ from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
 
 How = Literal["probability", "votes"]
+_VERDICT_TOKENS = 16
 A = TypeVar("A", bound=Answer)
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictResult:
-    """What a judge made of one prompt: `value` in [0, 1], the rest as in ModelJudgement."""
+    """What a judge made of one prompt: `value` in [0, 1], the rest as in ModelJudgement.
+
+    `mass` is the least share of the model's probability that the verdicts held; None where no
+    probabilities were read.
+    """
 
     value: float
     usage: Usage
@@ -36,6 +49,7 @@ class VerdictResult:
     unparsed: int = 0
     rationale: str = ""
     truncated: bool = False
+    mass: float | None = None
 
 
 def verdict(
@@ -47,15 +61,57 @@ def verdict(
     first; each set of reasons is a vote, whose value is what the judge wrote, or with "probability"
     the mean over its options right after its reasons.
 
+    Probabilities are a verdict where the options hold at least the template's `least_mass` of them
+    all. Below it the settings decide: no judgement, or votes. After reasons it is a vote that
+    cannot be read.
+
     Raises:
-        Unjudgeable: JUDGE_UNPARSED, fewer than half of the votes can be read; SCORE_NOT_FINITE.
+        Unjudgeable: JUDGE_UNPARSED, fewer than half of the votes can be read; LOW_VERDICT_MASS;
+            SCORE_NOT_FINITE.
     """
-    if how == "probability" and template.style == "direct":
-        request = Choose(prompt, template.options, keep_ends(settings))
-        chosen = expect(Chosen, (yield (request,)))[0]
-        value = expected_value(chosen.logprobs, template.values)
-        return VerdictResult(value, usage_of([chosen]), truncated=chosen.cut)
-    return (yield from _voted(prompt, template, how, settings, seed))
+    if how == "votes" or template.style == "reasoned":
+        return (yield from _voted(prompt, template, how, settings, seed))
+    request = Choose(prompt, template.spellings, keep_ends(settings))
+    chosen = expect(Chosen, (yield (request,)))[0]
+    value, mass = read_options(chosen, template)
+    if mass >= least_mass(template, settings):
+        return VerdictResult(value, usage_of([chosen]), truncated=chosen.cut, mass=mass)
+    if settings.low_mass == "refuse":
+        raise _low_mass(mass, template, settings)
+    made = yield from _voted(prompt, template, "votes", settings, seed)
+    return replace(made, usage=usage_of([chosen]) + made.usage, mass=mass)
+
+
+def read_options(chosen: Chosen, template: Template) -> tuple[float, float]:
+    """The mean over the verdicts, each with its other spellings, and the share that they hold.
+
+    Raises:
+        Unjudgeable: SCORE_NOT_FINITE.
+    """
+    others = iter(chosen.logprobs[len(template.verdicts) :])
+    logprobs = [
+        joined([logprob, *(next(others) for _ in option.also)])
+        for option, logprob in zip(template.verdicts, chosen.logprobs, strict=False)
+    ]
+    value = expected_value(logprobs, template.values)
+    return value, verdict_mass(template.spellings, chosen.logprobs)
+
+
+def least_mass(template: Template, settings: ResolvedJudgeSettings) -> float:
+    """The floor that counts: the server's where it sets one, else the template's."""
+    return template.least_mass if settings.least_mass is None else settings.least_mass
+
+
+def _low_mass(mass: float, template: Template, settings: ResolvedJudgeSettings) -> Unjudgeable:
+    floor = least_mass(template, settings)
+    words = " or ".join(option.strip() for option in template.options)
+    return Unjudgeable(
+        Reason.LOW_VERDICT_MASS,
+        f"the verdicts {words} hold {mass:.2g} of the model's probability, and {template.ref} "
+        f"wants {floor:g}: the model would say something else; choose another model or template, "
+        "or ask for votes",
+        {"verdict_mass": repr(mass), "least_mass": repr(floor)},
+    )
 
 
 def keep_ends(settings: ResolvedJudgeSettings) -> bool:
@@ -121,11 +177,13 @@ def _voted(
     written = expect(Written, (yield vote_requests(prompt, template, settings, seed)))
     usage = usage_of(written)
     truncated = any(answer.cut for answer in written)
+    mass = None
     if how == "probability":
-        values, more = yield from _values_after_reasons(prompt, template, settings, written)
+        values, mass, more = yield from _values_after_reasons(prompt, template, settings, written)
         usage += more
     else:
-        values = tuple(_written_value(answer, template) for answer in written)
+        values, more = yield from _written_values(prompt, template, settings, written)
+        usage += more
     votes = tuple(
         Vote(value, answer.text[:RATIONALE_CHARS])
         for value, answer in zip(values, written, strict=True)
@@ -138,27 +196,30 @@ def _voted(
     error = sample_error(counted) if how == "probability" else vote_error(counted)
     rationale = reasons(votes[0].text) if template.style == "reasoned" else ""
     return VerdictResult(
-        sum(counted) / len(counted), usage, error, votes, len(unread), rationale, truncated
+        sum(counted) / len(counted), usage, error, votes, len(unread), rationale, truncated, mass
     )
 
 
 def _values_after_reasons(
     prompt: Prompt, template: Template, settings: ResolvedJudgeSettings, written: Sequence[Written]
-) -> Run[tuple[tuple[float | None, ...], Usage]]:
-    """The mean over the options after each set of reasons; None where they do not end."""
-    thoughts = [thought(answer.text) for answer in written]
+) -> Run[tuple[tuple[float | None, ...], float | None, Usage]]:
+    """The mean over the options after each set of reasons, and the least share that they held.
+
+    Reasons that reach the limit of tokens are ended there. A mean is None where there is no
+    thought, or the options hold too little.
+    """
+    thoughts = [_ended(answer) for answer in written]
     requests = tuple(
-        Choose(_after(prompt, text), template.options, keep_ends(settings))
+        Choose(_after(prompt, text), template.spellings, keep_ends(settings))
         for text in thoughts
         if text is not None
     )
     chosen = expect(Chosen, (yield requests)) if requests else ()
-    left = iter(chosen)
-    values = tuple(
-        None if text is None else expected_value(next(left).logprobs, template.values)
-        for text in thoughts
-    )
-    return values, usage_of(chosen)
+    floor = least_mass(template, settings)
+    found = [read_options(answer, template) for answer in chosen]
+    read = iter(value if mass >= floor else None for value, mass in found)
+    values = tuple(None if text is None else next(read) for text in thoughts)
+    return values, min((mass for _, mass in found), default=None), usage_of(chosen)
 
 
 def _after(prompt: Prompt, text: str) -> Prompt:
@@ -167,14 +228,46 @@ def _after(prompt: Prompt, text: str) -> Prompt:
     return replace(prompt, lead=said, prefill=f"\n{ANSWER_BEGINS}")
 
 
-def _written_value(answer: Written, template: Template) -> float | None:
-    """A vote's value; None for reasons that were cut short, which may end in a quotation."""
+def _written_values(
+    prompt: Prompt, template: Template, settings: ResolvedJudgeSettings, written: Sequence[Written]
+) -> Run[tuple[tuple[float | None, ...], Usage]]:
+    """The votes' values; None for one that cannot be read.
+
+    Reasons that reach the limit of tokens are ended there, and the judge is asked for its verdict:
+    what was cut short may end in a quotation.
+    """
     if template.style == "direct":
-        index = read_direct(answer.text, template.options, template.prefill)
-    elif answer.finish == "stop":
-        index = read_reasoned(answer.text, template.options)
-    else:
-        index = None
+        said = [read_direct(one.text, template.options, template.prefill) for one in written]
+        return tuple(_value(index, template) for index in said), Usage()
+    said = [
+        read_reasoned(one.text, template.options) if one.finish == "stop" else None
+        for one in written
+    ]
+    late = [index for index, one in enumerate(written) if one.finish == "length"]
+    asked = tuple(
+        Write(
+            _after(prompt, _ended(written[index]) or ""),
+            _VERDICT_TOKENS,
+            stop=(ANSWER_ENDS,),
+            keep_ends=keep_ends(settings),
+        )
+        for index in late
+    )
+    answers = expect(Written, (yield asked)) if asked else ()
+    for index, answer in zip(late, answers, strict=True):
+        said[index] = read_direct(answer.text, template.options)
+    return tuple(_value(index, template) for index in said), usage_of(answers)
+
+
+def _ended(answer: Written) -> str | None:
+    """The thought up to and with its end, which is ours where the tokens ran out in it."""
+    ended = thought(answer.text)
+    if ended is None and answer.finish == "length":
+        return f"{answer.text.rstrip()}\n{CLOSERS[OURS]}"
+    return ended
+
+
+def _value(index: int | None, template: Template) -> float | None:
     return None if index is None else template.values[index]
 
 

@@ -29,6 +29,7 @@ from assay.genrm.engines.base import (
     RateSteps,
     StepsRated,
 )
+from assay.genrm.engines.fitting import CHARS_PER_TOKEN
 from assay.genrm.judges.consensus import critiques_of
 from assay.genrm.judges.critique import Critique, majority
 from assay.genrm.judges.modes import invalid, require_text
@@ -38,8 +39,6 @@ from assay.genrm.steps.splitting import StepSpan, spans_of, split
 from assay.genrm.templates import Templates
 from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
-
-_CHARS_PER_TOKEN = 64
 
 
 def score_steps(
@@ -66,7 +65,7 @@ def _cut(
     item: CandidateSteps, settings: ResolvedStepSettings, model: ModelInfo
 ) -> tuple[StepSpan, ...]:
     require_text(item.response, "the response")
-    _require_room(len(item.response) / _CHARS_PER_TOKEN, model)
+    _require_room(len(item.response) / CHARS_PER_TOKEN, model)
     splitting = model.splitting if settings.splitting == "auto" else settings.splitting
     if item.steps:
         _check_given(item)
@@ -89,7 +88,7 @@ def _cut(
 def _require_room(tokens: float, model: ModelInfo) -> None:
     """Refuses a response that takes at least so many tokens, before work is spent on it.
 
-    A step takes a token or more; no text worth scoring has 64 code points for each token.
+    A step takes a token or more.
     """
     if model.context_tokens and tokens > model.context_tokens:
         raise Unjudgeable(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,10 +14,13 @@ from pydantic import Field
 from assay.clients.judging.fencing import code_of
 from assay.genrm.templates.fencing import fence, fence_steps, join
 from assay.genrm.templates.template import (
+    ANY_RUBRIC,
+    LEAST_MASS,
     NEEDED,
     PLACE,
     POSSIBLE,
     Kind,
+    KnownCase,
     Style,
     Template,
     VerdictOption,
@@ -27,6 +31,7 @@ from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
 
 __all__ = [
+    "KnownCase",
     "Template",
     "Templates",
     "VerdictOption",
@@ -47,6 +52,25 @@ class _Option:
 
     text: Annotated[str, Field(min_length=1, max_length=64)]
     value: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+    also: tuple[Annotated[str, Field(min_length=1, max_length=64)], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    __pydantic_config__ = toml_config.STRICT
+
+    question: Annotated[str, Field(min_length=1)]
+    right: Annotated[str, Field(min_length=1)]
+    wrong: Annotated[str, Field(min_length=1)]
+    ground_truth: str = ""
+    rubric: str = ANY_RUBRIC
+
+
+@dataclass(frozen=True, slots=True)
+class _Cases:
+    __pydantic_config__ = toml_config.STRICT
+
+    cases: Annotated[tuple[_Case, ...], Field(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +88,9 @@ class _File:
     style: Style = "direct"
     prefill: str = ""
     max_tokens: Annotated[int, Field(ge=1)] = 1024
+    least_mass: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = LEAST_MASS
     verdicts: tuple[_Option, ...] = ()
+    cases: tuple[_Case, ...] = ()
 
 
 class Templates:
@@ -105,6 +131,10 @@ class Templates:
             f"template {wanted[:80]!r} {what}; known {kind} templates: {fitting}",
         )
 
+    def of(self, ref: str) -> Template | None:
+        """The template "name@version"."""
+        return self._by_ref.get(ref)
+
     def all(self) -> tuple[Template, ...]:
         """All of them, sorted by name and version."""
         return tuple(sorted(self._by_ref.values(), key=lambda known: (known.name, known.version)))
@@ -140,14 +170,38 @@ def read_template(path: Path) -> Template:
         description=made.description,
         system=made.system.strip("\n"),
         user=made.user.strip("\n"),
-        verdicts=tuple(VerdictOption(option.text, option.value) for option in made.verdicts),
+        verdicts=tuple(VerdictOption(one.text, one.value, one.also) for one in made.verdicts),
         style=made.style,
         prefill=made.prefill,
         max_tokens=made.max_tokens,
+        least_mass=made.least_mass,
+        cases=_known(made.cases),
     )
     if mistake := _mistake(template):
         raise ConfigError(f"{path}: {mistake}")
     return template
+
+
+@functools.cache
+def shipped_cases() -> tuple[KnownCase, ...]:
+    """The known answers on which models and templates are tested that bring none of their own."""
+    return read_cases(SHIPPED / "known" / "cases.toml")
+
+
+def read_cases(path: Path) -> tuple[KnownCase, ...]:
+    """The known answers of a file.
+
+    Raises:
+        ConfigError: it cannot be read, or a case is wrong; the text names the file.
+    """
+    tree = toml_config.read(path, examples="assay/genrm/templates/known/cases.toml is one")
+    return _known(toml_config.build(_Cases, tree, origin=str(path)).cases)
+
+
+def _known(cases: Iterable[_Case]) -> tuple[KnownCase, ...]:
+    return tuple(
+        KnownCase(one.question, one.right, one.wrong, one.ground_truth, one.rubric) for one in cases
+    )
 
 
 def _mistake(template: Template) -> str:
@@ -178,8 +232,10 @@ def _mistake_in_verdicts(template: Template) -> str:
     stripped = [option.strip() for option in template.options]
     if len(stripped) < 2 or len(set(stripped)) < len(stripped) or not all(stripped):
         return "verdicts must be at least two, and their texts must differ by more than space"
-    if any(set("<>\n") & set(option) for option in template.options):
+    if any(set("<>\n") & set(option) for option in template.spellings):
         return "the text of a verdict is one line without angle brackets"
+    if len(set(template.spellings)) < len(template.spellings):
+        return "a verdict's text stands twice among the verdicts and their other spellings"
     if len(set(template.values)) < 2:
         return "verdicts must differ in value"
     return ""

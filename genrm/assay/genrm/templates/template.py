@@ -36,6 +36,8 @@ LABELS = {
     "critique": "CRITIQUE",
 }
 NUMBERED_LABELS = {"response_a": "RESPONSE 1", "response_b": "RESPONSE 2"}
+LEAST_MASS = 0.5
+ANY_RUBRIC = "The response is right, and answers what was asked."
 CUTTABLE = frozenset({"response", "response_a", "response_b", "steps"})
 NEEDED: dict[Kind, frozenset[str]] = {
     "pointwise": frozenset({"question", "response"}),
@@ -60,10 +62,31 @@ class VerdictOption:
     Attributes:
         text: what comes after the prefill, or stands in the answer tag; a leading space counts.
         value: in [0, 1]; of a pairwise template, the chance that the first response is better.
+        also: other spellings whose probability counts for it, such as a capital letter.
     """
 
     text: str
     value: float
+    also: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KnownCase:
+    """A question with a response that is right and one that is wrong, for the self-test.
+
+    Attributes:
+        question: what was asked.
+        right: a response that any fit judge prefers; its paragraphs are its steps.
+        wrong: a response that is wrong.
+        ground_truth: the right answer; empty for a template that reads none.
+        rubric: what a good response does, in words.
+    """
+
+    question: str
+    right: str
+    wrong: str
+    ground_truth: str = ""
+    rubric: str = ANY_RUBRIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +105,9 @@ class Template:
             `<answer>...</answer>`, as R1-Reward (arXiv 2505.02835).
         prefill: how the judge's answer begins.
         max_tokens: of the answer, where the caller does not say.
+        least_mass: the least share of the model's probability, in [0, 1], that the verdicts must
+            hold for their probabilities to be a verdict.
+        cases: known answers of its own for the self-test; none for the shipped ones.
     """
 
     name: str
@@ -94,6 +120,8 @@ class Template:
     style: Style = "direct"
     prefill: str = ""
     max_tokens: int = 1024
+    least_mass: float = LEAST_MASS
+    cases: tuple[KnownCase, ...] = ()
 
     @property
     def ref(self) -> str:
@@ -104,6 +132,11 @@ class Template:
     def options(self) -> tuple[str, ...]:
         """The texts of the verdicts."""
         return tuple(verdict.text for verdict in self.verdicts)
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """The texts of the verdicts, then their other spellings, verdict by verdict."""
+        return (*self.options, *(text for verdict in self.verdicts for text in verdict.also))
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -146,7 +179,7 @@ class Template:
         messages = [PromptMessage("user", self._fill(self.user, given))]
         if self.system:
             messages.insert(0, PromptMessage("system", self._fill(self.system, given)))
-        return Prompt(tuple(messages), self.prefill)
+        return Prompt(tuple(messages), self.prefill, template=self.ref)
 
     def _fill(self, text: str, given: dict[str, Slot]) -> tuple[PromptPiece, ...]:
         pieces: list[PromptPiece] = []

@@ -76,6 +76,41 @@ def paired_change(gained: int, lost: int, pairs: int, z: float = Z95) -> tuple[f
     return (gained - lost) / pairs, max(-1.0, centre - half), min(1.0, centre + half)
 
 
+@dataclass(frozen=True, slots=True)
+class CalibrationBin:
+    """The numbers between two tenths: how many, their mean, and the share of right ones."""
+
+    count: int
+    mean: float
+    right: float
+
+
+def calibration(scored: Sequence[tuple[float, bool]], bins: int = 10) -> list[CalibrationBin]:
+    """Bins of equal width with at least one number, from 0 to 1 (Guo et al., arXiv 1706.04599)."""
+    found: dict[int, list[tuple[float, bool]]] = {}
+    for score, right in scored:
+        found.setdefault(min(bins - 1, int(score * bins)), []).append((score, right))
+    return [
+        CalibrationBin(
+            len(some),
+            math.fsum(score for score, _ in some) / len(some),
+            sum(right for _, right in some) / len(some),
+        )
+        for _, some in sorted(found.items())
+    ]
+
+
+def calibration_error(scored: Sequence[tuple[float, bool]], bins: int = 10) -> float | None:
+    """Expected calibration error in [0, 1] (arXiv 1706.04599); None without numbers.
+
+    The mean over the numbers of |share of right ones - mean number| in the number's bin.
+    """
+    if not scored:
+        return None
+    found = calibration(scored, bins)
+    return math.fsum(one.count * abs(one.right - one.mean) for one in found) / len(scored)
+
+
 def auc(scored: Sequence[tuple[float, bool]]) -> float | None:
     """Area under the ROC curve, by ranks (Mann and Whitney 1947); pairs of score and right or not.
 

@@ -108,12 +108,16 @@ class OpenAIEngine:
             return await self._answer(self._server, request)
 
     async def _answer(self, server: ServerClient, request: Request) -> Answer:
-        prompt = request.prompt
+        prompt, context = request.prompt, self.info.context_tokens
         match request:
             case Choose():
                 self._can("choose")
                 return await fitted(
-                    prompt, request.keep_ends, 1, lambda p, cut: server.choose(p, request, cut)
+                    prompt,
+                    request.keep_ends,
+                    1,
+                    lambda p, cut: server.choose(p, request, cut),
+                    context,
                 )
             case Write():
                 self._can("write")
@@ -122,10 +126,11 @@ class OpenAIEngine:
                     request.keep_ends,
                     request.max_tokens,
                     lambda p, cut: server.write(p, request, cut),
+                    context,
                 )
             case RateDialogue():
                 self._can("rate")
-                return await fitted(prompt, request.keep_ends, 0, server.rate)
+                return await fitted(prompt, request.keep_ends, 0, server.rate, context)
             case RateSteps():
                 self._can("rate-steps")
                 return await fitted(

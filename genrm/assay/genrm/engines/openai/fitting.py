@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from assay.genrm.engines.base import EngineError, Prompt
+from assay.genrm.engines.fitting import CHARS_PER_TOKEN, pieces_of
 from assay.genrm.engines.openai import texts
 from assay.genrm.engines.openai.transport import Refused
 from assay.kit.reasons import Reason
@@ -74,29 +75,39 @@ async def fitted(
     keep_ends: bool,
     reserve: int,
     attempt: Callable[[Prompt, bool], Awaitable[T]],
+    context_tokens: int = 0,
 ) -> T:
     """The answer to the prompt, or to as much of it as fits.
+
+    Of more than 16 characters for each token of the context the server is not asked about the rest.
 
     Args:
         prompt: the whole.
         keep_ends: the cuttable pieces may lose their middles.
         reserve: tokens that the answer may take.
         attempt: asks; takes whether the prompt was cut; raises Refused or TooLong.
+        context_tokens: of prompt and answer together; 0 if unknown.
 
     Raises:
         EngineError: CONTEXT_TOO_LONG, or what `attempt` met.
     """
     chars = texts.cuttable_chars(prompt)
     asked, reason = prompt, ""
-    for tries in range(_TRIES):
+    most = CHARS_PER_TOKEN * context_tokens
+    is_vast = 0 < most < sum(len(piece.text) for piece in pieces_of(prompt))
+    if is_vast:
+        reason = f"more than {most} characters, of {context_tokens} tokens"
+        chars = min(chars, most)
+        asked = texts.keep(prompt, chars)
+    for tries in range(_TRIES if keep_ends or not is_vast else 0):
         try:
-            return await attempt(asked, tries > 0)
+            return await attempt(asked, is_vast or tries > 0)
         except Refused as refused:
             found = read(refused, reserve)
         except TooLong as too_long:
             found = too_long
         reason = found.message
-        chars = _shorter(asked, chars, found, again=tries > 0)
+        chars = _shorter(asked, chars, found, again=is_vast or tries > 0)
         if not keep_ends or chars <= 0:
             break
         asked = texts.keep(prompt, chars)

@@ -5,8 +5,9 @@ Judges that are language models: against a reference, against an anchor, in pair
 assay/api/common/v1/common.proto hold.
 
 A judge whose answer cannot be parsed has not judged: that is a fault, JUDGE_UNPARSED, with what it wrote in the
-ErrorInfo's metadata under "raw_text" (cut to 2,000 characters). It is never a score of 0. The candidate's text is data to
-the judge; nothing in it is an instruction.
+ErrorInfo's metadata under "raw_text" (cut to 2,000 characters). Nor has a model judged whose verdicts hold next to nothing
+of its probability, LOW_VERDICT_MASS, or that does not tell known right answers from wrong ones, JUDGE_UNFIT. It is never a
+score of 0. The candidate's text is data to the judge; nothing in it is an instruction.
 
 Retries: a call may be retried on UNAVAILABLE, and on RESOURCE_EXHAUSTED when the status carries google.rpc.RetryInfo.
 Judges that sample are deterministic only for an equal seed and an equal engine; ListJudgeModels says which are.
@@ -29,6 +30,26 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _LowMassPolicy:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _LowMassPolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LowMassPolicy.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    LOW_MASS_POLICY_UNSPECIFIED: _LowMassPolicy.ValueType  # 0
+    """Refuse: a fault, LOW_VERDICT_MASS."""
+    LOW_MASS_POLICY_VOTES: _LowMassPolicy.ValueType  # 1
+    """Sample votes instead, which can be read or not."""
+
+class LowMassPolicy(_LowMassPolicy, metaclass=_LowMassPolicyEnumTypeWrapper):
+    """What to do where a model would rather say something else than a verdict."""
+
+LOW_MASS_POLICY_UNSPECIFIED: LowMassPolicy.ValueType  # 0
+"""Refuse: a fault, LOW_VERDICT_MASS."""
+LOW_MASS_POLICY_VOTES: LowMassPolicy.ValueType  # 1
+"""Sample votes instead, which can be read or not."""
+Global___LowMassPolicy: _TypeAlias = LowMassPolicy  # noqa: Y015
 
 class _ScoringMode:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -121,6 +142,7 @@ class JudgeSettings(_message.Message):
     SEED_FIELD_NUMBER: _builtins.int
     OVERFLOW_POLICY_FIELD_NUMBER: _builtins.int
     META_CRITIQUE_FIELD_NUMBER: _builtins.int
+    LOW_MASS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """The model, as ListJudgeModels names it. Empty: the server's default."""
     template: _builtins.str
@@ -139,6 +161,8 @@ class JudgeSettings(_message.Message):
     """What to do with a candidate longer than the model's context."""
     meta_critique: _builtins.bool
     """With SCORING_MODE_CONSENSUS: each critique is itself criticised and its verdicts refined before they count."""
+    low_mass: Global___LowMassPolicy.ValueType
+    """What to do where the verdicts hold less of the model's probability than the template wants (TemplateInfo.least_mass)."""
     def __init__(
         self,
         *,
@@ -151,10 +175,11 @@ class JudgeSettings(_message.Message):
         seed: _builtins.int | None = ...,
         overflow_policy: Global___OverflowPolicy.ValueType = ...,
         meta_critique: _builtins.bool = ...,
+        low_mass: Global___LowMassPolicy.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "_temperature", b"_temperature", "seed", b"seed", "temperature", b"temperature"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "_temperature", b"_temperature", "max_tokens", b"max_tokens", "meta_critique", b"meta_critique", "model", b"model", "overflow_policy", b"overflow_policy", "scoring_mode", b"scoring_mode", "seed", b"seed", "temperature", b"temperature", "template", b"template", "votes", b"votes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "_temperature", b"_temperature", "low_mass", b"low_mass", "max_tokens", b"max_tokens", "meta_critique", b"meta_critique", "model", b"model", "overflow_policy", b"overflow_policy", "scoring_mode", b"scoring_mode", "seed", b"seed", "temperature", b"temperature", "template", b"template", "votes", b"votes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
     _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015
@@ -323,6 +348,7 @@ class ModelJudgement(_message.Message):
     JUDGE_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
     UNPARSED_VOTES_FIELD_NUMBER: _builtins.int
+    VERDICT_MASS_FIELD_NUMBER: _builtins.int
     score: _builtins.float
     """The score: a probability in [0, 1] (of being right, or of beating the anchor), or a scalar head's logit, unbounded."""
     standard_error: _builtins.float
@@ -334,6 +360,10 @@ class ModelJudgement(_message.Message):
     unparsed_votes: _builtins.int
     """Votes that were sampled and could not be parsed; they count for nothing. When fewer than half can be, the item is a
     fault, JUDGE_UNPARSED.
+    """
+    verdict_mass: _builtins.float
+    """The share of the model's probability that the verdicts held together, in [0, 1]; the least where several were read.
+    Unset where no probabilities were read.
     """
     @_builtins.property
     def votes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Vote]:
@@ -358,14 +388,20 @@ class ModelJudgement(_message.Message):
         judge: Global___JudgeRef | None = ...,
         usage: _common_pb2.TokenUsage | None = ...,
         unparsed_votes: _builtins.int = ...,
+        verdict_mass: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_standard_error", b"_standard_error", "judge", b"judge", "standard_error", b"standard_error", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_standard_error", b"_standard_error", "_verdict_mass", b"_verdict_mass", "judge", b"judge", "standard_error", b"standard_error", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_standard_error", b"_standard_error", "candidate_truncated", b"candidate_truncated", "judge", b"judge", "rationale", b"rationale", "score", b"score", "standard_error", b"standard_error", "unparsed_votes", b"unparsed_votes", "usage", b"usage", "votes", b"votes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_standard_error", b"_standard_error", "_verdict_mass", b"_verdict_mass", "candidate_truncated", b"candidate_truncated", "judge", b"judge", "rationale", b"rationale", "score", b"score", "standard_error", b"standard_error", "unparsed_votes", b"unparsed_votes", "usage", b"usage", "verdict_mass", b"verdict_mass", "votes", b"votes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__standard_error: _TypeAlias = _typing.Literal["standard_error"]  # noqa: Y015
     _WhichOneofArgType__standard_error: _TypeAlias = _typing.Literal["_standard_error", b"_standard_error"]  # noqa: Y015
+    _WhichOneofReturnType__verdict_mass: _TypeAlias = _typing.Literal["verdict_mass"]  # noqa: Y015
+    _WhichOneofArgType__verdict_mass: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__standard_error) -> _WhichOneofReturnType__standard_error | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__verdict_mass) -> _WhichOneofReturnType__verdict_mass | None: ...
 
 Global___ModelJudgement: _TypeAlias = ModelJudgement  # noqa: Y015
 
@@ -583,6 +619,7 @@ class PairJudgement(_message.Message):
     RATIONALE_FIELD_NUMBER: _builtins.int
     STANDARD_ERROR_FIELD_NUMBER: _builtins.int
     UNPARSED_VOTES_FIELD_NUMBER: _builtins.int
+    VERDICT_MASS_FIELD_NUMBER: _builtins.int
     win_probability: _builtins.float
     """Chance that a is better, both orders averaged, in [0, 1]; 0.5 is parity."""
     forward_probability: _builtins.float
@@ -599,6 +636,8 @@ class PairJudgement(_message.Message):
     """Standard error of the win probability. Unset where there is no estimate, e.g. for one forward pass in each order."""
     unparsed_votes: _builtins.int
     """Votes of both orders that were sampled and could not be parsed; see ModelJudgement."""
+    verdict_mass: _builtins.float
+    """Of the order in which the verdicts held less; see ModelJudgement."""
     @_builtins.property
     def judge(self) -> Global___JudgeRef:
         """Which model judged, and by which template."""
@@ -620,14 +659,20 @@ class PairJudgement(_message.Message):
         rationale: _builtins.str = ...,
         standard_error: _builtins.float | None = ...,
         unparsed_votes: _builtins.int = ...,
+        verdict_mass: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_standard_error", b"_standard_error", "judge", b"judge", "standard_error", b"standard_error", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_standard_error", b"_standard_error", "_verdict_mass", b"_verdict_mass", "judge", b"judge", "standard_error", b"standard_error", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_standard_error", b"_standard_error", "candidate_truncated", b"candidate_truncated", "forward_probability", b"forward_probability", "judge", b"judge", "order_gap", b"order_gap", "rationale", b"rationale", "reverse_probability", b"reverse_probability", "standard_error", b"standard_error", "unparsed_votes", b"unparsed_votes", "usage", b"usage", "win_probability", b"win_probability"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_standard_error", b"_standard_error", "_verdict_mass", b"_verdict_mass", "candidate_truncated", b"candidate_truncated", "forward_probability", b"forward_probability", "judge", b"judge", "order_gap", b"order_gap", "rationale", b"rationale", "reverse_probability", b"reverse_probability", "standard_error", b"standard_error", "unparsed_votes", b"unparsed_votes", "usage", b"usage", "verdict_mass", b"verdict_mass", "win_probability", b"win_probability"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__standard_error: _TypeAlias = _typing.Literal["standard_error"]  # noqa: Y015
     _WhichOneofArgType__standard_error: _TypeAlias = _typing.Literal["_standard_error", b"_standard_error"]  # noqa: Y015
+    _WhichOneofReturnType__verdict_mass: _TypeAlias = _typing.Literal["verdict_mass"]  # noqa: Y015
+    _WhichOneofArgType__verdict_mass: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__standard_error) -> _WhichOneofReturnType__standard_error | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__verdict_mass) -> _WhichOneofReturnType__verdict_mass | None: ...
 
 Global___PairJudgement: _TypeAlias = PairJudgement  # noqa: Y015
 
@@ -789,6 +834,10 @@ class GroupRanking(_message.Message):
     ORDER_GAPS_FIELD_NUMBER: _builtins.int
     JUDGE_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
+    VERDICT_MASS_FIELD_NUMBER: _builtins.int
+    CANDIDATES_TRUNCATED_FIELD_NUMBER: _builtins.int
+    verdict_mass: _builtins.float
+    """Of the comparison in which the verdicts held least; see ModelJudgement."""
     @_builtins.property
     def scores(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
         """One score for each response, in the responses' order: mean win probability, in [0, 1]."""
@@ -805,6 +854,10 @@ class GroupRanking(_message.Message):
     def usage(self) -> _common_pb2.TokenUsage:
         """Tokens it took, all comparisons together."""
 
+    @_builtins.property
+    def candidates_truncated(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bool]:
+        """For each response, whether it was cut to fit: a comparison was cut in which it was the longer one."""
+
     def __init__(
         self,
         *,
@@ -812,12 +865,16 @@ class GroupRanking(_message.Message):
         order_gaps: _abc.Iterable[_builtins.float] | None = ...,
         judge: Global___JudgeRef | None = ...,
         usage: _common_pb2.TokenUsage | None = ...,
+        verdict_mass: _builtins.float | None = ...,
+        candidates_truncated: _abc.Iterable[_builtins.bool] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["judge", b"judge", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass", "judge", b"judge", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["judge", b"judge", "order_gaps", b"order_gaps", "scores", b"scores", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass", "candidates_truncated", b"candidates_truncated", "judge", b"judge", "order_gaps", b"order_gaps", "scores", b"scores", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__verdict_mass: _TypeAlias = _typing.Literal["verdict_mass"]  # noqa: Y015
+    _WhichOneofArgType__verdict_mass: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__verdict_mass) -> _WhichOneofReturnType__verdict_mass | None: ...
 
 Global___GroupRanking: _TypeAlias = GroupRanking  # noqa: Y015
 
@@ -891,6 +948,7 @@ class JudgeModelInfo(_message.Message):
     CONTEXT_TOKENS_FIELD_NUMBER: _builtins.int
     DETERMINISTIC_FIELD_NUMBER: _builtins.int
     IS_DEFAULT_FIELD_NUMBER: _builtins.int
+    FITNESS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name, by which settings ask for it."""
     revision: _builtins.str
@@ -907,6 +965,10 @@ class JudgeModelInfo(_message.Message):
     def scoring_modes(self) -> _containers.RepeatedScalarFieldContainer[Global___ScoringMode.ValueType]:
         """How its verdicts become numbers; the first is the default."""
 
+    @_builtins.property
+    def fitness(self) -> _containers.RepeatedCompositeFieldContainer[Global___TemplateFitness]:
+        """How it did in the self-tests so far, sorted by template. Those by written verdicts run before their first use."""
+
     def __init__(
         self,
         *,
@@ -917,14 +979,64 @@ class JudgeModelInfo(_message.Message):
         context_tokens: _builtins.int = ...,
         deterministic: _builtins.bool = ...,
         is_default: _builtins.bool = ...,
+        fitness: _abc.Iterable[Global___TemplateFitness] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["context_tokens", b"context_tokens", "deterministic", b"deterministic", "engine", b"engine", "is_default", b"is_default", "name", b"name", "revision", b"revision", "scoring_modes", b"scoring_modes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context_tokens", b"context_tokens", "deterministic", b"deterministic", "engine", b"engine", "fitness", b"fitness", "is_default", b"is_default", "name", b"name", "revision", b"revision", "scoring_modes", b"scoring_modes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___JudgeModelInfo: _TypeAlias = JudgeModelInfo  # noqa: Y015
+
+@_typing.final
+class TemplateFitness(_message.Message):
+    """How a model did on known answers by one template. Unfit: every item is a fault, JUDGE_UNFIT."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEMPLATE_FIELD_NUMBER: _builtins.int
+    SCORING_MODE_FIELD_NUMBER: _builtins.int
+    FIT_FIELD_NUMBER: _builtins.int
+    AUC_FIELD_NUMBER: _builtins.int
+    VERDICT_MASS_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
+    template: _builtins.str
+    """The template, "name@version"."""
+    scoring_mode: Global___ScoringMode.ValueType
+    """How the verdicts were read."""
+    fit: _builtins.bool
+    """It judges by this template."""
+    auc: _builtins.float
+    """The chance that a right response scores above a wrong one, in [0, 1]; 0.5 is guessing. Unset where too few were judged."""
+    verdict_mass: _builtins.float
+    """The median share of the model's probability that the verdicts held. Unset where no probabilities were read."""
+    problem: _builtins.str
+    """What is wrong, and what to do. Empty where it is fit."""
+    def __init__(
+        self,
+        *,
+        template: _builtins.str = ...,
+        scoring_mode: Global___ScoringMode.ValueType = ...,
+        fit: _builtins.bool = ...,
+        auc: _builtins.float | None = ...,
+        verdict_mass: _builtins.float | None = ...,
+        problem: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_auc", b"_auc", "_verdict_mass", b"_verdict_mass", "auc", b"auc", "verdict_mass", b"verdict_mass"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_auc", b"_auc", "_verdict_mass", b"_verdict_mass", "auc", b"auc", "fit", b"fit", "problem", b"problem", "scoring_mode", b"scoring_mode", "template", b"template", "verdict_mass", b"verdict_mass"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__auc: _TypeAlias = _typing.Literal["auc"]  # noqa: Y015
+    _WhichOneofArgType__auc: _TypeAlias = _typing.Literal["_auc", b"_auc"]  # noqa: Y015
+    _WhichOneofReturnType__verdict_mass: _TypeAlias = _typing.Literal["verdict_mass"]  # noqa: Y015
+    _WhichOneofArgType__verdict_mass: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__auc) -> _WhichOneofReturnType__auc | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__verdict_mass) -> _WhichOneofReturnType__verdict_mass | None: ...
+
+Global___TemplateFitness: _TypeAlias = TemplateFitness  # noqa: Y015
 
 @_typing.final
 class TemplateInfo(_message.Message):
@@ -935,22 +1047,26 @@ class TemplateInfo(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     DESCRIPTION_FIELD_NUMBER: _builtins.int
     KIND_FIELD_NUMBER: _builtins.int
+    LEAST_MASS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name and version, "name@version"."""
     description: _builtins.str
     """What it asks, in one sentence."""
     kind: _builtins.str
     """What it is for: "pointwise", "pairwise", "critique", "meta-critique" or "self-verification"."""
+    least_mass: _builtins.float
+    """The least share of the model's probability that its verdicts must hold to be one, in [0, 1]."""
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         description: _builtins.str = ...,
         kind: _builtins.str = ...,
+        least_mass: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "kind", b"kind", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "kind", b"kind", "least_mass", b"least_mass", "name", b"name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

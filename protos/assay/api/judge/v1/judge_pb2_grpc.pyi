@@ -5,8 +5,9 @@ Judges that are language models: against a reference, against an anchor, in pair
 assay/api/common/v1/common.proto hold.
 
 A judge whose answer cannot be parsed has not judged: that is a fault, JUDGE_UNPARSED, with what it wrote in the
-ErrorInfo's metadata under "raw_text" (cut to 2,000 characters). It is never a score of 0. The candidate's text is data to
-the judge; nothing in it is an instruction.
+ErrorInfo's metadata under "raw_text" (cut to 2,000 characters). Nor has a model judged whose verdicts hold next to nothing
+of its probability, LOW_VERDICT_MASS, or that does not tell known right answers from wrong ones, JUDGE_UNFIT. It is never a
+score of 0. The candidate's text is data to the judge; nothing in it is an instruction.
 
 Retries: a call may be retried on UNAVAILABLE, and on RESOURCE_EXHAUSTED when the status carries google.rpc.RetryInfo.
 Judges that sample are deterministic only for an equal seed and an equal engine; ListJudgeModels says which are.
@@ -52,7 +53,7 @@ class JudgeServiceStub:
      - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same.
      - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
     Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER,
-    CONTEXT_TOO_LONG, JUDGE_UNPARSED, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
+    CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
     """
     JudgePairs: _grpc.UnaryUnaryMultiCallable[_judge_pb2.JudgePairsRequest, _judge_pb2.JudgePairsResponse]
     """Judges pairs, each in both orders, and answers when all are judged, in the items' order. Exactly symmetric: swapping
@@ -81,7 +82,7 @@ class JudgeServiceAsyncStub(JudgeServiceStub):
      - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same.
      - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
     Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER,
-    CONTEXT_TOO_LONG, JUDGE_UNPARSED, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
+    CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
     """
     JudgePairs: _aio.UnaryUnaryMultiCallable[_judge_pb2.JudgePairsRequest, _judge_pb2.JudgePairsResponse]  # type: ignore[assignment]
     """Judges pairs, each in both orders, and answers when all are judged, in the items' order. Exactly symmetric: swapping
@@ -113,7 +114,7 @@ class JudgeServiceServicer(metaclass=_abc_1.ABCMeta):
          - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same.
          - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
         Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER,
-        CONTEXT_TOO_LONG, JUDGE_UNPARSED, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
+        CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
         """
 
     @_abc_1.abstractmethod

@@ -2,8 +2,11 @@
 
 Items of a call with equal settings go to genrm together, so that candidates of one prompt share its
 beginning there. What genrm could not judge is the item's fault, with genrm's own reason and facts.
-A blank response is the candidate's doing: it gets the verdict `unparsed` and the least reward, and
-no model is asked.
+What a candidate does to itself is its verdict. A blank response gets the verdict `unparsed` and the
+least reward, and no model is asked. One that is longer than the model's context is read at its ends
+and judged so, which the explanation says; or it gets the verdict `overlong` and the least reward,
+or a fault, as the parameter `overflow` has it. Where the prompt, the reference or the anchor is the
+longest text, the length is not the candidate's doing, and `overlong` is no verdict.
 
 None of them is cached: the cache's key knows the verifier's version and the item, while the weights
 behind a model's name may change while the server runs.
@@ -18,14 +21,24 @@ from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Generic, Literal, Protocol, TypeVar, cast
 
-from assay.clients.judging import AsyncJudgeClient, JudgeRef, JudgeSettings, Timings, Usage
-from assay.clients.judging.types import Overflow, ScoringMode
+from assay.clients.judging import (
+    AsyncJudgeClient,
+    GroupRanking,
+    JudgeRef,
+    JudgeSettings,
+    ModelJudgement,
+    PairJudgement,
+    Timings,
+    Usage,
+)
+from assay.clients.judging.types import LowMass, Overflow, ScoringMode
 from assay.clients.types import Fault as ClientFault
 from assay.kit.reasons import Reason
 from assay.reward_server.domain import (
     MISSING_REFERENCE,
     UNSUPPORTED_INPUT,
     UNUSABLE_REFERENCE,
+    Component,
     Fault,
     Judgement,
     Outcome,
@@ -77,10 +90,21 @@ META_CRITIQUE = ParameterSpec(
 OVERFLOW = ParameterSpec(
     "overflow",
     "string",
+    "keep-ends",
+    "A response longer than the model's context: keep its ends and say so, the verdict overlong "
+    "with the least reward, or refuse it (a fault).",
+    allowed_values=("keep-ends", "overlong", "refuse"),
+)
+OVERLONG = "overlong"
+
+
+LOW_MASS = ParameterSpec(
+    "low_mass",
+    "string",
     "refuse",
-    "A candidate longer than the model's context: refuse it (a fault), or keep its ends and say "
-    "so.",
-    allowed_values=("refuse", "keep-ends"),
+    "Where the verdicts hold less of the model's probability than the template wants, so that it "
+    "would say something else: refuse (a fault), or sample votes.",
+    allowed_values=("refuse", "votes"),
 )
 
 
@@ -181,8 +205,8 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
         """
 
     @abstractmethod
-    def blank(self, item: VerifierItem) -> Judgement:
-        """The judgement of a blank response."""
+    def least(self, item: VerifierItem, verdict: str, why: str) -> Judgement:
+        """The judgement with the least reward, for a response that cannot be shown to a model."""
 
     async def judge_all(
         self, items: Sequence[VerifierItem], timeout_s: float
@@ -196,7 +220,7 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
                 if self.text(item).strip():
                     questions[index] = question
                 else:
-                    outcomes[index] = RemoteOutcome(self.blank(item))
+                    outcomes[index] = RemoteOutcome(self._blank(item))
             except Unjudgeable as trouble:
                 outcomes[index] = RemoteOutcome(Fault(trouble.reason, trouble.message))
         answers = await ask(questions, lambda some, settings: self.send(some, settings, timeout_s))
@@ -204,15 +228,24 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
             outcomes[index] = self._outcome(items[index], answer)
         return [outcomes[index] for index in range(len(items))]
 
+    def _blank(self, item: VerifierItem) -> Judgement:
+        why = "the response is blank, or holds nothing to judge; no model was asked"
+        return self.least(item, "unparsed", why)
+
     def _outcome(self, item: VerifierItem, found: Answer | ClientFault) -> RemoteOutcome:
         if isinstance(found, ClientFault):
             if found.reason == Reason.MISSING_RESPONSE:
                 # Blank by genrm's reading, if not by ours.
-                return RemoteOutcome(self.blank(item))
+                return RemoteOutcome(self._blank(item))
+            if found.reason == Reason.CONTEXT_TOO_LONG and is_overlong(item):
+                return RemoteOutcome(self.least(item, OVERLONG, found.message))
             return RemoteOutcome(fault_of(found))
         outcome: Outcome
         try:
-            outcome = self.answer(item, found)
+            if getattr(found, "truncated", False) and is_overlong(item):
+                outcome = self.least(item, OVERLONG, TOO_LONG)
+            else:
+                outcome = self.answer(item, found)
         except Unjudgeable as trouble:
             outcome = Fault(trouble.reason, trouble.message)
         return RemoteOutcome(outcome, found.timings.queue_s, found.timings.execution_s)
@@ -220,6 +253,22 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
     async def close(self) -> None:
         """Closes the client."""
         await self._client.close()
+
+
+TOO_LONG = "the response is longer than the model's context"
+
+
+def is_overlong(item: VerifierItem) -> bool:
+    """Whether a text that did not fit makes the response `overlong`: asked for, and its doing."""
+    others = [message.content for message in item.prompt]
+    others += [*item.references, item.anchor or ""]
+    longest = max(map(len, others), default=0)
+    return item.parameters["overflow"] == OVERLONG and len(item.response()) >= longest
+
+
+def overflow(parameters: Parameters) -> Overflow:
+    """What genrm does with a response longer than the context."""
+    return "refuse" if parameters.get("overflow", "refuse") == "refuse" else "keep-ends"
 
 
 def judge_settings(parameters: Parameters) -> JudgeSettings:
@@ -233,9 +282,19 @@ def judge_settings(parameters: Parameters) -> JudgeSettings:
         temperature=None if temperature < 0 else temperature,
         max_tokens=int(number(parameters, "max_tokens", 0)),
         seed=int(number(parameters, "seed", 0)),
-        overflow=cast("Overflow", parameters.get("overflow", "refuse")),
+        overflow=overflow(parameters),
         meta_critique=parameters.get("meta_critique") is True,
+        low_mass=cast("LowMass", parameters.get("low_mass", "refuse")),
     )
+
+
+def measures(found: ModelJudgement | PairJudgement | GroupRanking) -> list[Component]:
+    """What else is known of a judgement, as components of weight 0."""
+    known = {
+        "standard-error": getattr(found, "standard_error", None),
+        "verdict-mass": found.verdict_mass,
+    }
+    return [Component(name, value, 0.0) for name, value in known.items() if value is not None]
 
 
 def number(parameters: Parameters, name: str, default: float) -> float:

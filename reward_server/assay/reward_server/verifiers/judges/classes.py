@@ -25,6 +25,7 @@ was measured: use `assay eval-judge` on your data first.
 from __future__ import annotations
 
 import dataclasses
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -86,7 +87,7 @@ def _spec(
         tasks=(name,),
         min_reward=_LEAST,
         max_reward=1.0,
-        verdicts=(*verdicts, "unparsed"),
+        verdicts=(*verdicts, "unparsed", asking.OVERLONG),
         parameters=(
             *rewards,
             asking.MODEL,
@@ -114,21 +115,21 @@ class ClassVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgement]):
 
     classes: tuple[str, str, str]
 
+    @abstractmethod
     def rewards(self, item: VerifierItem) -> Mapping[str, tuple[str, float]]:
         """The verdict and the reward of each class.
 
         Raises:
             Unjudgeable: the reference does not say.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def truth(self, item: VerifierItem) -> str | None:
         """What the model is shown as the right answer.
 
         Raises:
             Unjudgeable: there is none, and it is needed.
         """
-        raise NotImplementedError
 
     @property
     def examples(self) -> tuple[VerifierExample, ...]:
@@ -164,14 +165,10 @@ class ClassVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgement]):
         """See `OneByOne.answer`."""
         return classified(found, self.classes, self.rewards(item))
 
-    def blank(self, item: VerifierItem) -> Judgement:
-        """See `OneByOne.blank`."""
+    def least(self, item: VerifierItem, verdict: str, why: str) -> Judgement:
+        """See `OneByOne.least`."""
         least = min(reward for _, reward in self.rewards(item).values())
-        return Judgement.composed(
-            "unparsed",
-            (Component("reward", least),),
-            explanation="the response is blank; no model was asked",
-        )
+        return Judgement.composed(verdict, (Component("reward", least),), explanation=why)
 
 
 def classified(

@@ -14,10 +14,9 @@ What a policy could game. As `judge`. A round-robin only ranks: a group of equal
 earns 0.5 each.
 
 Limits. One response an item, not several turns. A round-robin takes at most 64 responses a group
-and asks about each pair, an anchor takes 256. What genrm cannot rank is the fault of every item of
-the group, so one response past the model's context takes the others with it: pass
-`overflow=keep-ends`, or compare each with an anchor by `judge-pairwise`, where it is a fault by
-itself. Samples that a profile's gate stopped are left out of the comparison.
+and asks about each pair, an anchor takes 256. A response past the model's context is compared by
+its ends, or is `overlong` by itself; with `overflow=refuse` it is the fault of every item of its
+group. Samples that a profile's gate stopped are left out of the comparison.
 
 Source: Pairwise-RL, arXiv 2504.04950: the symmetric form of the advantage is this reward less 1/2.
 """
@@ -50,12 +49,12 @@ _VERDICTS = ("better", "worse")
 
 _SPEC = VerifierSpec(
     name="judge-group",
-    version="1",
+    version="2",
     description="Samples of one prompt ranked by a model, against each other or against an anchor.",
     tasks=("judge-group",),
     min_reward=0.0,
     max_reward=1.0,
-    verdicts=(*_VERDICTS, "unparsed"),
+    verdicts=(*_VERDICTS, "unparsed", asking.OVERLONG),
     parameters=(
         ParameterSpec(
             "ranking",
@@ -73,6 +72,7 @@ _SPEC = VerifierSpec(
         asking.MAX_TOKENS,
         asking.SEED,
         asking.OVERFLOW,
+        asking.LOW_MASS,
         asking.threshold("better"),
     ),
     deterministic=False,
@@ -165,14 +165,18 @@ def rank(members: Sequence[VerifierItem], ranking: GroupRanking | None) -> list[
     least = asking.number(members[0].parameters, "threshold", 0.5)
     scores = iter(ranking.scores if ranking else [1.0] * asked)
     gaps = iter(ranking.order_gaps if ranking else [0.0] * asked)
+    cut = iter((ranking.truncated if ranking else ()) or [False] * asked)
     outcomes = []
-    for is_blank in blank:
+    for item, is_blank in zip(members, blank, strict=True):
         if is_blank:
-            outcomes.append(RemoteOutcome(_blank()))
+            why = "the response is blank; it was not shown to the model"
+            outcomes.append(RemoteOutcome(_least("unparsed", why)))
             continue
         compared = asked - 1 if others else 1
         score = (next(scores) * compared + others) / (compared + others)
         judgement = _judgement(score, next(gaps), least, ranking)
+        if next(cut) and asking.is_overlong(item):
+            judgement = _least(asking.OVERLONG, asking.TOO_LONG)
         timings = ranking.timings if ranking else None
         outcomes.append(
             RemoteOutcome(judgement, timings.queue_s, timings.execution_s)
@@ -190,17 +194,17 @@ def _judgement(score: float, gap: float, least: float, ranking: GroupRanking | N
         text += f"; the whole group {asking.signature(ranking.judge, ranking.usage)}"
     return Judgement.composed(
         asking.graded(score, least, _VERDICTS),
-        (Component("win-probability", score), Component("order-gap", gap, 0.0)),
+        (
+            Component("win-probability", score),
+            Component("order-gap", gap, 0.0),
+            *(asking.measures(ranking) if ranking else ()),
+        ),
         explanation=text,
     )
 
 
-def _blank() -> Judgement:
-    return Judgement.composed(
-        "unparsed",
-        (Component("win-probability", 0.0),),
-        explanation="the response is blank; it was not shown to the model",
-    )
+def _least(verdict: str, why: str) -> Judgement:
+    return Judgement.composed(verdict, (Component("win-probability", 0.0),), explanation=why)
 
 
 def _is_round_robin(members: Sequence[VerifierItem]) -> bool:

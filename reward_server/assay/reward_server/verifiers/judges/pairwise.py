@@ -46,12 +46,12 @@ MAX_ORDER_GAP = ParameterSpec(
 
 _SPEC = VerifierSpec(
     name="judge-pairwise",
-    version="1",
+    version="2",
     description="The chance that the response beats the anchor, asked of a model in both orders.",
     tasks=("judge-pairwise",),
     min_reward=0.0,
     max_reward=1.0,
-    verdicts=(*_VERDICTS, "abstained", "unparsed"),
+    verdicts=(*_VERDICTS, "abstained", "unparsed", asking.OVERLONG),
     parameters=(
         MAX_ORDER_GAP,
         ParameterSpec(
@@ -78,6 +78,7 @@ _SPEC = VerifierSpec(
         asking.MAX_TOKENS,
         asking.SEED,
         asking.OVERFLOW,
+        asking.LOW_MASS,
         asking.threshold("better"),
     ),
     deterministic=False,
@@ -122,14 +123,10 @@ class PairwiseVerifier(asking.OneByOne[Ask, PairItem, PairJudgement]):
         """See `OneByOne.answer`."""
         return judge_pair(found, item.parameters)
 
-    def blank(self, item: VerifierItem) -> Judgement:
-        """See `OneByOne.blank`."""
+    def least(self, item: VerifierItem, verdict: str, why: str) -> Judgement:
+        """See `OneByOne.least`."""
         del item
-        return Judgement.composed(
-            "unparsed",
-            (Component("win-probability", 0.0),),
-            explanation="the response is blank; no model was asked",
-        )
+        return Judgement.composed(verdict, (Component("win-probability", 0.0),), explanation=why)
 
 
 def judge_pair(found: PairJudgement, parameters: asking.Parameters) -> Judgement:
@@ -144,8 +141,7 @@ def judge_pair(found: PairJudgement, parameters: asking.Parameters) -> Judgement
         Component("first-place", found.forward, 0.0),
         Component("second-place", found.reverse, 0.0),
     ]
-    if found.standard_error is not None:
-        parts.append(Component("standard-error", found.standard_error, 0.0))
+    parts += asking.measures(found)
     text = f"beats the anchor with {won:.4g} (first {found.forward:.4g}, second "
     text += f"{found.reverse:.4g}, order gap {gap:.3g}) " + asking.signature(
         found.judge, found.usage, cut=found.truncated, unparsed=found.unparsed_votes

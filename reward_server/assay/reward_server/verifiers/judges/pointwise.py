@@ -1,13 +1,16 @@
 """`judge`: what a language model thinks of the response, in [0, 1].
 
 How. The response is compared with the right answer where the item has one, else against its anchor
-(a response to beat), else against the parameter `rubric`; `against` names one of them, or
-`prompt` for the task alone. The reward is genrm's score: the chance of being right, or of beating
-the anchor, 0.5 being parity. It comes from the probabilities of the verdict's tokens where the
-engine gives them, else from sampled votes; `consensus` samples critiques of every step and takes
-their majority. Where there is an estimate of its standard error, that is the component
-`standard-error`, of weight 0. Several right answers are shown to the model together. For best-of-n,
-`against=prompt` with `template=self-verification` gives the model's P(correct).
+(a response to beat), else against the parameter `rubric`; `against` names one of them, or `prompt`
+for the task alone. The reward is genrm's score: the chance of being right, or of beating the
+anchor, 0.5 being parity. It comes from the probabilities of the verdict's tokens where the engine
+gives them, else from sampled votes; `consensus` samples critiques of every step and takes their
+majority. The component `verdict-mass`, of weight 0, is the share of the model's probability that
+the verdicts held; below the template's floor the item is the fault LOW_VERDICT_MASS, or voted on
+(`low_mass`). A model that does not tell known answers apart is JUDGE_UNFIT. Where there is an
+estimate of the score's standard error, that is the component `standard-error`, of weight 0. Several
+right answers are shown to the model together. For best-of-n, `against=prompt` with
+`template=self-verification` gives the model's P(correct).
 
 What a policy could game. A model can be flattered, and be impressed by length or by confidence.
 genrm fences the candidate's text, which keeps it from speaking as the judge and not from
@@ -44,12 +47,12 @@ _VERDICTS = ("correct", "incorrect")
 
 _SPEC = VerifierSpec(
     name="judge",
-    version="1",
+    version="2",
     description="A model's opinion of the response, against a right answer, an anchor or a rubric.",
     tasks=("judge",),
     min_reward=0.0,
     max_reward=1.0,
-    verdicts=(*_VERDICTS, "unparsed"),
+    verdicts=(*_VERDICTS, "unparsed", asking.OVERLONG),
     parameters=(
         ParameterSpec(
             "against",
@@ -69,6 +72,7 @@ _SPEC = VerifierSpec(
         asking.SEED,
         asking.META_CRITIQUE,
         asking.OVERFLOW,
+        asking.LOW_MASS,
         asking.threshold("correct"),
     ),
     deterministic=False,
@@ -122,14 +126,10 @@ class JudgeVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgement]):
             )
         return judge_score(found, kind, asking.number(item.parameters, "threshold", 0.5))
 
-    def blank(self, item: VerifierItem) -> Judgement:
-        """See `OneByOne.blank`."""
+    def least(self, item: VerifierItem, verdict: str, why: str) -> Judgement:
+        """See `OneByOne.least`."""
         del item
-        return Judgement.composed(
-            "unparsed",
-            (Component("score", 0.0),),
-            explanation="the response is blank; no model was asked",
-        )
+        return Judgement.composed(verdict, (Component("score", 0.0),), explanation=why)
 
 
 def judge_score(found: ModelJudgement, kind: asking.Against, least: float) -> Judgement:
@@ -140,9 +140,7 @@ def judge_score(found: ModelJudgement, kind: asking.Against, least: float) -> Ju
         kind: what the response was compared with.
         least: the least score of a right response.
     """
-    parts = [Component("score", found.score)]
-    if found.standard_error is not None:
-        parts.append(Component("standard-error", found.standard_error, 0.0))
+    parts = [Component("score", found.score), *asking.measures(found)]
     text = f"{found.score:.4g} against the {kind}"
     if found.standard_error is not None:
         text += f", standard error {found.standard_error:.2g}"

@@ -37,12 +37,12 @@ _VERDICTS = ("accepted", "rejected")
 
 _SPEC = VerifierSpec(
     name="reward-model",
-    version="1",
+    version="2",
     description="The logit that a scalar reward model gives the response, squashed or bare.",
     tasks=("reward-model",),
     min_reward=-_BOUND,
     max_reward=_BOUND,
-    verdicts=(*_VERDICTS, "unparsed"),
+    verdicts=(*_VERDICTS, "unparsed", asking.OVERLONG),
     parameters=(
         ParameterSpec(
             "squash",
@@ -62,7 +62,7 @@ _SPEC = VerifierSpec(
             "blank_logit",
             "float",
             -_BOUND,
-            "The scaled logit of a blank response, about which no model is asked.",
+            "The scaled logit of a blank or overlong response, about which no model is asked.",
             minimum=-_BOUND,
             maximum=_BOUND,
         ),
@@ -95,7 +95,7 @@ class RewardModelVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgeme
         settings = JudgeSettings(
             model=str(item.parameters["model"]),
             scoring="scalar-head",
-            overflow="keep-ends" if item.parameters["overflow"] == "keep-ends" else "refuse",
+            overflow=asking.overflow(item.parameters),
         )
         return settings, JudgeItem(asking.prompt_of(item), item.response())
 
@@ -109,14 +109,10 @@ class RewardModelVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgeme
         """See `OneByOne.answer`."""
         return judge_logit(found, item.parameters)
 
-    def blank(self, item: VerifierItem) -> Judgement:
-        """See `OneByOne.blank`."""
+    def least(self, item: VerifierItem, verdict: str, why: str) -> Judgement:
+        """See `OneByOne.least`."""
         z = asking.number(item.parameters, "blank_logit", -_BOUND)
-        return Judgement.composed(
-            "unparsed",
-            (_part(z, item.parameters),),
-            explanation="the response is blank; no model was asked",
-        )
+        return Judgement.composed(verdict, (_part(z, item.parameters),), explanation=why)
 
 
 def judge_logit(found: ModelJudgement, parameters: asking.Parameters) -> Judgement:

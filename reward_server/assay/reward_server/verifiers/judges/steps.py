@@ -12,7 +12,9 @@ What a policy could game. The mean and the product reward the number of steps, u
 by it. Many trivial lines raise the mean. The last step alone forgives everything before it.
 
 Limits. One response, not several turns. At most 1,200 steps with spans; beyond, ask with
-`step_rewards=none`. A response of comments alone is like a blank one: `unparsed`, and 0.
+`step_rewards=none`. A response past the model's context is not scored in part, for its errors would
+hide behind the cut: it is `overlong`, and earns 0. A response of comments alone is like a blank
+one: `unparsed`, and 0.
 
 Sources: process supervision for code, arXiv 2410.17621; Let's verify step by step, arXiv
 2305.20050.
@@ -44,14 +46,22 @@ from assay.reward_server.verifiers.judges import asking
 
 _MAX_SPANS = 1_200
 
+OVERFLOW = dataclasses.replace(
+    asking.OVERFLOW,
+    default=asking.OVERLONG,
+    description="A response longer than the model's context, or of more steps than can be "
+    "rewarded: the verdict overlong with the least reward, or refuse it (a fault).",
+    allowed_values=(asking.OVERLONG, "refuse"),
+)
+
 _SPEC = VerifierSpec(
     name="prm",
-    version="1",
+    version="2",
     description="The steps of the response, each scored by a process reward model.",
     tasks=("prm",),
     min_reward=0.0,
     max_reward=1.0,
-    verdicts=("correct", "incorrect", "unparsed"),
+    verdicts=("correct", "incorrect", "unparsed", asking.OVERLONG),
     parameters=(
         ParameterSpec(
             "splitting",
@@ -92,6 +102,7 @@ _SPEC = VerifierSpec(
         asking.MAX_TOKENS,
         asking.SEED,
         asking.META_CRITIQUE,
+        OVERFLOW,
     ),
     deterministic=False,
     cacheable=False,
@@ -133,15 +144,17 @@ class StepVerifier(asking.OneByOne[StepSettings, StepItem, StepScores]):
 
     def answer(self, item: VerifierItem, found: StepScores) -> Judgement:
         """See `OneByOne.answer`."""
-        return judge_steps(found, item.parameters)
+        try:
+            return judge_steps(found, item.parameters)
+        except Unjudgeable as trouble:
+            if trouble.reason != UNSUPPORTED_INPUT or not asking.is_overlong(item):
+                raise
+            return self.least(item, asking.OVERLONG, trouble.message)
 
-    def blank(self, item: VerifierItem) -> Judgement:
-        """See `OneByOne.blank`."""
-        return Judgement.composed(
-            "unparsed",
-            (Component(f"{item.parameters['aggregation']}-of-steps", 0.0),),
-            explanation="the response is blank, or holds nothing but comments; no model was asked",
-        )
+    def least(self, item: VerifierItem, verdict: str, why: str) -> Judgement:
+        """See `OneByOne.least`."""
+        name = f"{item.parameters['aggregation']}-of-steps"
+        return Judgement.composed(verdict, (Component(name, 0.0),), explanation=why)
 
 
 def judge_steps(found: StepScores, parameters: asking.Parameters) -> Judgement:

@@ -98,6 +98,9 @@ class MethodConfig(Strict):
     """pairwise: show every pair in both orders, or in one that the seed draws."""
     consistency: Annotated[NonNegativeFloat, _PAIRWISE] = 0.0
     """pairwise: weight of the squared difference between the orders; needs both."""
+    mass: Annotated[NonNegativeFloat, _PAIRWISE] = 1.0
+    """pairwise: weight of -log of the share of the probability that both verdicts hold. 1: the
+    cross-entropy over all words; 0: of the two alone, with which a judge may not say either."""
     center: Annotated[NonNegativeFloat, only("method.kind", "bradley-terry")] = 0.0
     """bradley-terry: weight of the squared sum of both numbers, which centres them at 0."""
     loss: Annotated[StepLoss, _STEPS] = "cross-entropy"

@@ -24,7 +24,7 @@ from assay.trainer.recipes.reward_model.trainers import (
     PairCollator,
     StepCollator,
     pad_ids,
-    pair_margins,
+    pair_verdicts,
     step_margins,
 )
 
@@ -109,8 +109,12 @@ def evaluate_pairwise(
     assert options is not None  # noqa: S101  # encode_pairs made them
     collate = PairCollator(learner.tokenizer.pad_token_id)
 
+    masses: list[float] = []
+
     def chances(batch: Sequence[Example]) -> list[list[float]]:
-        margins_BR = pair_margins(learner.model, _placed(learner, collate(batch)), options)
+        placed = _placed(learner, collate(batch))
+        margins_BR, log_masses_BR = pair_verdicts(learner.model, placed, options)
+        masses.extend(log_masses_BR.exp().flatten().tolist())
         return torch.sigmoid(margins_BR).tolist()
 
     def length(example: Example) -> int:
@@ -137,6 +141,7 @@ def evaluate_pairwise(
         {
             **_of_pairs(examples),
             "mean order gap": statistics.fmean(gaps),
+            "median verdict mass": statistics.median(masses),
             "chance of the first shown": statistics.fmean(first),
         },
     )

@@ -29,7 +29,7 @@ from assay.trainer.recipes.reward_model.trainers import (
     LossTrainer,
     PairCollator,
     StepCollator,
-    pair_margins,
+    pair_verdicts,
     step_margins,
 )
 from assay.trainer.records.folder import RunFolder
@@ -55,12 +55,13 @@ def _pairwise(
     items = _columns(examples, "orders", "signs")
     if config.method.orders == "one":
         items = encoding.one_order(items, config.run.seed)
-    options, weight = examples.options, config.method.consistency
+    options, method = examples.options, config.method
     assert options is not None  # noqa: S101  # encode_pairs made them
 
     def loss(model: Any, batch: Any) -> tuple[Tensor, Tensor]:
-        margins_BR = pair_margins(model, batch, options)
-        return pairwise_loss(margins_BR, weight), margins_BR
+        margins_BR, log_masses_BR = pair_verdicts(model, batch, options)
+        made = pairwise_loss(margins_BR, log_masses_BR, method.consistency, method.mass)
+        return made, margins_BR
 
     collator = PairCollator(learner.tokenizer.pad_token_id)
     dataset = Dataset.from_list(items)

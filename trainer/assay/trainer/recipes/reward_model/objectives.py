@@ -12,22 +12,31 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from assay.trainer.recipes.reward_model.config import StepLoss
 
 
-def pairwise_loss(margins_BR: Tensor, consistency: float = 0.0) -> Tensor:
+def pairwise_loss(
+    margins_BR: Tensor,
+    log_masses_BR: Tensor,
+    consistency: float = 0.0,
+    mass: float = 1.0,
+) -> Tensor:
     """The loss of a judge that names the better of two responses (arXiv 2504.04950).
 
-    L = mean over pairs and orders of -log p(chosen)
+    L = mean over pairs and orders of -log p(chosen) - mass * log m
         + consistency * mean over pairs of (p_first(chosen) - p_second(chosen))^2
 
-    where p = softmax over the two verdict tokens. The paper gives no formula; this is the obvious
-    one. The second term is ours, for independence of the order.
+    where p = softmax over the two verdict tokens and m their share of all tokens' probability. The
+    paper gives no formula: it trains by predicting tokens, and with mass = 1 the first two terms
+    are that, the cross-entropy over the vocabulary. The third is ours, for independence of the
+    order.
 
     Args:
         margins_BR: logit of the chosen response's verdict less the other's, a column for each
             order.
+        log_masses_BR: log m, at most 0.
         consistency: at least 0; above 0 needs two columns.
+        mass: at least 0.
     """
     zeros_BR = torch.zeros_like(margins_BR)
-    loss = torch.logaddexp(zeros_BR, -margins_BR).mean()
+    loss = torch.logaddexp(zeros_BR, -margins_BR).mean() - mass * log_masses_BR.mean()
     if consistency:
         chances_BR = torch.sigmoid(margins_BR)
         loss = loss + consistency * (chances_BR[:, 0] - chances_BR[:, 1]).square().mean()

@@ -2,7 +2,7 @@
 
 Overrides:
 
-    LossTrainer          compute_loss: of the verdict tokens at the answer's place (pair_margins),
+    LossTrainer          compute_loss: of the verdict tokens at the answer's place (pair_verdicts),
                          or of the head at the last token of each step (step_margins)
     BradleyTerryTrainer  TRL's RewardTrainer on token ids that were made as the engine makes them
     both                 _save_checkpoint: see core/publishing.py
@@ -76,10 +76,14 @@ class StepCollator:
         }
 
 
-def pair_margins(model: Any, batch: Mapping[str, Tensor], options: tuple[int, int]) -> Tensor:
-    """Logit of the verdict for the chosen response less that of the other, [B, R].
+def pair_verdicts(
+    model: Any, batch: Mapping[str, Tensor], options: tuple[int, int]
+) -> tuple[Tensor, Tensor]:
+    """The verdicts where the answer begins, [B, R] each.
 
-    `options` are token ids of the verdicts "the first" and "the second".
+    The logit of the verdict for the chosen response less that of the other, and the logarithm of
+    the share of the probability that both hold together. `options` are token ids of the verdicts
+    "the first" and "the second".
     """
     mask_BT = batch["mask"]
     logits = model(
@@ -91,7 +95,9 @@ def pair_margins(model: Any, batch: Mapping[str, Tensor], options: tuple[int, in
     ).logits[:, -1]
     first, second = options
     signs_BR = batch["signs"]
-    return (logits[:, first] - logits[:, second]).float().view_as(signs_BR) * signs_BR
+    margins_BR = (logits[:, first] - logits[:, second]).float().view_as(signs_BR) * signs_BR
+    held = torch.logsumexp(logits[:, [first, second]].float(), -1)
+    return margins_BR, (held - torch.logsumexp(logits.float(), -1)).view_as(signs_BR)
 
 
 def step_margins(model: Any, batch: Mapping[str, Tensor]) -> Tensor:
