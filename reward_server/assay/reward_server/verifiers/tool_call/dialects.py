@@ -9,11 +9,11 @@ whole text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from assay.reward_server.verifiers.code_text import fenced_blocks
+from assay.reward_server.verifiers.code_text import Block, fenced_blocks
 from assay.reward_server.verifiers.text.json_text import MAX_CHARS
 from assay.reward_server.verifiers.tool_call import payloads
 from assay.reward_server.verifiers.tool_call.calls import (
@@ -143,9 +143,11 @@ def read_calls(response: str, wanted: str = "auto", *, names: bool = False) -> R
     marked = _marked(text, dialects)
     if marked is not None:
         return marked
+    fenced = "```" in text or "~~~" in text
+    blocks = fenced_blocks(text) if fenced else ()
     for dialect, read in _UNMARKED.items():
         if dialects is None or dialect in dialects:
-            calls = read(text, names)
+            calls = read(text, blocks, names)
             if calls is not None:
                 return Reading(tuple(calls[: MAX_CALLS + 1]), frozenset({dialect}))
     return Reading()
@@ -185,9 +187,9 @@ def _marked(text: str, dialects: frozenset[str] | None) -> Reading | None:
     return Reading(tuple(calls[: MAX_CALLS + 1]), frozenset(found))
 
 
-def _react(text: str, names: bool) -> list[MaybeCall] | None:
+def _react(text: str, blocks: Sequence[Block], names: bool) -> list[MaybeCall] | None:
     """`Action:` and `Action Input:`, before the first observation."""
-    del names
+    del blocks, names
     end = _OBSERVATION.search(text)
     text = text[: end.start()] if end else text
     calls: list[MaybeCall] = []
@@ -206,10 +208,10 @@ def _react(text: str, names: bool) -> list[MaybeCall] | None:
     return calls or None
 
 
-def _json(text: str, names: bool) -> list[MaybeCall] | None:
+def _json(text: str, blocks: Sequence[Block], names: bool) -> list[MaybeCall] | None:
     """The last fenced block, or the whole text: objects with the shape of calls."""
     del names
-    inside = _last_block(text, _JSON_TAGS | _CALL_TAGS)
+    inside = _last_block(blocks, _JSON_TAGS | _CALL_TAGS)
     text = text if inside is None else inside
     values, end = json_sequence(text, skip_space(text, 0))
     if not values or text[end:].strip(" \t\r\n;"):
@@ -218,27 +220,21 @@ def _json(text: str, names: bool) -> list[MaybeCall] | None:
     return calls_of(values) if all(has_shape(one) for one in flat) else None
 
 
-def _python(text: str, names: bool) -> list[MaybeCall] | None:
+def _python(text: str, blocks: Sequence[Block], names: bool) -> list[MaybeCall] | None:
     """The last fenced block, or the whole text: a list of calls, or (bare) calls."""
-    inside = _last_block(text, _PYTHON_TAGS | _CALL_TAGS)
+    inside = _last_block(blocks, _PYTHON_TAGS | _CALL_TAGS)
     if inside is not None and not inside.strip().startswith("["):
-        inside = _last_block(text, _CALL_TAGS)
+        inside = _last_block(blocks, _CALL_TAGS)
         if inside is None:
             return None
     calls = read_python(text if inside is None else inside, names=names)
     return calls if calls or (inside or text).strip() == "[]" else None
 
 
-def _last_block(text: str, tags: frozenset[str]) -> str | None:
+def _last_block(blocks: Sequence[Block], tags: frozenset[str]) -> str | None:
     """The last fenced block with one of the tags; None without one."""
-    if "```" not in text and "~~~" not in text:
-        return None
-    blocks = [block.code for block in fenced_blocks(text) if block.tag in tags]
-    return blocks[-1] if blocks else None
+    return next((block.code for block in reversed(blocks) if block.tag in tags), None)
 
 
-_UNMARKED: Final[dict[str, Callable[[str, bool], list[MaybeCall] | None]]] = {
-    "react": _react,
-    "json": _json,
-    "pythonic": _python,
-}
+_Unmarked = Callable[[str, Sequence[Block], bool], "list[MaybeCall] | None"]
+_UNMARKED: Final[dict[str, _Unmarked]] = {"react": _react, "json": _json, "pythonic": _python}

@@ -105,7 +105,8 @@ def _is_plain(text: str) -> bool:
 
 def _call(node: ast.Call, *, names: bool) -> MaybeCall:
     name = _dotted(node.func)
-    if name is None or node.args or any(given.arg is None for given in node.keywords):
+    given = [one.arg for one in node.keywords]
+    if name is None or node.args or None in given or len(set(given)) < len(given):
         return None
     try:
         return Call(name, {str(one.arg): _literal(one.value, names) for one in node.keywords})
