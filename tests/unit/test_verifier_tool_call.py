@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import pytest
+from bench.tool_formats import DEEPSEEK, RENDERERS, UNTYPED, hermes, python
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +18,6 @@ from assay.reward_server.verifiers.tool_call.comparison import equal, same
 from assay.reward_server.verifiers.tool_call.dialects import FORMATS, MARKS, read_calls
 from assay.reward_server.verifiers.tool_call.pythonic import read_python
 from assay.reward_server.verifiers.tool_call.verifier import tool_call
-from tool_formats import DEEPSEEK, RENDERERS, UNTYPED, hermes, python
 
 VERIFIER = tool_call
 CALL = {"name": "f", "arguments": {"x": 1, "y": ["a", {"b": None}]}}
@@ -235,23 +235,23 @@ def test_calls(response: str, reference: Any, parameters: Any, verdict: str, rew
 def test_right_calls_in_an_excluded_format_are_a_fault_and_wrong_ones_a_verdict(name: str) -> None:
     reference = {"name": "weather", "arguments": WEATHER}
     excluding = [f for f, dialects in FORMATS.items() if RENDERERS[name][0] not in dialects]
-    for format in [*excluding, "structured"]:
+    for named in [*excluding, "structured"]:
         with pytest.raises(Unjudgeable) as caught:
-            judge(rendered(name, ("weather", WEATHER)), reference, format=format)
+            judge(rendered(name, ("weather", WEATHER)), reference, format=named)
         assert caught.value.reason == "UNSUPPORTED_INPUT"
         for wrong in WRONG.values():
-            judgement = judge(rendered(name, ("weather", wrong)), reference, format=format)
+            judgement = judge(rendered(name, ("weather", wrong)), reference, format=named)
             assert (judgement.verdict, judgement.reward) == ("unparsed", 0.0)
-        assert judge(rendered(name, ("weather", WEATHER)), {"calls": []}, format=format).reward == 0
+        assert judge(rendered(name, ("weather", WEATHER)), {"calls": []}, format=named).reward == 0
 
 
 def test_structured_calls_are_what_was_called() -> None:
     made = (Structured("f", json.dumps(CALL["arguments"])), Structured("g", {}))
     for text in ("", "Sure.", tagged(OTHER), "[TOOL_CALLS]h[ARGS]{}"):
-        for format in ("auto", "structured", "hermes"):
+        for named in ("auto", "structured", "hermes"):
             candidate = Candidate(text, calls=made)
-            assert judged(candidate, [CALL, OTHER], format=format).reward == 1.0
-            assert judged(candidate, {"calls": []}, format=format).reward == 0.0
+            assert judged(candidate, [CALL, OTHER], format=named).reward == 1.0
+            assert judged(candidate, {"calls": []}, format=named).reward == 0.0
     broken = Candidate("", calls=(Structured("g", '{"x": '),))
     assert judged(broken, [OTHER]).verdict == "incorrect"
     assert judged(Candidate("No."), [OTHER], format="structured").verdict == "unparsed"

@@ -140,8 +140,10 @@ def invoke_element(text: str, mark: re.Match[str], close: str) -> Payload:
         key = attributes.get("name")
         if end < 0 or key is None or key in arguments:
             return _malformed(text, mark, close)
-        value = _lines_off(text[start:end])
-        arguments[key] = value if attributes.get("string") == "true" else Text(value)
+        try:
+            arguments[key] = _of_kind(_lines_off(text[start:end]), attributes.get("string"))
+        except NotJson:
+            return _malformed(text, mark, close)
         at = skip_space(text, end + len(ends))
     stop = _closed(text, at, close)
     if stop is None:
@@ -268,6 +270,13 @@ def llama_calls(text: str, mark: re.Match[str], close: str) -> Payload:
         return Payload(calls_of(values), len(text))
     calls = None if values else read_python(text[mark.end() :])
     return Payload([None] if calls is None else calls, len(text))
+
+
+def _of_kind(value: str, is_text: str | None) -> Argument:
+    """A parameter of DeepSeek's, which says whether it is a text; others do not."""
+    if is_text is None:
+        return Text(value)
+    return value if is_text == "true" else read_json(value)
 
 
 def _with_json(name: str, text: str, at: int, mark: re.Match[str], close: str) -> Payload:
