@@ -168,6 +168,7 @@ def test_nobody_guesses_twice(first: str, second: str, made: list[Any]) -> None:
         json.dumps({"function": {"name": "f", "arguments": json.dumps(CALL["arguments"])}}),
         '{"arguments": {"y": ["a", {"b": null}], "x": 1.0}, "name": "f"}',
         "f(x=1, y=['a', {'b': None}])",
+        "`[f(x=1, y=['a', {'b': None}])]`",
         "<think>[f(x=2)]</think>[f(y=('a', {'b': None}), x=1)]",
         "[THINK]f(x=2)[/THINK]" + tagged(CALL),
         "Like this:\n```json\n[]\n```\n" + tagged(CALL),
@@ -202,7 +203,7 @@ INSIDE = {
         ("```python\nprint('hello')\n```", {"calls": []}, {}, "correct", 1.0),
         ('{"name": "Ada", "age": 36}', {"calls": []}, {}, "correct", 1.0),
         ("<think>I may call <tool_call>{}</tool_call></think>No.", {"calls": []}, {}, "correct", 1),
-        ("<think>" + tagged(OTHER), {"calls": []}, {}, "correct", 1.0),
+        ("<think>" + tagged(OTHER), {"calls": []}, {}, "unparsed", 0.0),
         ("<think>" + tagged(OTHER), [OTHER], {}, "unparsed", 0.0),
         ("f(x=1)", [CALL], {}, "incorrect", 0.0),
         ("I call f(x=1) now.", [CALL], {}, "unparsed", 0.0),
@@ -242,6 +243,9 @@ def test_right_calls_in_an_excluded_format_are_a_fault_and_wrong_ones_a_verdict(
         for wrong in WRONG.values():
             judgement = judge(rendered(name, ("weather", wrong)), reference, format=named)
             assert (judgement.verdict, judgement.reward) == ("unparsed", 0.0)
+        right = rendered(name, ("weather", WEATHER))
+        learnt = judge(right, reference, format=named, excluded="unparsed")
+        assert (learnt.verdict, learnt.reward) == ("unparsed", 0.0)
         assert judge(rendered(name, ("weather", WEATHER)), {"calls": []}, format=named).reward == 0
 
 
@@ -494,7 +498,10 @@ def test_each_mark_a_hundred_thousand_times(mark: str, filling: str) -> None:
 
 def test_a_response_over_the_bound_is_unparsed() -> None:
     long = " " * (MAX_CHARS + 1) + tagged(OTHER)
-    assert judge(long, [OTHER]).verdict == "unparsed"
+    for wanted in ([OTHER], {"calls": []}):
+        assert judge(long, wanted).verdict == "unparsed"
+    huge = (Structured("g", " " * MAX_CHARS + "{}"),) * 100
+    assert judged(Candidate("", calls=huge), [OTHER]).verdict == "unparsed"
     assert judge("x" * MAX_CHARS + "</think>" + tagged(OTHER), [OTHER]).reward == 1.0
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from assay.reward_server.domain import JsonValue
@@ -185,6 +186,7 @@ def _among(value: JsonValue, options: list[JsonValue]) -> bool:
     return any(equal(value, one) for one in options)
 
 
+@lru_cache(maxsize=1_024)
 def standard(text: str) -> str:
     """A text as the leaderboard compares it."""
     return _PUNCTUATION.sub("", text).lower().replace("'", '"')

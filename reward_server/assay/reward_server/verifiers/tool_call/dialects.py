@@ -227,7 +227,8 @@ def _python(text: str, blocks: Sequence[Block], names: bool) -> list[MaybeCall] 
         inside = _last_block(blocks, _CALL_TAGS)
         if inside is None:
             return None
-    calls = read_python(text if inside is None else inside, names=names)
+    whole = text.strip().strip("`")  # a model may quote its line of code
+    calls = read_python(whole if inside is None else inside, names=names)
     return calls if calls or (inside or text).strip() == "[]" else None
 
 

@@ -8,6 +8,7 @@ nothing is evaluated: `new int[]{1, 2}`, `new ArrayList<>(Arrays.asList("a"))`, 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from assay.reward_server.domain import JsonValue
@@ -36,14 +37,15 @@ _AS_LIST = re.compile(r"new\s+ArrayList<\w*>\(Arrays\.asList\(")
 _ADDING = re.compile(r"new\s+ArrayList<\w*>\(\)\s*\{\{")
 _NO_LIST = re.compile(r"new\s+ArrayList<\w*>\(\)")
 _ARRAY = re.compile(r"new\s+\w+\[\]\s*\{")
-_MAP = re.compile(r"new\s+HashMap<[^()]*>\s*\(\)")
+_MAP = re.compile(r"new\s+HashMap<[^()]{0,200}>\s*\(\)")
 _ADD = re.compile(r"add\(([^()]*)\)")
 _PUT = re.compile(r'put\("([^"]*)",\s*([^()]*)\)')
 _PAIR = re.compile(r"\s*['\"]?([^:'\"]+)['\"]?\s*:\s*")
 
 
+@lru_cache(maxsize=256)
 def from_java(code: str, kind: str, inner: str = "") -> JsonValue:
-    """A value of a type of Java's; the code itself where it is none of that type."""
+    """A value of a type of Java's, not to be changed; the code where it is none of that type."""
     if len(code) > MAX_CODE_CHARS:
         return code
     if kind in ("Array", "ArrayList"):
@@ -51,8 +53,9 @@ def from_java(code: str, kind: str, inner: str = "") -> JsonValue:
     return _java_map(code) if kind == "HashMap" else _number(code, _JAVA.get(kind, ()))
 
 
+@lru_cache(maxsize=256)
 def from_javascript(code: str, kind: str, inner: str = "") -> JsonValue:
-    """A value of a type of JavaScript's; the code itself where it is none of that type."""
+    """A value of a type of JavaScript's, not to be changed; the code where it is none of it."""
     if len(code) > MAX_CODE_CHARS:
         return code
     if kind == "String":

@@ -48,7 +48,8 @@ Verdict or fault. What a policy writes earns a verdict: 0 for no call, a wrong o
 cannot be read. It is the set-up's doing, and the fault `UNSUPPORTED_INPUT`, where a response would
 be all right under `auto`, and the format that the parameter names excludes it: every call is right.
 So a fault is never cheaper than the reward, for whoever can have it can have a 1; and a model whose
-format is not the named one shows as faults, not as zeros. Every format that is known is read.
+format is not the named one shows as faults, not as zeros. Where the format itself is to be learnt,
+`excluded=unparsed` makes a 0 of it. Every format that is known is read.
 
 Calls are compared as structures: names exactly; arguments in any order, the same ones and no
 others; numbers by value (1 equals 1.0, true does not equal 1); texts exactly, or with strings=loose
@@ -58,10 +59,10 @@ paired in any order. The reward is `all`, 1 or 0, or `f1`, 2 * right calls / (ca
 expected).
 
 What a policy could game: `f1` pays for some calls of several, so calls that do harm need `all`;
-with an empty reference a response that says nothing is right, and so is one whose call has no mark
-and is no JSON. `{"calls": "any"}` pays for the cheapest call. BFCL's rules ignore punctuation:
-`-5` passes for `5` where an argument is a text. More than 64 calls are incorrect, and 200,000
-characters behind the thought are unparsed.
+with an empty reference a response that says nothing is right, and so is one that describes a call
+in its prose. `{"calls": "any"}` pays for the cheapest call. BFCL's rules ignore punctuation:
+`-5` passes for `5` where an argument is a text. More than 64 calls are incorrect; a thought
+that never ends, and more than 200,000 characters behind it, are unparsed, whatever is wanted.
 
 Limits. A mark that is only talked about behind the thought is a call. Python's names that are no
 literals (`true`, variables) are read with BFCL's references only, and arguments without a name
@@ -86,6 +87,7 @@ from assay.reward_server.domain import (
 )
 from assay.reward_server.functions import OneOf, verifier
 from assay.reward_server.verifiers.text import schemas
+from assay.reward_server.verifiers.text.json_text import MAX_CHARS
 from assay.reward_server.verifiers.tool_call.calls import Call, MaybeCall, Text, with_arguments
 from assay.reward_server.verifiers.tool_call.comparison import hits
 from assay.reward_server.verifiers.tool_call.dialects import (
@@ -104,6 +106,8 @@ _STRUCTURED = "structured"
 
 
 def _glance(item: VerifierItem, **_: object) -> Judgement | None:
+    if sum(len(turn.content) for turn in item.candidate.turns) > MAX_CHARS:
+        return None
     return None if has_schemas(item.document()) else tool_call.judge(item)
 
 
@@ -135,6 +139,11 @@ def tool_call(
         OneOf(("auto", _STRUCTURED, *sorted(FORMATS))),
         "The format of calls in the text; auto: whichever it is.",
     ] = "auto",
+    excluded: Annotated[
+        Literal["fault", "unparsed"],
+        "What right calls in another format than the named one are: a fault; or unparsed, 0, where "
+        "the format itself is to be learnt.",
+    ] = "fault",
 ) -> Judgement:
     """The response calls the right tools with the right arguments, whatever its format.
 
@@ -147,11 +156,13 @@ def tool_call(
     restraint = not reference.calls and not reference.anything
     reading = _read(item.candidate, reference, "auto" if restraint else format)
     if reading.trouble:
-        return _none(reference, reading.trouble)
+        return _judgement("unparsed", 0.0, reading.trouble)
     if not reading.calls and not reading.dialects:
-        if not restraint and format != "auto":
+        if restraint:
+            return _judgement("correct", 1.0, "no call is wanted, and none is made")
+        if format != "auto" and excluded == "fault":
             _refuse_right(item, reference, format, rules)
-        return _none(reference, "the response makes no call")
+        return _judgement("unparsed", 0.0, "the response makes no call")
     if len(reading.dialects) > 1:
         named = " and ".join(sorted(reading.dialects))
         return _judgement("incorrect", 0.0, f"calls in several formats: {named}")
@@ -176,7 +187,7 @@ def _read(candidate: Candidate, reference: Reference, wanted: str) -> Reading:
     readings = [_read_text(turn.content, turn.calls, reference, wanted) for turn in own]
     calls = tuple(call for one in readings for call in one.calls)
     dialects = frozenset(name for one in readings for name in one.dialects)
-    trouble = next((one.trouble for one in readings if one.trouble), "") if not calls else ""
+    trouble = next((one.trouble for one in readings if one.trouble), "")
     return Reading(calls, dialects, trouble)
 
 
@@ -184,8 +195,10 @@ def _read_text(
     text: str, structured: tuple[ToolCall, ...], reference: Reference, wanted: str
 ) -> Reading:
     if structured:
-        found = [with_arguments(one.name, one.arguments) for one in structured]
-        return Reading(tuple(found[: MAX_CALLS + 1]), frozenset({_STRUCTURED}))
+        if sum(len(c.arguments) for c in structured if isinstance(c.arguments, str)) > MAX_CHARS:
+            return Reading(trouble=f"the calls are longer than {MAX_CHARS:,} characters")
+        found = [with_arguments(one.name, one.arguments) for one in structured[: MAX_CALLS + 1]]
+        return Reading(tuple(found), frozenset({_STRUCTURED}))
     if wanted == _STRUCTURED:
         return Reading()
     return read_calls(text, wanted, names=reference.names)
@@ -234,13 +247,6 @@ def _refuse_right(
             f"the calls are right and written in the format {dialect!r}, where the parameter "
             f"'format' says {wanted!r}: change it, or leave it at 'auto'",
         )
-
-
-def _none(reference: Reference, why: str) -> Judgement:
-    """The judgement of a response without a call."""
-    if reference.calls or reference.anything:
-        return _judgement("unparsed", 0.0, why)
-    return _judgement("correct", 1.0, f"no call is wanted: {why}")
 
 
 def _shown(made: tuple[MaybeCall, ...]) -> str | None:
