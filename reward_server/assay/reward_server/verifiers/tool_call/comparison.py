@@ -113,9 +113,10 @@ def hits(
     With `ordered` the first must be the first. Otherwise they are paired, equal ones in the order
     in which they come; a call that must come after another counts only where it does.
     """
-    if ordered:
-        pairs = zip(made, expected, strict=False)
-        return sum(call is not None and one.takes(call, loose=loose) for call, one in pairs)
+    pairs = zip(made, expected, strict=False)
+    in_order = sum(call is not None and one.takes(call, loose=loose) for call, one in pairs)
+    if ordered or in_order == len(expected):
+        return in_order
     table = [
         [
             _NEARER * abs(row - column) - float(call is not None and one.takes(call, loose=loose))

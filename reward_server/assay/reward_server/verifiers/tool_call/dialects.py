@@ -64,12 +64,8 @@ MARKS: Final = (
         payloads.deepseek_call,
     ),
     Mark("kimi", r"<\|tool_call_begin\|>", "<|tool_call_end|>", payloads.kimi_call),
-    Mark(
-        "harmony",
-        r"(?:\A\s{0,9}(?:assistant)?\s?to=\S{1,256}\s?)?<\|channel\|>|<\|start\|>assistant",
-        "",
-        payloads.harmony_message,
-    ),
+    Mark("harmony", r"<\|channel\|>", "", payloads.harmony_message),
+    Mark("harmony", r"<\|start\|>assistant", "", payloads.harmony_message),
     Mark("granite", r"<\|tool_call\|>", "", payloads.json_calls),
     Mark("granite", "<function_call>", "", payloads.json_calls),
     Mark("phi", r"functools(?=\s?\[)", "", payloads.json_calls),
@@ -93,7 +89,9 @@ FORMATS: Final[dict[str, frozenset[str]]] = {
 }
 """The dialects that a server of each format takes; Llama 3 and Command R write bare JSON too."""
 
-_PATTERN = re.compile("|".join(f"(?P<m{n}>{mark.opens})" for n, mark in enumerate(MARKS)))
+# Alternatives that begin with letters, and no groups: the engine then skips prose at once.
+_ANY = re.compile("|".join(mark.opens.replace("(?P<prefix>", "(?:") for mark in MARKS))
+_EACH: Final = tuple((mark, re.compile(mark.opens)) for mark in MARKS)
 _THOUGHTS: Final = (
     ("<think>", "</think>"),
     ("[THINK]", "[/THINK]"),
@@ -101,7 +99,7 @@ _THOUGHTS: Final = (
 )
 _END_OF_TURN = re.compile(
     r"<\|(?:im_end|im_start|endoftext|eot_id|end_of_text|eom_id|END_OF_TURN_TOKEN)\|>"
-    r"|<\uff5cend▁of▁sentence\uff5c>|<end_of_turn>|(?:</s>|<\|end\|>)\s*\Z"
+    r"|<\uff5cend▁of▁sentence\uff5c>|<end_of_turn>|</s>\s*\Z|<\|end\|>\s*\Z"
 )
 _ACTION = re.compile(r"^[ \t]*Action:[ \t]*([^\n`{}\[\]]{1,256}?)[ \t]*\n", re.MULTILINE)
 _INPUT = re.compile(r"[ \t]*Action Input:\s*")
@@ -173,11 +171,12 @@ def _marked(text: str, dialects: frozenset[str] | None) -> Reading | None:
     found: set[str] = set()
     silent = False
     at = 0
-    while len(calls) <= MAX_CALLS and (match := _PATTERN.search(text, at)) is not None:
-        mark = MARKS[int(str(match.lastgroup)[1:])]
+    while len(calls) <= MAX_CALLS and (somewhere := _ANY.search(text, at)) is not None:
+        at = somewhere.start()
+        mark, match = next((m, f) for m, one in _EACH if (f := one.match(text, at)))
         payload = mark.read(text, match, mark.closes)
         dialect = payload.dialect or mark.dialect
-        at = max(payload.end, match.start() + 1)
+        at = max(payload.end, at + 1)
         if dialects is None or dialect in dialects:
             calls += payload.calls
             found |= {dialect} if payload.calls else set()

@@ -48,6 +48,7 @@ _NAME = re.compile(r"[\w.\-/:]{1,256}")
 _FUNCTION = re.compile(r"<function=([^<>\s]{1,256})>")
 _PARAMETER = re.compile(r"<parameter=([^<>\n]{1,256})>")
 _TO = re.compile(r"\bto=([^\s<]{1,256})")
+_FIRST_TO = re.compile(r"\s{0,9}(?:assistant)?\s?to=([^\s<]{1,256})\s{0,9}\Z")
 _END_OF_MESSAGE = re.compile(r"<\|(?:call|end|return|start)\|>")
 _GEMMA_CALL = re.compile(r"\s{0,9}call:([\w.\-]{1,256})\{")
 _GEMMA_TOKEN = re.compile(
@@ -249,7 +250,8 @@ def harmony_message(text: str, mark: re.Match[str], close: str) -> Payload:
     body = text.find("<|message|>", mark.end(), mark.end() + 600)
     if body < 0:
         return Payload([], mark.end())
-    to = _TO.search(text, mark.start(), body)
+    first = _FIRST_TO.match(text, 0, mark.start())
+    to = first or _TO.search(text, mark.start(), body)
     start = skip_space(text, body + len("<|message|>"))
     if to is None:
         ends = _END_OF_MESSAGE.search(text, start)
