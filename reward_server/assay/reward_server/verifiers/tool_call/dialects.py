@@ -96,6 +96,7 @@ _THOUGHTS: Final = (
     ("<think>", "</think>"),
     ("[THINK]", "[/THINK]"),
     ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<|channel>thought", "<channel|>"),
 )
 _END_OF_TURN = re.compile(
     r"<\|(?:im_end|im_start|endoftext|eot_id|end_of_text|eom_id|END_OF_TURN_TOKEN)\|>"

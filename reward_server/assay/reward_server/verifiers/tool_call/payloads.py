@@ -92,7 +92,7 @@ def tool_call_element(text: str, mark: re.Match[str], close: str) -> Payload:
         value = _between(text, skip_space(text, key[1]), "<arg_value>", "</arg_value>")
         if value is None or key[0].strip() in arguments:
             return _malformed(text, mark, close)._replace(dialect="glm")
-        arguments[key[0].strip()] = Text(_lines_off(value[0]))
+        arguments[key[0].strip()] = Text(value[0])
         at = skip_space(text, value[1])
     end = _closed(text, at, close)
     if end is None:
@@ -142,7 +142,7 @@ def invoke_element(text: str, mark: re.Match[str], close: str) -> Payload:
         if end < 0 or key is None or key in arguments:
             return _malformed(text, mark, close)
         try:
-            arguments[key] = _of_kind(_lines_off(text[start:end]), attributes.get("string"))
+            arguments[key] = _of_kind(text[start:end], attributes.get("string"))
         except NotJson:
             return _malformed(text, mark, close)
         at = skip_space(text, end + len(ends))
@@ -208,13 +208,12 @@ def gemma_call(text: str, mark: re.Match[str], close: str) -> Payload:
 
 
 def qwen_agent_call(text: str, mark: re.Match[str], close: str) -> Payload:
-    """A name, and on the next line `✿ARGS✿:` and JSON."""
-    line = text.find("\n", mark.end(), mark.end() + 300)
-    start = skip_space(text, line)
-    if line < 0 or not text.startswith("✿ARGS✿:", start):
+    """A name, then `✿ARGS✿:` and JSON."""
+    at = text.find("✿ARGS✿:", mark.end(), mark.end() + 300)
+    if at < 0:
         return _malformed(text, mark, close)
-    start = skip_space(text, start + len("✿ARGS✿:"))
-    return _with_json(text[mark.end() : line].strip(), text, start, mark, close)
+    start = skip_space(text, at + len("✿ARGS✿:"))
+    return _with_json(text[mark.end() : at].strip(), text, start, mark, close)
 
 
 def kimi_call(text: str, mark: re.Match[str], close: str) -> Payload:
@@ -325,5 +324,5 @@ def _tag(text: str, at: int, opens: str) -> tuple[dict[str, str], int] | None:
 
 
 def _lines_off(value: str) -> str:
-    """A value without the line breaks that templates put around it."""
+    """A value without the line breaks that Qwen3-Coder puts around it."""
     return value.removeprefix("\n").removesuffix("\n")
