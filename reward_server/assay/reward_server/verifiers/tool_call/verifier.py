@@ -66,8 +66,16 @@ that never ends, and more than 200,000 characters behind it, are unparsed, whate
 
 Limits. A mark that is only talked about behind the thought is a call. Python's names that are no
 literals (`true`, variables) are read with BFCL's references only, and arguments without a name
-never. A named tool of Python's syntax has Python's name: no `-`. Of ReAct, `Action: search[query]`
-is not read. Values of Java and JavaScript are read in JSON's formats.
+never. A tool that is called in Python's syntax has Python's name: no `-`. Of ReAct, `Action:
+search[query]` is not read, and JSON without a mark in the middle of prose is none. Values of Java
+and JavaScript are read in JSON's formats.
+
+Measured: one right call, written as 40 templates and prompts write it, is correct in 40 (6 before
+version 2). Of 48,868 answers to the 2,501 rows of BFCL's AST categories, right and changed, 99.93 %
+get the verdict of its own checker; the 35 others are its laxness (24: what follows a list of
+JavaScript), a row with a slip (10), and its pairing (1). All 2,280 answers to its rows for
+restraint and relevance come out as wanted. Hostile text of a megabyte takes at most 0.09 s of CPU,
+two right calls in 12 lines 0.07 ms.
 """
 
 from __future__ import annotations
