@@ -49,7 +49,7 @@ cannot be read. It is the set-up's doing, and the fault `UNSUPPORTED_INPUT`, whe
 be all right under `auto`, and the format that the parameter names excludes it: every call is right.
 So a fault is never cheaper than the reward, for whoever can have it can have a 1; and a model whose
 format is not the named one shows as faults, not as zeros. Where the format itself is to be learnt,
-`excluded=unparsed` makes a 0 of it. Every format that is known is read.
+`excluded=unparsed` makes a 0 of it. Every format that is recognised is read.
 
 Calls are compared as structures: names exactly; arguments in any order, the same ones and no
 others; numbers by value (1 equals 1.0, true does not equal 1); texts exactly, or with strings=loose
@@ -64,7 +64,8 @@ in its prose. `{"calls": "any"}` pays for the cheapest call. BFCL's rules ignore
 `-5` passes for `5` where an argument is a text. More than 64 calls are incorrect; a thought
 that never ends, and more than 200,000 characters behind it, are unparsed, whatever is wanted.
 
-Limits. A mark that is only talked about behind the thought is a call. Python's names that are no
+Limits. A format that is not listed is not recognised, and its calls are text: parse them where the
+model is served, and send them as `tool_calls`. A mark that is only talked about behind the thought is a call. Python's names that are no
 literals (`true`, variables) are read with BFCL's references only, and arguments without a name
 never. A tool that is called in Python's syntax has Python's name: no `-`. Of ReAct, `Action:
 search[query]` is not read, and JSON without a mark in the middle of prose is none. Values of Java
