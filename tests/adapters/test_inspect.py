@@ -19,6 +19,7 @@ from inspect_ai import eval as run_eval
 from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
+from inspect_ai.solver import generate
 
 from assay.clients.trainers.inspect_ai import assay
 
@@ -63,6 +64,26 @@ def test_an_eval_has_the_servers_rewards(tmp_path: Path, server: EmbeddedService
     assert (wrong.value, wrong.answer) == (0.0, "5")
     assert wrong.metadata["verdict"] == "incorrect"
     assert wrong.explanation
+
+
+def test_tool_calls_are_what_was_called(tmp_path: Path, server: EmbeddedServices) -> None:
+    wanted = {"calls": [{"name": "add", "arguments": {"a": 2, "b": 2}}]}
+    outputs = [ModelOutput.for_tool_call("mockllm/model", "add", {"a": 2, "b": b}) for b in (2, 3)]
+    for output in outputs:
+        output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
+    (log,) = run_eval(
+        Task(
+            dataset=[Sample(input="2 + 2?", metadata={"reference": wanted}) for _ in outputs],
+            solver=generate(tool_calls="none"),
+            scorer=assay(server.address, verifier="tool-call"),
+        ),
+        model=get_model("mockllm/model", custom_outputs=outputs),
+        max_samples=1,
+        log_dir=str(tmp_path),
+        display="none",
+    )
+    assert log.samples is not None
+    assert [sample.scores["assay"].value for sample in log.samples] == [1.0, 0.0]
 
 
 def test_a_fault_is_unscored_and_in_no_mean(tmp_path: Path, server: EmbeddedServices) -> None:

@@ -74,6 +74,16 @@ def test_verify_answers_with_the_servers_reward(app: TestClient, text: str, rewa
     assert "_ng_failure_class" not in row
 
 
+def test_calls_of_functions_are_what_was_called(server: EmbeddedServices) -> None:
+    wanted = {"calls": [{"name": "add", "arguments": {"a": 2, "b": 2}}]}
+    call = {"type": "function_call", "call_id": "1", "name": "add", "arguments": ""}
+    with app_of(target=server.address, verifier="tool-call") as app:
+        for arguments, reward in (('{"a": 2, "b": 2}', 1.0), ('{"a": 2, "b": 3}', 0.0)):
+            asked = rollout("I add them.", reference=wanted)
+            asked["response"]["output"].append({**call, "arguments": arguments})
+            assert app.post("/verify", json=asked).json()["reward"] == reward
+
+
 def test_the_rollouts_that_nemo_gym_ships(app: TestClient) -> None:
     files = importlib.metadata.files("nemo-gym") or []
     path = "resources_servers/math_with_judge/data/example_rollouts.jsonl"

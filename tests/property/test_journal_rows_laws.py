@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from assay.clients import Anchor, Data, Item, Turn
+from assay.clients import Anchor, Data, Item, ToolCall, Turn
 from assay.clients.convert import item_to_proto
 from assay.clients.rows.items import Defaults, Keys, RowError, item_of
 from assay.clients.rows.tests import read_tests
@@ -51,7 +51,10 @@ ITEMS = st.builds(
     }),
     labels=st.dictionaries(st.sampled_from(["run", "step"]), TEXTS, max_size=2),
 )  # fmt: skip
-TALKS = st.lists(st.builds(Turn, TEXTS, TEXTS, st.booleans()), min_size=1, max_size=3)
+CALLS = st.lists(
+    st.builds(ToolCall, TEXTS, TEXTS | st.dictionaries(TEXTS, JSON, max_size=2)), max_size=2
+)
+TALKS = st.lists(st.builds(Turn, TEXTS, TEXTS, st.booleans(), CALLS), min_size=1, max_size=3)
 SPEC = VerifierSpec(
     "any", "1", "For tests.", (), 0.0, 1.0, ("correct",), needs_reference=False, takes_any=True,
     parameters=(
@@ -90,7 +93,13 @@ def again(row: dict[str, Any]) -> Item:
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(ITEMS | st.builds(replace, ITEMS, response=st.none(), turns=TALKS), max_size=5))
+@given(
+    st.lists(
+        st.builds(replace, ITEMS, tool_calls=CALLS)
+        | st.builds(replace, ITEMS, response=st.none(), turns=TALKS),
+        max_size=5,
+    )
+)
 def test_a_row_is_the_item_that_was_judged(items: list[Item]) -> None:
     rows = exported(items)
     assert len(rows) == len(items)
@@ -119,6 +128,7 @@ def test_a_row_is_the_item_that_was_judged(items: list[Item]) -> None:
         (Item("x", parameters={"words": ["x" * 5000]}, verifier="any"), "parameters"),
         (Item(turns=[Turn("user", "x" * 20_000)] * 2, verifier="any"), "response"),
         (Item(turns=[Turn("user", "")] * 300, verifier="any"), "response"),
+        (Item("x", tool_calls=[ToolCall("f", "x" * 40_000)], verifier="any"), "response"),
     ],
 )
 def test_a_cut_item_is_no_row(item: Item, part: str) -> None:

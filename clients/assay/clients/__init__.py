@@ -23,8 +23,10 @@ from assay.clients.types import (
     ServerInfo,
     ServerLimits,
     Span,
+    ToolCall,
     Turn,
     VerifierInfo,
+    tool_calls_of,
 )
 from assay.kit.tls import ClientTls
 
@@ -48,7 +50,9 @@ __all__ = [
     "ServerInfo",
     "ServerLimits",
     "Span",
+    "ToolCall",
     "Transport",
     "Turn",
     "VerifierInfo",
+    "tool_calls_of",
 ]

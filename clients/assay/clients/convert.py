@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from assay.api.common.v1 import common_pb2
 from assay.api.execution.v1 import execution_pb2
@@ -21,6 +21,7 @@ from assay.clients.types import (
     ServerInfo,
     ServerLimits,
     Span,
+    ToolCall,
     VerifierInfo,
     as_json,
     is_texts,
@@ -61,12 +62,7 @@ def item_to_proto(
     else:
         for part in item.prompt:
             message.prompt.add(role=part["role"], content=part["content"])
-    if item.response is not None:
-        message.response = item.response
-    elif item.turns:
-        for turn in item.turns:
-            said = common_pb2.ChatMessage(role=turn.role, content=turn.content)
-            message.turns.turns.add(message=said, from_policy=turn.from_policy)
+    _write_candidate(item, message)
     _write_reference(item, message)
     for name, value in item.parameters.items():
         message.parameters[name].CopyFrom(parameter_to_proto(value))
@@ -79,6 +75,27 @@ def item_to_proto(
     if item.timeout_s is not None:
         message.timeout.FromNanoseconds(int(item.timeout_s * 1e9))
     return message
+
+
+def _write_candidate(item: Item, message: reward_pb2.Item) -> None:
+    if item.response is not None:
+        message.response = item.response
+    elif item.turns:
+        for turn in item.turns:
+            said = common_pb2.ChatMessage(role=turn.role, content=turn.content)
+            added = message.turns.turns.add(message=said, from_policy=turn.from_policy)
+            _write_calls(turn.tool_calls, added)
+    if item.tool_calls:
+        _write_calls(item.tool_calls, message)
+
+
+def _write_calls(calls: Sequence[ToolCall], message: reward_pb2.Item | reward_pb2.Turn) -> None:
+    for call in calls:
+        added = message.tool_calls.add(name=call.name)
+        if isinstance(call.arguments, str):
+            added.text = call.arguments
+        elif call.arguments is not None:
+            added.data.CopyFrom(to_plain(as_json(call.arguments, "the arguments of a tool call")))
 
 
 def _write_reference(item: Item, message: reward_pb2.Item) -> None:

@@ -8,12 +8,13 @@ documents. `Data(["a", "b"])` marks a list of texts as data.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from assay.api.execution.v1 import execution_pb2
 from assay.kit.judgements import Component, Judgement, Span
+from assay.kit.tool_calls import read_tool_call
 
 __all__ = [
     "Anchor",
@@ -30,10 +31,12 @@ __all__ = [
     "ServerInfo",
     "ServerLimits",
     "Span",
+    "ToolCall",
     "Turn",
     "VerifierInfo",
     "as_json",
     "is_texts",
+    "tool_calls_of",
 ]
 
 Parameter = bool | int | float | str | Sequence[str]
@@ -117,15 +120,38 @@ def as_json(value: object, where: str = "the reference") -> JsonValue:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that came apart from the text: a tool's name, and its arguments or their text."""
+
+    name: str
+    arguments: str | Mapping[str, Any] | None = None
+
+
+def tool_calls_of(values: Iterable[object] | None) -> tuple[ToolCall, ...]:
+    """The calls of a message's `tool_calls`, in any shape of `assay.kit.tool_calls`.
+
+    What is no call is one without a name, which is never right: it was meant as one.
+    """
+    found = []
+    for value in values or ():
+        try:
+            found.append(value if isinstance(value, ToolCall) else ToolCall(*read_tool_call(value)))
+        except ValueError:
+            found.append(ToolCall(""))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """One turn of a dialogue; `from_policy` marks a turn that the policy produced.
 
-    The role is "system", "user", "assistant" or "tool".
+    The role is "system", "user", "assistant" or "tool". `tool_calls` came apart from the content.
     """
 
     role: str
     content: str
     from_policy: bool = False
+    tool_calls: Sequence[ToolCall] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +169,8 @@ class Item:
         group_id: shared by the samples of one prompt, which travel in one message.
         truncated: the response was cut at the generation limit.
         timeout_s: limit of execution, without the queue. None: the server's default.
+        tool_calls: calls that came apart from the response; they are what was called, and no text
+            is searched for others. `tool_calls_of` reads those of a message.
         labels: texts by name, to find the item by afterwards: run, step, model. At most 16; they
             change no judgement.
 
@@ -163,6 +191,7 @@ class Item:
     truncated: bool = False
     timeout_s: float | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    tool_calls: Sequence[ToolCall] = ()
 
     def __post_init__(self) -> None:
         if self.response is not None and not isinstance(self.response, str):

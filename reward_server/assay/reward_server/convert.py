@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from assay.api.common.v1 import common_pb2
 from assay.api.execution.v1 import execution_pb2
@@ -22,11 +22,13 @@ from assay.reward_server.domain import (
     Message,
     ParameterSpec,
     ParameterValue,
+    ToolCall,
     Unjudgeable,
     VerifierItem,
     VerifierSpec,
 )
 
+MAX_TOOL_CALLS = 1_024
 _TYPES = {
     "bool": common_pb2.PARAMETER_TYPE_BOOL,
     "int": common_pb2.PARAMETER_TYPE_INT,
@@ -168,14 +170,36 @@ def info_to_proto(spec: VerifierSpec) -> reward_pb2.VerifierInfo:
 
 def _candidate(message: reward_pb2.Item) -> Candidate:
     kind = message.WhichOneof("candidate")
-    if kind == "response":
-        return Candidate(message.response)
+    calls = _calls(message.tool_calls) if message.tool_calls else ()
+    if kind == "response" or (kind is None and calls):
+        return Candidate(message.response, calls=calls)
+    if kind == "turns" and calls:
+        raise Unjudgeable(UNSUPPORTED_INPUT, "the tool calls of a dialogue stand in its turns")
     if kind == "turns" and message.turns.turns:
         turns = message.turns.turns
         return Candidate(
-            turns=tuple(Message(t.message.role, t.message.content, t.from_policy) for t in turns)
+            turns=tuple(
+                Message(t.message.role, t.message.content, t.from_policy, _calls(t.tool_calls))
+                for t in turns
+            )
         )
     raise Unjudgeable("MISSING_RESPONSE", "the item has neither a response nor turns")
+
+
+def _calls(messages: Sequence[reward_pb2.ToolCall]) -> tuple[ToolCall, ...]:
+    if len(messages) > MAX_TOOL_CALLS:
+        raise Unjudgeable(UNSUPPORTED_INPUT, f"more than {MAX_TOOL_CALLS:,} tool calls")
+    return tuple([ToolCall(message.name, _arguments(message)) for message in messages])
+
+
+def _arguments(message: reward_pb2.ToolCall) -> JsonValue:
+    kind = message.WhichOneof("arguments")
+    if kind == "text":
+        return message.text
+    try:
+        return plain_json(message.data) if kind == "data" else {}
+    except ValueError as error:
+        raise Unjudgeable(UNSUPPORTED_INPUT, f"the arguments of a tool call: {error}") from None
 
 
 def _prompt(message: reward_pb2.Item) -> tuple[Message, ...]:

@@ -41,20 +41,36 @@ MAX_EXPLANATION_CHARS = 1000
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that came apart from the text: a tool's name, and its arguments or their text."""
+
+    name: str
+    arguments: JsonValue = None
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """One message of a conversation. In a prompt `from_policy` is always False."""
 
     role: str
     content: str
     from_policy: bool = False
+    calls: tuple[ToolCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What the policy produced: one text or a dialogue of several turns, never both."""
+    """What the policy produced: one text or a dialogue of several turns, never both.
+
+    Attributes:
+        text: the response, without the calls that came apart from it.
+        turns: the dialogue, each turn with its own calls.
+        calls: the response's calls that came apart from its text.
+    """
 
     text: str | None = None
     turns: tuple[Message, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
 
 
 def _is_numbers(data: JsonValue) -> bool:

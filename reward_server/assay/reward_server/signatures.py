@@ -25,6 +25,7 @@ from assay.reward_server.domain import (
     Judgement,
     Message,
     ParameterSpec,
+    ToolCall,
     Unjudgeable,
     VerifierItem,
     VerifierSpec,
@@ -183,7 +184,8 @@ class PlainFunction:
         if item.candidate.text is not None:
             completion = item.candidate.text
             if conversational:
-                completion = [{"role": "assistant", "content": completion}]
+                said = Message("assistant", completion, calls=item.candidate.calls)
+                completion = _messages((said,))
         given = {**self._columns(item), "prompts": "" if plain and not told else prompt}
         values = {key: [value] for key, value in {**given, "completions": completion}.items()}
         found = self._call(self._signature.accepted(values))
@@ -303,8 +305,16 @@ def _reference(item: VerifierItem) -> Any:
     return texts[0] if len(texts) == 1 else list(texts)
 
 
-def _messages(messages: tuple[Message, ...]) -> list[dict[str, str]]:
-    return [{"role": one.role, "content": one.content} for one in messages]
+def _messages(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
+    return [
+        {"role": one.role, "content": one.content, **({"tool_calls": calls} if calls else {})}
+        for one in messages
+        for calls in [[_call(call) for call in one.calls]]
+    ]
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 
 def _line(function: object) -> str:

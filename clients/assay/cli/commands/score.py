@@ -159,7 +159,8 @@ def score(
     .parquet; for the last two pyarrow must be installed. IN may be a data set of the hub:
     hf://datasets/NAME[@REVISION][?subset=NAME&split=NAME], by the package datasets.
     A row is {id, response, reference, prompt?, verifier?, task?, params?, labels?}, with {turns} in
-    place of the response for a dialogue; other keys pass through.
+    place of the response for a dialogue, and {tool_calls} beside it where an API returned some;
+    other keys pass through.
     The reference is a text, a list of texts (each of them right), or data (an object, or any other
     list); {tests} or {anchor} may stand in its place. Each row comes out in order with reward,
     verdict, answer, components, explanation, suspicions and fault; keys of the input with one of

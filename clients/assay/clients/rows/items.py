@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.clients.rows.tests import read_tests
-from assay.clients.types import Anchor, Data, Item, Parameter, Reference, Turn
+from assay.clients.types import Anchor, Data, Item, Parameter, Reference, ToolCall, Turn
 from assay.kit.labels import trouble_of
 from assay.kit.limits import MAX_ITEM_ID_BYTES
 from assay.kit.reasons import Reason
+from assay.kit.tool_calls import read_tool_call
 
 
 class RowError(ValueError):
@@ -31,6 +32,8 @@ class Keys:
     Attributes:
         id: a text or a whole number.
         turns: a dialogue in place of a response: messages with "role", "content" and "from_policy".
+        tool_calls: calls that came apart from the response, as OpenAI's API has them, or "name" and
+            "arguments"; turns have theirs under the same key. With them the response may be absent.
         reference: a text, a list of texts (each of them right), or data: an object or any other
             list.
         tests: tests of a program, in a shape of `assay.clients.rows.tests`.
@@ -52,6 +55,7 @@ class Keys:
     task: str = "task"
     params: str = "params"
     turns: str = "turns"
+    tool_calls: str = "tool_calls"
     labels: str = "labels"
     cut: str = "journal_cut"
 
@@ -113,7 +117,8 @@ def item_of(
     reference = reference_of(keys, data)
     turns = _turns(keys, data) if respond is None else ()
     response = None
-    if not turns:
+    calls = () if turns or respond is not None else _tool_calls(data, keys.tool_calls)
+    if not turns and not (calls and data.get(keys.response) is None):
         response = _response(keys, data) if respond is None else respond(reference)
     own_verifier, own_task = _text(data, keys.verifier), _text(data, keys.task)
     verifier, task = own_verifier or defaults.verifier, own_task or defaults.task
@@ -134,6 +139,7 @@ def item_of(
         id=item_id,
         parameters=params,
         turns=turns,
+        tool_calls=calls,
         labels=_labels(data.get(keys.labels)),
     )
 
@@ -163,10 +169,25 @@ def _turns(keys: Keys, data: Mapping[str, Any]) -> tuple[Turn, ...]:
         if not isinstance(turn, dict) or not isinstance(turn.get("from_policy", False), bool):
             raise RowError(f"{keys.turns!r} holds {kind_of(turn)}; write messages of a dialogue")
         role, content = turn.get("role"), turn.get("content")
+        if content is None and turn.get(keys.tool_calls):
+            content = ""
         if not isinstance(role, str) or not isinstance(content, str):
             raise RowError(f"a turn of {keys.turns!r} lacks a text as 'role' or 'content'")
-        turns.append(Turn(role, content, turn.get("from_policy", False)))
+        calls = _tool_calls(turn, keys.tool_calls)
+        turns.append(Turn(role, content, turn.get("from_policy", False), calls))
     return tuple(turns)
+
+
+def _tool_calls(data: Mapping[str, Any], key: str) -> tuple[ToolCall, ...]:
+    value = data.get(key)
+    if value is None:
+        return ()
+    try:
+        return tuple([ToolCall(*read_tool_call(one)) for one in value])
+    except (TypeError, ValueError):
+        raise RowError(
+            f"{key!r} is {kind_of(value)}; write a list of objects with 'name' and 'arguments'"
+        ) from None
 
 
 def _labels(value: Any) -> Mapping[str, str]:

@@ -42,7 +42,13 @@ def assay(target: str = "", **options: Any) -> Scorer:
         item = read_item(
             settings,
             state.input_text,
-            state.output.completion,
+            [
+                {
+                    "role": "assistant",
+                    "content": state.output.completion,
+                    "tool_calls": state.output.message.tool_calls if state.output.choices else None,
+                }
+            ],
             row,
             truncated=state.output.stop_reason == "max_tokens",
             trainer="inspect",

@@ -80,7 +80,7 @@ class AssayResourcesServer(SimpleResourcesServer):
         settings = self._settings()
         data = unsaid(body.model_dump(mode="json"))
         row = _row(body.model_extra or {})
-        item = read_item(settings, _prompt(data), _response(data), row, trainer="nemo-gym")
+        item = read_item(settings, _prompt(data), _messages(data), row, trainer="nemo-gym")
         try:
             [result] = await score_awaited(settings, [item])
         except (FirstContactError, TooManyFaultsError) as error:
@@ -144,12 +144,15 @@ def _prompt(data: dict[str, Any]) -> str | list[Message]:
     return [message for message in given if message.get("role") and message.get("content")]
 
 
-def _response(data: dict[str, Any]) -> str:
-    """The text of the policy's messages, without reasoning and calls."""
-    return "".join(
+def _messages(data: dict[str, Any]) -> list[Message]:
+    """The policy's texts and calls as one message, without reasoning."""
+    output = data["response"]["output"]
+    text = "".join(
         part.get("text") or ""
-        for output in data["response"]["output"]
-        if output.get("type") == "message"
-        for part in output.get("content") or ()
+        for one in output
+        if one.get("type") == "message"
+        for part in one.get("content") or ()
         if part.get("type") == "output_text"
     )
+    calls = [one for one in output if one.get("type") == "function_call"]
+    return [{"role": "assistant", "content": text, "tool_calls": calls}]

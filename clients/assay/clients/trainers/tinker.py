@@ -75,7 +75,13 @@ class AssayEnv(Env):
         self.item = read_item(
             self.settings,
             self.conversation,
-            renderers.get_text_content(message),
+            [
+                {
+                    "role": "assistant",
+                    "content": renderers.get_text_content(message),
+                    "tool_calls": message.get("tool_calls"),
+                }
+            ],
             self.row,
             response_token_count=len(action),
             truncated=(extra or {}).get("stop_reason") == "length",

@@ -23,7 +23,7 @@ from assay.clients.trainers.common.faults import (
     explanation_of,
     read_policy,
 )
-from assay.clients.trainers.common.rows import Message, RowReader, text_of
+from assay.clients.trainers.common.rows import Message, RowReader
 from assay.clients.trainers.common.scoring import score_awaited
 from assay.clients.trainers.common.settings import read_settings
 from assay.clients.trainers.common.single import reader_of
@@ -100,7 +100,7 @@ def _item(reader: RowReader, state: Any, number: int) -> Item:
     row = {"answer": state.get("answer"), **info}
     columns = {name: [value] for name, value in row.items() if value not in (None, "")}
     prompt, completion = _plain(state["prompt"]), _plain(state["completion"])
-    (item,) = reader.items([prompt], [text_of(completion)], None, columns)
+    (item,) = reader.items([prompt], [completion], None, columns)
     return replace(item, id=str(number))
 
 

@@ -78,7 +78,11 @@ def read(body: dict[str, Any], chosen: tuple[str, str], default: str = "") -> re
         name, found = _by_fields(body, text)
         chosen = (name or default or "math", "")
         item |= found
-    return make_item("0", text, chosen, **item)
+    made = make_item("0", text, chosen, **item)
+    for part in response["output"]:
+        if isinstance(part, dict) and part.get("type") == "function_call":
+            made.tool_calls.add(name=str(part.get("name", "")), text=str(part.get("arguments", "")))
+    return made
 
 
 def response_text(output: list[Any]) -> str:

@@ -9,6 +9,8 @@
 | `"reference": ["42", "forty-two"]` | `{"texts": {"values": [...]}}` |
 | `"reference": [[1, 2]]`, `{"data": {"x": 1}}` | `{"data": PlainValue}` |
 | `"parameters": {"places": 2}` | `{"places": {"int_value": 2}}` |
+| `"tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]` | `{"name": "f", "text": "{}"}` |
+| `"tool_calls": [{"name": "f", "arguments": {"x": 1}}]` | `{"name": "f", "data": PlainValue}` |
 | `"timeout": 1.5` | `"1.5s"` |
 | `"labels": {"step": 120}` | `{"step": "120"}` |
 """
@@ -26,6 +28,7 @@ from assay.api.execution.v1 import execution_pb2
 from assay.api.reward.v1 import reward_pb2
 from assay.kit.http.codec import malformed
 from assay.kit.plain import to_plain
+from assay.kit.tool_calls import read_tool_call
 
 _Json = dict[str, Any]
 
@@ -70,7 +73,9 @@ def _item(item: _Json, where: str, name: str | None) -> _Json:
             continue
         if field in known:
             raise malformed(f"{where}.{key}: the item has this field twice")
-        known[field] = _value(field, value, f"{where}.{key}")
+        write = {"tool_calls": _calls, "turns": _turns}.get(field)
+        place = f"{where}.{key}"
+        known[field] = write(value, place) if write else _value(field, value, place)
     return known
 
 
@@ -90,6 +95,42 @@ def _value(field: str, value: Any, where: str) -> Any:
         case "timeout", int() | float() if not isinstance(value, bool):
             return f"{value}s"
     return value
+
+
+def _calls(value: Any, where: str) -> Any:
+    return (
+        [_call(one, f"{where}[{n}]") for n, one in enumerate(value)]
+        if isinstance(value, list)
+        else value
+    )
+
+
+def _turns(value: Any, where: str) -> Any:
+    listed = value.get("turns") if isinstance(value, dict) else None
+    if not isinstance(listed, list):
+        return value
+    return {**value, "turns": [_turn(one, f"{where}.turns[{n}]") for n, one in enumerate(listed)]}
+
+
+def _turn(value: Any, where: str) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: _calls(one, f"{where}.{key}") if key in ("tool_calls", "toolCalls") else one
+        for key, one in value.items()
+    }
+
+
+def _call(value: Any, where: str) -> Any:
+    if isinstance(value, dict) and not {"function", "arguments"} & value.keys():
+        return value  # the contract's own
+    try:
+        name, arguments = read_tool_call(value)
+    except ValueError as error:
+        raise malformed(f"{where}: {error}") from None
+    if isinstance(arguments, str):
+        return {"name": name, "text": arguments}
+    return {"name": name} if arguments is None else {"name": name, "data": _plain(arguments, where)}
 
 
 def _reference(value: Any, where: str) -> Any:

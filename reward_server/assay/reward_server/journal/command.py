@@ -328,6 +328,8 @@ def _whole(record: Record) -> str:
     turns = response if isinstance(response, list) else [("", response or "", True)]
     for index, (role, content, _) in enumerate(turns):
         lines += ["", f"--- response {printable(role)}".rstrip(), printable(content)]
+        if index < len(record["calls"]) and record["calls"][index]:
+            lines.append(f"--- tool calls {printable(json.dumps(record['calls'][index]))}")
         for start, end, reward, label, turn in record["spans"]:
             if turn == index:
                 lines.append(f"  [{start}:{end}] {printable(label)} {reward:.4g}")

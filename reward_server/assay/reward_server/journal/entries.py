@@ -10,7 +10,14 @@ from typing import Any, TypeVar
 
 from google.protobuf import json_format
 
-from assay.reward_server.domain import Fault, Judgement, VerifierItem, VerifierSpec
+from assay.reward_server.domain import (
+    Candidate,
+    Fault,
+    Judgement,
+    ToolCall,
+    VerifierItem,
+    VerifierSpec,
+)
 from assay.reward_server.pending import PendingScore
 
 MAX_RESPONSE_CHARS = 32_768
@@ -48,7 +55,9 @@ class Entry:
         from_cache: the judgement was computed for another item.
         prompt: JSON, a list of [role, content]; the contents cut to MAX_PROMPT_CHARS in all.
         response: its first MAX_RESPONSE_CHARS; of a dialogue its turns, as JSON, a list of [role,
-            content, from_policy]. None where the item had none.
+            content, from_policy], and behind these the turn's tool calls, a list of [name,
+            arguments], where it has some. A response with tool calls is one turn whose role is
+            null. None where the item had none.
         is_dialogue: the response is such a list.
         response_chars: length of the whole response, in code points.
         reference: its first MAX_REFERENCE_CHARS: one answer as it is; several, data and tests as
@@ -182,14 +191,14 @@ def _texts(item: VerifierItem | None) -> tuple[Row, list[str]]:
         return ("[]", None, False, 0, None), ["response"]
     candidate = item.candidate
     prompt = [(message.role, message.content) for message in item.prompt]
-    turns = [(turn.role, turn.content, turn.from_policy) for turn in candidate.turns]
+    turns = _turns(candidate)
     kept, kept_turns = _cut(prompt, MAX_PROMPT_CHARS), _cut(turns, MAX_RESPONSE_CHARS)
     response, length = candidate.text, 0
-    if response is not None:
+    if response is not None and not turns:
         length = len(response)
         response = response[:MAX_RESPONSE_CHARS]
     elif turns:
-        length = sum(len(content) for _, content, _ in turns)
+        length = sum(len(turn[1]) for turn in turns)
         response = _ENCODE(kept_turns)
     reference, whole_reference = _reference(item)
     cut = [] if kept == prompt else ["prompt"]
@@ -200,14 +209,30 @@ def _texts(item: VerifierItem | None) -> tuple[Row, list[str]]:
     return (_ENCODE(kept) if kept else "[]", response, bool(turns), length, reference), cut
 
 
+def _turns(candidate: Candidate) -> list[tuple[Any, ...]]:
+    """The turns of a dialogue, or of a response with tool calls; none of a plain response."""
+    if candidate.calls:
+        return [(None, candidate.text or "", True, *_calls(candidate.calls))]
+    return [
+        (turn.role, turn.content, turn.from_policy, *_calls(turn.calls)) for turn in candidate.turns
+    ]
+
+
+def _calls(calls: tuple[ToolCall, ...]) -> list[list[Any]]:
+    """A column of calls; none where there are none."""
+    return [[[call.name, call.arguments] for call in calls]] if calls else []
+
+
 def _cut(messages: Sequence[M], room: int) -> list[M]:
     """The first messages, of [role, content, ...]: MAX_PARTS of them, of so many characters."""
     kept: list[M] = []
     for message in messages[:MAX_PARTS]:
         role, content, *rest = message
-        cut: Any = (role[:64], content[:room], *rest)
+        room_of_calls = len(_ENCODE(rest[1:])) if len(rest) > 1 else 0
+        rest = rest if room_of_calls <= room else rest[:1]
+        cut: Any = (role and role[:64], content[:room], *rest)
         kept.append(cut)
-        room -= len(content)
+        room -= len(content) + room_of_calls
         if room <= 0:
             break
     return kept
@@ -253,6 +278,10 @@ def _parameters(item: VerifierItem | None, spec: VerifierSpec | None) -> str | N
     return _ENCODE(own)
 
 
+def _has_calls(candidate: Candidate) -> bool:
+    return bool(candidate.calls) or any(turn.calls for turn in candidate.turns)
+
+
 def _key(item: VerifierItem) -> bytes | None:
     """The digest of prompt, response and reference, uncut."""
     candidate = item.candidate
@@ -264,6 +293,7 @@ def _key(item: VerifierItem) -> bytes | None:
             [(m.role, m.content) for m in item.prompt],
             candidate.text,
             [(t.role, t.content, t.from_policy) for t in candidate.turns],
+            *([_turns(candidate)] if _has_calls(candidate) else []),
             item.references,
             item.anchor,
             item.data,

@@ -6,6 +6,7 @@ other pages. Everything from a journal is escaped. There is no script; a live pa
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from html import escape
@@ -337,6 +338,9 @@ def _response(record: Record) -> str:
             text = marked(content, [span for span in spans if span[4] == index])
             whose = " (the policy)" if own else ""
             parts.append(f"<h2>Turn {index}, {escape(role)}{whose}</h2><pre>{text}</pre>")
+    if any(record["calls"]):
+        told = escape(json.dumps(record["calls"], ensure_ascii=False, indent=1))
+        parts.append(f"<h2>Tool calls, by turn</h2><pre>{told}</pre>")
     if kept < record["response_chars"]:
         parts.append(f"<p>Cut: {kept} of {record['response_chars']} characters are kept.</p>")
     return "".join(parts)

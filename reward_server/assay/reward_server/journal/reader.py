@@ -350,14 +350,22 @@ def _like(text: str) -> str:
     return f"%{text}%"
 
 
+def _read_turns(record: Record, turns: list[list[Any]]) -> None:
+    """Sets the turns, or the response that has tool calls; `calls` has those of each turn."""
+    record["calls"] = [turn[3] if len(turn) > 3 else [] for turn in turns]
+    record["response"] = [turn[:3] for turn in turns]
+    if len(turns) == 1 and turns[0][0] is None:
+        record["is_dialogue"], record["response"] = False, turns[0][1]
+
+
 def _record(row: sqlite3.Row) -> Record:
-    record: Record = {**_ABSENT, **dict(zip(row.keys(), tuple(row), strict=True))}
+    record: Record = {**_ABSENT, **dict(zip(row.keys(), tuple(row), strict=True)), "calls": []}
     for name in JSON_FIELDS:
         record[name] = None if record[name] is None else json.loads(record[name])
     for name in ("from_cache", "is_dialogue"):
         record[name] = bool(record[name])
     if record["is_dialogue"] and record["response"] is not None:
-        record["response"] = json.loads(record["response"])
+        _read_turns(record, json.loads(record["response"]))
     if record["item_key"] is not None:
         record["item_key"] = record["item_key"].hex()
     return record

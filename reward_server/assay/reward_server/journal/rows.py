@@ -43,11 +43,12 @@ def row_of(record: Record) -> dict[str, Any]:
         row["prompt"] = [{"role": role, "content": content} for role, content in record["prompt"]]
     if record["is_dialogue"]:
         row["turns"] = [
-            {"role": role, "content": content, "from_policy": own}
-            for role, content, own in record["response"]
+            {"role": role, "content": content, "from_policy": own, **_calls(calls)}
+            for (role, content, own), calls in zip(record["response"], record["calls"], strict=True)
         ]
     elif record["response"] is not None:
         row["response"] = record["response"]
+        row |= _calls(record["calls"][0] if record["calls"] else [])
     cut = list(_cut(record))
     if record["reference"] is not None:
         row.update(_reference(record, whole="reference" not in cut))
@@ -56,6 +57,11 @@ def row_of(record: Record) -> dict[str, Any]:
     if cut:
         row["journal_cut"] = cut
     return row
+
+
+def _calls(calls: list[list[Any]]) -> dict[str, Any]:
+    listed = [{"name": name, "arguments": arguments} for name, arguments in calls]
+    return {"tool_calls": listed} if listed else {}
 
 
 def printable(text: str) -> str:

@@ -21,6 +21,7 @@ from assay.reward_server.domain import (
     Message,
     Outcome,
     Span,
+    ToolCall,
     VerifierItem,
 )
 
@@ -44,6 +45,7 @@ def item_to_json(item: VerifierItem) -> dict[str, Any]:
     """An item as JSON."""
     return {
         "text": item.candidate.text,
+        "calls": _calls_to_json(item.candidate.calls),
         "turns": [_message_to_json(turn) for turn in item.candidate.turns],
         "references": item.references,
         "anchor": item.anchor,
@@ -63,10 +65,14 @@ def item_from_json(body: dict[str, Any]) -> VerifierItem:
         for name, value in body["parameters"].items()
     }
     return VerifierItem(
-        Candidate(body["text"], tuple(Message(*turn) for turn in body["turns"])),
+        Candidate(
+            body["text"],
+            tuple(_message_from_json(turn) for turn in body["turns"]),
+            _calls_from_json(body["calls"]),
+        ),
         references=tuple(body["references"]),
         anchor=body["anchor"],
-        prompt=tuple(Message(*message) for message in body["prompt"]),
+        prompt=tuple(_message_from_json(message) for message in body["prompt"]),
         parameters=parameters,
         group_id=body["group_id"],
         response_token_count=body["response_token_count"],
@@ -127,8 +133,22 @@ def outcome_from_json(body: dict[str, Any]) -> Outcome:
         raise FrameError("a worker's answer is not of the agreed shape") from error
 
 
-def _message_to_json(message: Message) -> list[str | bool]:
-    return [message.role, message.content, message.from_policy]
+def _message_to_json(message: Message) -> list[Any]:
+    calls = [_calls_to_json(message.calls)] if message.calls else []
+    return [message.role, message.content, message.from_policy, *calls]
+
+
+def _message_from_json(fields: list[Any]) -> Message:
+    role, content, from_policy, *calls = fields
+    return Message(role, content, from_policy, _calls_from_json(calls[0]) if calls else ())
+
+
+def _calls_to_json(calls: tuple[ToolCall, ...]) -> list[Any]:
+    return [[call.name, call.arguments] for call in calls]
+
+
+def _calls_from_json(listed: list[Any]) -> tuple[ToolCall, ...]:
+    return tuple([ToolCall(name, arguments) for name, arguments in listed])
 
 
 def _text(value: object) -> str:

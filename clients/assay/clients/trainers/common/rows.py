@@ -9,7 +9,7 @@ from typing import Any
 
 from assay.clients.rows.tests import read_tests
 from assay.clients.trainers.common.labels import labels_of_row
-from assay.clients.types import Item, Parameter, Reference
+from assay.clients.types import Item, Parameter, Reference, ToolCall, tool_calls_of
 from assay.kit.errors import ConfigError
 
 Message = Mapping[str, Any]
@@ -62,6 +62,7 @@ class RowReader:
             items.append(
                 Item(
                     response=text_of(completion),
+                    tool_calls=calls_of(completion),
                     reference=self._reference(references, row),
                     verifier=verifier,
                     task=self.task or ("" if verifier else _cell(columns, "task", row)),
@@ -179,6 +180,14 @@ def text_of(completion: str | Sequence[Message]) -> str:
         return completion
     said = [_content(message) for message in completion if message.get("role") == "assistant"]
     return "\n\n".join(text for text in said if text)
+
+
+def calls_of(completion: str | Sequence[Message]) -> tuple[ToolCall, ...]:
+    """The tool calls of the assistant's messages, in order; none of a text."""
+    if isinstance(completion, str):
+        return ()
+    own = [message for message in completion if message.get("role") == "assistant"]
+    return tuple(call for message in own for call in tool_calls_of(message.get("tool_calls")))
 
 
 def prompt_of(prompt: str | Sequence[Message]) -> str | list[dict[str, str]]:

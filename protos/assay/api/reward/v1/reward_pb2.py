@@ -28,7 +28,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.rpc import status_pb2 as google_dot_rpc_dot_status__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n assay/api/reward/v1/reward.proto\x12\x13\x61ssay.api.reward.v1\x1a assay/api/common/v1/common.proto\x1a&assay/api/execution/v1/execution.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x17google/rpc/status.proto\"=\n\x11\x42\x61tchScoreRequest\x12(\n\x05items\x18\x01 \x03(\x0b\x32\x19.assay.api.reward.v1.Item\"B\n\x12\x42\x61tchScoreResponse\x12,\n\x07results\x18\x01 \x03(\x0b\x32\x1b.assay.api.reward.v1.Result\">\n\x12StreamScoreRequest\x12(\n\x05items\x18\x01 \x03(\x0b\x32\x19.assay.api.reward.v1.Item\"C\n\x13StreamScoreResponse\x12,\n\x07results\x18\x01 \x03(\x0b\x32\x1b.assay.api.reward.v1.Result\"\xef\x04\n\x04Item\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08verifier\x18\x02 \x01(\t\x12\x0c\n\x04task\x18\x03 \x01(\t\x12\x30\n\x06prompt\x18\x04 \x03(\x0b\x32 .assay.api.common.v1.ChatMessage\x12\x12\n\x08response\x18\x05 \x01(\tH\x00\x12+\n\x05turns\x18\x06 \x01(\x0b\x32\x1a.assay.api.reward.v1.TurnsH\x00\x12\x31\n\treference\x18\x07 \x01(\x0b\x32\x1e.assay.api.reward.v1.Reference\x12\x10\n\x08group_id\x18\x08 \x01(\t\x12=\n\nparameters\x18\t \x03(\x0b\x32).assay.api.reward.v1.Item.ParametersEntry\x12!\n\x14response_token_count\x18\n \x01(\x03H\x01\x88\x01\x01\x12\x11\n\ttruncated\x18\x0b \x01(\x08\x12*\n\x07timeout\x18\x0c \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x35\n\x06labels\x18\r \x03(\x0b\x32%.assay.api.reward.v1.Item.LabelsEntry\x1aV\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x32\n\x05value\x18\x02 \x01(\x0b\x32#.assay.api.common.v1.ParameterValue:\x02\x38\x01\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x0b\n\tcandidateB\x17\n\x15_response_token_count\"1\n\x05Turns\x12(\n\x05turns\x18\x01 \x03(\x0b\x32\x19.assay.api.reward.v1.Turn\"N\n\x04Turn\x12\x31\n\x07message\x18\x01 \x01(\x0b\x32 .assay.api.common.v1.ChatMessage\x12\x13\n\x0b\x66rom_policy\x18\x02 \x01(\x08\"\xd6\x01\n\tReference\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12.\n\x05texts\x18\x02 \x01(\x0b\x32\x1d.assay.api.common.v1.TextListH\x00\x12\x32\n\x05tests\x18\x03 \x01(\x0b\x32!.assay.api.execution.v1.TestSuiteH\x00\x12\x19\n\x0f\x61nchor_response\x18\x04 \x01(\tH\x00\x12\x32\n\x04\x64\x61ta\x18\x05 \x01(\x0b\x32\".assay.api.execution.v1.PlainValueH\x00\x42\x06\n\x04kind\"\xa4\x02\n\x06Result\x12\n\n\x02id\x18\x01 \x01(\t\x12\x33\n\tjudgement\x18\x02 \x01(\x0b\x32\x1e.assay.api.reward.v1.JudgementH\x00\x12#\n\x05\x66\x61ult\x18\x03 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x12-\n\x07timings\x18\x04 \x01(\x0b\x32\x1c.assay.api.common.v1.Timings\x12\x12\n\nfrom_cache\x18\x05 \x01(\x08\x12\x37\n\x06labels\x18\x06 \x03(\x0b\x32\'.assay.api.reward.v1.Result.LabelsEntry\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\t\n\x07outcome\"\xd7\x02\n\tJudgement\x12\x0e\n\x06reward\x18\x01 \x01(\x01\x12\x0f\n\x07verdict\x18\x02 \x01(\t\x12\x32\n\ncomponents\x18\x03 \x03(\x0b\x32\x1e.assay.api.reward.v1.Component\x12.\n\x05spans\x18\x04 \x03(\x0b\x32\x1f.assay.api.reward.v1.RewardSpan\x12\x1d\n\x10\x65xtracted_answer\x18\x05 \x01(\tH\x00\x88\x01\x01\x12\x13\n\x0b\x65xplanation\x18\x06 \x01(\t\x12\x32\n\x08verifier\x18\x07 \x01(\x0b\x32 .assay.api.reward.v1.VerifierRef\x12\x12\n\nsuspicions\x18\x08 \x03(\t\x12\x34\n\x0bjudge_usage\x18\t \x01(\x0b\x32\x1f.assay.api.common.v1.TokenUsageB\x13\n\x11_extracted_answer\"8\n\tComponent\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05score\x18\x02 \x01(\x01\x12\x0e\n\x06weight\x18\x03 \x01(\x01\"n\n\nRewardSpan\x12-\n\x05range\x18\x01 \x01(\x0b\x32\x1e.assay.api.common.v1.TextRange\x12\x12\n\nturn_index\x18\x02 \x01(\x05\x12\x0e\n\x06reward\x18\x03 \x01(\x01\x12\r\n\x05label\x18\x04 \x01(\t\",\n\x0bVerifierRef\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\"\x16\n\x14ListVerifiersRequest\"\x97\x01\n\x15ListVerifiersResponse\x12\x34\n\tverifiers\x18\x01 \x03(\x0b\x32!.assay.api.reward.v1.VerifierInfo\x12\x30\n\x06limits\x18\x02 \x01(\x0b\x32 .assay.api.common.v1.BatchLimits\x12\x16\n\x0eserver_version\x18\x03 \x01(\t\"\xaf\x02\n\x0cVerifierInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12\r\n\x05tasks\x18\x04 \x03(\t\x12\x12\n\nmin_reward\x18\x05 \x01(\x01\x12\x12\n\nmax_reward\x18\x06 \x01(\x01\x12\x15\n\rdeterministic\x18\x07 \x01(\x08\x12\x11\n\tcacheable\x18\x08 \x01(\x08\x12\x17\n\x0fneeds_reference\x18\t \x01(\x08\x12\x13\n\x0bneeds_group\x18\n \x01(\x08\x12\x36\n\nparameters\x18\x0b \x03(\x0b\x32\".assay.api.common.v1.ParameterSpec\x12\x10\n\x08verdicts\x18\x0c \x03(\t\x12\x12\n\nis_profile\x18\r \x01(\x08\x32\xbc\x02\n\rRewardService\x12]\n\nBatchScore\x12&.assay.api.reward.v1.BatchScoreRequest\x1a\'.assay.api.reward.v1.BatchScoreResponse\x12\x64\n\x0bStreamScore\x12\'.assay.api.reward.v1.StreamScoreRequest\x1a(.assay.api.reward.v1.StreamScoreResponse(\x01\x30\x01\x12\x66\n\rListVerifiers\x12).assay.api.reward.v1.ListVerifiersRequest\x1a*.assay.api.reward.v1.ListVerifiersResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n assay/api/reward/v1/reward.proto\x12\x13\x61ssay.api.reward.v1\x1a assay/api/common/v1/common.proto\x1a&assay/api/execution/v1/execution.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x17google/rpc/status.proto\"=\n\x11\x42\x61tchScoreRequest\x12(\n\x05items\x18\x01 \x03(\x0b\x32\x19.assay.api.reward.v1.Item\"B\n\x12\x42\x61tchScoreResponse\x12,\n\x07results\x18\x01 \x03(\x0b\x32\x1b.assay.api.reward.v1.Result\">\n\x12StreamScoreRequest\x12(\n\x05items\x18\x01 \x03(\x0b\x32\x19.assay.api.reward.v1.Item\"C\n\x13StreamScoreResponse\x12,\n\x07results\x18\x01 \x03(\x0b\x32\x1b.assay.api.reward.v1.Result\"\xa2\x05\n\x04Item\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08verifier\x18\x02 \x01(\t\x12\x0c\n\x04task\x18\x03 \x01(\t\x12\x30\n\x06prompt\x18\x04 \x03(\x0b\x32 .assay.api.common.v1.ChatMessage\x12\x12\n\x08response\x18\x05 \x01(\tH\x00\x12+\n\x05turns\x18\x06 \x01(\x0b\x32\x1a.assay.api.reward.v1.TurnsH\x00\x12\x31\n\treference\x18\x07 \x01(\x0b\x32\x1e.assay.api.reward.v1.Reference\x12\x10\n\x08group_id\x18\x08 \x01(\t\x12=\n\nparameters\x18\t \x03(\x0b\x32).assay.api.reward.v1.Item.ParametersEntry\x12!\n\x14response_token_count\x18\n \x01(\x03H\x01\x88\x01\x01\x12\x11\n\ttruncated\x18\x0b \x01(\x08\x12*\n\x07timeout\x18\x0c \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x35\n\x06labels\x18\r \x03(\x0b\x32%.assay.api.reward.v1.Item.LabelsEntry\x12\x31\n\ntool_calls\x18\x0e \x03(\x0b\x32\x1d.assay.api.reward.v1.ToolCall\x1aV\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x32\n\x05value\x18\x02 \x01(\x0b\x32#.assay.api.common.v1.ParameterValue:\x02\x38\x01\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x0b\n\tcandidateB\x17\n\x15_response_token_count\"i\n\x08ToolCall\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x04text\x18\x02 \x01(\tH\x00\x12\x32\n\x04\x64\x61ta\x18\x03 \x01(\x0b\x32\".assay.api.execution.v1.PlainValueH\x00\x42\x0b\n\targuments\"1\n\x05Turns\x12(\n\x05turns\x18\x01 \x03(\x0b\x32\x19.assay.api.reward.v1.Turn\"\x81\x01\n\x04Turn\x12\x31\n\x07message\x18\x01 \x01(\x0b\x32 .assay.api.common.v1.ChatMessage\x12\x13\n\x0b\x66rom_policy\x18\x02 \x01(\x08\x12\x31\n\ntool_calls\x18\x03 \x03(\x0b\x32\x1d.assay.api.reward.v1.ToolCall\"\xd6\x01\n\tReference\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12.\n\x05texts\x18\x02 \x01(\x0b\x32\x1d.assay.api.common.v1.TextListH\x00\x12\x32\n\x05tests\x18\x03 \x01(\x0b\x32!.assay.api.execution.v1.TestSuiteH\x00\x12\x19\n\x0f\x61nchor_response\x18\x04 \x01(\tH\x00\x12\x32\n\x04\x64\x61ta\x18\x05 \x01(\x0b\x32\".assay.api.execution.v1.PlainValueH\x00\x42\x06\n\x04kind\"\xa4\x02\n\x06Result\x12\n\n\x02id\x18\x01 \x01(\t\x12\x33\n\tjudgement\x18\x02 \x01(\x0b\x32\x1e.assay.api.reward.v1.JudgementH\x00\x12#\n\x05\x66\x61ult\x18\x03 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x12-\n\x07timings\x18\x04 \x01(\x0b\x32\x1c.assay.api.common.v1.Timings\x12\x12\n\nfrom_cache\x18\x05 \x01(\x08\x12\x37\n\x06labels\x18\x06 \x03(\x0b\x32\'.assay.api.reward.v1.Result.LabelsEntry\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\t\n\x07outcome\"\xd7\x02\n\tJudgement\x12\x0e\n\x06reward\x18\x01 \x01(\x01\x12\x0f\n\x07verdict\x18\x02 \x01(\t\x12\x32\n\ncomponents\x18\x03 \x03(\x0b\x32\x1e.assay.api.reward.v1.Component\x12.\n\x05spans\x18\x04 \x03(\x0b\x32\x1f.assay.api.reward.v1.RewardSpan\x12\x1d\n\x10\x65xtracted_answer\x18\x05 \x01(\tH\x00\x88\x01\x01\x12\x13\n\x0b\x65xplanation\x18\x06 \x01(\t\x12\x32\n\x08verifier\x18\x07 \x01(\x0b\x32 .assay.api.reward.v1.VerifierRef\x12\x12\n\nsuspicions\x18\x08 \x03(\t\x12\x34\n\x0bjudge_usage\x18\t \x01(\x0b\x32\x1f.assay.api.common.v1.TokenUsageB\x13\n\x11_extracted_answer\"8\n\tComponent\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05score\x18\x02 \x01(\x01\x12\x0e\n\x06weight\x18\x03 \x01(\x01\"n\n\nRewardSpan\x12-\n\x05range\x18\x01 \x01(\x0b\x32\x1e.assay.api.common.v1.TextRange\x12\x12\n\nturn_index\x18\x02 \x01(\x05\x12\x0e\n\x06reward\x18\x03 \x01(\x01\x12\r\n\x05label\x18\x04 \x01(\t\",\n\x0bVerifierRef\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\"\x16\n\x14ListVerifiersRequest\"\x97\x01\n\x15ListVerifiersResponse\x12\x34\n\tverifiers\x18\x01 \x03(\x0b\x32!.assay.api.reward.v1.VerifierInfo\x12\x30\n\x06limits\x18\x02 \x01(\x0b\x32 .assay.api.common.v1.BatchLimits\x12\x16\n\x0eserver_version\x18\x03 \x01(\t\"\xaf\x02\n\x0cVerifierInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12\r\n\x05tasks\x18\x04 \x03(\t\x12\x12\n\nmin_reward\x18\x05 \x01(\x01\x12\x12\n\nmax_reward\x18\x06 \x01(\x01\x12\x15\n\rdeterministic\x18\x07 \x01(\x08\x12\x11\n\tcacheable\x18\x08 \x01(\x08\x12\x17\n\x0fneeds_reference\x18\t \x01(\x08\x12\x13\n\x0bneeds_group\x18\n \x01(\x08\x12\x36\n\nparameters\x18\x0b \x03(\x0b\x32\".assay.api.common.v1.ParameterSpec\x12\x10\n\x08verdicts\x18\x0c \x03(\t\x12\x12\n\nis_profile\x18\r \x01(\x08\x32\xbc\x02\n\rRewardService\x12]\n\nBatchScore\x12&.assay.api.reward.v1.BatchScoreRequest\x1a\'.assay.api.reward.v1.BatchScoreResponse\x12\x64\n\x0bStreamScore\x12\'.assay.api.reward.v1.StreamScoreRequest\x1a(.assay.api.reward.v1.StreamScoreResponse(\x01\x30\x01\x12\x66\n\rListVerifiers\x12).assay.api.reward.v1.ListVerifiersRequest\x1a*.assay.api.reward.v1.ListVerifiersResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -50,35 +50,37 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_STREAMSCORERESPONSE']._serialized_start=383
   _globals['_STREAMSCORERESPONSE']._serialized_end=450
   _globals['_ITEM']._serialized_start=453
-  _globals['_ITEM']._serialized_end=1076
-  _globals['_ITEM_PARAMETERSENTRY']._serialized_start=905
-  _globals['_ITEM_PARAMETERSENTRY']._serialized_end=991
-  _globals['_ITEM_LABELSENTRY']._serialized_start=993
-  _globals['_ITEM_LABELSENTRY']._serialized_end=1038
-  _globals['_TURNS']._serialized_start=1078
-  _globals['_TURNS']._serialized_end=1127
-  _globals['_TURN']._serialized_start=1129
-  _globals['_TURN']._serialized_end=1207
-  _globals['_REFERENCE']._serialized_start=1210
-  _globals['_REFERENCE']._serialized_end=1424
-  _globals['_RESULT']._serialized_start=1427
-  _globals['_RESULT']._serialized_end=1719
-  _globals['_RESULT_LABELSENTRY']._serialized_start=993
-  _globals['_RESULT_LABELSENTRY']._serialized_end=1038
-  _globals['_JUDGEMENT']._serialized_start=1722
-  _globals['_JUDGEMENT']._serialized_end=2065
-  _globals['_COMPONENT']._serialized_start=2067
-  _globals['_COMPONENT']._serialized_end=2123
-  _globals['_REWARDSPAN']._serialized_start=2125
-  _globals['_REWARDSPAN']._serialized_end=2235
-  _globals['_VERIFIERREF']._serialized_start=2237
-  _globals['_VERIFIERREF']._serialized_end=2281
-  _globals['_LISTVERIFIERSREQUEST']._serialized_start=2283
-  _globals['_LISTVERIFIERSREQUEST']._serialized_end=2305
-  _globals['_LISTVERIFIERSRESPONSE']._serialized_start=2308
-  _globals['_LISTVERIFIERSRESPONSE']._serialized_end=2459
-  _globals['_VERIFIERINFO']._serialized_start=2462
-  _globals['_VERIFIERINFO']._serialized_end=2765
-  _globals['_REWARDSERVICE']._serialized_start=2768
-  _globals['_REWARDSERVICE']._serialized_end=3084
+  _globals['_ITEM']._serialized_end=1127
+  _globals['_ITEM_PARAMETERSENTRY']._serialized_start=956
+  _globals['_ITEM_PARAMETERSENTRY']._serialized_end=1042
+  _globals['_ITEM_LABELSENTRY']._serialized_start=1044
+  _globals['_ITEM_LABELSENTRY']._serialized_end=1089
+  _globals['_TOOLCALL']._serialized_start=1129
+  _globals['_TOOLCALL']._serialized_end=1234
+  _globals['_TURNS']._serialized_start=1236
+  _globals['_TURNS']._serialized_end=1285
+  _globals['_TURN']._serialized_start=1288
+  _globals['_TURN']._serialized_end=1417
+  _globals['_REFERENCE']._serialized_start=1420
+  _globals['_REFERENCE']._serialized_end=1634
+  _globals['_RESULT']._serialized_start=1637
+  _globals['_RESULT']._serialized_end=1929
+  _globals['_RESULT_LABELSENTRY']._serialized_start=1044
+  _globals['_RESULT_LABELSENTRY']._serialized_end=1089
+  _globals['_JUDGEMENT']._serialized_start=1932
+  _globals['_JUDGEMENT']._serialized_end=2275
+  _globals['_COMPONENT']._serialized_start=2277
+  _globals['_COMPONENT']._serialized_end=2333
+  _globals['_REWARDSPAN']._serialized_start=2335
+  _globals['_REWARDSPAN']._serialized_end=2445
+  _globals['_VERIFIERREF']._serialized_start=2447
+  _globals['_VERIFIERREF']._serialized_end=2491
+  _globals['_LISTVERIFIERSREQUEST']._serialized_start=2493
+  _globals['_LISTVERIFIERSREQUEST']._serialized_end=2515
+  _globals['_LISTVERIFIERSRESPONSE']._serialized_start=2518
+  _globals['_LISTVERIFIERSRESPONSE']._serialized_end=2669
+  _globals['_VERIFIERINFO']._serialized_start=2672
+  _globals['_VERIFIERINFO']._serialized_end=2975
+  _globals['_REWARDSERVICE']._serialized_start=2978
+  _globals['_REWARDSERVICE']._serialized_end=3294
 # @@protoc_insertion_point(module_scope)

@@ -188,6 +188,7 @@ class Item(_message.Message):
     TRUNCATED_FIELD_NUMBER: _builtins.int
     TIMEOUT_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
+    TOOL_CALLS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The caller's name for the item: unique in the request, 1 to 256 bytes. Echoed, never interpreted."""
     verifier: _builtins.str
@@ -238,6 +239,13 @@ class Item(_message.Message):
         that differ in labels alone are equal items, and each gets its own labels back.
         """
 
+    @_builtins.property
+    def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___ToolCall]:
+        """The calls of the response that came apart from its text, as APIs return them; `response` is then the rest. Of a
+        dialogue each turn has its own. Verifiers of calls take these as what was called, and search no text; others judge
+        the text alone. At most 1,024, else a fault, UNSUPPORTED_INPUT.
+        """
+
     def __init__(
         self,
         *,
@@ -254,10 +262,11 @@ class Item(_message.Message):
         truncated: _builtins.bool = ...,
         timeout: _duration_pb2.Duration | None = ...,
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        tool_calls: _abc.Iterable[Global___ToolCall] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_response_token_count", b"_response_token_count", "candidate", b"candidate", "reference", b"reference", "response", b"response", "response_token_count", b"response_token_count", "timeout", b"timeout", "turns", b"turns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_response_token_count", b"_response_token_count", "candidate", b"candidate", "group_id", b"group_id", "id", b"id", "labels", b"labels", "parameters", b"parameters", "prompt", b"prompt", "reference", b"reference", "response", b"response", "response_token_count", b"response_token_count", "task", b"task", "timeout", b"timeout", "truncated", b"truncated", "turns", b"turns", "verifier", b"verifier"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_response_token_count", b"_response_token_count", "candidate", b"candidate", "group_id", b"group_id", "id", b"id", "labels", b"labels", "parameters", b"parameters", "prompt", b"prompt", "reference", b"reference", "response", b"response", "response_token_count", b"response_token_count", "task", b"task", "timeout", b"timeout", "tool_calls", b"tool_calls", "truncated", b"truncated", "turns", b"turns", "verifier", b"verifier"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__response_token_count: _TypeAlias = _typing.Literal["response_token_count"]  # noqa: Y015
     _WhichOneofArgType__response_token_count: _TypeAlias = _typing.Literal["_response_token_count", b"_response_token_count"]  # noqa: Y015
@@ -269,6 +278,40 @@ class Item(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType_candidate) -> _WhichOneofReturnType_candidate | None: ...
 
 Global___Item: _TypeAlias = Item  # noqa: Y015
+
+@_typing.final
+class ToolCall(_message.Message):
+    """A call of a tool, apart from the text."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    DATA_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """The tool's name."""
+    text: _builtins.str
+    """As the policy wrote them: the text of a JSON object, or what was to be one. It is read, never repaired."""
+    @_builtins.property
+    def data(self) -> _execution_pb2.PlainValue:
+        """As data, of the shapes that JSON has."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        text: _builtins.str = ...,
+        data: _execution_pb2.PlainValue | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "data", b"data", "text", b"text"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "data", b"data", "name", b"name", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_arguments: _TypeAlias = _typing.Literal["text", "data"]  # noqa: Y015
+    _WhichOneofArgType_arguments: _TypeAlias = _typing.Literal["arguments", b"arguments"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_arguments) -> _WhichOneofReturnType_arguments | None: ...
+
+Global___ToolCall: _TypeAlias = ToolCall  # noqa: Y015
 
 @_typing.final
 class Turns(_message.Message):
@@ -302,21 +345,27 @@ class Turn(_message.Message):
 
     MESSAGE_FIELD_NUMBER: _builtins.int
     FROM_POLICY_FIELD_NUMBER: _builtins.int
+    TOOL_CALLS_FIELD_NUMBER: _builtins.int
     from_policy: _builtins.bool
     """The policy produced this turn; spans of rewards fall on such turns only."""
     @_builtins.property
     def message(self) -> _common_pb2.ChatMessage:
         """Who speaks and what."""
 
+    @_builtins.property
+    def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___ToolCall]:
+        """The calls of this turn that came apart from its text, as those of an item."""
+
     def __init__(
         self,
         *,
         message: _common_pb2.ChatMessage | None = ...,
         from_policy: _builtins.bool = ...,
+        tool_calls: _abc.Iterable[Global___ToolCall] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["from_policy", b"from_policy", "message", b"message"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["from_policy", b"from_policy", "message", b"message", "tool_calls", b"tool_calls"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -136,7 +136,7 @@ def last_value(text: str, opener: str = "") -> str | None:
     last = None
     at = work = 0
     while work < _MOST_WORK and (start := _opening(text, at)) >= 0:
-        end = _closing(text, start)
+        end = closing(text, start)
         work += (end if end >= 0 else len(text)) - start
         if end >= 0 and reads(text[start:end]):
             last = found[text[start]] = text[start:end]
@@ -149,7 +149,7 @@ def _opening(text: str, at: int) -> int:
     return min(places, default=-1)
 
 
-def _closing(text: str, start: int) -> int:
+def closing(text: str, start: int) -> int:
     """Where the bracket at `start` is closed, exclusive; -1 if it is not, or wrongly."""
     stack: list[str] = []
     for token in _TOKEN.finditer(text, start):
