@@ -180,20 +180,25 @@ def _refuses_undone(rules: Rules, answer: str, *, prompted: bool) -> bool:
 @lru_cache(maxsize=_REFERENCES_KEPT)
 def _reference(text: str, rules: Rules) -> Reading:
     """A reference, read once; of the kind `nothing`, with its whole text, when it is no answer."""
-    reading = _answer(_reference_text(text), rules)  # what is right is often answered so
+    reading = _answer(_reference_text(text, rules), rules)  # what is right is often answered so
     if reading.kind == "nothing":
         return Reading(text[:80], reading.form, "nothing", None, trouble=reading.trouble)
     return reading
 
 
-def _reference_text(text: str) -> str:
-    """The answer in a reference: after the last `####`, else in the last box, else all of it."""
+def _reference_text(text: str, rules: Rules) -> str:
+    """The answer in a reference: after the last `####`, else in its boxes, else all of it."""
     if "####" in text:
         text = text.rpartition("####")[2]
-    spans = extraction.boxes(text)
-    if spans and spans[-1][1] >= 0:
-        text = text[slice(*spans[-1])]
-    return extraction.bare(text)
+    boxed = extraction.all_boxed(text)
+    if not boxed:
+        return extraction.bare(text)
+    different: list[Reading] = []  # 25/13 = 1 12/13, each in a box, is one answer
+    for content in boxed:
+        reading = _answer(content, rules)
+        if not any(compare(one, reading, rules.policy).equal for one in different):
+            different.append(reading)
+    return ", ".join(reading.text for reading in different)
 
 
 @lru_cache(maxsize=_ANSWERS_KEPT)

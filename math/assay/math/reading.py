@@ -289,6 +289,9 @@ def _others(form: str, node: Node | None, policy: Policy) -> tuple[Node, ...]:
     quantity = _with_unit(form)
     if quantity is not None:
         found.append(quantity)
+    stated = wording.statement(form) if isinstance(node, Text) or node is None else ""
+    if stated:
+        found.append(_attempt(stated, thousands=True, scientific=True))
     return tuple(other for other in found if other not in (Text(""), node))
 
 

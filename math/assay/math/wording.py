@@ -118,6 +118,43 @@ def remark(form: str) -> str:
     return match[1] if known else ""
 
 
+_VERBS = (
+    "is|are|was|were|has|have|had|equals|takes?|took|needs?|costs?|paid|pays|gets?|got|makes?|made"
+    "|earns?|earned|sold|sells?|bought|buys|ate|eats?|spent|spends|saved?|saves|used?|uses"
+)
+_STATED = re.compile(
+    rf"(?P<before>[A-Za-z][A-Za-z' ]{{0,120}}?) (?:{_VERBS})"
+    r"(?: (?:only|exactly|equal to|a total of|now|the number))?:? "
+    r"(?P<value>-?(?:\\dollar )?\d[\d,]{0,20}(?:\.\d{1,20})?(?:/\d{1,20})?\s?\\?%?)"
+    r"(?P<after>(?: [A-Za-z][A-Za-z']*){0,8})"
+)
+_TEXTS = re.compile(rf"{TEXT}\s?\{{([^{{}}]*)\}}")
+_COMPUTING = frozenset(
+    """
+    about approximately around cube cubed divisible e each every factorial log mod per pi power
+    powers root roots roughly sin cos square sqrt sum tan theta units i x y z
+    """.split()
+)
+
+
+def statement(form: str) -> str:
+    """The number that a sentence states, as in `There are 12 ways`; empty if it does not.
+
+    It stands right behind a verb, is the only number, and no word of the sentence changes it.
+    """
+    if len(form) > 300:
+        return ""
+    said = " ".join(_TEXTS.sub(r" \1 ", form).split())
+    match = _STATED.fullmatch(said)
+    if match is None:
+        return ""
+    listed = f"{match['before']} {match['after']}".lower().replace("'", " ").split()
+    if _CHANGING.intersection(listed):
+        return ""
+    behind = match["after"].lower().split()
+    return "" if _COMPUTING.intersection(behind) else match["value"].strip()
+
+
 _LAST_TEXT = re.compile(rf"(.*\S)\s?{TEXT}\s?\{{(\s?\([^{{}}]*\)\s?)\}}")
 
 
