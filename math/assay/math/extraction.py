@@ -11,8 +11,8 @@ mark is unusable:
     joined by "and", "or", a comma or a blank are one answer); `answer-tag`, the last
     `<answer>...</answer>`; `hash`, what follows the last `####` on its line, unless that is a
     heading (numbered, or words with a section after them); and after a box, "final answer" and
-    【答案】 of rule 2. A box or tag that is not closed, empty or over-long is no answer, and no later
-    rule is tried: otherwise a policy hides behind a broken box what a fallback reads to its
+    【答案】 of rule 2. A box or tag that is not closed, empty or over-long is no answer, and no
+    later rule is tried: otherwise a policy hides behind a broken box what a fallback reads to its
     advantage.
  2. `answer-line`: what follows the last "the answer is", "Answer:", 【答案】, 故选 and their
     like in twelve languages. "The answer is not 5" states what it says, and so no number.
@@ -281,8 +281,8 @@ _TAIL_CHANGES = re.compile(
     r"|approximate|previous|lower|upper)\b"
 )
 _BOX_LEAD = re.compile(
-    r"(?:\\text(?:bf|rm|it)?\s?\{)?\s?(?:(?:therefore|thus|so|hence),?\s)?(?:the )?(?:final |correct )?(?:answer|result|solution|value)"
-    r"\s?(?:is|:)\s?:?\s?\}?\s?(?=\S)",
+    r"(?:\\text(?:bf|rm|it)?\s?\{)?\s?(?:(?:therefore|thus|so|hence),?\s)?(?:the )?"
+    r"(?:final |correct )?(?:answer|result|solution|value)\s?(?:is|:)\s?:?\s?\}?\s?(?=\S)",
     re.IGNORECASE,
 )
 

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 
-from assay.math import quantities, realset, relations
+from assay.math import linear, piecewise, quantities, realset, relations
 from assay.math.nodes import (
     MINUS_ONE,
+    ONE,
+    ZERO,
     Add,
     Based,
     Call,
@@ -37,6 +40,7 @@ _ELLIPSIS = Symbol("...")
 _REALS = Symbol("mathbbR")
 _FIGURES = (Symbol("angle"), Symbol("triangle"))
 _NOTHING = Symbol("emptyset")
+_WITH_LINES = (Call, Group, Chain)
 _COMPOUND = (Group, SetOperation, Matrix)
 _NO = "structural"
 
@@ -65,12 +69,15 @@ class Matcher:
         Raises:
             Exhausted: it takes more than `MAX_STEPS` steps.
         """
-        self._steps += 1
-        if self._steps > MAX_STEPS:
-            raise Exhausted
+        self._count()
         left, right = _bare(left), _bare(right)
         if isinstance(left, Text) or isinstance(right, Text):
             return self._words(left, right)
+        if isinstance(left, _WITH_LINES) or isinstance(right, _WITH_LINES):
+            verdict = self._lines(left, right)
+            if verdict is not None:
+                return verdict
+            left, right = _unzipped(left, right), _unzipped(right, left)
         if isinstance(left, Chain) or isinstance(right, Chain):
             return relations.match(self, left, right)
         if isinstance(left, _COMPOUND) or isinstance(right, _COMPOUND):
@@ -81,9 +88,31 @@ class Matcher:
             return quantities.match(self, left, right)
         return self.scalars(left, right)
 
+    def _count(self) -> None:
+        self._steps += 1
+        if self._steps > MAX_STEPS:
+            raise Exhausted
+
     def term(self, node: Node, *, ours: bool) -> Term:
         """The node with its values, kept in the reference (`ours`) or the answer."""
         return (self.reference if ours else self.answer).term(node)
+
+    def _lines(self, left: Node, right: Node) -> Verdict | None:
+        """A line against a line in any form; None where the reference is none."""
+        line = linear.as_line(left)
+        if line is None:
+            if isinstance(right, Call) and right.name == "line":
+                return self.match(left, linear.spread(right))
+            return None
+        other = linear.as_line(right) or right
+
+        def equal(one: Node, two: Node) -> bool:
+            self._count()
+            return same(Term(one), Term(two), self.policy).equal is True
+
+        if linear.same_line(line, other, equal):
+            return Verdict(True, _NO, "the same line")
+        return no("another line") if isinstance(left, Call) else None
 
     def _words(self, left: Node, right: Node) -> Verdict:
         if isinstance(left, Text) and isinstance(right, Text):
@@ -120,8 +149,10 @@ class Matcher:
         return Verdict(right.base == 10 and value == right.value, "exact", "another base")
 
     def _calls(self, left: Node, right: Node) -> Verdict | None:
-        """Ratios and times; None for other functions."""
+        """Ratios, times and pieces; None for other functions."""
         names = [node.name if isinstance(node, Call) else "" for node in (left, right)]
+        if "piecewise" in names:
+            return self._pieces(left, right)
         if names == ["modulo", "modulo"]:
             return self._classes(left, right)
         if "modulo" in names:
@@ -133,6 +164,18 @@ class Matcher:
         if names == ["ratio", "ratio"]:
             return self._ratios(left, right)
         return None
+
+    def _pieces(self, left: Node, right: Node) -> Verdict:
+        """Functions in pieces, as functions."""
+        if not isinstance(left, Call) or not isinstance(right, Call) or left.name != right.name:
+            return no("a function in pieces against something else")
+        equal = piecewise.same(
+            left,
+            right,
+            lambda one, other: self.match(one, other).equal is True,
+            _constant,
+        )
+        return Verdict(equal, _NO, "the same pieces" if equal else "different pieces")
 
     def _classes(self, left: Node, right: Node) -> Verdict:
         """Classes of remainders: one modulus, and numbers that differ by a multiple of it."""
@@ -204,6 +247,7 @@ class Matcher:
     # Lists, tuples, sets, matrices.
 
     def _compound(self, left: Node, right: Node) -> Verdict:
+        left, right = _as_vector(left, right), _as_vector(right, left)
         if isinstance(left, Matrix) or isinstance(right, Matrix):
             return self._matrices(left, right)
         if isinstance(left, SetOperation) or isinstance(right, SetOperation):
@@ -256,6 +300,10 @@ class Matcher:
         ours, theirs = left.opening + left.closing, right.opening + right.closing
         if (left.alternatives or right.alternatives) and ("()" in (ours, theirs)):
             return no("alternatives against a tuple")
+        if {ours, theirs} == {"()", ""}:
+            left, right = _coordinates(left), _coordinates(right)
+            if relations.repeats_name(left) or relations.repeats_name(right):
+                return no("several values of one name against a tuple")
         if ours == "{}" and theirs == "{}":
             return self._both_include(left, right)
         if "{}" in (ours, theirs):
@@ -335,6 +383,7 @@ class Matcher:
 
     def _matrices(self, left: Node, right: Node) -> Verdict:
         """Entry by entry; a single row or column is also a tuple, nested lists are rows."""
+        left, right = _as_identity(left, right), _as_identity(right, left)
         ours, theirs = _rows(left), _rows(right)
         if ours is None or theirs is None:
             return no("a matrix against something else")
@@ -378,12 +427,42 @@ class Matcher:
         return Verdict(True, "structural", "the same intervals")
 
     def _real(self, node: Node, *, ours: bool) -> float | None:
-        """The value of an end of an interval."""
-        if not isinstance(node, Text | Group | Chain | Matrix | SetOperation):
-            value = self.term(node, ours=ours).constant
-            if isinstance(value, float):
-                return value
+        """The value of an end of an interval, kept with its reading."""
+        return _constant(node, self.term(node, ours=ours))
+
+
+def _unzipped(node: Node, other: Node) -> Node:
+    """`(x, y) = (1, 2)` as two equations, where the other side is a list of equations."""
+    match node:
+        case Chain((Group(_, names), Group(_, values)), ("=",)) if (
+            isinstance(other, Group)
+            and not other.opening
+            and len(names) == len(values)
+            and all(map(relations.name_of, other.items))
+        ):
+            pairs = zip(names, values, strict=True)
+            return Group("", tuple(Chain(pair, ("=",)) for pair in pairs), "")
+        case _:
+            return node
+
+
+def _coordinates(group: Group) -> Group:
+    """`y = 2, x = 1` in the order of its names; any other group as it is."""
+    names = [relations.name_of(item) for item in group.items]
+    if not all(isinstance(name, Symbol) and len(name.name) == 1 for name in names):
+        return group
+    ordered = sorted(zip(map(str, names), group.items, strict=True), key=lambda pair: pair[0])
+    return Group(
+        group.opening, tuple(item for _, item in ordered), group.closing, group.alternatives
+    )
+
+
+def _constant(node: Node, term: Term | None = None) -> float | None:
+    """The real value of an expression without variables."""
+    if isinstance(node, Text | Group | Chain | Matrix | SetOperation):
         return None
+    value = (term or Term(node)).constant
+    return value if isinstance(value, float) else None
 
 
 def _bare(node: Node) -> Node:
@@ -397,8 +476,41 @@ def _bare(node: Node) -> Node:
             "builder", (Chain((Symbol() as name, Symbol("mathbbR")), ("in",)), condition)
         ) if realset.variable(condition) == name:
             return condition
+        case Call("ratio", (Symbol(name), Group("(") as point)) if name[0].isupper():
+            return Chain((Symbol(name), point), ("=",))  # P: (1, 2)
+        case Chain((Symbol(name), *rest), operators) if name.endswith("_1,2"):
+            return Chain((Symbol(name.removesuffix("_1,2")), *rest), operators)
         case _:
             return node
+
+
+def _as_vector(node: Node, other: Node) -> Node:
+    """A sum of multiples of i, j and k as a tuple of as many entries as the other side has."""
+    if not isinstance(node, Add | Mul | Symbol):
+        return node
+    rows = _rows(other)
+    if rows is None or not _is_vector(rows):
+        return node
+    size = len(_flat(rows))
+    parts = linear.components(node)
+    if parts is None or size not in (2, 3) or (size == 2 and linear.rational(parts[2]) != 0):
+        return node
+    return Group("(", parts[:size], ")")
+
+
+_IDENTITY = re.compile(r"I(?:_([2-9]))?")
+
+
+def _as_identity(node: Node, other: Node) -> Node:
+    """I and I_3 as the matrix, of the other side's shape."""
+    match = _IDENTITY.fullmatch(node.name) if isinstance(node, Symbol) else None
+    if match is None or not isinstance(other, Matrix):
+        return node
+    side = int(match[1] or len(other.rows))
+    if side > linear.MAX_SIDE:
+        return node
+    rows = tuple(tuple(ONE if at == to else ZERO for to in range(side)) for at in range(side))
+    return Matrix(rows)
 
 
 def _is_figure(node: Node) -> bool:

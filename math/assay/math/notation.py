@@ -230,7 +230,6 @@ _MINUTES = re.compile(
     r"(\d{1,4})\s?(?:\\degree|\^\{?\s?\\(?:circ|degree)\s?\}?)\s?"
     r"(\d{1,2})\s?(?:'|\^\{?\s?(?:\\prime|')\s?\}?)(?:\s?(\d{1,2})\s?(?:''|\"))?"
 )
-_NAMED_POINT = re.compile(r"[A-Z]\s?(\(.*,.*\))")
 _POSITION = re.compile(
     rf"(?:\\text\s?\{{\s?)?(\d{{1,6}})\s?(?:\^\s?\{{?\s?)?(?:{TEXT}\s?\{{\s?)?\s?"
     r"(st|nd|rd|th)\s?\}{0,2}(?: place)?"
@@ -260,16 +259,13 @@ def grouped(form: str) -> str:
 
 
 def further(form: str) -> str:
-    """Another way to read a whole answer: a mixed number, a named point, a place, a ratio."""
+    """Another way to read a whole answer: a mixed number, a place, a ratio."""
     if len(form) > 120:
         return ""
     match = _MIXED.fullmatch(bare(form))
     if match is not None:
         part = "\\frac12" if match[2] == "a half" else match[2]
         return f"{match[1]} {part}"
-    match = _NAMED_POINT.fullmatch(form)
-    if match is not None:
-        return match[1]
     match = _POSITION.fullmatch(form)
     if match is not None and _suffix(match[1]) == match[2]:
         return match[1]

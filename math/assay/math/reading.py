@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from assay.math import notation, realset, spelled, units, wording
+from assay.math import linear, notation, piecewise, realset, spelled, units, wording
 from assay.math.building import based, literal, negated, quotient
 from assay.math.lexer import OverLimit, Unreadable
 from assay.math.nodes import (
@@ -156,7 +156,7 @@ def _read_form(text: str, form: str, policy: Policy) -> Reading:
     trouble, limited = "", False
     put = notation.rewritten(notation.money(form))
     try:
-        node: Node | None = _parsed(put)
+        node: Node | None = _pieces(form) or _parsed(put)
     except OverLimit as error:
         node, trouble, limited = None, str(error), True
     except Unreadable as error:
@@ -223,8 +223,21 @@ def _spelled(said: str) -> Node | None:
     return Quantity(number, unit) if unit else number
 
 
+_IN_PIECES = ("\\begin", "if", "for", "when", "where")
+
+
+def _pieces(form: str) -> Node | None:
+    """A function in pieces; None where the form is none."""
+    if not any(mark in form for mark in _IN_PIECES):
+        return None
+    try:
+        return piecewise.read(form, _parsed)
+    except Unreadable:
+        return None
+
+
 def _parsed(form: str) -> Node:
-    return hoisted(parse(form))
+    return linear.computed(hoisted(parse(form)))
 
 
 def _said(form: str) -> Node | None:

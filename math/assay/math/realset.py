@@ -50,7 +50,7 @@ def pieces(node: Node, evaluate: Evaluate) -> Pieces | None:
         evaluate: gives the value of an end; None where it has none.
     """
     found = _pieces(node, evaluate)
-    return None if found is None or len(found) > MAX_PIECES else _merged(found)
+    return None if found is None or len(found) > MAX_PIECES else merged(found)
 
 
 def variable(node: Node) -> Node | None:
@@ -116,12 +116,46 @@ def _operation(name: str, operands: tuple[Node, ...], evaluate: Evaluate) -> Pie
     if name == "union":
         return [piece for part in known for piece in part]
     if name == "intersection":
-        return _intersection(_merged(known[0]), _merged(known[1]))
-    return _without(_merged(known[0]), known[1])
+        return intersection(merged(known[0]), merged(known[1]))
+    return _without(merged(known[0]), known[1])
 
 
-def _intersection(left: Pieces, right: Pieces) -> Pieces:
-    found = []
+def complement(covered: Pieces) -> Pieces:
+    """The real numbers in none of the pieces."""
+    left = [WHOLE]
+    for piece in merged(covered):
+        below = Piece(
+            MINUS_INFINITY, -math.inf, False,
+            piece.low, piece.low_value, not piece.low_closed,
+        )  # fmt: skip
+        above = Piece(
+            piece.high, piece.high_value, not piece.high_closed,
+            INFINITY, math.inf, False,
+        )  # fmt: skip
+        left = intersection(left, [below, above])
+    return left
+
+
+def equal(left: Pieces, right: Pieces) -> bool:
+    """Whether two sets have the same ends, as far as floating point tells."""
+
+    def ends(piece: Piece) -> tuple[float, bool, float, bool]:
+        return (piece.low_value, piece.low_closed, piece.high_value, piece.high_closed)
+
+    return len(left) == len(right) and all(
+        one == other
+        or (
+            one[1::2] == other[1::2]
+            and math.isclose(one[0], other[0], rel_tol=1e-12)
+            and math.isclose(one[2], other[2], rel_tol=1e-12)
+        )
+        for one, other in zip(map(ends, left), map(ends, right), strict=True)
+    )
+
+
+def intersection(left: Pieces, right: Pieces) -> Pieces:
+    """What is in both."""
+    found: Pieces = []
     for one in left:
         for other in right:
             low = max((one.low_value, not one.low_closed), (other.low_value, not other.low_closed))
@@ -144,7 +178,7 @@ def _without(left: Pieces, removed: Pieces) -> Pieces | None:
             Piece(MINUS_INFINITY, -math.inf, False, point.low, point.low_value, False),
             Piece(point.low, point.low_value, False, INFINITY, math.inf, False),
         ]
-        left = _intersection(left, outside)
+        left = intersection(left, outside)
     return left
 
 
@@ -176,7 +210,7 @@ def _relation(chain: Chain, evaluate: Evaluate) -> Pieces | None:
         ray = _ray(bound, operator if at == place else _FLIPPED.get(operator, operator), evaluate)
         if ray is None:
             return None
-        found = _intersection(found, ray)
+        found = intersection(found, ray)
     if _is_size(subject):
         return _both_signs(found)
     return found
@@ -206,7 +240,7 @@ def _both_signs(sizes: Pieces) -> Pieces:
     """The numbers whose absolute value lies in a set."""
     zero = Mul((MINUS_ONE, INFINITY))
     found = []
-    for piece in _intersection(sizes, [Piece(zero, 0.0, True, INFINITY, math.inf, False)]):
+    for piece in intersection(sizes, [Piece(zero, 0.0, True, INFINITY, math.inf, False)]):
         if piece.low_value == 0.0 and piece.low is zero:
             found.append(_mirrored(piece, piece))
             continue
@@ -242,11 +276,11 @@ def _conditions(node: Group, items: tuple[Node, ...], evaluate: Evaluate) -> Pie
         return joined if relations or not node.alternatives else None
     common = known[0]
     for part in known[1:]:
-        common = _intersection(_merged(common), _merged(part))
+        common = intersection(merged(common), merged(part))
     return common or joined
 
 
-def _merged(found: Pieces) -> Pieces:
+def merged(found: Pieces) -> Pieces:
     """Sorted, with pieces that overlap or touch joined."""
     ordered = sorted(found, key=lambda piece: (piece.low_value, not piece.low_closed))
     merged: Pieces = []

@@ -1,0 +1,492 @@
+"""Arithmetic of matrices and vectors, and lines written as a point and a multiple of a direction.
+
+`computed` replaces sums, products, powers and determinants of matrices and of tuples by their
+entries, so that what is compared is one matrix or tuple. What it cannot do within its limits stays
+as it was written. A tuple plus a letter times a tuple becomes `Call("line", (point, direction,
+letter))`: a line has many such forms, so it is compared as a set of points (`same_line`). Two
+tuples in a row stay what they are: a dot product, a list or cycles of a permutation.
+
+Work is bounded by the shape (`MAX_SIDE`) and by the number of nodes in a result (`MAX_NODES`).
+"""
+
+# ruff: noqa: PLR0911 - one case, one return
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from assay.math import exact
+from assay.math.building import literal, negated, quotient
+from assay.math.nodes import (
+    MINUS_ONE,
+    ONE,
+    ZERO,
+    Add,
+    Call,
+    Chain,
+    Constant,
+    Group,
+    Matrix,
+    Mul,
+    Node,
+    Pow,
+    Symbol,
+    rebuilt,
+    symbols,
+    walk,
+)
+from assay.math.terms import Term
+
+MAX_SIDE = 8
+MAX_SYMBOLIC_SIDE = 4
+MAX_POWER = 12
+MAX_NODES = 2_000
+_MAX_BITS = 256
+_NEGLIGIBLE = 1e-9
+_LETTERS = frozenset({"i", "j", "k"})
+
+Rows = tuple[tuple[Node, ...], ...]
+
+
+def computed(node: Node) -> Node:
+    """The tree with the arithmetic of matrices and tuples done, where that is within the limits."""
+    if not any(isinstance(part, Matrix) or _is_tuple(part) for part in walk(node)):
+        return node
+    return rebuilt(node, _step)
+
+
+def _is_tuple(node: Node) -> bool:
+    return isinstance(node, Group) and node.opening in ("(", "[") and node.closing in (")", "]")
+
+
+def _step(node: Node) -> Node:
+    """One node whose children are computed."""
+    found: Node | None = None
+    match node:
+        case Add(terms) if any(map(_is_array, terms)):
+            found = _sum(terms)
+        case Mul(factors) if any(map(_is_array, factors)):
+            found = _product(factors)
+        case Pow(Matrix(rows), exponent):
+            found = _power(rows, exponent)
+        case Call("det" | "abs", (Matrix(rows),)):
+            found = determinant(rows) or Call("det", (Matrix(rows),))
+        case _:
+            return node
+    return node if found is None or _is_large(found) else found
+
+
+def _is_large(node: Node) -> bool:
+    return any(count >= MAX_NODES for count, _ in enumerate(walk(node)))
+
+
+def _is_array(node: Node) -> bool:
+    return isinstance(node, Matrix) or _is_tuple(node) or _is_line(node)
+
+
+def _is_line(node: Node) -> bool:
+    return isinstance(node, Call) and node.name == "line"
+
+
+# Sums and products.
+
+
+def _sum(terms: Sequence[Node]) -> Node | None:
+    """Entry by entry; with a multiple of a tuple by a letter it is a line."""
+    lines = [term for term in terms if _is_line(term)]
+    rest = [term for term in terms if not _is_line(term)]
+    if len(lines) == 1 and isinstance(lines[0], Call) and rest:
+        point, direction, letter = lines[0].arguments
+        start = _sum([point, *rest])
+        return None if start is None else Call("line", (start, direction, letter))
+    if lines or not all(map(_is_array, terms)):
+        return None
+    shapes = [_entries(term) for term in terms]
+    first = shapes[0]
+    if any([len(row) for row in rows] != [len(row) for row in first] for rows in shapes):
+        return None
+    rows = tuple(
+        tuple(total(entries) for entries in zip(*row, strict=True))
+        for row in zip(*shapes, strict=True)
+    )
+    return _like(terms[0], rows)
+
+
+def _entries(node: Node) -> Rows:
+    """The rows of a matrix; of a tuple one column."""
+    if isinstance(node, Matrix):
+        return node.rows
+    return tuple((item,) for item in node.items) if isinstance(node, Group) else ()
+
+
+def _like(node: Node, rows: Rows) -> Node:
+    """Rows as a matrix, or as a tuple where the node is one."""
+    if isinstance(node, Group):
+        return Group(node.opening, tuple(row[0] for row in rows), node.closing)
+    return Matrix(rows)
+
+
+def _product(factors: Sequence[Node]) -> Node | None:
+    scalars = [factor for factor in factors if not _is_array(factor)]
+    arrays = [factor for factor in factors if _is_array(factor)]
+    if any(map(_is_line, arrays)) or any(isinstance(scalar, Chain | Group) for scalar in scalars):
+        return None
+    if len(arrays) > 1 and not all(isinstance(array, Matrix) for array in arrays):
+        return None
+    if len(arrays) == 1 and isinstance(arrays[0], Group):
+        return _multiple(scalars, arrays[0])
+    rows = _entries(arrays[0])
+    for array in arrays[1:]:
+        further = _rows_times(rows, _entries(array))
+        if further is None:
+            return None
+        rows = further
+    return Matrix(_scaled(scalars, rows)) if scalars else Matrix(rows)
+
+
+def _multiple(scalars: Sequence[Node], array: Group) -> Node:
+    """A tuple with a factor: a point with its name, a line through nothing, or scaled."""
+    names = [scalar for scalar in scalars if isinstance(scalar, Symbol)]
+    if len(scalars) == 1 and names and names[0].name[0].isupper():
+        return Chain((names[0], array), ("=",))  # the point A(1,2)
+    if (
+        len(names) == 1
+        and not symbols(array)
+        and all(scalar is names[0] or not symbols(scalar) for scalar in scalars)
+    ):
+        others = [scalar for scalar in scalars if scalar is not names[0]]
+        zero = Group(array.opening, tuple(ZERO for _ in array.items), array.closing)
+        direction = _like(array, _scaled(others, _entries(array))) if others else array
+        return Call("line", (zero, direction, names[0]))
+    return _like(array, _scaled(scalars, _entries(array)))
+
+
+def _scaled(scalars: Sequence[Node], rows: Rows) -> Rows:
+    return tuple(tuple(product((*scalars, entry)) for entry in row) for row in rows)
+
+
+def _rows_times(left: Rows, right: Rows) -> Rows | None:
+    side = max(len(left), len(right), len(right[0]))
+    if len(left[0]) != len(right) or side > MAX_SIDE:
+        return None
+    columns = list(zip(*right, strict=True))
+    found = tuple(
+        tuple(
+            total([product(pair) for pair in zip(row, column, strict=True)]) for column in columns
+        )
+        for row in left
+    )
+    return None if _is_large(Matrix(found)) else found
+
+
+def _power(rows: Rows, exponent: Node) -> Node | None:
+    """A whole power of a square matrix; of a numeric one also its inverse."""
+    try:
+        power = exact.rational(exponent)
+    except exact.Unsupported:
+        return None
+    if power.denominator != 1 or not 0 < abs(power) <= MAX_POWER or len(rows) != len(rows[0]):
+        return None
+    if power < 0:
+        inverted = _inverse(rows)
+        if inverted is None:
+            return None
+        rows = inverted
+    found = rows
+    for _ in range(abs(power.numerator) - 1):
+        further = _rows_times(found, rows)
+        if further is None:
+            return None
+        found = further
+    return Matrix(found)
+
+
+# Exact numbers where there are such, trees elsewhere.
+
+
+def number(value: Fraction) -> Node:
+    """The tree of a rational number."""
+    size = abs(value)
+    node: Node = literal(str(size.numerator))
+    if size.denominator != 1:
+        node = quotient(node, literal(str(size.denominator)))
+    return negated(node) if value < 0 else node
+
+
+def rational(node: Node) -> Fraction | None:
+    """The exact value of a node; None where it has none."""
+    try:
+        return exact.rational(node)
+    except (exact.Unsupported, ArithmeticError, ValueError):
+        return None
+
+
+def total(terms: Sequence[Node]) -> Node:
+    """The sum of terms, computed where they are rational."""
+    values = [rational(term) for term in terms]
+    known = [value for value in values if value is not None]
+    if len(known) == len(terms):
+        return number(sum(known, Fraction(0)))
+    kept = [term for term, value in zip(terms, values, strict=True) if value != 0]
+    return kept[0] if len(kept) == 1 else Add(tuple(kept))
+
+
+def product(factors: Sequence[Node]) -> Node:
+    """The product of factors, computed where they are rational."""
+    result = Fraction(1)
+    kept = []
+    for factor in factors:
+        value = rational(factor)
+        if value is None:
+            kept.append(factor)
+        elif max(value.numerator.bit_length(), result.numerator.bit_length()) < exact.MAX_BITS:
+            result *= value
+        else:
+            kept.append(factor)
+    if not result or not kept:
+        return number(result)
+    if result != 1:
+        kept.insert(0, number(result))
+    return kept[0] if len(kept) == 1 else Mul(tuple(kept))
+
+
+def difference(left: Node, right: Node) -> Node:
+    """Left minus right."""
+    return total((left, product((MINUS_ONE, right))))
+
+
+def determinant(rows: Rows) -> Node | None:
+    """Of a square matrix: numbers up to `MAX_SIDE`, trees up to 4 by 4; None beyond."""
+    side = len(rows)
+    if side != len(rows[0]) or side > MAX_SIDE:
+        return None
+    values = _numbers(rows)
+    if values is not None:
+        return number(_eliminated(values)[1])
+    if side > MAX_SYMBOLIC_SIDE:
+        return None
+    terms = []
+    for order in itertools.permutations(range(side)):
+        sign = [MINUS_ONE] if _is_odd(order) else []
+        terms.append(product([*sign, *(rows[at][to] for at, to in enumerate(order))]))
+    return total(terms)
+
+
+def _is_odd(order: Sequence[int]) -> bool:
+    return sum(a > b for a, b in itertools.combinations(order, 2)) % 2 == 1
+
+
+def _numbers(rows: Rows) -> list[list[Fraction]] | None:
+    values = [[rational(entry) for entry in row] for row in rows]
+    known = [
+        [value for value in row if value is not None and _bits(value) <= _MAX_BITS]
+        for row in values
+    ]
+    return known if [len(row) for row in known] == [len(row) for row in values] else None
+
+
+def _bits(value: Fraction) -> int:
+    return max(value.numerator.bit_length(), value.denominator.bit_length())
+
+
+def _eliminated(rows: list[list[Fraction]]) -> tuple[list[list[Fraction]], Fraction]:
+    """Gauss and Jordan: the rows with the left square reduced to one, and its determinant."""
+    side = len(rows)
+    value = Fraction(1)
+    for at in range(side):
+        pivot = next((row for row in range(at, side) if rows[row][at]), None)
+        if pivot is None:
+            return rows, Fraction(0)
+        if pivot != at:
+            rows[at], rows[pivot] = rows[pivot], rows[at]
+            value = -value
+        lead = rows[at][at]
+        value *= lead
+        rows[at] = [entry / lead for entry in rows[at]]
+        for other in range(side):
+            factor = rows[other][at]
+            if other != at and factor:
+                rows[other] = [a - factor * b for a, b in zip(rows[other], rows[at], strict=True)]
+    return rows, value
+
+
+def _inverse(rows: Rows) -> Rows | None:
+    values = _numbers(rows)
+    if values is None or len(rows) > MAX_SIDE:
+        return None
+    side = len(values)
+    wide = [
+        [*row, *(Fraction(int(at == column)) for column in range(side))]
+        for at, row in enumerate(values)
+    ]
+    reduced, value = _eliminated(wide)
+    if not value:
+        return None
+    return tuple(tuple(number(entry) for entry in row[side:]) for row in reduced)
+
+
+# Unit vectors.
+
+
+def components(node: Node) -> tuple[Node, ...] | None:
+    """Of a sum of multiples of i, j and k; None for anything else.
+
+    One of j and k must be in it: a multiple of i alone is as well a complex number.
+    """
+    node = rebuilt(node, _unit)
+    names = symbols(node) & _LETTERS
+    if not names & {"j", "k"}:
+        return None
+    terms = node.terms if isinstance(node, Add) else (node,)
+    found: dict[str, list[Node]] = {"i": [], "j": [], "k": []}
+    for term in terms:
+        factors = term.factors if isinstance(term, Mul) else (term,)
+        units = [part.name for part in factors if part in _UNITS and isinstance(part, Symbol)]
+        rest = [factor for factor in factors if factor not in _UNITS]
+        if len(units) != 1 or any(symbols(factor) & _LETTERS for factor in rest):
+            return None
+        found[units[0]].append(product(rest) if rest else ONE)
+    return tuple(total(found[name]) if found[name] else ZERO for name in "ijk")
+
+
+_UNITS = (Symbol("i"), Symbol("j"), Symbol("k"))
+
+
+def _unit(node: Node) -> Node:
+    return Symbol("i") if node == Constant("i") else node
+
+
+# Lines.
+
+Equal = Callable[[Node, Node], bool]
+
+
+def as_line(node: Node) -> Node | None:
+    """The line that a node describes whatever its form: a point and a multiple of a direction.
+
+    `p + t d`, entries in one letter that runs over the reals, and `x = 1 + t, y = 2t`; a tuple with
+    a letter alone is none, for it may be a curve, a motion or a family with that very letter.
+    """
+    match node:
+        case Call("line", _):
+            return node
+        case Group("", (inside, Chain((Symbol(name), Symbol("mathbbR" | "R")), ("in",)))):
+            return _line(inside) if name in symbols(inside) else None
+        case Chain((Symbol() | Group(), inside), ("=",)):
+            return inside if _is_line(inside) else None
+        case Group("", items):
+            named = [item for item in items if isinstance(item, Chain)]
+            if len(named) != len(items) or tuple(map(_coordinate, named)) not in _COORDINATES:
+                return None
+            return _line(Group("(", tuple(chain.operands[1] for chain in named), ")"))
+        case _:
+            return None
+
+
+_COORDINATES = (("x", "y"), ("x", "y", "z"))
+
+
+def _coordinate(chain: Chain) -> str:
+    name = chain.operands[0]
+    named = chain.operators == ("=",) and isinstance(name, Symbol)
+    return name.name if named and isinstance(name, Symbol) else ""
+
+
+def _line(node: Node) -> Node | None:
+    if isinstance(node, Chain) and node.operators == ("=",):
+        node = node.operands[1]
+    parts = line_of(node)
+    if _is_line(node) or parts is None:
+        return node if _is_line(node) else None
+    names = frozenset[str]().union(*map(symbols, (node,)))
+    if names & {"x", "y", "z"}:
+        return None
+    point, direction = (Group("(", part, ")") for part in parts)
+    return Call("line", (point, direction, Symbol(next(iter(names)))))
+
+
+def spread(line: Node) -> Node:
+    """A line as a tuple with its own letter; any other node as it is."""
+    match line:
+        case Call("line", (Group() as point, Group() as direction, letter)):
+            items = zip(point.items, direction.items, strict=True)
+            return Group(
+                point.opening,
+                tuple(total((start, product((letter, step)))) for start, step in items),
+                point.closing,
+            )
+        case _:
+            return line
+
+
+def line_of(node: Node) -> tuple[tuple[Node, ...], tuple[Node, ...]] | None:
+    """A point and a direction of a line, from its parts or from entries in one letter."""
+    match node:
+        case Call("line", (Group(_, point), Group(_, direction), _)):
+            return point, direction
+        case Group("(" | "[", items):
+            return _of_entries(items)
+        case Matrix(rows) if all(len(row) == 1 for row in rows):
+            return _of_entries(tuple(row[0] for row in rows))
+        case _:
+            return None
+
+
+def _of_entries(items: tuple[Node, ...]) -> tuple[tuple[Node, ...], tuple[Node, ...]] | None:
+    names = frozenset[str]().union(*map(symbols, items))
+    if len(names) != 1:
+        return None
+    parts = [affine(item, next(iter(names))) for item in items]
+    known = [part for part in parts if part is not None]
+    if len(known) != len(parts):
+        return None
+    return tuple(constant for _, constant in known), tuple(slope for slope, _ in known)
+
+
+def affine(node: Node, name: str) -> tuple[Node, Node] | None:
+    """Slope and constant of an expression that is linear in a variable; None if it is not."""
+    if name not in symbols(node):
+        return ZERO, node
+    match node:
+        case Symbol():
+            return ONE, ZERO
+        case Add(terms):
+            parts = [affine(term, name) for term in terms]
+            known = [part for part in parts if part is not None]
+            if len(known) != len(parts):
+                return None
+            return total([slope for slope, _ in known]), total([rest for _, rest in known])
+        case Mul(factors):
+            inside = [factor for factor in factors if name in symbols(factor)]
+            outside = [factor for factor in factors if name not in symbols(factor)]
+            part = affine(inside[0], name) if len(inside) == 1 else None
+            if part is None:
+                return None
+            return product((*outside, part[0])), product((*outside, part[1]))
+        case _:
+            return None
+
+
+def same_line(left: Node, right: Node, equal: Equal) -> bool:
+    """Whether two nodes are one line: parallel directions, and a point of one on the other."""
+    one, other = line_of(left), line_of(right)
+    if one is None or other is None or len(one[0]) != len(other[0]):
+        return False
+    (point, direction), (through, along) = one, other
+    if not _moves(direction) or not _moves(along):
+        return False
+    apart = tuple(difference(b, a) for a, b in zip(point, through, strict=True))
+    return _parallel(direction, along, equal) and _parallel(direction, apart, equal)
+
+
+def _moves(direction: Sequence[Node]) -> bool:
+    """Whether a direction has an entry that is a number other than zero."""
+    values = [Term(part).constant for part in direction]
+    return any(value is not None and abs(value) > _NEGLIGIBLE for value in values)
+
+
+def _parallel(one: Sequence[Node], other: Sequence[Node], equal: Equal) -> bool:
+    """Whether all cross products of entries agree."""
+    pairs = itertools.combinations(zip(one, other, strict=True), 2)
+    return all(equal(product((a, d)), product((c, b))) for (a, b), (c, d) in pairs)
