@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from assay.math import renaming
-from assay.math.matching import Exhausted, Matcher
+from assay.math import conditions, families, renaming
+from assay.math.matching import Exhausted, Matcher, expanded
 from assay.math.nodes import (
     Chain,
     Group,
@@ -201,6 +201,12 @@ def _renamed(matcher: Matcher, left: Node, right: Node) -> Verdict | None:
     """The acceptance under other letters for what is free to be named; None if there is none."""
     if isinstance(left, _PLAIN) or isinstance(right, _PLAIN):
         return None
+    if families.is_one(left) or families.is_one(right):
+        equal = families.same(left, right, matcher.equal, lambda node: expanded(node, joint=False))
+        if equal:
+            return Verdict(True, "structural", "the same family of solutions")
+    if conditions.same(left, right, lambda one, other: matcher.match(one, other).equal is True):
+        return Verdict(True, "structural", "the same value where the condition holds")
     for one, other in renaming.alternatives(left, right):
         verdict = matcher.match(one, other)
         if verdict.equal:

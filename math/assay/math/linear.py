@@ -45,6 +45,8 @@ MAX_NODES = 2_000
 _MAX_BITS = 256
 _NEGLIGIBLE = 1e-9
 _LETTERS = frozenset({"i", "j", "k"})
+PARAMETERS = frozenset({"t", "s", "u", "r", "lambda", "mu", "tau"})
+"""Letters that run along a line; any other may be a number that the problem gives."""
 
 Rows = tuple[tuple[Node, ...], ...]
 
@@ -137,12 +139,19 @@ def _product(factors: Sequence[Node]) -> Node | None:
     if len(arrays) == 1 and isinstance(arrays[0], Group):
         return _multiple(scalars, arrays[0])
     rows = _entries(arrays[0])
+    letter = any(isinstance(scalar, Symbol) and scalar.name in PARAMETERS for scalar in scalars)
+    if letter and len(arrays) == 1 and _is_column(arrays[0]) and not symbols(arrays[0]):
+        return _multiple(scalars, Group("(", tuple(row[0] for row in rows), ")"))
     for array in arrays[1:]:
         further = _rows_times(rows, _entries(array))
         if further is None:
             return None
         rows = further
     return Matrix(_scaled(scalars, rows)) if scalars else Matrix(rows)
+
+
+def _is_column(node: Node) -> bool:
+    return isinstance(node, Matrix) and len(node.rows) > 1 and len(node.rows[0]) == 1
 
 
 def _multiple(scalars: Sequence[Node], array: Group) -> Node:
@@ -152,6 +161,7 @@ def _multiple(scalars: Sequence[Node], array: Group) -> Node:
         return Chain((names[0], array), ("=",))  # the point A(1,2)
     if (
         len(names) == 1
+        and names[0].name in PARAMETERS
         and not symbols(array)
         and all(scalar is names[0] or not symbols(scalar) for scalar in scalars)
     ):
@@ -362,6 +372,13 @@ def _unit(node: Node) -> Node:
 Equal = Callable[[Node, Node], bool]
 
 
+def may_be_line(node: Node) -> bool:
+    """Whether `as_line` is worth asking: whether it is a line, an equation or a bare list."""
+    if isinstance(node, Group):
+        return not node.opening
+    return isinstance(node, Chain) or _is_line(node)
+
+
 def as_line(node: Node) -> Node | None:
     """The line that a node describes whatever its form: a point and a multiple of a direction.
 
@@ -400,7 +417,7 @@ def _line(node: Node) -> Node | None:
     if _is_line(node) or parts is None:
         return node if _is_line(node) else None
     names = frozenset[str]().union(*map(symbols, (node,)))
-    if names & {"x", "y", "z"}:
+    if not names <= PARAMETERS:
         return None
     point, direction = (Group("(", part, ")") for part in parts)
     return Call("line", (point, direction, Symbol(next(iter(names)))))

@@ -40,7 +40,6 @@ _ELLIPSIS = Symbol("...")
 _REALS = Symbol("mathbbR")
 _FIGURES = (Symbol("angle"), Symbol("triangle"))
 _NOTHING = Symbol("emptyset")
-_WITH_LINES = (Call, Group, Chain)
 _COMPOUND = (Group, SetOperation, Matrix)
 _NO = "structural"
 
@@ -73,7 +72,7 @@ class Matcher:
         left, right = _bare(left), _bare(right)
         if isinstance(left, Text) or isinstance(right, Text):
             return self._words(left, right)
-        if isinstance(left, _WITH_LINES) or isinstance(right, _WITH_LINES):
+        if linear.may_be_line(left) or linear.may_be_line(right):
             verdict = self._lines(left, right)
             if verdict is not None:
                 return verdict
@@ -93,6 +92,11 @@ class Matcher:
         if self._steps > MAX_STEPS:
             raise Exhausted
 
+    def equal(self, one: Node, other: Node) -> bool:
+        """Whether two expressions that were computed from the two sides are equal."""
+        self._count()
+        return same(Term(one), Term(other), self.policy).equal is True
+
     def term(self, node: Node, *, ours: bool) -> Term:
         """The node with its values, kept in the reference (`ours`) or the answer."""
         return (self.reference if ours else self.answer).term(node)
@@ -105,12 +109,7 @@ class Matcher:
                 return self.match(left, linear.spread(right))
             return None
         other = linear.as_line(right) or right
-
-        def equal(one: Node, two: Node) -> bool:
-            self._count()
-            return same(Term(one), Term(two), self.policy).equal is True
-
-        if linear.same_line(line, other, equal):
+        if linear.same_line(line, other, self.equal):
             return Verdict(True, _NO, "the same line")
         return no("another line") if isinstance(left, Call) else None
 
@@ -297,6 +296,11 @@ class Matcher:
 
     def _groups(self, left: Group, right: Group) -> Verdict:
         """Brackets decide what is compared how."""
+        bare = left if not left.opening else right
+        if bool(left.opening) != bool(right.opening) and relations.bounds(bare):
+            verdict = self.real_sets(left, right)
+            if verdict is not None:
+                return verdict
         ours, theirs = left.opening + left.closing, right.opening + right.closing
         if (left.alternatives or right.alternatives) and ("()" in (ours, theirs)):
             return no("alternatives against a tuple")
@@ -409,7 +413,7 @@ class Matcher:
 
     def real_sets(self, left: Node, right: Node) -> Verdict | None:
         """Two sets of real numbers; None when one is no such set."""
-        ours = realset.pieces(left, lambda node: self._real(node, ours=True))
+        ours = realset.pieces(left, lambda node: self._real(node, ours=True), solves=True)
         if ours is None:
             return None
         theirs = realset.pieces(right, lambda node: self._real(node, ours=False))
@@ -447,9 +451,9 @@ def _unzipped(node: Node, other: Node) -> Node:
 
 
 def _coordinates(group: Group) -> Group:
-    """`y = 2, x = 1` in the order of its names; any other group as it is."""
+    """`y = 2, x = 1` as coordinates in their order; any other group as it is."""
     names = [relations.name_of(item) for item in group.items]
-    if not all(isinstance(name, Symbol) and len(name.name) == 1 for name in names):
+    if not all(isinstance(name, Symbol) and name.name in ("x", "y", "z") for name in names):
         return group
     ordered = sorted(zip(map(str, names), group.items, strict=True), key=lambda pair: pair[0])
     return Group(
@@ -476,8 +480,16 @@ def _bare(node: Node) -> Node:
             "builder", (Chain((Symbol() as name, Symbol("mathbbR")), ("in",)), condition)
         ) if realset.variable(condition) == name:
             return condition
+        case Call("builder", (Chain((name, Symbol("mathbbZ")), ("in",)), condition)) if (
+            realset.variable(condition) == name
+        ):
+            return realset.integers(condition, _constant) or node
         case Call("ratio", (Symbol(name), Group("(") as point)) if name[0].isupper():
             return Chain((Symbol(name), point), ("=",))  # P: (1, 2)
+        case Chain((Call(_, (Symbol(name),)) as function, Call("line", parts) as line), ("=",)) if (
+            parts[2] == Symbol(name)
+        ):
+            return Chain((function, linear.spread(line)), ("=",))  # r(t), with its own t
         case Chain((Symbol(name), *rest), operators) if name.endswith("_1,2"):
             return Chain((Symbol(name.removesuffix("_1,2")), *rest), operators)
         case _:

@@ -156,7 +156,7 @@ def _read_form(text: str, form: str, policy: Policy) -> Reading:
     trouble, limited = "", False
     put = notation.rewritten(notation.money(form))
     try:
-        node: Node | None = _pieces(form) or _parsed(put)
+        node: Node | None = _parsed(put)
     except OverLimit as error:
         node, trouble, limited = None, str(error), True
     except Unreadable as error:
@@ -203,7 +203,7 @@ def _special(form: str) -> Node | None:
             return based(digits[1], digits[2])
         except Unreadable:
             return None
-    return None
+    return _pieces(form)
 
 
 def _spelled(said: str) -> Node | None:
@@ -232,12 +232,13 @@ def _pieces(form: str) -> Node | None:
         return None
     try:
         return piecewise.read(form, _parsed)
-    except Unreadable:
+    except (Unreadable, OverLimit, RecursionError):
         return None
 
 
 def _parsed(form: str) -> Node:
-    return linear.computed(hoisted(parse(form)))
+    node = hoisted(parse(form))
+    return linear.computed(node) if "," in form or "\\begin" in form else node
 
 
 def _said(form: str) -> Node | None:

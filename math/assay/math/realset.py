@@ -6,7 +6,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
+from assay.math import linear
 from assay.math.nodes import (
     MINUS_ONE,
     Call,
@@ -15,8 +17,10 @@ from assay.math.nodes import (
     Group,
     Mul,
     Node,
+    Pow,
     SetOperation,
     Symbol,
+    symbols,
 )
 
 Evaluate = Callable[[Node], float | None]
@@ -42,14 +46,17 @@ Pieces = list[Piece]
 WHOLE = Piece(MINUS_INFINITY, -math.inf, False, INFINITY, math.inf, False)
 
 
-def pieces(node: Node, evaluate: Evaluate) -> Pieces | None:
+def pieces(node: Node, evaluate: Evaluate, *, solves: bool = False) -> Pieces | None:
     """The set as sorted, disjoint pieces; None when it is no such set.
 
     Args:
         node: an interval, a finite set, a union, a relation of one name with numbers, or a list.
         evaluate: gives the value of an end; None where it has none.
+        solves: whether `2x + 1 > 4` and `|x - 1| < 2` are taken for their solutions: only in a
+            reference, since in an answer they are left to solve.
     """
-    found = _pieces(node, evaluate)
+    found = _solved(node, evaluate) if solves and isinstance(node, Chain) else None
+    found = _pieces(node, evaluate) if found is None else found
     return None if found is None or len(found) > MAX_PIECES else merged(found)
 
 
@@ -57,9 +64,12 @@ def variable(node: Node) -> Node | None:
     """What a relation, or a list of relations, is about; None when it is about several things."""
     if isinstance(node, Chain):
         subject, _ = _subject(node)
-        return subject.arguments[0] if isinstance(subject, Call) else subject
+        return subject.arguments[0] if _is_size(subject) and isinstance(subject, Call) else subject
     if isinstance(node, Group):
-        subjects = [variable(item) for item in node.items]
+        items = node.items
+        if isinstance(items[0], Chain) and items[0].operators == ("!=",):
+            items = tuple(item for item in items if isinstance(item, Chain))
+        subjects = [variable(item) for item in items]
         return subjects[0] if all(subject == subjects[0] for subject in subjects) else None
     return None
 
@@ -187,12 +197,73 @@ def _subject(chain: Chain) -> tuple[Node | None, int]:
     named = [
         (operand, place)
         for place, operand in enumerate(chain.operands)
-        if isinstance(operand, Symbol) or _is_size(operand)
+        if isinstance(operand, Symbol) or _is_size(operand) or _is_value(operand)
     ]
     return named[0] if len(named) == 1 else (None, 0)
 
 
-def _is_size(node: Node) -> bool:
+def integers(condition: Node, evaluate: Evaluate) -> Node | None:
+    """The integers on which a condition holds, as a set; None where they are many or none."""
+    found: list[Node] = []
+    for piece in pieces(condition, evaluate) or []:
+        if math.isinf(piece.low_value) or math.isinf(piece.high_value):
+            return None
+        low, high = math.ceil(piece.low_value), math.floor(piece.high_value)
+        first = low + (low == piece.low_value and not piece.low_closed)
+        last = high - (high == piece.high_value and not piece.high_closed)
+        if last - first > MAX_PIECES:
+            return None
+        found += [linear.number(Fraction(value)) for value in range(first, last + 1)]
+    return Group("{", tuple(found), "}") if 0 < len(found) <= MAX_PIECES else None
+
+
+def _is_value(node: Node) -> bool:
+    """Whether it is a value of a function that nobody defined, f(x)."""
+    return (
+        isinstance(node, Call)
+        and len(node.name) == 1
+        and all(isinstance(argument, Symbol) for argument in node.arguments)
+    )
+
+
+def _solved(chain: Chain, evaluate: Evaluate) -> Pieces | None:
+    """The solutions of a relation that is linear in one name, or in an absolute value of that."""
+    inside = [at for at, operand in enumerate(chain.operands) if symbols(operand)]
+    if len(inside) != 1 or not set(chain.operators) <= {*_FLIPPED, "!="}:
+        return None
+    operand = chain.operands[inside[0]]
+    size = isinstance(operand, Call) and operand.name == "abs"
+    linear_part = operand.arguments[0] if size and isinstance(operand, Call) else operand
+    names = symbols(linear_part)
+    parts = linear.affine(linear_part, next(iter(names))) if len(names) == 1 else None
+    slope = None if parts is None else evaluate(parts[0])
+    if parts is None or not slope:
+        return None
+    stand_in: Node = Call("abs", (Symbol("u"),)) if size else Symbol("u")
+    operands = tuple(stand_in if part is operand else part for part in chain.operands)
+    found = _relation(Chain(operands, chain.operators), evaluate)
+    if found is None:
+        return None
+
+    def place(end: Node, value: float) -> tuple[Node, float] | None:
+        if math.isinf(value):
+            turned = value * slope
+            return (INFINITY if turned > 0 else MINUS_INFINITY), turned
+        node = linear.product((linear.difference(end, parts[1]), Pow(parts[0], MINUS_ONE)))
+        at = evaluate(node)
+        return None if at is None else (node, at)
+
+    moved = []
+    for piece in found:
+        low, high = place(piece.low, piece.low_value), place(piece.high, piece.high_value)
+        if low is None or high is None:
+            return None
+        ends = [(*low, piece.low_closed), (*high, piece.high_closed)]
+        moved.append(Piece(*(ends[0] + ends[1] if slope > 0 else ends[1] + ends[0])))
+    return moved
+
+
+def _is_size(node: Node | None) -> bool:
     return isinstance(node, Call) and node.name == "abs" and isinstance(node.arguments[0], Symbol)
 
 
@@ -264,6 +335,11 @@ def _mirrored_only(piece: Piece) -> Piece:
 
 def _conditions(node: Group, items: tuple[Node, ...], evaluate: Evaluate) -> Pieces | None:
     """Relations in a list: all of them hold, or any where the list says "or"."""
+    match items[0]:
+        case Chain((Symbol() as name, _), ("!=",)):  # x != 1, 2
+            items = tuple(
+                item if isinstance(item, Chain) else Chain((name, item), ("!=",)) for item in items
+            )
     if not all(isinstance(item, Chain | Group | SetOperation) for item in items):
         return None
     sets = [_pieces(item, evaluate) for item in items]

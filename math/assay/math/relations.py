@@ -18,6 +18,7 @@ from assay.math.nodes import (
     SetOperation,
     Symbol,
     Text,
+    symbols,
     walk,
 )
 from assay.math.parts import PartMatcher
@@ -167,7 +168,7 @@ def _is_unsolved(node: Node, value: Node) -> bool:
     left, right = Term(node), Term(value)
     if same(left, right, Policy()).equal:
         return False
-    return right.rational == 0 or (len(names) == 1 and _UNKNOWN.fullmatch(*names) is not None)
+    return right.rational == 0 or (len(names) == 1 and all(map(_UNKNOWN.fullmatch, names)))
 
 
 def _is_undefined(node: Node) -> bool:
@@ -313,6 +314,10 @@ def _orders(matcher: PartMatcher, left: Chain, right: Chain) -> Verdict:
         verdict = matcher.real_sets(left, right)
         if verdict is not None:
             return verdict
+    if ours is None and theirs is not None and symbols(left) == symbols(right):
+        verdict = matcher.real_sets(left, right)
+        if verdict is not None and verdict.equal:
+            return verdict
     left, right = _rising(left), _rising(right)
     if left.operators != right.operators:
         return _no("different relations")
@@ -376,6 +381,14 @@ def _distributed(group: Group) -> Group:
         spread = tuple(Chain((name, item), ("=",)) for item in rest)
         return Group("", (first, *spread), "", group.alternatives)
     return group
+
+
+def bounds(group: Group) -> bool:
+    """Whether all items of a list bound one thing, as in `x > 1, x < 3`."""
+    kinds = {_kind(item) if isinstance(item, Chain) else "" for item in group.items}
+    if kinds == {"unequal", ""}:
+        return isinstance(group.items[0], Chain) and realset.variable(group) is not None
+    return kinds <= {"order", "unequal"} and realset.variable(group) is not None
 
 
 def repeats_name(group: Group) -> bool:
