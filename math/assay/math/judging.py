@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from assay.math import extraction
+from assay.math import asked, extraction
 from assay.math.compare import Equivalence, compare
 from assay.math.outcomes import UNUSABLE_REFERENCE, Fault, Judgement, Outcome
 from assay.math.policy import Policy
@@ -96,7 +96,7 @@ def judged(
     ask: Ask | None = None,
     *,
     truncated: bool = False,
-    prompted: bool = False,
+    prompt: str | None = None,
 ) -> Outcome | None:
     """The judgement; None when the symbolic tier has to be asked and there is nobody to ask.
 
@@ -106,7 +106,8 @@ def judged(
         rules: how the answer is found and compared.
         ask: who runs the symbolic tier. What it raises comes through.
         truncated: the response was cut at the generation limit: an unmarked answer does not count.
-        prompted: the prompt is known, which `undone_work` looks at.
+        prompt: what was asked, where that is known: `undone_work` looks at whether it is, and
+            `x^2 = 5` answers 5 where it asks for x^2.
 
     Returns:
         A fault, UNUSABLE_REFERENCE, when a reference holds nothing that can be compared.
@@ -130,7 +131,9 @@ def judged(
         found = extraction.look(response, mode, letter=letter)
     if isinstance(found, extraction.Nothing):
         return Judgement("unparsed", None, "", "", found.why)
-    return _compared(readings, found, rules, ask, prompted=prompted)
+    if prompt and asked.states(found.text, prompt):
+        found = asked.stated(found)
+    return _compared(readings, found, rules, ask, prompted=prompt is not None)
 
 
 def is_whole(text: str) -> bool:

@@ -108,7 +108,7 @@ class Matcher:
             if isinstance(right, Call) and right.name == "line":
                 return self.match(left, linear.spread(right))
             return None
-        other = linear.as_line(right) or right
+        other = linear.as_line(right) or (right.operands[-1] if isinstance(right, Chain) else right)
         if linear.same_line(line, other, self.equal):
             return Verdict(True, _NO, "the same line")
         return no("another line") if isinstance(left, Call) else None

@@ -251,7 +251,7 @@ def _judged(item: VerifierItem, ask: Ask | None) -> Judgement | None:
         rules,
         ask,
         truncated=item.truncated,
-        prompted=bool(item.prompt),
+        prompt=item.prompt[-1].content if item.prompt else None,
     )
     if said is None:
         return None
