@@ -22,7 +22,7 @@ from assay.math import answer_phrases as phrases
 ANSWER_CHARS: Final = 2_000
 JOINT_CHARS = 70
 _SPAN_LINES = 3
-_LINE_CHARS = 200
+LINE_CHARS = 200
 _AROUND = 200
 _NUMBERS_CHARS = 20_000
 _JOINED_NUMBERS = 16
@@ -328,7 +328,7 @@ def bare_line(text: str) -> FoundAnswer | Nothing | None:
     """All of a response that is one short line of mathematics, or a few words without a number."""
     start = len(text) - len(text.lstrip())
     end = len(text.rstrip())
-    if not 0 < end - start <= _LINE_CHARS or "\n" in text[start:end] or text[start] == "=":
+    if not 0 < end - start <= LINE_CHARS or "\n" in text[start:end] or text[start] == "=":
         return None
     if _formulas(text):
         return None
