@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 
 from assay.math import conditions, families, renaming
-from assay.math.matching import Exhausted, Matcher, expanded
+from assay.math.matching import Exhausted, Matcher
 from assay.math.nodes import (
     Chain,
     Group,
@@ -24,6 +24,7 @@ from assay.math.nodes import (
 )
 from assay.math.policy import Policy
 from assay.math.reading import DEFAULT, Reading
+from assay.math.signs import expanded
 from assay.math.terms import Verdict
 from assay.math.text import bare
 

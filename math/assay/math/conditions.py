@@ -37,7 +37,7 @@ _STEPS = (Fraction(1, 3), Fraction(7, 5), Fraction(19, 6))
 Match = Callable[[Node, Node], bool]
 
 
-class Bound(NamedTuple):
+class NameBound(NamedTuple):
     """`name operator limit`."""
 
     name: str
@@ -49,7 +49,7 @@ class Conditional(NamedTuple):
     """A value and the bounds of its variables."""
 
     value: Node
-    bounds: frozenset[Bound]
+    bounds: frozenset[NameBound]
 
 
 def split(node: Node) -> Conditional | None:
@@ -68,7 +68,7 @@ def split(node: Node) -> Conditional | None:
     return Conditional(value, known) if {one.name for one in known} <= symbols(value) else None
 
 
-def _bound(node: Node) -> Bound | None:
+def _bound(node: Node) -> NameBound | None:
     match node:
         case Chain((Symbol(name), limit), (operator,)) if operator in _KINDS:
             value = rational(limit)
@@ -76,7 +76,7 @@ def _bound(node: Node) -> Bound | None:
             value, operator = rational(limit), _FLIPPED[operator]
         case _:
             return None
-    return None if value is None else Bound(name, operator, value)
+    return None if value is None else NameBound(name, operator, value)
 
 
 def same(left: Node, right: Node, match: Match) -> bool:
@@ -100,7 +100,7 @@ def same(left: Node, right: Node, match: Match) -> bool:
     return False
 
 
-def _equal(left: Node, right: Node, bounds: frozenset[Bound], match: Match) -> bool:
+def _equal(left: Node, right: Node, bounds: frozenset[NameBound], match: Match) -> bool:
     """Whether two values agree where the variables that have to be positive are."""
     positive = {
         bound.name for bound in bounds if bound.operator in (">", ">=") and bound.limit >= 0
@@ -113,7 +113,7 @@ def _equal(left: Node, right: Node, bounds: frozenset[Bound], match: Match) -> b
     return match(rebuilt(left, change), rebuilt(right, change))
 
 
-def _implies(node: Node, bounds: frozenset[Bound]) -> bool:
+def _implies(node: Node, bounds: frozenset[NameBound]) -> bool:
     """Whether a value is no real number at points where one of the bounds does not hold."""
     if isinstance(node, Chain) and node.operators == ("=",):
         node = node.operands[-1]
@@ -122,7 +122,7 @@ def _implies(node: Node, bounds: frozenset[Bound]) -> bool:
     return not any(_is_real(node, bound.name, at) for bound in bounds for at in _outside(bound))
 
 
-def _outside(bound: Bound) -> list[Fraction]:
+def _outside(bound: NameBound) -> list[Fraction]:
     """Numbers that a bound leaves out."""
     _, operator, limit = bound
     if operator == "!=":

@@ -1,10 +1,10 @@
-"""Arithmetic of matrices and vectors, and lines written as a point and a multiple of a direction.
+"""Arithmetic of matrices and vectors, and lines as a point and a direction.
 
 `computed` replaces sums, products, powers and determinants of matrices and of tuples by their
 entries, so that what is compared is one matrix or tuple. What it cannot do within its limits stays
 as it was written. A tuple plus a letter times a tuple becomes `Call("line", (point, direction,
-letter))`: a line has many such forms, so it is compared as a set of points (`same_line`). Two
-tuples in a row stay what they are: a dot product, a list or cycles of a permutation.
+letter))`, for `lines`. Two tuples in a row stay what they are: a dot product, a list or cycles of a
+permutation.
 
 Work is bounded by the shape (`MAX_SIDE`) and by the number of nodes in a result (`MAX_NODES`).
 """
@@ -13,7 +13,8 @@ Work is bounded by the shape (`MAX_SIDE`) and by the number of nodes in a result
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
 from fractions import Fraction
 
 from assay.math import exact
@@ -36,14 +37,12 @@ from assay.math.nodes import (
     symbols,
     walk,
 )
-from assay.math.terms import Term
 
 MAX_SIDE = 8
 MAX_SYMBOLIC_SIDE = 4
 MAX_POWER = 12
 MAX_NODES = 2_000
 _MAX_BITS = 256
-_NEGLIGIBLE = 1e-9
 _LETTERS = frozenset({"i", "j", "k"})
 PARAMETERS = frozenset({"t", "s", "u", "r", "lambda", "mu", "tau"})
 """Letters that run along a line; any other may be a number that the problem gives."""
@@ -84,10 +83,11 @@ def _is_large(node: Node) -> bool:
 
 
 def _is_array(node: Node) -> bool:
-    return isinstance(node, Matrix) or _is_tuple(node) or _is_line(node)
+    return isinstance(node, Matrix) or _is_tuple(node) or is_line(node)
 
 
-def _is_line(node: Node) -> bool:
+def is_line(node: Node) -> bool:
+    """Whether `computed` made a line of it."""
     return isinstance(node, Call) and node.name == "line"
 
 
@@ -96,8 +96,8 @@ def _is_line(node: Node) -> bool:
 
 def _sum(terms: Sequence[Node]) -> Node | None:
     """Entry by entry; with a multiple of a tuple by a letter it is a line."""
-    lines = [term for term in terms if _is_line(term)]
-    rest = [term for term in terms if not _is_line(term)]
+    lines = [term for term in terms if is_line(term)]
+    rest = [term for term in terms if not is_line(term)]
     if len(lines) == 1 and isinstance(lines[0], Call) and rest:
         point, direction, letter = lines[0].arguments
         start = _sum([point, *rest])
@@ -132,7 +132,7 @@ def _like(node: Node, rows: Rows) -> Node:
 def _product(factors: Sequence[Node]) -> Node | None:
     scalars = [factor for factor in factors if not _is_array(factor)]
     arrays = [factor for factor in factors if _is_array(factor)]
-    if any(map(_is_line, arrays)) or any(isinstance(scalar, Chain | Group) for scalar in scalars):
+    if any(map(is_line, arrays)) or any(isinstance(scalar, Chain | Group) for scalar in scalars):
         return None
     if len(arrays) > 1 and not all(isinstance(array, Matrix) for array in arrays):
         return None
@@ -367,98 +367,7 @@ def _unit(node: Node) -> Node:
     return Symbol("i") if node == Constant("i") else node
 
 
-# Lines.
-
-Equal = Callable[[Node, Node], bool]
-
-
-def may_be_line(node: Node) -> bool:
-    """Whether `as_line` is worth asking: whether it is a line, an equation or a bare list."""
-    if isinstance(node, Group):
-        return not node.opening
-    return isinstance(node, Chain) or _is_line(node)
-
-
-def as_line(node: Node) -> Node | None:
-    """The line that a node describes whatever its form: a point and a multiple of a direction.
-
-    `p + t d`, entries in one letter that runs over the reals, and `x = 1 + t, y = 2t`; a tuple with
-    a letter alone is none, for it may be a curve, a motion or a family with that very letter.
-    """
-    match node:
-        case Call("line", _):
-            return node
-        case Group("", (inside, Chain((Symbol(name), Symbol("mathbbR" | "R")), ("in",)))):
-            return _line(inside) if name in symbols(inside) else None
-        case Chain((Symbol() | Group(), inside), ("=",)):
-            return inside if _is_line(inside) else None
-        case Group("", items):
-            named = [item for item in items if isinstance(item, Chain)]
-            if len(named) != len(items) or tuple(map(_coordinate, named)) not in _COORDINATES:
-                return None
-            return _line(Group("(", tuple(chain.operands[1] for chain in named), ")"))
-        case _:
-            return None
-
-
-_COORDINATES = (("x", "y"), ("x", "y", "z"))
-
-
-def _coordinate(chain: Chain) -> str:
-    name = chain.operands[0]
-    named = chain.operators == ("=",) and isinstance(name, Symbol)
-    return name.name if named and isinstance(name, Symbol) else ""
-
-
-def _line(node: Node) -> Node | None:
-    if isinstance(node, Chain) and node.operators == ("=",):
-        node = node.operands[1]
-    parts = line_of(node)
-    if _is_line(node) or parts is None:
-        return node if _is_line(node) else None
-    names = frozenset[str]().union(*map(symbols, (node,)))
-    if not names <= PARAMETERS:
-        return None
-    point, direction = (Group("(", part, ")") for part in parts)
-    return Call("line", (point, direction, Symbol(next(iter(names)))))
-
-
-def spread(line: Node) -> Node:
-    """A line as a tuple with its own letter; any other node as it is."""
-    match line:
-        case Call("line", (Group() as point, Group() as direction, letter)):
-            items = zip(point.items, direction.items, strict=True)
-            return Group(
-                point.opening,
-                tuple(total((start, product((letter, step)))) for start, step in items),
-                point.closing,
-            )
-        case _:
-            return line
-
-
-def line_of(node: Node) -> tuple[tuple[Node, ...], tuple[Node, ...]] | None:
-    """A point and a direction of a line, from its parts or from entries in one letter."""
-    match node:
-        case Call("line", (Group(_, point), Group(_, direction), _)):
-            return point, direction
-        case Group("(" | "[", items):
-            return _of_entries(items)
-        case Matrix(rows) if all(len(row) == 1 for row in rows):
-            return _of_entries(tuple(row[0] for row in rows))
-        case _:
-            return None
-
-
-def _of_entries(items: tuple[Node, ...]) -> tuple[tuple[Node, ...], tuple[Node, ...]] | None:
-    names = frozenset[str]().union(*map(symbols, items))
-    if len(names) != 1:
-        return None
-    parts = [affine(item, next(iter(names))) for item in items]
-    known = [part for part in parts if part is not None]
-    if len(known) != len(parts):
-        return None
-    return tuple(constant for _, constant in known), tuple(slope for slope, _ in known)
+# Expressions in one letter.
 
 
 def affine(node: Node, name: str) -> tuple[Node, Node] | None:
@@ -485,25 +394,56 @@ def affine(node: Node, name: str) -> tuple[Node, Node] | None:
             return None
 
 
-def same_line(left: Node, right: Node, equal: Equal) -> bool:
-    """Whether two nodes are one line: parallel directions, and a point of one on the other."""
-    one, other = line_of(left), line_of(right)
-    if one is None or other is None or len(one[0]) != len(other[0]):
-        return False
-    (point, direction), (through, along) = one, other
-    if not _moves(direction) or not _moves(along):
-        return False
-    apart = tuple(difference(b, a) for a, b in zip(point, through, strict=True))
-    return _parallel(direction, along, equal) and _parallel(direction, apart, equal)
+# Forms of matrices and vectors.
 
 
-def _moves(direction: Sequence[Node]) -> bool:
-    """Whether a direction has an entry that is a number other than zero."""
-    values = [Term(part).constant for part in direction]
-    return any(value is not None and abs(value) > _NEGLIGIBLE for value in values)
+def as_vector(node: Node, other: Node) -> Node:
+    """A sum of multiples of i, j and k as a tuple of as many entries as the other side has."""
+    if not isinstance(node, Add | Mul | Symbol):
+        return node
+    rows = rows_of(other)
+    if rows is None or not is_vector(rows):
+        return node
+    size = len(flat(rows))
+    parts = components(node)
+    if parts is None or size not in (2, 3) or (size == 2 and rational(parts[2]) != 0):
+        return node
+    return Group("(", parts[:size], ")")
 
 
-def _parallel(one: Sequence[Node], other: Sequence[Node], equal: Equal) -> bool:
-    """Whether all cross products of entries agree."""
-    pairs = itertools.combinations(zip(one, other, strict=True), 2)
-    return all(equal(product((a, d)), product((c, b))) for (a, b), (c, d) in pairs)
+_IDENTITY = re.compile(r"I(?:_([2-9]))?")
+
+
+def as_identity(node: Node, other: Node) -> Node:
+    """I and I_3 as the matrix, of the other side's shape."""
+    match = _IDENTITY.fullmatch(node.name) if isinstance(node, Symbol) else None
+    if match is None or not isinstance(other, Matrix):
+        return node
+    side = int(match[1] or len(other.rows))
+    if side > MAX_SIDE:
+        return node
+    rows = tuple(tuple(ONE if at == to else ZERO for to in range(side)) for at in range(side))
+    return Matrix(rows)
+
+
+def rows_of(node: Node) -> list[list[Node]] | None:
+    """The rows of a matrix or of nested tuples; of a tuple one row; None for anything else."""
+    match node:
+        case Matrix(rows):
+            return [list(row) for row in rows]
+        case Group("(" | "[", items):
+            if all(isinstance(item, Group) and item.opening in ("(", "[") for item in items):
+                return [list(item.items) for item in items if isinstance(item, Group)]
+            return [list(items)]
+        case _:
+            return None
+
+
+def is_vector(rows: list[list[Node]]) -> bool:
+    """Whether rows are one row or one column."""
+    return len(rows) == 1 or all(len(row) == 1 for row in rows)
+
+
+def flat(rows: list[list[Node]]) -> list[Node]:
+    """The entries, row by row."""
+    return [item for row in rows for item in row]

@@ -4,15 +4,10 @@
 from __future__ import annotations
 
 import itertools
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from assay.math import linear, piecewise, quantities, realset, relations
+from assay.math import linear, lines, piecewise, quantities, realset, relations
 from assay.math.nodes import (
-    MINUS_ONE,
-    ONE,
-    ZERO,
-    Add,
     Based,
     Call,
     Chain,
@@ -21,21 +16,18 @@ from assay.math.nodes import (
     Mul,
     Node,
     Number,
-    PlusMinus,
-    Pow,
     Quantity,
     SetOperation,
     Symbol,
     Text,
-    walk,
 )
 from assay.math.policy import Policy
 from assay.math.reading import Reading
+from assay.math.signs import expanded, has_signs, unfolded
 from assay.math.terms import Term, Verdict, same
 from assay.math.text import words
 
 MAX_STEPS = 1500
-MAX_SIGNS = 4
 _ELLIPSIS = Symbol("...")
 _REALS = Symbol("mathbbR")
 _FIGURES = (Symbol("angle"), Symbol("triangle"))
@@ -72,7 +64,7 @@ class Matcher:
         left, right = _bare(left), _bare(right)
         if isinstance(left, Text) or isinstance(right, Text):
             return self._words(left, right)
-        if linear.may_be_line(left) or linear.may_be_line(right):
+        if lines.may_be_line(left) or lines.may_be_line(right):
             verdict = self._lines(left, right)
             if verdict is not None:
                 return verdict
@@ -81,7 +73,7 @@ class Matcher:
             return relations.match(self, left, right)
         if isinstance(left, _COMPOUND) or isinstance(right, _COMPOUND):
             return self._compound(left, right)
-        if _has_signs(left) or _has_signs(right):
+        if has_signs(left) or has_signs(right):
             return self._signed(left, right)
         if isinstance(left, Quantity) or isinstance(right, Quantity):
             return quantities.match(self, left, right)
@@ -103,13 +95,13 @@ class Matcher:
 
     def _lines(self, left: Node, right: Node) -> Verdict | None:
         """A line against a line in any form; None where the reference is none."""
-        line = linear.as_line(left)
+        line = lines.as_line(left)
         if line is None:
             if isinstance(right, Call) and right.name == "line":
-                return self.match(left, linear.spread(right))
+                return self.match(left, lines.spread(right))
             return None
-        other = linear.as_line(right) or (right.operands[-1] if isinstance(right, Chain) else right)
-        if linear.same_line(line, other, self.equal):
+        other = lines.as_line(right) or (right.operands[-1] if isinstance(right, Chain) else right)
+        if lines.same_line(line, other, self.equal):
             return Verdict(True, _NO, "the same line")
         return no("another line") if isinstance(left, Call) else None
 
@@ -246,7 +238,7 @@ class Matcher:
     # Lists, tuples, sets, matrices.
 
     def _compound(self, left: Node, right: Node) -> Verdict:
-        left, right = _as_vector(left, right), _as_vector(right, left)
+        left, right = linear.as_vector(left, right), linear.as_vector(right, left)
         if isinstance(left, Matrix) or isinstance(right, Matrix):
             return self._matrices(left, right)
         if isinstance(left, SetOperation) or isinstance(right, SetOperation):
@@ -255,7 +247,7 @@ class Matcher:
             return self._sets(left, right)
         if isinstance(left, Group) and isinstance(right, Group):
             return self._groups(left, right)
-        if _has_signs(left) or _has_signs(right):
+        if has_signs(left) or has_signs(right):
             return self._unfolded(left, right)
         if isinstance(left, Group):
             return self._alternatives(left, right)
@@ -272,7 +264,7 @@ class Matcher:
         if values is None:
             return Verdict(None, "limits", "too many signs")
         if len(values) > 1:
-            items = _unfolded_items(group.items)
+            items = unfolded(group.items)
             return self.any_order(*((items, values) if group is left else (values, items)))
         return self._alternatives(group, right) if group is left else self._restated(left, group)
 
@@ -313,7 +305,7 @@ class Matcher:
         if "{}" in (ours, theirs):
             if "" not in (ours, theirs):
                 return no("a set against a tuple or an interval")
-            return self.any_order(_unfolded_items(left.items), _unfolded_items(right.items))
+            return self.any_order(unfolded(left.items), unfolded(right.items))
         if ours == theirs == "":
             return self._lists(left, right)
         if ours == theirs or (ours in ("()", "[]") and theirs == ""):
@@ -334,11 +326,11 @@ class Matcher:
             return found
         if _ELLIPSIS in left.items or self.policy.ordered_lists:
             return self.in_order(left.items, right.items)
-        return self.any_order(_unfolded_items(left.items), _unfolded_items(right.items))
+        return self.any_order(unfolded(left.items), unfolded(right.items))
 
     def _both_include(self, left: Group, right: Group) -> Verdict:
         """Sets: each element of one is in the other."""
-        ours, theirs = _unfolded_items(left.items), _unfolded_items(right.items)
+        ours, theirs = unfolded(left.items), unfolded(right.items)
         if len(ours) == len(theirs):
             return self.any_order(ours, theirs)
         verdict = self._included(ours, theirs)
@@ -387,16 +379,16 @@ class Matcher:
 
     def _matrices(self, left: Node, right: Node) -> Verdict:
         """Entry by entry; a single row or column is also a tuple, nested lists are rows."""
-        left, right = _as_identity(left, right), _as_identity(right, left)
-        ours, theirs = _rows(left), _rows(right)
+        left, right = linear.as_identity(left, right), linear.as_identity(right, left)
+        ours, theirs = linear.rows_of(left), linear.rows_of(right)
         if ours is None or theirs is None:
             return no("a matrix against something else")
         flat = isinstance(left, Group) or isinstance(right, Group)
-        if flat and _is_vector(ours) and _is_vector(theirs):
-            ours, theirs = [_flat(ours)], [_flat(theirs)]
+        if flat and linear.is_vector(ours) and linear.is_vector(theirs):
+            ours, theirs = [linear.flat(ours)], [linear.flat(theirs)]
         if [len(row) for row in ours] != [len(row) for row in theirs]:
             return no("matrices of different shapes")
-        return self.in_order(_flat(ours), _flat(theirs))
+        return self.in_order(linear.flat(ours), linear.flat(theirs))
 
     def _sets(self, left: Node, right: Node) -> Verdict:
         """Sets of real numbers by their pieces, others operand by operand."""
@@ -489,98 +481,16 @@ def _bare(node: Node) -> Node:
         case Chain((Call(_, (Symbol(name),)) as function, Call("line", parts) as line), ("=",)) if (
             parts[2] == Symbol(name)
         ):
-            return Chain((function, linear.spread(line)), ("=",))  # r(t), with its own t
+            return Chain((function, lines.spread(line)), ("=",))  # r(t), with its own t
         case Chain((Symbol(name), *rest), operators) if name.endswith("_1,2"):
             return Chain((Symbol(name.removesuffix("_1,2")), *rest), operators)
         case _:
             return node
 
 
-def _as_vector(node: Node, other: Node) -> Node:
-    """A sum of multiples of i, j and k as a tuple of as many entries as the other side has."""
-    if not isinstance(node, Add | Mul | Symbol):
-        return node
-    rows = _rows(other)
-    if rows is None or not _is_vector(rows):
-        return node
-    size = len(_flat(rows))
-    parts = linear.components(node)
-    if parts is None or size not in (2, 3) or (size == 2 and linear.rational(parts[2]) != 0):
-        return node
-    return Group("(", parts[:size], ")")
-
-
-_IDENTITY = re.compile(r"I(?:_([2-9]))?")
-
-
-def _as_identity(node: Node, other: Node) -> Node:
-    """I and I_3 as the matrix, of the other side's shape."""
-    match = _IDENTITY.fullmatch(node.name) if isinstance(node, Symbol) else None
-    if match is None or not isinstance(other, Matrix):
-        return node
-    side = int(match[1] or len(other.rows))
-    if side > linear.MAX_SIDE:
-        return node
-    rows = tuple(tuple(ONE if at == to else ZERO for to in range(side)) for at in range(side))
-    return Matrix(rows)
-
-
 def _is_figure(node: Node) -> bool:
     """Whether it is an angle or a triangle named by its points, whose order matters."""
     return isinstance(node, Mul) and node.factors[0] in _FIGURES
-
-
-def _has_signs(node: Node) -> bool:
-    return any(isinstance(part, PlusMinus) for part in walk(node))
-
-
-def expanded(node: Node, *, joint: bool) -> list[Node] | None:
-    """The values of an expression with plus-minus; None when there are too many signs.
-
-    Args:
-        node: an expression.
-        joint: whether all signs are chosen together, so that minus-plus is the opposite sign.
-    """
-    count = sum(isinstance(part, PlusMinus) for part in walk(node))
-    if not count:
-        return [node]
-    if count > MAX_SIGNS:
-        return None
-    both = any(isinstance(part, PlusMinus) and part.sign < 0 for part in walk(node))
-    if joint or both:
-        return [_chosen(node, itertools.repeat(sign)) for sign in (1, -1)]
-    return [_chosen(node, iter(signs)) for signs in itertools.product((1, -1), repeat=count)]
-
-
-def _chosen(node: Node, signs: Iterator[int]) -> Node:
-    """The expression with its plus-minuses replaced, from left to right."""
-    match node:
-        case PlusMinus(operand, sign):
-            chosen = next(signs) * sign
-            inner = _chosen(operand, signs)
-            return inner if chosen > 0 else Mul((MINUS_ONE, inner))
-        case Add(terms):
-            return Add(tuple(_chosen(term, signs) for term in terms))
-        case Mul(factors):
-            return Mul(tuple(_chosen(factor, signs) for factor in factors))
-        case Pow(base, exponent):
-            return Pow(_chosen(base, signs), _chosen(exponent, signs))
-        case Call(name, arguments):
-            return Call(name, tuple(_chosen(argument, signs) for argument in arguments))
-        case Quantity(value, unit):
-            return Quantity(_chosen(value, signs), unit)
-        case _:
-            return node
-
-
-def _unfolded_items(items: Sequence[Node]) -> list[Node]:
-    """Items with those that hold plus-minus replaced by their values."""
-    found: list[Node] = []
-    for item in items:
-        simple = not isinstance(item, Group | Chain) and _has_signs(item)
-        values = expanded(item, joint=False) if simple else None
-        found.extend(values or [item])
-    return found
 
 
 def _one_value(reading: Reading, items: Sequence[Node], policy: Policy) -> bool:
@@ -600,23 +510,3 @@ def _by_day(parts: Sequence[Node], half: Node) -> list[Node]:
 def _padded(parts: Sequence[Node], length: int) -> list[object]:
     values: list[object] = [getattr(part, "value", part) for part in parts]
     return values + [0] * (length - len(values))
-
-
-def _rows(node: Node) -> list[list[Node]] | None:
-    match node:
-        case Matrix(rows):
-            return [list(row) for row in rows]
-        case Group("(" | "[", items):
-            if all(isinstance(item, Group) and item.opening in ("(", "[") for item in items):
-                return [list(item.items) for item in items if isinstance(item, Group)]
-            return [list(items)]
-        case _:
-            return None
-
-
-def _is_vector(rows: list[list[Node]]) -> bool:
-    return len(rows) == 1 or all(len(row) == 1 for row in rows)
-
-
-def _flat(rows: list[list[Node]]) -> list[Node]:
-    return [item for row in rows for item in row]

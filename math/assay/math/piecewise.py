@@ -50,7 +50,7 @@ Parse = Callable[[str], Node]
 Match = Callable[[Node, Node], bool]
 
 
-class Piece(NamedTuple):
+class Branch(NamedTuple):
     """A value and the condition under which it is the function's."""
 
     value: Node
@@ -141,9 +141,9 @@ class _Stretch(NamedTuple):
     value: Node
 
 
-def pieces(node: Call) -> list[Piece]:
+def pieces(node: Call) -> list[Branch]:
     """The pieces of a node that `read` built."""
-    return [Piece(*pair) for pair in zip(node.arguments[::2], node.arguments[1::2], strict=True)]
+    return [Branch(*pair) for pair in zip(node.arguments[::2], node.arguments[1::2], strict=True)]
 
 
 def same(left: Call, right: Call, match: Match, evaluate: realset.Evaluate) -> bool | None:
@@ -167,13 +167,13 @@ def same(left: Call, right: Call, match: Match, evaluate: realset.Evaluate) -> b
     return _paired(ours, theirs, match)
 
 
-def _variable(parts: Sequence[Piece]) -> Node | None:
+def _variable(parts: Sequence[Branch]) -> Node | None:
     """What all relations are about; None for several things or words."""
     subjects = [realset.variable(part.condition) for part in parts if part.condition != _OTHERWISE]
     return subjects[0] if subjects and all(one == subjects[0] for one in subjects) else None
 
 
-def _stretches(parts: Sequence[Piece], evaluate: realset.Evaluate) -> list[_Stretch] | None:
+def _stretches(parts: Sequence[Branch], evaluate: realset.Evaluate) -> list[_Stretch] | None:
     """Intervals with values; None where a condition is no set of reals."""
     found: list[_Stretch] = []
     covered: realset.Pieces = []
@@ -217,12 +217,12 @@ def _at(value: Node, name: str, point: Node) -> Node:
     return rebuilt(value, lambda part: point if part == Symbol(name) else part)
 
 
-def _paired(ours: Sequence[Piece], theirs: Sequence[Piece], match: Match) -> bool:
+def _paired(ours: Sequence[Branch], theirs: Sequence[Branch], match: Match) -> bool:
     """Each piece with the one that has its condition; one that is left over stands for the rest."""
     if len(ours) != len(theirs):
         return False
     left = list(theirs)
-    unmatched: list[Piece] = []
+    unmatched: list[Branch] = []
     for part in ours:
         found = [other for other in left if _same_condition(part.condition, other.condition, match)]
         if not found:
