@@ -37,6 +37,8 @@ def text_of(response: str, mode: str = "auto", *, letter: bool = False) -> str |
         (r"$\boxed{1}\quad\boxed{2}$", "1, 2", "boxed"),
         (r"\boxed{x=1} \boxed{x=2}", "x=1, x=2", "boxed"),
         ("\\boxed{1}\n\\boxed{2}", "2", "boxed"),
+        (r"\boxed{3} cm and $\boxed{5}$ cm", "3, 5", "boxed"),
+        (r"\boxed{3}, no, \boxed{5}", "5", "boxed"),
         (r"\boxed{\text{Therefore, the answer is } 5}", "5", "boxed"),
         (r"\boxed{x = 5 \text{ cm is the length}}", r"x = 5\text{ cm}", "boxed"),
         (r"\boxed{5 \text{ is the wrong one}}", r"5 \text{ is the wrong one}", "boxed"),

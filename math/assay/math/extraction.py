@@ -46,6 +46,7 @@ from assay.math.unmarked import (
     group,
     is_space,
     joins,
+    joins_units,
     last_match,
     last_number,
     late_span,
@@ -309,7 +310,7 @@ def bare(content: str) -> str:
 def _joined(between: str) -> bool:
     """Whether the text between two boxes only joins them, up to the mark of the second."""
     between = between.rpartition("\\boxed")[0] or between.rpartition("\\fbox")[0]
-    return joins(between) or is_space(between)
+    return joins(between) or is_space(between) or joins_units(between)
 
 
 def _tagged(text: str) -> FoundAnswer | Nothing | None:

@@ -17,17 +17,20 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
-from assay.math.linear import affine, number, product, total
+from assay.math.linear import affine, number, product, rational, total
 from assay.math.nodes import (
+    TWO,
     Call,
     Chain,
     Constant,
     Group,
     Node,
     PlusMinus,
+    Pow,
     Quantity,
     Symbol,
     Text,
+    rebuilt,
     symbols,
     walk,
 )
@@ -160,12 +163,39 @@ def _families(members: _Members, expand: Expand) -> list[Family] | None:
     found = []
     for item in members.items:
         values = expand(item) if any(isinstance(part, PlusMinus) for part in walk(item)) else [item]
-        for value in values or [Text("")]:
+        for value in _by_parity(values or [Text("")], members.letter):
             family = _family(value, members.letter)
             if family is None:
                 return None
             found.append(family)
     return found if len(found) <= MAX_MEMBERS else None
+
+
+def _by_parity(values: list[Node], index: str) -> list[Node]:
+    """`(-1)^k` by the signs that it has for even and for odd indices."""
+    if not any(_alternates(part, index) for value in values for part in walk(value)):
+        return values
+    return [
+        rebuilt(value, lambda part, odd=odd: _at_parity(part, index, odd))  # type: ignore[misc]
+        for value in values
+        for odd in (0, 1)
+    ]
+
+
+def _alternates(node: Node, index: str) -> bool:
+    return isinstance(node, Pow) and rational(node.base) == -1 and index in symbols(node.exponent)
+
+
+def _at_parity(node: Node, index: str, odd: int) -> Node:
+    """A node for the index 2 k + odd; `rebuilt` has changed what stands in it before."""
+    if node == Symbol(index):
+        return total((product((TWO, node)), number(Fraction(odd))))
+    if not _alternates(node, index) or not isinstance(node, Pow):
+        return node
+    slope, rest = affine(node.exponent, index) or (node, node)
+    turns, start = rational(slope), rational(rest)
+    whole = turns is not None and start is not None and turns % 2 == 0 and start.denominator == 1
+    return number(Fraction((-1) ** int(start % 2))) if whole and start is not None else node
 
 
 def _family(value: Node, index: str) -> Family | None:

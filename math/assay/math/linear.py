@@ -348,19 +348,15 @@ def components(node: Node) -> tuple[Node, ...] | None:
     names = symbols(node) & _LETTERS
     if not names & {"j", "k"}:
         return None
-    terms = node.terms if isinstance(node, Add) else (node,)
-    found: dict[str, list[Node]] = {"i": [], "j": [], "k": []}
-    for term in terms:
-        factors = term.factors if isinstance(term, Mul) else (term,)
-        units = [part.name for part in factors if part in _UNITS and isinstance(part, Symbol)]
-        rest = [factor for factor in factors if factor not in _UNITS]
-        if len(units) != 1 or any(symbols(factor) & _LETTERS for factor in rest):
+    parts = []
+    rest = node
+    for name in "ijk":
+        part = affine(rest, name)
+        if part is None or symbols(part[0]) & _LETTERS:
             return None
-        found[units[0]].append(product(rest) if rest else ONE)
-    return tuple(total(found[name]) if found[name] else ZERO for name in "ijk")
-
-
-_UNITS = (Symbol("i"), Symbol("j"), Symbol("k"))
+        parts.append(part[0])
+        rest = part[1]
+    return tuple(parts) if rational(rest) == 0 else None
 
 
 def _unit(node: Node) -> Node:

@@ -4,6 +4,7 @@
 line where the directions are parallel, and so are the direction and the way from point to point.
 """
 
+# ruff: noqa: PLR0911 - one case, one return
 from __future__ import annotations
 
 import itertools
@@ -36,6 +37,8 @@ def as_line(node: Node) -> Node | None:
             return node
         case Group("", (inside, Chain((Symbol(name), Symbol("mathbbR" | "R")), ("in",)))):
             return _line(inside) if name in symbols(inside) else None
+        case Group("", (*items, Chain((Symbol(name), Symbol("mathbbR" | "R")), ("in",)))) if items:
+            return as_line(Group("", tuple(items), "")) if name in PARAMETERS else None
         case Chain((Symbol() | Group(), inside), ("=",)):
             return inside if is_line(inside) else None
         case Group("", items):

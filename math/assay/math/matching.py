@@ -307,7 +307,7 @@ class Matcher:
                 return no("a set against a tuple or an interval")
             return self.any_order(unfolded(left.items), unfolded(right.items))
         if ours == theirs == "":
-            return self._lists(left, right)
+            return self._lists(_tupled(left, right), _tupled(right, left))
         if ours == theirs or (ours in ("()", "[]") and theirs == ""):
             return self.in_order(left.items, right.items)
         long = len(left.items) != 2
@@ -440,6 +440,19 @@ def _unzipped(node: Node, other: Node) -> Node:
             return Group("", tuple(Chain(pair, ("=",)) for pair in pairs), "")
         case _:
             return node
+
+
+def _tupled(group: Group, other: Group) -> Group:
+    """`x = 1, y = 2 or x = 3, y = 4` as tuples, where the other side is a list of tuples."""
+    names = [relations.name_of(item) for item in group.items]
+    size = names.index(names[0], 1) if names.count(names[0]) > 1 else 0
+    tuples = all(isinstance(item, Group) and item.opening == "(" for item in other.items)
+    if size < 2 or len(names) % size or None in names or not tuples or not group.alternatives:
+        return group
+    rows = [group.items[at : at + size] for at in range(0, len(names), size)]
+    if any(names[at : at + size] != names[:size] for at in range(0, len(names), size)):
+        return group
+    return Group("", tuple(_coordinates(Group("", row, "")) for row in rows), "")
 
 
 def _coordinates(group: Group) -> Group:

@@ -42,6 +42,7 @@ _ELSE = re.compile(
     r"\s?[.,;]?\s?\}?[.,;]?",
     re.IGNORECASE,
 )
+_NEGATED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "=": "!=", "!=": "="}
 _EVERY_TEXT = re.compile(rf"{TEXT}\s?\{{([^{{}}]*)\}}")
 _FILLERS = re.compile(r"\b(?:is|are|an?|the|if|for|when|number|integer)\b|[.,;]")
 _RELATION = re.compile(r"[<>=]|\\(?:leq?|geq?|lt|gt|neq?|in|leqslant|geqslant|equiv)(?![A-Za-z])")
@@ -235,8 +236,20 @@ def _paired(ours: Sequence[Branch], theirs: Sequence[Branch], match: Match) -> b
         return True
     conditions = {unmatched[0].condition, left[0].condition}
     rest = len(unmatched) == 1 and _OTHERWISE in conditions
-    parity = {_parity(part.condition) for part in (*ours, *theirs)} >= {"even", "odd"}
-    return rest and parity and len(ours) == 2 and match(unmatched[0].value, left[0].value)
+    said = [part.condition for part in (*ours, *theirs) if part.condition != _OTHERWISE]
+    complete = {_parity(condition) for condition in said} >= {"even", "odd"} or any(
+        _is_negation(one, other) for one in said for other in said
+    )
+    return rest and complete and len(ours) == 2 and match(unmatched[0].value, left[0].value)
+
+
+def _is_negation(one: Node, other: Node) -> bool:
+    """Whether one relation holds just where the other does not."""
+    match one, other:
+        case Chain(operands, (operator,)), Chain(others, (further,)):
+            return operands == others and _NEGATED.get(operator) == further
+        case _:
+            return False
 
 
 def _same_condition(left: Node, right: Node, match: Match) -> bool:

@@ -194,6 +194,9 @@ def _without(left: Pieces, removed: Pieces) -> Pieces | None:
 
 def _subject(chain: Chain) -> tuple[Node | None, int]:
     """The one operand that is a name, and its place; None when there is none or another."""
+    if chain.operators == ("in",):
+        first = chain.operands[0]
+        return (first, 0) if isinstance(first, Symbol) or _is_value(first) else (None, 0)
     named = [
         (operand, place)
         for place, operand in enumerate(chain.operands)

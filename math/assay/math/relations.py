@@ -388,7 +388,7 @@ def bounds(group: Group) -> bool:
     kinds = {_kind(item) if isinstance(item, Chain) else "" for item in group.items}
     if kinds == {"unequal", ""}:
         return isinstance(group.items[0], Chain) and realset.variable(group) is not None
-    return kinds <= {"order", "unequal"} and realset.variable(group) is not None
+    return kinds <= {"order", "unequal", "member"} and realset.variable(group) is not None
 
 
 def repeats_name(group: Group) -> bool:

@@ -68,6 +68,17 @@ def joins(between: str) -> bool:
     return _JOINT.fullmatch(_JOINT_NOISE.sub("", between)) is not None
 
 
+_UNIT_BEFORE = re.compile(
+    r"\s?\$?\s?(?:\\text\s?\{\s?)?[A-Za-z]{1,12}\s?\}?\$?,?\s(?=(?:and|or)\s)"
+)
+
+
+def joins_units(between: str) -> bool:
+    """The same where the first answer has its unit behind it, as in `[3] cm and [5] cm`."""
+    unit = _UNIT_BEFORE.match(between)
+    return unit is not None and joins(between[unit.end() - 1 :])
+
+
 def is_space(between: str) -> bool:
     r"""Whether only space of one line stands between two answers: blanks, `\quad`, `$ $`."""
     if len(between) > JOINT_CHARS or "\n" in between or between.count("$") not in (0, 2):
