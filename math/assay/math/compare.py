@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from assay.math import conditions, families, renaming
 from assay.math.matching import Exhausted, Matcher
 from assay.math.nodes import (
+    Call,
     Chain,
     Group,
+    Mul,
     Node,
     Number,
     Quantity,
@@ -202,17 +204,24 @@ def _renamed(matcher: Matcher, left: Node, right: Node) -> Verdict | None:
     """The acceptance under other letters for what is free to be named; None if there is none."""
     if isinstance(left, _PLAIN) or isinstance(right, _PLAIN):
         return None
-    if families.is_one(left) or families.is_one(right):
+    if _is_said(left) or _is_said(right):
         equal = families.same(left, right, matcher.equal, lambda node: expanded(node, joint=False))
         if equal:
             return Verdict(True, "structural", "the same family of solutions")
-    if conditions.same(left, right, lambda one, other: matcher.match(one, other).equal is True):
-        return Verdict(True, "structural", "the same value where the condition holds")
+        if conditions.same(left, right, lambda a, b: matcher.match(a, b).equal is True):
+            return Verdict(True, "structural", "the same value where the condition holds")
     for one, other in renaming.alternatives(left, right):
         verdict = matcher.match(one, other)
         if verdict.equal:
             return Verdict(True, verdict.tier, f"with other letters: {verdict.note}")
     return None
+
+
+def _is_said(node: Node) -> bool:
+    """Whether a node may say something about its letters: k is an integer, x is positive."""
+    if isinstance(node, Mul):
+        return isinstance(node.factors[-1], Chain)
+    return isinstance(node, Group) or (isinstance(node, Call) and node.name == "builder")
 
 
 def _nodes(reading: Reading) -> list[Node]:

@@ -60,11 +60,6 @@ class _Members(NamedTuple):
     names: frozenset[Node]
 
 
-def is_one(node: Node) -> bool:
-    """Whether a node says of a letter that it is an integer."""
-    return any(isinstance(part, Chain) and _says(part) for part in _conditions(node))
-
-
 def _conditions(node: Node) -> tuple[Node, ...]:
     match node:
         case Group("", items):
