@@ -260,9 +260,6 @@ def _worded(form: str) -> Node | None:
     answers = wording.parts(form)
     if answers:
         return _parts(answers)
-    listed = wording.labelled_list(form)
-    if listed:
-        return _labelled(listed)
     labelled = wording.relabelled(form)
     rest = labelled.value if labelled else wording.remark(form)
     if not rest:
@@ -277,19 +274,6 @@ def _worded(form: str) -> Node | None:
     if isinstance(node, Chain):
         return Chain((name, *node.operands), ("=", *node.operators))
     return None if isinstance(node, Group) and not node.opening else Chain((name, node), ("=",))
-
-
-def _labelled(listed: list[wording.Labelled]) -> Node | None:
-    """Values with labels as equations; None where one of them is not mathematics."""
-    try:
-        values = [_parsed(one.value) for one in listed]
-    except Unreadable:
-        return None
-    if any(isinstance(value, Text | Chain | Group) for value in values):
-        return None
-    names = [Symbol(f"label {one.label}") for one in listed]
-    pairs = zip(names, values, strict=True)
-    return Group("", tuple(Chain(pair, ("=",)) for pair in pairs), "")
 
 
 def _parts(answers: list[str]) -> Node | None:

@@ -164,24 +164,6 @@ def _unwrapped(form: str) -> str:
     return form if match is None else f"{match[1]} {match[2].strip()}"
 
 
-_BETWEEN = re.compile(rf"\s?[,;]\s?|\s?{TEXT}\s?\{{\s?,?\s?and\s?\}}\s?|\sand\s")
-_MAX_LABELLED = 6
-
-
-def labelled_list(form: str) -> list[Labelled]:
-    r"""The values of `\text{max: } 5, \text{min: } 3` with labels; empty where one has none."""
-    if len(form) > 300 or not (":" in form or "=" in form):
-        return []
-    listed = _BETWEEN.split(form)
-    if not 2 <= len(listed) <= _MAX_LABELLED or any(
-        "(" in one or "{" in one.replace("\\text{", "") for one in listed
-    ):
-        return []
-    found = [relabelled(one) for one in listed]
-    known = [one for one in found if one is not None]
-    return known if len(known) == len(found) else []
-
-
 _PART = re.compile(rf"(?:^|[,;]?\s)(?:{TEXT}\s?\{{\s?)?\(?([a-d]|i{{1,3}}|[1-4])\)\s?\}}?\s?")
 _PART_NAMES = ("abcd", "1234")
 
