@@ -23,7 +23,8 @@ from assay.math.building import (
     quotient,
     raised,
 )
-from assay.math.lexer import OverLimit, Token, Unreadable
+from assay.math.cursor import Cursor
+from assay.math.lexer import Token, Unreadable
 from assay.math.nodes import (
     MINUS_ONE,
     ONE,
@@ -41,9 +42,6 @@ from assay.math.nodes import (
     Text,
 )
 
-MAX_DEPTH = 64
-MAX_NODES = 512
-_END = Token("end", "")
 _DEGREE = Constant("degree")
 _PERCENT = Constant("percent")
 _INVERSES = {
@@ -51,21 +49,22 @@ _INVERSES = {
     "csc": "arccsc", "sinh": "arsinh", "cosh": "arcosh", "tanh": "artanh",
 }  # fmt: skip
 _UNDEFINED_FUNCTIONS = frozenset("fghFGH")
+_EXTREMES = {"max": "greatest", "min": "least"}
+_SUBSCRIPTS = frozenset({"number", "name", "constant", "text", "function"})
+_SUBSCRIPT_SIGNS = frozenset({"oplus", "*", "+", "-", "perp", "parallel"})
+_ENDS_OF_MARKS = frozenset({")", "}", "]", ",", ";", "=", "<", ">", "<=", ">=", "in", "}set", "|"})
 
 
 def _index(node: Node) -> Node:
     return Symbol("i") if node == Constant("i") else node
 
 
-class ExpressionParser:
+class ExpressionParser(Cursor):
     """A cursor over tokens; the methods read one construct each and leave the cursor behind it."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
-        self.tokens = [*tokens, _END, _END, _END, _END]
-        self.position = 0
+        super().__init__(tokens)
         self.bars = 0
-        self._nodes = 0
-        self._depth = 0
 
     def sequence(self, *closers: str) -> list[list[Node]]:
         """Items between separators, in rows; the subclass reads them."""
@@ -78,50 +77,6 @@ class ExpressionParser:
     def group(self, opening: str) -> Node:
         """What stands between brackets; the subclass reads it."""
         raise Unreadable(f"a bracket {opening}")
-
-    # The cursor.
-
-    def sees(self, *values: str) -> bool:
-        """Whether the next token is one of these signs."""
-        token = self.tokens[self.position]
-        return token.kind == "sign" and token.value in values
-
-    def takes(self, *values: str) -> str:
-        """The next token's value when it is one of these signs; else the empty string."""
-        token = self.tokens[self.position]
-        if token.kind == "sign" and token.value in values:
-            self.position += 1
-            return token.value
-        return ""
-
-    def expect(self, value: str) -> None:
-        """Skips a sign that must come now."""
-        if not self.takes(value):
-            raise Unreadable(f"{value!r} is missing")
-
-    def count(self) -> None:
-        """Counts one node.
-
-        Raises:
-            OverLimit: there are more than `MAX_NODES`.
-        """
-        self._nodes += 1
-        if self._nodes > MAX_NODES:
-            raise OverLimit(f"more than {MAX_NODES} parts")
-
-    def descend(self) -> None:
-        """Counts one level of nesting; `ascend` leaves it.
-
-        Raises:
-            OverLimit: it is nested deeper than `MAX_DEPTH`.
-        """
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise OverLimit(f"nested deeper than {MAX_DEPTH}")
-
-    def ascend(self) -> None:
-        """Leaves one level of nesting."""
-        self._depth -= 1
 
     # Sums and products.
 
@@ -157,11 +112,12 @@ class ExpressionParser:
         while True:
             if self.takes("*"):
                 factors.append(self._signed_power())
-            elif self.takes("/"):
+            elif self.sees("/") and self.tokens[self.position + 1].kind != "text":
+                self.position += 1
                 factors.append(Pow(self._signed_power(), MINUS_ONE))
             elif self.sees("mod", "choose", "over"):
                 return self._infix(factors)
-            elif self._starts_factor():
+            elif self._starts_factor() or self._follows_power(factors[-1]):
                 self._append_implicit(factors)
             else:
                 break
@@ -225,6 +181,19 @@ class ExpressionParser:
             )
         return kind in ("name", "constant", "function")
 
+    def _follows_power(self, last: Node) -> bool:
+        """Whether a whole number comes now that multiplies a power of one: `2^6 3^5`, `2^4 5`."""
+        kind, value = self.tokens[self.position]
+        return (
+            kind == "number"
+            and value.isdigit()
+            and isinstance(last, Pow)
+            and isinstance(last.base, Number)
+            and last.exponent is not MINUS_ONE
+            and not last.base.digits
+            and self.tokens[self.position + 1] != ("sign", "/")
+        )
+
     def opens_modulus(self) -> bool:
         """Whether `(mod` comes now."""
         mod = self.tokens[self.position + 1] == ("sign", "mod")
@@ -251,14 +220,56 @@ class ExpressionParser:
             self.position += 1
             if self._takes_degree():
                 base = self._angle(base)
-            elif self.sees("'"):
+            elif self._takes_mark("'"):
                 base = self._primed(base)
+            elif isinstance(base, Symbol) and (mark := self._takes_mark("*", "+", "-")):
+                base = Symbol(f"{base.name}^{mark}")
             else:
-                base = raised(base, self._exponent())
+                base = self._raised(base)
             base = self._postfix(base)
         return base
 
-    def _exponent(self) -> Node:
+    def _raised(self, base: Node) -> Node:
+        """A power; a subscript behind the exponent is the base's, as in `v^2_0`."""
+        if not isinstance(base, Symbol):
+            digits = self.tokens[self.position].kind == "number"
+            return raised(base, self._exponent(scripted=not (digits and isinstance(base, Number))))
+        exponent = self._exponent(scripted=False)
+        if self.sees("_"):
+            base = self._subscripted(base)
+        return raised(base, exponent)
+
+    def _takes_mark(self, *marks: str) -> str:
+        """The sign that is the whole exponent, with or without braces: a prime, a star, a plus.
+
+        Primes stay for `_primed` to count, others are skipped.
+        """
+        at = self.position
+        braced = self.tokens[at] == ("sign", "{")
+        mark = self.tokens[at + braced]
+        if mark.kind != "sign" or mark.value not in marks:
+            return ""
+        if mark.value == "'":
+            if not braced:
+                return "'"
+            size = 1
+            while self.tokens[at + 1 + size] == ("sign", "'"):
+                size += 1
+            if self.tokens[at + 1 + size] != ("sign", "}"):
+                return ""
+            del self.tokens[at + 1 + size], self.tokens[at]
+            return "'"
+        behind = self.tokens[at + 1]
+        if braced:
+            if self.tokens[at + 2] != ("sign", "}"):
+                return ""
+        elif behind.kind != "end" and behind.value not in _ENDS_OF_MARKS:
+            return ""
+        self.position += 3 if braced else 1
+        return mark.value
+
+    def _exponent(self, *, scripted: bool = True) -> Node:
+        """What is raised; `scripted` says whether a bare name in it may have a subscript."""
         self.descend()
         flips = 0
         while True:
@@ -269,9 +280,9 @@ class ExpressionParser:
         braced = self.sees("{")
         node = self._atom()
         if not braced:  # 2^3! is 2^(3!), x^{2}! is (x^2)!
-            node = self._postfix(node)
+            node = self._postfix(node, scripted=scripted)
         if self.takes("^"):
-            node = Pow(node, self._exponent())
+            node = Pow(node, self._exponent(scripted=scripted))
         self.ascend()
         return negated(node) if flips % 2 else node
 
@@ -306,7 +317,7 @@ class ExpressionParser:
             raise Unreadable("a prime behind something that is not a name")
         return Symbol(base.name + "'" * primes)
 
-    def _postfix(self, node: Node) -> Node:
+    def _postfix(self, node: Node, *, scripted: bool = True) -> Node:
         while True:
             token = self.tokens[self.position]
             if token.kind != "sign":
@@ -323,7 +334,7 @@ class ExpressionParser:
                 node = self._angle(node)
             elif token.value == "'" and isinstance(node, Symbol):
                 node = self._primed(node)
-            elif token.value == "_":
+            elif token.value == "_" and scripted:
                 node = self._subscripted(node)
             else:
                 return node
@@ -333,9 +344,12 @@ class ExpressionParser:
         self.position += 1
         subscript = self._raw()
         if isinstance(node, Symbol):
-            return self._name(f"{node.name}_{subscript}")
+            stem = node.name.rstrip("'")
+            return self._name(f"{stem}_{subscript}{node.name[len(stem) :]}")
         if isinstance(node, Constant):
             return Symbol(f"{node.name}_{subscript}")
+        if subscript in _EXTREMES:  # the greatest value of f(x), said as f(x)_{max}
+            return Call(_EXTREMES[subscript], (node,))
         if isinstance(node, Number) and not node.digits:
             return based(str(node.value), subscript)
         raise Unreadable("a subscript behind something that has none")
@@ -345,11 +359,12 @@ class ExpressionParser:
         token = self.tokens[self.position]
         self.position += 1
         if token != ("sign", "{"):
-            if token.kind not in ("number", "name", "constant", "text"):
+            if token.kind not in _SUBSCRIPTS and token.value not in _SUBSCRIPT_SIGNS:
                 raise Unreadable("an empty subscript")
-            return token.value
+            return token.value.strip()
         parts: list[str] = []
         depth = 1
+        macros = False  # of which braces are the arguments
         while True:
             token = self.tokens[self.position]
             if token.kind == "end":
@@ -358,8 +373,9 @@ class ExpressionParser:
             depth += (token == ("sign", "{")) - (token == ("sign", "}"))
             if not depth:
                 return "".join(parts)
-            if token not in (("sign", "{"), ("sign", "}")):
-                parts.append(token.value)
+            if macros or token not in (("sign", "{"), ("sign", "}")):
+                parts.append(token.value.strip())
+            macros = macros or token.kind == "macro"
 
     # Atoms.
 
@@ -508,7 +524,7 @@ class ExpressionParser:
             if self.takes("_"):
                 low = self._bound()
             elif self.takes("^"):
-                high = self._exponent()
+                high = self._exponent(scripted=False)
         self.descend()
         body = self._product()
         self.ascend()
@@ -540,7 +556,7 @@ class ExpressionParser:
                 self.position += 1
                 base = self._log_base()
             elif self.takes("^"):
-                power = self._exponent()
+                power = self._exponent(scripted=False)
         arguments = self._function_arguments()
         node = called(name, arguments, base)
         if power is None:

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from assay.math import notation, realset, spelled, units, wording
+from assay.math import domains, moments, notation, realset, siunitx, spelled, units, wording
 from assay.math.building import based, literal, negated, quotient
 from assay.math.lexer import OverLimit, Unreadable
 from assay.math.nodes import (
@@ -40,21 +40,17 @@ DEFAULT = Policy()
 _PLAIN = re.compile(r"(-?)(\d{1,400}(?:\.\d{1,400})?)")
 _BASED = re.compile(r"\(?([0-9A-Z]{1,200})\)?\s?_\s?\{?\(?(\d{1,2}|[a-z]{3,7})\)?\}?")
 _IN_BASE = re.compile(r"([0-9A-Z]{1,200})\s?\(?\s?(?:in )?base[\s-]?(\d{1,2}|[a-z]{3,7})\s?\)?")
-_TIME = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?\s?([ap]\.?m\.?)?", re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"([^\d,;()\[\]]{0,40})(\d{1,30}),(\d{1,30})([^\d,;()\[\]]{0,60})")
 _SHORT_EXPONENT = re.compile(r"\d[eE][-+]\d(?!\d)")
 _GROUPED = re.compile(r"\d,[1-9]\d{2}(?!\d)")
 _ZERO_GROUP = re.compile(r",0\d")
-_UNIT_TAIL = re.compile(r"(?<![\\A-Za-z])[A-Za-z]")
+_UNIT_TAIL = re.compile(r"(?<![\\A-Za-z])(?![eE][-+]?\d)[A-Za-z]")
 _LETTER = re.compile(r"\(?\s?([A-Z])\s?\)?\.?")
 _SAID = re.compile(
     r"[^,;:]*\b(?:is equal to|equals?|is|are|was)\b:?\s*(?=\S)|[A-Za-z' ]{1,60}:\s*(?=\S)"
 )
 _HEDGED = re.compile(r"\b(?:or|and|not|either|neither|maybe|perhaps|unless|if|isn't|cannot)\b")
 _YES_NO = re.compile(r"(yes|no|true|false)(?=\s*(?:[,.;:!]|$))", re.IGNORECASE)
-_ALL_REALS = frozenset(
-    {"all real numbers", "all reals", "the set of all real numbers", "real numbers"}
-)
 _FORMULA = re.compile(r"[\d=+*/^\\]")
 _ANY_YES_NO = re.compile(r"\b(yes|no|true|false)(?=\s*(?:[,.;:!]|$))", re.IGNORECASE)
 _OTHER_WAY = re.compile(r"\W*or\b|\W*(?:(?:and|but)\W+)?(?:maybe\W+)?(?:yes|no|true|false|not)\b")
@@ -143,7 +139,7 @@ def read(text: str, policy: Policy = DEFAULT) -> Reading:
         node = Mul((MINUS_ONE, number)) if plain[1] else number
         whole = int(text) if "." not in text else None
         return Reading(text, text, "number", node, integer=whole)
-    form = normal(text)
+    form = siunitx.rewritten(normal(text))
     if not form:
         return Reading(text, form, "nothing", None, trouble="no answer")
     return _read_form(text, form, policy)
@@ -152,7 +148,9 @@ def read(text: str, policy: Policy = DEFAULT) -> Reading:
 def _read_form(text: str, form: str, policy: Policy) -> Reading:
     special = _special(form)
     if special is not None:
-        return Reading(text, form, _kind(special, form), special)
+        hour = isinstance(special, Call) and special.name == "time" and ":" not in form
+        also = (_attempt(form, thousands=True, scientific=True),) if hour else ()
+        return Reading(text, form, _kind(special, form), special, also)
     trouble, limited = "", False
     put = notation.rewritten(notation.money(form))
     try:
@@ -180,8 +178,9 @@ def _in_lower_case(node: Node) -> Node:
 def _special(form: str) -> Node | None:
     """Numbers in words, times, amounts in two units and numbers in a base with letters."""
     said = spoken(form[:160])
-    if said in _ALL_REALS:
-        return Symbol("mathbbR")
+    named = _domain(form)
+    if named is not None:
+        return named
     if said and len(form) < 160 and spelled.begins(said):
         number = _spelled(said)
         if number is not None:
@@ -190,11 +189,9 @@ def _special(form: str) -> Node | None:
         amount = notation.compound(form)
         if amount is not None:
             return Quantity(Number(amount[0]), amount[1])
-    time = _TIME.fullmatch(bare(form)) if len(form) < 40 else None
-    if time and not (time[1] == "0" and len(form) < 4):
-        parts = [literal(str(int(part))) for part in time.groups()[:3] if part]
-        half = (time[4] or "").lower().replace(".", "")
-        return Call("time", (*parts, Text(half)))
+    moment = moments.moment(form)
+    if moment is not None:
+        return moment
     digits = _BASED.fullmatch(form)
     if digits is None and "base" in form:
         digits = _IN_BASE.fullmatch(bare(form))
@@ -204,6 +201,18 @@ def _special(form: str) -> Node | None:
         except Unreadable:
             return None
     return None
+
+
+def _domain(form: str) -> Node | None:
+    """A set of numbers in words, without the numbers that it excepts."""
+    found = domains.said(form) if len(form) < 120 else None
+    if found is None or not found[1]:
+        return None if found is None else found[0]
+    left_out = _attempt(found[1], thousands=True, scientific=True)
+    items = left_out.items if isinstance(left_out, Group) else (left_out,)
+    if any(isinstance(part, Text | Chain) for item in items for part in walk(item)):
+        return None
+    return SetOperation("difference", (found[0], Group("{", items, "}")))
 
 
 def _spelled(said: str) -> Node | None:
@@ -289,6 +298,9 @@ def _others(form: str, node: Node | None, policy: Policy) -> tuple[Node, ...]:
     quantity = _with_unit(form)
     if quantity is not None:
         found.append(quantity)
+    length = notation.feet_and_inches(form)
+    if length is not None:
+        found.append(Quantity(Number(length[0]), length[1]))
     return tuple(other for other in found if other not in (Text(""), node))
 
 

@@ -136,7 +136,8 @@ MACROS: dict[str, Entry] = {
     "Im": ("function", "im"), "hspace": ("", ""), "noindent": ("", ""), "centerdot": ("sign", "*"),
     "label": ("", ""), "R": ("name", "mathbbR"), "Z": ("name", "mathbbZ"),
     "N": ("name", "mathbbN"), "Q": ("name", "mathbbQ"), "star": ("name", "star"),
-    "oplus": ("sign", "oplus"), "deg": ("sign", "circ"), "nicefrac": ("macro", "frac"),
+    "odot": ("name", "odot"), "oplus": ("sign", "oplus"), "deg": ("sign", "circ"),
+    "nicefrac": ("macro", "frac"), "textcirc": ("sign", "circ"), "oslash": ("name", "emptyset"),
     "flatfrac": ("macro", "frac"), "textdegree": ("sign", "circ"), "doteq": ("sign", "approx"),
     "top": ("name", "T"), "intercal": ("name", "T"), "textdollar": ("text", "$"),
 }  # fmt: skip
