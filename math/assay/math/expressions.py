@@ -9,7 +9,7 @@ follow. Work is bounded by the number of nodes and the depth.
 # ruff: noqa: PLR0911 - one case, one return
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from assay.math import nodes
@@ -49,6 +49,8 @@ _INVERSES = {
     "csc": "arccsc", "sinh": "arsinh", "cosh": "arcosh", "tanh": "artanh",
 }  # fmt: skip
 _UNDEFINED_FUNCTIONS = frozenset("fghFGH")
+_FAMILIES = frozenset({"union", "intersection"})
+_INDEX = Symbol("index")
 _EXTREMES = {"max": "greatest", "min": "least"}
 _SUBSCRIPTS = frozenset({"number", "name", "constant", "text", "function"})
 _SUBSCRIPT_SIGNS = frozenset({"oplus", "*", "+", "-", "perp", "parallel"})
@@ -57,6 +59,11 @@ _ENDS_OF_MARKS = frozenset({")", "}", "]", ",", ";", "=", "<", ">", "<=", ">=", 
 
 def _index(node: Node) -> Node:
     return Symbol("i") if node == Constant("i") else node
+
+
+def _renaming(variable: Symbol) -> Callable[[Node], Node]:
+    """Puts one name for the index of a family of sets, which may have any."""
+    return lambda node: _INDEX if node == variable else node
 
 
 class ExpressionParser(Cursor):
@@ -141,6 +148,8 @@ class ExpressionParser(Cursor):
                 factors.append(self._followed(fraction))
             return
         node = self._power()
+        if isinstance(node, nodes.Chain):
+            raise Unreadable("a condition in a product")
         if isinstance(node, Text):
             check_repeats(whole, node)
         else:
@@ -466,6 +475,8 @@ class ExpressionParser(Cursor):
             self.bars -= 1
             self.expect("|")
             return Call("abs", (inner,))
+        if opening in ("union", "intersection") and self.sees("_", "^"):
+            return self._big(opening)
         if opening in ("floor(", "ceil("):
             inner = self.sum()
             self.expect(f"){opening[:-1]}")
@@ -529,8 +540,11 @@ class ExpressionParser(Cursor):
         body = self._product()
         self.ascend()
         variable: Node = Text("")
-        if isinstance(low, nodes.Chain) and low.operators in (("=",), ("to",)):
+        if isinstance(low, nodes.Chain) and low.operators in (("=",), ("to",), ("in",)):
             variable, low = low.operands
+            if name in _FAMILIES and isinstance(variable, Symbol):
+                body = nodes.rebuilt(body, _renaming(variable))
+                variable = _INDEX
             if variable == Constant("i"):  # an index, not the imaginary unit
                 variable = Symbol("i")
                 body = nodes.rebuilt(body, _index)

@@ -80,7 +80,9 @@ _CHOOSE = (
     re.compile(r"(\d{1,4})\s?C\s?(\d{1,4})"),
 )  # fmt: skip
 _INTEGER_TAILS = (
-    re.compile(r",?\s?\(\s?([a-zA-Z])\s?\\in\s?\\(?:mathbb\s?\{?\s?)?Z\s?\}?\s?\)$"),
+    re.compile(
+        r",?\s?\(\s?(?P<name>[a-zA-Z])\s?\\in\s?\\(?:mathbb\s?\{?\s?)?(?P<domain>N|Z[+0]{0,2})\s?\}?\s?\)$"
+    ),
     re.compile(
         rf",?\s?{TEXT}\s?\{{\s?,?\s?(?:where |for |with )?(?:any |all |some |every )?integers?"
         r"\s?\}\s?([a-zA-Z])$"
@@ -179,7 +181,8 @@ def _integers(form: str) -> str:
     for pattern in _INTEGER_TAILS:
         match = pattern.search(form, max(0, len(form) - 80))
         if match is not None:
-            return f"{form[: match.start()]}, {match[1]} \\in \\mathbb{{Z}}"
+            domain = match.groupdict().get("domain", "Z")
+            return f"{form[: match.start()]}, {match[1]} \\in \\mathbb{{{domain}}}"
     if _DEFINES.match(form):
         return _FOR_ALL.sub("", form)
     return form
@@ -239,7 +242,7 @@ _RULES: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("\\vec", lambda form: _UNIT_VECTOR.sub(_letter, form)),
     ("\\widehat", lambda form: _UNIT_VECTOR.sub(_letter, form)),
     ("10", lambda form: _TIMES_TEN.sub(r" \\times ", form)),
-    ("frac", lambda form: _UNIT_FRACTION.sub(r"\\text{\1/\2\3\4}", form)),
+    ("frac", lambda form: _UNIT_FRACTION.sub(_unit_fraction, form)),
     ("q.", lambda form: _ABBREVIATED.sub(r"\1 ", form)),
     ("\\begin", _open_system),
     ("const", lambda form: _CONSTANT.sub("+ C", form)),
@@ -267,6 +270,12 @@ def _spelled_unit(match: re.Match[str]) -> str:
     unit = _EXPONENT.sub(r"^\1", match[2])
     known = units.parse(unit)
     return f"{match[1]}\\text{{{unit}}}" if known is not None and known.known else match[0]
+
+
+def _unit_fraction(match: re.Match[str]) -> str:
+    unit = f"{match[1]}/{match[2]}{match[3] or ''}{match[4] or ''}"
+    known = units.parse(unit)
+    return f"\\text{{{unit}}}" if known is not None and known.known else match[0]
 
 
 def _letter(match: re.Match[str]) -> str:
@@ -376,7 +385,7 @@ def compound(form: str) -> tuple[Fraction, str] | None:
     if len(amounts) < 2:
         return None
     total, previous, name = Fraction(0), None, amounts[0][1]
-    for size, unit in amounts:
+    for number, unit in amounts:
         known = units.parse(unit)
         if known is None or not known.known or not known.powers:
             return None
@@ -384,7 +393,7 @@ def compound(form: str) -> tuple[Fraction, str] | None:
             known.powers != previous.powers or known.factor >= previous.factor
         ):
             return None
-        total += Fraction(size) * known.factor
+        total += Fraction(number) * known.factor
         previous = known
     first = units.parse(name)
     return None if first is None else (total / first.factor, name)

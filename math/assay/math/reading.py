@@ -7,9 +7,20 @@ import re
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from assay.math import domains, moments, notation, realset, siunitx, spelled, units, wording
-from assay.math.building import based, literal, negated, quotient
-from assay.math.lexer import OverLimit, Unreadable
+from assay.math import (
+    bases,
+    domains,
+    moments,
+    notation,
+    realset,
+    second_look,
+    siunitx,
+    spelled,
+    units,
+    wording,
+)
+from assay.math.building import literal, negated, quotient
+from assay.math.lexer import OverLimit, Unreadable, tokenise
 from assay.math.nodes import (
     MINUS_ONE,
     Based,
@@ -38,13 +49,14 @@ MAX_CHARS = 3000
 DEFAULT = Policy()
 
 _PLAIN = re.compile(r"(-?)(\d{1,400}(?:\.\d{1,400})?)")
-_BASED = re.compile(r"\(?([0-9A-Z]{1,200})\)?\s?_\s?\{?\(?(\d{1,2}|[a-z]{3,7})\)?\}?")
-_IN_BASE = re.compile(r"([0-9A-Z]{1,200})\s?\(?\s?(?:in )?base[\s-]?(\d{1,2}|[a-z]{3,7})\s?\)?")
 _DECIMAL_COMMA = re.compile(r"([^\d,;()\[\]]{0,40})(\d{1,30}),(\d{1,30})([^\d,;()\[\]]{0,60})")
 _SHORT_EXPONENT = re.compile(r"\d[eE][-+]\d(?!\d)")
 _GROUPED = re.compile(r"\d,[1-9]\d{2}(?!\d)")
 _ZERO_GROUP = re.compile(r",0\d")
 _UNIT_TAIL = re.compile(r"(?<![\\A-Za-z])(?![eE][-+]?\d)[A-Za-z]")
+_PAIR = re.compile(r"(?<![A-Za-z])[A-Za-z]{2}(?![A-Za-z])")
+_LONGEST_SIGN = 12
+_COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">=", "in", "notin", "subset", "approx"})
 _LETTER = re.compile(r"\(?\s?([A-Z])\s?\)?\.?")
 _SAID = re.compile(
     r"[^,;:]*\b(?:is equal to|equals?|is|are|was)\b:?\s*(?=\S)|[A-Za-z' ]{1,60}:\s*(?=\S)"
@@ -154,16 +166,20 @@ def _read_form(text: str, form: str, policy: Policy) -> Reading:
     trouble, limited = "", False
     put = notation.rewritten(notation.money(form))
     try:
-        node: Node | None = _parsed(put)
+        tree = _parsed(put)
+        node: Node | None = (_respaced(put, tree) or tree) if _PAIR.search(put) else tree
     except OverLimit as error:
         node, trouble, limited = None, str(error), True
     except Unreadable as error:
         trouble = str(error)
-        node = _said(put) or _worded(put)
+        node = _said(put) or _worded(put) or _looked_at_again(put)
     except RecursionError:
         node, trouble, limited = None, "nested too deep", True
     others = () if limited else _others(put, node, policy)
-    if isinstance(node, Chain) and ":" in form:
+    match node:  # max at x = 7, which x = 7 answers
+        case Chain((Symbol(name), _, _, *_) as operands, operators) if name.startswith("label "):
+            others = (*others, Chain(operands[1:], operators[1:]))
+    if isinstance(node, Chain | Group) and ":" in form:
         node, others = _twice(node, others)
     if node is not None:
         trouble = ""
@@ -192,15 +208,7 @@ def _special(form: str) -> Node | None:
     moment = moments.moment(form)
     if moment is not None:
         return moment
-    digits = _BASED.fullmatch(form)
-    if digits is None and "base" in form:
-        digits = _IN_BASE.fullmatch(bare(form))
-    if digits is not None:
-        try:
-            return based(digits[1], digits[2])
-        except Unreadable:
-            return None
-    return None
+    return bases.number(form)
 
 
 def _domain(form: str) -> Node | None:
@@ -221,6 +229,8 @@ def _spelled(said: str) -> Node | None:
     if found is None or any(len(word) < 2 for word in found[1].split() if word.isascii()):
         return None if found is None or found[1] != "%" else Quantity(Number(found[0]), "%")
     value, unit = found
+    if unit == "pi":
+        return Mul((Number(value), Constant("pi")))
     known = units.parse(unit) if unit else None
     if (
         unit.isascii() and unit and (known is None or not known.known)
@@ -271,6 +281,66 @@ def _worded(form: str) -> Node | None:
     return None if isinstance(node, Group) and not node.opening else Chain((name, node), ("=",))
 
 
+def _looked_at_again(form: str) -> Node | None:
+    """What a second look makes of a form that could not be read; None if it is still words."""
+    node = _quantified(form)
+    if node is not None:
+        return node
+    sign = _comparison(form)
+    if sign is not None:
+        return sign
+    for changed in second_look.forms(form):
+        node = _wordless(changed)
+        if node is not None:
+            return node
+    return None
+
+
+def _wordless(form: str) -> Node | None:
+    """The tree of a form; None when it cannot be read or has words in it."""
+    try:
+        node = _parsed(form)
+    except (Unreadable, RecursionError):
+        return None
+    return None if _speaks(node) else node
+
+
+def _speaks(node: Node) -> bool:
+    return any(isinstance(part, Text) and part.words.strip() for part in walk(node))
+
+
+def _respaced(form: str, node: Node) -> Node | None:
+    """The tree with products for the words in it, such as the `at` of `e^{at}`; None without."""
+    unit = units.parse(node.unit) if isinstance(node, Quantity) else None
+    if not _speaks(node) and (unit is None or unit.known):
+        return None
+    changed = second_look.products(form)
+    return None if changed == form else _wordless(changed)
+
+
+def _quantified(form: str) -> Node | None:
+    """A statement for all, or for some, of what a condition describes."""
+    found = second_look.quantified(form)
+    if found is None:
+        return None
+    condition, statement = _wordless(found[1]), _wordless(found[2])
+    if not isinstance(condition, Chain) or not isinstance(statement, Chain | Group):
+        return None
+    return Call(found[0], (condition, statement))
+
+
+def _comparison(form: str) -> Node | None:
+    r"""`>`, `\geqslant` and their like as the whole answer: the name of the sign."""
+    if len(form) > _LONGEST_SIGN:
+        return None
+    try:
+        tokens = tokenise(form)
+    except Unreadable:
+        return None
+    one = len(tokens) == 1 and tokens[0].kind == "sign" and tokens[0].value in _COMPARISONS
+    return Symbol(f"sign {tokens[0].value}") if one else None
+
+
 def _parts(answers: list[str]) -> Node | None:
     """The answers to the parts of a problem as a tuple."""
     try:
@@ -304,17 +374,22 @@ def _others(form: str, node: Node | None, policy: Policy) -> tuple[Node, ...]:
     return tuple(other for other in found if other not in (Text(""), node))
 
 
-def _twice(chain: Chain, others: tuple[Node, ...]) -> tuple[Node, tuple[Node, ...]]:
+def _twice(node: Node, others: tuple[Node, ...]) -> tuple[Node, tuple[Node, ...]]:
     """`x < 1 : (-oo, 1)`, one set in two notations, as two readings."""
+    chain = node.items[-1] if isinstance(node, Group) else node
+    if not isinstance(chain, Chain) or (isinstance(node, Group) and node.opening):
+        return node, others
     match chain.operands[-1]:
         case Call("ratio", (bound, Group() | SetOperation() as notation)):
-            relation = Chain((*chain.operands[:-1], bound), chain.operators)
+            relation: Node = Chain((*chain.operands[:-1], bound), chain.operators)
+            if isinstance(node, Group):
+                relation = Group("", (*node.items[:-1], relation), "", node.alternatives)
             one, other = realset.pieces(relation, _real), realset.pieces(notation, _real)
             if one is None or one != other:
-                return chain, others
+                return node, others
             return relation, (*others, notation)
         case _:
-            return chain, others
+            return node, others
 
 
 def _real(node: Node) -> float | None:

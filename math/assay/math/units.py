@@ -163,7 +163,8 @@ def parse(text: str) -> Unit | None:
 
 _MACROS = (
     ("\\cdot", "*"), ("\\times", "*"), ("\\degree", "\\circ"), ("^\\circ", "\\circ"),
-    ("\\circ C", "degC"), ("\\circ F", "degF"), ("\\circ", "deg "), ("\\mu ", "µ"), ("\\mu", "µ"), ("\\Omega", "ohm"),
+    ("\\circ C", "degC"), ("\\circ F", "degF"), ("\\circ", "deg "), ("\\mu ", "µ"),
+    ("\\mu", "µ"), ("\\Omega", "ohm"),
 )  # fmt: skip
 
 
