@@ -23,7 +23,6 @@ from assay.math.building import (
     quotient,
     raised,
 )
-from assay.math.cursor import Cursor
 from assay.math.lexer import Token, Unreadable
 from assay.math.nodes import (
     MINUS_ONE,
@@ -41,20 +40,18 @@ from assay.math.nodes import (
     Symbol,
     Text,
 )
+from assay.math.scripts import Scripts
 
-_DEGREE = Constant("degree")
 _PERCENT = Constant("percent")
 _INVERSES = {
     "sin": "arcsin", "cos": "arccos", "tan": "arctan", "cot": "arccot", "sec": "arcsec",
     "csc": "arccsc", "sinh": "arsinh", "cosh": "arcosh", "tanh": "artanh",
 }  # fmt: skip
 _UNDEFINED_FUNCTIONS = frozenset("fghFGH")
+_WITH_ARGUMENTS = frozenset({"sin", "cos", "tan", "log", "arcsin", "arccos", "arctan"})
 _FAMILIES = frozenset({"union", "intersection"})
 _INDEX = Symbol("index")
 _EXTREMES = {"max": "greatest", "min": "least"}
-_SUBSCRIPTS = frozenset({"number", "name", "constant", "text", "function"})
-_SUBSCRIPT_SIGNS = frozenset({"oplus", "*", "+", "-", "perp", "parallel"})
-_ENDS_OF_MARKS = frozenset({")", "}", "]", ",", ";", "=", "<", ">", "<=", ">=", "in", "}set", "|"})
 
 
 def _index(node: Node) -> Node:
@@ -66,7 +63,13 @@ def _renaming(variable: Symbol) -> Callable[[Node], Node]:
     return lambda node: _INDEX if node == variable else node
 
 
-class ExpressionParser(Cursor):
+def _is_event(name: Node, condition: nodes.Chain) -> bool:
+    """Whether a relation in brackets is the argument of what stands before it, as in P(X > 1)."""
+    upper = isinstance(name, Symbol) and name.name[:1].isupper()
+    return upper or condition.operators == ("=",)
+
+
+class ExpressionParser(Scripts):
     """A cursor over tokens; the methods read one construct each and leave the cursor behind it."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
@@ -142,13 +145,13 @@ class ExpressionParser(Cursor):
         whole = factors[-1]
         if self._opens_mixed(whole):
             fraction = self._atom()
-            if is_proper_fraction(fraction) and not self._is_raised():
+            if is_proper_fraction(fraction) and not self.is_raised():
                 factors[-1] = self._followed(Add((whole, fraction)))
             else:
                 factors.append(self._followed(fraction))
             return
         node = self._power()
-        if isinstance(node, nodes.Chain):
+        if isinstance(node, nodes.Chain) and not _is_event(whole, node):
             raise Unreadable("a condition in a product")
         if isinstance(node, Text):
             check_repeats(whole, node)
@@ -171,7 +174,7 @@ class ExpressionParser(Cursor):
         at = self.position + 1
         while self.tokens[at].kind == "number" or self.tokens[at].value in ("{", "}"):
             at += 1
-        return self._degree_size(at + (self.tokens[at] == ("sign", "^"))) > 0
+        return self.degree_size(at + (self.tokens[at] == ("sign", "^"))) > 0
 
     def _starts_factor(self) -> bool:
         kind, value = self.tokens[self.position]
@@ -191,16 +194,22 @@ class ExpressionParser(Cursor):
         return kind in ("name", "constant", "function")
 
     def _follows_power(self, last: Node) -> bool:
-        """Whether a whole number comes now that multiplies a power of one: `2^6 3^5`, `2^4 5`."""
+        r"""Whether a whole number comes now that multiplies a power of one: `2^6 3^5`, `2^4 5`.
+
+        Also behind a function with its argument in brackets, as in `\cos(x) 20`.
+        """
         kind, value = self.tokens[self.position]
+        if kind != "number" or not value.isdigit():
+            return False
+        if self.tokens[self.position + 1] == ("sign", "/"):
+            return False
+        if isinstance(last, Call):
+            return self.tokens[self.position - 1] == ("sign", ")") and last.name in _WITH_ARGUMENTS
         return (
-            kind == "number"
-            and value.isdigit()
-            and isinstance(last, Pow)
+            isinstance(last, Pow)
             and isinstance(last.base, Number)
             and last.exponent is not MINUS_ONE
             and not last.base.digits
-            and self.tokens[self.position + 1] != ("sign", "/")
         )
 
     def opens_modulus(self) -> bool:
@@ -227,11 +236,11 @@ class ExpressionParser(Cursor):
         base = self._postfix(atom)
         while self.sees("^"):
             self.position += 1
-            if self._takes_degree():
-                base = self._angle(base)
-            elif self._takes_mark("'"):
-                base = self._primed(base)
-            elif isinstance(base, Symbol) and (mark := self._takes_mark("*", "+", "-")):
+            if self.takes_degree():
+                base = self.angle(base)
+            elif self.opens_primes():
+                base = self.primed(base)
+            elif isinstance(base, Symbol) and (mark := self.takes_mark()):
                 base = Symbol(f"{base.name}^{mark}")
             else:
                 base = self._raised(base)
@@ -247,35 +256,6 @@ class ExpressionParser(Cursor):
         if self.sees("_"):
             base = self._subscripted(base)
         return raised(base, exponent)
-
-    def _takes_mark(self, *marks: str) -> str:
-        """The sign that is the whole exponent, with or without braces: a prime, a star, a plus.
-
-        Primes stay for `_primed` to count, others are skipped.
-        """
-        at = self.position
-        braced = self.tokens[at] == ("sign", "{")
-        mark = self.tokens[at + braced]
-        if mark.kind != "sign" or mark.value not in marks:
-            return ""
-        if mark.value == "'":
-            if not braced:
-                return "'"
-            size = 1
-            while self.tokens[at + 1 + size] == ("sign", "'"):
-                size += 1
-            if self.tokens[at + 1 + size] != ("sign", "}"):
-                return ""
-            del self.tokens[at + 1 + size], self.tokens[at]
-            return "'"
-        behind = self.tokens[at + 1]
-        if braced:
-            if self.tokens[at + 2] != ("sign", "}"):
-                return ""
-        elif behind.kind != "end" and behind.value not in _ENDS_OF_MARKS:
-            return ""
-        self.position += 3 if braced else 1
-        return mark.value
 
     def _exponent(self, *, scripted: bool = True) -> Node:
         """What is raised; `scripted` says whether a bare name in it may have a subscript."""
@@ -295,37 +275,6 @@ class ExpressionParser(Cursor):
         self.ascend()
         return negated(node) if flips % 2 else node
 
-    def _takes_degree(self) -> bool:
-        size = self._degree_size(self.position)
-        self.position += size
-        return size > 0
-
-    def _degree_size(self, at: int) -> int:
-        """Of how many tokens the degree sign there is; 0 where there is none."""
-        if self.tokens[at] == ("sign", "circ"):
-            return 1
-        braced = [token.value for token in self.tokens[at : at + 3]] == ["{", "circ", "}"]
-        return 3 if braced else 0
-
-    def _is_raised(self) -> bool:
-        """Whether an exponent or a factorial comes now: those of a fraction are its own."""
-        return self.sees("!") or (self.sees("^") and not self._degree_size(self.position + 1))
-
-    def _angle(self, value: Node) -> Node:
-        kind, scale = self.tokens[self.position]
-        if kind in ("name", "text") and scale in ("C", "F", "Celsius", "Fahrenheit"):
-            self.position += 1
-            return Quantity(value, f"deg{scale[0]}")
-        return Mul((value, _DEGREE))
-
-    def _primed(self, base: Node) -> Node:
-        primes = 0
-        while self.takes("'"):
-            primes += 1
-        if not isinstance(base, Symbol):
-            raise Unreadable("a prime behind something that is not a name")
-        return Symbol(base.name + "'" * primes)
-
     def _postfix(self, node: Node, *, scripted: bool = True) -> Node:
         while True:
             token = self.tokens[self.position]
@@ -340,9 +289,9 @@ class ExpressionParser(Cursor):
                 node = Mul((node, _PERCENT))
             elif token.value == "circ":
                 self.position += 1
-                node = self._angle(node)
+                node = self.angle(node)
             elif token.value == "'" and isinstance(node, Symbol):
-                node = self._primed(node)
+                node = self.primed(node)
             elif token.value == "_" and scripted:
                 node = self._subscripted(node)
             else:
@@ -351,7 +300,7 @@ class ExpressionParser(Cursor):
 
     def _subscripted(self, node: Node) -> Node:
         self.position += 1
-        subscript = self._raw()
+        subscript = self.raw()
         if isinstance(node, Symbol):
             stem = node.name.rstrip("'")
             return self._name(f"{stem}_{subscript}{node.name[len(stem) :]}")
@@ -362,29 +311,6 @@ class ExpressionParser(Cursor):
         if isinstance(node, Number) and not node.digits:
             return based(str(node.value), subscript)
         raise Unreadable("a subscript behind something that has none")
-
-    def _raw(self) -> str:
-        """A subscript as text: one token, or what stands between braces."""
-        token = self.tokens[self.position]
-        self.position += 1
-        if token != ("sign", "{"):
-            if token.kind not in _SUBSCRIPTS and token.value not in _SUBSCRIPT_SIGNS:
-                raise Unreadable("an empty subscript")
-            return token.value.strip()
-        parts: list[str] = []
-        depth = 1
-        macros = False  # of which braces are the arguments
-        while True:
-            token = self.tokens[self.position]
-            if token.kind == "end":
-                raise Unreadable("a brace is missing")
-            self.position += 1
-            depth += (token == ("sign", "{")) - (token == ("sign", "}"))
-            if not depth:
-                return "".join(parts)
-            if macros or token not in (("sign", "{"), ("sign", "}")):
-                parts.append(token.value.strip())
-            macros = macros or token.kind == "macro"
 
     # Atoms.
 
@@ -502,7 +428,7 @@ class ExpressionParser(Cursor):
             above = self.argument()
             return Call("binomial", (above, self.argument()))
         if name in ("overline", "decorated"):
-            return Symbol(f"over_{self._raw()}")
+            return Symbol(f"over_{self.raw()}")
         if name in ("sum", "product", "integral", "limit"):
             return self._big(name)
         if name.startswith("begin"):

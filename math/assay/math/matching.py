@@ -38,7 +38,7 @@ _REALS = Symbol("mathbbR")
 _FIGURES = (Symbol("angle"), Symbol("triangle"))
 _NOTHING = Symbol("emptyset")
 _COMPOUND = (Group, SetOperation, Matrix)
-_FORMAL = frozenset({"forall", "exists", "union", "intersection"})
+_FORMAL = frozenset({"forall", "exists", "implies", "union", "intersection", "labelled"})
 _NO = "structural"
 
 

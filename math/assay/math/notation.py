@@ -60,7 +60,7 @@ _OHM = re.compile(
 )
 _CELSIUS = re.compile(r"degrees?\s(Celsius|Fahrenheit|centigrade)", re.IGNORECASE)
 _HANGING = re.compile(
-    r"(?<=\d)\s?\^(?:\s|\\nolimits|\\textcircled|\\textcirc)*(?:\{\s?\\circ\s?\}|\})?$"
+    r"(?<=\d)\s?\^(?:\s|\\nolimits|\\textcircled|\\textcirc|\\bullet)*(?:\{\s?\\circ\s?\}|\})?$"
 )
 _LEADING = re.compile(
     r"(?:=(?![=>])|\\(?:implies|Rightarrow|to|rightarrow|longrightarrow|bullet|Longrightarrow)(?![a-z]))\s*"
@@ -297,7 +297,7 @@ _MIXED = re.compile(r"(-?\d{1,9}) and (a half|\d{1,4}/\d{1,4}|\\[dt]?frac\{\d{1,
 _AMOUNT = re.compile(r"(?:,?\s?(?:and\s)?)(\d{1,9}(?:\.\d+)?)\s?([A-Za-z]{1,10})\.?")
 _MAX_AMOUNTS = 5
 _FEET = re.compile(
-    r"(?:(\d{1,4})\s?(?:'|\^\s?\{?\s?\\prime\s?\}?)(?!'))?\s?"
+    r"(?:(\d{1,4})\s?(?:'|\^\s?(?:\{\s?\\prime\s?\}|\\prime))(?!'))?\s?"
     r"(?:(\d{1,4}(?:\.\d+)?)\s?(?:\"|''|\^\s?\{\s?\\prime\s?\\prime\s?\}))?"
 )
 _TEX_POWER = re.compile(r"\^(\d)(\d{1,4})(?=\s?\^)")

@@ -322,7 +322,7 @@ class AnswerParser(ExpressionParser):
 
     def _skip_columns(self) -> None:
         if self.sees("{"):
-            self._raw()
+            self.raw()
 
     def _cells(self, name: str) -> list[list[Node]]:
         rows: list[list[Node]] = [[]]

@@ -10,6 +10,7 @@ from fractions import Fraction
 from assay.math import (
     bases,
     domains,
+    labels,
     moments,
     notation,
     realset,
@@ -201,7 +202,7 @@ def _special(form: str) -> Node | None:
         number = _spelled(said)
         if number is not None:
             return number
-    if len(form) < 80 and form[0].isdigit():
+    if len(form) < 80 and (form[0].isdigit() or form[0] == "-"):
         amount = notation.compound(form)
         if amount is not None:
             return Quantity(Number(amount[0]), amount[1])
@@ -283,17 +284,29 @@ def _worded(form: str) -> Node | None:
 
 def _looked_at_again(form: str) -> Node | None:
     """What a second look makes of a form that could not be read; None if it is still words."""
-    node = _quantified(form)
-    if node is not None:
-        return node
-    sign = _comparison(form)
-    if sign is not None:
-        return sign
+    for look in (_quantified, _comparison, _length):
+        node = look(form)
+        if node is not None:
+            return node
+    changed = form
     for changed in second_look.forms(form):
         node = _wordless(changed)
         if node is not None:
             return node
-    return None
+    return _labelled(changed)
+
+
+def _labelled(form: str) -> Node | None:
+    """Values of which each has its words before it; None when the form is no such list."""
+    items = [(words, _wordless(value)) for words, value in labels.parts(form)]
+    named = tuple(
+        Call("labelled", (Symbol(f"label {words}"), node))
+        for words, node in items
+        if node is not None
+    )
+    if not named or len(named) < len(items):
+        return None
+    return named[0] if len(named) == 1 else Group("", named, "")
 
 
 def _wordless(form: str) -> Node | None:
@@ -324,9 +337,14 @@ def _quantified(form: str) -> Node | None:
     if found is None:
         return None
     condition, statement = _wordless(found[1]), _wordless(found[2])
-    if not isinstance(condition, Chain) or not isinstance(statement, Chain | Group):
+    if not isinstance(condition, Chain | Symbol) or not isinstance(statement, Chain | Group):
         return None
     return Call(found[0], (condition, statement))
+
+
+def _length(form: str) -> Node | None:
+    found = notation.feet_and_inches(form)
+    return None if found is None else Quantity(Number(found[0]), found[1])
 
 
 def _comparison(form: str) -> Node | None:
@@ -368,9 +386,9 @@ def _others(form: str, node: Node | None, policy: Policy) -> tuple[Node, ...]:
     quantity = _with_unit(form)
     if quantity is not None:
         found.append(quantity)
-    length = notation.feet_and_inches(form)
-    if length is not None:
-        found.append(Quantity(Number(length[0]), length[1]))
+    length = _length(form)
+    if length is not None and length != node:
+        found.append(length)
     return tuple(other for other in found if other not in (Text(""), node))
 
 

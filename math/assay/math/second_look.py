@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from assay.math import units, vocabulary
+from assay.math import domains, units, vocabulary
 from assay.math.notation import TEXT
 
 MAX_CHARS = 600
@@ -28,17 +28,24 @@ _BEFORE = frozenset("+-*/=^_({[,|<>")
 _BEHIND = frozenset("+-*/=^_)}],|<>\\(")
 _CONDITION = re.compile(
     rf"\s*[,;]?\s*\(?\s?(?:{TEXT}\s?\{{\s*[,;]?\s*|(?<=[\s,]))\(?"
-    r"(?:where|for all|for any|for every|for each|for some|for|with|if|when|whenever|such that"
-    r"|provided that|provided|and for)\s*\}?\s*"
-    r"(?=\$?[A-Za-z\\][^,;]{0,24}?(?:[<>=]|\\(?:in|le|ge|ne|lt|gt|leq|geq|neq|leqslant|geqslant)\b))"
+    r"(?:where|for (?:all|any constant|some constant|any|every|each|some)|for|with|if|when|whenever"
+    r"|such that|provided that|provided|and for)\s*\}?\s*"
+    r"(?=[A-Za-z\\|\d-][^,;]{0,24}?(?:[<>=]|\\(?:in|le|ge|ne|lt|gt|leq|geq|neq|leqslant|geqslant)\b))"
 )
 _LAST_BRACKET = re.compile(
     r"(?<=\S)\s?,?\s?\(([^()]{1,80}(?:[<>]|\\(?:in|le|ge|ne|leq|geq|neq|leqslant|geqslant)\b)"
-    r"[^()]{1,80})\)$"
+    r"[^()]{1,80})\)(\s?\\\})?$"
 )
-_ANY_INTEGER = re.compile(
-    rf"\s?,\s?(?:{TEXT}\s?\{{\s?)?(?:for )?(?:any|every|all|an) integers?\s?\}}?\s?([a-z])$"
+_MEMBERS = re.compile(
+    rf"\s?,?\s?(?:{TEXT}\s?\{{\s?,?\s?)?(?:for|where|with)\s"
+    r"(?:(?:some |any |every |all |each |an? )?(?P<kind>(?:positive |negative |non-?negative )?"
+    r"(?:integers?|real numbers?|reals|real|natural numbers?))\s?(?:values of )?\s?\}?\s?"
+    r"(?P<names>[a-z](?:\s?,\s?[a-z]){0,3})"
+    r"|(?P<name>[a-z]) is an?y? (?P<is>(?:positive |negative |non-?negative )?integer|real number))"
+    r"(?:\s?\})?$"
 )
+_BARE_INTEGER = re.compile(r"\s?,\s?(?:any|every|all) integers?\s?([a-z])$")
+_TAIL_FOR_ALL = re.compile(r"\s?,?\s?\\forall\s?([a-z]\s?\\in.{1,40})?$|\s?,?\s?\\forall\s?[a-z]$")
 _INDEX = re.compile(r"(?<![A-Za-z\\])([a-zA-Z])(\d)(?![\d.^]|\s?\()|(?<=\d)([a-z])(\d)(?![\d.^])")
 _BUILDER = re.compile(r"(\{?)\s?(\\?[A-Za-z]{1,7})\s?(?:\||\\mid)\s?([^|]{1,300}?)(\}?)")
 _RELATES = re.compile(r"[<>=]|\\(?:in|le|ge|ne|lt|gt|leq|geq|neq|leqslant|geqslant)\b")
@@ -47,6 +54,10 @@ _QUANTIFIER = re.compile(
     r"(?:\\(?P<sign>forall|exists)|(?P<all>for (?:all|every|any|each))"
     r"|(?P<one>there (?:exists?|is)(?: an?| some)?))(?![a-z])\s?\}?\s?",
     re.IGNORECASE,
+)
+_IF_THEN = re.compile(
+    rf"\"?(?:{TEXT}\s?\{{\s?)?[Ii]f\s?\}}?\s?(?P<if>.{{1,200}}?)\s?,\s?"
+    rf"(?:{TEXT}\s?\{{\s?)?then\s?\}}?\s?(?P<then>.{{1,200}})"
 )
 _SUCH_THAT = re.compile(
     rf"\s?,?\s?(?:(?:{TEXT}\s?\{{\s?)?,?\s?(?:such that|so that|we have|it holds that)\s?\}}?|,)\s?"
@@ -109,11 +120,25 @@ def _unbraced(form: str) -> str:
 
 def _conditional(form: str) -> str:
     r"""The form with a comma for `\text{ for all }`, `where` and brackets round a condition."""
-    form = _ANY_INTEGER.sub(r", \1 \\in \\mathbb{Z}", form)
+    form = _MEMBERS.sub(_memberships, form)
+    form = _BARE_INTEGER.sub(r", \1 \\in \\mathbb{Z}", form)
+    form = _TAIL_FOR_ALL.sub(lambda found: f", {found[1]}" if found[1] else "", form)
     changed = _CONDITION.sub(", ", form)
     if changed != form and changed.endswith(")") and changed.count(")") > changed.count("("):
         changed = changed[:-1]
-    return _LAST_BRACKET.sub(r", \1", changed).strip(" ,")
+    return _LAST_BRACKET.sub(lambda found: f", {found[1]}{found[2] or ''}", changed).strip(" ,")
+
+
+def _memberships(match: re.Match[str]) -> str:
+    """`for all real numbers t` as a membership of each name."""
+    kind = match["kind"] or match["is"]
+    letter = "R" if "real" in kind else "N" if "natural" in kind else "Z"
+    sign = "^+" if kind.startswith("positive") else ""
+    if letter == "N" or kind.startswith(("negative", "non")):
+        sign = "^-" if kind.startswith("negative") else "_{\\ge 0}" if letter != "N" else ""
+    names = (match["names"] or match["name"]).split(",")
+    members = domains.rewritten(f"\\in \\mathbb{{{letter}}}{sign}")
+    return "".join(f", {name.strip()} {members}" for name in names)
 
 
 def _indexed(form: str) -> str:
@@ -129,8 +154,13 @@ def _built(form: str) -> str:
 
 
 def quantified(form: str) -> tuple[str, str, str] | None:
-    """`forall` or `exists`, what it is about, and what is said of it; None without a quantifier."""
-    match = _QUANTIFIER.match(form) if len(form) <= MAX_CHARS else None
+    """`forall`, `exists` or `implies`, what it is about, and what is said of it; else None."""
+    if len(form) > MAX_CHARS:
+        return None
+    implied = _IF_THEN.fullmatch(form)
+    if implied is not None:
+        return "implies", implied["if"], implied["then"].rstrip(' .}"')
+    match = _QUANTIFIER.match(form)
     if match is None:
         return None
     joint = _SUCH_THAT.search(form, match.end())

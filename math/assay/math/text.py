@@ -60,6 +60,7 @@ _SUPERSCRIPTS = str.maketrans(_UPPER, "0123456789+-()nixabcdefghjklmoprstuvwyz")
 _SUBSCRIPTS = str.maketrans(_LOWER, "0123456789+-()aehijklmnoprstuvx")
 _RAISED = re.compile(f"[{_UPPER}]+")
 _LOWERED = re.compile(f"[{_LOWER}]+")
+_STARRED_SET = re.compile(r"([ℝℤℕℚℂ])\*")
 _STYLED = re.compile("[\U0001d400-\U0001d7ff\u210e]")  # letters and digits in bold, italic, script
 _CHINESE_ROOT = re.compile(r"根号下?\s?(\d{1,20}|\([^()]{1,40}\)|[a-z](?![a-z]))")
 _CHINESE_PART = re.compile(r"(?:(?<=\d)又)?(\d{1,9})分之(\d{1,9})(?!\d)")
@@ -70,10 +71,10 @@ _CHINESE_AND = re.compile("[和且与]|以及")
 
 _ESCAPE_ACCIDENTS = (
     (re.compile(r"\t(?=frac|ext|imes|heta|an\b|o\b)"), r"\\t"),
-    (re.compile(r"\f(?=rac|loor)"), r"\\f"),
-    (re.compile(r"\r(?=ight|angle|m\b)"), r"\\r"),
-    (re.compile("\x08(?=inom|egin|eta\\b|ig|oxed|ar\\b|mod)"), r"\\b"),
-    (re.compile(r"\n(?=eq\b)"), r"\\n"),
+    (re.compile(r"\f(?=rac|loor|orall\b)"), r"\\f"),
+    (re.compile(r"\r(?=ight|angle|m\b|ho\b)"), r"\\r"),
+    (re.compile("\x08(?=inom|egin|eta\\b|ig|oxed|ar\\b|mod|ullet\\b)"), r"\\b"),
+    (re.compile(r"\n(?=eq\b|olimits|otin\b|mid\b)"), r"\\n"),
 )
 _NESTED_TAGS = 3
 _DOUBLED = re.compile(r"\\\\(?=[A-Za-z%$()\[\]{}!,;])")
@@ -206,6 +207,7 @@ def _scripted(match: re.Match[str]) -> str:
 def _ascii(text: str) -> str:
     if _STYLED.search(text):
         text = _STYLED.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
+    text = _STARRED_SET.sub(r"\1^{*}", text)
     text = _RAISED.sub(lambda match: f"^{{{match[0].translate(_SUPERSCRIPTS)}}}", text)
     text = _LOWERED.sub(lambda match: f"_{{{match[0].translate(_SUBSCRIPTS)}}}", text)
     text = _CHINESE_AND.sub(r"\\text{ and }", _CHINESE_OR.sub(r"\\text{ or }", text))
@@ -221,7 +223,7 @@ def _latex(text: str) -> str:
     for accident, macro in _ESCAPE_ACCIDENTS:
         text = accident.sub(macro, text)
     if "\\\\" in text:
-        text = _ROW_SPACING.sub(r"\1", text)
+        text = _ROW_SPACING.sub(r"\1", text).replace("\\\\\\ ", "\\\\ ")
         if "\\begin" not in text:
             text = _DOUBLED.sub(r"\\", text)
     if "\\u" in text:
