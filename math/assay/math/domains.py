@@ -60,6 +60,7 @@ _SAID = re.compile(
     r"(?P<kind>reals?|integers?|whole|naturals?|rationals?|complex|irrational)"
     r"(?P<plural> (?:numbers?|values?))?(?: (?:of |for )?[a-z])?"
 )
+_KIND = re.compile("real|integer|whole|natural|rational|complex")
 _EXCEPT = re.compile(
     r",?\s(?:except|excluding|but|other than|not equal to|without)(?![a-z])(?: for| when)?"
 )
@@ -102,6 +103,8 @@ def _mark(where: str, sign: str) -> str:
 
 def said(form: str) -> tuple[Node, str] | None:
     """The set that a form in words names, and what it says to leave out; None if it names none."""
+    if _KIND.search(form) is None:
+        return None
     except_ = _EXCEPT.search(form)
     head = form if except_ is None else form[: except_.start()]
     match = _SAID.fullmatch(spoken(head))

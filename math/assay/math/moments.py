@@ -52,17 +52,26 @@ _CLOCK = re.compile(
     rf"(?:(?P<oclock> o'?clock)?(?: ?{_HALF})?)"
 )
 _FRENCH = re.compile(r"(\d{1,2})h(\d\d)")
+_NUMERIC = re.compile(r"\d{1,4}(?:\s?[:/.h年月-]\s?\d|\s?(?:\\text|[A-Za-z]{2}|[apAP]\.|o'))")
+_UPRIGHT = ("\\text", "\\mathrm", "(")
 _NAMED = {"noon": 12, "12 noon": 12, "midday": 12, "midnight": 0, "12 midnight": 0}
 
 
 def moment(form: str) -> Node | None:
     """The date or the time of day that a whole answer is; None when it is neither."""
-    if len(form) > MAX_CHARS:
+    if len(form) > MAX_CHARS or not _could_be(form):
         return None
     said = spoken(form)
     if not said or not said[0].isalnum():
         return None
     return date(said) or _time(said)
+
+
+def _could_be(form: str) -> bool:
+    """Whether the form could begin with a date or a time; quick."""
+    if form[0].isdigit():
+        return _NUMERIC.match(form) is not None
+    return form[:2].isalpha() or form.startswith(_UPRIGHT)
 
 
 def date(said: str) -> Node | None:

@@ -224,12 +224,13 @@ def _root(form: str) -> str:
 
 
 _RULES: tuple[tuple[str, Callable[[str], str]], ...] = (
-    ("{", lambda form: _NO_BASE.sub("", form)),
+    ("{}", lambda form: _NO_BASE.sub("", form)),
+    ("{ }", lambda form: _NO_BASE.sub("", form)),
     ("=", _led),
     ("\\", _led),
     ("^", lambda form: _HANGING.sub(r"^\\circ", form)),
     ("root of", _root),
-    ("\\m", lambda form: _EXTREME.sub(r"\\text{\1 \2} ", form)),
+    (" at ", lambda form: _EXTREME.sub(r"\\text{\1 \2} ", form)),
     ("^{", lambda form: _LONG_UNIT.sub(_spelled_unit, form)),
     ("\\Omega", lambda form: _OHM.sub(r"\\text{\1\2ohm}", form)),
     ("egree", lambda form: _CELSIUS.sub(_scale, form)),
@@ -414,7 +415,8 @@ def _amounts(form: str) -> list[tuple[str, str]]:
 
 def feet_and_inches(form: str) -> tuple[Fraction, str] | None:
     """`6' 2"` and `5''`, whole answers, as an amount of feet or inches."""
-    match = _FEET.fullmatch(form) if len(form) < 40 else None
+    marked = "'" in form or '"' in form or "prime" in form
+    match = _FEET.fullmatch(form) if marked and len(form) < 40 else None
     if match is None or not (match[1] or match[2]):
         return None
     if not match[1]:

@@ -55,7 +55,7 @@ _SHORT_EXPONENT = re.compile(r"\d[eE][-+]\d(?!\d)")
 _GROUPED = re.compile(r"\d,[1-9]\d{2}(?!\d)")
 _ZERO_GROUP = re.compile(r",0\d")
 _UNIT_TAIL = re.compile(r"(?<![\\A-Za-z])(?![eE][-+]?\d)[A-Za-z]")
-_PAIR = re.compile(r"(?<![A-Za-z])[A-Za-z]{2}(?![A-Za-z])")
+_PAIR = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{2}(?![A-Za-z])")
 _LONGEST_SIGN = 12
 _COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">=", "in", "notin", "subset", "approx"})
 _LETTER = re.compile(r"\(?\s?([A-Z])\s?\)?\.?")
@@ -177,10 +177,9 @@ def _read_form(text: str, form: str, policy: Policy) -> Reading:
     except RecursionError:
         node, trouble, limited = None, "nested too deep", True
     others = () if limited else _others(put, node, policy)
-    match node:  # max at x = 7, which x = 7 answers
-        case Chain((Symbol(name), _, _, *_) as operands, operators) if name.startswith("label "):
-            others = (*others, Chain(operands[1:], operators[1:]))
-    if isinstance(node, Chain | Group) and ":" in form:
+    if isinstance(node, Chain):
+        others = (*others, *_unlabelled(node))
+    if ":" in form and isinstance(node, Chain | Group):
         node, others = _twice(node, others)
     if node is not None:
         trouble = ""
@@ -202,7 +201,7 @@ def _special(form: str) -> Node | None:
         number = _spelled(said)
         if number is not None:
             return number
-    if len(form) < 80 and (form[0].isdigit() or form[0] == "-"):
+    if len(form) < 80 and (form[0].isdigit() or (form[0] == "-" and "circ" in form)):
         amount = notation.compound(form)
         if amount is not None:
             return Quantity(Number(amount[0]), amount[1])
@@ -408,6 +407,14 @@ def _twice(node: Node, others: tuple[Node, ...]) -> tuple[Node, tuple[Node, ...]
             return relation, (*others, notation)
         case _:
             return node, others
+
+
+def _unlabelled(chain: Chain) -> tuple[Node, ...]:
+    """What a label such as `max at` in `max at x = 7` stands before, as a further reading."""
+    first = chain.operands[0]
+    if len(chain.operands) < 3 or not isinstance(first, Symbol) or " " not in first.name:
+        return ()
+    return (Chain(chain.operands[1:], chain.operators[1:]),)
 
 
 def _real(node: Node) -> float | None:

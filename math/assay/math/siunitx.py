@@ -43,7 +43,7 @@ _UNITS = {
 
 def rewritten(form: str) -> str:
     r"""The form with siunitx' macros as numbers and `\text{unit}`; those not known stay."""
-    if _ANY.search(form) is None:
+    if "\\" not in form or _ANY.search(form) is None:
         return form
     form = _QUANTITY.sub(_quantity, form)
     form = _UNIT.sub(lambda match: _wrapped(match[1]) or match[0], form)

@@ -69,6 +69,7 @@ _TICKED = re.compile(r"(?<=\S)\s*[✓✔✅☑]+\s*$")
 _CHINESE_OR = re.compile("或者?")
 _CHINESE_AND = re.compile("[和且与]|以及")
 
+_CONTROL = re.compile("[\t\x0c\r\x08\n]")
 _ESCAPE_ACCIDENTS = (
     (re.compile(r"\t(?=frac|ext|imes|heta|an\b|o\b)"), r"\\t"),
     (re.compile(r"\f(?=rac|loor|orall\b)"), r"\\f"),
@@ -98,7 +99,12 @@ _BOX_OPTIONS = re.compile(
     r"\\(?:colorbox\s?\{[^{}]{1,20}\}|fcolorbox\s?\{[^{}]{1,20}\}\{[^{}]{1,20}\}"
     r"|bbox\s?(?:\[[^\[\]]{0,60}\])?|framebox|(?:math)?(?:open|close|punct|inner)(?![a-z]))"
 )
+_LOST_FIRST = ("e", "i", "h", "a")
 _COLON = re.compile(r"(?<=\d)\s?(?:\\text\s?)?\{\s?:\s?\}\s?(?=\d)")
+_RARE = re.compile(
+    r"\\(?:u[0-9a-fA-F]{4}|begin|tag|label|blacksquare|qed|f?colorbox|bbox|framebox|math[a-z]"
+    r"|open|close|punct|inner)|\{\s?:"
+)
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})(?![0-9a-fA-F])")
 _LOST_BACKSLASH = re.compile(
     r"ext(?:bf|rm|it)?\{[ A-Za-z]|imes(?![a-z])|heta(?![a-z])|an\\(?=[a-z])"
@@ -111,6 +117,7 @@ _EMPHASIS = re.compile(r"\*\*(?=[^*\s])([^*\n]{1,400})\*\*(?!\d|\()|__([^_\n]{1,
 _ESCAPED_MARK = re.compile(r"\\([*_~`#&>])")
 _ENDLESS = re.compile(r"(\d\.\d{1,60})\s?(?:\.\.\.|\\[lc]?dots\b)(?!\s?,)")
 _BRACED_WORD = re.compile(r"(?<![a-z_]\d)(?<=\d)\s?\{(/?[A-Za-z]{2,30}|/[A-Za-z]|[mgLlWNJVK])\}")
+_STOPS = (".", ",", ";")
 _STARRED = re.compile(r"\*([^*\s][^*]{0,200})\*")
 _ITALIC = re.compile(r"(?<![\w\\}])_([A-Za-z])_(?![\w{])")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#x[0-9a-fA-F]{1,6}|[A-Za-z]{2,8}\d{0,2});")
@@ -134,7 +141,7 @@ def normal(text: str) -> str:
     """The text with signs as LaTeX, without delimiters, layout and accidents of escaping."""
     if text.startswith('["') and text.rstrip().endswith('"]'):  # a JSON list of answers
         text = text.rstrip()[2:-2].replace('", "', ", ").replace('","', ", ")
-    if _LOST_BACKSLASH.match(text):  # of a tab that was stripped
+    if text[:1] in _LOST_FIRST and _LOST_BACKSLASH.match(text):  # of a tab that was stripped
         text = f"\\t{text}"
     if "&" in text or "<" in text:
         text = _web(text)
@@ -151,7 +158,7 @@ def normal(text: str) -> str:
     if "{" in text:
         text = _BRACED_WORD.sub(r" \\text{\1}", text)
     text = text.replace("`", "").strip().rstrip(_SENTENCE_END)
-    if text.endswith("}"):
+    if text.endswith("}") and text.rstrip("} ")[-1:] in _STOPS:
         text = _LAST_STOP.sub("", text)
     return " ".join(text.split())
 
@@ -183,7 +190,7 @@ def _unmarked(text: str) -> str:
     """The text without Markdown's emphasis."""
     if "**" in text or "__" in text:
         text = _EMPHASIS.sub(lambda match: match[1] or match[2], text)
-    if "_" in text:
+    if text.count("_") > 1:
         text = _ITALIC.sub(r"\1", text)
     starred = _STARRED.fullmatch(text.rstrip(_SENTENCE_END)) if text.startswith("*") else None
     return text if starred is None else starred[1]
@@ -220,26 +227,34 @@ def _ascii(text: str) -> str:
 
 
 def _latex(text: str) -> str:
-    for accident, macro in _ESCAPE_ACCIDENTS:
-        text = accident.sub(macro, text)
+    if _CONTROL.search(text):
+        for accident, macro in _ESCAPE_ACCIDENTS:
+            text = accident.sub(macro, text)
     if "\\\\" in text:
         text = _ROW_SPACING.sub(r"\1", text).replace("\\\\\\ ", "\\\\ ")
         if "\\begin" not in text:
             text = _DOUBLED.sub(r"\\", text)
-    if "\\u" in text:
-        text = _ascii(_ESCAPED.sub(lambda match: chr(int(match[1], 16)), text))
-    text = _JOINED.sub("", _COLON.sub(":", text))
-    text = _WRAPPING.sub(" ", text)
-    text = _BOX_OPTIONS.sub("", _NUMBERED.sub("", text))
-    text = _NULL_DELIMITER.sub("", text)
+    if _RARE.search(text):
+        text = _undressed(text)
+    text = _JOINED.sub("", text)
+    if "\\left" in text or "\\right" in text:
+        text = _NULL_DELIMITER.sub("", text)
     text = _LAYOUT.sub(" ", text)
-    text = _REPEATING.sub(lambda match: f"{match[1]}\x01{match[2] or match[3]}", text)
+    if "\\overline" in text or "\\bar" in text:
+        text = _REPEATING.sub(lambda match: f"{match[1]}\x01{match[2] or match[3]}", text)
     if "\\dot" in text:
         text = _DOTTED.sub(_dotted, text)
         text = _ENDLESS.sub(_continued, text)
     text = _MATH_MARKS.sub(" ", text)
     text = _SPACING.sub(" ", text)
     return _ESCAPED_MARK.sub(r"\1", text)
+
+
+def _undressed(text: str) -> str:
+    """The text without what only dresses or numbers a formula."""
+    text = _ascii(_ESCAPED.sub(lambda match: chr(int(match[1], 16)), text))
+    text = _WRAPPING.sub(" ", _COLON.sub(":", text))
+    return _BOX_OPTIONS.sub("", _NUMBERED.sub("", text))
 
 
 def _dotted(match: re.Match[str]) -> str:

@@ -42,10 +42,8 @@ def leaves_work_undone(answer: str, reference: str) -> bool:
         answer: the answer's text as extracted; of an equation, what follows the last `=` counts.
         reference: the reference's text, without delimiters.
     """
-    if answer == reference:
-        return False
-    answer = _in_signs(answer)
-    if _WORK.search(answer) is None:
+    answer = answer if answer == reference else _in_signs(answer)
+    if answer == reference or _WORK.search(answer) is None:
         return False
     number, whole = _kind(reference)
     if not number:
