@@ -29,7 +29,7 @@ SAME: dict[str, list[tuple[str, str]]] = {
         ("15552*1", "2^6 3^5"), ("15552", "2^63^5"), ("2^{6}3^{5}", "2^63^5"),
         ("240", r"3 \cdot 2^4 5"), ("240", "2^4 3^1 5"), (r"2^4 \cdot 3^2", "2^{4} 3^{2}"),
         ("2^{n}3^{m}", "3^m2^n"), (r"2^3\cdot 3^2 5 \cdot 7", "2520"), ("x^2 y^3", "x^2y^3"),
-        ("2^63^5 5", "77760"),
+        ("2^63^5 5", "77760"), (r"(n!)^3 \cdot 2^{2n}", "(n!)^3 2^{2n}"),
     ],
     "products that spell words": [
         ("e^{at}", "e^{ta}"), ("at+b", "b + ta"), ("x^{in}", "x^{ni}"), ("am+bn", "bn+am"),
@@ -90,7 +90,8 @@ SAME: dict[str, list[tuple[str, str]]] = {
         ("50 km/h", r"50\,\mathrm{km\,h^{-1}}"), ("1.5 hours", "90 min"),
         ("10 m/s", r"36\,\text{km/h}"),
         ("6.626e-34 J s", r"6.626\times10^{-34}\,\mathrm{J\cdot s}"), ("5 Å", "0.5 nm"),
-        ("20 mL", "0.02 L"),
+        ("20 mL", "0.02 L"), ("9.8 m/s^2", "9.8 m/s/s"), ("1 kWh", "3.6 MJ"),
+        ("12 m^2", r"12 \text{ m}^{\text{2}}"),
     ],
     "sets of numbers": [
         (r"(0,\infty)", r"\mathbb{R}^+"), (r"(0,\infty)", r"\mathbb{R}_{>0}"),
@@ -122,7 +123,8 @@ SAME: dict[str, list[tuple[str, str]]] = {
         (r"a_n=2n-1, n\in\mathbb{N}^*", r"a_n = 2n-1 (n \in \mathbb{N}^*)"),
         (r"(-\infty,\infty)", r"\mathbb{R}"), (r"\mathbf{R}", r"\mathbb{R}"),
         (r"x\in\mathbf{R}", r"x\in\mathbb{R}"), (r"\mathbb{R}", r"\text{all real } x"),
-        (r"\mathbb{R}", r"\text{All real values of } x"),
+        (r"\mathbb{R}", r"\text{All real values of } x"), (r"x \neq 2", r"\mathbb{R} - \{2\}"),
+        (r"\mathbb{R}", r"-\infty < x < \infty"),
     ],
     "dates": [
         ("May 5, 2024", "2024-05-05"), ("May 5, 2024", "5 May 2024"),
@@ -146,7 +148,7 @@ SAME: dict[str, list[tuple[str, str]]] = {
         ("3 h 30 min", "3.5 h"), ("3 h 30 min", "210 min"), ("2 hours, 30 minutes", "2.5 hours"),
         ("1 h 2 min 3 s", "3723 s"), ("1 hour, 2 minutes and 3 seconds", "3723 seconds"),
         ("3 years 6 months", "3.5 years"), ("5 feet 6 inches", "66 inches"),
-        ("2 weeks 3 days", "17 days"), ("5 o'clock", "5:00"),
+        ("2 weeks 3 days", "17 days"), ("5 o'clock", "5:00"), ("15:30", r"3\!:\!30 \text{ p.m.}"),
     ],
     "bases": [
         ("1F_{16}", "1F_{16}"), ("0x1F", "1F_{16}"), ("101_2", r"101_{\text{two}}"),
@@ -173,7 +175,7 @@ SAME: dict[str, list[tuple[str, str]]] = {
         (r"\frac{\sqrt{3}}{2}", "√3/2"), ("x^{a}", "xᵃ"), (r"\frac{\pi}{2}", "π/2"),
         ("5 米", "5 m"), ("3 cm²", "3 平方厘米"), (r"2\sqrt[3]{5}", "2∛5"), ("1/2", "二分之一"),
         ("5", "５"), ("x = 3", "x＝3"), ("(1, 2)", "（1，2）"), ("12345", "一万二千三百四十五"),
-        ("-3.5", "−3.5"), ("-3.5", "﹣3.5"),
+        ("-3.5", "−3.5"), ("-3.5", "﹣3.5"), (r"\frac13", "0.3̅"),
     ],
     "dressings": [
         ("5", r"\displaystyle 5"), (r"\frac12", r"\dfrac12"),
@@ -222,6 +224,8 @@ SAME: dict[str, list[tuple[str, str]]] = {
         ("5", r"\Rightarrow 5"), ("5", "→ 5"), ("x^2", "x^{2}{}"), (r"x\cdot y", r"x\bullet y"),
         (r"3.0\times 10^8", r"3.0\times{10}^{8}"), ("3e8", "3E8"), ("3e8", "3 × 10⁸"),
         ("3e8", "3*10^8"), ("3e8", "3.0x10^8"), ("3e8", r"3 \, \mathrm{e}8"),
+        ("5", r"\textbf{Answer: 5}"), ("x = 5", r"\mathbf{x = 5}"), ("x = 5", r"\text{x = 5}"),
+        ("(1, 2)", r"\boldsymbol{(1, 2)}"),
     ],
     "the web's notations": [
         ("(1,2)", "(1,2)}"), (r"\{x|-2<x<3\}", "{x|-2 < x < 3}"), ("(-2,3)", "{x|-2 < x < 3}"),
@@ -271,7 +275,8 @@ DIFFERENT: dict[str, list[tuple[str, str]]] = {
     ],
     "products that spell words": [
         ("e^{at}", "e^{a+t}"), ("at", "ta=1"), ("min", "mni"), ("in", "ni"), ("5 min", "5 nim"),
-        ("cat", "act"), ("cos", "soc"), ("5 at", "5"), ("e^{at}", r"e^{\text{as}}"),
+        ("cat", "act"), ("cos", "soc"), ("no", "on"), ("5", "5 in at"), ("5 at", "5"),
+        ("e^{at}", r"e^{\text{as}}"),
     ],
     "full stops": [
         ("42", ".42"), ("42", "4.2"), ("42", "42..1"), ("42", "42.1."), ("4.2", "42."),
@@ -281,7 +286,7 @@ DIFFERENT: dict[str, list[tuple[str, str]]] = {
         ("32349", "32, 349"), ("32349", "(32,349)"), ("32349", r"\{32,349\}"), ("1234", "1 234 5"),
         ("32349", "32'34'9"), ("32349", r"32\,34"), ("3234", r"32\,34"), ("32349", "3 2349"),
         ("32, 349", "32349"), ("1,2,3", "123"), (r"(1\,234, 5)", "(1,2345)"), ("12", r"1\,2"),
-        ("12345", "12, 345"),
+        ("23", "2 3"), ("12345", "12, 345"),
     ],
     "units": [
         ("5 in", "5 ft"), ("74 inches", '6\'3"'), ('5"', "5'"), ("3 m/s^2", r"3\,m\,s^{-1}"),
@@ -306,7 +311,7 @@ DIFFERENT: dict[str, list[tuple[str, str]]] = {
         (r"x\neq 2", r"\text{all real numbers except } 3"), ("all real numbers except 0", "0"),
         ("all integers", "all real numbers"), ("5", "all real numbers except 5"),
         (r"\mathbb{R}^{+}", r"\mathbb{R}+"), (r"\mathbb{N}^*", r"\mathbb{N}_0"),
-        (r"\mathbb{N}", r"\mathbb{N}_0"), ("R", r"\mathbb{R}"),
+        (r"\mathbb{N}", r"\mathbb{N}_0"), ("R", r"\mathbb{R}"), (r"\mathbb{R}", r"0 < x < \infty"),
     ],
     "dates": [
         ("May 6, 2024", "5/6/2024"), ("June 5, 2024", "5/6/2024"), ("May 5, 2024", "May 6, 2024"),
@@ -333,7 +338,7 @@ DIFFERENT: dict[str, list[tuple[str, str]]] = {
         ("3.14", "٣٫١٥"), ("1.234", "١\u066c٢٣٤"), (r"\sqrt{3}", "根号2"), ("-5", "5"),
         (r"\frac23", "2分之3"), ("60°", "60分"), (r"\sqrt{3}", "3"), (r"2\sqrt{3}", "根号23"),
         ("2", "√2"), (r"\sqrt{2}", "square root of 3"), (r"\sqrt{5}", "square root of 2 + 3"),
-        ("42", "४३"),
+        ("42", "४३"), (r"\frac13", "0.3"),
     ],
     "dressings": [
         ("5", r"\cancel{0}5"), ("5", r"\cancel{5}"), ("5", r"\cancel{5}3"), ("53", r"\cancel{5}3"),
@@ -343,7 +348,8 @@ DIFFERENT: dict[str, list[tuple[str, str]]] = {
         ("5", r"\color{5}"), ("x>5", "x &lt; 5"), ("5", "&lt;5"), ("53", r"\tag{5}3"),
         ("5", r"\tag{5}"), ("2", r"\sqrt{2}"), ("5", "~~5~~"), ("5", "<s>5</s>"),
         ("5", "<del>5</del>"), ("5", r"\sout{5}"), ("5", r"\st{5}"), ("5", r"\xcancel{5}"),
-        ("5", r"\not 5"), ("5", r"\lnot 5"), ("5", "5?"),
+        ("5", r"\not 5"), ("5", r"\lnot 5"), ("5", "5?"), ("56", "<p>5</p><p>6</p>"),
+        ("12", "<div>1</div><div>2</div>"),
     ],
     "the web's notations": [
         (r"\gt", r"\lt"), (r"\ge", r"\gt"), ("5", ">"), ("4", r"|PC|_{\text{max}} = 5"),
@@ -360,7 +366,8 @@ DIFFERENT: dict[str, list[tuple[str, str]]] = {
         (r"\forall x\in\mathbb{R}, x^2+1>0", r"\exists x\in\mathbb{R}, x^2+1>0"),
         (r"\forall x>0, x^2-x>0", r"\forall x>0, x^2-x\ge0"),
         (r"\forall x>0, x^2>x", r"\forall x<0, x^2>x"), ("60°", "61^\n"), ("2^x", "2^"),
-        ("110/month", "111"), ("5", "5 where x = 3"), ("f(x)=x, x>0", "f(x)=x, x<0"),
+        ("110/month", "111"), ("5", "5 where x = 3"), ("f(x)=x, x>0", "f(x)=x, x<0"), ("5", "5^6"),
+        ("5", "5 if x = 5"), ("x_1 = 2", "2x = 1"),
         (r"concave up on (0,\infty)", r"concave down on (0,\infty)"),
         (r"domain: \mathbb{R}, range: [-1,1]", r"domain: [-1,1], range: \mathbb{R}"),
         ("If a=0, then b=0", "If b=0, then a=0"), ("7", r"x^{7}_{\max}"),

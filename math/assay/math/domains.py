@@ -35,6 +35,7 @@ _BOLD = re.compile(
     r"(?:(?<=\\in)|(?<=\\in\s)|^)\s?(?:\\(?:mathbf|mathrm|text|rm|bf)\s?\{\s?([RZNQC])\s?\}"
     r"|(?<=\s)([RZNQ])(?=\s?(?:$|[,;)}^_]|\\(?:\}|text|setminus|cup))))"
 )
+_MINUS = re.compile(r"(\\mathbb\s?\{\s?[RZNQC]\s?\})\s?-\s?(?=\\\{)")
 _LESS = {"le": "<=", "leq": "<=", "leqslant": "<=", "lt": "<", "ge": ">=", "geq": ">=",
          "geqslant": ">=", "gt": ">", "ne": "!=", "neq": "!="}  # fmt: skip
 _REALS = {"+": "(0,\\infty)", "-": "(-\\infty,0)", "*": "(\\mathbb{R}\\setminus\\{0\\})",
@@ -71,7 +72,7 @@ def rewritten(form: str) -> str:
     r"""The form with `\mathbb{R}^+` and its kin as intervals and named sets."""
     if "bf" in form or "rm" in form or "text" in form or "\\in " in form:
         form = _BOLD.sub(lambda match: f" \\mathbb{{{match[1] or match[2]}}}", form)
-    return _MARKED.sub(_named, form)
+    return _MARKED.sub(_named, _MINUS.sub(r"\1 \\setminus ", form))
 
 
 def _named(match: re.Match[str]) -> str:

@@ -205,12 +205,11 @@ class ExpressionParser(Scripts):
             return False
         if isinstance(last, Call):
             return self.tokens[self.position - 1] == ("sign", ")") and last.name in _WITH_ARGUMENTS
-        return (
-            isinstance(last, Pow)
-            and isinstance(last.base, Number)
-            and last.exponent is not MINUS_ONE
-            and not last.base.digits
-        )
+        if not isinstance(last, Pow) or last.exponent is MINUS_ONE:
+            return False
+        if not isinstance(last.base, Number):
+            return self.tokens[self.position + 1] == ("sign", "^")
+        return not last.base.digits
 
     def opens_modulus(self) -> bool:
         """Whether `(mod` comes now."""

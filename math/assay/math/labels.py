@@ -15,7 +15,7 @@ MAX_PARTS = 6
 _LABEL = re.compile(
     rf"(?P<and>^|[,;.]\s*|\s+and\s+|\s*{TEXT}\s?\{{\s?and\s?\}}\s*)(?:{TEXT}\s?\{{\s?)?"
     r"(?P<words>\\?[A-Za-z][a-z]+\.?(?:[ -][a-z]+\.?){0,3}?)"
-    r"(?:\s?(?P<joint>:|=|\bat|\bon|\bwhen|\bis|\bare)|(?<=\.)\s?(?=\()|\s(?=\())"
+    r"(?:\s?(?P<joint>:|=|\b(?:at|on|when|is|are)\b)|(?<=\.)\s?(?=\()|\s(?=\())"
     r"\s?\}?\s*(?=\S)",
     re.IGNORECASE,
 )

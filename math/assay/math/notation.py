@@ -107,10 +107,12 @@ _BOUND = re.compile(
 _BOUNDS = {"at least": "\\ge", "greater than or equal to": "\\ge", "at most": "\\le",
            "less than or equal to": "\\le", "greater than": ">", "more than": ">",
            "less than": "<"}  # fmt: skip
-_UNDERLINED = re.compile(
-    r"(?:\\(?:mathbf|textbf|boldsymbol)\s?\{\s?)?(?:\\underline\s?\{\s?){1,3}"
-    r"((?:[^{}]|\{[^{}]{1,60}\}){1,60})\}[\s}]*"
+_DRESSED = re.compile(
+    r"\\(?P<macro>mathbf|boldsymbol|bm|pmb|textbf|textit|emph|mathit|underline|text)\s?"
+    r"\{(?P<inner>(?:[^{}]|\{(?:[^{}]|\{[^{}]{0,60}\}){0,80}\}){1,120})\}"
 )
+_EQUATION = re.compile(r"\s?[A-Za-z](?:_\d)?\s?=\s?-?[\d.]+\s?")
+_MAX_DRESSES = 4
 _DEFINES = re.compile(r"[A-Za-z]\s?\(\s?[a-z]\s?\)\s?=")
 
 
@@ -194,9 +196,16 @@ def _bound(form: str) -> str:
     return form if match is None else f"{match[1]} {_BOUNDS[match['how']]} {form[match.end() :]}"
 
 
-def _not_underlined(form: str) -> str:
-    match = _UNDERLINED.fullmatch(form)
-    return form if match is None else match[1]
+def _undressed(form: str) -> str:
+    r"""`\mathbf{x = 5}`, `\underline{\textbf{5}}`: what is but dressed, as it is."""
+    for _ in range(_MAX_DRESSES):
+        match = _DRESSED.fullmatch(form)
+        if match is None:
+            break
+        if match["macro"] == "text" and not _EQUATION.fullmatch(match["inner"]):
+            break
+        form = match["inner"].strip()
+    return form
 
 
 def _place(form: str) -> str:
@@ -249,7 +258,12 @@ _RULES: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("const", lambda form: _CONSTANT.sub("+ C", form)),
     ("than", _bound),
     (" at ", _bound),
-    ("\\underline", _not_underlined),
+    ("\\underline", _undressed),
+    ("\\b", _undressed),
+    ("\\mathb", _undressed),
+    ("\\mathit", _undressed),
+    ("\\text", _undressed),
+    ("\\emph", _undressed),
     ("th", _place),
     ("rd", _place),
     ("nd", _place),

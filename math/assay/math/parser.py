@@ -203,7 +203,9 @@ class AnswerParser(ExpressionParser):
         parts = [first]
         while self.takes(":"):
             parts.append(self.sum())
-            while self.sees("union", "intersection", "difference"):
+            while not isinstance(first, Symbol) and self.sees(
+                "union", "intersection", "difference"
+            ):
                 parts[-1] = self._set_operation(parts[-1])
         return Call("ratio", tuple(parts))
 

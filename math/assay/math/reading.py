@@ -62,6 +62,10 @@ _LETTER = re.compile(r"\(?\s?([A-Z])\s?\)?\.?")
 _SAID = re.compile(
     r"[^,;:]*\b(?:is equal to|equals?|is|are|was)\b:?\s*(?=\S)|[A-Za-z' ]{1,60}:\s*(?=\S)"
 )
+_ANSWER_IS = re.compile(
+    rf"{notation.TEXT}\s?\{{\s?(?:(?:[Tt]hus|[Ss]o|[Hh]ence|[Tt]herefore),?\s)?"
+    r"[Tt]he (?:final )?answer (?:is|are)\s?:?\s?\}\s?:?\s?(?=\S)"
+)
 _HEDGED = re.compile(r"\b(?:or|and|not|either|neither|maybe|perhaps|unless|if|isn't|cannot)\b")
 _YES_NO = re.compile(r"(yes|no|true|false)(?=\s*(?:[,.;:!]|$))", re.IGNORECASE)
 _FORMULA = re.compile(r"[\d=+*/^\\]")
@@ -248,6 +252,9 @@ def _parsed(form: str) -> Node:
 
 def _said(form: str) -> Node | None:
     """What a sentence such as `The answer is 4` says at its end; None when it says nothing."""
+    lead = _ANSWER_IS.match(form)
+    if lead is not None:
+        return _wordless(form[lead.end() :])
     if len(form) > 600 or not form[0].isalpha():
         return None
     match = _SAID.match(form)
@@ -504,7 +511,8 @@ def _kind(node: Node | None, form: str) -> str:
         letter = _LETTER.fullmatch(bare(form))
         if letter and letter[1] in "ABCDEFGHIJ":
             return "choice"
-    if node is None or isinstance(node, Text):
+    worded = isinstance(node, Group) and isinstance(node.items[0], Text)
+    if node is None or isinstance(node, Text) or (worded and _says(form)):
         said = spoken(form[:400])
         explained = _YES_NO.match(said) and not _FORMULA.search(form)
         return "boolean" if explained or said in _YES else "text"
@@ -525,6 +533,11 @@ def _kind(node: Node | None, form: str) -> str:
             return "number"
         case _:
             return "expression"
+
+
+def _says(form: str) -> bool:
+    """Whether it is yes or no with a reason in words behind it."""
+    return _YES_NO.match(spoken(form[:400])) is not None and not _FORMULA.search(form)
 
 
 def _group_kind(node: Group) -> str:

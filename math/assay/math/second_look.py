@@ -37,15 +37,20 @@ _LAST_BRACKET = re.compile(
     r"[^()]{1,80})\)(\s?\\\})?$"
 )
 _MEMBERS = re.compile(
-    rf"\s?,?\s?(?:{TEXT}\s?\{{\s?,?\s?)?(?:for|where|with)\s"
+    rf"\s?,?\s?(?:{TEXT}\s?\{{\s?,?\s?)?(?:for|where|with)\s?\}}?\s?"
     r"(?:(?:some |any |every |all |each |an? )?(?P<kind>(?:positive |negative |non-?negative )?"
     r"(?:integers?|real numbers?|reals|real|natural numbers?))\s?(?:values of )?\s?\}?\s?"
     r"(?P<names>[a-z](?:\s?,\s?[a-z]){0,3})"
-    r"|(?P<name>[a-z]) is an?y? (?P<is>(?:positive |negative |non-?negative )?integer|real number))"
+    rf"|(?P<name>[a-z])\s?(?:{TEXT}\s?\{{)?\s?is (?:an?|any|some) (?:fixed |arbitrary |given )?"
+    r"(?P<is>(?:positive |negative |non-?negative )?(?:integer|real number|real constant)))"
     r"(?:\s?\})?$"
 )
+_TWO_NAMES = re.compile(
+    rf"\s?,?\s?(?:{TEXT}\s?\{{\s?)?(?:for|where|with)\s?\}}?\s?"
+    r"([a-z])\s?(?:,|and)\s?([a-z])\s?(\\in\s?[^,;]{1,40})$"
+)
 _BARE_INTEGER = re.compile(r"\s?,\s?(?:any|every|all) integers?\s?([a-z])$")
-_TAIL_FOR_ALL = re.compile(r"\s?,?\s?\\forall\s?([a-z]\s?\\in.{1,40})?$|\s?,?\s?\\forall\s?[a-z]$")
+_TAIL_FOR_ALL = re.compile(r"(?<=\S)\s?,?\s?\\forall\s?(?:([a-z]\s?\\in.{1,40})|[a-z])$")
 _INDEX = re.compile(r"(?<![A-Za-z\\])([a-zA-Z])(\d)(?![\d.^]|\s?\()|(?<=\d)([a-z])(\d)(?![\d.^])")
 _BUILDER = re.compile(r"(\{?)\s?(\\?[A-Za-z]{1,7})\s?(?:\||\\mid)\s?([^|]{1,300}?)(\}?)")
 _RELATES = re.compile(r"[<>=]|\\(?:in|le|ge|ne|lt|gt|leq|geq|neq|leqslant|geqslant)\b")
@@ -121,6 +126,7 @@ def _unbraced(form: str) -> str:
 def _conditional(form: str) -> str:
     r"""The form with a comma for `\text{ for all }`, `where` and brackets round a condition."""
     form = _MEMBERS.sub(_memberships, form)
+    form = _TWO_NAMES.sub(r", \1 \3, \2 \3", form)
     form = _BARE_INTEGER.sub(r", \1 \\in \\mathbb{Z}", form)
     form = _TAIL_FOR_ALL.sub(lambda found: f", {found[1]}" if found[1] else "", form)
     changed = _CONDITION.sub(", ", form)
@@ -133,9 +139,8 @@ def _memberships(match: re.Match[str]) -> str:
     """`for all real numbers t` as a membership of each name."""
     kind = match["kind"] or match["is"]
     letter = "R" if "real" in kind else "N" if "natural" in kind else "Z"
-    sign = "^+" if kind.startswith("positive") else ""
-    if letter == "N" or kind.startswith(("negative", "non")):
-        sign = "^-" if kind.startswith("negative") else "_{\\ge 0}" if letter != "N" else ""
+    signs = {"positive": "^+", "negative": "^-", "non-negative": "_{\\ge 0}"}
+    sign = signs.get(kind.partition(" ")[0].replace("nonn", "non-n"), "")
     names = (match["names"] or match["name"]).split(",")
     members = domains.rewritten(f"\\in \\mathbb{{{letter}}}{sign}")
     return "".join(f", {name.strip()} {members}" for name in names)
@@ -167,4 +172,8 @@ def quantified(form: str) -> tuple[str, str, str] | None:
     if joint is None:
         return None
     name = match["sign"] or ("forall" if match["all"] else "exists")
-    return name.lower(), form[match.end() : joint.start()], form[joint.end() :].rstrip(" .}")
+    return (
+        name.lower(),
+        form[match.end() : joint.start()],
+        _unbraced(form[joint.end() :].rstrip(" .")),
+    )

@@ -61,6 +61,7 @@ _SUBSCRIPTS = str.maketrans(_LOWER, "0123456789+-()aehijklmnoprstuvx")
 _RAISED = re.compile(f"[{_UPPER}]+")
 _LOWERED = re.compile(f"[{_LOWER}]+")
 _STARRED_SET = re.compile(r"([ℝℤℕℚℂ])\*")
+_OVERLINED = re.compile("(?:\\d\u0305)+")
 _STYLED = re.compile("[\U0001d400-\U0001d7ff\u210e]")  # letters and digits in bold, italic, script
 _CHINESE_ROOT = re.compile(r"根号下?\s?(\d{1,20}|\([^()]{1,40}\)|[a-z](?![a-z]))")
 _CHINESE_PART = re.compile(r"(?:(?<=\d)又)?(\d{1,9})分之(\d{1,9})(?!\d)")
@@ -107,7 +108,7 @@ _RARE = re.compile(
 )
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})(?![0-9a-fA-F])")
 _LOST_BACKSLASH = re.compile(
-    r"ext(?:bf|rm|it)?\{[ A-Za-z]|imes(?![a-z])|heta(?![a-z])|an\\(?=[a-z])"
+    r"ext(?:bf|rm|it)?\{[ A-Za-z]|imes(?![a-z])|heta(?![a-z])|an(?=[\\\t][a-z]| [a-z]\s?=)"
 )
 _SPACING = re.compile(r"\\(?:q?quad|hspace\{[^{}]{0,12}\}|hfill|thinspace)|(?<!\\)\\[,;:! ]|~")
 _MATH_MARKS = re.compile(r"\\[()]|(?<!\\)\\[\[\]]")
@@ -123,6 +124,7 @@ _ITALIC = re.compile(r"(?<![\w\\}])_([A-Za-z])_(?![\w{])")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#x[0-9a-fA-F]{1,6}|[A-Za-z]{2,8}\d{0,2});")
 _SCRIPT_TAG = re.compile(r"<(sup|sub)>([^<>]{1,60})</\1>", re.IGNORECASE)
 _TAGS = "b|strong|i|em|u|p|span|div|code|mark|font|math|center|big|small|tt|var"
+_BLOCKS = ("p", "div", "center")
 _TAG = re.compile(rf"<({_TAGS})(?:\s[^<>]{{0,80}})?>([^<>]{{0,400}})</\1>", re.IGNORECASE)
 _BREAK = re.compile(r"<br\s?/?>", re.IGNORECASE)
 _LATEX = re.compile(r"[\\\t\x0c\r\x08]|\{,\}")
@@ -203,8 +205,13 @@ def _web(text: str) -> str:
     if "</" in text:
         text = _SCRIPT_TAG.sub(_scripted, text)
         for _ in range(_NESTED_TAGS):
-            text = _TAG.sub(r"\2", text)
+            text = _TAG.sub(_untagged, text)
     return _BREAK.sub(" ", text) if "<" in text else text
+
+
+def _untagged(match: re.Match[str]) -> str:
+    """What a tag holds; that of a paragraph stands apart from what is beside it."""
+    return f" {match[2]} " if match[1].lower() in _BLOCKS else match[2]
 
 
 def _scripted(match: re.Match[str]) -> str:
@@ -215,6 +222,7 @@ def _ascii(text: str) -> str:
     if _STYLED.search(text):
         text = _STYLED.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
     text = _STARRED_SET.sub(r"\1^{*}", text)
+    text = _OVERLINED.sub(lambda match: f"\\overline{{{match[0][::2]}}}", text)
     text = _RAISED.sub(lambda match: f"^{{{match[0].translate(_SUPERSCRIPTS)}}}", text)
     text = _LOWERED.sub(lambda match: f"_{{{match[0].translate(_SUBSCRIPTS)}}}", text)
     text = _CHINESE_AND.sub(r"\\text{ and }", _CHINESE_OR.sub(r"\\text{ or }", text))

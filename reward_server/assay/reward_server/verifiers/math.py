@@ -134,7 +134,7 @@ _VALUES = itemgetter(*_RULES, *_POLICY_NAMES)
 
 _SPEC = VerifierSpec(
     name="math",
-    version="4",
+    version="5",
     description="The response's final answer equals one of the references as mathematics.",
     tasks=("math", "gsm8k"),
     min_reward=-1.0,
