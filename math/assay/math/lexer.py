@@ -207,7 +207,7 @@ def _operator(wrapper: str, content: str, behind: str) -> Token | None:
     if known is not None and known[0] == "function" and (operator or applied):
         return Token(*known)
     named = operator and applied and content.isalpha() and len(content) > 1
-    return Token("function", content) if named else None
+    return Token("function", f"operator_{content}") if named else None  # no name of `nodes`
 
 
 def _macro(value: str, form: str, position: int, tokens: list[Token]) -> int:
