@@ -21,6 +21,7 @@ BENCHES = {
     "ray": "ray_pool",
     "math": "math_reward",
     "math-library": "math_library",
+    "math-references": "math_references",
     "sandbox": "sandbox",
     "sandbox-http": "sandbox_http",
     "sandbox-fuzz": "sandbox_fuzz",

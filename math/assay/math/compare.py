@@ -46,6 +46,8 @@ _WRAPPED_LETTER = re.compile(
 _DISCLAIMED = re.compile(r"\b(?:not the answer|wrong|incorrect)\b")
 _FURTHER_LABEL = re.compile(r"(?:^|[\s,;(])([A-J])\s?[.):](?=\s|$)")
 _NUMERIC_MARKS = re.compile(r"[\d+*/^=<>_|!]|(?<![A-Za-z])-|-(?![A-Za-z])|\\[a-z]+")
+_DIGITS_APART = re.compile(r"(?<=\d) (?=\d)")
+_MARKS = ("'", '"', "\\prime", "\\prime}")
 _LETTERS = re.compile(r"[A-G](?:[\s,;]*(?:and)?[\s,;]*[A-G]){0,6}")
 _NAME = re.compile(r"[A-Z]{2,8}")
 _EMPTY = frozenset(
@@ -175,7 +177,7 @@ def _best(reference: Reading, answer: Reading, policy: Policy) -> Verdict:
     undecided: Verdict | None = None
     for left in _nodes(reference):
         for right in _nodes(answer):
-            if _drops_variable(reference, left, right) or _both_unusual(
+            if _drops_variable(reference, answer, left, right) or _both_unusual(
                 reference, answer, left, right
             ):
                 continue
@@ -229,11 +231,13 @@ def _nodes(reading: Reading) -> list[Node]:
     return [*first, *reading.others]
 
 
-def _drops_variable(reference: Reading, left: Node, right: Node) -> bool:
-    """Whether a letter of the reference, perhaps a variable, passes as a unit that may be missing.
+def _drops_variable(reference: Reading, answer: Reading, left: Node, right: Node) -> bool:
+    """Whether a letter or a prime, perhaps no unit, passes as a unit that may be missing.
 
-    In `3s^2` s may be a second or a variable; an answer without it must not pass.
+    In `3s^2` of the reference s may be a second or a variable; an answer without it must not pass.
     """
+    if isinstance(right, Quantity) and not isinstance(left, Quantity):
+        return answer.form.endswith(_MARKS)  # 5'' may be a derivative or an angle, and is no 5
     if left is reference.node or not isinstance(left, Quantity):
         return False
     return not isinstance(right, Quantity) and not re.search("[A-Za-z]{2}", left.unit)
@@ -262,10 +266,15 @@ def _text(reference: Reading, answer: Reading, policy: Policy) -> Verdict:
         chosen = [sorted(set(re.findall("[A-G]", form))) for form in forms]
         return Verdict(chosen[0] == chosen[1], "text", "several choices")
     if policy.case_sensitive_text or any(map(_NUMERIC_MARKS.search, forms)):
-        same = "".join(forms[0].split()) == "".join(forms[1].split())
+        same = _joined(forms[0]) == _joined(forms[1])
         return Verdict(same, "text", "the same characters" if same else "different texts")
     same = bool(left) and left == right and _wordy(reference) and _wordy(answer)
     return Verdict(same, "text", "the same words" if same else "different texts")
+
+
+def _joined(form: str) -> str:
+    """The form without spaces, apart from those between digits: 2 3 is not 23."""
+    return "".join(_DIGITS_APART.sub("|", form).split())
 
 
 def _is_empty(reading: Reading) -> bool:

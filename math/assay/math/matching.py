@@ -33,6 +33,7 @@ _REALS = Symbol("mathbbR")
 _FIGURES = (Symbol("angle"), Symbol("triangle"))
 _NOTHING = Symbol("emptyset")
 _COMPOUND = (Group, SetOperation, Matrix)
+_FORMAL = frozenset({"forall", "exists", "implies", "union", "intersection", "labelled"})
 _NO = "structural"
 
 
@@ -150,6 +151,9 @@ class Matcher:
             return no("a class of remainders against something else")
         if "time" in names:
             return self._times(left, right)
+        if _FORMAL.intersection(names):
+            same_kind = names[0] == names[1]
+            return self._formal(left, right) if same_kind else no("another kind of statement")
         if "ratio" not in names:
             return None
         if names == ["ratio", "ratio"]:
@@ -167,6 +171,12 @@ class Matcher:
             _constant,
         )
         return Verdict(equal, _NO, "the same pieces" if equal else "different pieces")
+
+    def _formal(self, left: Node, right: Node) -> Verdict:
+        """Statements with a quantifier and unions over an index: part by part."""
+        assert isinstance(left, Call)  # noqa: S101 - the caller has checked
+        assert isinstance(right, Call)  # noqa: S101 - the caller has checked
+        return self.in_order(left.arguments, right.arguments)
 
     def _classes(self, left: Node, right: Node) -> Verdict:
         """Classes of remainders: one modulus, and numbers that differ by a multiple of it."""

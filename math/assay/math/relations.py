@@ -29,6 +29,7 @@ _EQUAL = frozenset({"=", "approx", "equiv"})
 _ORDER = frozenset({"<", "<=", ">", ">="})
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 _KNOWN_CALLS = frozenset(numeric._FUNCTIONS) | {"root", "sum", "product", "integral", "limit"}  # noqa: SLF001
+_REALS = Symbol("mathbbR")
 _VARIATION = 1e-3
 _GEOMETRY = frozenset({"angle", "triangle", "square"})
 
@@ -106,7 +107,7 @@ def _set_against(matcher: PartMatcher, left: Node, right: Node, *, chain_is_ours
     if chain.operators == ("in",) and is_name(chain.operands[0]):
         members = chain.operands[1]
         return matcher.match(members, other) if chain_is_ours else matcher.match(other, members)
-    if isinstance(other, Group | SetOperation):
+    if isinstance(other, Group | SetOperation) or other == _REALS:
         verdict = matcher.real_sets(left, right)
         if verdict is not None:
             return verdict

@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from assay.math.text import normal
+
 _INTEGER = re.compile(r"[-+]?\d[\d,]*")
 _FRACTION = r"[-+]?\(?\d+\)?/\(?\d+\)?|[-+]?\\[cdt]?frac(?:\{\d+\}\{\d+\}|\d\d)"
 _DIVISION = re.compile(_FRACTION)
@@ -43,6 +45,7 @@ def leaves_work_undone(answer: str, reference: str) -> bool:
         answer: the answer's text as extracted; of an equation, what follows the last `=` counts.
         reference: the reference's text, without delimiters.
     """
+    answer = answer if answer == reference else _in_signs(answer)
     if answer == reference or _WORK.search(answer) is None:
         return False
     stated = answer.rpartition("=")[2]
@@ -96,6 +99,11 @@ def _kind(reference: str) -> tuple[bool, bool]:
     return _NUMBER.fullmatch(known) is not None, _INTEGER.fullmatch(known) is not None
 
 
+def _in_signs(text: str) -> str:
+    """The text in the signs of LaTeX and ASCII, whatever script or page it was written for."""
+    return normal(text) if not text.isascii() or "&" in text or "<" in text else text
+
+
 def _compact(text: str) -> str:
     """The text without white space and dollars, with ASCII minus signs."""
-    return "".join(_SPACING.sub("", text).replace("\u2212", "-").split())
+    return "".join(_SPACING.sub("", _in_signs(text)).replace("\u2212", "-").split())

@@ -35,6 +35,7 @@ _LABEL = re.compile(r"[A-Za-z][A-Za-z' \-]*")
 _JOINT = re.compile(r"\s?(?:([:=])|\\approx)\s?")
 _SHORT_LABELS = frozenset({"sum", "area", "cost", "mean", "mode", "rate", "time"})
 _MAX_BLOCKS, _MAX_WORDS = 8, 8
+_EXTREME = re.compile(r"\b(?:max|min)(?:imum|ima)?\b", re.IGNORECASE)  # labels to tell apart
 _SAYS = (" is", " are", " equals", " at", " was")
 _PROBABILITY = re.compile(
     r"(?:\\?(?:P|Pr)|\\(?:mathbb|mathrm|text|operatorname)\s?\{(?:P|Pr)\})\s?"
@@ -83,7 +84,7 @@ def relabelled(form: str) -> Labelled | None:
     elif joint is not None:
         equals, end = joint[1] != ":", joint.end()
     elif wrapped and words.endswith(_SAYS):
-        equals, words, end = False, words.rpartition(" ")[0], at
+        equals, words, end = bool(_EXTREME.search(words)), words.rpartition(" ")[0], at
     elif wrapped and words.lower() in ("the point", "point", "center", "vertex"):
         equals, end = False, at
     else:
