@@ -33,6 +33,7 @@ from assay.math.nodes import (
     Node,
     Pow,
     Symbol,
+    children,
     rebuilt,
     symbols,
     walk,
@@ -52,9 +53,15 @@ Rows = tuple[tuple[Node, ...], ...]
 
 def computed(node: Node) -> Node:
     """The tree with the arithmetic of matrices and tuples done, where that is within the limits."""
-    if not any(isinstance(part, Matrix) or _is_tuple(part) for part in walk(node)):
-        return node
-    return rebuilt(node, _step)
+    for part in walk(node):
+        if isinstance(part, _ARITHMETIC) and any(
+            isinstance(child, Matrix | Group) for child in children(part)
+        ):
+            return rebuilt(node, _step)
+    return node
+
+
+_ARITHMETIC = (Add, Mul, Pow, Call)
 
 
 def _is_tuple(node: Node) -> bool:

@@ -19,13 +19,6 @@ _NEGLIGIBLE = 1e-9
 Equal = Callable[[Node, Node], bool]
 
 
-def may_be_line(node: Node) -> bool:
-    """Whether `as_line` is worth asking: whether it is a line, an equation or a bare list."""
-    if isinstance(node, Group):
-        return not node.opening
-    return isinstance(node, Chain) or is_line(node)
-
-
 def as_line(node: Node) -> Node | None:
     """The line that a node describes whatever its form: a point and a multiple of a direction.
 
@@ -33,8 +26,8 @@ def as_line(node: Node) -> Node | None:
     a letter alone is none, for it may be a curve, a motion or a family with that very letter.
     """
     match node:
-        case Call("line", _):
-            return node
+        case Call(name, _):
+            return node if name == "line" else None
         case Group("", (inside, Chain((Symbol(name), Symbol("mathbbR" | "R")), ("in",)))):
             return _line(inside) if name in symbols(inside) else None
         case Group("", (*items, Chain((Symbol(name), Symbol("mathbbR" | "R")), ("in",)))) if items:

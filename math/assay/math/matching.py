@@ -32,6 +32,7 @@ _ELLIPSIS = Symbol("...")
 _REALS = Symbol("mathbbR")
 _FIGURES = (Symbol("angle"), Symbol("triangle"))
 _NOTHING = Symbol("emptyset")
+_MAY_BE_LINES = (Call, Chain, Group)
 _COMPOUND = (Group, SetOperation, Matrix)
 _FORMAL = frozenset({"forall", "exists", "implies", "union", "intersection", "labelled"})
 _NO = "structural"
@@ -61,11 +62,13 @@ class Matcher:
         Raises:
             Exhausted: it takes more than `MAX_STEPS` steps.
         """
-        self._count()
+        self._steps += 1
+        if self._steps > MAX_STEPS:
+            raise Exhausted
         left, right = _bare(left), _bare(right)
         if isinstance(left, Text) or isinstance(right, Text):
             return self._words(left, right)
-        if lines.may_be_line(left) or lines.may_be_line(right):
+        if isinstance(left, _MAY_BE_LINES) or isinstance(right, _MAY_BE_LINES):
             verdict = self._lines(left, right)
             if verdict is not None:
                 return verdict
@@ -80,14 +83,11 @@ class Matcher:
             return quantities.match(self, left, right)
         return self.scalars(left, right)
 
-    def _count(self) -> None:
+    def equal(self, one: Node, other: Node) -> bool:
+        """Whether two expressions that were computed from the two sides are equal."""
         self._steps += 1
         if self._steps > MAX_STEPS:
             raise Exhausted
-
-    def equal(self, one: Node, other: Node) -> bool:
-        """Whether two expressions that were computed from the two sides are equal."""
-        self._count()
         return same(Term(one), Term(other), self.policy).equal is True
 
     def term(self, node: Node, *, ours: bool) -> Term:

@@ -249,12 +249,12 @@ def _spelled(said: str) -> Node | None:
     return Quantity(number, unit) if unit else number
 
 
-_IN_PIECES = ("\\begin", "if", "for", "when", "where")
+_IN_PIECES = re.compile(r"\\begin|\b(?:if|for|when|where)\b")
 
 
 def _pieces(form: str) -> Node | None:
     """A function in pieces; None where the form is none."""
-    if not any(mark in form for mark in _IN_PIECES):
+    if _IN_PIECES.search(form) is None:
         return None
     try:
         return piecewise.read(form, _parsed)
