@@ -45,9 +45,11 @@ _WRAPPED_LETTER = re.compile(
 )
 _DISCLAIMED = re.compile(r"\b(?:not the answer|wrong|incorrect)\b")
 _FURTHER_LABEL = re.compile(r"(?:^|[\s,;(])([A-J])\s?[.):](?=\s|$)")
-_NUMERIC_MARKS = re.compile(r"[\d+*/^=<>_|!]|(?<![A-Za-z])-|-(?![A-Za-z])|\\[a-z]+")
+_NUMERIC_MARKS = re.compile(
+    r"[\d+*/^=<>_|!]|(?<![A-Za-z])-|-(?![A-Za-z])|\\[a-z]+|(?<![A-Za-z])[A-Za-z]'(?![a-z])"
+)
 _DIGITS_APART = re.compile(r"(?<=\d) (?=\d)")
-_MARKS = ("'", '"', "\\prime", "\\prime}")
+_MARKS = ("'", '"', "\\prime", "\\prime}", "^")
 _LETTERS = re.compile(r"[A-G](?:[\s,;]*(?:and)?[\s,;]*[A-G]){0,6}")
 _NAME = re.compile(r"[A-Z]{2,8}")
 _EMPTY = frozenset(
@@ -237,7 +239,7 @@ def _drops_variable(reference: Reading, answer: Reading, left: Node, right: Node
     In `3s^2` of the reference s may be a second or a variable; an answer without it must not pass.
     """
     if isinstance(right, Quantity) and not isinstance(left, Quantity):
-        return answer.form.endswith(_MARKS)  # 5'' may be a derivative or an angle, and is no 5
+        return answer.form.endswith(_MARKS)  # 5'' may be an angle and 5^ a power, and is no 5
     if left is reference.node or not isinstance(left, Quantity):
         return False
     return not isinstance(right, Quantity) and not re.search("[A-Za-z]{2}", left.unit)

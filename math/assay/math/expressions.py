@@ -238,7 +238,7 @@ class ExpressionParser(Scripts):
             if self.takes_degree():
                 base = self.angle(base)
             elif self.opens_primes():
-                base = self.primed(base)
+                base = self._applied(self.primed(base))
             elif isinstance(base, Symbol) and (mark := self.takes_mark()):
                 base = Symbol(f"{base.name}^{mark}")
             else:
@@ -290,7 +290,7 @@ class ExpressionParser(Scripts):
                 self.position += 1
                 node = self.angle(node)
             elif token.value == "'" and isinstance(node, Symbol):
-                node = self.primed(node)
+                node = self._applied(self.primed(node))
             elif token.value == "_" and scripted:
                 node = self._subscripted(node)
             else:
@@ -369,6 +369,12 @@ class ExpressionParser(Scripts):
         self.position += 1
         arguments = self._arguments(")")
         return Call(name, arguments)
+
+    def _applied(self, name: Symbol) -> Node:
+        """A derivative of a function with its argument, `f'(2)`; else the name."""
+        if name.name.rstrip("'") not in _UNDEFINED_FUNCTIONS or not self.takes("("):
+            return name
+        return Call(name.name, self._arguments(")"))
 
     def _declares(self) -> bool:
         """Whether `(names or numbers)` belongs to the name before, as in `P(x) = x`."""

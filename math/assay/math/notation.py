@@ -353,13 +353,25 @@ def further(form: str) -> str:
     """Another way to read a whole answer: a mixed number, a place, a ratio."""
     if len(form) > 120:
         return ""
-    match = _MIXED.fullmatch(bare(form))
+    plain = bare(form)
+    match = _MIXED.fullmatch(plain) if " and " in plain else None
     if match is not None:
         part = "\\frac12" if match[2] == "a half" else match[2]
         return f"{match[1]} {part}"
     match = _POSITION.fullmatch(form)
     if match is not None and _suffix(match[1]) == match[2]:
         return match[1]
+    changed = _measured(form) if "\\" in form or "(" in form or "^" in form else ""
+    if changed:
+        return changed
+    ordinal = _ORDINALS.get(plain.lower())
+    if ordinal is not None:
+        return str(ordinal)
+    return plain.replace(" to ", ":") if " to " in plain and _RATIO.fullmatch(plain) else ""
+
+
+def _measured(form: str) -> str:
+    """Ohms, prefixes of a millionth, a repeating part in brackets, powers side by side."""
     match = _OHMS.fullmatch(form)
     if match is not None:
         return f"{match[1]}\\text{{ohm}}"
@@ -369,13 +381,7 @@ def further(form: str) -> str:
     match = _PERIOD.fullmatch(form)
     if match is not None:
         return f"{match[1]}\x01{match[2]}"
-    if _TEX_POWER.search(form):
-        return _TEX_POWER.sub(r"^{\1} \2", form)
-    plain = bare(form)
-    ordinal = _ORDINALS.get(plain.lower())
-    if ordinal is not None:
-        return str(ordinal)
-    return plain.replace(" to ", ":") if " to " in plain and _RATIO.fullmatch(plain) else ""
+    return _TEX_POWER.sub(r"^{\1} \2", form) if _TEX_POWER.search(form) else ""
 
 
 def _suffix(digits: str) -> str:

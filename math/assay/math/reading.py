@@ -58,6 +58,7 @@ _GROUPED = re.compile(r"\d,[1-9]\d{2}(?!\d)")
 _ZERO_GROUP = re.compile(r",0\d")
 _UNIT_TAIL = re.compile(r"(?<![\\A-Za-z])(?![eE][-+]?\d)[A-Za-z]")
 _PAIR = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{2}(?![A-Za-z])")
+_UPRIGHT_OR_WORD = re.compile(r"[^\\\-+.|]|\\(?:text|math|mbox|hbox|operator|boxed|emph)")
 _LONGEST_SIGN = 12
 _COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">=", "in", "notin", "subset", "approx"})
 _LETTER = re.compile(r"\(?\s?([A-Z])\s?\)?\.?")
@@ -199,12 +200,12 @@ def _in_lower_case(node: Node) -> Node:
 
 def _special(form: str) -> Node | None:
     """Numbers in words, times, amounts in two units and numbers in a base with letters."""
-    said = spoken(form[:160])
-    named = _domain(form)
-    if named is not None:
-        return named
-    if said and len(form) < 160 and spelled.begins(said):
-        number = _spelled(said)
+    if not form[0].isdigit() and len(form) < 160 and _UPRIGHT_OR_WORD.match(form):
+        said = spoken(form)
+        named = _domain(form)
+        if named is not None:
+            return named
+        number = _spelled(said) if said and spelled.begins(said) else None
         if number is not None:
             return number
     if len(form) < 80 and (form[0].isdigit() or (form[0] == "-" and "circ" in form)):

@@ -68,7 +68,7 @@ class Scripts(Cursor):
             return Quantity(value, f"deg{scale[0]}")
         return Mul((value, _DEGREE))
 
-    def primed(self, base: Node) -> Node:
+    def primed(self, base: Node) -> Symbol:
         """A name with the primes that come now."""
         primes = 0
         while self.takes("'"):

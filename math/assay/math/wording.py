@@ -20,7 +20,8 @@ _CHANGING = frozenset(
     """
     above add after almost and anything approximate approximated aren't base before below
     between billion but cannot cubed decreased different divide divided doesn't double
-    dozen dozens either everything except extraneous factorial false fewer guess guessed half
+    dozen dozens either everything except exist exists
+    extraneous factorial false fewer guess guessed half
     hundred if impossible incorrect increased instead invalid inverse isn't least less
     maybe million minus mod modulo more most multiplied multiply nearly negative neither
     never no nor not only opposite or other otherwise over perhaps plus possibly previous
