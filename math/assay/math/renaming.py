@@ -28,7 +28,6 @@ _SINGLE = frozenset({"C", "c", "K", "k", "C_1", "C_0", "c_1", "c_0", "k_1", "K_1
 _NUMBERED = re.compile(r"[Cc]_[0-9]")
 _SEVERAL = re.compile(r"[CcKk]_[0-9]|[A-D]")
 _INDICES = frozenset({"k", "n", "m", "l", "N", "K"})
-_UNKNOWNS = frozenset({"x", "z", "t", "lambda"})
 _INTEGERS, _REALS = Symbol("mathbbZ"), Symbol("mathbbR")
 
 
@@ -117,16 +116,14 @@ def _summand(node: Node) -> str:
 
 
 def unnumbered(left: Group, right: Group) -> tuple[Group, Group]:
-    """`x_1 = 3, x_2 = -3` with the name x, where that numbers solutions.
+    """`x_1 = 3, x_2 = -3` with the name x, where the other side writes x for all of them.
 
-    It does where the other side writes x for all of them, or where x, z, t or lambda is numbered on
-    both: of other names the numbers are part of the answer, as in the terms `a_1 = 1, a_2 = 3`.
+    Where both are numbered the numbers are part of the answer: x_1 and x_2 may be two unknowns.
     """
     ours, theirs = _numbered(left), _numbered(right)
-    usual = ours == theirs and ours in _UNKNOWNS
-    if theirs and (usual or {_name(item) for item in left.items} == {theirs}):
+    if theirs and {_name(item) for item in left.items} == {theirs}:
         right = _with_name(right, theirs)
-    if ours and (usual or {_name(item) for item in right.items} == {ours}):
+    if ours and {_name(item) for item in right.items} == {ours}:
         left = _with_name(left, ours)
     return left, right
 
