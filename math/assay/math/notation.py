@@ -6,7 +6,7 @@ readings beside the first: `12,34,567` as one number, `A(2,3)` as a point.
 Every function is linear in the length of its text.
 """
 
-# ruff: noqa: PLR0911, SIM905 - one case, one return; tables as words
+# ruff: noqa: SIM905 - one case, one return; tables as words
 from __future__ import annotations
 
 import re
