@@ -22,6 +22,7 @@ BENCHES = {
     "math": "math_reward",
     "math-library": "math_library",
     "tool-call": "tool_call",
+    "math-references": "math_references",
     "sandbox": "sandbox",
     "sandbox-http": "sandbox_http",
     "sandbox-fuzz": "sandbox_fuzz",

@@ -27,6 +27,16 @@ GLANCE_BOUND_S = 1.0
 JUDGE_BOUND_S = 10.0
 MEMORY_BYTES = 1 << 30
 
+
+def _matrix(entry: str, side: int) -> str:
+    rows = "\\\\".join(["&".join([entry] * side)] * side)
+    return f"\\begin{{pmatrix}}{rows}\\end{{pmatrix}}"
+
+
+def _pieces(rows: list[str]) -> str:
+    return "\\begin{cases}" + "\\\\".join(rows) + "\\end{cases}"
+
+
 _NESTS = {
     "fractions": ("\\frac{1}{1+", "}"),
     "roots": ("\\sqrt{", "}"),
@@ -110,6 +120,40 @@ _LARGE = {
     "matrix of 8 by 8 variables": "\\det\\begin{pmatrix}"
     + "\\\\".join("&".join(f"a_{{{i}{j}}}" for j in range(8)) for i in range(8))
     + "\\end{pmatrix}",
+    "product of matrices": _matrix("x+1", 4) * 20,
+    "product of numbers in matrices": _matrix("123456789", 8) * 12,
+    "power of a matrix of letters": _matrix("a+b+c", 4) + "^{12}",
+    "power of a matrix of large numbers": _matrix("9" * 60, 4) + "^{12}",
+    "inverse of a large matrix": _matrix("7", 20) + "^{-1}",
+    "determinant of letters": "\\det" + _matrix("a+b", 8),
+    "determinant of large numbers": "\\det" + _matrix("9" * 40, 8),
+    "matrices in a matrix": _matrix(_matrix(_matrix("1", 2), 2), 2),
+    "sum of matrices": "+".join([_matrix("1", 3)] * 30),
+    "matrix times a tower": "9^{9^{9^{9}}}" + _matrix("1", 2),
+    "line with many entries": "(" + ",".join(["1"] * 200) + ")+t(" + ",".join(["2"] * 200) + ")",
+    "sum of lines": "+".join(["t(1,2)"] * 100),
+    "point of a point": "A(" * 60 + "1,2" + ")" * 60,
+    "many pieces": _pieces([f"x^{{{k}}} & {k}\\le x<{k + 1}" for k in range(200)]),
+    "pieces that overlap": _pieces([f"{k}x & x>{k}" for k in range(12)]),
+    "pieces of many intervals": _pieces(
+        [
+            " & ".join(["1", " \\text{ or } ".join(f"x={k}" for k in range(at, 60, 7))])
+            for at in range(7)
+        ]
+    ),
+    "pieces in pieces": _pieces([_pieces(["1 & x>0", "2 & x<0"]) + " & x>1", "0 & x<1"]),
+    "columns without rows": _pieces(["&" * 400, "&" * 400]),
+    "families with many members": ", ".join(f"\\frac{{\\pi}}{{{k}}}+{k}k\\pi" for k in range(1, 24))
+    + ", k\\in\\mathbb{Z}",
+    "family with a large period": "k\\pi, 10^{300}k\\pi, k\\in\\mathbb{Z}",
+    "family with an endless period": "9^{9^{9}}k, k\\in\\mathbb{Z}",
+    "large set of integers": "\\{x\\in\\mathbb{Z}: 1\\le x\\le 10^{300}\\}",
+    "many conditions": "x" + ", x>0" * 300,
+    "condition with a tower": "x, x>9^{9^{9^{9}}}",
+    "solved inequality": "|9^{9^{9}}x-1|<2",
+    "points left out": "x\\ne" + ",".join(map(str, range(600))),
+    "labels and values": "\\text{There are } " * 200 + "4",
+    "a statement without end": "\\text{" + "a is " * 60 + "4}",
     "matrix of 60 by 60": "\\begin{pmatrix}"
     + "\\\\".join("&".join(["1"] * 60) for _ in range(60))
     + "\\end{pmatrix}",
@@ -153,6 +197,19 @@ ANSWERS = (
 RESPONSES = {
     "unclosed boxes": "\\boxed{" * 5000,
     "boxes": "\\boxed{1} " * 20_000,
+    "10,000 boxes of a list": "\\boxed{1}, " * 10_000,
+    "10,000 boxes in a row": "\\boxed{1} \\quad " * 10_000,
+    "boxes of different lists": " ".join(f"\\boxed{{{k}}}," for k in range(10_000)),
+    "a sentence in a box": "\\boxed{\\text{" + "the answer is " * 200 + "4}}",
+    "tails in boxes": "\\boxed{4 \\text{ is the " * 2000 + "}}" * 2000,
+    "open brackets before a number": "(1, " * 50_000 + "4",
+    "relations before a number": "x > " * 50_000 + "4",
+    "equations before a number": "2x = " * 50_000 + "4",
+    "numbers joined": "4 and " * 50_000 + "4",
+    "ratios": "1:" * 100_000 + "4",
+    "one line without an end": "x+" * 90 + "4",
+    "a megabyte of one line": "(1,2) " * 170_000,
+    "denials": "not " * 250_000 + "4",
     "boxes that open last": "\\boxed{1}" * 5000 + "\\boxed{" * 5000,
     "closing braces": "}" * 50_000 + "\\boxed{4",
     "thoughts": "<think>" * 20_000 + "</think>" * 20_000 + "4",

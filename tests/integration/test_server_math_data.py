@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from bench.math_references import SETS, taken_for_text
 
 from assay.reward_server.domain import Candidate, VerifierItem
 from assay.reward_server.verifiers.math import MathVerifier
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.data
 
 PRECISION, RECALL, HARD_RECALL = 0.998, 0.97, 0.93
 NEAR_MISSES_ACCEPTED = 2 / 1000
+FORMULAS_AS_TEXT = 0.02
 FAST_MEAN_MS, FAST_P99_MS = 1.0, 10.0
 
 
@@ -110,3 +112,10 @@ def test_the_quick_tiers_are_quick_and_decide_nearly_all(shared_data: Path) -> N
     assert undecided <= 0.05 * len(labelled)
     assert statistics.mean(milliseconds) < FAST_MEAN_MS
     assert sorted(milliseconds)[int(len(milliseconds) * 0.99)] < FAST_P99_MS
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_few_references_of_formulas_are_taken_for_text(name: str, shared_data: Path) -> None:
+    texts = [str(row["answer"]) for row in rows(shared_data / SETS[name])]
+    formulas = taken_for_text(texts)[2]
+    assert len(formulas) < FORMULAS_AS_TEXT * len(texts)

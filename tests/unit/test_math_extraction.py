@@ -34,6 +34,14 @@ def text_of(response: str, mode: str = "auto", *, letter: bool = False) -> str |
         (r"\boxed{1} and $\boxed{2}$, and $\boxed{3}$", "1, 2, 3", "boxed"),
         (r"\boxed{1} \quad \text{or} \quad \boxed{2}", "1, 2", "boxed"),
         (r"$y_1 = \boxed{a}$ and $y_2 = \boxed{b}$", "a, b", "boxed"),
+        (r"$\boxed{1}\quad\boxed{2}$", "1, 2", "boxed"),
+        (r"\boxed{x=1} \boxed{x=2}", "x=1, x=2", "boxed"),
+        ("\\boxed{1}\n\\boxed{2}", "2", "boxed"),
+        (r"\boxed{3} cm and $\boxed{5}$ cm", "3, 5", "boxed"),
+        (r"\boxed{3}, no, \boxed{5}", "5", "boxed"),
+        (r"\boxed{\text{Therefore, the answer is } 5}", "5", "boxed"),
+        (r"\boxed{x = 5 \text{ cm is the length}}", r"x = 5\text{ cm}", "boxed"),
+        (r"\boxed{5 \text{ is the wrong one}}", r"5 \text{ is the wrong one}", "boxed"),
         (r"\boxed{22} ... thus \boxed{22}", "22", "boxed"),
         (r"\boxed{\boxed{5}}", "5", "boxed"),
         (r"\boxed{a + \boxed{5}}", r"a + \boxed{5}", "boxed"),
@@ -55,6 +63,8 @@ def text_of(response: str, mode: str = "auto", *, letter: bool = False) -> str |
         ("The answer is 5 because 3 apples and 2 pears are fruit.", "5", "answer-line"),
         ("The answer is right triangle.", "right triangle", "answer-line"),
         ("Final Answer: The final answer is $x=2$. I hope it is correct.", "$x=2$", "answer-line"),
+        ("The final answer is $2.$ I hope it is correct.", "$2.$", "answer-line"),
+        ("The final answer is $(1,2)$. I hope it is correct.", "$(1,2)$", "answer-line"),
         ("### Final answer\n\n\\[ x = 2 \\]", r"\[ x = 2 \]", "answer-line"),
         ("12 * 2 = 24\nA: 24", "24", "answer-line"),
         ("The answer is: 3. The answer is correct.", "3", "answer-line"),
@@ -244,16 +254,72 @@ def test_a_place_is_told() -> None:
 @pytest.mark.parametrize(
     "response",
     [
-        "5^3",
+        "it is 5^3",
         "so 5x",
         "it is 5*3",
-        "n = x^5",
-        "p-15",
+        "so n = x^5",
+        "from p-15",
         "1, open('x')",
-        "5 = y",
+        "hence 5 = y",
+        # one of several in brackets, or a side of a relation
+        "the point is (3, 5).",
+        "the interval [1, 2)",
+        "the set {1, 2}",
+        "it lies on (2, x)",
+        "the ratio is 3:4",
+        "so x > 3",
+        r"hence x \ge 3",
+        "it follows that x \u2260 2",
+        "so 2x = 6",
+        "we get x^2 = 6",
+        "that is, x - 1 = 6",
+        "It is not 3",
+        "it isn't equal to 3",
     ],
 )
 def test_a_number_that_is_part_of_more_is_not_the_last_number(response: str) -> None:
+    assert find_answer(response) is None
+
+
+@pytest.mark.parametrize(
+    ("response", "answer"),
+    [
+        ("so x = 6", "6"),
+        ("so then a + b = 6", "6"),
+        ("so 3 x 5 = 15", "15"),
+        ("it cost 3 x $5 = $15", "15"),
+        ("48 eggs (of 2 hens, as we said) are 24", "24"),
+        ("hence => 6 in all", "6"),
+        ("he has <<16-3=13>>13 eggs", "13"),
+        ("either 3 or 5 of them", "3 or 5"),
+        ("at 3 and then at 5", "5"),
+    ],
+)
+def test_a_number_that_stands_for_itself_is_the_last_number(response: str, answer: str) -> None:
+    found = find_answer(response)
+    assert found is not None
+    assert (found.text, found.how) == (answer, "last-number")
+
+
+BARE_LINES = [
+    *("(1,2)", "x > 3", r"\frac12", "Paris", "no solution", "x = 5", r"\{1, 2\}", "3:4", "5 cm"),
+    *("2, 3", "2 and 3", "x < 2 or x > 3", "sqrt(2)", "3^5", "all real numbers", "f(x) = 2x"),
+    *("New York City", r"5\text{ cm}", r"\begin{pmatrix}1\\2\end{pmatrix}"),
+]
+
+
+@pytest.mark.parametrize("line", BARE_LINES)
+def test_one_short_line_of_mathematics_or_a_few_words_are_the_answer(line: str) -> None:
+    assert find_answer(f" {line}\n") == FoundAnswer(line, "whole", 1, 1 + len(line))
+    for mode in ("strict", "boxed"):
+        assert find_answer(line, mode) is None
+
+
+@pytest.mark.parametrize(
+    "response",
+    ["I do not know", "we gave up", "no idea", "It was hard.", "a\nb", "word " * 7, "x" * 300],
+)
+def test_a_sentence_or_a_long_text_is_no_bare_answer(response: str) -> None:
     assert find_answer(response) is None
 
 

@@ -87,7 +87,8 @@ def test_a_reference_without_an_answer_is_a_fault(reference: str) -> None:
         ("$42$", "42"),
         (r"\[ 42 \]", "42"),
         ("so 6 * 7 = <<6*7=42>>42\n#### 42", "42"),
-        (r"first \boxed{1}, then \boxed{\frac{1}{2}}.", "1/2"),
+        (r"first \boxed{1}, then \boxed{\frac{1}{2}}.", "1, 1/2"),
+        (r"\boxed{\frac{25}{13}}, which is \boxed{1\frac{12}{13}}", "25/13"),
     ],
 )
 def test_a_reference_may_be_a_solution(reference: str, answer: str) -> None:

@@ -24,7 +24,8 @@ from assay.math.nodes import (
 )
 
 _BASE_WORDS = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
-               "nine": 9, "ten": 10, "twelve": 12, "sixteen": 16}  # fmt: skip
+               "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "sixteen": 16, "twenty": 20,
+               "binary": 2, "octal": 8, "decimal": 10, "hexadecimal": 16, "hex": 16}  # fmt: skip
 _LITERALS: dict[str, Number] = {str(value): Number(Fraction(value)) for value in range(200)}
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -67,11 +68,11 @@ def based(digits: str, subscript: str) -> Based:
     Raises:
         Unreadable: the subscript is no base, or a digit is too large for it.
     """
-    word = subscript.strip("() ").lower()
+    word = subscript.strip("() ").lower().removeprefix("base").strip()
     base = int(word) if word.isdigit() and len(word) < 3 else _BASE_WORDS.get(word, 0)
     if not 2 <= base <= 36 or len(digits) > 400:
         raise Unreadable("a subscript that is no base")
-    if any(_DIGITS.index(digit) >= base for digit in digits):
+    if any(not 0 <= _DIGITS.find(digit) < base for digit in digits):
         raise Unreadable("a digit too large for its base")
     return Based(digits.lstrip("0") or "0", base, int(digits, base))
 

@@ -11,11 +11,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from assay.math import renaming
+from assay.math import conditions, families, renaming
 from assay.math.matching import Exhausted, Matcher
 from assay.math.nodes import (
+    Call,
     Chain,
     Group,
+    Mul,
     Node,
     Number,
     Quantity,
@@ -24,6 +26,7 @@ from assay.math.nodes import (
 )
 from assay.math.policy import Policy
 from assay.math.reading import DEFAULT, Reading
+from assay.math.signs import expanded
 from assay.math.terms import Verdict
 from assay.math.text import bare
 
@@ -42,7 +45,11 @@ _WRAPPED_LETTER = re.compile(
 )
 _DISCLAIMED = re.compile(r"\b(?:not the answer|wrong|incorrect)\b")
 _FURTHER_LABEL = re.compile(r"(?:^|[\s,;(])([A-J])\s?[.):](?=\s|$)")
-_NUMERIC_MARKS = re.compile(r"[\d+*/^=<>_|!]|(?<![A-Za-z])-|-(?![A-Za-z])|\\[a-z]+")
+_NUMERIC_MARKS = re.compile(
+    r"[\d+*/^=<>_|!]|(?<![A-Za-z])-|-(?![A-Za-z])|\\[a-z]+|(?<![A-Za-z])[A-Za-z]'(?![a-z])"
+)
+_DIGITS_APART = re.compile(r"(?<=\d) (?=\d)")
+_MARKS = ("'", '"', "\\prime", "\\prime}", "^")
 _LETTERS = re.compile(r"[A-G](?:[\s,;]*(?:and)?[\s,;]*[A-G]){0,6}")
 _NAME = re.compile(r"[A-Z]{2,8}")
 _EMPTY = frozenset(
@@ -172,7 +179,7 @@ def _best(reference: Reading, answer: Reading, policy: Policy) -> Verdict:
     undecided: Verdict | None = None
     for left in _nodes(reference):
         for right in _nodes(answer):
-            if _drops_variable(reference, left, right) or _both_unusual(
+            if _drops_variable(reference, answer, left, right) or _both_unusual(
                 reference, answer, left, right
             ):
                 continue
@@ -201,6 +208,12 @@ def _renamed(matcher: Matcher, left: Node, right: Node) -> Verdict | None:
     """The acceptance under other letters for what is free to be named; None if there is none."""
     if isinstance(left, _PLAIN) or isinstance(right, _PLAIN):
         return None
+    if _is_said(left) or _is_said(right):
+        equal = families.same(left, right, matcher.equal, lambda node: expanded(node, joint=False))
+        if equal:
+            return Verdict(True, "structural", "the same family of solutions")
+        if conditions.same(left, right, lambda a, b: matcher.match(a, b).equal is True):
+            return Verdict(True, "structural", "the same value where the condition holds")
     for one, other in renaming.alternatives(left, right):
         verdict = matcher.match(one, other)
         if verdict.equal:
@@ -208,16 +221,25 @@ def _renamed(matcher: Matcher, left: Node, right: Node) -> Verdict | None:
     return None
 
 
+def _is_said(node: Node) -> bool:
+    """Whether a node may say something about its letters: k is an integer, x is positive."""
+    if isinstance(node, Mul):
+        return isinstance(node.factors[-1], Chain)
+    return isinstance(node, Group) or (isinstance(node, Call) and node.name == "builder")
+
+
 def _nodes(reading: Reading) -> list[Node]:
     first = [] if reading.node is None or isinstance(reading.node, Text) else [reading.node]
     return [*first, *reading.others]
 
 
-def _drops_variable(reference: Reading, left: Node, right: Node) -> bool:
-    """Whether a letter of the reference, perhaps a variable, passes as a unit that may be missing.
+def _drops_variable(reference: Reading, answer: Reading, left: Node, right: Node) -> bool:
+    """Whether a letter or a prime, perhaps no unit, passes as a unit that may be missing.
 
-    In `3s^2` s may be a second or a variable; an answer without it must not pass.
+    In `3s^2` of the reference s may be a second or a variable; an answer without it must not pass.
     """
+    if isinstance(right, Quantity) and not isinstance(left, Quantity):
+        return answer.form.endswith(_MARKS)  # 5'' may be an angle and 5^ a power, and is no 5
     if left is reference.node or not isinstance(left, Quantity):
         return False
     return not isinstance(right, Quantity) and not re.search("[A-Za-z]{2}", left.unit)
@@ -246,10 +268,15 @@ def _text(reference: Reading, answer: Reading, policy: Policy) -> Verdict:
         chosen = [sorted(set(re.findall("[A-G]", form))) for form in forms]
         return Verdict(chosen[0] == chosen[1], "text", "several choices")
     if policy.case_sensitive_text or any(map(_NUMERIC_MARKS.search, forms)):
-        same = "".join(forms[0].split()) == "".join(forms[1].split())
+        same = _joined(forms[0]) == _joined(forms[1])
         return Verdict(same, "text", "the same characters" if same else "different texts")
     same = bool(left) and left == right and _wordy(reference) and _wordy(answer)
     return Verdict(same, "text", "the same words" if same else "different texts")
+
+
+def _joined(form: str) -> str:
+    """The form without spaces, apart from those between digits: 2 3 is not 23."""
+    return "".join(_DIGITS_APART.sub("|", form).split())
 
 
 def _is_empty(reading: Reading) -> bool:

@@ -9,7 +9,7 @@ follow. Work is bounded by the number of nodes and the depth.
 # ruff: noqa: PLR0911 - one case, one return
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from assay.math import nodes
@@ -23,7 +23,7 @@ from assay.math.building import (
     quotient,
     raised,
 )
-from assay.math.lexer import OverLimit, Token, Unreadable
+from assay.math.lexer import Token, Unreadable
 from assay.math.nodes import (
     MINUS_ONE,
     ONE,
@@ -40,32 +40,41 @@ from assay.math.nodes import (
     Symbol,
     Text,
 )
+from assay.math.scripts import Scripts
 
-MAX_DEPTH = 64
-MAX_NODES = 512
-_END = Token("end", "")
-_DEGREE = Constant("degree")
 _PERCENT = Constant("percent")
 _INVERSES = {
     "sin": "arcsin", "cos": "arccos", "tan": "arctan", "cot": "arccot", "sec": "arcsec",
     "csc": "arccsc", "sinh": "arsinh", "cosh": "arcosh", "tanh": "artanh",
 }  # fmt: skip
 _UNDEFINED_FUNCTIONS = frozenset("fghFGH")
+_WITH_ARGUMENTS = frozenset({"sin", "cos", "tan", "log", "arcsin", "arccos", "arctan"})
+_FAMILIES = frozenset({"union", "intersection"})
+_INDEX = Symbol("index")
+_EXTREMES = {"max": "greatest", "min": "least"}
 
 
 def _index(node: Node) -> Node:
     return Symbol("i") if node == Constant("i") else node
 
 
-class ExpressionParser:
+def _renaming(variable: Symbol) -> Callable[[Node], Node]:
+    """Puts one name for the index of a family of sets, which may have any."""
+    return lambda node: _INDEX if node == variable else node
+
+
+def _is_event(name: Node, condition: nodes.Chain) -> bool:
+    """Whether a relation in brackets is the argument of what stands before it, as in P(X > 1)."""
+    upper = isinstance(name, Symbol) and name.name[:1].isupper()
+    return upper or condition.operators == ("=",)
+
+
+class ExpressionParser(Scripts):
     """A cursor over tokens; the methods read one construct each and leave the cursor behind it."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
-        self.tokens = [*tokens, _END, _END, _END, _END]
-        self.position = 0
+        super().__init__(tokens)
         self.bars = 0
-        self._nodes = 0
-        self._depth = 0
 
     def sequence(self, *closers: str) -> list[list[Node]]:
         """Items between separators, in rows; the subclass reads them."""
@@ -78,50 +87,6 @@ class ExpressionParser:
     def group(self, opening: str) -> Node:
         """What stands between brackets; the subclass reads it."""
         raise Unreadable(f"a bracket {opening}")
-
-    # The cursor.
-
-    def sees(self, *values: str) -> bool:
-        """Whether the next token is one of these signs."""
-        token = self.tokens[self.position]
-        return token.kind == "sign" and token.value in values
-
-    def takes(self, *values: str) -> str:
-        """The next token's value when it is one of these signs; else the empty string."""
-        token = self.tokens[self.position]
-        if token.kind == "sign" and token.value in values:
-            self.position += 1
-            return token.value
-        return ""
-
-    def expect(self, value: str) -> None:
-        """Skips a sign that must come now."""
-        if not self.takes(value):
-            raise Unreadable(f"{value!r} is missing")
-
-    def count(self) -> None:
-        """Counts one node.
-
-        Raises:
-            OverLimit: there are more than `MAX_NODES`.
-        """
-        self._nodes += 1
-        if self._nodes > MAX_NODES:
-            raise OverLimit(f"more than {MAX_NODES} parts")
-
-    def descend(self) -> None:
-        """Counts one level of nesting; `ascend` leaves it.
-
-        Raises:
-            OverLimit: it is nested deeper than `MAX_DEPTH`.
-        """
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise OverLimit(f"nested deeper than {MAX_DEPTH}")
-
-    def ascend(self) -> None:
-        """Leaves one level of nesting."""
-        self._depth -= 1
 
     # Sums and products.
 
@@ -157,11 +122,12 @@ class ExpressionParser:
         while True:
             if self.takes("*"):
                 factors.append(self._signed_power())
-            elif self.takes("/"):
+            elif self.sees("/") and self.tokens[self.position + 1].kind != "text":
+                self.position += 1
                 factors.append(Pow(self._signed_power(), MINUS_ONE))
             elif self.sees("mod", "choose", "over"):
                 return self._infix(factors)
-            elif self._starts_factor():
+            elif self._starts_factor() or self._follows_power(factors[-1]):
                 self._append_implicit(factors)
             else:
                 break
@@ -179,12 +145,14 @@ class ExpressionParser:
         whole = factors[-1]
         if self._opens_mixed(whole):
             fraction = self._atom()
-            if is_proper_fraction(fraction) and not self._is_raised():
+            if is_proper_fraction(fraction) and not self.is_raised():
                 factors[-1] = self._followed(Add((whole, fraction)))
             else:
                 factors.append(self._followed(fraction))
             return
         node = self._power()
+        if isinstance(node, nodes.Chain) and not _is_event(whole, node):
+            raise Unreadable("a condition in a product")
         if isinstance(node, Text):
             check_repeats(whole, node)
         else:
@@ -206,7 +174,7 @@ class ExpressionParser:
         at = self.position + 1
         while self.tokens[at].kind == "number" or self.tokens[at].value in ("{", "}"):
             at += 1
-        return self._degree_size(at + (self.tokens[at] == ("sign", "^"))) > 0
+        return self.degree_size(at + (self.tokens[at] == ("sign", "^"))) > 0
 
     def _starts_factor(self) -> bool:
         kind, value = self.tokens[self.position]
@@ -224,6 +192,24 @@ class ExpressionParser:
                 (closed or before.kind == "name") and behind == ("sign", "^")
             )
         return kind in ("name", "constant", "function")
+
+    def _follows_power(self, last: Node) -> bool:
+        r"""Whether a whole number comes now that multiplies a power of one: `2^6 3^5`, `2^4 5`.
+
+        Also behind a function with its argument in brackets, as in `\cos(x) 20`.
+        """
+        kind, value = self.tokens[self.position]
+        if kind != "number" or not value.isdigit():
+            return False
+        if self.tokens[self.position + 1] == ("sign", "/"):
+            return False
+        if isinstance(last, Call):
+            return self.tokens[self.position - 1] == ("sign", ")") and last.name in _WITH_ARGUMENTS
+        if not isinstance(last, Pow) or last.exponent is MINUS_ONE:
+            return False
+        if not isinstance(last.base, Number):
+            return self.tokens[self.position + 1] == ("sign", "^")
+        return not last.base.digits
 
     def opens_modulus(self) -> bool:
         """Whether `(mod` comes now."""
@@ -249,16 +235,29 @@ class ExpressionParser:
         base = self._postfix(atom)
         while self.sees("^"):
             self.position += 1
-            if self._takes_degree():
-                base = self._angle(base)
-            elif self.sees("'"):
-                base = self._primed(base)
+            if self.takes_degree():
+                base = self.angle(base)
+            elif self.opens_primes():
+                base = self._applied(self.primed(base))
+            elif isinstance(base, Symbol) and (mark := self.takes_mark()):
+                base = Symbol(f"{base.name}^{mark}")
             else:
-                base = raised(base, self._exponent())
+                base = self._raised(base)
             base = self._postfix(base)
         return base
 
-    def _exponent(self) -> Node:
+    def _raised(self, base: Node) -> Node:
+        """A power; a subscript behind the exponent is the base's, as in `v^2_0`."""
+        if not isinstance(base, Symbol):
+            digits = self.tokens[self.position].kind == "number"
+            return raised(base, self._exponent(scripted=not (digits and isinstance(base, Number))))
+        exponent = self._exponent(scripted=False)
+        if self.sees("_"):
+            base = self._subscripted(base)
+        return raised(base, exponent)
+
+    def _exponent(self, *, scripted: bool = True) -> Node:
+        """What is raised; `scripted` says whether a bare name in it may have a subscript."""
         self.descend()
         flips = 0
         while True:
@@ -269,44 +268,13 @@ class ExpressionParser:
         braced = self.sees("{")
         node = self._atom()
         if not braced:  # 2^3! is 2^(3!), x^{2}! is (x^2)!
-            node = self._postfix(node)
+            node = self._postfix(node, scripted=scripted)
         if self.takes("^"):
-            node = Pow(node, self._exponent())
+            node = Pow(node, self._exponent(scripted=scripted))
         self.ascend()
         return negated(node) if flips % 2 else node
 
-    def _takes_degree(self) -> bool:
-        size = self._degree_size(self.position)
-        self.position += size
-        return size > 0
-
-    def _degree_size(self, at: int) -> int:
-        """Of how many tokens the degree sign there is; 0 where there is none."""
-        if self.tokens[at] == ("sign", "circ"):
-            return 1
-        braced = [token.value for token in self.tokens[at : at + 3]] == ["{", "circ", "}"]
-        return 3 if braced else 0
-
-    def _is_raised(self) -> bool:
-        """Whether an exponent or a factorial comes now: those of a fraction are its own."""
-        return self.sees("!") or (self.sees("^") and not self._degree_size(self.position + 1))
-
-    def _angle(self, value: Node) -> Node:
-        kind, scale = self.tokens[self.position]
-        if kind in ("name", "text") and scale in ("C", "F", "Celsius", "Fahrenheit"):
-            self.position += 1
-            return Quantity(value, f"deg{scale[0]}")
-        return Mul((value, _DEGREE))
-
-    def _primed(self, base: Node) -> Node:
-        primes = 0
-        while self.takes("'"):
-            primes += 1
-        if not isinstance(base, Symbol):
-            raise Unreadable("a prime behind something that is not a name")
-        return Symbol(base.name + "'" * primes)
-
-    def _postfix(self, node: Node) -> Node:
+    def _postfix(self, node: Node, *, scripted: bool = True) -> Node:
         while True:
             token = self.tokens[self.position]
             if token.kind != "sign":
@@ -320,10 +288,10 @@ class ExpressionParser:
                 node = Mul((node, _PERCENT))
             elif token.value == "circ":
                 self.position += 1
-                node = self._angle(node)
+                node = self.angle(node)
             elif token.value == "'" and isinstance(node, Symbol):
-                node = self._primed(node)
-            elif token.value == "_":
+                node = self._applied(self.primed(node))
+            elif token.value == "_" and scripted:
                 node = self._subscripted(node)
             else:
                 return node
@@ -331,35 +299,17 @@ class ExpressionParser:
 
     def _subscripted(self, node: Node) -> Node:
         self.position += 1
-        subscript = self._raw()
+        subscript = self.raw()
         if isinstance(node, Symbol):
-            return self._name(f"{node.name}_{subscript}")
+            stem = node.name.rstrip("'")
+            return self._name(f"{stem}_{subscript}{node.name[len(stem) :]}")
         if isinstance(node, Constant):
             return Symbol(f"{node.name}_{subscript}")
+        if subscript in _EXTREMES:  # the greatest value of f(x), said as f(x)_{max}
+            return Call(_EXTREMES[subscript], (node,))
         if isinstance(node, Number) and not node.digits:
             return based(str(node.value), subscript)
         raise Unreadable("a subscript behind something that has none")
-
-    def _raw(self) -> str:
-        """A subscript as text: one token, or what stands between braces."""
-        token = self.tokens[self.position]
-        self.position += 1
-        if token != ("sign", "{"):
-            if token.kind not in ("number", "name", "constant", "text"):
-                raise Unreadable("an empty subscript")
-            return token.value
-        parts: list[str] = []
-        depth = 1
-        while True:
-            token = self.tokens[self.position]
-            if token.kind == "end":
-                raise Unreadable("a brace is missing")
-            self.position += 1
-            depth += (token == ("sign", "{")) - (token == ("sign", "}"))
-            if not depth:
-                return "".join(parts)
-            if token not in (("sign", "{"), ("sign", "}")):
-                parts.append(token.value)
 
     # Atoms.
 
@@ -420,6 +370,12 @@ class ExpressionParser:
         arguments = self._arguments(")")
         return Call(name, arguments)
 
+    def _applied(self, name: Symbol) -> Node:
+        """A derivative of a function with its argument, `f'(2)`; else the name."""
+        if name.name.rstrip("'") not in _UNDEFINED_FUNCTIONS or not self.takes("("):
+            return name
+        return Call(name.name, self._arguments(")"))
+
     def _declares(self) -> bool:
         """Whether `(names or numbers)` belongs to the name before, as in `P(x) = x`."""
         at = self.position + 1
@@ -450,6 +406,8 @@ class ExpressionParser:
             self.bars -= 1
             self.expect("|")
             return Call("abs", (inner,))
+        if opening in ("union", "intersection") and self.sees("_", "^"):
+            return self._big(opening)
         if opening in ("floor(", "ceil("):
             inner = self.sum()
             self.expect(f"){opening[:-1]}")
@@ -475,7 +433,7 @@ class ExpressionParser:
             above = self.argument()
             return Call("binomial", (above, self.argument()))
         if name in ("overline", "decorated"):
-            return Symbol(f"over_{self._raw()}")
+            return Symbol(f"over_{self.raw()}")
         if name in ("sum", "product", "integral", "limit"):
             return self._big(name)
         if name.startswith("begin"):
@@ -508,13 +466,16 @@ class ExpressionParser:
             if self.takes("_"):
                 low = self._bound()
             elif self.takes("^"):
-                high = self._exponent()
+                high = self._exponent(scripted=False)
         self.descend()
         body = self._product()
         self.ascend()
         variable: Node = Text("")
-        if isinstance(low, nodes.Chain) and low.operators in (("=",), ("to",)):
+        if isinstance(low, nodes.Chain) and low.operators in (("=",), ("to",), ("in",)):
             variable, low = low.operands
+            if name in _FAMILIES and isinstance(variable, Symbol):
+                body = nodes.rebuilt(body, _renaming(variable))
+                variable = _INDEX
             if variable == Constant("i"):  # an index, not the imaginary unit
                 variable = Symbol("i")
                 body = nodes.rebuilt(body, _index)
@@ -540,7 +501,7 @@ class ExpressionParser:
                 self.position += 1
                 base = self._log_base()
             elif self.takes("^"):
-                power = self._exponent()
+                power = self._exponent(scripted=False)
         arguments = self._function_arguments()
         node = called(name, arguments, base)
         if power is None:

@@ -8,18 +8,20 @@ The rules of `auto`, in order; the first that finds its mark decides, even when 
 mark is unusable:
 
  1. Of these marks, the one that begins last: `boxed`, the last `\boxed{...}` or `\fbox{...}` (boxes
-    joined by "and", "or" or a comma are one answer); `answer-tag`, the last `<answer>...</answer>`;
-    `hash`, what follows the last `####` on its line, unless that is a heading (numbered, or words
-    with a section after them); and after a box, "final answer" and 【答案】 of rule 2. A box or
-    tag that is not closed, empty or over-long is no answer, and no later rule is tried: otherwise a
-    policy hides behind a broken box what a fallback reads to its advantage.
+    joined by "and", "or", a comma or a blank are one answer); `answer-tag`, the last
+    `<answer>...</answer>`; `hash`, what follows the last `####` on its line, unless that is a
+    heading (numbered, or words with a section after them); and after a box, "final answer" and
+    【答案】 of rule 2. A box or tag that is not closed, empty or over-long is no answer, and no
+    later rule is tried: otherwise a policy hides behind a broken box what a fallback reads to its
+    advantage.
  2. `answer-line`: what follows the last "the answer is", "Answer:", 【答案】, 故选 and their
     like in twelve languages. "The answer is not 5" states what it says, and so no number.
  3. `choice`, only when the caller expects a letter: "option B", "(B)" in the last line.
- 4. `math-span`: the last formula between dollars or brackets, if it stands in the last lines and no
+ 4. `whole`: all of a response that is one short line of mathematics (`(1,2)`, `x > 3`), or a few
+    words without a number (`Paris`): an answer that somebody has extracted already.
+ 5. `math-span`: the last formula between dollars or brackets, if it stands in the last lines and no
     later sentence holds a number.
- 5. `last-number`: the last number, unless an operator or a letter is attached to it or code or a
-    formula follows on its line.
+ 6. `last-number`: the last number, unless it is part of something else (`unmarked` says of what).
 
 `strict` is rules 1 and 2: an answer that is not marked does not count. A mode of one rule's name is
 that rule alone. docs/use/math.md tells what a policy could game in each.
@@ -32,13 +34,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from assay.math import answer_phrases as phrases
+from assay.math.unmarked import (
+    ANSWER_CHARS,
+    NUMBER,
+    FoundAnswer,
+    Nothing,
+    bare_line,
+    group,
+    is_space,
+    joins,
+    joins_units,
+    last_match,
+    last_number,
+    late_span,
+    math_span,
+    narrowed,
+    span_at,
+    trimmed,
+)
+
+__all__ = ["ANSWER_CHARS", "MARKED", "MODES", "TAIL_CHARS", "FoundAnswer", "Nothing", "bare",
+           "boxes", "final_part", "find_answer", "look", "narrowed"]  # fmt: skip
 
 TAIL_CHARS: Final = 20_000
-ANSWER_CHARS: Final = 2_000
 MODES: Final = (
     "auto",
     "strict",
@@ -56,36 +77,10 @@ MARKED: Final = frozenset({"boxed", "answer-tag", "hash", "answer-line"})
 """The rules whose answer the response marks as its answer."""
 
 _BOXES_READ = 16
-_JOINT_CHARS = 70
-_SPAN_LINES = 3
 _THOUGHT, _END_OF_THOUGHT = "<think>", "</think>"
 _END_OF_TURN = re.compile(
     r"<\|(?:im_end|im_start|endoftext|eot_id|end_of_text|end|eom_id)\|>|</s>|<eoa>\s*\Z"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class FoundAnswer:
-    """An answer as it stands in a response.
-
-    Attributes:
-        text: the answer, without its mark; not blank.
-        how: the rule that found it.
-        start: where `text`, or the part that it was made of, begins in the response (code points).
-        end: where that ends, exclusive.
-    """
-
-    text: str
-    how: str
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Nothing:
-    """No answer, and why, in a few words."""
-
-    why: str
 
 
 def find_answer(response: str, mode: str = "auto", *, letter: bool = False) -> FoundAnswer | None:
@@ -111,7 +106,7 @@ def look(response: str, mode: str = "auto", *, letter: bool = False) -> FoundAns
     if mode not in MODES:
         raise ValueError(f"unknown mode {mode!r}; known: {', '.join(MODES)}")
     if mode == "whole":
-        return _trimmed(response, 0, len(response), "whole") or Nothing("the response is blank")
+        return trimmed(response, 0, len(response), "whole") or Nothing("the response is blank")
     start, text = final_part(response)
     if start < 0:
         return Nothing("the thought is not closed")
@@ -180,10 +175,6 @@ def _rules(mode: str, *, letter: bool) -> tuple[_Rule, ...]:
 
 _BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])[ \t]*(\{|[^\s${}\\,;.]+)?")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
-_JOINT_NOISE = re.compile(
-    r"\\(?:text|quad|qquad|mathrm|[()\[\],;:! ])|[\s${}()~]|[.:;](?=\s)|[A-Za-z](?:_\{?\w\}?)?\s*="
-)
-_JOINT = re.compile(r"(?:,|、|\uff0c|,?and|,?or|和|或|&|;)")
 _TAG_OPENS = re.compile(r"<answer>", re.IGNORECASE)
 _TAG_CLOSES = re.compile(r"</answer>", re.IGNORECASE)
 
@@ -193,7 +184,7 @@ def _marked(text: str) -> FoundAnswer | Nothing | None:
     box = max(text.rfind("\\boxed"), text.rfind("\\fbox"))
     hashed = _hashed(text)
     at_hash = hashed.start if hashed else -1
-    tag = _last(_TAG_OPENS, text) if "<a" in text or "<A" in text else None
+    tag = last_match(_TAG_OPENS, text) if "<a" in text or "<A" in text else None
     at_tag = tag.start() if tag else -1
     if at_hash > max(box, at_tag):
         return hashed
@@ -252,24 +243,47 @@ def _boxed(text: str) -> FoundAnswer | Nothing | None:
         return None
     if spans[-1][1] < 0:
         return Nothing("the last box is not closed, or too long")
+    outer = _outermost(spans)
+    joint = outer[-1:]
+    for span in reversed(outer[:-1]):
+        if not _joined(text[span[1] + 1 : joint[0][0]]):
+            break
+        joint.insert(0, span)
+    contents = list(dict.fromkeys(bare(text[start:end]) for start, end in joint))
+    if not all(contents):
+        return Nothing("the last box is empty")
+    return FoundAnswer(", ".join(contents), "boxed", joint[0][0], joint[-1][1])
+
+
+def _outermost(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The boxes that close and are in no other one."""
     outer: list[tuple[int, int]] = []
     for start, end in spans:
         if end >= 0 and not (outer and start < outer[-1][1]):
             outer.append((start, end))
-    group = outer[-1:]
-    for span in reversed(outer[:-1]):
-        if not _joined(text[span[1] + 1 : group[0][0]]):
-            break
-        group.insert(0, span)
-    contents = list(dict.fromkeys(bare(text[start:end]) for start, end in group))
-    if not all(contents):
-        return Nothing("the last box is empty")
-    return FoundAnswer(", ".join(contents), "boxed", group[0][0], group[-1][1])
+    return outer
 
 
+def all_boxed(text: str) -> list[str]:
+    """What stands in the boxes of a reference, each text once; empty without boxes that close."""
+    spans = boxes(text)
+    if not spans or spans[-1][1] < 0:
+        return []
+    contents = [bare(text[start:end]) for start, end in _outermost(spans)]
+    return list(dict.fromkeys(filter(None, contents))) or [""]
+
+
+_BOX_TAIL = re.compile(
+    r"\\text\s?\{([^{}]{0,40}?)\s?\b(?:is|are|was) (?:the|our|its|your) ([A-Za-z ]{1,60})\.?\s?\}"
+    r"\.?\Z"
+)
+_TAIL_CHANGES = re.compile(
+    r"\b(?:wrong|incorrect|opposite|reciprocal|inverse|negative|square|half|double|twice|not|false"
+    r"|approximate|previous|lower|upper)\b"
+)
 _BOX_LEAD = re.compile(
-    r"(?:\\text(?:bf|rm|it)?\s?\{)?\s?(?:the )?(?:final |correct )?(?:answer|result|solution|value)"
-    r"\s?(?:is|:)\s?:?\s?\}?\s?(?=\S)",
+    r"(?:\\text(?:bf|rm|it)?\s?\{)?\s?(?:(?:therefore|thus|so|hence),?\s)?(?:the )?"
+    r"(?:final |correct )?(?:answer|result|solution|value)\s?(?:is|:)\s?:?\s?\}?\s?(?=\S)",
     re.IGNORECASE,
 )
 
@@ -280,6 +294,11 @@ def bare(content: str) -> str:
     lead = _BOX_LEAD.match(content)
     if lead is not None and lead[0].count("{") == lead[0].count("}"):
         content = content[lead.end() :]
+    if content.endswith(("}", "}.")) and "\\text" in content:
+        tail = _BOX_TAIL.search(content, max(0, content.rfind("\\text")))
+        if tail is not None and tail.start() and not _TAIL_CHANGES.search(tail[2]):
+            unit = f"\\text{{{tail[1]}}}" if tail[1].strip() else ""
+            content = content[: tail.start()].rstrip() + unit
     while content.startswith(("\\boxed{", "\\fbox{")) and content.endswith("}"):
         start = content.index("{") + 1
         if _closing(content, start) != len(content) - 1:
@@ -289,16 +308,14 @@ def bare(content: str) -> str:
 
 
 def _joined(between: str) -> bool:
-    """Whether the text between two boxes only joins them."""
-    if len(between) > _JOINT_CHARS:
-        return False
+    """Whether the text between two boxes only joins them, up to the mark of the second."""
     between = between.rpartition("\\boxed")[0] or between.rpartition("\\fbox")[0]
-    return _JOINT.fullmatch(_JOINT_NOISE.sub("", between)) is not None
+    return joins(between) or is_space(between) or joins_units(between)
 
 
 def _tagged(text: str) -> FoundAnswer | Nothing | None:
     """The last answer tag."""
-    opens = _last(_TAG_OPENS, text)
+    opens = last_match(_TAG_OPENS, text)
     if opens is None:
         return None
     closes = _TAG_CLOSES.search(text, opens.end())
@@ -306,7 +323,7 @@ def _tagged(text: str) -> FoundAnswer | Nothing | None:
         return Nothing("the last <answer> is not closed")
     if closes.start() - opens.end() > ANSWER_CHARS:
         return Nothing("the last <answer> is too long")
-    found = _trimmed(text, opens.end(), closes.start(), "answer-tag")
+    found = trimmed(text, opens.end(), closes.start(), "answer-tag")
     return found or Nothing("the last <answer> is empty")
 
 
@@ -328,18 +345,16 @@ def _hashed(text: str) -> FoundAnswer | None:
     """What follows the last `####` on its line, unless it heads a section."""
     if "####" not in text:
         return None
-    mark = _last(_HASH, text)
+    mark = last_match(_HASH, text)
     if mark is None or not mark[1].strip() or _HEADING.match(mark[1].strip()):
         return None
     start, end = mark.span(1)
     if len(text) - end > _AFTER_HASH_CHARS and _WORD.search(text, start, end):
         return None
-    return _trimmed(text, start, _sentence_end(text, start, end), "hash")
+    return trimmed(text, start, _sentence_end(text, start, end), "hash")
 
 
 # --- Rule 2: "the answer is" ----------------------------------------------------------------------
-
-_TRIM = " \t\r\n\"'`\u201c\u201d*_:\uff1a"
 
 
 def _answer_line(
@@ -353,10 +368,10 @@ def _answer_line(
             continue
         end = _statement_end(text, start)
         if phrases.NEGATION.search(text, mark.start(), end):
-            if _NUMBER.search(text, start, end) is None:
+            if NUMBER.search(text, start, end) is None:
                 continue
             start = mark.start()
-        found = _trimmed(text, start, end, "answer-line")
+        found = trimmed(text, start, end, "answer-line")
         if found is not None:
             return found
     return None
@@ -364,10 +379,11 @@ def _answer_line(
 
 def _statement_end(text: str, start: int) -> int:
     """Where the statement that begins at `start` ends: a formula whole, else its sentence."""
-    span = _span_at(text, start)
+    span = span_at(text, start)
     if span is None:
         return _sentence_end(text, start, len(text))
-    return _sentence_end(text, span, len(text))
+    ended = text[start:span].rstrip("$)]\\ ").endswith(".")  # the full stop is in the formula
+    return span if ended else _sentence_end(text, span, len(text))
 
 
 def _sentence_end(text: str, start: int, limit: int) -> int:
@@ -393,191 +409,25 @@ def _choice(text: str) -> FoundAnswer | Nothing | None:
     marks = list(_CHOICE.finditer(text, max(start, end - ANSWER_CHARS), end))
     places = [mark.span(mark.lastindex or 0) for mark in marks]
     spans = [(begins, begins, ends, ends) for begins, ends in places]
-    return _group(text, spans, "choice") if spans else None
-
-
-# --- Rules 4 and 5: formulas and numbers ----------------------------------------------------------
-
-_CLOSERS = {"$$": "$$", "$": "$", "\\[": "\\]", "\\(": "\\)"}
-_OPENER = re.compile(r"(?<!\\)\$\$?|\\\\?[\[(]")
-_SPAN_CHARS = 1_000
-_PERCENT = re.compile(r"[ \t]?\\?%")
-_NUMBER = re.compile(
-    r"(?<![A-Za-z0-9_.])[-+\u2212]?\$?"
-    r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+,\d{2}(?![\d,])|\d+)?(?:\.\d+)?(?<=\d)"
-    r"(?:/\d+|\s?%|[eE][-+]?\d+)?"
-)
-_ATTACHED_BEFORE = re.compile(r"[-+|^_/]|(?<!\*)\*")
-_ATTACHED_AFTER = re.compile(
-    r"[!_/(]|\^(?!\{?\\circ)|\\(?!\\|text|mathrm|[%)\],;! ])|\s?\*(?!\*)"
-    r"|[A-Za-fi-kn-rt-zA-BD-EG-JN-Z](?![A-Za-z])"
-)
-
-
-_UNIT = re.compile(r"\\(?:text|mathrm|textbf)\s?\{[^{}]*\}|\^\{?\\circ\}?|\\[,;! ]")
-_CODE = re.compile(r"[\[\]{}^_=<>|]|(?<!\*)\*(?!\*)|\\(?!%)|[A-Za-z0-9_]\(")
-
-
-def _span_at(text: str, start: int) -> int | None:
-    """Where the formula that opens at `start` ends, closer included; None if none opens there."""
-    opener = _OPENER.match(text, start)
-    if opener is None:
-        return None
-    closer = _CLOSERS.get(opener[0])
-    if closer is None:
-        return None
-    end = text.find(closer, opener.end(), opener.end() + _SPAN_CHARS)
-    return None if end < 0 else end + len(closer)
-
-
-def _math_span(text: str) -> FoundAnswer | Nothing | None:
-    """The last formula, with those that are joined to it."""
-    spans = _formulas(text)
-    return _group(text, spans, "math-span") if spans else None
-
-
-def _late_span(text: str) -> FoundAnswer | Nothing | None:
-    """The last formula, if it stands in the last lines and no later sentence holds a number."""
-    spans = _formulas(text)
-    if not spans:
-        return None
-    end = spans[-1][3]
-    if text.count("\n", end, len(text.rstrip())) > _SPAN_LINES:
-        return None
-    if text[spans[-1][1] : spans[-1][2]].rstrip().endswith("."):
-        sentence_end = end  # of a displayed formula
-    else:
-        sentence = phrases.SENTENCE_END.search(text, end)
-        sentence_end = sentence.end() if sentence else len(text)
-    if _NUMBER.search(text, sentence_end):
-        return None
-    return _group(text, spans, "math-span")
-
-
-def narrowed(statement: str) -> str | None:
-    """The last formula of a sentence, else its last number; None when it holds neither.
-
-    Words around a number are passed over; where there are brackets, macros or operators it is part
-    of something else. What "and", "or" or a comma joins stays together, so that "3 or 5" is not 5.
-    """
-    spans = _formulas(statement)
-    if spans:
-        return _group(statement, spans, "").text
-    if phrases.NEGATION.search(statement) or phrases.NO_PROSE.search(statement):
-        return None
-    marks = list(_NUMBER.finditer(statement))
-    if not marks or _is_attached(statement, marks[-1]):
-        return None
-    numbers = [(mark.start(), mark.start(), mark.end(), mark.end()) for mark in marks]
-    return _group(statement, numbers, "").text
-
-
-def _is_attached(text: str, number: re.Match[str]) -> bool:
-    """Whether an operator or a variable is written to a number, so that it is part of more."""
-    start, end = number.span()
-    if start and _ATTACHED_BEFORE.match(text, start - 1):
-        return True
-    return _ATTACHED_AFTER.match(text, end) is not None
-
-
-def _group(text: str, spans: list[tuple[int, int, int, int]], how: str) -> FoundAnswer:
-    """The last of the spans, with those that are joined to it and a percent sign behind it."""
-    group = spans[-1:]
-    for span in reversed(spans[:-1]):
-        between = text[span[3] : group[0][0]]
-        if len(between) > _JOINT_CHARS or not _JOINT.fullmatch(_JOINT_NOISE.sub("", between)):
-            break
-        group.insert(0, span)
-    joined = ", ".join(text[span[1] : span[2]].strip() for span in group)
-    percent = _PERCENT.match(text, group[-1][3])
-    if percent is not None:
-        return FoundAnswer(f"{joined}\\%", how, group[0][1], percent.end())
-    return FoundAnswer(joined, how, group[0][1], group[-1][2])
-
-
-def _formulas(text: str) -> list[tuple[int, int, int, int]]:
-    """Of each formula: where it opens, begins, ends and closes. Prices are none."""
-    spans = []
-    at = 0
-    while (opener := _OPENER.search(text, at)) is not None:
-        at = opener.end()
-        closer = _CLOSERS.get(opener[0])
-        if closer is None:
-            continue
-        end = text.find(closer, at, at + _SPAN_CHARS)
-        if end < 0 or not _is_formula(text, opener[0], at, end):
-            continue
-        spans.append((opener.start(), at, end, end + len(closer)))
-        at = end + len(closer)
-    return spans
-
-
-_MONEY = re.compile(r"\d[\d,.]*(?:\s|\.$)")
-_PROSE = re.compile(r"(?<![\\{A-Za-z])[a-z]{3,}\s+[a-z]{2,}\s")
-
-
-def _is_formula(text: str, opener: str, start: int, end: int) -> bool:
-    """Whether what two marks enclose is a formula and not the text between two prices."""
-    content = text[start:end]
-    if not content.strip():
-        return False
-    if opener != "$":
-        return True
-    if "\n\n" in content or (_MONEY.match(content) and text[end + 1 : end + 2].isdigit()):
-        return False
-    return _PROSE.search(content) is None
-
-
-def _last_number(text: str) -> FoundAnswer | Nothing | None:
-    """The last number, with a sign, a fraction or a percent sign that belongs to it."""
-    mark = _last(_NUMBER, text)
-    if mark is None or _is_attached(text, mark):
-        return None
-    end = mark.end()
-    if text[mark.start() - 1 : mark.start()] + text[end : end + 1] == "[]":
-        end += 1  # an answer between brackets
-    line = text[end : end + ANSWER_CHARS].partition("\n")[0]
-    if _CODE.search(_UNIT.sub(" ", line)):
-        return None
-    return FoundAnswer(mark[0].replace("$", "").strip(), "last-number", mark.start(), mark.end())
+    return group(text, spans, "choice") if spans else None
 
 
 def _last_line(text: str) -> FoundAnswer | Nothing | None:
     """The last line that is not blank."""
     end = len(text.rstrip())
-    return _trimmed(text, text.rfind("\n", 0, end) + 1, end, "last-line")
-
-
-# --- Shared ---------------------------------------------------------------------------------------
-
-
-def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    """The pattern's last match."""
-    mark = None
-    for mark in pattern.finditer(text):  # noqa: B007 - the last one is wanted
-        pass
-    return mark
-
-
-def _trimmed(text: str, start: int, end: int, how: str) -> FoundAnswer | None:
-    """What stands between two places, without marks and white space around it; None if nothing."""
-    while start < end and text[start] in _TRIM:
-        start += 1
-    while start < end and text[end - 1] in _TRIM:
-        end -= 1
-    return FoundAnswer(text[start:end], how, start, end) if start < end else None
+    return trimmed(text, text.rfind("\n", 0, end) + 1, end, "last-line")
 
 
 _STRICT: tuple[_Rule, ...] = (_marked, _answer_line)
-_AUTO: tuple[_Rule, ...] = (*_STRICT, _late_span, _last_number)
-_AUTO_LETTER: tuple[_Rule, ...] = (*_STRICT, _choice, _late_span, _last_number)
+_AUTO: tuple[_Rule, ...] = (*_STRICT, bare_line, late_span, last_number)
+_AUTO_LETTER: tuple[_Rule, ...] = (*_STRICT, _choice, bare_line, late_span, last_number)
 _ALONE: dict[str, _Rule] = {
     "boxed": _boxed,
     "answer-tag": _tagged,
     "hash": _hashed,
     "answer-line": _answer_line,
     "choice": _choice,
-    "math-span": _math_span,
-    "last-number": _last_number,
+    "math-span": math_span,
+    "last-number": last_number,
     "last-line": _last_line,
 }

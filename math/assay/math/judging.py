@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from assay.math import extraction
+from assay.math import asked, extraction
 from assay.math.compare import Equivalence, compare
 from assay.math.outcomes import UNUSABLE_REFERENCE, Fault, Judgement, Outcome
 from assay.math.policy import Policy
@@ -96,7 +96,7 @@ def judged(
     ask: Ask | None = None,
     *,
     truncated: bool = False,
-    prompted: bool = False,
+    prompt: str | None = None,
 ) -> Outcome | None:
     """The judgement; None when the symbolic tier has to be asked and there is nobody to ask.
 
@@ -106,7 +106,8 @@ def judged(
         rules: how the answer is found and compared.
         ask: who runs the symbolic tier. What it raises comes through.
         truncated: the response was cut at the generation limit: an unmarked answer does not count.
-        prompted: the prompt is known, which `undone_work` looks at.
+        prompt: what was asked, where that is known: `undone_work` looks at whether it is, and
+            `x^2 = 5` answers 5 where it asks for x^2.
 
     Returns:
         A fault, UNUSABLE_REFERENCE, when a reference holds nothing that can be compared.
@@ -130,7 +131,9 @@ def judged(
         found = extraction.look(response, mode, letter=letter)
     if isinstance(found, extraction.Nothing):
         return Judgement("unparsed", None, "", "", found.why)
-    return _compared(readings, found, rules, ask, prompted=prompted)
+    if prompt and asked.states(found.text, prompt):
+        found = asked.stated(found)
+    return _compared(readings, found, rules, ask, prompted=prompt is not None)
 
 
 def is_whole(text: str) -> bool:
@@ -180,20 +183,25 @@ def _refuses_undone(rules: Rules, answer: str, *, prompted: bool) -> bool:
 @lru_cache(maxsize=_REFERENCES_KEPT)
 def _reference(text: str, rules: Rules) -> Reading:
     """A reference, read once; of the kind `nothing`, with its whole text, when it is no answer."""
-    reading = _answer(_reference_text(text), rules)  # what is right is often answered so
+    reading = _answer(_reference_text(text, rules), rules)  # what is right is often answered so
     if reading.kind == "nothing":
         return Reading(text[:80], reading.form, "nothing", None, trouble=reading.trouble)
     return reading
 
 
-def _reference_text(text: str) -> str:
-    """The answer in a reference: after the last `####`, else in the last box, else all of it."""
+def _reference_text(text: str, rules: Rules) -> str:
+    """The answer in a reference: after the last `####`, else in its boxes, else all of it."""
     if "####" in text:
         text = text.rpartition("####")[2]
-    spans = extraction.boxes(text)
-    if spans and spans[-1][1] >= 0:
-        text = text[slice(*spans[-1])]
-    return extraction.bare(text)
+    boxed = extraction.all_boxed(text)
+    if not boxed:
+        return extraction.bare(text)
+    different: list[Reading] = []  # 25/13 = 1 12/13, each in a box, is one answer
+    for content in boxed:
+        reading = _answer(content, rules)
+        if not any(compare(one, reading, rules.policy).equal for one in different):
+            different.append(reading)
+    return ", ".join(reading.text for reading in different)
 
 
 @lru_cache(maxsize=_ANSWERS_KEPT)

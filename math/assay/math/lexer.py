@@ -94,12 +94,21 @@ def tokenise(form: str, *, thousands: bool = True, scientific: bool = True) -> l
             position = _number(value, position, tokens, scientific=scientific)
         elif kind == "sign":
             depth += (value in "([") - (value in ")]")
+            if value.startswith("...") and _is_ellipsis(form, position, tokens):
+                tokens.append(Token("name", "..."))
+                continue
             tokens.append(Token("sign", _SIGN_NAMES.get(value, value)))
         elif kind != "space":
             tokens.extend(_letters(value, form, position, tokens))
         if len(tokens) > MAX_TOKENS:
             raise OverLimit(f"more than {MAX_TOKENS} tokens")
     return tokens
+
+
+def _is_ellipsis(form: str, position: int, tokens: list[Token]) -> bool:
+    """Whether three dots stand between signs of a sum or of a list."""
+    before = tokens[-1].value if tokens else ","
+    return before in (",", "+", "-", "*") and form[position : position + 2].lstrip()[:1] in ",+-*"
 
 
 def _letters(value: str, form: str, position: int, tokens: list[Token]) -> list[Token]:
@@ -191,6 +200,16 @@ def _pieces(run: str) -> list[Token] | None:
     return pieces if product or (any(map(str.isupper, run[1:])) and len(run) <= 6) else None
 
 
+def _operator(wrapper: str, content: str, behind: str) -> Token | None:
+    r"""A function in upright letters, `\operatorname{sh}^2`, `\text{GCD}(4,6)`; None for words."""
+    known = vocabulary.MACROS.get(content) or vocabulary.MACROS.get(content.lower())
+    operator, applied = wrapper == "operatorname", behind.lstrip().startswith("(")
+    if known is not None and known[0] == "function" and (operator or applied):
+        return Token(*known)
+    named = operator and applied and content.isalpha() and len(content) > 1
+    return Token("function", f"operator_{content}") if named else None  # no name of `nodes`
+
+
 def _macro(value: str, form: str, position: int, tokens: list[Token]) -> int:
     """Appends what a macro stands for; returns where reading goes on."""
     name = value[1:]
@@ -228,6 +247,8 @@ def _wrapped(name: str, form: str, position: int, tokens: list[Token]) -> int:
         and (name == "operatorname" or content not in _UNITS_LIKE_FUNCTIONS)
     ):
         tokens.append(Token(*vocabulary.KNOWN[content]))
+    elif (function := _operator(name, content, form[brace.end() :])) is not None:
+        tokens.append(function)
     elif content[0].isdigit() or content[0] in "-+\\(":
         tokens.extend(tokenise(content))
     else:

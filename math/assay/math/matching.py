@@ -4,12 +4,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from assay.math import quantities, realset, relations
+from assay.math import linear, lines, piecewise, quantities, realset, relations
 from assay.math.nodes import (
-    MINUS_ONE,
-    Add,
     Based,
     Call,
     Chain,
@@ -18,26 +16,25 @@ from assay.math.nodes import (
     Mul,
     Node,
     Number,
-    PlusMinus,
-    Pow,
     Quantity,
     SetOperation,
     Symbol,
     Text,
-    walk,
 )
 from assay.math.policy import Policy
 from assay.math.reading import Reading
+from assay.math.signs import expanded, has_signs, unfolded
 from assay.math.terms import Term, Verdict, same
 from assay.math.text import words
 
 MAX_STEPS = 1500
-MAX_SIGNS = 4
 _ELLIPSIS = Symbol("...")
 _REALS = Symbol("mathbbR")
 _FIGURES = (Symbol("angle"), Symbol("triangle"))
 _NOTHING = Symbol("emptyset")
+_MAY_BE_LINES = (Call, Chain, Group)
 _COMPOUND = (Group, SetOperation, Matrix)
+_FORMAL = frozenset({"forall", "exists", "implies", "union", "intersection", "labelled"})
 _NO = "structural"
 
 
@@ -71,19 +68,43 @@ class Matcher:
         left, right = _bare(left), _bare(right)
         if isinstance(left, Text) or isinstance(right, Text):
             return self._words(left, right)
+        if isinstance(left, _MAY_BE_LINES) or isinstance(right, _MAY_BE_LINES):
+            verdict = self._lines(left, right)
+            if verdict is not None:
+                return verdict
+            left, right = _unzipped(left, right), _unzipped(right, left)
         if isinstance(left, Chain) or isinstance(right, Chain):
             return relations.match(self, left, right)
         if isinstance(left, _COMPOUND) or isinstance(right, _COMPOUND):
             return self._compound(left, right)
-        if _has_signs(left) or _has_signs(right):
+        if has_signs(left) or has_signs(right):
             return self._signed(left, right)
         if isinstance(left, Quantity) or isinstance(right, Quantity):
             return quantities.match(self, left, right)
         return self.scalars(left, right)
 
+    def equal(self, one: Node, other: Node) -> bool:
+        """Whether two expressions that were computed from the two sides are equal."""
+        self._steps += 1
+        if self._steps > MAX_STEPS:
+            raise Exhausted
+        return same(Term(one), Term(other), self.policy).equal is True
+
     def term(self, node: Node, *, ours: bool) -> Term:
         """The node with its values, kept in the reference (`ours`) or the answer."""
         return (self.reference if ours else self.answer).term(node)
+
+    def _lines(self, left: Node, right: Node) -> Verdict | None:
+        """A line against a line in any form; None where the reference is none."""
+        line = lines.as_line(left)
+        if line is None:
+            if isinstance(right, Call) and right.name == "line":
+                return self.match(left, lines.spread(right))
+            return None
+        other = lines.as_line(right) or (right.operands[-1] if isinstance(right, Chain) else right)
+        if lines.same_line(line, other, self.equal):
+            return Verdict(True, _NO, "the same line")
+        return no("another line") if isinstance(left, Call) else None
 
     def _words(self, left: Node, right: Node) -> Verdict:
         if isinstance(left, Text) and isinstance(right, Text):
@@ -120,19 +141,42 @@ class Matcher:
         return Verdict(right.base == 10 and value == right.value, "exact", "another base")
 
     def _calls(self, left: Node, right: Node) -> Verdict | None:
-        """Ratios and times; None for other functions."""
+        """Ratios, times and pieces; None for other functions."""
         names = [node.name if isinstance(node, Call) else "" for node in (left, right)]
+        if "piecewise" in names:
+            return self._pieces(left, right)
         if names == ["modulo", "modulo"]:
             return self._classes(left, right)
         if "modulo" in names:
             return no("a class of remainders against something else")
         if "time" in names:
             return self._times(left, right)
+        if _FORMAL.intersection(names):
+            same_kind = names[0] == names[1]
+            return self._formal(left, right) if same_kind else no("another kind of statement")
         if "ratio" not in names:
             return None
         if names == ["ratio", "ratio"]:
             return self._ratios(left, right)
         return None
+
+    def _pieces(self, left: Node, right: Node) -> Verdict:
+        """Functions in pieces, as functions."""
+        if not isinstance(left, Call) or not isinstance(right, Call) or left.name != right.name:
+            return no("a function in pieces against something else")
+        equal = piecewise.same(
+            left,
+            right,
+            lambda one, other: self.match(one, other).equal is True,
+            _constant,
+        )
+        return Verdict(equal, _NO, "the same pieces" if equal else "different pieces")
+
+    def _formal(self, left: Node, right: Node) -> Verdict:
+        """Statements with a quantifier and unions over an index: part by part."""
+        assert isinstance(left, Call)  # noqa: S101 - the caller has checked
+        assert isinstance(right, Call)  # noqa: S101 - the caller has checked
+        return self.in_order(left.arguments, right.arguments)
 
     def _classes(self, left: Node, right: Node) -> Verdict:
         """Classes of remainders: one modulus, and numbers that differ by a multiple of it."""
@@ -204,6 +248,7 @@ class Matcher:
     # Lists, tuples, sets, matrices.
 
     def _compound(self, left: Node, right: Node) -> Verdict:
+        left, right = linear.as_vector(left, right), linear.as_vector(right, left)
         if isinstance(left, Matrix) or isinstance(right, Matrix):
             return self._matrices(left, right)
         if isinstance(left, SetOperation) or isinstance(right, SetOperation):
@@ -212,7 +257,7 @@ class Matcher:
             return self._sets(left, right)
         if isinstance(left, Group) and isinstance(right, Group):
             return self._groups(left, right)
-        if _has_signs(left) or _has_signs(right):
+        if has_signs(left) or has_signs(right):
             return self._unfolded(left, right)
         if isinstance(left, Group):
             return self._alternatives(left, right)
@@ -229,7 +274,7 @@ class Matcher:
         if values is None:
             return Verdict(None, "limits", "too many signs")
         if len(values) > 1:
-            items = _unfolded_items(group.items)
+            items = unfolded(group.items)
             return self.any_order(*((items, values) if group is left else (values, items)))
         return self._alternatives(group, right) if group is left else self._restated(left, group)
 
@@ -253,17 +298,26 @@ class Matcher:
 
     def _groups(self, left: Group, right: Group) -> Verdict:
         """Brackets decide what is compared how."""
+        bare = left if not left.opening else right
+        if bool(left.opening) != bool(right.opening) and relations.bounds(bare):
+            verdict = self.real_sets(left, right)
+            if verdict is not None:
+                return verdict
         ours, theirs = left.opening + left.closing, right.opening + right.closing
         if (left.alternatives or right.alternatives) and ("()" in (ours, theirs)):
             return no("alternatives against a tuple")
+        if {ours, theirs} == {"()", ""}:
+            left, right = _coordinates(left), _coordinates(right)
+            if relations.repeats_name(left) or relations.repeats_name(right):
+                return no("several values of one name against a tuple")
         if ours == "{}" and theirs == "{}":
             return self._both_include(left, right)
         if "{}" in (ours, theirs):
             if "" not in (ours, theirs):
                 return no("a set against a tuple or an interval")
-            return self.any_order(_unfolded_items(left.items), _unfolded_items(right.items))
+            return self.any_order(unfolded(left.items), unfolded(right.items))
         if ours == theirs == "":
-            return self._lists(left, right)
+            return self._lists(_tupled(left, right), _tupled(right, left))
         if ours == theirs or (ours in ("()", "[]") and theirs == ""):
             return self.in_order(left.items, right.items)
         long = len(left.items) != 2
@@ -282,11 +336,11 @@ class Matcher:
             return found
         if _ELLIPSIS in left.items or self.policy.ordered_lists:
             return self.in_order(left.items, right.items)
-        return self.any_order(_unfolded_items(left.items), _unfolded_items(right.items))
+        return self.any_order(unfolded(left.items), unfolded(right.items))
 
     def _both_include(self, left: Group, right: Group) -> Verdict:
         """Sets: each element of one is in the other."""
-        ours, theirs = _unfolded_items(left.items), _unfolded_items(right.items)
+        ours, theirs = unfolded(left.items), unfolded(right.items)
         if len(ours) == len(theirs):
             return self.any_order(ours, theirs)
         verdict = self._included(ours, theirs)
@@ -335,15 +389,16 @@ class Matcher:
 
     def _matrices(self, left: Node, right: Node) -> Verdict:
         """Entry by entry; a single row or column is also a tuple, nested lists are rows."""
-        ours, theirs = _rows(left), _rows(right)
+        left, right = linear.as_identity(left, right), linear.as_identity(right, left)
+        ours, theirs = linear.rows_of(left), linear.rows_of(right)
         if ours is None or theirs is None:
             return no("a matrix against something else")
         flat = isinstance(left, Group) or isinstance(right, Group)
-        if flat and _is_vector(ours) and _is_vector(theirs):
-            ours, theirs = [_flat(ours)], [_flat(theirs)]
+        if flat and linear.is_vector(ours) and linear.is_vector(theirs):
+            ours, theirs = [linear.flat(ours)], [linear.flat(theirs)]
         if [len(row) for row in ours] != [len(row) for row in theirs]:
             return no("matrices of different shapes")
-        return self.in_order(_flat(ours), _flat(theirs))
+        return self.in_order(linear.flat(ours), linear.flat(theirs))
 
     def _sets(self, left: Node, right: Node) -> Verdict:
         """Sets of real numbers by their pieces, others operand by operand."""
@@ -360,7 +415,7 @@ class Matcher:
 
     def real_sets(self, left: Node, right: Node) -> Verdict | None:
         """Two sets of real numbers; None when one is no such set."""
-        ours = realset.pieces(left, lambda node: self._real(node, ours=True))
+        ours = realset.pieces(left, lambda node: self._real(node, ours=True), solves=True)
         if ours is None:
             return None
         theirs = realset.pieces(right, lambda node: self._real(node, ours=False))
@@ -378,12 +433,55 @@ class Matcher:
         return Verdict(True, "structural", "the same intervals")
 
     def _real(self, node: Node, *, ours: bool) -> float | None:
-        """The value of an end of an interval."""
-        if not isinstance(node, Text | Group | Chain | Matrix | SetOperation):
-            value = self.term(node, ours=ours).constant
-            if isinstance(value, float):
-                return value
+        """The value of an end of an interval, kept with its reading."""
+        return _constant(node, self.term(node, ours=ours))
+
+
+def _unzipped(node: Node, other: Node) -> Node:
+    """`(x, y) = (1, 2)` as two equations, where the other side is a list of equations."""
+    match node:
+        case Chain((Group(_, names), Group(_, values)), ("=",)) if (
+            isinstance(other, Group)
+            and not other.opening
+            and len(names) == len(values)
+            and all(map(relations.name_of, other.items))
+        ):
+            pairs = zip(names, values, strict=True)
+            return Group("", tuple(Chain(pair, ("=",)) for pair in pairs), "")
+        case _:
+            return node
+
+
+def _tupled(group: Group, other: Group) -> Group:
+    """`x = 1, y = 2 or x = 3, y = 4` as tuples, where the other side is a list of tuples."""
+    names = [relations.name_of(item) for item in group.items]
+    size = names.index(names[0], 1) if names.count(names[0]) > 1 else 0
+    tuples = all(isinstance(item, Group) and item.opening == "(" for item in other.items)
+    if size < 2 or len(names) % size or None in names or not tuples or not group.alternatives:
+        return group
+    rows = [group.items[at : at + size] for at in range(0, len(names), size)]
+    if any(names[at : at + size] != names[:size] for at in range(0, len(names), size)):
+        return group
+    return Group("", tuple(_coordinates(Group("", row, "")) for row in rows), "")
+
+
+def _coordinates(group: Group) -> Group:
+    """`y = 2, x = 1` as coordinates in their order; any other group as it is."""
+    names = [relations.name_of(item) for item in group.items]
+    if not all(isinstance(name, Symbol) and name.name in ("x", "y", "z") for name in names):
+        return group
+    ordered = sorted(zip(map(str, names), group.items, strict=True), key=lambda pair: pair[0])
+    return Group(
+        group.opening, tuple(item for _, item in ordered), group.closing, group.alternatives
+    )
+
+
+def _constant(node: Node, term: Term | None = None) -> float | None:
+    """The real value of an expression without variables."""
+    if isinstance(node, Text | Group | Chain | Matrix | SetOperation):
         return None
+    value = (term or Term(node)).constant
+    return value if isinstance(value, float) else None
 
 
 def _bare(node: Node) -> Node:
@@ -397,6 +495,18 @@ def _bare(node: Node) -> Node:
             "builder", (Chain((Symbol() as name, Symbol("mathbbR")), ("in",)), condition)
         ) if realset.variable(condition) == name:
             return condition
+        case Call("builder", (Chain((name, Symbol("mathbbZ")), ("in",)), condition)) if (
+            realset.variable(condition) == name
+        ):
+            return realset.integers(condition, _constant) or node
+        case Call("ratio", (Symbol(name), Group("(") as point)) if name[0].isupper():
+            return Chain((Symbol(name), point), ("=",))  # P: (1, 2)
+        case Chain((Call(_, (Symbol(name),)) as function, Call("line", parts) as line), ("=",)) if (
+            parts[2] == Symbol(name)
+        ):
+            return Chain((function, lines.spread(line)), ("=",))  # r(t), with its own t
+        case Chain((Symbol(name), *rest), operators) if name.endswith("_1,2"):
+            return Chain((Symbol(name.removesuffix("_1,2")), *rest), operators)
         case _:
             return node
 
@@ -404,59 +514,6 @@ def _bare(node: Node) -> Node:
 def _is_figure(node: Node) -> bool:
     """Whether it is an angle or a triangle named by its points, whose order matters."""
     return isinstance(node, Mul) and node.factors[0] in _FIGURES
-
-
-def _has_signs(node: Node) -> bool:
-    return any(isinstance(part, PlusMinus) for part in walk(node))
-
-
-def expanded(node: Node, *, joint: bool) -> list[Node] | None:
-    """The values of an expression with plus-minus; None when there are too many signs.
-
-    Args:
-        node: an expression.
-        joint: whether all signs are chosen together, so that minus-plus is the opposite sign.
-    """
-    count = sum(isinstance(part, PlusMinus) for part in walk(node))
-    if not count:
-        return [node]
-    if count > MAX_SIGNS:
-        return None
-    both = any(isinstance(part, PlusMinus) and part.sign < 0 for part in walk(node))
-    if joint or both:
-        return [_chosen(node, itertools.repeat(sign)) for sign in (1, -1)]
-    return [_chosen(node, iter(signs)) for signs in itertools.product((1, -1), repeat=count)]
-
-
-def _chosen(node: Node, signs: Iterator[int]) -> Node:
-    """The expression with its plus-minuses replaced, from left to right."""
-    match node:
-        case PlusMinus(operand, sign):
-            chosen = next(signs) * sign
-            inner = _chosen(operand, signs)
-            return inner if chosen > 0 else Mul((MINUS_ONE, inner))
-        case Add(terms):
-            return Add(tuple(_chosen(term, signs) for term in terms))
-        case Mul(factors):
-            return Mul(tuple(_chosen(factor, signs) for factor in factors))
-        case Pow(base, exponent):
-            return Pow(_chosen(base, signs), _chosen(exponent, signs))
-        case Call(name, arguments):
-            return Call(name, tuple(_chosen(argument, signs) for argument in arguments))
-        case Quantity(value, unit):
-            return Quantity(_chosen(value, signs), unit)
-        case _:
-            return node
-
-
-def _unfolded_items(items: Sequence[Node]) -> list[Node]:
-    """Items with those that hold plus-minus replaced by their values."""
-    found: list[Node] = []
-    for item in items:
-        simple = not isinstance(item, Group | Chain) and _has_signs(item)
-        values = expanded(item, joint=False) if simple else None
-        found.extend(values or [item])
-    return found
 
 
 def _one_value(reading: Reading, items: Sequence[Node], policy: Policy) -> bool:
@@ -476,23 +533,3 @@ def _by_day(parts: Sequence[Node], half: Node) -> list[Node]:
 def _padded(parts: Sequence[Node], length: int) -> list[object]:
     values: list[object] = [getattr(part, "value", part) for part in parts]
     return values + [0] * (length - len(values))
-
-
-def _rows(node: Node) -> list[list[Node]] | None:
-    match node:
-        case Matrix(rows):
-            return [list(row) for row in rows]
-        case Group("(" | "[", items):
-            if all(isinstance(item, Group) and item.opening in ("(", "[") for item in items):
-                return [list(item.items) for item in items if isinstance(item, Group)]
-            return [list(items)]
-        case _:
-            return None
-
-
-def _is_vector(rows: list[list[Node]]) -> bool:
-    return len(rows) == 1 or all(len(row) == 1 for row in rows)
-
-
-def _flat(rows: list[list[Node]]) -> list[Node]:
-    return [item for row in rows for item in row]

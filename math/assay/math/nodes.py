@@ -7,7 +7,8 @@ Calls have these names: `root` (radicand, index), `abs`, `floor`, `ceil`, `facto
 `double_factorial`, `binomial`, `log` (argument and, when written, base; without it natural), the
 trigonometric and hyperbolic functions and their inverses (`sin`, `arcsin`, `sinh`, `artanh`, ...),
 `gcd`, `lcm`, `max`, `min`, `re`, `im`, `arg`, `det`, `mod` (number, modulus: the remainder),
-`modulo` (number, modulus: the class), `ratio` (its parts), `time` (hours, minutes, perhaps seconds,
+`modulo` (number, modulus: the class), `line` (point, direction, letter), `piecewise` (values, each
+with its condition behind it), `ratio` (its parts), `time` (hours, minutes, perhaps seconds,
 `Text` of am or pm), `builder` (element, condition), `sum`, `product`, `integral` and `limit` (body,
 bound variable, lower end, upper end; what was not written is `Text("")`). Every other name is a
 function nobody defined, such as f.
@@ -177,6 +178,7 @@ Node: TypeAlias = (
     | Text
 )
 
+ZERO = Number(Fraction(0))
 ONE = Number(Fraction(1))
 MINUS_ONE = Number(Fraction(-1))  # the factor of a negation; the only negative literal
 TWO = Number(Fraction(2))

@@ -6,14 +6,14 @@ readings beside the first: `12,34,567` as one number, `A(2,3)` as a point.
 Every function is linear in the length of its text.
 """
 
-# ruff: noqa: PLR0911, SIM905 - one case, one return; tables as words
+# ruff: noqa: SIM905 - one case, one return; tables as words
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from fractions import Fraction
 
-from assay.math import units
+from assay.math import domains, units
 from assay.math.text import bare
 
 TEXT = r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|operatorname|mbox|textnormal)\*?"
@@ -49,6 +49,28 @@ _UNIT_FRACTION = re.compile(
     r"\\d?frac\s?\{\s?\\(?:text|mathrm)\s?\{\s?([A-Za-z]{1,12})\s?\}\s?\}"
     r"\{\s?\\(?:text|mathrm)\s?\{\s?([A-Za-z]{1,12})(\^\d)?\s?\}(\^\d|\^\{\d\})?\s?\}"
 )
+_EXPONENT = re.compile(r"\^\s?\{\s?(-?\d{1,2})\s?\}")
+_LONG_UNIT = re.compile(
+    r"(?<=[\d}\s])(\s?)\\(?:mathrm|text|textrm|mathit)\s?"
+    r"\{((?:[^{}]|\^\s?\{\s?-?\d{1,2}\s?\}){1,60})\}"
+)
+_OHM = re.compile(
+    r"(?<=\d)\s?(?:\\(?:mathrm|text|textrm)\s?\{\s?([kMGmn])\s?\}\s?\\Omega"
+    r"|\\(?:mathrm|text|textrm)\s?\{\s?([kMGmn]?)\s?\\Omega\s?\})"
+)
+_CELSIUS = re.compile(r"degrees?\s(Celsius|Fahrenheit|centigrade)", re.IGNORECASE)
+_HANGING = re.compile(
+    r"(?<=\d)\s?\^(?:\s|\\nolimits|\\textcircled|\\textcirc|\\bullet)*(?:\{\s?\\circ\s?\}|\})?$"
+)
+_LEADING = re.compile(
+    r"(?:=(?![=>])|\\(?:implies|Rightarrow|to|rightarrow|longrightarrow|bullet|Longrightarrow)(?![a-z]))\s*"
+)
+_EXTREME = re.compile(r"\\(max|min)(?=\.?\s?(?:at|is|=|:)?\s)\s*(at|is)\b")
+_NO_BASE = re.compile(r"(?<=[\d\s])\{\s?\}\s?(?=\^)|[\^_]\s?\{\s?\}|(?<=\})\{\s?\}$")
+_ROOT_OF = re.compile(
+    rf"(?:{TEXT}\s?\{{\s?)?(?:the )?(square|cube) root of\s?(?:\}}\s?)?"
+    r"(\d{1,20}(?:\.\d+)?|[a-z]|\\pi|\\frac\{\d+\}\{\d+\}|\([^()]{1,40}\))\s?\}?"
+)
 _ABBREVIATED = re.compile(r"\b(sq|cu)\.\s?(?=[a-z])")
 _OPEN_SYSTEM = re.compile(r"\\\{\s?(\\begin\{(?:array|aligned|cases|matrix|gathered)\}.*)")
 _ARRAY = re.compile(r"\\begin\{array\}\s?(?:\{[lcr| ]{0,8}\})?|\\begin\{matrix\}")
@@ -58,7 +80,9 @@ _CHOOSE = (
     re.compile(r"(\d{1,4})\s?C\s?(\d{1,4})"),
 )  # fmt: skip
 _INTEGER_TAILS = (
-    re.compile(r",?\s?\(\s?([a-zA-Z])\s?\\in\s?\\(?:mathbb\s?\{?\s?)?Z\s?\}?\s?\)$"),
+    re.compile(
+        r",?\s?\(\s?(?P<name>[a-zA-Z])\s?\\in\s?\\(?:mathbb\s?\{?\s?)?(?P<domain>N|Z[+0]{0,2})\s?\}?\s?\)$"
+    ),
     re.compile(
         rf",?\s?{TEXT}\s?\{{\s?,?\s?(?:where |for |with )?(?:any |all |some |every )?integers?"
         r"\s?\}\s?([a-zA-Z])$"
@@ -83,7 +107,12 @@ _BOUND = re.compile(
 _BOUNDS = {"at least": "\\ge", "greater than or equal to": "\\ge", "at most": "\\le",
            "less than or equal to": "\\le", "greater than": ">", "more than": ">",
            "less than": "<"}  # fmt: skip
-_UNDERLINED = re.compile(r"(?:\\mathbf\s?\{\s?)?\\underline\s?\{([^{}]{1,60})\}\s?\}?")
+_DRESSED = re.compile(
+    r"\\(?P<macro>mathbf|boldsymbol|bm|pmb|textbf|textit|emph|mathit|underline|text)\s?"
+    r"\{(?P<inner>(?:[^{}]|\{(?:[^{}]|\{[^{}]{0,60}\}){0,80}\}){1,120})\}"
+)
+_EQUATION = re.compile(r"\s?[A-Za-z](?:_\d)?\s?=\s?-?[\d.]+\s?")
+_MAX_DRESSES = 4
 _DEFINES = re.compile(r"[A-Za-z]\s?\(\s?[a-z]\s?\)\s?=")
 
 
@@ -154,7 +183,8 @@ def _integers(form: str) -> str:
     for pattern in _INTEGER_TAILS:
         match = pattern.search(form, max(0, len(form) - 80))
         if match is not None:
-            return f"{form[: match.start()]}, {match[1]} \\in \\mathbb{{Z}}"
+            domain = match.groupdict().get("domain", "Z")
+            return f"{form[: match.start()]}, {match[1]} \\in \\mathbb{{{domain}}}"
     if _DEFINES.match(form):
         return _FOR_ALL.sub("", form)
     return form
@@ -166,9 +196,16 @@ def _bound(form: str) -> str:
     return form if match is None else f"{match[1]} {_BOUNDS[match['how']]} {form[match.end() :]}"
 
 
-def _not_underlined(form: str) -> str:
-    match = _UNDERLINED.fullmatch(form)
-    return form if match is None else match[1]
+def _undressed(form: str) -> str:
+    r"""`\mathbf{x = 5}`, `\underline{\textbf{5}}`: what is but dressed, as it is."""
+    for _ in range(_MAX_DRESSES):
+        match = _DRESSED.fullmatch(form)
+        if match is None:
+            break
+        if match["macro"] == "text" and not _EQUATION.fullmatch(match["inner"]):
+            break
+        form = match["inner"].strip()
+    return form
 
 
 def _place(form: str) -> str:
@@ -177,20 +214,56 @@ def _place(form: str) -> str:
     return form if match is None or _suffix(match[1]) != match[2] else f"{match[1]}{match[2]}"
 
 
+def _led(form: str) -> str:
+    r"""The form without the sign of a step that it begins with: `= 5`, `\Rightarrow 5`."""
+    match = _LEADING.match(form)
+    return form if match is None else form[match.end() :] or form
+
+
+def _scale(match: re.Match[str]) -> str:
+    return f"^\\circ {'F' if match[1].lower() == 'fahrenheit' else 'C'}"
+
+
+def _root(form: str) -> str:
+    """`the square root of 2`, the whole answer, as a root."""
+    match = _ROOT_OF.fullmatch(form)
+    if match is None:
+        return form
+    return f"\\sqrt{'[3]' if match[1] == 'cube' else ''}{{{match[2]}}}"
+
+
 _RULES: tuple[tuple[str, Callable[[str], str]], ...] = (
+    ("{}", lambda form: _NO_BASE.sub("", form)),
+    ("{ }", lambda form: _NO_BASE.sub("", form)),
+    ("=", _led),
+    ("\\", _led),
+    ("^", lambda form: _HANGING.sub(r"^\\circ", form)),
+    ("root of", _root),
+    (" at ", lambda form: _EXTREME.sub(r"\\text{\1 \2} ", form)),
+    ("^{", lambda form: _LONG_UNIT.sub(_spelled_unit, form)),
+    ("\\Omega", lambda form: _OHM.sub(r"\\text{\1\2ohm}", form)),
+    ("egree", lambda form: _CELSIUS.sub(_scale, form)),
+    ("\\mathb", domains.rewritten),
+    ("\\in", domains.rewritten),
+    ("\\Bbb", domains.rewritten),
     ("U", lambda form: _UNION.sub(r" \\cup ", form)),
     ("o", lambda form: _DEGREE_LETTER.sub(r"^\\circ", form) if "^" in form else form),
     ("\\hat", lambda form: _UNIT_VECTOR.sub(_letter, form)),
     ("\\vec", lambda form: _UNIT_VECTOR.sub(_letter, form)),
     ("\\widehat", lambda form: _UNIT_VECTOR.sub(_letter, form)),
     ("10", lambda form: _TIMES_TEN.sub(r" \\times ", form)),
-    ("frac", lambda form: _UNIT_FRACTION.sub(r"\\text{\1/\2\3\4}", form)),
+    ("frac", lambda form: _UNIT_FRACTION.sub(_unit_fraction, form)),
     ("q.", lambda form: _ABBREVIATED.sub(r"\1 ", form)),
     ("\\begin", _open_system),
     ("const", lambda form: _CONSTANT.sub("+ C", form)),
     ("than", _bound),
     (" at ", _bound),
-    ("\\underline", _not_underlined),
+    ("\\underline", _undressed),
+    ("\\b", _undressed),
+    ("\\mathb", _undressed),
+    ("\\mathit", _undressed),
+    ("\\text", _undressed),
+    ("\\emph", _undressed),
     ("th", _place),
     ("rd", _place),
     ("nd", _place),
@@ -205,6 +278,19 @@ _RULES: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("for ", _integers),
     ("R", _integers),
 )
+
+
+def _spelled_unit(match: re.Match[str]) -> str:
+    r"""`\mathrm{kg\,m^{-1}}` without braces in it, where it is a unit."""
+    unit = _EXPONENT.sub(r"^\1", match[2])
+    known = units.parse(unit)
+    return f"{match[1]}\\text{{{unit}}}" if known is not None and known.known else match[0]
+
+
+def _unit_fraction(match: re.Match[str]) -> str:
+    unit = f"{match[1]}/{match[2]}{match[3] or ''}{match[4] or ''}"
+    known = units.parse(unit)
+    return f"\\text{{{unit}}}" if known is not None and known.known else match[0]
 
 
 def _letter(match: re.Match[str]) -> str:
@@ -223,14 +309,18 @@ _GROUPS = (
 )
 _NUMBER_AND_REST = re.compile(r"(-?\s?(?:\\dollar\s?)?)(\d[\d.,'~ ]*\d)(\s?[^\d]{0,40})")
 _MIXED = re.compile(r"(-?\d{1,9}) and (a half|\d{1,4}/\d{1,4}|\\[dt]?frac\{\d{1,4}\}\{\d{1,4}\})")
-_COMPOUND = re.compile(
-    r"(\d{1,9}(?:\.\d+)?)\s?([A-Za-z]{1,10}),?\s?(?:and )?(\d{1,9}(?:\.\d+)?)\s?([A-Za-z]{1,10})"
+_AMOUNT = re.compile(r"(?:,?\s?(?:and\s)?)(\d{1,9}(?:\.\d+)?)\s?([A-Za-z]{1,10})\.?")
+_MAX_AMOUNTS = 5
+_FEET = re.compile(
+    r"(?:(\d{1,4})\s?(?:'|\^\s?(?:\{\s?\\prime\s?\}|\\prime))(?!'))?\s?"
+    r"(?:(\d{1,4}(?:\.\d+)?)\s?(?:\"|''|\^\s?\{\s?\\prime\s?\\prime\s?\}))?"
 )
+_TEX_POWER = re.compile(r"\^(\d)(\d{1,4})(?=\s?\^)")
 _MINUTES = re.compile(
-    r"(\d{1,4})\s?(?:\\degree|\^\{?\s?\\(?:circ|degree)\s?\}?)\s?"
-    r"(\d{1,2})\s?(?:'|\^\{?\s?(?:\\prime|')\s?\}?)(?:\s?(\d{1,2})\s?(?:''|\"))?"
+    r"(-?)(\d{1,4})\s?(?:\\degree|\^\s?\{?\s?\\(?:circ|degree)\s?\}?)\s?"
+    r"(\d{1,2})\s?(?:'|\^\s?\{?\s?(?:\\prime|')\s?\}?)"
+    r"(?:\s?(\d{1,2})\s?(?:''|\"|\^\s?\{\s?(?:\\prime\s?\\prime|'')\s?\}))?"
 )
-_NAMED_POINT = re.compile(r"[A-Z]\s?(\(.*,.*\))")
 _POSITION = re.compile(
     rf"(?:\\text\s?\{{\s?)?(\d{{1,6}})\s?(?:\^\s?\{{?\s?)?(?:{TEXT}\s?\{{\s?)?\s?"
     r"(st|nd|rd|th)\s?\}{0,2}(?: place)?"
@@ -260,19 +350,28 @@ def grouped(form: str) -> str:
 
 
 def further(form: str) -> str:
-    """Another way to read a whole answer: a mixed number, a named point, a place, a ratio."""
+    """Another way to read a whole answer: a mixed number, a place, a ratio."""
     if len(form) > 120:
         return ""
-    match = _MIXED.fullmatch(bare(form))
+    plain = bare(form)
+    match = _MIXED.fullmatch(plain) if " and " in plain else None
     if match is not None:
         part = "\\frac12" if match[2] == "a half" else match[2]
         return f"{match[1]} {part}"
-    match = _NAMED_POINT.fullmatch(form)
-    if match is not None:
-        return match[1]
     match = _POSITION.fullmatch(form)
     if match is not None and _suffix(match[1]) == match[2]:
         return match[1]
+    changed = _measured(form) if "\\" in form or "(" in form or "^" in form else ""
+    if changed:
+        return changed
+    ordinal = _ORDINALS.get(plain.lower())
+    if ordinal is not None:
+        return str(ordinal)
+    return plain.replace(" to ", ":") if " to " in plain and _RATIO.fullmatch(plain) else ""
+
+
+def _measured(form: str) -> str:
+    """Ohms, prefixes of a millionth, a repeating part in brackets, powers side by side."""
     match = _OHMS.fullmatch(form)
     if match is not None:
         return f"{match[1]}\\text{{ohm}}"
@@ -282,11 +381,7 @@ def further(form: str) -> str:
     match = _PERIOD.fullmatch(form)
     if match is not None:
         return f"{match[1]}\x01{match[2]}"
-    plain = bare(form)
-    ordinal = _ORDINALS.get(plain.lower())
-    if ordinal is not None:
-        return str(ordinal)
-    return plain.replace(" to ", ":") if " to " in plain and _RATIO.fullmatch(plain) else ""
+    return _TEX_POWER.sub(r"^{\1} \2", form) if _TEX_POWER.search(form) else ""
 
 
 def _suffix(digits: str) -> str:
@@ -300,17 +395,49 @@ def compound(form: str) -> tuple[Fraction, str] | None:
     """`2 hours 30 minutes`, `30°15'` as one amount of the larger unit."""
     angle = _MINUTES.fullmatch(form)
     if angle is not None:
-        seconds = Fraction(int(angle[3] or 0), 3600)
-        return int(angle[1]) + Fraction(int(angle[2]), 60) + seconds, "degree"
-    match = _COMPOUND.fullmatch(bare(form))
-    if match is None:
+        seconds = Fraction(int(angle[4] or 0), 3600)
+        size = int(angle[2]) + Fraction(int(angle[3]), 60) + seconds
+        return -size if angle[1] else size, "degree"
+    amounts = _amounts(bare(form))
+    if len(amounts) < 2:
         return None
-    larger, smaller = units.parse(match[2]), units.parse(match[4])
-    if larger is None or smaller is None or not (larger.known and smaller.known):
+    total, previous, name = Fraction(0), None, amounts[0][1]
+    for number, unit in amounts:
+        known = units.parse(unit)
+        if known is None or not known.known or not known.powers:
+            return None
+        if previous is not None and (
+            known.powers != previous.powers or known.factor >= previous.factor
+        ):
+            return None
+        total += Fraction(number) * known.factor
+        previous = known
+    first = units.parse(name)
+    return None if first is None else (total / first.factor, name)
+
+
+def _amounts(form: str) -> list[tuple[str, str]]:
+    """The amounts that a form is made of; empty when something else is in it."""
+    found: list[tuple[str, str]] = []
+    at = 0
+    while at < len(form):
+        match = _AMOUNT.match(form, at)
+        if match is None or len(found) == _MAX_AMOUNTS:
+            return []
+        found.append((match[1], match[2]))
+        at = match.end()
+    return found
+
+
+def feet_and_inches(form: str) -> tuple[Fraction, str] | None:
+    """`6' 2"` and `5''`, whole answers, as an amount of feet or inches."""
+    marked = "'" in form or '"' in form or "prime" in form
+    match = _FEET.fullmatch(form) if marked and len(form) < 40 else None
+    if match is None or not (match[1] or match[2]):
         return None
-    if larger.powers != smaller.powers or not larger.powers or smaller.factor >= larger.factor:
-        return None
-    return Fraction(match[1]) + Fraction(match[3]) * smaller.factor / larger.factor, match[2]
+    if not match[1]:
+        return Fraction(match[2]), "inch"
+    return Fraction(match[1]) + Fraction(match[2] or 0) / 12, "ft"
 
 
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12,

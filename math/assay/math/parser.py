@@ -27,6 +27,7 @@ _RELATIONS = (
 _ORDERS = ("=", "<", "<=", ">", ">=")
 _SEPARATING_WORDS = {"and": "and", "or": "or", "&": "and"}
 _SKIPPED_WORDS = frozenset({"approximately", "about", "around", "roughly", "approx", "equals"})
+_CONDITION_WORDS = frozenset({"where", "for", "if", "when", "whenever", "such", "provided"})
 _CLOSERS = {"(": (")", "]"), "[": ("]", ")"), "{": ("}",), "set{": ("}set",)}
 _MATRICES = frozenset({"matrix", "pmatrix", "bmatrix", "Bmatrix", "smallmatrix", "array"})
 _SYSTEMS = frozenset({"cases", "aligned", "align", "gathered", "gather", "split", "dcases"})
@@ -202,6 +203,10 @@ class AnswerParser(ExpressionParser):
         parts = [first]
         while self.takes(":"):
             parts.append(self.sum())
+            while not isinstance(first, Symbol) and self.sees(
+                "union", "intersection", "difference"
+            ):
+                parts[-1] = self._set_operation(parts[-1])
         return Call("ratio", tuple(parts))
 
     # Units.
@@ -211,6 +216,8 @@ class AnswerParser(ExpressionParser):
         if kind == "sign" and value == "/":
             return self.tokens[self.position + 1].kind == "text"
         if kind != "text" or value.strip(" ,.").lower() in _SEPARATING_WORDS:
+            return False
+        if value.strip(" ,.(").lower().partition(" ")[0] in _CONDITION_WORDS:
             return False
         following = self.tokens[self.position + 1]
         return (
@@ -317,7 +324,7 @@ class AnswerParser(ExpressionParser):
 
     def _skip_columns(self) -> None:
         if self.sees("{"):
-            self._raw()
+            self.raw()
 
     def _cells(self, name: str) -> list[list[Node]]:
         rows: list[list[Node]] = [[]]

@@ -7,9 +7,23 @@ import re
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from assay.math import notation, realset, spelled, units, wording
-from assay.math.building import based, literal, negated, quotient
-from assay.math.lexer import OverLimit, Unreadable
+from assay.math import (
+    bases,
+    domains,
+    labels,
+    linear,
+    moments,
+    notation,
+    piecewise,
+    realset,
+    second_look,
+    siunitx,
+    spelled,
+    units,
+    wording,
+)
+from assay.math.building import literal, negated, quotient
+from assay.math.lexer import OverLimit, Unreadable, tokenise
 from assay.math.nodes import (
     MINUS_ONE,
     Based,
@@ -38,23 +52,25 @@ MAX_CHARS = 3000
 DEFAULT = Policy()
 
 _PLAIN = re.compile(r"(-?)(\d{1,400}(?:\.\d{1,400})?)")
-_BASED = re.compile(r"\(?([0-9A-Z]{1,200})\)?\s?_\s?\{?\(?(\d{1,2}|[a-z]{3,7})\)?\}?")
-_IN_BASE = re.compile(r"([0-9A-Z]{1,200})\s?\(?\s?(?:in )?base[\s-]?(\d{1,2}|[a-z]{3,7})\s?\)?")
-_TIME = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?\s?([ap]\.?m\.?)?", re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"([^\d,;()\[\]]{0,40})(\d{1,30}),(\d{1,30})([^\d,;()\[\]]{0,60})")
 _SHORT_EXPONENT = re.compile(r"\d[eE][-+]\d(?!\d)")
 _GROUPED = re.compile(r"\d,[1-9]\d{2}(?!\d)")
 _ZERO_GROUP = re.compile(r",0\d")
-_UNIT_TAIL = re.compile(r"(?<![\\A-Za-z])[A-Za-z]")
+_UNIT_TAIL = re.compile(r"(?<![\\A-Za-z])(?![eE][-+]?\d)[A-Za-z]")
+_PAIR = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{2}(?![A-Za-z])")
+_UPRIGHT_OR_WORD = re.compile(r"[^\\\-+.|]|\\(?:text|math|mbox|hbox|operator|boxed|emph)")
+_LONGEST_SIGN = 12
+_COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">=", "in", "notin", "subset", "approx"})
 _LETTER = re.compile(r"\(?\s?([A-Z])\s?\)?\.?")
 _SAID = re.compile(
     r"[^,;:]*\b(?:is equal to|equals?|is|are|was)\b:?\s*(?=\S)|[A-Za-z' ]{1,60}:\s*(?=\S)"
 )
+_ANSWER_IS = re.compile(
+    rf"{notation.TEXT}\s?\{{\s?(?:(?:[Tt]hus|[Ss]o|[Hh]ence|[Tt]herefore),?\s)?"
+    r"[Tt]he (?:final )?answer (?:is|are)\s?:?\s?\}\s?:?\s?(?=\S)"
+)
 _HEDGED = re.compile(r"\b(?:or|and|not|either|neither|maybe|perhaps|unless|if|isn't|cannot)\b")
 _YES_NO = re.compile(r"(yes|no|true|false)(?=\s*(?:[,.;:!]|$))", re.IGNORECASE)
-_ALL_REALS = frozenset(
-    {"all real numbers", "all reals", "the set of all real numbers", "real numbers"}
-)
 _FORMULA = re.compile(r"[\d=+*/^\\]")
 _ANY_YES_NO = re.compile(r"\b(yes|no|true|false)(?=\s*(?:[,.;:!]|$))", re.IGNORECASE)
 _OTHER_WAY = re.compile(r"\W*or\b|\W*(?:(?:and|but)\W+)?(?:maybe\W+)?(?:yes|no|true|false|not)\b")
@@ -143,7 +159,7 @@ def read(text: str, policy: Policy = DEFAULT) -> Reading:
         node = Mul((MINUS_ONE, number)) if plain[1] else number
         whole = int(text) if "." not in text else None
         return Reading(text, text, "number", node, integer=whole)
-    form = normal(text)
+    form = siunitx.rewritten(normal(text))
     if not form:
         return Reading(text, form, "nothing", None, trouble="no answer")
     return _read_form(text, form, policy)
@@ -152,20 +168,25 @@ def read(text: str, policy: Policy = DEFAULT) -> Reading:
 def _read_form(text: str, form: str, policy: Policy) -> Reading:
     special = _special(form)
     if special is not None:
-        return Reading(text, form, _kind(special, form), special)
+        hour = isinstance(special, Call) and special.name == "time" and ":" not in form
+        also = (_attempt(form, thousands=True, scientific=True),) if hour else ()
+        return Reading(text, form, _kind(special, form), special, also)
     trouble, limited = "", False
     put = notation.rewritten(notation.money(form))
     try:
-        node: Node | None = _parsed(put)
+        tree = _parsed(put)
+        node: Node | None = (_respaced(put, tree) or tree) if _PAIR.search(put) else tree
     except OverLimit as error:
         node, trouble, limited = None, str(error), True
     except Unreadable as error:
         trouble = str(error)
-        node = _said(put) or _worded(put)
+        node = _said(put) or _worded(put) or _looked_at_again(put)
     except RecursionError:
         node, trouble, limited = None, "nested too deep", True
     others = () if limited else _others(put, node, policy)
-    if isinstance(node, Chain) and ":" in form:
+    if isinstance(node, Chain):
+        others = (*others, *_unlabelled(node))
+    if ":" in form and isinstance(node, Chain | Group):
         node, others = _twice(node, others)
     if node is not None:
         trouble = ""
@@ -179,31 +200,35 @@ def _in_lower_case(node: Node) -> Node:
 
 def _special(form: str) -> Node | None:
     """Numbers in words, times, amounts in two units and numbers in a base with letters."""
-    said = spoken(form[:160])
-    if said in _ALL_REALS:
-        return Symbol("mathbbR")
-    if said and len(form) < 160 and spelled.begins(said):
-        number = _spelled(said)
+    if not form[0].isdigit() and len(form) < 160 and _UPRIGHT_OR_WORD.match(form):
+        said = spoken(form)
+        named = _domain(form)
+        if named is not None:
+            return named
+        number = _spelled(said) if said and spelled.begins(said) else None
         if number is not None:
             return number
-    if len(form) < 80 and form[0].isdigit():
+    if len(form) < 80 and (form[0].isdigit() or (form[0] == "-" and "circ" in form)):
         amount = notation.compound(form)
         if amount is not None:
             return Quantity(Number(amount[0]), amount[1])
-    time = _TIME.fullmatch(bare(form)) if len(form) < 40 else None
-    if time and not (time[1] == "0" and len(form) < 4):
-        parts = [literal(str(int(part))) for part in time.groups()[:3] if part]
-        half = (time[4] or "").lower().replace(".", "")
-        return Call("time", (*parts, Text(half)))
-    digits = _BASED.fullmatch(form)
-    if digits is None and "base" in form:
-        digits = _IN_BASE.fullmatch(bare(form))
-    if digits is not None:
-        try:
-            return based(digits[1], digits[2])
-        except Unreadable:
-            return None
-    return None
+    moment = moments.moment(form)
+    if moment is not None:
+        return moment
+    number = bases.number(form)
+    return _pieces(form) if number is None else number
+
+
+def _domain(form: str) -> Node | None:
+    """A set of numbers in words, without the numbers that it excepts."""
+    found = domains.said(form) if len(form) < 120 else None
+    if found is None or not found[1]:
+        return None if found is None else found[0]
+    left_out = _attempt(found[1], thousands=True, scientific=True)
+    items = left_out.items if isinstance(left_out, Group) else (left_out,)
+    if any(isinstance(part, Text | Chain) for item in items for part in walk(item)):
+        return None
+    return SetOperation("difference", (found[0], Group("{", items, "}")))
 
 
 def _spelled(said: str) -> Node | None:
@@ -212,6 +237,8 @@ def _spelled(said: str) -> Node | None:
     if found is None or any(len(word) < 2 for word in found[1].split() if word.isascii()):
         return None if found is None or found[1] != "%" else Quantity(Number(found[0]), "%")
     value, unit = found
+    if unit == "pi":
+        return Mul((Number(value), Constant("pi")))
     known = units.parse(unit) if unit else None
     if (
         unit.isascii() and unit and (known is None or not known.known)
@@ -223,12 +250,29 @@ def _spelled(said: str) -> Node | None:
     return Quantity(number, unit) if unit else number
 
 
+_IN_PIECES = re.compile(r"\\begin|\b(?:if|for|when|where)\b")
+
+
+def _pieces(form: str) -> Node | None:
+    """A function in pieces; None where the form is none."""
+    if _IN_PIECES.search(form) is None:
+        return None
+    try:
+        return piecewise.read(form, _parsed)
+    except (Unreadable, OverLimit, RecursionError):
+        return None
+
+
 def _parsed(form: str) -> Node:
-    return hoisted(parse(form))
+    node = hoisted(parse(form))
+    return linear.computed(node) if "," in form or "\\begin" in form else node
 
 
 def _said(form: str) -> Node | None:
     """What a sentence such as `The answer is 4` says at its end; None when it says nothing."""
+    lead = _ANSWER_IS.match(form)
+    if lead is not None:
+        return _wordless(form[lead.end() :])
     if len(form) > 600 or not form[0].isalpha():
         return None
     match = _SAID.match(form)
@@ -262,6 +306,83 @@ def _worded(form: str) -> Node | None:
     return None if isinstance(node, Group) and not node.opening else Chain((name, node), ("=",))
 
 
+def _looked_at_again(form: str) -> Node | None:
+    """What a second look makes of a form that could not be read; None if it is still words."""
+    for look in (_quantified, _comparison, _length):
+        node = look(form)
+        if node is not None:
+            return node
+    changed = form
+    for changed in second_look.forms(form):
+        node = _wordless(changed)
+        if node is not None:
+            return node
+    return _labelled(changed)
+
+
+def _labelled(form: str) -> Node | None:
+    """Values of which each has its words before it; None when the form is no such list."""
+    items = [(words, _wordless(value)) for words, value in labels.parts(form)]
+    named = tuple(
+        Call("labelled", (Symbol(f"label {words}"), node))
+        for words, node in items
+        if node is not None
+    )
+    if not named or len(named) < len(items):
+        return None
+    return named[0] if len(named) == 1 else Group("", named, "")
+
+
+def _wordless(form: str) -> Node | None:
+    """The tree of a form; None when it cannot be read or has words in it."""
+    try:
+        node = _parsed(form)
+    except (Unreadable, RecursionError):
+        return None
+    return None if _speaks(node) else node
+
+
+def _speaks(node: Node) -> bool:
+    return any(isinstance(part, Text) and part.words.strip() for part in walk(node))
+
+
+def _respaced(form: str, node: Node) -> Node | None:
+    """The tree with products for the words in it, such as the `at` of `e^{at}`; None without."""
+    unit = units.parse(node.unit) if isinstance(node, Quantity) else None
+    if not _speaks(node) and (unit is None or unit.known):
+        return None
+    changed = second_look.products(form)
+    return None if changed == form else _wordless(changed)
+
+
+def _quantified(form: str) -> Node | None:
+    """A statement for all, or for some, of what a condition describes."""
+    found = second_look.quantified(form)
+    if found is None:
+        return None
+    condition, statement = _wordless(found[1]), _wordless(found[2])
+    if not isinstance(condition, Chain | Symbol) or not isinstance(statement, Chain | Group):
+        return None
+    return Call(found[0], (condition, statement))
+
+
+def _length(form: str) -> Node | None:
+    found = notation.feet_and_inches(form)
+    return None if found is None else Quantity(Number(found[0]), found[1])
+
+
+def _comparison(form: str) -> Node | None:
+    r"""`>`, `\geqslant` and their like as the whole answer: the name of the sign."""
+    if len(form) > _LONGEST_SIGN:
+        return None
+    try:
+        tokens = tokenise(form)
+    except Unreadable:
+        return None
+    one = len(tokens) == 1 and tokens[0].kind == "sign" and tokens[0].value in _COMPARISONS
+    return Symbol(f"sign {tokens[0].value}") if one else None
+
+
 def _parts(answers: list[str]) -> Node | None:
     """The answers to the parts of a problem as a tuple."""
     try:
@@ -289,20 +410,39 @@ def _others(form: str, node: Node | None, policy: Policy) -> tuple[Node, ...]:
     quantity = _with_unit(form)
     if quantity is not None:
         found.append(quantity)
+    length = _length(form)
+    if length is not None and length != node:
+        found.append(length)
+    stated = wording.statement(form) if isinstance(node, Text) or node is None else ""
+    if stated:
+        found.append(_attempt(stated, thousands=True, scientific=True))
     return tuple(other for other in found if other not in (Text(""), node))
 
 
-def _twice(chain: Chain, others: tuple[Node, ...]) -> tuple[Node, tuple[Node, ...]]:
+def _twice(node: Node, others: tuple[Node, ...]) -> tuple[Node, tuple[Node, ...]]:
     """`x < 1 : (-oo, 1)`, one set in two notations, as two readings."""
+    chain = node.items[-1] if isinstance(node, Group) else node
+    if not isinstance(chain, Chain) or (isinstance(node, Group) and node.opening):
+        return node, others
     match chain.operands[-1]:
         case Call("ratio", (bound, Group() | SetOperation() as notation)):
-            relation = Chain((*chain.operands[:-1], bound), chain.operators)
+            relation: Node = Chain((*chain.operands[:-1], bound), chain.operators)
+            if isinstance(node, Group):
+                relation = Group("", (*node.items[:-1], relation), "", node.alternatives)
             one, other = realset.pieces(relation, _real), realset.pieces(notation, _real)
             if one is None or one != other:
-                return chain, others
+                return node, others
             return relation, (*others, notation)
         case _:
-            return chain, others
+            return node, others
+
+
+def _unlabelled(chain: Chain) -> tuple[Node, ...]:
+    """What a label such as `max at` in `max at x = 7` stands before, as a further reading."""
+    first = chain.operands[0]
+    if len(chain.operands) < 3 or not isinstance(first, Symbol) or " " not in first.name:
+        return ()
+    return (Chain(chain.operands[1:], chain.operators[1:]),)
 
 
 def _real(node: Node) -> float | None:
@@ -392,7 +532,8 @@ def _kind(node: Node | None, form: str) -> str:
         letter = _LETTER.fullmatch(bare(form))
         if letter and letter[1] in "ABCDEFGHIJ":
             return "choice"
-    if node is None or isinstance(node, Text):
+    worded = isinstance(node, Group) and isinstance(node.items[0], Text)
+    if node is None or isinstance(node, Text) or (worded and _says(form)):
         said = spoken(form[:400])
         explained = _YES_NO.match(said) and not _FORMULA.search(form)
         return "boolean" if explained or said in _YES else "text"
@@ -413,6 +554,11 @@ def _kind(node: Node | None, form: str) -> str:
             return "number"
         case _:
             return "expression"
+
+
+def _says(form: str) -> bool:
+    """Whether it is yes or no with a reason in words behind it."""
+    return _YES_NO.match(spoken(form[:400])) is not None and not _FORMULA.search(form)
 
 
 def _group_kind(node: Group) -> str:

@@ -3,28 +3,33 @@
 # ruff: noqa: PLR0911 - one case, one return
 from __future__ import annotations
 
+import re
+
 from assay.math import exact, numeric, quantities, realset, renaming
 from assay.math.nodes import (
     Call,
     Chain,
     Group,
+    Matrix,
     Mul,
     Node,
-    Number,
     Pow,
     Quantity,
     SetOperation,
     Symbol,
     Text,
+    symbols,
     walk,
 )
 from assay.math.parts import PartMatcher
-from assay.math.terms import Term, Verdict, difference
+from assay.math.policy import Policy
+from assay.math.terms import Term, Verdict, difference, same
 
 _EQUAL = frozenset({"=", "approx", "equiv"})
 _ORDER = frozenset({"<", "<=", ">", ">="})
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 _KNOWN_CALLS = frozenset(numeric._FUNCTIONS) | {"root", "sum", "product", "integral", "limit"}  # noqa: SLF001
+_REALS = Symbol("mathbbR")
 _VARIATION = 1e-3
 _GEOMETRY = frozenset({"angle", "triangle", "square"})
 
@@ -76,6 +81,8 @@ def match(matcher: PartMatcher, left: Node, right: Node) -> Verdict:
 
 def _stated_by_reference(matcher: PartMatcher, left: Chain, right: Node) -> Verdict:
     if set(left.operators) <= _EQUAL:
+        if set(left.operators) == {"approx"} and not any(map(is_name, left.operands)):
+            return matcher.match(left.operands[0], right)
         value = _assigned(left)
         if value is None or not matcher.policy.strip_name:
             return _no("an equation against something else")
@@ -100,7 +107,7 @@ def _set_against(matcher: PartMatcher, left: Node, right: Node, *, chain_is_ours
     if chain.operators == ("in",) and is_name(chain.operands[0]):
         members = chain.operands[1]
         return matcher.match(members, other) if chain_is_ours else matcher.match(other, members)
-    if isinstance(other, Group | SetOperation):
+    if isinstance(other, Group | SetOperation) or other == _REALS:
         verdict = matcher.real_sets(left, right)
         if verdict is not None:
             return verdict
@@ -122,7 +129,7 @@ def _last_of_chain(matcher: PartMatcher, left: Node, right: Chain) -> Verdict:
     operands = list(right.operands)
     if len(operands) == 2 and is_name(operands[1]) and not is_name(operands[0]):
         operands.reverse()
-    if len(operands) == 2 and _is_unsolved(operands[0]):
+    if _is_unsolved(operands[0], operands[-1]):
         return _no("an equation that is left to solve")
     exact_operands = [operands[0]]
     for operator, operand in zip(right.operators, operands[1:], strict=True):
@@ -135,18 +142,34 @@ def _last_of_chain(matcher: PartMatcher, left: Node, right: Chain) -> Verdict:
     return matcher.match(left, exact_operands[-1])
 
 
-def _is_unsolved(node: Node) -> bool:
-    """Whether it is a multiple of a small letter, -x, 2x or x/2, or computes with words."""
+_UNKNOWN = re.compile(r"[a-z](?:_.{1,8})?'{0,3}")
+_REALS_ONLY = frozenset("xyt")
+_BINDING = frozenset({"sum", "product", "integral", "limit"})
+
+
+def _is_unsolved(node: Node, value: Node) -> bool:
+    """Whether `node = value` leaves its letter to be found, and states no value of the node.
+
+    A name, a calculation that holds and an expression in several letters (`a + b = 3`) have the
+    value that is said; so have functions of points and angles (`cos A`). An equation in one lower-
+    case Latin letter (`2x = 3`, `x^2 = 5`), one with 0 on its right and one with words do not.
+    """
     parts = list(walk(node))
     if any(isinstance(part, Text) and part.words for part in parts):
         return True
-    names = [part.name for part in parts if isinstance(part, Symbol)]
-    linear = all(
-        isinstance(part, Number | Symbol | Mul)
-        or (isinstance(part, Pow) and isinstance(part.base, Number))
-        for part in parts
-    )
-    return isinstance(node, Mul) and linear and len(names) == 1 and names[0].islower()
+    names = {part.name for part in parts if isinstance(part, Symbol)}
+    if isinstance(node, Call) and node.name == "abs" and is_name(node):
+        return names <= _REALS_ONLY
+    if not names or is_name(node):
+        return False
+    if any(isinstance(part, Call) and part.name in _BINDING for part in parts):
+        return False
+    if any(isinstance(part, Group | Chain | Matrix | SetOperation) for part in (*parts, value)):
+        return False
+    left, right = Term(node), Term(value)
+    if same(left, right, Policy()).equal:
+        return False
+    return right.rational == 0 or (len(names) == 1 and all(map(_UNKNOWN.fullmatch, names)))
 
 
 def _is_undefined(node: Node) -> bool:
@@ -292,6 +315,10 @@ def _orders(matcher: PartMatcher, left: Chain, right: Chain) -> Verdict:
         verdict = matcher.real_sets(left, right)
         if verdict is not None:
             return verdict
+    if ours is None and theirs is not None and symbols(left) == symbols(right):
+        verdict = matcher.real_sets(left, right)
+        if verdict is not None and verdict.equal:
+            return verdict
     left, right = _rising(left), _rising(right)
     if left.operators != right.operators:
         return _no("different relations")
@@ -330,12 +357,12 @@ def match_lists(matcher: PartMatcher, left: Group, right: Group) -> Verdict | No
         if verdict is not None:
             return verdict
     left, right = _distributed(left), _distributed(right)
-    right = renaming.unnumbered(left, right)
-    names = [_name_of(item) for item in left.items]
+    left, right = renaming.unnumbered(left, right)
+    names = [name_of(item) for item in left.items]
     if ours and not theirs and len(set(names)) > 1:
         return matcher.in_order(left.items, right.items)
     if theirs and not ours:
-        other_names = {_name_of(item) for item in right.items}
+        other_names = {name_of(item) for item in right.items}
         if len(other_names) > 1:
             return matcher.in_order(left.items, right.items)
     return matcher.any_order(left.items, right.items)
@@ -357,7 +384,22 @@ def _distributed(group: Group) -> Group:
     return group
 
 
-def _name_of(node: Node) -> Node | None:
+def bounds(group: Group) -> bool:
+    """Whether all items of a list bound one thing, as in `x > 1, x < 3`."""
+    kinds = {_kind(item) if isinstance(item, Chain) else "" for item in group.items}
+    if kinds == {"unequal", ""}:
+        return isinstance(group.items[0], Chain) and realset.variable(group) is not None
+    return kinds <= {"order", "unequal", "member"} and realset.variable(group) is not None
+
+
+def repeats_name(group: Group) -> bool:
+    """Whether a list gives one name several values, as in `x = 1, x = 2`."""
+    names = [name for name in map(name_of, group.items) if name is not None]
+    return len(set(names)) < len(names)
+
+
+def name_of(node: Node) -> Node | None:
+    """What an equation names, on its left side."""
     if isinstance(node, Chain) and is_name(node.operands[0]):
         return node.operands[0]
     return None

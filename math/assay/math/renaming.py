@@ -115,25 +115,31 @@ def _summand(node: Node) -> str:
     return found[0] if len(found) == 1 else ""
 
 
-def unnumbered(left: Group, right: Group) -> Group:
-    """`x_1 = 3, x_2 = -3` with the reference's name x, which is the same for all its items."""
-    names = {_name(item) for item in left.items}
-    others = [_name(item) for item in right.items]
-    if len(names) != 1 or len(set(others)) != len(others) or len(others) < 2:
-        return right
-    name = names.pop()
-    if not name or any(other != f"{name}_{at}" for at, other in enumerate(others, start=1)):
-        return right
-    return Group(
-        right.opening,
-        tuple(
-            Chain((Symbol(name), *item.operands[1:]), item.operators)
-            for item in right.items
-            if isinstance(item, Chain)
-        ),
-        right.closing,
-        right.alternatives,
-    )
+def unnumbered(left: Group, right: Group) -> tuple[Group, Group]:
+    """`x_1 = 3, x_2 = -3` with the name x, where the other side writes x for all of them.
+
+    Where both are numbered the numbers are part of the answer: x_1 and x_2 may be two unknowns.
+    """
+    ours, theirs = _numbered(left), _numbered(right)
+    if theirs and {_name(item) for item in left.items} == {theirs}:
+        right = _with_name(right, theirs)
+    if ours and {_name(item) for item in right.items} == {ours}:
+        left = _with_name(left, ours)
+    return left, right
+
+
+def _numbered(group: Group) -> str:
+    """The name that is numbered from 1 in a list of equations; empty if none is."""
+    names = [_name(item) for item in group.items]
+    base = names[0].rpartition("_")[0]
+    expected = [f"{base}_{at}" for at in range(1, len(names) + 1)]
+    return base if len(names) > 1 and names == expected else ""
+
+
+def _with_name(group: Group, name: str) -> Group:
+    chains = (item for item in group.items if isinstance(item, Chain))
+    items = tuple(Chain((Symbol(name), *item.operands[1:]), item.operators) for item in chains)
+    return Group(group.opening, items, group.closing, group.alternatives)
 
 
 def _name(node: Node) -> str:

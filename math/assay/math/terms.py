@@ -22,6 +22,7 @@ from assay.math.policy import Policy
 _HARD = frozenset({"sum", "product", "integral", "limit", "builder", "det", "dim"})
 _ROUNDING = frozenset({"floor", "ceil", "mod", "gcd", "lcm"})
 _WHOLE = frozenset("jklmnpqrstN")
+_MAX_SIGNED = 6
 
 
 class Verdict(NamedTuple):
@@ -226,7 +227,34 @@ def _same_values(reference: Term, answer: Term) -> Verdict:
         return _unequal(reference, answer, "different at a sample point")
     if valid < 2:
         return Verdict(None, "numeric", "too few points at which both have a value")
+    if not _agree_by_sign(reference, answer):
+        return _unequal(reference, answer, "different where one variable is negative")
     return Verdict(True, "numeric", f"equal at {valid} sample points")
+
+
+def _agree_by_sign(reference: Term, answer: Term) -> bool:
+    """Whether two expressions agree where one variable is negative and the others are not.
+
+    The mixed points show it but where a root or logarithm of another variable left them out:
+    `x sqrt(y)` and `sqrt(x^2 y)`.
+    """
+    names = sorted(reference.names | answer.names)
+    if not 2 <= len(names) <= _MAX_SIGNED:
+        return True
+    if all(reference.value(at) is not None for at in numeric.MIXED_POINTS):
+        return True
+    at = numeric.MIXED_POINTS[0]
+    for name in names:
+        point: dict[str, numeric.Value] = {one: numeric.sample(one, 0) for one in names}
+        point[name] = -point[name]
+        try:
+            left = numeric.evaluate(reference.node, at, point)
+            right = numeric.evaluate(answer.node, at, point)
+        except numeric.Invalid:
+            continue
+        if not numeric.close(left, right):
+            return False
+    return True
 
 
 def _points(reference: Term, answer: Term) -> tuple[int, ...]:

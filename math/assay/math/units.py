@@ -56,7 +56,7 @@ _TABLE: tuple[_Entry, ...] = (
     ("*A *amp *ampere", 1, _A), ("*K *kelvin", 1, _K), ("*mol *mole", 1, _MOL),
     ("in inch", "254/10000", _M), ("ft foot", "3048/10000", _M), ("yd yard", "9144/10000", _M),
     ("mi mile", "1609344/1000", _M), ("nmi", 1852, _M), ("au", 149597870700, _M),
-    ("angstrom", "1/10000000000", _M), ("micron", "1/1000000", _M),
+    ("angstrom ångström Å å", "1/10000000000", _M), ("micron", "1/1000000", _M),
     ("lb lbs pound", "45359237/100000000", _KG), ("oz ounce", "28349523125/1000000000000", _KG),
     ("tonne", 1000, _KG), ("ton", 1000, _KG), ("u amu", "166053906660/1" + "0" * 38, _KG),
     ("*L *l *liter *litre", "1/1000", _base(m=3)), ("cc", "1/1000000", _base(m=3)),
@@ -69,7 +69,11 @@ _TABLE: tuple[_Entry, ...] = (
     ("lbf", "44482216152605/1" + "0" * 13, _NEWTON),
     ("*J *joule", 1, _JOULE), ("*eV *electronvolt", "1602176634/10000000000000000000000000000",
      _JOULE), ("*cal *calorie", "4184/1000", _JOULE), ("erg", "1/10000000", _JOULE),
-    ("*Wh", 3600, _JOULE), ("*W *watt", 1, _WATT), ("hp horsepower", "745699872/1000000", _WATT),
+    ("*Wh", 3600, _JOULE), ("*W *watt", 1, _WATT),
+    ("*VA", 1, _base(VA=1)), ("*var", 1, _base(var=1)), ("*Ah", 3600, _base(A=1, s=1)),
+    ("*cd *candela", 1, _base(cd=1)), ("*lm *lumen", 1, _base(cd=1, sr=1)),
+    ("*lx *lux", 1, _base(cd=1, sr=1, m=-2)), ("*Gy *gray", 1, _base(m=2, s=-2)),
+    ("*Sv *sievert", 1, _base(sievert=1)), ("hp horsepower", "745699872/1000000", _WATT),
     ("*Pa *pascal", 1, _PASCAL), ("*bar", 100000, _PASCAL), ("atm atmosphere", 101325, _PASCAL),
     ("psi", "6894757293168/1000000000", _PASCAL), ("mmHg torr", "101325/760", _PASCAL),
     ("*Hz *hertz", 1, _base(s=-1)), ("*Bq", 1, _base(s=-1)), ("rpm", "1/60", _base(s=-1)),
@@ -157,11 +161,26 @@ def parse(text: str) -> Unit | None:
     return _Reader(text).unit()
 
 
+_MACROS = (
+    ("\\cdot", "*"), ("\\times", "*"), ("\\degree", "\\circ"), ("^\\circ", "\\circ"),
+    ("\\circ C", "degC"), ("\\circ F", "degF"), ("\\circ", "deg "), ("\\mu ", "µ"),
+    ("\\mu", "µ"), ("\\Omega", "ohm"),
+)  # fmt: skip
+
+
+def _plain(text: str) -> str:
+    """The unit text with macros as the signs that they stand for."""
+    if "\\" in text:
+        for macro, sign in _MACROS:
+            text = text.replace(macro, sign)
+    return text
+
+
 class _Reader:
     """Words with exponents, divided and multiplied."""
 
     def __init__(self, text: str) -> None:
-        self.text = text.replace("{", "(").replace("}", ")").replace("\\", " ")
+        self.text = _plain(text).replace("{", "(").replace("}", ")").replace("\\", " ")
         self.factor = Fraction(1)
         self.powers: dict[str, int] = {}
         self.known = True
@@ -178,11 +197,19 @@ class _Reader:
             if match.lastgroup == "sign":
                 self.sign = -1 if match[0] == "/" else self.sign
             if match.lastgroup == "word":
-                self._word(match[0])
+                inch = match[0] == "in" and self._is_inch(match.end())
+                self._word("inch" if inch else match[0])
         if self.last is None:
             return None
         powers = tuple(sorted((name, power) for name, power in self.powers.items() if power))
         return Unit(self.factor, powers, self.known)
+
+    def _is_inch(self, end: int) -> bool:
+        """Whether `in` is the unit and not the word, as in `km in total`."""
+        following = self.text[end:].lstrip()
+        if self.last is None:
+            return not following[:1].isalpha() or following.startswith(("per ", "lb"))
+        return not following or following[0] in "^/*)23" or self.sign < 0
 
     def _raise(self, text: str) -> bool:
         """Applies an exponent to the unit before it."""
@@ -210,7 +237,7 @@ class _Reader:
         if lowered in _POWER_WORDS:
             self.pending = _POWER_WORDS[lowered]
             return
-        if lowered in ("of", "the", "a", "an", "in"):
+        if lowered in ("of", "the", "a", "an", "in") and word != "A":
             return
         factor, powers = self._look_up(word)
         self._add(factor, powers, self.sign * self.pending)

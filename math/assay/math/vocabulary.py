@@ -83,6 +83,7 @@ ENGLISH = frozenset(
     this that with from when where either neither nor but only maybe sum row red blue
     cat dog man men boy boys girl dne usd rmb min gal qt pt integer integers number
     numbers prime primes positive negative nonnegative function circle line cannot does
+    second seconds distance distances constant cost costs since using single spin opinion
     exist undefined unknown answer value total about approximately roughly such exactly
     """
     )
@@ -136,7 +137,9 @@ MACROS: dict[str, Entry] = {
     "Im": ("function", "im"), "hspace": ("", ""), "noindent": ("", ""), "centerdot": ("sign", "*"),
     "label": ("", ""), "R": ("name", "mathbbR"), "Z": ("name", "mathbbZ"),
     "N": ("name", "mathbbN"), "Q": ("name", "mathbbQ"), "star": ("name", "star"),
-    "oplus": ("sign", "oplus"), "deg": ("sign", "circ"), "nicefrac": ("macro", "frac"),
+    "odot": ("name", "odot"), "oplus": ("sign", "oplus"), "deg": ("sign", "circ"),
+    "bullet": ("sign", "*"), "gets": ("sign", "to"),
+    "nicefrac": ("macro", "frac"), "textcirc": ("sign", "circ"), "oslash": ("name", "emptyset"),
     "flatfrac": ("macro", "frac"), "textdegree": ("sign", "circ"), "doteq": ("sign", "approx"),
     "top": ("name", "T"), "intercal": ("name", "T"), "textdollar": ("text", "$"),
 }  # fmt: skip

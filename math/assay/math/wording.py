@@ -20,7 +20,8 @@ _CHANGING = frozenset(
     """
     above add after almost and anything approximate approximated aren't base before below
     between billion but cannot cubed decreased different divide divided doesn't double
-    dozen dozens either everything except extraneous factorial false fewer guess guessed half
+    dozen dozens either everything except exist exists
+    extraneous factorial false fewer guess guessed half
     hundred if impossible incorrect increased instead invalid inverse isn't least less
     maybe million minus mod modulo more most multiplied multiply nearly negative neither
     never no nor not only opposite or other otherwise over perhaps plus possibly previous
@@ -35,6 +36,7 @@ _LABEL = re.compile(r"[A-Za-z][A-Za-z' \-]*")
 _JOINT = re.compile(r"\s?(?:([:=])|\\approx)\s?")
 _SHORT_LABELS = frozenset({"sum", "area", "cost", "mean", "mode", "rate", "time"})
 _MAX_BLOCKS, _MAX_WORDS = 8, 8
+_EXTREME = re.compile(r"\b(?:max|min)(?:imum|ima)?\b", re.IGNORECASE)  # labels to tell apart
 _SAYS = (" is", " are", " equals", " at", " was")
 _PROBABILITY = re.compile(
     r"(?:\\?(?:P|Pr)|\\(?:mathbb|mathrm|text|operatorname)\s?\{(?:P|Pr)\})\s?"
@@ -83,7 +85,7 @@ def relabelled(form: str) -> Labelled | None:
     elif joint is not None:
         equals, end = joint[1] != ":", joint.end()
     elif wrapped and words.endswith(_SAYS):
-        equals, words, end = False, words.rpartition(" ")[0], at
+        equals, words, end = bool(_EXTREME.search(words)), words.rpartition(" ")[0], at
     elif wrapped and words.lower() in ("the point", "point", "center", "vertex"):
         equals, end = False, at
     else:
@@ -118,6 +120,43 @@ def remark(form: str) -> str:
     return match[1] if known else ""
 
 
+_VERBS = (
+    "is|are|was|were|has|have|had|equals|takes?|took|needs?|costs?|paid|pays|gets?|got|makes?|made"
+    "|earns?|earned|sold|sells?|bought|buys|ate|eats?|spent|spends|saved?|saves|used?|uses"
+)
+_STATED = re.compile(
+    rf"(?P<before>[A-Za-z][A-Za-z' ]{{0,120}}?) (?:{_VERBS})"
+    r"(?: (?:only|exactly|equal to|a total of|now|the number))?:? "
+    r"(?P<value>-?(?:\\dollar )?\d[\d,]{0,20}(?:\.\d{1,20})?(?:/\d{1,20})?\s?\\?%?)"
+    r"(?P<after>(?: [A-Za-z][A-Za-z']*){0,8})"
+)
+_TEXTS = re.compile(rf"{TEXT}\s?\{{([^{{}}]*)\}}")
+_COMPUTING = frozenset(
+    """
+    about approximately around cube cubed divisible e each every factorial log mod per pi power
+    powers root roots roughly sin cos square sqrt sum tan theta units i x y z
+    """.split()
+)
+
+
+def statement(form: str) -> str:
+    """The number that a sentence states, as in `There are 12 ways`; empty if it does not.
+
+    It stands right behind a verb, is the only number, and no word of the sentence changes it.
+    """
+    if len(form) > 300:
+        return ""
+    said = " ".join(_TEXTS.sub(r" \1 ", form).split())
+    match = _STATED.fullmatch(said)
+    if match is None:
+        return ""
+    listed = f"{match['before']} {match['after']}".lower().replace("'", " ").split()
+    if _CHANGING.intersection(listed):
+        return ""
+    behind = match["after"].lower().split()
+    return "" if _COMPUTING.intersection(behind) else match["value"].strip()
+
+
 _LAST_TEXT = re.compile(rf"(.*\S)\s?{TEXT}\s?\{{(\s?\([^{{}}]*\)\s?)\}}")
 
 
@@ -127,13 +166,13 @@ def _unwrapped(form: str) -> str:
     return form if match is None else f"{match[1]} {match[2].strip()}"
 
 
-_PART = re.compile(rf"(?:^|[,;]?\s)(?:{TEXT}\s?\{{\s?)?\(([a-d]|i{{1,3}}|[1-4])\)\s?\}}?\s?")
+_PART = re.compile(rf"(?:^|[,;]?\s)(?:{TEXT}\s?\{{\s?)?\(?([a-d]|i{{1,3}}|[1-4])\)\s?\}}?\s?")
 _PART_NAMES = ("abcd", "1234")
 
 
 def parts(form: str) -> list[str]:
     """The answers of `(a) 3, (b) 4`, in order; empty when it is not of that form."""
-    marks = list(_PART.finditer(form)) if "(" in form[:12] else []
+    marks = list(_PART.finditer(form)) if ")" in form[:12] else []
     if len(marks) < 2 or marks[0].start():
         return []
     names = [mark[1] for mark in marks]

@@ -54,7 +54,7 @@ _POLICY_PARAMETERS = (
         "float",
         0.0,
         "How far a number may be from the reference, as a share of it; 0 leaves only the "
-        "tolerance of floating point, 1e-9, for irrational values.",
+        "tolerance of floating point, 1e-11, for irrational values.",
         minimum=0.0,
         maximum=0.1,
     ),
@@ -134,7 +134,7 @@ _VALUES = itemgetter(*_RULES, *_POLICY_NAMES)
 
 _SPEC = VerifierSpec(
     name="math",
-    version="4",
+    version="5",
     description="The response's final answer equals one of the references as mathematics.",
     tasks=("math", "gsm8k"),
     min_reward=-1.0,
@@ -251,7 +251,7 @@ def _judged(item: VerifierItem, ask: Ask | None) -> Judgement | None:
         rules,
         ask,
         truncated=item.truncated,
-        prompted=bool(item.prompt),
+        prompt=item.prompt[-1].content if item.prompt else None,
     )
     if said is None:
         return None

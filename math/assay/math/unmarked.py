@@ -1,0 +1,351 @@
+"""Answers that a response does not mark: a bare line, the last formula, the last number.
+
+Rules 4 to 6 of `extraction`, with what all rules share: what was found, and what joins answers.
+
+The last number is an answer only where it stands for itself. It is none as a part of something
+else: of a product or power (an operator or a letter is attached to it), of a tuple, an interval or
+a set (an open bracket with a comma around it), of a ratio, of an inequality, of an equation in one
+letter that is left to solve (`2x = 6`; of `x = 6`, `a + b = 6` and `2 * 3 = 6` it is the value), or
+of a line with code or a formula behind it. Numbers joined by "and" or "or" stay together.
+
+Everything here is linear in the text; brackets are looked for in 200 characters around a number.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from assay.math import answer_phrases as phrases
+
+ANSWER_CHARS: Final = 2_000
+JOINT_CHARS = 70
+_SPAN_LINES = 3
+LINE_CHARS = 200
+_AROUND = 200
+_NUMBERS_CHARS = 20_000
+_JOINED_NUMBERS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class FoundAnswer:
+    """An answer as it stands in a response.
+
+    Attributes:
+        text: the answer, without its mark; not blank.
+        how: the rule that found it.
+        start: where `text`, or the part that it was made of, begins in the response (code points).
+        end: where that ends, exclusive.
+    """
+
+    text: str
+    how: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """No answer, and why, in a few words."""
+
+    why: str
+
+
+# --- What joins answers ---------------------------------------------------------------------------
+
+_JOINT_NOISE = re.compile(
+    r"\\(?:text|quad|qquad|mathrm|[()\[\],;:! ])|[\s${}()~]|[.:;](?=\s)|[A-Za-z](?:_\{?\w\}?)?\s*="
+)
+_SPACE = re.compile(r"\\(?:quad|qquad|[,;:! ])|[ \t$~]")
+_JOINT = re.compile(r"(?:,|、|\uff0c|,?and|,?or|和|或|&|;)")
+
+
+def joins(between: str) -> bool:
+    """Whether the text between two answers only joins them: a comma, "and", "or", with noise."""
+    if len(between) > JOINT_CHARS:
+        return False
+    return _JOINT.fullmatch(_JOINT_NOISE.sub("", between)) is not None
+
+
+_UNIT_BEFORE = re.compile(
+    r"\s?\$?\s?(?:\\text\s?\{\s?)?[A-Za-z]{1,12}\s?\}?\$?,?\s(?=(?:and|or)\s)"
+)
+
+
+def joins_units(between: str) -> bool:
+    """The same where the first answer has its unit behind it, as in `[3] cm and [5] cm`."""
+    unit = _UNIT_BEFORE.match(between)
+    return unit is not None and joins(between[unit.end() - 1 :])
+
+
+def is_space(between: str) -> bool:
+    r"""Whether only space of one line stands between two answers: blanks, `\quad`, `$ $`."""
+    if len(between) > JOINT_CHARS or "\n" in between or between.count("$") not in (0, 2):
+        return False
+    return not _SPACE.sub("", between)
+
+
+_TRIM = " \t\r\n\"'`\u201c\u201d*_:\uff1a"
+
+
+# --- Shared ---------------------------------------------------------------------------------------
+
+
+def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    """The pattern's last match."""
+    mark = None
+    for mark in pattern.finditer(text):  # noqa: B007 - the last one is wanted
+        pass
+    return mark
+
+
+def trimmed(text: str, start: int, end: int, how: str) -> FoundAnswer | None:
+    """What stands between two places, without marks and white space around it; None if nothing."""
+    while start < end and text[start] in _TRIM:
+        start += 1
+    while start < end and text[end - 1] in _TRIM:
+        end -= 1
+    return FoundAnswer(text[start:end], how, start, end) if start < end else None
+
+
+# --- Rules 4 and 5: formulas and numbers ----------------------------------------------------------
+
+_CLOSERS = {"$$": "$$", "$": "$", "\\[": "\\]", "\\(": "\\)"}
+_OPENER = re.compile(r"(?<!\\)\$\$?|\\\\?[\[(]")
+_SPAN_CHARS = 1_000
+_PERCENT = re.compile(r"[ \t]?\\?%")
+NUMBER = re.compile(
+    r"(?<![A-Za-z0-9_.])[-+\u2212]?\$?"
+    r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+,\d{2}(?![\d,])|\d+)?(?:\.\d+)?(?<=\d)"
+    r"(?:/\d+|\s?%|[eE][-+]?\d+)?"
+)
+_ATTACHED_BEFORE = re.compile(r"[-+|^_/]|(?<!\*)\*")
+_ATTACHED_AFTER = re.compile(
+    r"[!_/(]|\^(?!\{?\\circ)|\\(?!\\|text|mathrm|[%)\],;! ])|\s?\*(?!\*)"
+    r"|[A-Za-fi-kn-rt-zA-BD-EG-JN-Z](?![A-Za-z])"
+)
+
+
+_UNIT = re.compile(r"\\(?:text|mathrm|textbf)\s?\{[^{}]*\}|\^\{?\\circ\}?|\\[,;! ]")
+_CODE = re.compile(r"[\[\]{}^_=<>|]|(?<!\*)\*(?!\*)|\\(?!%)|[A-Za-z0-9_]\(")
+
+
+def span_at(text: str, start: int) -> int | None:
+    """Where the formula that opens at `start` ends, closer included; None if none opens there."""
+    opener = _OPENER.match(text, start)
+    if opener is None:
+        return None
+    closer = _CLOSERS.get(opener[0])
+    if closer is None:
+        return None
+    end = text.find(closer, opener.end(), opener.end() + _SPAN_CHARS)
+    return None if end < 0 else end + len(closer)
+
+
+def math_span(text: str) -> FoundAnswer | Nothing | None:
+    """The last formula, with those that are joined to it."""
+    spans = _formulas(text)
+    return group(text, spans, "math-span") if spans else None
+
+
+def late_span(text: str) -> FoundAnswer | Nothing | None:
+    """The last formula, if it stands in the last lines and no later sentence holds a number."""
+    spans = _formulas(text)
+    if not spans:
+        return None
+    end = spans[-1][3]
+    if text.count("\n", end, len(text.rstrip())) > _SPAN_LINES:
+        return None
+    if text[spans[-1][1] : spans[-1][2]].rstrip().endswith("."):
+        sentence_end = end  # of a displayed formula
+    else:
+        sentence = phrases.SENTENCE_END.search(text, end)
+        sentence_end = sentence.end() if sentence else len(text)
+    if NUMBER.search(text, sentence_end):
+        return None
+    return group(text, spans, "math-span")
+
+
+def narrowed(statement: str) -> str | None:
+    """The last formula of a sentence, else its last number; None when it holds neither.
+
+    Words around a number are passed over; where there are brackets, macros or operators it is part
+    of something else. What "and", "or" or a comma joins stays together, so that "3 or 5" is not 5.
+    """
+    spans = _formulas(statement)
+    if spans:
+        return group(statement, spans, "").text
+    if phrases.NEGATION.search(statement) or phrases.NO_PROSE.search(statement):
+        return None
+    marks = list(NUMBER.finditer(statement))
+    if not marks or _is_attached(statement, marks[-1]):
+        return None
+    numbers = [(mark.start(), mark.start(), mark.end(), mark.end()) for mark in marks]
+    return group(statement, numbers, "").text
+
+
+def _is_attached(text: str, number: re.Match[str]) -> bool:
+    """Whether an operator or a variable is written to a number, so that it is part of more."""
+    start, end = number.span()
+    if start and _ATTACHED_BEFORE.match(text, start - 1):
+        return True
+    return _ATTACHED_AFTER.match(text, end) is not None
+
+
+def group(text: str, spans: list[tuple[int, int, int, int]], how: str) -> FoundAnswer:
+    """The last of the spans, with those that are joined to it and a percent sign behind it."""
+    found = spans[-1:]
+    for span in reversed(spans[:-1]):
+        if not joins(text[span[3] : found[0][0]]):
+            break
+        found.insert(0, span)
+    joined = ", ".join(text[span[1] : span[2]].strip() for span in found)
+    percent = _PERCENT.match(text, found[-1][3])
+    if percent is not None:
+        return FoundAnswer(f"{joined}\\%", how, found[0][1], percent.end())
+    return FoundAnswer(joined, how, found[0][1], found[-1][2])
+
+
+def _formulas(text: str) -> list[tuple[int, int, int, int]]:
+    """Of each formula: where it opens, begins, ends and closes. Prices are none."""
+    spans = []
+    at = 0
+    while (opener := _OPENER.search(text, at)) is not None:
+        at = opener.end()
+        closer = _CLOSERS.get(opener[0])
+        if closer is None:
+            continue
+        end = text.find(closer, at, at + _SPAN_CHARS)
+        if end < 0 or not _is_formula(text, opener[0], at, end):
+            continue
+        spans.append((opener.start(), at, end, end + len(closer)))
+        at = end + len(closer)
+    return spans
+
+
+_MONEY = re.compile(r"\d[\d,.]*(?:\s|\.$)")
+_PROSE = re.compile(r"(?<![\\{A-Za-z])[a-z]{3,}\s+[a-z]{2,}\s")
+
+
+def _is_formula(text: str, opener: str, start: int, end: int) -> bool:
+    """Whether what two marks enclose is a formula and not the text between two prices."""
+    content = text[start:end]
+    if not content.strip():
+        return False
+    if opener != "$":
+        return True
+    if "\n\n" in content or (_MONEY.match(content) and text[end + 1 : end + 2].isdigit()):
+        return False
+    return _PROSE.search(content) is None
+
+
+_RELATED = re.compile(
+    r"(?:(?<![-=>A-Za-z\"'/])>|(?<![<])<|[\u2264\u2265\u2260]|[!<>]="
+    r"|\\(?:leq?|geq?|lt|gt|neq?|leqslant|geqslant)(?![A-Za-z]))\s?\\?\$?\Z"
+)
+_STATED = re.compile(r"=\s?\\?\$?\Z")
+_CLAUSE = re.compile(r"[,;:=]|\.\s|(?:and|so|then|that|is|get|have|gives|thus|hence|therefore)\s")
+_LETTER = "[a-fi-kn-rt-z](?![A-Za-z])"  # g, h, l, m and s are units as often
+_UNKNOWN = re.compile(
+    rf"(?:(?<=[\d)+*/^(-])|(?<=[+*/^-] )|(?<=[\d)] )(?!a)){_LETTER}(?!\s?[\d$(])"
+    rf"|(?<![A-Za-z\\]){_LETTER}(?=\s?[-+*/^])"
+)
+_BRACKET = re.compile(r"[()\[\]{}]")
+_RATIO = re.compile(r"\d\s?:\Z")
+_DENIED = re.compile(
+    r"(?:\b(?:not|cannot|never|except)|n['\u2019]t)\s(?:be\s)?(?:equal\s(?:to\s)?)?\\?\$?\Z",
+    re.IGNORECASE,
+)
+_PLAIN_WORD = re.compile(r"[A-Za-z]{3,}")
+_AND_OR = re.compile(r"\s?,?\s(?:and|or)\s")
+
+
+def _is_part(text: str, number: re.Match[str]) -> bool:
+    """Whether a number is a side of a relation, or one of several in brackets or a ratio."""
+    start, end = number.span()
+    before = text[max(0, start - _AROUND) : start].rpartition("\n")[2]
+    if _RELATED.search(before) and before.strip() != ">":
+        return True
+    if _RATIO.search(before) or _DENIED.search(before):
+        return True
+    if _STATED.search(before):
+        side = _CLAUSE.split(before.rstrip(" $\\")[:-1])[-1]
+        if len(set(_UNKNOWN.findall(side))) == 1:
+            return True
+    return _is_listed(before, text[start : end + _AROUND].partition("\n")[0])
+
+
+def _is_listed(before: str, onwards: str) -> bool:
+    """Whether a bracket that opens before a number holds a comma, and no prose."""
+    if not any(bracket in before for bracket in "([{"):
+        return False
+    depth = 0
+    for bracket in reversed(list(_BRACKET.finditer(before))):
+        depth += 1 if bracket[0] in ")]}" else -1
+        if depth < 0:
+            inside = before[bracket.end() :] + _BRACKET.split(onwards, maxsplit=1)[0]
+            listed = inside.replace("\\", " ")
+            return "," in inside and _PLAIN_WORD.search(listed) is None
+    return False
+
+
+def last_number(text: str) -> FoundAnswer | Nothing | None:
+    """The last number, with a sign, a fraction or a percent sign that belongs to it."""
+    marks = list(NUMBER.finditer(text, max(0, len(text) - _NUMBERS_CHARS)))
+    if not marks:
+        return None
+    mark = marks[-1]
+    if _is_attached(text, mark) or _is_part(text, mark):
+        return None
+    end = mark.end()
+    if text[mark.start() - 1 : mark.start()] + text[end : end + 1] == "[]":
+        end += 1  # an answer between brackets
+    line = text[end : end + ANSWER_CHARS].partition("\n")[0]
+    if _CODE.search(_UNIT.sub(" ", line)):
+        return None
+    first = mark
+    for earlier in reversed(marks[-_JOINED_NUMBERS:-1]):
+        if _AND_OR.fullmatch(text, earlier.end(), first.start()) is None:
+            break
+        first = earlier
+    if first is not mark:
+        return FoundAnswer(
+            text[first.start() : mark.end()], "last-number", first.start(), mark.end()
+        )
+    return FoundAnswer(mark[0].replace("$", "").strip(), "last-number", mark.start(), mark.end())
+
+
+_SET_APART = re.compile(
+    r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathbb|operatorname|begin|end)\s?\{[^{}]{0,80}\}"
+    r"|\\[A-Za-z]+"
+)
+_IN_FORMULAS = (
+    "and|or|if|for|mod|in|no|all|real|reals|numbers?|integers?|solutions?|sqrt|sin|cos|tan|cot|sec|csc"
+    "|log|ln|exp|pi|max|min|gcd|lcm|det|abs|inf|infinity|otherwise|else|base|union|cup|where|when"
+    "|infty|frac|theta|alpha|beta|floor|ceil|None|True|False|Yes|No|yes|true|false"
+)
+_SAID = re.compile(
+    rf"(?<![A-Za-z])(?:(?!(?:{_IN_FORMULAS})(?![A-Za-z]))[A-Za-z]{{3,}}"
+    r"|(?:[Ii]s|[Ii]t|[Ss]o|[Ww]e|[Hh]e|[Bb]e|[Dd]o|[Aa]s|[Uu]s|[Mm]y|[Mm]e|[Bb]y|[Oo]f)(?![A-Za-z]))"
+)
+_NO_IDEA = re.compile(
+    r"\b(?:answer|nothing|idea|sure|know|unknown|idk|i|we|response)\b", re.IGNORECASE
+)
+_FEW_WORDS = 6
+
+
+def bare_line(text: str) -> FoundAnswer | Nothing | None:
+    """All of a response that is one short line of mathematics, or a few words without a number."""
+    start = len(text) - len(text.lstrip())
+    end = len(text.rstrip())
+    if not 0 < end - start <= LINE_CHARS or "\n" in text[start:end] or text[start] == "=":
+        return None
+    if _formulas(text):
+        return None
+    line = _SET_APART.sub(" ", text[start:end])
+    if _SAID.search(line) is not None:
+        few = len(line.split()) <= _FEW_WORDS and line[-1] not in ".!?:;,"
+        if not few or any(map(str.isdigit, line)) or _NO_IDEA.search(line):
+            return None
+    return trimmed(text, start, end, "whole")
