@@ -153,9 +153,13 @@ def _subject(chain: Chain) -> tuple[Node | None, int]:
     named = [
         (operand, place)
         for place, operand in enumerate(chain.operands)
-        if isinstance(operand, Symbol) or _is_size(operand)
+        if _is_variable(operand) or _is_size(operand)
     ]
     return named[0] if len(named) == 1 else (None, 0)
+
+
+def _is_variable(node: Node) -> bool:
+    return isinstance(node, Symbol) and not node.name.startswith("mathbb")
 
 
 def _is_size(node: Node) -> bool:
