@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import re
 
-from assay.math import read
-from assay.math.judging import _reference_text
+from assay.math.judging import Rules, _reference
 from bench.math_rows import read as rows
 
 SETS = {"TinyV / Big-Math": "tinyv_bigmath_5k.jsonl.gz", "College-Math": "college_math.jsonl.gz"}
 MOST_WORDS = 2
+_RULES = Rules()
 _HOLDS = re.compile(r"[\d\\=+*/^<>]")
 _LAYOUT = re.compile(
     r"\$[^$]*\$|\\(?:begin|end)\{[^}]*\}|\\(?:text|mathrm|operatorname)\s?\{|\\[A-Za-z]+"
@@ -33,7 +33,7 @@ def is_formula(text: str) -> bool:
 
 def taken_for_text(texts: list[str]) -> tuple[list[str], list[str], list[str]]:
     """The references read as text; those that hold mathematics; those that are formulas."""
-    words = [text for text in texts if read(_reference_text(text)).kind == "text"]
+    words = [text for text in texts if _reference(text, _RULES).kind == "text"]
     mathematics = [text for text in words if _HOLDS.search(text)]
     return words, mathematics, [text for text in mathematics if is_formula(text)]
 

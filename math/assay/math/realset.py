@@ -200,7 +200,7 @@ def _subject(chain: Chain) -> tuple[Node | None, int]:
     named = [
         (operand, place)
         for place, operand in enumerate(chain.operands)
-        if isinstance(operand, Symbol) or _is_size(operand) or _is_value(operand)
+        if _is_variable(operand) or _is_size(operand) or _is_value(operand)
     ]
     return named[0] if len(named) == 1 else (None, 0)
 
@@ -264,6 +264,10 @@ def _solved(chain: Chain, evaluate: Evaluate) -> Pieces | None:
         ends = [(*low, piece.low_closed), (*high, piece.high_closed)]
         moved.append(Piece(*(ends[0] + ends[1] if slope > 0 else ends[1] + ends[0])))
     return moved
+
+
+def _is_variable(node: Node) -> bool:
+    return isinstance(node, Symbol) and not node.name.startswith("mathbb")
 
 
 def _is_size(node: Node | None) -> bool:
