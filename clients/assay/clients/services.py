@@ -37,12 +37,15 @@ PACKAGES = {
 }
 VERIFIERS_EXTRA = "assay-rl-verifiers-extra"
 EXTRA_VERIFIERS: Mapping[str, tuple[str, ...]] = {
+    "arc": ("arc-agi",),
+    "assignment": ("knights-and-knaves", "zebra"),
     "boxes": ("grounding",),
     "chemistry": (),
     "count": ("counting",),
     "countdown": (),
     "differences": ("spot-the-difference",),
     "game24": (),
+    "grid-puzzle": (),
     "ifeval": ("ifbench", "instruction-following"),
     "language": (),
     "point": ("pointing",),

@@ -46,7 +46,9 @@ def latin(puzzle: Fields, grid: Numbers) -> str:
             small, large = (grid[r][c], grid[s][d]) if sign == "<" else (grid[s][d], grid[r][c])
             if small >= large:
                 return f"an inequality does not hold at ({r}, {c})"
-    if puzzle.has("cages") and not all(_cage_holds(cage, grid) for cage in puzzle.records("cages")):
+    distinct = puzzle.flag("distinct", default=False)
+    cages = puzzle.records("cages") if puzzle.has("cages") else []
+    if not all(_cage_holds(cage, grid, distinct=distinct) for cage in cages):
         return "a cage has another result"
     return _skyline(puzzle, grid)
 
@@ -73,16 +75,18 @@ def _visible(line: Iterable[int]) -> list[int]:
     return found
 
 
-def _cage_holds(cage: Fields, grid: Numbers) -> bool:
+def _cage_holds(cage: Fields, grid: Numbers, *, distinct: bool) -> bool:
     values = sorted((grid[r][c] for r, c in cage.places("cells")), reverse=True)
+    if distinct and len(set(values)) != len(values):
+        return False
     target, operator = cage.number("target"), cage.text("operator", "=")
     if operator == "+":
         return sum(values) == target
-    if operator in ("*", "x"):
+    if operator in ("*", "\u00d7"):
         return math.prod(values) == target
     if operator == "-":
         return values[0] - sum(values[1:]) == target
-    if operator == "/":
+    if operator in ("/", "\u00f7"):
         return values[0] == target * math.prod(values[1:])
     if operator == "=":
         return values == [target]
