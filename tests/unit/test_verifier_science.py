@@ -379,6 +379,25 @@ def test_smiles_with_rdkit() -> None:
         assert judge(chemistry, text, "CCO", kind="smiles").verdict == verdict
 
 
+@pytest.mark.skipif(importlib.util.find_spec("rdkit") is None, reason="rdkit is not installed")
+@pytest.mark.parametrize(
+    ("kind", "answer", "reference", "verdict"),
+    [
+        ("product", "CC(=O)OCC.[Na+].[Cl-]", "CCOC(C)=O", "correct"),
+        ("product", "CCOC(C)=O.O", "CCOC(C)=O", "correct"),
+        ("product", "CCOC(=O)CC.CCO", "CCOC(C)=O", "incorrect"),
+        ("product", "C((", "CCOC(C)=O", "unparsed"),
+        ("isomer", "CCO", "C2H6O", "correct"),
+        ("isomer", "COC", "CCO", "correct"),
+        ("isomer", "CCC", "C2H6O", "incorrect"),
+        ("isomer", "C2H6O", "C2H6O", "unparsed"),
+    ],
+)
+def test_products_and_isomers(kind: str, answer: str, reference: str, verdict: str) -> None:
+    response = f"<answer>{answer}</answer>"
+    assert judge(chemistry, response, reference, kind=kind).verdict == verdict
+
+
 def test_cleaning_is_idempotent() -> None:
     for text in (r"$\mathrm{~kJ} \mathrm{~mol}^{-1}$", "5 m", r"{ }^{\circ} \mathrm{C}"):
         assert clean(clean(text)) == clean(text)

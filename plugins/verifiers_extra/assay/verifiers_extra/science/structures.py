@@ -55,3 +55,29 @@ def canonical(smiles: str) -> str | None:
     """
     found = molecule(smiles)
     return None if found is None else str(toolkit().MolToSmiles(found))
+
+
+def largest(smiles: str) -> str | None:
+    """The fragment of a SMILES text with the most atoms; None where none can be read.
+
+    Fragments of at most three characters (ions, water) count where there are no others.
+
+    Raises:
+        Unjudgeable: UNSUPPORTED_INPUT without rdkit.
+    """
+    parts = smiles.split(".") if len(smiles) <= MAX_SMILES_CHARS else []
+    long = [part for part in parts if len(part) > 3] or parts
+    sizes = [(found.GetNumAtoms(), part) for part in long if (found := molecule(part)) is not None]
+    return max(sizes, key=lambda pair: pair[0])[1] if sizes else None
+
+
+def composition(smiles: str) -> str | None:
+    """The molecular formula of a SMILES text; None for what rdkit cannot read.
+
+    Raises:
+        Unjudgeable: UNSUPPORTED_INPUT without rdkit.
+    """
+    toolkit()
+    found = molecule(smiles)
+    formulas = importlib.import_module("rdkit.Chem.rdMolDescriptors")
+    return None if found is None else str(formulas.CalcMolFormula(found))
