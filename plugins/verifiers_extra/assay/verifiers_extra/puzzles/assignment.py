@@ -15,16 +15,15 @@ it supposes ("if", "or"). Case, blanks and marks around a value do not count.
 
 One place, one guess: a name that gets two values has none, and what is not named is wrong.
 
-The reward is `solved`, 1 when every cell is right, or `cells`, the share of right ones, as
-ZebraLogic's cell accuracy. What a policy could game: `cells` pays for guessing, a half for
-knights and knaves, and a constant table earns its share; train on `solved`.
+The reward is `solved`, or `cells`, ZebraLogic's cell accuracy. What a policy could game: `cells`
+pays for guessing, a half for knights and knaves; train on `solved`.
 
 Known limits. The solution is believed to be the only one; the puzzle's clues are not checked. The
 words of roles are knight and knave and those of the reference; "a liar" is no knave.
 
-Differences from Logic-RL's grader: no reward for the form; roles said twice alike are right, and a
-role may follow a colon. From ZebraLogic's: a list of several values is wrong, where it takes the
-first; keys need not have the reference's case; a table in Markdown is read.
+Differences from Logic-RL's grader: no reward for the form; roles said twice alike, names besides,
+bold roles and colons are right. From ZebraLogic's: a list of several values is wrong, where it
+takes the first; keys may have another case. Measured: no other on 2,000 responses each.
 """
 
 from __future__ import annotations

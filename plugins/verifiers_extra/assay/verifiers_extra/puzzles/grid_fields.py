@@ -17,7 +17,7 @@ class PuzzleTrouble(ValueError):
     """The reference is no puzzle of its kind; the message says why."""
 
 
-class Fields:
+class PuzzleFields:
     """A puzzle's document, read by name.
 
     Every method raises PuzzleTrouble for a field that is missing or is no such thing.
@@ -90,9 +90,9 @@ class Fields:
         """A list of [row, column], from 0."""
         return [_place(value, name) for value in self._list(name)]
 
-    def records(self, name: str) -> list[Fields]:
+    def records(self, name: str) -> list[PuzzleFields]:
         """A list of objects."""
-        found = [Fields(value) for value in self._list(name) if isinstance(value, dict)]
+        found = [PuzzleFields(value) for value in self._list(name) if isinstance(value, dict)]
         if len(found) != len(self._list(name)):
             raise PuzzleTrouble(f"{name} must be a list of objects")
         return found

@@ -32,10 +32,8 @@ does (by default 1 in kakurasu, C in tents, A in nurikabe, * in star-battle, min
 light-up, # else), and with `origin` 0 or 1 in the reference a list of places, "(1, 2), (2, 4)", is
 read where there is no grid.
 
-The reward is 1 or 0: there is no share of rules, since most of a grid's rules hold for grids that
-are easy to find. What a policy could game: nothing but a puzzle with many solutions; a reference
-whose rules are fewer than the question's. Known limits: 30 by 30; that a puzzle can be solved is
-not checked, and one that cannot gets no right answer.
+The reward is 1 or 0. What a policy could game: a reference whose rules are fewer than the
+question's. Known limits: 30 by 30; that a puzzle can be solved is not checked.
 
 Measured against SynLogic's verifiers (12 kinds, arXiv 2505.19641) and Enigmata's (5 kinds, arXiv
 2505.19914) on 14,000 solved puzzles and mutations of them: they agree on 13,738, and part where
@@ -60,8 +58,8 @@ from assay.reward_server import (
 from assay.verifiers_extra.geometry.reading import answer_region
 from assay.verifiers_extra.puzzles.grid_fields import (
     MAX_SIDE,
-    Fields,
     Place,
+    PuzzleFields,
     PuzzleTrouble,
     cells_by_place,
 )
@@ -138,7 +136,7 @@ def grid_puzzle(item: VerifierItem) -> Judgement:
         raise Unjudgeable(UNUSABLE_REFERENCE, f"the puzzle cannot be used: {trouble}") from trouble
 
 
-def _filled(kind: str, puzzle: Fields, size: Place, region: str) -> Judgement:
+def _filled(kind: str, puzzle: PuzzleFields, size: Place, region: str) -> Judgement:
     is_cell = _is_sign if kind in OF_SIGNS else _is_number
     grid = find_grid(region, *size, is_cell)
     if grid is None:
@@ -150,7 +148,7 @@ def _filled(kind: str, puzzle: Fields, size: Place, region: str) -> Judgement:
     return _judgement(trouble, "\n".join(" ".join(row) for row in grid))
 
 
-def _chosen(kind: str, puzzle: Fields, size: Place, region: str) -> Judgement:
+def _chosen(kind: str, puzzle: PuzzleFields, size: Place, region: str) -> Judgement:
     mark = puzzle.text("mark", _MARKS.get(kind, "#"))
     given = cells_by_place(puzzle.grid("grid")) if puzzle.has("grid") else {}
     signs = {mark, "1", *_BLANK, *given.values()}
@@ -209,7 +207,7 @@ def _unparsed(why: str) -> Judgement:
 # --- The reference --------------------------------------------------------------------------------
 
 
-def _puzzle(document: JsonValue) -> tuple[str, Fields]:
+def _puzzle(document: JsonValue) -> tuple[str, PuzzleFields]:
     if not isinstance(document, dict):
         raise PuzzleTrouble('it must be an object {"kind": ..., ...}')
     kind = document.get("kind")
@@ -217,10 +215,10 @@ def _puzzle(document: JsonValue) -> tuple[str, Fields]:
     if name not in KINDS:
         known = ", ".join(sorted([*KINDS, *ALIASES]))
         raise PuzzleTrouble(f"kind must be one of {known}")
-    return name, Fields({**preset, **document})
+    return name, PuzzleFields({**preset, **document})
 
 
-def _checked(kind: str, puzzle: Fields) -> Place:
+def _checked(kind: str, puzzle: PuzzleFields) -> Place:
     """The size of the puzzle's grid; what the rules read is read once, so that it is sound."""
     missing = [name for name in _NEEDED.get(kind, ("grid",)) if not puzzle.has(name)]
     if missing:
@@ -250,7 +248,7 @@ def _size_of(grid: Grid) -> Place:
     return len(grid), len(grid[0])
 
 
-def _size(kind: str, puzzle: Fields) -> Place:
+def _size(kind: str, puzzle: PuzzleFields) -> Place:
     grid = next(filter(puzzle.has, ("grid", "regions")), "solution" if kind == "equal" else None)
     if grid is not None:
         return _size_of(puzzle.grid(grid))
@@ -266,7 +264,7 @@ def _size(kind: str, puzzle: Fields) -> Place:
     return side, side
 
 
-def _places(kind: str, puzzle: Fields) -> list[Place]:
+def _places(kind: str, puzzle: PuzzleFields) -> list[Place]:
     """The places that the puzzle's fields name."""
     found = list(puzzle.places("solution")) if kind == "places" else []
     if kind == "latin" and puzzle.has("inequalities"):

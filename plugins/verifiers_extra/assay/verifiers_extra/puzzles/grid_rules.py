@@ -1,7 +1,6 @@
 """The rules of grid puzzles: what of a filled grid, or of chosen cells, breaks them. Pure.
 
-Each rule takes the puzzle and an answer, and gives "" when the answer solves it, else what is
-wrong, in a few words. A puzzle that has several solutions takes each of them. Fields are those of
+Each rule gives "" when the answer solves the puzzle, else what is wrong. The fields are those of
 the reference of `grid-puzzle`.
 """
 
@@ -11,7 +10,12 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from assay.verifiers_extra.puzzles.grid_fields import Fields, Place, PuzzleTrouble, cells_by_place
+from assay.verifiers_extra.puzzles.grid_fields import (
+    Place,
+    PuzzleFields,
+    PuzzleTrouble,
+    cells_by_place,
+)
 from assay.verifiers_extra.puzzles.grids import Grid
 
 Numbers = list[list[int]]
@@ -34,7 +38,7 @@ ARROWS = {
 # --- Filled with numbers --------------------------------------------------------------------------
 
 
-def latin(puzzle: Fields, grid: Numbers) -> str:
+def latin(puzzle: PuzzleFields, grid: Numbers) -> str:
     """Futoshiki, skyscrapers, calcudoku: each row and column holds 1 to n once."""
     everything = set(range(1, len(grid) + 1))
     if any(set(line) != everything for line in (*grid, *zip(*grid, strict=True))):
@@ -53,7 +57,7 @@ def latin(puzzle: Fields, grid: Numbers) -> str:
     return _skyline(puzzle, grid)
 
 
-def _skyline(puzzle: Fields, grid: Numbers) -> str:
+def _skyline(puzzle: PuzzleFields, grid: Numbers) -> str:
     columns = [list(column) for column in zip(*grid, strict=True)]
     seen = sum if puzzle.flag("sum", default=False) else len
     views = {"left": grid, "right": [row[::-1] for row in grid], "top": columns}
@@ -75,7 +79,7 @@ def _visible(line: Iterable[int]) -> list[int]:
     return found
 
 
-def _cage_holds(cage: Fields, grid: Numbers, *, distinct: bool) -> bool:
+def _cage_holds(cage: PuzzleFields, grid: Numbers, *, distinct: bool) -> bool:
     values = sorted((grid[r][c] for r, c in cage.places("cells")), reverse=True)
     if distinct and len(set(values)) != len(values):
         return False
@@ -93,7 +97,7 @@ def _cage_holds(cage: Fields, grid: Numbers, *, distinct: bool) -> bool:
     raise PuzzleTrouble(f"the operator {operator!r} of a cage is not + - * / or =")
 
 
-def binario(puzzle: Fields, grid: Numbers) -> str:
+def binario(puzzle: PuzzleFields, grid: Numbers) -> str:
     """As many 0 as 1 in each line, no three alike in a row, no two lines alike."""
     if changed := _changed(_bits(puzzle), grid):
         return changed
@@ -110,13 +114,13 @@ def binario(puzzle: Fields, grid: Numbers) -> str:
     return ""
 
 
-def _bits(puzzle: Fields) -> dict[Place, int]:
+def _bits(puzzle: PuzzleFields) -> dict[Place, int]:
     """The givens of binario, where 0 is a number."""
     cells = cells_by_place(puzzle.grid("grid"))
     return {place: int(cell) for place, cell in cells.items() if cell in ("0", "1")}
 
 
-def numbrix(puzzle: Fields, grid: Numbers) -> str:
+def numbrix(puzzle: PuzzleFields, grid: Numbers) -> str:
     """Numbers from 1 on, each beside the next; hidato with diagonals."""
     if changed := _changed(puzzle.givens("grid"), grid):
         return changed
@@ -131,7 +135,7 @@ def numbrix(puzzle: Fields, grid: Numbers) -> str:
     return ""
 
 
-def magic_square(puzzle: Fields, grid: Numbers) -> str:
+def magic_square(puzzle: PuzzleFields, grid: Numbers) -> str:
     """Rows, columns and both diagonals have one sum; 1 to n^2 once, or other distinct numbers."""
     if changed := _changed(puzzle.givens("grid"), grid):
         return changed
@@ -146,7 +150,7 @@ def magic_square(puzzle: Fields, grid: Numbers) -> str:
     return ""
 
 
-def survo(puzzle: Fields, grid: Numbers) -> str:
+def survo(puzzle: PuzzleFields, grid: Numbers) -> str:
     """The last row and column are the sums of the others; the candidates are used once."""
     givens = puzzle.givens("grid")
     if changed := _changed(givens, grid):
@@ -174,7 +178,7 @@ def _changed(givens: dict[Place, int], grid: Numbers) -> str:
 # --- Cells are chosen -----------------------------------------------------------------------------
 
 
-def kakurasu(puzzle: Fields, chosen: Chosen) -> str:
+def kakurasu(puzzle: PuzzleFields, chosen: Chosen) -> str:
     """A chosen cell is worth its column in its row's sum, its row in its column's, from 1."""
     rows, columns = puzzle.numbers("row_sums"), puzzle.numbers("column_sums")
     for r, wanted in enumerate(rows):
@@ -186,7 +190,7 @@ def kakurasu(puzzle: Fields, chosen: Chosen) -> str:
     return ""
 
 
-def tents(puzzle: Fields, chosen: Chosen) -> str:
+def tents(puzzle: PuzzleFields, chosen: Chosen) -> str:
     """Campsite: each tent beside a tree of its own, no two touching, so many in each line."""
     tree = puzzle.text("tree", "T")
     trees = {place for place, cell in cells_by_place(puzzle.grid("grid")).items() if cell == tree}
@@ -215,7 +219,7 @@ def _matched(tents_at: Chosen, trees: Chosen) -> bool:
     return all(settle(tent, set()) for tent in sorted(tents_at))
 
 
-def star_battle(puzzle: Fields, chosen: Chosen) -> str:
+def star_battle(puzzle: PuzzleFields, chosen: Chosen) -> str:
     """So many stars in each row, column and region, no two touching."""
     regions, stars = puzzle.grid("regions"), puzzle.number("stars", 1)
     cells = cells_by_place(regions)
@@ -237,7 +241,7 @@ def _by_region(cells: dict[Place, str], chosen: Chosen) -> Counter[str]:
     return counts
 
 
-def norinori(puzzle: Fields, chosen: Chosen) -> str:
+def norinori(puzzle: PuzzleFields, chosen: Chosen) -> str:
     """Two shaded cells in each region; each is beside exactly one other."""
     cells = cells_by_place(puzzle.grid("regions"))
     if any(count != 2 for count in _by_region(cells, chosen).values()):
@@ -247,7 +251,7 @@ def norinori(puzzle: Fields, chosen: Chosen) -> str:
     return ""
 
 
-def hitori(puzzle: Fields, chosen: Chosen) -> str:
+def hitori(puzzle: PuzzleFields, chosen: Chosen) -> str:
     """What is not shaded has no number twice in a line and hangs together; no two shaded touch."""
     grid = puzzle.grid("grid")
     lines = [[(r, c) for c in range(len(grid[0]))] for r in range(len(grid))]
@@ -261,7 +265,7 @@ def hitori(puzzle: Fields, chosen: Chosen) -> str:
     return _in_one_piece(cells_by_place(grid).keys() - chosen, "what is not shaded")
 
 
-def minesweeper(puzzle: Fields, chosen: Chosen) -> str:
+def minesweeper(puzzle: PuzzleFields, chosen: Chosen) -> str:
     """Each number has so many mines around it; mines are in cells without a number."""
     cells = cells_by_place(puzzle.grid("grid"))
     numbers = {place: int(cell) for place, cell in cells.items() if cell.isdecimal()}
@@ -275,7 +279,7 @@ def minesweeper(puzzle: Fields, chosen: Chosen) -> str:
     return ""
 
 
-def nurikabe(puzzle: Fields, chosen: Chosen) -> str:
+def nurikabe(puzzle: PuzzleFields, chosen: Chosen) -> str:
     """Number wall: what no wall covers is islands, each with one number, its size."""
     cells = cells_by_place(puzzle.grid("grid"))
     numbers = puzzle.givens("grid")
@@ -303,7 +307,7 @@ def _corner(islands: list[Chosen]) -> bool:
     )
 
 
-def nonogram(puzzle: Fields, chosen: Chosen) -> str:
+def nonogram(puzzle: PuzzleFields, chosen: Chosen) -> str:
     """The runs of filled cells of each line are those of its clue; [] and [0] are none."""
     rows, columns = puzzle.clues("rows"), puzzle.clues("columns")
     for r, clue in enumerate(rows):
@@ -320,7 +324,7 @@ def _runs(line: Iterable[bool]) -> list[int]:
     return [len(run) for run in marks.split()]
 
 
-def light_up(puzzle: Fields, chosen: Chosen) -> str:
+def light_up(puzzle: PuzzleFields, chosen: Chosen) -> str:
     """Akari: bulbs light every white cell, none lights another; numbers count those beside."""
     cells = cells_by_place(puzzle.grid("grid"))
     walls = {place for place, cell in cells.items() if cell == "#" or cell.isdecimal()}
@@ -343,7 +347,7 @@ def light_up(puzzle: Fields, chosen: Chosen) -> str:
     return "" if lit | walls == cells.keys() else "a cell is dark"
 
 
-def _counts(puzzle: Fields, chosen: Chosen, rows: str, columns: str) -> str:
+def _counts(puzzle: PuzzleFields, chosen: Chosen, rows: str, columns: str) -> str:
     for r, wanted in enumerate(puzzle.numbers(rows)):
         if wanted is not None and sum(s == r for s, _ in chosen) != wanted:
             return f"row {r} has another count"
@@ -383,7 +387,7 @@ def _in_one_piece(cells: Iterable[Place], what: str) -> str:
 # --- Filled with signs ----------------------------------------------------------------------------
 
 
-def arrow_maze(puzzle: Fields, grid: Grid) -> str:
+def arrow_maze(puzzle: PuzzleFields, grid: Grid) -> str:
     """From each number go as many arrows as it says, in rays; every arrow is of a ray."""
     given, cells = cells_by_place(puzzle.grid("grid")), cells_by_place(grid)
     kept = {place: cell for place, cell in given.items() if cell.isdecimal() or cell in ARROWS}
@@ -408,24 +412,24 @@ def arrow_maze(puzzle: Fields, grid: Grid) -> str:
     return "" if covered == arrows else "an arrow belongs to no number"
 
 
-def equal(puzzle: Fields, grid: Grid) -> str:
+def equal(puzzle: PuzzleFields, grid: Grid) -> str:
     """The grid is the solution's, cell by cell; for puzzles with one solution."""
     return "" if grid == puzzle.grid("solution") else "a cell differs"
 
 
-def equal_places(puzzle: Fields, chosen: Chosen) -> str:
+def equal_places(puzzle: PuzzleFields, chosen: Chosen) -> str:
     """The chosen cells are the solution's; for puzzles with one solution."""
     return "" if chosen == set(puzzle.places("solution")) else "other cells are chosen"
 
 
-OF_NUMBERS: dict[str, Callable[[Fields, Numbers], str]] = {
+OF_NUMBERS: dict[str, Callable[[PuzzleFields, Numbers], str]] = {
     "binario": binario,
     "latin": latin,
     "magic-square": magic_square,
     "numbrix": numbrix,
     "survo": survo,
 }
-OF_PLACES: dict[str, Callable[[Fields, Chosen], str]] = {
+OF_PLACES: dict[str, Callable[[PuzzleFields, Chosen], str]] = {
     "hitori": hitori,
     "kakurasu": kakurasu,
     "light-up": light_up,
@@ -437,4 +441,7 @@ OF_PLACES: dict[str, Callable[[Fields, Chosen], str]] = {
     "star-battle": star_battle,
     "tents": tents,
 }
-OF_SIGNS: dict[str, Callable[[Fields, Grid], str]] = {"arrow-maze": arrow_maze, "equal": equal}
+OF_SIGNS: dict[str, Callable[[PuzzleFields, Grid], str]] = {
+    "arrow-maze": arrow_maze,
+    "equal": equal,
+}

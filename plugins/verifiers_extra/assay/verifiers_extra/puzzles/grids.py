@@ -6,8 +6,7 @@ is lines in a row with as many cells each; bars, commas and blanks part cells, a
 read by its characters, and lines of dashes may stand between. Cells at "(row, column)"
 are read in place of a grid where the puzzle chooses cells.
 
-Callers pass the answer's region (`answer_region`), 20,000 characters at most; every pass over it
-is linear.
+Linear; callers pass the answer's region, 20,000 characters at most.
 """
 
 from __future__ import annotations

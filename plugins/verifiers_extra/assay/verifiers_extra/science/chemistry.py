@@ -24,12 +24,10 @@ What a policy could game: compositions tell no isomers apart; use written or smi
 is asked. Of an answer "X = H2O" what follows the sign counts. Known limits: no isotopes but D and
 T, no polymers, no abbreviations (Et, Ph), no physical states, conditions over an arrow are skipped.
 rdkit's own reading of a hostile SMILES is bounded by length (2,000 characters) and by the worker's
-time only. Of ether0's tasks (arXiv 2506.17238) solubility and one-step synthesis ask a model, and
-functional groups a name table of another library: they are not served, nor is its test of whether a
-molecule is reasonable; isomer pays for an absurd one of the right formula.
+time only. Of ether0's tasks (arXiv 2506.17238) solubility, one-step synthesis and
+functional groups are not served, nor its test of reasonable molecules: isomer pays for absurd ones.
 
-Measured: 82 ways of writing 30 formulas (LaTeX, mhchem, Unicode, HTML, charges, hydrates, states,
-bonds, with a name beside) are right but for one, \chemfig; none of 40 near misses is.
+Measured: 82 ways of writing 30 formulas are right but for one, \chemfig; none of 40 near misses is.
 kind=product gives what ether0's product_eval does on 400 of 400 generated pairs.
 """
 

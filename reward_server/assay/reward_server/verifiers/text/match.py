@@ -22,8 +22,8 @@ Differences from the usual string match (SQuAD's normalisation, lighteval's exac
 2. A text of which the normalisation leaves nothing ("The", "?!") keeps what would be removed last.
 3. Containment is at the borders of words, not of characters: RULER's own takes 12345 for 1234.
 
-Measured: on 2,000 generated answers of RULER's kinds (needles named, left out, changed by a digit,
-in other case) the share is that of NeMo Gym's `ruler` on all but those that continue a needle.
+Measured: on 2,000 generated answers the share is that of NeMo Gym's `ruler`, but for those that
+continue a needle.
 
 Sources: Unicode Standard Annex 15 (normalisation forms); SQuAD, arXiv 1606.05250, for what is
 usually removed.

@@ -24,9 +24,8 @@ Differences from scikit-learn's set scores and from list scorers in use:
 2. Two empty sets have F1 1, by definition here; there it is a warning and 0.
 3. From GraphWalks' grader: the brackets may be missing, and case does not count.
 
-Measured: on 2,000 generated answers to graph walks (nodes added, left out, repeated, none, quoted,
-no final line) F1 is that of NeMo Gym's `graphwalks` and `lc_niah` to 1e-12, quoted nodes apart,
-which the former does not read.
+Measured: on 2,000 generated graph walks F1 is that of NeMo Gym's `lc_niah` to 1e-12, and of its
+`graphwalks` but for quoted nodes.
 
 Sources: van Rijsbergen, Information Retrieval, 1979, chapter 7, for F; exact set match as in
 QAMPARI (arXiv 2205.12665), whose recall and precision over aliases are the same.

@@ -7,15 +7,11 @@ gets 0, and where it does the prefix is taken off both texts. That is the gradin
 OpenAI's MRCR, several needles in a long dialogue, whose rows go in as they are: the reference is a
 text, or `{"answer": text, "random_string_to_prepend": prefix}`.
 
-The thought is not judged, nor the blanks around the rest. Several references: the best counts.
+What a policy could game. A ratio pays for any text of the same sort; `at_least` pays for near
+copies only.
 
-What a policy could game. A ratio pays for text of the same sort: two poems of one length have 0.1
-to 0.3 in common, and the answer with more behind it keeps most of its ratio. Use `at_least` to pay
-for near copies only.
-
-Limits. The work of difflib grows with the square of the texts, and hostile ones make it the cube:
-ours stops after 10,000,000 steps with the blocks found so far, a lower bound of the ratio. A
-response of more than 4 times the reference and 20,000 characters gets 0, for a ratio under 0.4.
+Limits. Work stops after 10,000,000 steps with the blocks found so far, a lower bound of the ratio.
+A response of more than 4 times the reference and 20,000 characters gets 0.
 
 Differences from MRCR's function: those two bounds; the blanks around the response are left out, as
 NeMo Gym's `mrcr` does.
