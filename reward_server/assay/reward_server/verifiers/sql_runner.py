@@ -11,10 +11,9 @@ harmless functions, so that a query cannot attach a file, load code, change a se
 Each has a time of its own, kept by SQLite's progress handler. Rows are compared here, by code that
 no query can reach.
 
-DuckDB reads files, the network and Python's variables by itself: its connection is made without
-external access, extensions and replacement scans, and its configuration is locked before the setup
-runs. A query is one SELECT by DuckDB's own parser, in a transaction that can only read, and is
-interrupted from a thread when its time is over.
+DuckDB's connection is made without external access, extensions and scans of Python's variables, and
+is locked before the setup runs. A query is one SELECT by DuckDB's own parser, in a transaction that
+can only read, and is interrupted from a thread.
 """
 
 from __future__ import annotations
