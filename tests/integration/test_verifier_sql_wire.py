@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from importlib.util import find_spec
 
 import pytest
 
@@ -86,3 +87,31 @@ async def test_a_sandbox_that_is_not_there_makes_faults() -> None:
     assert isinstance(outcome.outcome, Fault)
     assert outcome.outcome.reason in ("UNREACHABLE", "DEADLINE_EXCEEDED")
     await verifier.close()
+
+
+DUCK = {"setup": SETUP, "query": "SELECT name FROM t WHERE n > 1"}
+
+
+async def test_duckdb_that_is_not_granted_is_a_fault(verifier: SqlVerifier) -> None:
+    [outcome] = await verifier.judge_all([item("SELECT 1", DUCK, engine="duckdb")], 60.0)
+    assert short(outcome.outcome) == "UNSUPPORTED_INPUT"
+
+
+@pytest.mark.skipif(find_spec("duckdb") is None, reason="duckdb is not installed")
+async def test_duckdb_in_the_jail() -> None:
+    granted = ("--python-packages", "numpy,duckdb")
+    with running("--languages", "python", "--slots", "2", *granted) as (address, _process):
+        verifier = SqlVerifier(AsyncExecutionClient(address))
+        cases = [
+            ("FROM t SELECT name WHERE n >= 2", "unparsed"),
+            ("```duckdb\nFROM t SELECT name WHERE n >= 2\n```", "correct"),
+            ("SELECT name FROM t", "incorrect"),
+            ("SELECT * FROM read_text('/etc/passwd')", "incorrect"),
+            ("SELECT COUNT(*) FROM range(100000000000) AS a, range(1000000) AS b", "incorrect"),
+            ("SELECT list(a.range || b.range) FROM range(1000000) a, range(1000) b", "incorrect"),
+        ]
+        items = [item(text, DUCK, engine="duckdb", timeout_s=1.0) for text, _ in cases]
+        outcomes = await verifier.judge_all(items, 120.0)
+        await verifier.close()
+    found = [short(outcome.outcome) for outcome in outcomes]
+    assert found == [verdict for _, verdict in cases]

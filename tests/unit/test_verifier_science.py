@@ -367,7 +367,7 @@ def test_isomers_are_told_apart_if_asked() -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("rdkit") is not None, reason="rdkit is installed")
 def test_smiles_without_rdkit_are_a_fault_that_says_what_to_install() -> None:
-    with pytest.raises(Unjudgeable, match="pip install rdkit") as caught:
+    with pytest.raises(Unjudgeable, match="the extra chemistry") as caught:
         judge(chemistry, "<answer>CCO</answer>", "OCC", kind="smiles")
     assert caught.value.reason == "UNSUPPORTED_INPUT"
 
@@ -377,6 +377,25 @@ def test_smiles_with_rdkit() -> None:
     for answer, verdict in (("OCC", "correct"), ("CCC", "incorrect"), ("C(", "unparsed")):
         text = f"<answer>{answer}</answer>"
         assert judge(chemistry, text, "CCO", kind="smiles").verdict == verdict
+
+
+@pytest.mark.skipif(importlib.util.find_spec("rdkit") is None, reason="rdkit is not installed")
+@pytest.mark.parametrize(
+    ("kind", "answer", "reference", "verdict"),
+    [
+        ("product", "CC(=O)OCC.[Na+].[Cl-]", "CCOC(C)=O", "correct"),
+        ("product", "CCOC(C)=O.O", "CCOC(C)=O", "correct"),
+        ("product", "CCOC(=O)CC.CCO", "CCOC(C)=O", "incorrect"),
+        ("product", "C((", "CCOC(C)=O", "unparsed"),
+        ("isomer", "CCO", "C2H6O", "correct"),
+        ("isomer", "COC", "CCO", "correct"),
+        ("isomer", "CCC", "C2H6O", "incorrect"),
+        ("isomer", "C2H6O", "C2H6O", "unparsed"),
+    ],
+)
+def test_products_and_isomers(kind: str, answer: str, reference: str, verdict: str) -> None:
+    response = f"<answer>{answer}</answer>"
+    assert judge(chemistry, response, reference, kind=kind).verdict == verdict
 
 
 def test_cleaning_is_idempotent() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,9 +28,17 @@ INSERT INTO people VALUES (1, 'Ann', 30.5, 'Oslo'), (2, 'Bob', 41, 'Rome'), (3, 
 OTHER = SETUP + "INSERT INTO people VALUES (4, 'Dee', 30.5, 'Rome');"
 
 
-def run(gold: str, candidate: str, *setups: str, seconds: float = 2.0, **rules: Any) -> str:
+def run(
+    gold: str,
+    candidate: str,
+    *setups: str,
+    seconds: float = 2.0,
+    engine: str = "sqlite",
+    **rules: Any,
+) -> str:
     """ "right", or why not; "gold: ..." where that is to blame."""
     task = {
+        "engine": engine,
         "setups": list(setups) or [SETUP],
         "gold": gold,
         "candidate": candidate,
@@ -154,6 +165,104 @@ def test_a_query_without_end_is_interrupted() -> None:
     )
     assert "more than 0.2 s" in run("SELECT 1", endless, seconds=0.2)
     assert run(endless, "SELECT 1", seconds=0.2).startswith("gold: it takes more than 0.2 s")
+
+
+needs_duckdb = pytest.mark.skipif(find_spec("duckdb") is None, reason="duckdb is not installed")
+
+
+@needs_duckdb
+@pytest.mark.parametrize(
+    ("gold", "candidate", "expected"),
+    [
+        ("SELECT name FROM people", "SELECT name FROM people ORDER BY age", "right"),
+        ("SELECT name FROM people", "FROM people SELECT name;", "right"),
+        ("SELECT 1", "SELECT 1.0", "right"),
+        ("SELECT 1.10::DECIMAL(9, 2)", "SELECT 1.1::DOUBLE", "right"),
+        ("SELECT 'nan'::DOUBLE", "SELECT 'nan'::DOUBLE", "right"),
+        ("SELECT [1, 2], {'a': DATE '2020-01-01'}", "SELECT [1, 2], {'a': DATE '2020-01-01'}",
+         "right"),
+        ("SELECT list(id ORDER BY id) FROM people", "SELECT [1, 2, 3]", "right"),
+        ("SELECT DATE '2020-01-01'", "SELECT TIMESTAMP '2020-01-01'", "the rows differ"),
+        ("SELECT 1", "SELECT '1'", "the rows differ"),
+        ("SELECT 9007199254740993", "SELECT 9007199254740992", "the rows differ"),
+        ("SELECT id FROM people", "SELECT id, name FROM people", "2 columns where 1"),
+        ("SELECT id FROM people", "SELEKT id", "syntax error"),
+        ("SELEKT 1", "SELECT 1", "gold: "),
+    ],
+)  # fmt: skip
+def test_results_of_duckdb_are_compared(gold: str, candidate: str, expected: str) -> None:
+    assert expected in run(gold, candidate, engine="duckdb")
+
+
+@needs_duckdb
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "SELECT * FROM read_csv('/etc/passwd')", "SELECT * FROM read_text('/etc/passwd')",
+        "SELECT * FROM '/etc/passwd'", "SELECT * FROM glob('/*')",
+        "SELECT * FROM read_blob('/proc/self/environ')", "SELECT getenv('HOME')",
+        "SELECT * FROM 'http://example.org/a.csv'", "SELECT * FROM sniff_csv('/etc/passwd')",
+        "SELECT * FROM parquet_scan('/etc/passwd')", "SELECT * FROM read_duckdb('/tmp/x')",
+        "SELECT * FROM sqlite_scan('/etc/passwd', 'x')", "SELECT * FROM duckdb_extensions()",
+        "COPY people TO '/tmp/assay-sql-attack'", "ATTACH '/tmp/assay-sql-attack' AS a",
+        "INSTALL httpfs", "LOAD httpfs", "EXPORT DATABASE '/tmp/assay-sql-attack'",
+        "SET enable_external_access = true", "SET lock_configuration = false", "RESET threads",
+        "PRAGMA memory_limit = '9GB'", "CALL enable_logging()", "SELECT * FROM enable_logging()",
+        "DELETE FROM people RETURNING id", "INSERT INTO people VALUES (9, 'x', 1, 'y')",
+        "WITH x AS (DELETE FROM people RETURNING id) SELECT id FROM x", "DROP TABLE people",
+        "CREATE TEMP TABLE x AS SELECT 1", "UPDATE people SET id = id RETURNING id",
+        "SELECT * FROM query('DELETE FROM people')", "SELECT * FROM query($$COPY people TO '/x'$$)",
+        "SELECT nextval('numbers')", "SELECT * FROM rows", "SELECT * FROM task",
+        "SELECT id FROM people; SELECT id FROM people", "COMMIT", "ROLLBACK", "",
+        "-- nothing", "\x00", "SELECT '\ud800'", "SELECT " + "(" * 5_000 + "1" + ")" * 5_000,
+        "SELECT error('gold')", "PREPARE p AS SELECT 1", "PIVOT people ON town",
+    ],
+)  # fmt: skip
+def test_a_query_to_duckdb_can_only_read(attack: str) -> None:
+    setup = SETUP + "CREATE SEQUENCE numbers;"
+    answer = run("SELECT id FROM people", attack, setup, engine="duckdb")
+    assert answer != "right"
+    assert not answer.startswith("gold")
+    assert not Path("/tmp/assay-sql-attack").exists()
+
+
+@needs_duckdb
+def test_a_query_to_duckdb_is_bounded() -> None:
+    endless = "SELECT COUNT(*) FROM range(100000000000) AS a, range(1000000) AS b"
+    assert "more than 0.3 s" in run("SELECT 1", endless, seconds=0.3, engine="duckdb")
+    many = "SELECT range FROM range(100000)"
+    assert "more than" in run("SELECT 1", many, engine="duckdb")
+    huge = "SELECT repeat('x', 400000000)"
+    assert run("SELECT 1", huge, engine="duckdb") != "right"
+    file = "CREATE TABLE t AS SELECT * FROM read_csv('/etc/passwd')"
+    assert run("SELECT 1", "SELECT 1", file, engine="duckdb").startswith("gold: ")
+
+
+def test_an_engine_that_is_not_there_is_a_fault_that_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    lines: list[dict[str, Any]] = []
+    task = {"engine": "duckdb", "setups": [SETUP], "gold": "SELECT 1", "candidate": "SELECT 1",
+            "seconds": 1.0, "max_rows": 10, "rules": {}}  # fmt: skip
+    sql_runner.work(task, lines.append)
+    run_of_it = execution(*lines)
+    outcome = outcome_of(run_of_it, "SELECT 1", accept_empty=False)
+    assert isinstance(outcome, Fault)
+    assert outcome.reason == "UNSUPPORTED_INPUT"
+    assert "the extra duckdb of assay-rl-sandbox" in outcome.message
+
+
+@pytest.mark.parametrize("engine", ["postgres", "mysql"])
+def test_an_engine_that_is_not_served_is_a_fault(engine: str) -> None:
+    item = VerifierItem(
+        Candidate("SELECT 1"),
+        data={"setup": SETUP, "query": "SELECT 1"},
+        parameters=_SPEC.complete({"engine": engine}),
+    )
+    with pytest.raises(Unjudgeable, match="is not served") as caught:
+        task_of(item)
+    assert caught.value.reason == "UNSUPPORTED_INPUT"
 
 
 def test_results_are_bounded() -> None:

@@ -183,6 +183,41 @@ def test_choices(
     assert judge(CHOICE, response, reference, **parameters).verdict == verdict
 
 
+@pytest.mark.parametrize(
+    ("response", "known", "unknown"),
+    [
+        # The verdict on a whole response for option B, with the options' texts and without.
+        ("B", "correct", "correct"),
+        ("(B)", "correct", "correct"),
+        ("b", "correct", "correct"),
+        ("(b).", "correct", "correct"),
+        ("**B**\n", "correct", "correct"),
+        ("B. Lyon", "correct", "correct"),
+        ("B) Lyon", "correct", "correct"),
+        ("B: Lyon", "correct", "correct"),
+        ("Option B", "correct", "correct"),
+        ("b) Lyon", "correct", "unparsed"),
+        ("Lyon (B)", "correct", "correct"),
+        ("lyon.", "correct", "unparsed"),
+        ("B) Paris", "hedged", "correct"),
+        ("A) Lyon", "hedged", "incorrect"),
+        ("Lyon (A)", "hedged", "incorrect"),
+        ("B or C", "hedged", "hedged"),
+        ("A, B", "hedged", "hedged"),
+        ("Paris, Lyon", "hedged", "unparsed"),
+        ("Lyon or Paris", "hedged", "unparsed"),
+        ("A) Paris B) Lyon", "hedged", "unparsed"),
+        ("a port", "unparsed", "unparsed"),
+        ("B is wrong", "unparsed", "unparsed"),
+        ("A, the first, is wrong, so it is not B", "unparsed", "unparsed"),
+        ("Lyon is no capital", "unparsed", "unparsed"),
+    ],
+)
+def test_a_bare_answer_is_the_whole_response(response: str, known: str, unknown: str) -> None:
+    assert judge(CHOICE, response, "B", choices=CITIES).verdict == known
+    assert judge(CHOICE, response, "B").verdict == unknown
+
+
 @pytest.mark.parametrize("verifier", [CHOICE, MATCH, TOKEN_F1], ids=["choice", "match", "token-f1"])
 def test_signs_of_gaming_are_flagged(verifier: Verifier) -> None:
     judgement = judge(verifier, r"\boxed{A} or \boxed{B}, \boxed{C}", "A")

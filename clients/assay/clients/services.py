@@ -38,6 +38,8 @@ PACKAGES = {
 VERIFIERS_EXTRA = "assay-rl-verifiers-extra"
 EXTRA_VERIFIERS: Mapping[str, tuple[str, ...]] = {
     "abstention": (),
+    "arc": ("arc-agi",),
+    "assignment": ("knights-and-knaves", "zebra"),
     "boxes": ("grounding",),
     "chemistry": (),
     "citations": ("citation-if",),
@@ -45,6 +47,7 @@ EXTRA_VERIFIERS: Mapping[str, tuple[str, ...]] = {
     "countdown": (),
     "differences": ("spot-the-difference",),
     "game24": (),
+    "grid-puzzle": (),
     "ifeval": ("ifbench", "if-rlvr", "instruction-following"),
     "language": (),
     "point": ("pointing",),

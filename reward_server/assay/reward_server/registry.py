@@ -39,6 +39,7 @@ from assay.reward_server.verifiers.text.preference import preference
 from assay.reward_server.verifiers.text.regex import regex
 from assay.reward_server.verifiers.text.rouge import rouge
 from assay.reward_server.verifiers.text.set_f1 import set_f1
+from assay.reward_server.verifiers.text.similarity import similarity
 from assay.reward_server.verifiers.text.token_f1 import token_f1
 from assay.reward_server.verifiers.tool_call import tool_call
 
@@ -60,6 +61,7 @@ FAMILIES: dict[str, tuple[Verifier, ...]] = {
         regex,
         rouge,
         set_f1,
+        similarity,
         token_f1,
     ),
     "form": (well_formed, length, reasoning_steps, repetition, tool_call),

@@ -28,7 +28,7 @@ _TAGS = {
     "go": {"go", "golang"},
     "rust": {"rust", "rs"},
     "bash": {"bash", "sh", "shell", "zsh"},
-    "sql": {"sql", "sqlite", "sqlite3"},
+    "sql": {"sql", "sqlite", "sqlite3", "duckdb"},
     "perl": {"perl", "pl"},
     "ruby": {"ruby", "rb"},
     "php": {"php"},

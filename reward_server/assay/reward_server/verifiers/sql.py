@@ -3,9 +3,13 @@
 The reference is `{"setup": "CREATE TABLE ...; INSERT ...", "query": "SELECT ..."}`, or with
 `"setups"`, a list, for several databases: all must agree, as in test-suite accuracy (R. Zhong and
 others, arXiv 2010.02840), which keeps a query that is right by chance from passing. A program of
-ours (`sql_runner`) runs both queries on SQLite in the sandbox and gets them as data; they can only
-read, and each has timeout_s for all databases together. That program compares the rows, where no
-query reaches.
+ours (`sql_runner`) runs both queries in the sandbox, on the engine that is named (SQLite, DuckDB),
+and gets them as data; they can only read, and each has timeout_s for all databases together. That
+program compares the rows, where no query reaches.
+
+DuckDB runs where the sandbox has its package: install the extra duckdb of assay-rl-sandbox and
+start it with --python-packages numpy,pytest,duckdb; else an item is the fault UNSUPPORTED_INPUT.
+postgres and mysql are that fault too: no server of theirs runs in the sandbox.
 
 Rows are a multiset, or a sequence where order matters: order=auto asks for it when the reference
 says `"ordered": true`, or says nothing and the gold query has an ORDER BY outside of parentheses.
@@ -22,9 +26,12 @@ accepts it). What the sandbox could not run is a fault with the sandbox's own re
 happens once the gold query has run is the response's doing, so that no query can choose a fault.
 
 What a policy could game: a single small database lets wrong queries pass by chance: give several,
-with rows that tell near misses apart. Known limits: SQLite's dialect; rows that tie under ORDER BY
-must come in the gold query's order, so make the order of the reference total; queries that write
-are not judged.
+with rows that tell near misses apart. Known limits: SQLite's and DuckDB's dialects; in DuckDB a
+Boolean equals 0 or 1, and values inside lists and structs are compared without tolerance; rows that
+tie under ORDER BY must come in the gold query's order, so make the order of the reference total;
+queries that write are not judged.
+
+Measured: none of 60 attacks on the two engines reads beyond the database, writes or is right.
 """
 
 from __future__ import annotations
@@ -43,6 +50,7 @@ from assay.clients.execution import (
 )
 from assay.clients.types import Fault as ClientFault
 from assay.reward_server.domain import (
+    UNSUPPORTED_INPUT,
     UNUSABLE_REFERENCE,
     VERIFIER_FAILED,
     Candidate,
@@ -74,15 +82,29 @@ _SKIPPED = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
+ENGINES = ("sqlite", "duckdb")
+_NOT_SERVED = ("postgres", "mysql")
+_NO_DUCKDB = (
+    "engine=duckdb needs duckdb in the sandbox: install the extra duckdb of assay-rl-sandbox there "
+    "and start it with --python-packages numpy,pytest,duckdb"
+)
+
 _SPEC = VerifierSpec(
     name="sql",
-    version="1",
+    version="2",
     description="The query returns what the gold query returns on each database, in the sandbox.",
     tasks=("sql", "text-to-sql"),
     min_reward=0.0,
     max_reward=1.0,
     verdicts=("correct", "incorrect", "unparsed"),
     parameters=(
+        ParameterSpec(
+            "engine",
+            "string",
+            "sqlite",
+            "Whose dialect the queries are in; postgres and mysql are a fault, with its reason.",
+            allowed_values=(*ENGINES, *_NOT_SERVED),
+        ),
         ParameterSpec(
             "order",
             "string",
@@ -221,8 +243,16 @@ def task_of(item: VerifierItem) -> dict[str, JsonValue] | None:
     """The task of `sql_runner`; None where the response holds no query. Pure.
 
     Raises:
-        Unjudgeable: UNUSABLE_REFERENCE, saying what is wrong.
+        Unjudgeable: UNUSABLE_REFERENCE, saying what is wrong; UNSUPPORTED_INPUT for an engine that
+            is not served.
     """
+    engine = str(item.parameters["engine"])
+    if engine in _NOT_SERVED:
+        raise Unjudgeable(
+            UNSUPPORTED_INPUT,
+            f"engine={engine} is not served: no server of it runs in the sandbox; "
+            f"take one of {', '.join(ENGINES)}",
+        )
     fields = item.document()
     if not isinstance(fields, dict):
         raise _unusable('must be an object {"setup": "...", "query": "..."}')
@@ -249,6 +279,7 @@ def task_of(item: VerifierItem) -> dict[str, JsonValue] | None:
         "tolerance": float(item.parameters["float_tolerance"]),  # type: ignore[arg-type]
     }
     return {
+        "engine": engine,
         "setups": list(texts),
         "gold": gold,
         "candidate": query,
@@ -311,6 +342,8 @@ def _gold_trouble(
             return _broken(execution)
         text = f"the reference's setup or query ran into the {execution.end}"
         return Fault(UNUSABLE_REFERENCE, text)
+    if gold.get("step") == "engine":
+        return Fault(UNSUPPORTED_INPUT, f"{_NO_DUCKDB}: {gold.get('trouble')}")
     if "trouble" in gold:
         text = f"{gold.get('step')} of the reference fails on database {gold.get('database')}"
         return Fault(UNUSABLE_REFERENCE, f"{text}: {gold['trouble']}")

@@ -1,14 +1,19 @@
 """What runs in the sandbox for `sql`: two queries on fresh databases, and whether they agree.
 
 The server never imports this module; it sends its text as a program, with the task as JSON on
-stdin. It needs Python and its sqlite3 alone. It writes one JSON object per line: `{"gold": ...}`
-when the databases are set up and the gold query has run on all of them, then `{"candidate": ...}`.
-A line that is missing was cut off by a limit of the sandbox.
+stdin. It needs Python and its sqlite3, and for the engine duckdb the package of that name. It
+writes one JSON object per line: `{"gold": ...}` when the databases are set up and the gold query
+has run on all of them, then `{"candidate": ...}`. A line that is missing was cut off by a limit of
+the sandbox.
 
 Both queries may only read: an authorizer refuses every action but SELECT, READ, RECURSIVE and
 harmless functions, so that a query cannot attach a file, load code, change a setting or a table.
 Each has a time of its own, kept by SQLite's progress handler. Rows are compared here, by code that
 no query can reach.
+
+DuckDB's connection is made without external access, extensions and scans of Python's variables, and
+is locked before the setup runs. A query is one SELECT by DuckDB's own parser, in a transaction that
+can only read, and is interrupted from a thread.
 """
 
 from __future__ import annotations
@@ -17,10 +22,12 @@ import json
 import math
 import sqlite3
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from decimal import Decimal
+from typing import Any, Protocol
 
 MAX_CELL_BYTES = 10_000_000
 MAX_RESULT_BYTES = 50_000_000
@@ -46,6 +53,122 @@ class QueryResult:
     def __init__(self, columns: Sequence[str], rows: list[Row]) -> None:
         self.columns = [name.casefold() for name in columns]
         self.rows = rows
+
+
+class Database(Protocol):
+    """A database that is set up, and can only be read from now on."""
+
+    def run(self, query: str, seconds: float, max_rows: int) -> QueryResult:
+        """Runs one query that reads; raises QueryTrouble when it fails or is beyond a bound."""
+        ...
+
+
+class SqliteDatabase:
+    """SQLite's, in memory, as the setup makes it; raises QueryTrouble when that fails."""
+
+    def __init__(self, setup: str) -> None:
+        self._connection = open_database(setup)
+
+    def run(self, query: str, seconds: float, max_rows: int) -> QueryResult:
+        """See `Database.run`."""
+        return run_query(self._connection, query, seconds, max_rows)
+
+
+_LOCKED = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "python_enable_replacements": "false",
+    "python_scan_all_frames": "false",
+    "temp_directory": "",
+    "threads": "1",
+    "memory_limit": "256MB",
+    "lock_configuration": "true",
+}
+
+
+class DuckDatabase:
+    """DuckDB's, in memory, as the setup makes it.
+
+    Raises:
+        ImportError: duckdb is not there.
+        QueryTrouble: the setup fails.
+    """
+
+    def __init__(self, setup: str) -> None:
+        import duckdb  # noqa: PLC0415 - only this engine needs it
+
+        self._errors = (
+            duckdb.Error,
+            TypeError,
+            ValueError,
+            OverflowError,
+            MemoryError,
+            RuntimeError,
+        )
+        self._select = duckdb.StatementType.SELECT
+        self._connection = duckdb.connect(":memory:", config=_LOCKED)
+        try:
+            self._connection.execute(setup)
+        except self._errors as error:
+            raise QueryTrouble(str(error)) from error
+
+    def run(self, query: str, seconds: float, max_rows: int) -> QueryResult:
+        """See `Database.run`."""
+        deadline_s = time.monotonic() + seconds
+        timer = threading.Timer(seconds, self._connection.interrupt)
+        timer.daemon = True
+        try:
+            statements = self._connection.extract_statements(query)
+            if len(statements) != 1 or statements[0].type != self._select:
+                raise QueryTrouble("it is not one query that reads")
+            self._connection.execute("BEGIN TRANSACTION READ ONLY")
+            timer.start()
+            return self._rows(query, max_rows)
+        except self._errors as error:
+            late = time.monotonic() >= deadline_s
+            text = f"it takes more than {seconds:g} s" if late else str(error) or "it fails"
+            raise QueryTrouble(text) from error
+        finally:
+            timer.cancel()
+            self._end()
+
+    def _rows(self, query: str, max_rows: int) -> QueryResult:
+        cursor = self._connection.execute(query)
+        columns = [column[0] for column in cursor.description or ()]
+        rows: list[Row] = []
+        size = 0
+        while part := cursor.fetchmany(1_000):
+            rows += [tuple(map(_comparable, row)) for row in part]
+            size += sum(len(repr(cell)) for row in part for cell in row)
+            if len(rows) > max_rows:
+                raise QueryTrouble(f"it returns more than {max_rows} rows")
+            if size > MAX_RESULT_BYTES:
+                raise QueryTrouble(f"it returns more than {MAX_RESULT_BYTES} bytes")
+        return QueryResult(columns, rows)
+
+    def _end(self) -> None:
+        """Ends the transaction; one that was never begun, or is broken, is none."""
+        try:
+            self._connection.execute("ROLLBACK")
+        except self._errors:
+            return
+
+
+def _comparable(cell: Any) -> Any:
+    """A value of DuckDB as `difference` compares it: hashable, and equal to itself."""
+    if isinstance(cell, Decimal):
+        return int(cell) if cell == cell.to_integral_value() else float(cell)
+    if isinstance(cell, float) and math.isnan(cell):
+        return ("nan",)
+    if isinstance(cell, list | tuple):
+        return ("list", *map(_comparable, cell))
+    if isinstance(cell, dict):
+        return ("struct", *((str(key), _comparable(value)) for key, value in cell.items()))
+    return cell
+
+
+ENGINES: dict[str, Callable[[str], Database]] = {"sqlite": SqliteDatabase, "duckdb": DuckDatabase}
 
 
 def open_database(setup: str) -> sqlite3.Connection:
@@ -236,9 +359,9 @@ class _Budget:
     def __init__(self, seconds: float) -> None:
         self._left_s = seconds
 
-    def run(self, connection: sqlite3.Connection, query: str, max_rows: int) -> QueryResult:
+    def run(self, database: Database, query: str, max_rows: int) -> QueryResult:
         started_s = time.monotonic()
-        table = run_query(connection, query, self._left_s, max_rows)
+        table = database.run(query, self._left_s, max_rows)
         self._left_s = max(0.0, self._left_s - (time.monotonic() - started_s))
         return table
 
@@ -247,27 +370,31 @@ def work(task: dict[str, Any], write: Callable[[dict[str, Any]], object]) -> Non
     """Runs a task: both queries on each database.
 
     Args:
-        task: "setups", "gold", "candidate", "seconds", "max_rows" and "rules".
+        task: "engine", "setups", "gold", "candidate", "seconds", "max_rows" and "rules".
         write: takes each line that is to be written.
     """
-    databases: list[tuple[sqlite3.Connection, QueryResult]] = []
+    databases: list[tuple[Database, QueryResult]] = []
+    engine = ENGINES[task.get("engine", "sqlite")]
     budget = _Budget(task["seconds"])
     for number, setup in enumerate(task["setups"], start=1):
         step = "setup"
         try:
-            connection = open_database(setup)
+            database = engine(setup)
             step = "query"
-            table = budget.run(connection, task["gold"], task["max_rows"])
+            table = budget.run(database, task["gold"], task["max_rows"])
+        except ImportError as trouble:
+            write({"gold": {"trouble": str(trouble)[:500], "step": "engine", "database": number}})
+            return
         except QueryTrouble as trouble:
             write({"gold": {"trouble": str(trouble)[:500], "step": step, "database": number}})
             return
-        databases.append((connection, table))
+        databases.append((database, table))
     write({"gold": {"rows": [len(table.rows) for _, table in databases]}})
     budget = _Budget(task["seconds"])
-    for number, (connection, gold) in enumerate(databases, start=1):
+    for number, (database, gold) in enumerate(databases, start=1):
         most = task["max_rows"] if task["rules"]["ignore_duplicates"] else len(gold.rows)
         try:
-            table = budget.run(connection, task["candidate"], most)
+            table = budget.run(database, task["candidate"], most)
             found, failed = difference(gold, table, task["rules"]), False
         except QueryTrouble as trouble:
             found, failed = str(trouble), True

@@ -22,7 +22,6 @@ gets no right answer.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Sequence
@@ -38,15 +37,13 @@ from assay.reward_server import (
     verifier,
 )
 from assay.verifiers_extra.geometry.reading import answer_region
+from assay.verifiers_extra.puzzles import grids
 
 SIDES = (4, 9, 16, 25)
 Grid = list[list[int]]
 
 _EMPTY = {"0", ".", "_", "*", "x", "X", "-"}
-_CELL = re.compile(r"[0-9]{1,3}|[._*]")
-_DRAWING = re.compile(r"[^\w.*]+")
 _RULE = re.compile(r"[\s+|=\u2500-\u257f-]*\Z")
-_TOO_MANY_LINES = 2_000
 
 
 @verifier(
@@ -106,55 +103,20 @@ def right_share(grid: Grid) -> float:
 
 def find_grid(text: str, side: int) -> Grid | None:
     """The last grid of a text with so many rows and columns; None for none."""
-    grid = _json_grid(text, side) or _drawn_grid(text, side)
+    grid = grids.find_grid(text, side, side, _is_cell)
     if grid is None and side <= 9:
         words = re.findall(rf"(?<!\w)[0-9]{{{side * side}}}(?!\w)", text)
         if words:
-            digits = [int(digit) for digit in words[-1]]
-            grid = [digits[start : start + side] for start in range(0, side * side, side)]
-    return grid
+            grid = [list(words[-1][start : start + side]) for start in range(0, side * side, side)]
+    return None if grid is None else [_numbers(row) for row in grid]
 
 
-def _json_grid(text: str, side: int) -> Grid | None:
-    start, end = text.find("[["), text.rfind("]]")
-    if start < 0:
-        start, end = text.find("["), text.rfind("]") - 1
-    if start < 0 or end < start:
-        return None
-    try:
-        value = json.loads(text[start : end + 2])
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(value, list) or len(value) != side:
-        return None
-    rows = [row for row in value if isinstance(row, list) and len(row) == side]
-    flat = [cell for row in rows for cell in row]
-    whole = all(isinstance(cell, int) and not isinstance(cell, bool) for cell in flat)
-    return rows if len(rows) == side and whole else None
+def _is_cell(cell: str) -> bool:
+    return cell in _EMPTY or (cell.isdecimal() and len(cell) <= 3)
 
 
-def _drawn_grid(text: str, side: int) -> Grid | None:
-    """The last lines in a row that hold one row each; lines of drawing may stand between them."""
-    rows: Grid = []
-    for line in reversed(text.splitlines()[-_TOO_MANY_LINES:]):
-        cells = _cells(line, side)
-        if cells is not None:
-            rows.insert(0, cells)
-            if len(rows) == side:
-                return rows
-        elif rows and not _RULE.match(line):
-            rows = []
-    return None
-
-
-def _cells(line: str, side: int) -> list[int] | None:
-    """The cells of a line of numbers; None when it is no row."""
-    words = _DRAWING.sub(" ", line[:1_000]).split()
-    if len(words) == 1 and len(words[0]) == side <= 9:
-        words = list(words[0])
-    if len(words) != side or not all(_CELL.fullmatch(word) for word in words):
-        return None
-    return [0 if word in _EMPTY else int(word) for word in words]
+def _numbers(row: list[str]) -> list[int]:
+    return [0 if cell in _EMPTY else int(cell) for cell in row]
 
 
 def _puzzle(item: VerifierItem) -> Grid:
@@ -192,18 +154,18 @@ def _given_grid(value: JsonValue) -> Grid:
 
 def _given_row(row: JsonValue | Sequence[int], side: int) -> list[int]:
     if isinstance(row, str):
-        cells = _cells(row, side)
+        cells = grids.cells_of(row, side, _is_cell)
         if cells is None:
             raise _unusable(f"{row[:60]!r} of the reference is no row of {side} cells")
-        return cells
+        return _numbers(cells)
     if not isinstance(row, list):
         raise _unusable("a row of the puzzle must be a list or a text")
-    cells = []
+    found = []
     for cell in row:
         if cell is not None and (isinstance(cell, bool) or not isinstance(cell, int)):
             raise _unusable(f"a cell of the puzzle must be a whole number or null, not {cell!r}")
-        cells.append(cell or 0)
-    return cells
+        found.append(cell or 0)
+    return found
 
 
 def _unusable(trouble: str) -> Unjudgeable:

@@ -1,8 +1,10 @@
 r"""Chemical formulas and equations in text: compositions, exactly. Pure, bounded, no library.
 
-A formula is elements and groups in (), [] or {} with counts, parts of a hydrate between dots, and a
-charge: `CuSO4·5H2O`, `[Fe(CN)6]^{4-}`, `SO_4^{2-}`, `\ce{NH4+}`. Subscripts and superscripts of
-Unicode and LaTeX are understood; states such as (aq) are left out. `e-` is the electron.
+A formula is elements and groups in () or [] with counts, parts of a hydrate between dots, and a
+charge: `CuSO4·5H2O`, `[Fe(CN)6]^{4-}`, `\mathrm{SO}_4^{2-}`, `\ce{NH4+}`, `Ca(2+)`. Subscripts and
+superscripts of Unicode, LaTeX and HTML are understood; braces of LaTeX group nothing; states such
+as (aq) and bonds (CH2=CH2, CH3-OH) are left out, and so is a name beside the formula. `e-` is the
+electron.
 
 A plain digit before a plain sign is the charge of a single atom (Ca2+), else a count (NO3-); of two
 digits the last is the charge (SO42-). Write `^` where that is not meant.
@@ -20,145 +22,65 @@ MAX_DEPTH = 8
 MAX_COUNT = 10_000
 MAX_SPECIES = 12
 _ELEMENTS = frozenset(
-    [
-        "H",
-        "He",
-        "Li",
-        "Be",
-        "B",
-        "C",
-        "N",
-        "O",
-        "F",
-        "Ne",
-        "Na",
-        "Mg",
-        "Al",
-        "Si",
-        "P",
-        "S",
-        "Cl",
-        "Ar",
-        "K",
-        "Ca",
-        "Sc",
-        "Ti",
-        "V",
-        "Cr",
-        "Mn",
-        "Fe",
-        "Co",
-        "Ni",
-        "Cu",
-        "Zn",
-        "Ga",
-        "Ge",
-        "As",
-        "Se",
-        "Br",
-        "Kr",
-        "Rb",
-        "Sr",
-        "Y",
-        "Zr",
-        "Nb",
-        "Mo",
-        "Tc",
-        "Ru",
-        "Rh",
-        "Pd",
-        "Ag",
-        "Cd",
-        "In",
-        "Sn",
-        "Sb",
-        "Te",
-        "I",
-        "Xe",
-        "Cs",
-        "Ba",
-        "La",
-        "Ce",
-        "Pr",
-        "Nd",
-        "Pm",
-        "Sm",
-        "Eu",
-        "Gd",
-        "Tb",
-        "Dy",
-        "Ho",
-        "Er",
-        "Tm",
-        "Yb",
-        "Lu",
-        "Hf",
-        "Ta",
-        "W",
-        "Re",
-        "Os",
-        "Ir",
-        "Pt",
-        "Au",
-        "Hg",
-        "Tl",
-        "Pb",
-        "Bi",
-        "Po",
-        "At",
-        "Rn",
-        "Fr",
-        "Ra",
-        "Ac",
-        "Th",
-        "Pa",
-        "U",
-        "Np",
-        "Pu",
-        "Am",
-        "Cm",
-        "Bk",
-        "Cf",
-        "Es",
-        "Fm",
-        "Md",
-        "No",
-        "Lr",
-        "Rf",
-        "Db",
-        "Sg",
-        "Bh",
-        "Hs",
-        "Mt",
-        "Ds",
-        "Rg",
-        "Cn",
-        "Nh",
-        "Fl",
-        "Mc",
-        "Lv",
-        "Ts",
-        "Og",
-        "D",
-        "T",
-    ]
+    re.findall(
+        r"\w+",
+        "H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga "
+        "Ge As Se Br Kr Rb Sr Y Zr Nb Mo Tc Ru Rh Pd Ag Cd In Sn Sb Te I Xe Cs Ba La Ce Pr Nd "
+        "Pm Sm Eu Gd Tb Dy Ho Er Tm Yb Lu Hf Ta W Re Os Ir Pt Au Hg Tl Pb Bi Po At Rn Fr Ra "
+        "Ac Th Pa U Np Pu Am Cm Bk Cf Es Fm Md No Lr Rf Db Sg Bh Hs Mt Ds Rg Cn Nh Fl Mc Lv "
+        "Ts Og D T",
+    )
 )
-_TRANSLATION = str.maketrans("₀₁₂₃₄₅₆₇₈₉₊₋", "0123456789+-")
+_TRANSLATION = str.maketrans("₀₁₂₃₄₅₆₇₈₉₊₋\u2212\u2013", "0123456789+---")
 _RAISED = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹]{0,3}[⁺⁻]")
 _LOWERED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")
-_WRAPPED = re.compile(
-    r"\\(?:mathrm|text|ce|mathbf|rm|mathsf|boxed)\b|[$~]|\\[,;!: ]|\\(?:left|right)(?![a-z])"
+_SCRIPT_TAG = re.compile(r"<(su[bp])>([^<>]{1,12})</\1>")
+_SPELLED = tuple(
+    (re.compile(pattern), written)
+    for pattern, written in (
+        (r"\\(?:oplus|plus)(?![a-z])|\u2295", "+"),
+        (r"\\(?:ominus|minus)(?![a-z])|\u2296", "-"),
+        (r"[ ]{0,3}\\equiv(?![a-z])[ ]{0,3}", "≡"),
+        (r"\\[dt]?frac[ ]{0,2}\{(\d{1,5})\}[ ]{0,2}\{(\d{1,5})\}", r"\1/\2 "),
+        (r"\\\{", "("),
+        (r"\\\}", ")"),
+        (
+            (
+                r"\\(?:math(?:rm|bf|sf|it)|text(?:rm|bf|it|sf|up)?|ce|pu|boxed|operatorname)"
+                r"[ ]{0,2}(?=\{)|\\!|\\(?:left|right)(?![a-z])"
+            ),
+            "",
+        ),
+        (
+            (
+                r"\\(?:mathrm|text|ce|rm|bf|quad|qquad|uparrow|downarrow)(?![A-Za-z])"
+                r"|\\[,;:()\[\] ]|[$~`\u2191\u2193]|\*\*"
+            ),
+            " ",
+        ),
+    )
 )
-_STATE = re.compile(r"\((?:aq|s|l|g|cr|am|solid|liquid|gas)\)", re.IGNORECASE)
-_CHARGE = re.compile(r"\^?\{?(\d{0,2})([+-])\}?\Z|\^\{?([+-])(\d{0,2})\}?\Z|(\+{1,4}|-{1,4})\Z")
+_INNERMOST = re.compile(
+    r"(?:(\\xrightarrow(?:\[[^\]{}]{0,80}\])?|[_^])[ ]{0,3})?\{([^{}]{0,300})\}"
+)
+_LOW = re.compile(r"_[ ]{0,3}(\d{1,4})")
+_STATE = re.compile(r"_?\([ ]{0,3}(?:aq|s|l|g|cr|am|solid|liquid|gas)[ ]{0,3}\)", re.IGNORECASE)
+_CHARGE = re.compile(r"(\^?)(\(?)(\d{0,2})([+-]{1,4})(\d?)(\)?)\Z")
 _PIECE = re.compile(r"([A-Z][a-z]?)|([(\[])|([)\]])|(\d{1,5})")
-_DOT = re.compile(r"[·•∙⋅]|\\cdot|\*|\.(?=\d{0,3}[A-Z(])")
-_COEFFICIENT = re.compile(r"(\d{1,5})(?:/(\d{1,5}))?|\\[dt]?frac\{(\d{1,5})\}\{(\d{1,5})\}")
+_DOT = re.compile(
+    r"[·•∙⋅]|\\cdot(?![a-z])|\*|\.(?=\d{0,3}[A-Z(])|(?:x|\\times|\u00d7)(?=\d{0,3}H2O)"
+)
+_BOND = re.compile(r"(?<=[A-Za-z0-9)\]])[-=≡](?=[A-Z(\[])")
+_COEFFICIENT = re.compile(r"(\d{1,5})(?:/(\d{1,5}))?")
 _ARROW = re.compile(
-    r"<?[-=\u2500]{1,4}>|⟶|→|⇌|⇄|⟷|↔|<=>|\\(?:long)?rightarrow|\\to\b|\\rightleftharpoons"
-    r"|\\xrightarrow(?:\[[^\]]{0,80}\])?\{[^{}]{0,80}\}|="
+    r"<?[-=\u2500]{1,4}>|⟶|→|⇌|⇄|⟷|↔|<=>|\\(?:long|left)?rightarrow|\\to(?![a-z])|\\rightleftharpoons"
 )
 _PLUS = re.compile(r"\s\+\s|(?<=[A-Za-z0-9)\]])\+(?=\s{0,4}\d{0,4}\s{0,4}[A-Z(\[])")
+_WORDS = r"(?:[A-Z]?[a-z]{2,19}|[Aa])(?:[ -][a-z]{1,19}){0,9}"
+_BEFORE = re.compile(rf"{_WORDS}(?:(?<=\bis)|(?<=\bare)|(?<=\bformula)|[ ]?[:,=])\s{{1,4}}")
+_NAMED = re.compile(rf"{_WORDS} \(([^ ]{{1,80}})\)\.?")
+_AFTER = re.compile(rf"\s{{1,4}}\(\s?{_WORDS}\s?\)\.?\Z|,\s{_WORDS}\.?\Z")
+_HEDGE = re.compile(r"\b(?:or|either|not|maybe|perhaps|n?either|nor)\b", re.IGNORECASE)
 
 
 class ChemicalFormulaError(ValueError):
@@ -194,17 +116,57 @@ class Equation:
 
 
 def plain(text: str) -> str:
-    """The text without LaTeX wrappers, sub- and superscript signs and states.
+    r"""The text without LaTeX wrappers, grouping braces, subscript signs and states.
+
+    A superscript stays as ^(...); a brace that groups nothing visible goes, so that the count in
+    `\mathrm{SO}_4` is that of O, as it is read on paper.
 
     Raises:
         ChemicalFormulaError: it is too long.
     """
     if len(text) > MAX_CHARS * MAX_SPECIES:
         raise ChemicalFormulaError(f"longer than {MAX_CHARS * MAX_SPECIES} characters")
+    text = _SCRIPT_TAG.sub(lambda tag: ("_{" if tag[1] == "sub" else "^{") + tag[2] + "}", text)
     text = _RAISED.sub(lambda match: "^{" + match[0].translate(_LOWERED) + "}", text)
-    text = text.translate(_TRANSLATION).replace("\u2212", "-").replace("\u2013", "-")
-    text = _WRAPPED.sub(" ", text)
-    return _STATE.sub("", re.sub(r"_\{?(\d{1,4})\}?", r"\1", text))
+    text = text.translate(_TRANSLATION)
+    for pattern, written in _SPELLED:
+        text = pattern.sub(written, text)
+    for _ in range(MAX_DEPTH):
+        flat = _INNERMOST.sub(_opened, text)
+        if flat == text:
+            break
+        text = flat
+    return _STATE.sub("", _LOW.sub(r"\1", text))
+
+
+def _opened(braces: re.Match[str]) -> str:
+    """A pair of braces without them; a script keeps its sign, an arrow loses its conditions."""
+    sign, content = braces[1] or "", braces[2]
+    if sign.startswith("\\"):
+        return " -> "
+    if not sign or not content.strip():
+        return content
+    bare = content.strip()
+    if sign == "_" and bare.isdecimal():
+        return "_" + bare
+    enclosed = bare.startswith("(") and bare.endswith(")") and bare.count("(") == 1
+    return f"{sign}{bare}" if enclosed else f"{sign}({bare})"
+
+
+def without_words(text: str) -> str:
+    """A plain formula without the words around it: "water, H2O", "H2O (water)", "it is H2O".
+
+    The words are a name or an announcement; words that hedge leave the text as it is.
+    """
+    text = text.strip()
+    if _HEDGE.search(text):
+        return text
+    text = _AFTER.sub("", text)
+    named = _NAMED.fullmatch(text)
+    if named is not None:
+        return named[1]
+    before = _BEFORE.match(text)
+    return text[before.end() :] if before else text
 
 
 def read_species(text: str) -> Species:
@@ -213,14 +175,15 @@ def read_species(text: str) -> Species:
     Raises:
         ChemicalFormulaError: it is none.
     """
-    text = "".join(_unwrapped(plain(text)).split())
+    text = without_words(plain(text)).strip().removesuffix(".")
+    text = "".join(_BOND.sub("", text).split())
     if not text or len(text) > MAX_CHARS:
         raise ChemicalFormulaError("a formula is missing or too long")
-    if re.fullmatch(r"e(?:\^?\{?-\}?)", text):
+    if text in ("e-", "e^-", "e^(-)"):
         return Species((), -1, "e")
     text, charge = _charge(text)
     atoms: Counter[str] = Counter()
-    for part in _DOT.split(text.replace("{", "(").replace("}", ")")):
+    for part in _DOT.split(text):
         digits = re.match(r"\d{0,4}", part)
         count = int(digits[0]) if digits and digits[0] else 1
         for element, number in _group(part[digits.end() if digits else 0 :]).items():
@@ -233,10 +196,13 @@ def read_species(text: str) -> Species:
 def read_equation(text: str) -> Equation:
     """An equation of at most MAX_SPECIES formulas on each side.
 
+    Where there is an arrow, "=" is a double bond; else it is the arrow.
+
     Raises:
         ChemicalFormulaError: it is none.
     """
-    sides = _ARROW.split(_unwrapped(plain(text)).strip().rstrip("."))
+    text = plain(text).strip().rstrip(".")
+    sides = _ARROW.split(text) if _ARROW.search(text) else text.split("=")
     if len(sides) != 2:
         raise ChemicalFormulaError(f"an equation has one arrow, not {len(sides) - 1}")
     return Equation(_side(sides[0]), _side(sides[1]))
@@ -253,23 +219,10 @@ def _term(text: str) -> tuple[Fraction, Species]:
     found = _COEFFICIENT.match(text)
     if found is None:
         return Fraction(1), read_species(text)
-    top, bottom = int(found[1] or found[3]), int(found[2] or found[4] or 1)
+    top, bottom = int(found[1]), int(found[2] or 1)
     if not top or not bottom:
         raise ChemicalFormulaError("a coefficient is zero")
     return Fraction(top, bottom), read_species(text[found.end() :].lstrip(" *"))
-
-
-def _unwrapped(text: str) -> str:
-    text = text.strip()
-    while text.startswith("{") and text.endswith("}") and text.count("{") == text.count("}"):
-        inner = text[1:-1]
-        depth = 0
-        for character in inner:
-            depth += (character == "{") - (character == "}")
-            if depth < 0:
-                return text
-        text = inner.strip()
-    return text
 
 
 def _charge(text: str) -> tuple[str, int]:
@@ -277,17 +230,24 @@ def _charge(text: str) -> tuple[str, int]:
     found = _CHARGE.search(text)
     if found is None:
         return text, 0
-    bare, signs = text[: found.start()], found[5]
-    if signs:
-        return bare, len(signs) * (1 if signs[0] == "+" else -1)
-    sign = 1 if (found[2] or found[3]) == "+" else -1
-    digits = found[1] if found[2] else found[4]
-    if found[2] and not found[0].startswith(("^", "{")) and digits:
+    raised, opens, before, signs, after, closes = found.groups()
+    sign = 1 if signs[0] == "+" else -1
+    marked = bool(raised or opens)
+    if (
+        bool(opens) != bool(closes)
+        or len(set(signs)) != 1
+        or (len(signs) > 1 and (before or after))
+        or (before and after)
+        or (after and not raised and (sign < 0 or opens))  # He-3 is an isotope
+    ):
+        raise ChemicalFormulaError(f"the charge {found[0]!r} cannot be read")
+    bare = text[: found.start()]
+    if before and not marked:
         # Plain digits before a plain sign: see the module.
-        if len(digits) == 1 and bare not in _ELEMENTS:
-            return bare + digits, sign
-        return bare + digits[:-1], sign * int(digits[-1])
-    return bare, sign * int(digits or 1)
+        if len(before) == 1 and bare not in _ELEMENTS:
+            return bare + before, sign
+        return bare + before[:-1], sign * int(before[-1])
+    return bare, sign * (len(signs) if len(signs) > 1 else int(before or after or 1))
 
 
 def _group(text: str) -> Counter[str]:

@@ -3,7 +3,7 @@
 pint's own reader of expressions works text out; here it is asked for one name at a time, letters
 only and at most 24 of them, what its factor and base units are.
 
-    product  = factor (("*" | "/" | "per" | blank) factor)*
+    product  = ("/" | "per")? factor (("*" | "/" | "-" | "per" | blank) factor)*
     factor   = (name | "(" product ")") exponent?
     exponent = ("^" | "**")? whole number or half, at most 12
 
@@ -28,7 +28,7 @@ _MAX_DEPTH = 4
 _NO_DIMENSION = {"radian", "count", "bit", "revolution"}
 _COUNTS = {
     "photon", "electron", "particle", "atom", "molecule", "ion", "time", "unit", "piece", "people",
-    "person", "turn", "cycle",
+    "person", "turn", "cycle", "beat",
 }  # fmt: skip
 _ALIASES = {
     "%": "percent",
@@ -71,6 +71,18 @@ _ALIASES = {
     "microns": "micrometer",
     "weeks": "week",
     "amu": "dalton",
+    "Cal": "kilocalorie",
+    "Cals": "kilocalorie",
+    "Calorie": "kilocalorie",
+    "Calories": "kilocalorie",
+    "bpm": "beat/minute",
+    "BPM": "beat/minute",
+    "henries": "henry",
+    **{
+        prefix + var: f"{prefix}V*ampere"
+        for prefix in ("", "m", "k", "M", "G")
+        for var in ("var", "vars", "VAr", "VAR", "Var", "VArs")
+    },
 }
 _GAUSS = {"gauss", "G", "Gauss"}
 _LOGARITHMIC = {"dB", "decibel", "decibels", "dBm", "Np", "neper", "bel", "octave", "decade"}
@@ -97,10 +109,12 @@ _STOP = {
 }
 _STOP |= {"so", "the", "to", "when", "where", "with", "which", "in", "this", "that"}
 _TOKEN = re.compile(
-    r"(?P<space>[ \t\r\n~]+)|(?P<power>\^|\*\*)|(?P<sign>[*/()])"
+    r"(?P<space>[ \t\r\n~]+)|(?P<power>\^|\*\*)|(?P<sign>[*/()]|-(?=[A-Za-zµμ\u2126Ω]))"
     r"|(?P<number>\{[ ]{0,4}[+-]?\d{1,2}(?:/2)?[ ]{0,4}\}|[+-]?\d{1,2}(?:\.5)?)"
     r"|(?P<name>°[CF]?|[%Å\u212bΩ\u2126℃]|[A-Za-zµμ][A-Za-zµμ_]{0,23})"
 )
+_PREFIXED_OHM = re.compile(r"(?<![A-Za-zµμ])(?:([kMGTmµμunp])|k )[Ω\u2126]")
+_LIGHT_YEAR = re.compile(r"\blight[- ]?years?\b", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-zµμ_]{1,24}")
 _WRAPPED = re.compile(r"\\(?:mathrm|text|textrm|mathit|rm|operatorname|unit|si|mathbf)\b[ ]?")
 _FRACTION = re.compile(r"\\[dt]?frac[ ]{0,4}\{([^{}]{1,80})\}[ ]{0,4}\{([^{}]{1,80})\}")
@@ -127,6 +141,8 @@ _LATEX = (
     ("\\/", "/"),
     ("ft-lb", "ftlb"),
     ("lb-ft", "lbft"),
+    ("A.U.", "AU"),
+    ("A.U", "AU"),
     ("$", " "),
 )
 
@@ -175,6 +191,8 @@ def clean(text: str) -> str:
     text = _EMPTY_BRACES.sub("", text)
     text = _BRACES.sub(_unbraced, text)
     text = " ".join(text.split())
+    text = _LIGHT_YEAR.sub("light_year", text)
+    text = _PREFIXED_OHM.sub(lambda ohm: (ohm[1] or "k") + "ohm", text)
     for apart, joined in (("° C", "°C"), ("° F", "°F"), (" ^", "^")):
         text = text.replace(apart, joined)
     return text
@@ -199,7 +217,7 @@ def read_unit(text: str) -> tuple[tuple[PhysicalUnit, ...], str]:
         UnitTrouble: the text begins like a unit and is none, or is beyond the limits.
     """
     reader = _Reader(text[:MAX_CHARS])
-    if not reader.starts_name():
+    if not reader.starts_unit():
         return (NONE,), text
     start = reader.position
     first = reader.product(0, tight=False)
@@ -227,6 +245,16 @@ class _Reader:
             return False
         return not (found["name"] and self._stops(found))
 
+    def starts_unit(self) -> bool:
+        """Whether a product comes next: a name, a parenthesis, or a slash before a known name."""
+        slash = _TOKEN.match(self._text, self.position)
+        if slash is None or slash["sign"] != "/":
+            return self.starts_name()
+        found = _TOKEN.match(self._text, slash.end())
+        if found is not None and found["space"]:
+            found = _TOKEN.match(self._text, found.end())
+        return bool(found and found["name"] and is_known(found["name"]))
+
     def product(self, depth: int, *, tight: bool) -> PhysicalUnit:
         if depth > _MAX_DEPTH:
             raise UnitTrouble("the unit is nested too deeply")
@@ -240,9 +268,9 @@ class _Reader:
         return unit
 
     def _per(self) -> bool:
-        """Whether the product begins with "per", which is then read."""
+        """Whether the product begins with "per" or a slash, which is then read."""
         found = _TOKEN.match(self._text, self.position)
-        if found is None or found["name"] != "per":
+        if found is None or found[0] not in ("per", "/"):
             return False
         self.position = found.end()
         self._skip()
@@ -258,7 +286,10 @@ class _Reader:
         self._skip()
         found = _TOKEN.match(self._text, self.position)
         sign = "*"
-        if found and (found["sign"] in ("*", "/") or found["name"] == "per"):
+        if found and (found["sign"] in ("*", "/", "-") or found["name"] == "per"):
+            if found["sign"] == "-" and not self._joins(before, found):
+                self.position = before
+                return None
             sign = "/" if found[0] in ("/", "per") else "*"
             self.position = found.end()
             self._skip()
@@ -270,12 +301,23 @@ class _Reader:
             return None
         return sign
 
+    def _joins(self, before: int, hyphen: re.Match[str]) -> bool:
+        """Whether a hyphen parts two names without a blank, as in N-m."""
+        name = _TOKEN.match(self._text, hyphen.end())
+        known = name is not None and name["name"] and is_known(name["name"])
+        return hyphen.start() == before and bool(known)
+
     def _stops(self, found: re.Match[str]) -> bool:
-        """Whether a name is a word of the sentence; `in` is an inch unless a word follows."""
+        """Whether a name is a word of the sentence.
+
+        `in` is an inch and `a` a year unless a word follows; `A` is always an ampere.
+        """
+        if found["name"] == "A":
+            return False
         after = _TOKEN.match(self._text, found.end())
         if after is not None and after["space"]:
             after = _TOKEN.match(self._text, after.end())
-        words = _STOP if after is not None and after["name"] else _STOP - {"in"}
+        words = _STOP if after is not None and after["name"] else _STOP - {"in", "a"}
         powered = after is not None and after["power"]
         return found["name"].lower() in words and not powered
 

@@ -1,22 +1,27 @@
 r"""`choice`: the response chooses the right option of a multiple-choice question.
 
 How. The answer is found as the math verifier finds it (`extract`: a box, an answer tag, "the answer
-is", 【答案】, the option that the last line names). It is read from its beginning as labels: "(B)",
-"B.", "B) x = -1", "option B", "\textbf{(B) } 5", "AC", "A and C". Given the options' texts, an
-answer that is one option's text is that option, or failing that, one that equals exactly one option
-mathematically; so a value answers for a letter, and a reference may be a text too. What names no
-option is `unparsed`. Linear: at most 2,000 characters are read.
+is", 【答案】, the option that the last line names); a response of one short line that is nothing
+but an answer is read whole ("B", "b", "B) Paris", "Paris"). It is read from its beginning as
+labels: "(B)", "B.", "B) x = -1", "option B", "\textbf{(B) } 5", "AC", "A and C". Given the options'
+texts, an answer that is one option's text is that option, or failing that, one that equals exactly
+one option mathematically; so a value answers for a letter, and a reference may be a text too. What
+names no option is `unparsed`. Linear: at most 2,000 characters are read.
 
 One option is one guess: "A or C", "A, B, C, D, E", "B) 3 or C) 4" are `hedged`, 0, unless `select`
-allows several. A label with another option's text is hedged as well.
+allows several. A label with another option's text is hedged as well, and so are several texts.
 
 What a policy could game. A guess among n options is right with probability 1/n, so do not pay for
 an answer as such. With `select=partial`, naming one sure option of several earns its share.
 `extract=auto` also reads unmarked answers; `strict` does not.
 
-Limits. A letter followed by a word is a label only where a mark parts them: "C major" names none,
-nor does "B Paris" without options. Without options, a reference that is no letter is a fault.
-Labels are Latin letters; circled and full-width ones are read as such.
+Limits. An explanation behind an answer that no mark announces has to begin on its line. A letter
+followed by a word is a label only where a mark parts them: "C major" names none, nor "B Paris".
+A small letter is a label alone, or before its option's own text. Without options, a reference that
+is no letter is a fault. Labels are Latin letters; circled and full-width ones are read as such.
+
+Measured on 2,386 questions with their options' texts, each answered in nine bare forms: 21,468 of
+21,474 right answers are accepted, and 2 of 40,562 wrong, contradicting or hedged ones.
 
 Differences from the multiple-choice scorers in use (lighteval's GPQA, slime, NeMo-Skills):
 1. Hedges are rejected: several of those take the first letter, or look for the right one anywhere.
@@ -50,6 +55,7 @@ from assay.reward_server.verifiers.text.parts import (
     MARKS,
     JudgedPart,
     NoPart,
+    final_text,
     flagged,
     part_of,
     shown,
@@ -58,6 +64,7 @@ from assay.reward_server.verifiers.text.parts import (
 
 _ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _VALUE_CHARS: Final = 300
+_MARKED: Final = frozenset({"boxed", "answer-tag", "hash", "answer-line"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +90,13 @@ class QuestionOptions:
             letter for letter, own in zip(self.letters, self.texts, strict=False) if own == form
         )
 
+    def listed(self, text: str) -> list[str]:
+        """The options whose texts a list holds, "Paris, Lyon"; none for an option's own text."""
+        if not self.texts or len(text) > _VALUE_CHARS or self.of_text(text):
+            return []
+        parts = [self.of_text(part) for part in _LISTED.split(text)]
+        return sorted({min(part) for part in parts if part})
+
     def of_value(self, text: str) -> frozenset[str]:
         """The one option that is mathematically equal to this text; none if several are."""
         if not self.raw or len(text) > _VALUE_CHARS:
@@ -94,6 +108,9 @@ class QuestionOptions:
             if compare(_reading(own), answer).equal
         ]
         return frozenset(equal) if len(equal) == 1 else frozenset()
+
+
+_LISTED = re.compile(r"[,;、]|\b(?:or|and)\b|或|(?<![A-Za-z])[A-J][).:、]\s")
 
 
 @lru_cache(maxsize=4096)
@@ -124,6 +141,10 @@ def _without_labels(choices: Sequence[str]) -> list[str]:
     return bare
 
 
+_LABEL_BEFORE = re.compile(r"[(\[]?([A-Za-z])[)\].:、]\s{0,4}(\S.*)", re.DOTALL)
+_LABEL_BEHIND = re.compile(r"\s{0,4}[(\[]([A-Z])[)\]]\.?\Z")
+_LATER_LABEL = re.compile(r"(?<![A-Za-z])[A-J][).:、]")
+_LONE_LETTER = re.compile(r"(?<![A-Za-z'\u2019])[A-J](?![A-Za-z])")
 _MARKUP = re.compile(
     r"\\left(?![a-z])|\\right(?![a-z])|\\[,;:! ]|\\displaystyle|\\\(|\\\)|\\\[|\\\]|\s"
     r"|[$~*`\"\u201c\u201d]"
@@ -147,6 +168,7 @@ def text_form(text: str) -> str:
     tasks=("multiple-choice",),
     verdicts=("correct", "partial", "incorrect", "hedged", "unparsed"),
     isolation="inline",
+    version="2",
 )
 def choice(
     item: VerifierItem,
@@ -185,7 +207,33 @@ def choice(
     known = options_of(choices, options)
     right = [some for text in item.answers() for some in _right(text, known, select)]
     part = part_of(item.response(), extract, letter=True)
+    if extract == "auto" and (isinstance(part, NoPart) or part.how not in _MARKED):
+        part = _bare(item.response(), known) or part
     return flagged(item, _judged(part, known, right, select))
+
+
+def _bare(response: str, options: QuestionOptions) -> JudgedPart | None:
+    """A response that is one short line and nothing but an answer; None for any other.
+
+    That is labels alone, an option's text or value, or a label with its text. Where the texts are
+    not known, any text may follow a label that names no other one.
+    """
+    text = (final_text(response) or "").strip()
+    if not text or len(text) > _VALUE_CHARS or "\n" in text:
+        return None
+    whole = JudgedPart(text, "whole")
+    found = letters.named(text)
+    if options.of_text(text) or len(options.listed(text)) > 1 or _with_text(text, options):
+        return whole
+    if found is None:
+        return whole if options.of_value(text) else None
+    if not found.rest:
+        return whole
+    if options.texts:
+        by_value = not _LATER_LABEL.search(found.rest) and options.of_value(found.rest)
+        return whole if by_value and found.letters[0] in by_value else None
+    other = any(mark[0] != found.letters[0] for mark in _LONE_LETTER.finditer(found.rest))
+    return None if other or not _LABEL.match(letters.plain(text)) else whole
 
 
 def _judged(
@@ -265,10 +313,8 @@ class _Chosen:
 def _chosen(answer: str, options: QuestionOptions, select: str) -> _Chosen | None:
     """The options that an answer names, by text or by letter; None when it names none."""
     found = letters.named(answer)
-    if not _is_plain_label(found, options) or not any(map(str.isupper, answer)):
-        by_text = options.of_text(answer)
-        if by_text:
-            return _Chosen(tuple(frozenset({letter}) for letter in sorted(by_text)))
+    if (by_text := _by_text(answer, found, options)) is not None:
+        return by_text
     if found is None:
         by_value = options.of_value(answer)
         return _Chosen((by_value,)) if by_value else None
@@ -282,6 +328,42 @@ def _chosen(answer: str, options: QuestionOptions, select: str) -> _Chosen | Non
         others = ", ".join(sorted(own))
         return _Chosen((), f"the label is {names}, the text is that of {others}")
     return _Chosen((frozenset(found.letters),))
+
+
+def _by_text(
+    answer: str, found: letters.NamedOptions | None, options: QuestionOptions
+) -> _Chosen | None:
+    """The choice of an answer that holds options' texts; None where a label has to tell."""
+    if (beside := _with_text(answer, options)) is not None:
+        return beside
+    if len(several := options.listed(answer)) > 1:
+        return _Chosen((), f"more than one option's text is named: {', '.join(several)}")
+    own = options.of_text(answer)
+    if not own or (_is_plain_label(found, options) and any(map(str.isupper, answer))):
+        return None
+    return _Chosen(tuple(frozenset({letter}) for letter in sorted(own)))
+
+
+def _with_text(answer: str, options: QuestionOptions) -> _Chosen | None:
+    """The choice of "B) Lyon", "b) Lyon" and "Lyon (B)" by known texts; None for any other answer.
+
+    A small letter is a label only before an option's text.
+    """
+    answer = answer.strip()
+    if not options.texts or len(answer) > letters.READ_CHARS or options.of_text(answer):
+        return None
+    before, behind = _LABEL_BEFORE.fullmatch(answer), _LABEL_BEHIND.search(answer)
+    pairs = [(before[1].upper(), before[2])] if before else []
+    if behind:
+        pairs.append((behind[1], answer[: behind.start()]))
+    for letter, text in pairs:
+        own = options.of_text(text)
+        if letter in own:
+            return _Chosen((frozenset({letter}),))
+        if own and letter in options.letters:
+            others = ", ".join(sorted(own))
+            return _Chosen((), f"the label is {letter}, the text is that of {others}")
+    return None
 
 
 def _score(chosen: frozenset[str], right: frozenset[str], select: str) -> float:

@@ -3,7 +3,10 @@ r"""`match`: an answer equals a reference after a stated normalisation, or holds
 How. The part that `extract` names is brought into the form that the parameters state, and so is
 each reference; `where` tells what must hold: they are equal, or the answer contains, begins with or
 ends with the reference, always at the borders of words ("know" does not contain "no", "3.5" does
-not contain "3"). Linear in the texts; a part of more than 20,000 characters is no answer.
+not contain "3"). With several references `need` tells whether any will do, all must, or their
+share is the reward: needles in a haystack are `where=contains` with need=share (RULER's match of
+all strings, arXiv 2404.06654) or need=any (its match of a part). Linear in the texts; a part of
+more than 20,000 characters is no answer.
 
 What a policy could game. With `where` other than equal, an answer that names every candidate holds
 the right one: "Paris, Lyon, Nice" contains Paris, and so does "not Paris". Bound it with
@@ -17,7 +20,10 @@ Differences from the usual string match (SQuAD's normalisation, lighteval's exac
 1. Nothing that changes a value is removed: minus signs, decimal points, fraction bars and per cent
    signs next to digits stay, and x² does not become x2.
 2. A text of which the normalisation leaves nothing ("The", "?!") keeps what would be removed last.
-3. Containment is at the borders of words, not of characters.
+3. Containment is at the borders of words, not of characters: RULER's own takes 12345 for 1234.
+
+Measured: on 2,000 generated answers the share is that of NeMo Gym's `ruler`, but for those that
+continue a needle.
 
 Sources: Unicode Standard Annex 15 (normalisation forms); SQuAD, arXiv 1606.05250, for what is
 usually removed.
@@ -36,9 +42,9 @@ from assay.reward_server.functions import Range, verifier
 from assay.reward_server.verifiers.text.forms import Normalization, holds
 from assay.reward_server.verifiers.text.parts import (
     Extract,
-    JudgedPart,
     NoPart,
     flagged,
+    graded,
     part_of,
     shown,
     unparsed,
@@ -46,7 +52,12 @@ from assay.reward_server.verifiers.text.parts import (
 )
 
 
-@verifier("match", verdicts=("correct", "incorrect", "unparsed"), isolation="inline")
+@verifier(
+    "match",
+    version="2",
+    verdicts=("correct", "partial", "incorrect", "unparsed"),
+    isolation="inline",
+)
 def match(
     item: VerifierItem,
     *,
@@ -56,6 +67,10 @@ def match(
         "equal: the answer is the reference; contains, prefix, suffix: it holds it, begins or "
         "ends with it, which a policy games by naming every candidate.",
     ] = "equal",
+    need: Annotated[
+        Literal["any", "all", "share"],
+        "Of several references: any one, all of them, or the share that fits is the reward.",
+    ] = "any",
     max_words: Annotated[
         int,
         Range(0, 10_000),
@@ -90,31 +105,26 @@ def match(
         articles=articles,
         numbers=numbers,
     )
-    return flagged(item, _judged(part, references, form, where, max_words))
-
-
-def _judged(
-    part: JudgedPart, references: tuple[str, ...], form: Normalization, where: str, most: int
-) -> Judgement:
     answer = form.apply(part.text)
     words = answer.count(" ") + 1
-    if most and words > most:
-        right, why = False, f"the answer has {words} words; at most {most} are allowed"
+    if max_words and words > max_words:
+        score, why = 0.0, f"the answer has {words} words; at most {max_words} are allowed"
     else:
-        right = any(_fits(answer, form.apply(reference), where) for reference in references)
-        why = _WHY[right].format(where=_WHERE[where])
-    return Judgement.composed(
-        "correct" if right else "incorrect",
-        (Component("correctness", float(right)),),
-        extracted_answer=shown(part.text),
-        explanation=why,
+        fits = [_fits(answer, form.apply(reference), where) for reference in references]
+        score = float(any(fits)) if need == "any" else sum(fits) / len(fits)
+        score = float(score == 1.0) if need == "all" else score
+        why = f"the answer {_WHERE[where]} {sum(fits)} of {len(fits)} references"
+    return flagged(
+        item,
+        Judgement.composed(
+            graded(score),
+            (Component("correctness", score),),
+            extracted_answer=shown(part.text),
+            explanation=why,
+        ),
     )
 
 
-_WHY = {
-    True: "the answer {where} a reference",
-    False: "there is no reference that the answer {where}",
-}
 _WHERE = {
     "equal": "equals",
     "contains": "contains",

@@ -1,13 +1,15 @@
 """Which part of a response is judged: the `extract` parameter of the text verifiers.
 
-The marks (a box, an answer tag, "the answer is") are those of `assay.math.extraction`. Two parts
-are added: `whole`, the response untouched, and `final`, what follows the last `</think>`; a
-response that opens a thought and never closes it has no final part.
+The marks (a box, an answer tag, "the answer is") are those of `assay.math.extraction`. Three parts
+are added: `whole`, the response untouched; `final`, what follows the last `</think>`; a response
+that opens a thought and never closes it has no final part; and `final-answer`, what follows "Final
+Answer:" on the last line of that part that is not blank, however long.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -39,12 +41,14 @@ MAX_CHARS: Final = 20_000
 
 Extract = Annotated[
     str,
-    OneOf(("whole", "final", *MARKS)),
-    "The part that is judged: the whole response, what follows the last </think> (final), or "
-    "a marked answer as the math verifier finds it; verdict unparsed where there is none.",
+    OneOf(("whole", "final", "final-answer", *MARKS)),
+    "The part that is judged: the whole response, what follows the last </think> (final), what "
+    "follows 'Final Answer:' on its last line (final-answer), or a marked answer as the math "
+    "verifier finds it; verdict unparsed where there is none.",
 ]
 
 SHOWN_CHARS: Final = 200
+_FINAL_ANSWER = re.compile(r"Final Answer\*{0,2}:\*{0,2}", re.IGNORECASE)
 _THOUGHT_OPENS = "<think>"
 _THOUGHT_ENDS = "</think>"
 
@@ -80,10 +84,16 @@ def part_of(
         letter: the answer is expected to be a choice letter.
         limit: the most characters of a part.
     """
-    if how in ("whole", "final"):
+    if how in ("whole", "final", "final-answer"):
         text = response if how == "whole" else final_text(response)
         if text is None:
             return NoPart("the thought is not closed")
+        if how == "final-answer":
+            _, _, text = text.rstrip().rpartition("\n")
+            mark = _FINAL_ANSWER.search(text)
+            if mark is None:
+                return NoPart("the last line does not say 'Final Answer:'")
+            text = text[mark.end() :].strip().strip("*")
         if len(text) > limit:
             return NoPart(f"the text is longer than {limit:,} characters")
         return JudgedPart(text, how) if text.strip() else NoPart("the response is blank")

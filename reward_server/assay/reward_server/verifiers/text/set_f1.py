@@ -5,7 +5,10 @@ semicolons) and its items are matched with the reference's after the normalisati
 white space, compatibility characters and marks at the ends do not count. Each right item is matched
 at most once. Precision is matched over named, recall matched over right; `measure` tells which
 number is rewarded. An item that is named twice counts twice among the named, so repetition costs
-precision. At most 1,000 items; linear.
+precision, unless repetitions=ignore. At most 1,000 items; linear.
+
+OpenAI's GraphWalks is extract=final-answer with repetitions=ignore: "Final Answer: [a, b]" on the
+last line; "[]" for no node.
 
 The reference is data: a list of items, each a text, a number or a boolean, or a list of these that
 are spellings of one item. Instead of data it may be texts, each a list in one of the forms above;
@@ -19,6 +22,10 @@ Limits. Items that hold commas need JSON or lines. No spelling variants but thos
 Differences from scikit-learn's set scores and from list scorers in use:
 1. Repetition is counted against the answer; sets drop it.
 2. Two empty sets have F1 1, by definition here; there it is a warning and 0.
+3. From GraphWalks' grader: the brackets may be missing, and case does not count.
+
+Measured: on 2,000 generated graph walks F1 is that of NeMo Gym's `lc_niah` to 1e-12, and of its
+`graphwalks` but for quoted nodes.
 
 Sources: van Rijsbergen, Information Retrieval, 1979, chapter 7, for F; exact set match as in
 QAMPARI (arXiv 2205.12665), whose recall and precision over aliases are the same.
@@ -120,6 +127,9 @@ def set_f1(
     separator: Annotated[
         Separator, "How the response lists its items; auto decides by the answer's form."
     ] = "auto",
+    repetitions: Annotated[
+        Literal["count", "ignore"], "Whether an item that is named again is one more named item."
+    ] = "count",
     case_sensitive: Annotated[bool, "Whether upper and lower case differ."] = False,
 ) -> Judgement:
     """The items of a list in the response against a set of right items.
@@ -136,6 +146,9 @@ def set_f1(
     if items is None:
         return unparsed(measure, "the answer is not a list of at most 1,000 items")
     named = [form.apply(one) for one in items]
+    repeated = len(named) - len(set(named))
+    if repetitions == "ignore":
+        named = list(dict.fromkeys(named))
     best = max(
         (match_items(named, right) for right in references),
         key=lambda match: match.measured(measure),
@@ -150,7 +163,7 @@ def set_f1(
                 for name, value in (("precision", best.precision), ("recall", best.recall))
                 if name != measure
             ),
-            Component("repetitions", float(len(named) - len(set(named))), 0.0),
+            Component("repetitions", float(repeated), 0.0),
         ),
         extracted_answer=shown(", ".join(items)),
         explanation=f"{best.matched} of {best.named} items are right, of {best.right} in all",

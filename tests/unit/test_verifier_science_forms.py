@@ -1,0 +1,400 @@
+"""The forms in which models write formulas and units: each is read, and no near miss is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from assay.reward_server.domain import Candidate, Verifier, VerifierItem
+from assay.verifiers_extra.science.chemistry import chemistry
+from assay.verifiers_extra.science.formula import ChemicalFormulaError, read_species
+from assay.verifiers_extra.science.quantity import quantity
+
+
+def verdict(verifier: Verifier, response: str, reference: str, **parameters: Any) -> str:
+    complete = verifier.spec.complete(parameters)
+    item = VerifierItem(Candidate(response), references=(reference,), parameters=complete)
+    return verifier.judge(item).verdict
+
+
+FORMULAS = [
+    (r"\mathrm{Ca(OH)_2}", "Ca(OH)2"),
+    (r"\mathrm{Ca}(\mathrm{OH})_2", "Ca(OH)2"),
+    (r"\mathrm{Ca}(\mathrm{OH})_{2}", "Ca(OH)2"),
+    (r"\text{Ca(OH)}_2", "Ca(OH)2"),
+    (r"\ce{Ca(OH)2}", "Ca(OH)2"),
+    (r"\ce{Ca^{2+}}", "Ca^{2+}"),
+    (r"\ce{SO4^2-}", "SO4^{2-}"),
+    (r"\mathrm{SO_4^{2-}}", "SO4^{2-}"),
+    (r"\mathrm{SO}_4^{2-}", "SO4^{2-}"),
+    (r"\mathrm{SO}_{4}{}^{2-}", "SO4^{2-}"),
+    ("{Ca(OH)_2}", "Ca(OH)2"),
+    (r"\text{H}_2\text{O}", "H2O"),
+    ("H₂O", "H2O"),
+    ("Ca(OH)₂", "Ca(OH)2"),
+    ("SO₄²⁻", "SO4^{2-}"),
+    ("Fe³⁺", "Fe^{3+}"),
+    ("Fe^3+", "Fe^{3+}"),
+    ("Fe3+", "Fe^{3+}"),
+    (r"\mathrm{Fe^{3+}}", "Fe^{3+}"),
+    (r"\mathrm{CuSO_4 \cdot 5H_2O}", "CuSO4·5H2O"),
+    (r"\mathrm{CuSO_4\cdot 5\,H_2O}", "CuSO4·5H2O"),
+    (r"\ce{CuSO4.5H2O}", "CuSO4·5H2O"),
+    (r"\ce{CuSO4 * 5 H2O}", "CuSO4·5H2O"),
+    ("CuSO4 x 5H2O", "CuSO4·5H2O"),
+    (r"\ce{NaCl (aq)}", "NaCl"),
+    (r"\mathrm{NaCl}_{(aq)}", "NaCl"),
+    ("NaCl_{(s)}", "NaCl"),
+    (r"\text{NaCl(aq)}", "NaCl"),
+    (r"\mathrm{NaCl}(\mathrm{aq})", "NaCl"),
+    (r"$\text{CO}_2\text{(g)}$", "CO2"),
+    (r"\mathrm{[Fe(CN)_6]^{4-}}", "[Fe(CN)6]^{4-}"),
+    (r"\left[\mathrm{Fe}(\mathrm{CN})_6\right]^{4-}", "[Fe(CN)6]^{4-}"),
+    (r"\mathrm{Na^+}", "Na+"),
+    (r"\mathrm{Cl}^{-}", "Cl-"),
+    (r"\mathrm{Cl}^{\minus}", "Cl-"),
+    (r"$$\ce{H3O+}$$", "H3O+"),
+    (r"\(\mathrm{H_2O}\)", "H2O"),
+    (r"\mathrm{H}_{2}\mathrm{O}", "H2O"),
+    (r"\mathrm{~H}_2 \mathrm{O}", "H2O"),
+    ("**H2O**", "H2O"),
+    ("`H2O`", "H2O"),
+    (r"\mathrm{Al_2(SO_4)_3}", "Al2(SO4)3"),
+    (r"\mathrm{C_{12}H_{22}O_{11}}", "C12H22O11"),
+    (r"\mathrm{CH_3CH_2OH}", "C2H6O"),
+    (r"\mathrm{CH_3-CH_2-OH}", "C2H6O"),
+    ("CH3\u2013CH2\u2013OH", "C2H6O"),
+    ("CH2=CH2", "C2H4"),
+    (r"\mathrm{HC\equiv CH}", "C2H2"),
+    ("The formula is H2O.", "H2O"),
+    (r"\text{the compound is } \mathrm{H_2O}", "H2O"),
+    (r"\mathrm{NH_4^+}", "NH4+"),
+    (r"NH_4^{\oplus}", "NH4+"),
+    (r"\mathrm{PO_4^{3-}}", "PO4^{3-}"),
+    ("PO4 3-", "PO4^{3-}"),
+    ("PO4(3-)", "PO4^{3-}"),
+    ("Ca(2+)", "Ca^{2+}"),
+    ("Ca+2", "Ca^{2+}"),
+    ("Ca^{+2}", "Ca^{2+}"),
+    ("Ca^{++}", "Ca^{2+}"),
+    ("Ca++", "Ca^{2+}"),
+    (r"\mathrm{NH_4Cl}", "NH4Cl"),
+    (r"\mathrm{Ca(OH)_2} \text{ (calcium hydroxide)}", "Ca(OH)2"),
+    ("calcium hydroxide, Ca(OH)2", "Ca(OH)2"),
+    (r"\mathrm{K_3[Fe(CN)_6]}", "K3[Fe(CN)6]"),
+    (r"\mathbf{H_2O}", "H2O"),
+    (r"\rm H_2O", "H2O"),
+    (r"{\rm H_2O}", "H2O"),
+    (r"\mathrm{H_2O}\text{(l)}", "H2O"),
+    (r"\text{H$_2$O}", "H2O"),
+    (r"\mathsf{H_2O}", "H2O"),
+    (r"\mathrm {H_2O}", "H2O"),
+    (r"\textrm{H}_2\textrm{O}", "H2O"),
+    (r"\textbf{H}_2\textbf{O}", "H2O"),
+    (r"\pu{H2O}", "H2O"),
+    (r"\text{Na}^{+}", "Na+"),
+    (r"\mathrm{e^-}", "e-"),
+    (r"\mathrm{Mg}^{2 +}", "Mg^{2+}"),
+    ("Ca(OH)_2 (s)", "Ca(OH)2"),
+    ("Ca(OH)2.", "Ca(OH)2"),
+]
+OTHER_FORMULAS = [
+    (r"\mathrm{Ca(OH)}_3", "Ca(OH)2"),
+    (r"\mathrm{CaOH_2}", "Ca(OH)2"),
+    ("CaO2H", "Ca(OH)2"),
+    (r"\mathrm{(SO)}_4^{2-}", "SO4^{2-}"),
+    (r"\mathrm{SO_4^{2+}}", "SO4^{2-}"),
+    ("SO4", "SO4^{2-}"),
+    (r"\mathrm{SO_4^{-}}", "SO4^{2-}"),
+    ("SO4^{3-}", "SO4^{2-}"),
+    (r"\mathrm{SO_3^{2-}}", "SO4^{2-}"),
+    (r"\mathrm{S_2O_4^{2-}}", "SO4^{2-}"),
+    ("Fe^{2+}", "Fe^{3+}"),
+    ("Fe2+", "Fe^{3+}"),
+    ("Fe", "Fe^{3+}"),
+    ("Fe-3", "Fe^{3-}"),
+    ("CO", "Co"),
+    ("Co", "CO"),
+    ("CuSO4", "CuSO4·5H2O"),
+    ("CuSO4·4H2O", "CuSO4·5H2O"),
+    (r"\mathrm{CuSO_4 \cdot H_2O_5}", "CuSO4·5H2O"),
+    ("CuSO4 x H2O", "CuSO4·5H2O"),
+    ("H2O, CO2", "H2O"),
+    ("H2O or CO2", "H2O"),
+    ("CO2 (or H2O)", "H2O"),
+    ("not H2O", "H2O"),
+    ("H2O and CO2", "CO2"),
+    ("either water or carbon dioxide, CO2", "CO2"),
+    ("NaCl, CO2", "CO2"),
+    ("H2O (CO2)", "CO2"),
+    ("CH2=CH2", "CH2"),
+    ("CH3-CH3", "CH3"),
+    ("H2O2", "H2O"),
+    ("2H2O", "H2O"),
+    ("K4[Fe(CN)6]", "K3[Fe(CN)6]"),
+    (r"\mathrm{[Fe(CN)_6]^{3-}}", "[Fe(CN)6]^{4-}"),
+    ("NH4-", "NH4+"),
+    ("NH3", "NH4+"),
+    (r"\mathrm{NH_4^{\ominus}}", "NH4+"),
+    ("water", "H2O"),
+    (r"\text{water}", "H2O"),
+    ("H2O = CO2", "H2O"),
+    ("e+", "e-"),
+    ("E-", "e-"),
+]
+EQUAL_QUANTITIES = [
+    ("5 N-m", "5 J"),
+    ("5 kW-h", "18 MJ"),
+    ("5 J-s", "5 J s"),
+    ("5 /cm^3", "5e6 m^-3"),
+    ("5 per cm^3", "5 cm^-3"),
+    ("1 a", "365.25 days"),
+    ("5 m a day", "5 m"),
+    ("5 A of current", "5 A"),
+    ("5 V-A", "5 W"),
+    ("10 m - x", "10 m"),
+    ("5 V A", "5 W"),
+    ("5 VA", "5 W"),
+    ("5 V·A", "5 W"),
+    ("5 V*A", "5 W"),
+    (r"5 \mathrm{V\cdot A}", "5 W"),
+    ("5 kVA", "5000 VA"),
+    ("5 kVA", "5 kW"),
+    ("2 MVA", "2000 kVA"),
+    ("5 Ω", "5 V/A"),
+    (r"5 \Omega", "5 V/A"),
+    (r"5 \,\mathrm{k\Omega}", "5000 Ω"),
+    ("5 kΩ", "5000 ohm"),
+    ("5 kOhm", "5000 ohm"),
+    ("5 MΩ", "5e6 ohm"),
+    ("5 Wb", "5 V s"),
+    ("5 Wb", "5 T m^2"),
+    ("5 mWb", "0.005 Wb"),
+    ("5 VAr", "5 VA"),
+    ("5 var", "5 W"),
+    ("5 kVAr", "5000 var"),
+    ("5 kvar", "5000 VAR"),
+    ("5 MVAr", "5000 kVAr"),
+    ("5 kWh", "18 MJ"),
+    ("5 kW h", "18 MJ"),
+    ("5 kW·h", "18 MJ"),
+    ("5 Ah", "18000 C"),
+    ("5 mAh", "18 C"),
+    ("5 A h", "18000 C"),
+    ("5 A·s", "5 C"),
+    ("5 As", "5 C"),
+    ("5 Wh", "18000 J"),
+    ("5 MWh", "18 GJ"),
+    ("5 S", "5 A/V"),
+    ("5 mho", "5 S"),
+    ("5 H", "5 V s/A"),
+    ("5 H", "5 Ω s"),
+    ("5 F", "5 C/V"),
+    ("5 µF", "5e-6 F"),
+    (r"5 \mu F", "5e-6 F"),
+    ("5 uF", "5e-6 F"),
+    ("5 pF", "5e-12 F"),
+    ("5 T", "5 Wb/m^2"),
+    ("5 N/C", "5 V/m"),
+    ("5 V/m", "5 N/C"),
+    ("5 kV/cm", "500000 V/m"),
+    ("5 eV", "8.0108831e-19 J"),
+    ("5 keV", "5000 eV"),
+    ("5 MeV/c^2", "5 MeV/c²"),
+    ("60 bpm", "1 Hz"),
+    ("60 bpm", "60 beats/min"),
+    ("60 beats per minute", "1 /s"),
+    ("72 beats/minute", "72 bpm"),
+    ("72 bpm", "72 min^-1"),
+    ("60 rpm", "6.283185307 rad/s"),
+    ("5 Cal", "5 kcal"),
+    ("5 Cal", "20920 J"),
+    ("5 Calories", "20920 J"),
+    ("5 kcal", "20.92 kJ"),
+    ("5 calories", "20.92 J"),
+    ("5 cal", "20.92 J"),
+    ("1 AU", "149597870700 m"),
+    ("1 au", "1.495978707e11 m"),
+    ("1 A.U.", "1 AU"),
+    ("1 ly", "9.4607304725808e15 m"),
+    ("1 light-year", "1 ly"),
+    ("1 light year", "1 ly"),
+    ("1 light-years", "1 ly"),
+    ("1 lightyear", "1 ly"),
+    ("1 pc", "3.0856775814913673e16 m"),
+    ("1 parsec", "3.26156 ly"),
+    ("1 kpc", "1000 pc"),
+    ("1 Mpc", "1e6 pc"),
+    ("1 Gpc", "1e9 pc"),
+    ("5 W/m^2", "5 W m^{-2}"),
+    ("5 W/(m K)", "5 W m^-1 K^-1"),
+    ("5 V·s", "5 Wb"),
+    ("5 ohm m", "5 Ω·m"),
+    ("5 S/m", "5 Ω^-1 m^-1"),
+    ("5 J/C", "5 V"),
+    ("5 Gy", "5 J/kg"),
+    ("5 Sv", "5 J/kg"),
+    ("5 Bq", "5 Hz"),
+    ("1 Ci", "3.7e10 Bq"),
+    ("1 hp", "745.69987 W"),
+    ("1 BTU", "1055.056 J"),
+    ("5 psi", "34473.785 Pa"),
+    ("1 mmHg", "133.322 Pa"),
+    ("5 nT", "5e-9 T"),
+    ("5 km/s/Mpc", "5 km s^-1 Mpc^-1"),
+    (r"5 M_\odot", "5 M_⊙"),
+    ("1 arcsec", "4.848e-6 rad"),
+    ("5 arcmin", "300 arcsec"),
+    ("5 C V", "5 J"),
+    ("5 N·m", "5 J"),
+    ("5 A·Ω", "5 V"),
+    ("5 A Ω", "5 V"),
+    ("5 W/A", "5 V"),
+    ("5 J/(A s)", "5 V"),
+    ("5 V^2/Ω", "5 W"),
+    ("5 A^2 Ω", "5 W"),
+    ("5 kg m^2 s^-3 A^-1", "5 V"),
+    ("5 lm", "5 cd sr"),
+    ("5 lx", "5 lm/m^2"),
+    ("5 mol/L", "5 M"),
+    ("5 mM", "0.005 mol/L"),
+    ("5 dB", "5 dB"),
+    ("5 g/cc", "5000 kg/m^3"),
+    ("5 Ω·m", "5 ohm meter"),
+    ("5 kΩ", r"5 k\Omega"),
+    ("5 volt-amperes", "5 VA"),
+    ("5 volt amperes", "5 VA"),
+    ("5 watt-hours", "18000 J"),
+    ("5 kilowatt-hours", "5 kWh"),
+    ("5 kilowatt hours", "5 kWh"),
+    ("5 ampere-hours", "5 Ah"),
+    ("5 amp-hours", "5 Ah"),
+    ("5 amp-hr", "5 Ah"),
+    ("5 volts", "5 V"),
+    ("5 ohms", "5 Ω"),
+    ("5 henries", "5 H"),
+    ("5 farads", "5 F"),
+    ("5 webers", "5 Wb"),
+    ("5 teslas", "5 T"),
+    ("5 siemens", "5 S"),
+]
+OTHER_QUANTITIES = [
+    ("5 V-s", "5 V"),
+    ("5 s-long", "5 m"),
+    ("5 /s", "5 s"),
+    ("5 A", "5 V"),
+    ("5 a", "5 s"),
+    ("5 kvar", "5 var"),
+    ("5 Ω", "5 S"),
+    ("5 V-A", "5 V"),
+    ("5 VA", "5 V/A"),
+    ("5 V", "5 A"),
+    ("5 Ω", "5 A/V"),
+    ("5 Wb", "5 T"),
+    ("5 Wb", "5 W"),
+    ("5 kWh", "5 kW"),
+    ("5 kWh", "5 kJ"),
+    ("5 Ah", "5 A"),
+    ("5 mAh", "5 Ah"),
+    ("5 kVA", "5 VA"),
+    ("5 Cal", "5 cal"),
+    ("5 cal", "5 Cal"),
+    ("5 kcal", "5 cal"),
+    ("5 bpm", "5 Hz"),
+    ("60 bpm", "60 m"),
+    ("5 AU", "5 ly"),
+    ("5 ly", "5 pc"),
+    ("5 au", "5 a"),
+    ("5 S", "5 s"),
+    ("5 s", "5 S"),
+    ("5 M", "5 m"),
+    ("5 mF", "5 MF"),
+    ("5 mW", "5 MW"),
+    ("5 MΩ", "5 mΩ"),
+    ("5 dB", "5 dBm"),
+    ("5 T", "5 t"),
+    ("5 H", "5 h"),
+    ("5 h", "5 H"),
+    ("5 C", "5 °C"),
+    ("5 F", "5 °F"),
+    ("5 G", "5 g"),
+    ("5 Pa", "5 pa"),
+    ("5 pc", "5 percent"),
+    ("5 eV", "5 V"),
+    ("5 N/C", "5 N C"),
+    ("5 Gy", "5 G"),
+    ("5 W", "5 J"),
+    ("5 VAr", "5 V"),
+    ("5 J", "5 N"),
+    ("5 lm", "5 m"),
+    ("5 A", "5 Å"),
+    ("5 K", "5 k"),
+    ("5 mA", "5 MA"),
+    ("5 Mpc", "5 mpc"),
+    ("5 PC", "5 pc"),
+    ("5 BPM", "5 Hz"),
+]
+
+
+@pytest.mark.parametrize(("text", "reference"), FORMULAS)
+def test_formulas_in_the_forms_of_models(text: str, reference: str) -> None:
+    assert read_species(text).composition == read_species(reference).composition
+    assert verdict(chemistry, f"\\boxed{{{text}}}", reference) == "correct"
+    assert verdict(chemistry, f"Answer: {text}", reference) == "correct"
+
+
+@pytest.mark.parametrize("text", ["H<sub>2</sub>O", "H<sub>2</sub>O (water)"])
+def test_a_formula_in_html(text: str) -> None:
+    assert verdict(chemistry, f"\\boxed{{{text}}}", "H2O") == "correct"
+
+
+@pytest.mark.parametrize(("text", "reference"), OTHER_FORMULAS)
+def test_formulas_that_differ(text: str, reference: str) -> None:
+    for response in (f"\\boxed{{{text}}}", f"Answer: {text}"):
+        assert verdict(chemistry, response, reference) in ("incorrect", "unparsed")
+
+
+@pytest.mark.parametrize(
+    ("equation", "reference"),
+    [
+        (r"\mathrm{CH_2=CH_2 + H_2 \rightarrow CH_3CH_3}", "C2H4 + H2 -> C2H6"),
+        (
+            r"\mathrm{Ca(OH)_2 + CO_2 \xrightarrow{\text{heat}} CaCO_3 + H_2O}",
+            "Ca(OH)2 + CO2 = CaCO3 + H2O",
+        ),
+        (
+            r"\frac{1}{2}\mathrm{N_2} + \frac{3}{2}\mathrm{H_2} \to \mathrm{NH_3}",
+            "N2 + 3H2 -> 2NH3",
+        ),
+        (
+            r"\mathrm{Ag^+}_{(aq)} + \mathrm{Cl^-}_{(aq)} \to \mathrm{AgCl}_{(s)} \downarrow",
+            "Ag+ + Cl- -> AgCl",
+        ),
+    ],
+)
+def test_equations_in_the_forms_of_models(equation: str, reference: str) -> None:
+    assert verdict(chemistry, f"\\boxed{{{equation}}}", reference, kind="equation") == "correct"
+
+
+def test_hostile_formulas_end_soon() -> None:
+    pieces = ["{", "}", "^{", "_{", "(", "Ca", "=", "a, ", "Aaa ", r"\xrightarrow{", "is ", "<sub>"]
+    for piece in pieces:
+        with pytest.raises(ChemicalFormulaError):
+            read_species(piece * (3_600 // len(piece)))
+        with pytest.raises(ChemicalFormulaError):
+            read_species(piece * 500_000)
+
+
+@pytest.mark.parametrize(("one", "other"), EQUAL_QUANTITIES)
+def test_equal_quantities(one: str, other: str) -> None:
+    tight = {"relative_tolerance": 1e-4}
+    assert verdict(quantity, f"Answer: {one}", other, **tight) == "correct"
+    assert verdict(quantity, f"\\boxed{{{one}}}", other, **tight) == "correct"
+    assert verdict(quantity, f"Answer: {other}", one, **tight) == "correct"
+
+
+@pytest.mark.parametrize(("one", "other"), OTHER_QUANTITIES)
+def test_quantities_that_differ(one: str, other: str) -> None:
+    assert verdict(quantity, f"Answer: {one}", other) != "correct"
+    assert verdict(quantity, f"Answer: {other}", one) != "correct"
