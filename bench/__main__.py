@@ -50,6 +50,7 @@ BENCHES = {
     "trainer-hackable": "trainer_hackable",
 }
 TAKE_OPTIONS = (
+    "math",
     "math-library",
     "soak",
     "judge-batching",
