@@ -52,6 +52,7 @@ BENCHES = {
     "trainer-hackable": "trainer_hackable",
 }
 TAKE_OPTIONS = (
+    "math",
     "math-library",
     "tool-call",
     "soak",

@@ -8,6 +8,9 @@ percentile and the worst are of the time that each pair took, itself the median 
 Every round starts new children, so that no one meets a gold answer for the second time, except that
 a problem set asks about each gold answer twice, as samples of one problem would.
 
+The pairs by class (`math_pairs`) are asked about once, in the first round, for accuracy alone;
+`--pairs` prints their table and nothing else, of the graders that `--graders` names.
+
 Then the whole path: a server, a client, calls of 64 items; CPU of the server and of its workers.
 
 `ASSAY_BENCH_ROUNDS` sets the rounds (3), `ASSAY_BENCH_PEERS` a folder with the peers from PyPI.
@@ -15,6 +18,7 @@ Then the whole path: a server, a client, calls of 64 items; CPU of the server an
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import select
@@ -31,8 +35,19 @@ from pathlib import Path
 from typing import Any
 
 from assay.clients import EmbeddedServices, Item, RewardClient
-from bench.math_peers import GRADERS
-from bench.math_rows import DATA, ENDLESS, MARKER, PAYLOADS, PROBLEM_SETS, Row, all_sets, boxed
+from bench.math_pairs import PARTS, print_table
+from bench.math_peers import GRADERS, LIBRARY
+from bench.math_rows import (
+    DATA,
+    ENDLESS,
+    MARKER,
+    PAYLOADS,
+    PROBLEM_SETS,
+    Row,
+    all_sets,
+    boxed,
+    pairs,
+)
 from bench.wire import cpu_s
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -42,7 +57,11 @@ HANG_S = 10.0
 TURN_S = 60.0
 START_S = 120.0
 BATCH = 64
+ABREAST = 4
+"""Contestants in one table by class."""
 PEER_PACKAGES = ("verl==0.9.1", "pylatexenc==2.10")
+PAIRS = "pairs by class"
+ONCE = (PAIRS,)
 OURS, FAST, BEST = "Assay math", "Assay math, fast tiers", "math-verify, best"
 
 
@@ -97,7 +116,9 @@ class Contestant:
             raise RuntimeError(f"{self.name} does not start again")
         assert self._child is not None
         assert self._child.stdin is not None
-        pairs = [{"gold": row.gold, "response": row.response} for row in rows]
+        pairs = [
+            {"gold": row.gold, "response": row.response, "question": row.question} for row in rows
+        ]
         self._child.stdin.write(json.dumps(pairs).encode() + b"\n")
         self._child.stdin.flush()
         said = self._read(timeout_s)
@@ -155,9 +176,10 @@ class Tally:
 
 @dataclass(slots=True)
 class Measured:
-    """All tallies of a run by set and contestant, and who was absent."""
+    """All tallies of a run by set and contestant, who was asked, and who was absent."""
 
     sets: dict[str, list[Row]]
+    names: tuple[str, ...] = tuple(GRADERS)
     tallies: dict[str, dict[str, Tally]] = field(default_factory=dict)
     absent: list[str] = field(default_factory=list)
 
@@ -178,7 +200,8 @@ def peer_folder() -> Iterator[str]:
 
 def take_turns(measured: Measured, peers: str) -> None:
     """Every contestant over every row, once; a row that hung is not tried again."""
-    contestants = [Contestant(name, peers) for name in GRADERS if name not in measured.absent]
+    names = [name for name in measured.names if name not in measured.absent]
+    contestants = [Contestant(name, peers) for name in names]
     present = []
     for contestant in contestants:
         if contestant.start():
@@ -187,6 +210,8 @@ def take_turns(measured: Measured, peers: str) -> None:
             contestant.stop()
             measured.absent.append(contestant.name)
     for name, rows in measured.sets.items():
+        if name in ONCE and name in measured.tallies:
+            continue
         tallies = measured.tallies.setdefault(name, {})
         for contestant in present:
             tallies.setdefault(contestant.name, Tally.empty(len(rows))).cpu_ms.append(0.0)
@@ -343,18 +368,46 @@ def one_round(pid: int, client: RewardClient, rows: list[Row]) -> tuple[float, f
     return own, (family_cpu_s(pid) - family) / len(rows) * 1e6 - own, len(rows) / wall, faults
 
 
-def run() -> None:
+def all_pairs() -> dict[str, list[Row]]:
+    """The set of the pairs by class, open and sealed."""
+    return {PAIRS: [row for part in PARTS for row in pairs(part)]}
+
+
+def print_pairs(measured: Measured) -> None:
+    """The table by class of every contestant."""
+    rows, tallies = measured.sets[PAIRS], measured.tallies[PAIRS]
+    print(f"\nmath: {len(rows)} pairs by class, half of them sealed to whoever writes the reader")
+    accepted = {name: [bool(said) for said in tally.right] for name, tally in tallies.items()}
+    for first in range(0, len(accepted), ABREAST):
+        print_table(rows, dict(list(accepted.items())[first : first + ABREAST]))
+    for name, tally in tallies.items():
+        print(f"{name}: {tally.mean_ms():.3f} ms a pair, {sum(tally.hung)} hangs")
+
+
+def run(arguments: list[str]) -> None:
     """Prints all tables."""
-    if not DATA.is_dir():
+    parser = argparse.ArgumentParser("bench math", description=__doc__)
+    parser.add_argument("--pairs", action="store_true", help="the pairs by class alone")
+    parser.add_argument(
+        "--graders", nargs="+", choices=[*GRADERS, *LIBRARY], default=[OURS, BEST], metavar="NAME"
+    )
+    asked = parser.parse_args(arguments)
+    if not asked.pairs and not DATA.is_dir():
         print("\nmath: skipped, the benchmark files are absent (expected ../shared/data)")
         return
-    measured = Measured(all_sets())
+    if asked.pairs:
+        measured = Measured(all_pairs(), tuple(asked.graders))
+    else:
+        measured = Measured(all_sets() | all_pairs())
     with peer_folder() as peers:
-        for _ in range(ROUNDS):
+        for _ in range(1 if asked.pairs else ROUNDS):
             take_turns(measured, peers)
         print(f"\nmath-verify {version('math-verify')}, trl {version('trl')}, {PEER_PACKAGES[0]}")
         print(f"absent: {', '.join(measured.absent) or 'none'}")
-        print_labelled(measured)
-        print_problem_sets(measured)
-        print_hostile(measured.absent, peers)
-    print_whole_path(measured.sets)
+        if not asked.pairs:
+            print_labelled(measured)
+            print_problem_sets(measured)
+            print_hostile(measured.absent, peers)
+        print_pairs(measured)
+    if not asked.pairs:
+        print_whole_path(all_sets())

@@ -2,7 +2,8 @@ r"""The pairs on which graders of mathematics are compared: gold answer, respons
 
 `labelled` and `near misses` are evaluation files; of a problem set each gold answer is asked about
 twice, once answered with itself and once with the gold answer of the next problem. Answers stand in
-a box, because some graders look nowhere else.
+a box, because some graders look nowhere else. The pairs by class are this project's own text, in
+tests/golden/math_pairs, which says how they came about.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import random
 from dataclasses import dataclass
 from pathlib import Path
 
+PAIRS = Path(__file__).resolve().parents[1] / "tests" / "golden" / "math_pairs"
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 PROBLEMS = 500
 PROBLEM_SETS = {"GSM8K": "gsm8k_test", "MATH-500": "math500", "DAPO-17k": "dapo_math_17k"}
@@ -49,16 +51,29 @@ ENDLESS = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A pair to judge; `right` is the label, `hard` says that many graders got it wrong."""
+    """A pair to judge.
+
+    Attributes:
+        gold: the reference.
+        response: what is judged.
+        right: the label.
+        hard: many graders got it wrong, or another notation has to be read.
+        question: what was asked, where the pair has it.
+        kind: its class, where the set has some.
+        name: its own, where the set has names.
+    """
 
     gold: str
     response: str
     right: bool
     hard: bool = False
+    question: str = ""
+    kind: str = ""
+    name: str = ""
 
 
-def read(name: str) -> list[dict[str, object]]:
-    """The lines of a file of the shared data."""
+def read(name: str | Path) -> list[dict[str, object]]:
+    """The lines of a file: of the shared data, where the path is not absolute."""
     path = DATA / name
     text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     return [json.loads(line) for line in text.decode().split("\n") if line]
@@ -69,6 +84,22 @@ def labelled(name: str) -> list[Row]:
     return [
         Row(str(row["gold"]), str(row["response"]), bool(row["label"]), bool(row.get("hard")))
         for row in read(name)
+    ]
+
+
+def pairs(part: str) -> list[Row]:
+    """The pairs by class: `open` ones, or those `sealed` to whoever writes the reader."""
+    return [
+        Row(
+            gold=str(row["gold"]),
+            response=str(row["response"]),
+            right=bool(row["equal"]),
+            hard=bool(row["hard"]),
+            question=str(row.get("question", "")),
+            kind=str(row["class"]),
+            name=str(row["id"]),
+        )
+        for row in read(PAIRS / f"{part}.jsonl.gz")
     ]
 
 
