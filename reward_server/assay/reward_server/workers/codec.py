@@ -1,8 +1,9 @@
-"""The jobs of the reward server: an item's frame, and the fault of each way a job ends."""
+"""The jobs of the reward server: their frames, and the fault of each way a job ends."""
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from assay.kit.pool import frames
 from assay.kit.pool.jobs import End, Job
@@ -11,6 +12,7 @@ from assay.reward_server import border
 from assay.reward_server.domain import VERIFIER_FAILED, Fault, Outcome, VerifierItem, VerifierSpec
 from assay.reward_server.workers import wire
 
+DRAINING = "DRAINING"
 _JUDGE = b"J"
 
 
@@ -21,25 +23,55 @@ class Task(NamedTuple):
     item: VerifierItem
 
 
-ScoreJob: TypeAlias = Job[Task, Outcome]
-ScorePool: TypeAlias = WorkerPool[Task, Outcome]
+class Parcel(NamedTuple):
+    """Items of one batch whose quick work a worker does, in one frame."""
+
+    tasks: Sequence[Task]
+
+
+class Look(NamedTuple):
+    """What a worker made of one item of a parcel; None: it left it open."""
+
+    outcome: Outcome | None
+    execution_s: float
+
+
+ScoreJob: TypeAlias = Job[Task | Parcel, Outcome | Sequence[Look]]
+ScorePool: TypeAlias = WorkerPool[Task | Parcel, Outcome | Sequence[Look]]
 
 
 class ScoreCodec:
     """Items to frames, answers to outcomes."""
 
-    def encode(self, task: Task) -> tuple[bytes, bytes]:
-        """The frame of an item."""
-        body = {"verifier": task.spec.name, "item": wire.item_to_json(task.item)}
+    def encode(self, task: Task | Parcel) -> tuple[bytes, bytes]:
+        """The frame of an item, or of a parcel."""
+        body: dict[str, Any]
+        if isinstance(task, Task):
+            body = {"verifier": task.spec.name, "item": wire.pack_item(task.item, task.spec)}
+        else:
+            names: dict[str, int] = {}
+            items = [
+                (names.setdefault(spec.name, len(names)), wire.pack_item(item, spec))
+                for spec, item in task.tasks
+            ]
+            body = {"verifiers": list(names), "items": items}
         return _JUDGE, wire.pack(body, wire.MAX_JOB_BYTES)
 
-    def decode(self, task: Task, payload: bytes) -> Outcome:
-        """The outcome that a worker sent, checked against the verifier's spec."""
-        return border.checked(task.spec, wire.outcome_from_json(frames.read_object(payload)))
+    def decode(self, task: Task | Parcel, payload: bytes) -> Outcome | Sequence[Look]:
+        """The outcomes that a worker sent, each checked against its verifier's spec."""
+        body = frames.read_object(payload)
+        if isinstance(task, Task):
+            return border.checked(task.spec, wire.outcome_from_json(body))
+        looks = wire.looks_from_json(body, len(task.tasks))
+        return [
+            Look(None if outcome is None else border.checked(spec, outcome), execution_s)
+            for (spec, _), (outcome, execution_s) in zip(task.tasks, looks, strict=True)
+        ]
 
     def fault(self, job: ScoreJob, end: End, detail: str) -> Fault:
-        """Why an item was not judged."""
-        facts = {"verifier": job.task.spec.name}
+        """Why an item was not judged; of a parcel, why it was lost."""
+        task = job.task
+        facts = {"verifier": task.spec.name} if isinstance(task, Task) else {}
         if end in _WHAT_DIED:
             return Fault("WORKER_DIED", _WHAT_DIED[end], facts)
         if end is End.EXPIRED:
@@ -59,5 +91,5 @@ _FAULTS = {
     End.EXHAUSTED: Fault(VERIFIER_FAILED, "the verifier ran out of memory on this item"),
     End.UNSENDABLE: Fault("ITEM_TOO_LARGE", "the item is too large for a worker"),
     End.FAILED: Fault("INTERNAL", "the worker pool failed on this item"),
-    End.DRAINING: Fault("DRAINING", "the server stopped before the item was judged"),
+    End.DRAINING: Fault(DRAINING, "the server stopped before the item was judged"),
 }

@@ -3,13 +3,18 @@
 A worker handles model text. If it were taken over, the worst it could send is a wrong judgement:
 the server checks the size, shape and types of every frame.
 
-    job     {"verifier", "item"}
-    done    {"judgement"} or {"fault"}
+    job       {"verifier", "item"}
+    done      {"judgement"} or {"fault"}
+    parcel    {"verifiers": names, "items": [[place among the names, item], ...]}
+    done      {"looks": [[as above, or null for an item that is left open, seconds], ...]}
+
+An item on the way has what differs from an empty one, and its parameters where they are no default.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from assay.kit.pool.frames import FrameError
@@ -20,12 +25,22 @@ from assay.reward_server.domain import (
     Judgement,
     Message,
     Outcome,
+    ParameterValue,
     Span,
     VerifierItem,
+    VerifierSpec,
 )
 
 MAX_JOB_BYTES = 64 * 2**20
 MAX_DONE_BYTES = 16 * 2**20
+_RARE = {  # fields of an item that are mostly empty, and their values then
+    "anchor": None,
+    "group_id": "",
+    "response_token_count": None,
+    "truncated": False,
+    "data": None,
+    "task": "",
+}
 
 
 def pack(body: dict[str, Any], limit_bytes: int) -> bytes:
@@ -41,7 +56,7 @@ def pack(body: dict[str, Any], limit_bytes: int) -> bytes:
 
 
 def item_to_json(item: VerifierItem) -> dict[str, Any]:
-    """An item as JSON."""
+    """All that makes an item equal to another, as JSON."""
     return {
         "text": item.candidate.text,
         "turns": [_message_to_json(turn) for turn in item.candidate.turns],
@@ -56,22 +71,37 @@ def item_to_json(item: VerifierItem) -> dict[str, Any]:
     }
 
 
-def item_from_json(body: dict[str, Any]) -> VerifierItem:
+def pack_item(item: VerifierItem, spec: VerifierSpec) -> dict[str, Any]:
+    """An item as it goes to a worker."""
+    candidate = item.candidate
+    body: dict[str, Any] = {"text": candidate.text, "references": item.references}
+    if item.parameters is not spec.defaults:
+        body["parameters"] = dict(item.parameters)
+    if candidate.turns:
+        body["turns"] = [_message_to_json(turn) for turn in candidate.turns]
+    if item.prompt:
+        body["prompt"] = [_message_to_json(message) for message in item.prompt]
+    for name, empty in _RARE.items():
+        if (value := getattr(item, name)) is not empty and value != empty:
+            body[name] = value
+    return body
+
+
+def read_item(body: dict[str, Any], spec: VerifierSpec) -> VerifierItem:
     """The item again. Trusts its input: the server wrote it."""
-    parameters = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in body["parameters"].items()
-    }
+    given = body.get("parameters")
+    parameters: Mapping[str, ParameterValue] = spec.defaults or {}
+    if given is not None:
+        parameters = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in given.items()
+        }
     return VerifierItem(
-        Candidate(body["text"], tuple(Message(*turn) for turn in body["turns"])),
+        Candidate(body["text"], tuple(Message(*turn) for turn in body.get("turns", ()))),
         references=tuple(body["references"]),
-        anchor=body["anchor"],
-        prompt=tuple(Message(*message) for message in body["prompt"]),
+        prompt=tuple(Message(*message) for message in body.get("prompt", ())),
         parameters=parameters,
-        group_id=body["group_id"],
-        response_token_count=body["response_token_count"],
-        truncated=body["truncated"],
-        data=body["data"],
+        **{name: body[name] for name in _RARE if name in body},
     )
 
 
@@ -125,6 +155,24 @@ def outcome_from_json(body: dict[str, Any]) -> Outcome:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FrameError("a worker's answer is not of the agreed shape") from error
+
+
+def looks_from_json(body: dict[str, Any], count: int) -> list[tuple[Outcome | None, float]]:
+    """The outcome of each item of a parcel, None where it is left open, and its seconds.
+
+    Raises:
+        FrameError: the body is not of the agreed shape, or has another number of items.
+    """
+    try:
+        looks = [
+            (None if told is None else outcome_from_json(told), max(0.0, _number(took_s)))
+            for told, took_s in body["looks"]
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise FrameError("a worker's answer is not of the agreed shape") from error
+    if len(looks) != count:
+        raise FrameError(f"a worker answered {len(looks)} of {count} items")
+    return looks
 
 
 def _message_to_json(message: Message) -> list[str | bool]:
