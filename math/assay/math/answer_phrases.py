@@ -6,6 +6,7 @@ All are linear: alternatives that begin with different words, no repetition insi
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 ANNOUNCED = re.compile(
     r"""
@@ -31,6 +32,19 @@ ANNOUNCED = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )
+ANCHORS = (
+    "ans",
+    "a:",
+    "final result",
+    "option is",
+    "choice is",
+    "respuesta",
+    "reponse",
+    "resposta",
+    "antwort",
+    "jibu",
+)
+"""Lower-case: a line of ASCII in which `ANNOUNCED` matches holds one of them."""
 FINAL = re.compile(r"final answer(?: is|\**:)(?![a-z])|【答案】", re.IGNORECASE)
 LEAD = re.compile(
     r"(?:\s|[:=>*_`\"'\uff1a\u201c\u201d]"
@@ -50,3 +64,37 @@ SENTENCE_END = re.compile(
     r"\n|[\u3002\uff1b\uff01]|[.!](?=[\s*\"'`)]*(?:\n|\Z|[A-Z][a-z]|I |A ))|<eo[ahs]>|</"
     r"|;(?=\s)|,?\s(?:because|since|which|where)\b"
 )
+
+
+def announced(text: str) -> Iterator[re.Match[str]]:
+    """The matches of `ANNOUNCED`, the last first; only lines that can hold one are searched."""
+    for start, end in _likely_lines(text) if text.isascii() else _lines(text):
+        yield from reversed(list(ANNOUNCED.finditer(text, start, end)))
+
+
+def _likely_lines(text: str) -> Iterator[tuple[int, int]]:
+    """Where each line with an anchor begins and ends, the last first; the text is ASCII."""
+    low = text.lower()
+    places = [place for anchor in ANCHORS if (place := low.rfind(anchor)) >= 0]
+    if not places:
+        return
+    anchors = [anchor for anchor in ANCHORS if anchor in low]
+    while (last := max(places)) >= 0:
+        start = text.rfind("\n", 0, last) + 1
+        end = text.find("\n", last)
+        yield start, len(text) if end < 0 else end
+        for index, anchor in enumerate(anchors):
+            if places[index] >= start:
+                places[index] = low.rfind(anchor, 0, start)
+
+
+def _lines(text: str) -> Iterator[tuple[int, int]]:
+    """The same of a text that is not ASCII: lines that are not have no anchors."""
+    end = len(text)
+    while end >= 0:
+        start = text.rfind("\n", 0, end) + 1
+        if end > start:
+            line = text[start:end].lower()
+            if not line.isascii() or any(anchor in line for anchor in ANCHORS):
+                yield start, end
+        end = start - 1

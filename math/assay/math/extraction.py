@@ -31,7 +31,7 @@ most 16 boxes are looked at, each for at most 2,000 characters.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -202,7 +202,7 @@ def _marked(text: str) -> FoundAnswer | Nothing | None:
     if box < 0:
         return None
     if "answer" in text[box:].lower() or "【" in text:
-        final = _answer_line(text, phrases.FINAL, box)
+        final = _after_one_of(text, reversed(list(phrases.FINAL.finditer(text, box))))
         if final is not None:
             return final
     return _boxed(text)
@@ -342,11 +342,14 @@ def _hashed(text: str) -> FoundAnswer | None:
 _TRIM = " \t\r\n\"'`\u201c\u201d*_:\uff1a"
 
 
-def _answer_line(
-    text: str, pattern: re.Pattern[str] = phrases.ANNOUNCED, after: int = 0
-) -> FoundAnswer | None:
-    """What follows the last phrase that announces an answer, if it begins after a place."""
-    for mark in reversed(list(pattern.finditer(text, after))):
+def _answer_line(text: str) -> FoundAnswer | None:
+    """What follows the last phrase that announces an answer."""
+    return _after_one_of(text, phrases.announced(text))
+
+
+def _after_one_of(text: str, marks: Iterable[re.Match[str]]) -> FoundAnswer | None:
+    """What follows the first of these phrases that an answer follows."""
+    for mark in marks:
         lead = phrases.LEAD.match(text, mark.end())
         start = lead.end() if lead else mark.end()
         if start >= len(text) or phrases.NO_ANSWER.match(text, start):
