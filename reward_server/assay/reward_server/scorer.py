@@ -14,6 +14,7 @@ from operator import attrgetter
 from assay.api.common.v1 import common_pb2
 from assay.api.reward.v1 import reward_pb2
 from assay.kit import limits
+from assay.kit.batch.dispatcher import Dispatcher
 from assay.kit.batch.service import BatchService
 from assay.kit.batch.sharing import OutcomeCache
 from assay.kit.batch.spreading import Spreading
@@ -171,6 +172,11 @@ class RewardScorer:
         if self._pool is None:
             raise RuntimeError("the scorer is not started")
         return self._pool
+
+    @property
+    def dispatcher(self) -> Dispatcher[PendingScore]:
+        """Runs the items of all calls."""
+        return self._open()[1].dispatcher
 
     async def self_test(self) -> None:
         """Has every verifier that is not lazy judge its own examples.

@@ -22,6 +22,7 @@ from assay.kit.pool.jobs import Done
 from assay.kit.queue import QueueFull
 
 _SLICE_S = 0.002
+_TURNS = 3  # of the loop, in which a frame is read, its job ends, and its parcel lands
 
 
 class Runs(ABC, Generic[P]):
@@ -180,14 +181,15 @@ class Dispatcher(Generic[P]):
         while place < len(todo):
             item = todo[place]
             place += 1
-            if not run_here(item):
+            if (spread is not None and spread.holds(item)) or not run_here(item):
                 continue
             now_s = time.monotonic()
             if now_s > began_s + _SLICE_S:
                 spent_s += now_s - began_s
+                for _ in range(_TURNS if spread is not None and spread.out else 1):
+                    await asyncio.sleep(0)
                 if spread is not None:
                     spread.hand_over(place, spent_s / place)
-                await asyncio.sleep(0)
                 began_s = time.monotonic()
                 if began_s > deadline_s:
                     return False

@@ -20,10 +20,10 @@ from assay.kit.pool.jobs import Done
 
 _SMOOTHING = 0.1
 _FIRST_GUESS_S = 10e-6
-_PAYS = 1.5
+_PAYS = 3.0  # times what it costs to hand an item over
 _LEAST_S, _MOST_S = 1e-3, 10e-3  # work of a parcel
 _MOST_ITEMS = 192  # an answer of the largest judgements stays within a frame
-_MOST_BYTES = 2**20
+_MOST_BYTES = 160 * 2**10  # what a socket takes at once
 
 
 class Parcels(Protocol[P]):
@@ -90,6 +90,22 @@ class SpreadBatch(Generic[P]):
         self._twins: list[P] = []
         self._awaited: set[asyncio.Future[Done[Any]]] = set()
 
+    @property
+    def out(self) -> int:
+        """Parcels of the batch that workers have."""
+        return len(self._jobs)
+
+    def holds(self, item: P) -> bool:
+        """Whether an open item is settled meanwhile, or waits for an equal one in a parcel."""
+        spreading = self._spreading
+        if not spreading.flights or not spreading.parcels.sendable(item):
+            return False
+        if item.outcome is None and item.key in spreading.flights:
+            self._twins.append(item)
+            self._awaited.add(spreading.flights[item.key])
+            return True
+        return item.outcome is not None
+
     def hand_over(self, begin: int, item_s: float) -> None:
         """Hands parcels to workers, as far as it pays.
 
@@ -131,10 +147,7 @@ class SpreadBatch(Generic[P]):
             item = todo.pop()
             if not spreading.parcels.sendable(item) or item.key in own:
                 stays.append(item)
-            elif item.outcome is None and item.key in spreading.flights:
-                self._twins.append(item)
-                self._awaited.add(spreading.flights[item.key])
-            elif item.outcome is None:
+            elif not self.holds(item) and item.outcome is None:
                 parcel.append(item)
                 size_bytes += item.size_bytes
                 if item.key is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from assay.kit.pool import frames
 from assay.kit.pool.jobs import End, Job
@@ -45,16 +45,9 @@ class ScoreCodec:
 
     def encode(self, task: Task | Parcel) -> tuple[bytes, bytes]:
         """The frame of an item, or of a parcel."""
-        body: dict[str, Any]
-        if isinstance(task, Task):
-            body = {"verifier": task.spec.name, "item": wire.pack_item(task.item, task.spec)}
-        else:
-            names: dict[str, int] = {}
-            items = [
-                (names.setdefault(spec.name, len(names)), wire.pack_item(item, spec))
-                for spec, item in task.tasks
-            ]
-            body = {"verifiers": list(names), "items": items}
+        if not isinstance(task, Task):
+            return _JUDGE, wire.pack_parcel(task.tasks)
+        body = {"verifier": task.spec.name, "item": wire.pack_item(task.item, task.spec)}
         return _JUDGE, wire.pack(body, wire.MAX_JOB_BYTES)
 
     def decode(self, task: Task | Parcel, payload: bytes) -> Outcome | Sequence[Look]:

@@ -5,7 +5,9 @@ the server checks the size, shape and types of every frame.
 
     job       {"verifier", "item"}
     done      {"judgement"} or {"fault"}
-    parcel    {"verifiers": names, "items": [[place among the names, item], ...]}
+    parcel    "P", 4 bytes, the length of what follows up to the texts
+              {"verifiers": names, "items": [[place among the names, item, bytes of its text], ...]}
+              the responses' texts, UTF-8, because as JSON they would cost more than all the rest
     done      {"looks": [[as above, or null for an item that is left open, seconds], ...]}
 
 An item on the way has what differs from an empty one, and its parameters where they are no default.
@@ -14,7 +16,8 @@ An item on the way has what differs from an empty one, and its parameters where 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import struct
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from assay.kit.pool.frames import FrameError
@@ -31,8 +34,10 @@ from assay.reward_server.domain import (
     VerifierSpec,
 )
 
+PARCEL = b"P"
 MAX_JOB_BYTES = 64 * 2**20
 MAX_DONE_BYTES = 16 * 2**20
+_HEAD = struct.Struct("!I")
 _RARE = {  # fields of an item that are mostly empty, and their values then
     "anchor": None,
     "group_id": "",
@@ -103,6 +108,48 @@ def read_item(body: dict[str, Any], spec: VerifierSpec) -> VerifierItem:
         parameters=parameters,
         **{name: body[name] for name in _RARE if name in body},
     )
+
+
+def pack_parcel(items: Iterable[tuple[VerifierSpec, VerifierItem]]) -> bytes:
+    """A parcel as bytes.
+
+    Raises:
+        FrameError: it would be too long.
+    """
+    names: dict[str, int] = {}
+    entries: list[tuple[int, dict[str, Any], int]] = []
+    texts: list[bytes] = []
+    for spec, item in items:
+        body = pack_item(item, spec)
+        text = body.pop("text")
+        data = b"" if text is None else text.encode("utf-8", "surrogatepass")
+        place = names.setdefault(spec.name, len(names))
+        entries.append((place, body, -1 if text is None else len(data)))
+        texts.append(data)
+    head = pack({"verifiers": list(names), "items": entries}, MAX_JOB_BYTES)
+    packed = b"".join((PARCEL, _HEAD.pack(len(head)), head, *texts))
+    if len(packed) > MAX_JOB_BYTES:
+        raise FrameError("a parcel is too long")
+    return packed
+
+
+def read_parcel(packed: bytes) -> tuple[list[str], list[tuple[int, dict[str, Any]]]]:
+    """The names of a parcel's verifiers; of each item its verifier's place, and what `pack_item` made.
+
+    Trusts its input: the server wrote it.
+    """
+    end = len(PARCEL) + _HEAD.size
+    start = end + _HEAD.unpack_from(packed, len(PARCEL))[0]
+    head = json.loads(packed[end:start])
+    items = []
+    for place, body, size_bytes in head["items"]:
+        body["text"] = None
+        if size_bytes >= 0:
+            data = packed[start : start + size_bytes]
+            body["text"] = data.decode("utf-8", "surrogatepass")
+            start += size_bytes
+        items.append((place, body))
+    return head["verifiers"], items
 
 
 def outcome_to_json(outcome: Outcome) -> dict[str, Any]:

@@ -44,13 +44,14 @@ class Judging:
 
     def take(self, body: bytes) -> Callable[[], bytes]:
         """Reads a job, and loads a lazy verifier's library before its first item's time runs."""
-        job: dict[str, Any] = json.loads(body)
-        if "items" in job:
-            found = [self._registry.verifier(name) for name in job["verifiers"]]
+        if body.startswith(wire.PARCEL):
+            names, items = wire.read_parcel(body)
+            found = [self._registry.verifier(name) for name in names]
             for one in found:
                 if one is not None:
                     self._load(one)
-            return partial(self._look, found, job["items"])
+            return partial(self._look, found, items)
+        job: dict[str, Any] = json.loads(body)
         verifier = self._registry.verifier(job["verifier"])
         if verifier is None:
             text = f"the workers could not load the verifier {job['verifier']!r}"
@@ -75,7 +76,9 @@ class Judging:
         return _pack(border.judge(verifier, wire.read_item(item, verifier.spec)))
 
     @staticmethod
-    def _look(verifiers: Sequence[Verifier | None], items: Sequence[Any]) -> bytes:
+    def _look(
+        verifiers: Sequence[Verifier | None], items: Sequence[tuple[int, dict[str, Any]]]
+    ) -> bytes:
         """Does the quick work on each item: all of it inline verifiers', a glance for others."""
         looks: list[tuple[dict[str, Any] | None, float]] = []
         for place, body in items:
