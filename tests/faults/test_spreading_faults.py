@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,12 +22,11 @@ from waiting_support import until
 
 
 @pytest.fixture(autouse=True)
-def eager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def eager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Plug-ins that misbehave on demand, and batches that always go to workers."""
     monkeypatch.syspath_prepend(str(install(tmp_path)))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     spread_everything(monkeypatch)
-    yield
 
 
 def batch(*texts: str, verifier: str = "hasty", timeout_s: int = 0) -> reward_pb2.BatchScoreRequest:

@@ -13,10 +13,12 @@ import asyncio
 import time
 from collections.abc import Hashable, Sequence
 from functools import partial
-from typing import Any, Generic, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
-from assay.kit.batch.items import P, PoolJob
+from assay.kit.batch.items import P, PendingItem, PoolJob
 from assay.kit.pool.jobs import Done
+
+P_contra = TypeVar("P_contra", bound=PendingItem, contravariant=True)
 
 _SMOOTHING = 0.1
 _FIRST_GUESS_S = 10e-6
@@ -26,20 +28,20 @@ _MOST_ITEMS = 192  # an answer of the largest judgements stays within a frame
 _MOST_BYTES = 160 * 2**10  # what a socket takes at once
 
 
-class Parcels(Protocol[P]):
+class Parcels(Protocol[P_contra]):
     """How workers do a service's quick work."""
 
     @property
     def idle(self) -> int:
         """Workers that would begin a parcel at once."""
 
-    def sendable(self, item: P) -> bool:
+    def sendable(self, item: P_contra) -> bool:
         """Whether a worker may do the quick work of an open item; may settle it from the cache."""
 
-    def send(self, items: Sequence[P]) -> PoolJob:
+    def send(self, items: Sequence[P_contra]) -> PoolJob:
         """Hands a parcel to an idle worker."""
 
-    def land(self, items: Sequence[P], done: Done[Any]) -> None:
+    def land(self, items: Sequence[P_contra], done: Done[Any]) -> None:
         """Settles the open items of a parcel, as far as its result goes."""
 
     def drop(self, job: PoolJob) -> None:

@@ -272,9 +272,7 @@ def _judged(item: VerifierItem, ask: Ask | None) -> Judgement | None:
 
 
 @lru_cache(maxsize=2048)
-def _plain(
-    verdict: str, answer: str | None, explanation: str, flags: tuple[str, ...]
-) -> Judgement:
+def _plain(verdict: str, answer: str | None, explanation: str, flags: tuple[str, ...]) -> Judgement:
     """The judgement with the default parameters; the samples of a group repeat a few."""
     part = _RIGHT if verdict == "correct" else _WRONG
     return Judgement(

@@ -134,7 +134,7 @@ def pack_parcel(items: Iterable[tuple[VerifierSpec, VerifierItem]]) -> bytes:
 
 
 def read_parcel(packed: bytes) -> tuple[list[str], list[tuple[int, dict[str, Any]]]]:
-    """The names of a parcel's verifiers; of each item its verifier's place, and what `pack_item` made.
+    """The names of a parcel's verifiers, and of each item its place there and its `pack_item`.
 
     Trusts its input: the server wrote it.
     """
