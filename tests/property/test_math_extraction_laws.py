@@ -163,8 +163,11 @@ def test_the_short_way_to_a_box_agrees_with_the_rules(
 
 ANNOUNCEMENTS = st.from_regex(phrases.ANNOUNCED)
 PROSE = st.sampled_from(
-    "The answer is 5|ans. = 7|A: 3|  a: 4|Formula: x|option is B|Antwort: 8|答案是 5|ответ: 7"
-    "|\u017f an\u017fwer is 3|\u0130 answer: 2|éanswer: 1|jibu ni 4||a".split("|")
+    [
+        *("The answer is 5", "ans. = 7", "A: 3", "  a: 4", "Formula: x", "option is B"),
+        *("Antwort: 8", "答案是 5", "ответ: 7", "\u017f an\u017fwer is 3", "\u0130 answer: 2"),
+        *("éanswer: 1", "jibu ni 4", "", "a"),
+    ]
 )
 
 
