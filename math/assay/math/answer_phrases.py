@@ -73,19 +73,30 @@ def announced(text: str) -> Iterator[re.Match[str]]:
 
 
 def _likely_lines(text: str) -> Iterator[tuple[int, int]]:
-    """Where each line with an anchor begins and ends, the last first; the text is ASCII."""
-    low = text.lower()
-    places = [place for anchor in ANCHORS if (place := low.rfind(anchor)) >= 0]
-    if not places:
-        return
+    """Where each line with an anchor begins and ends, the last first; the text is ASCII.
+
+    It looks at the last lines first, and at more of them each time: mostly they have it.
+    """
+    end, size = len(text), 512
+    while end > 0:
+        start = text.rfind("\n", 0, max(0, end - size)) + 1
+        yield from _with_anchors(text, start, end)
+        end, size = start - 1, 2 * size
+
+
+def _with_anchors(text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """The same of the lines between two places."""
+    low = text[begin:end].lower()
     anchors = [anchor for anchor in ANCHORS if anchor in low]
-    while (last := max(places)) >= 0:
-        start = text.rfind("\n", 0, last) + 1
-        end = text.find("\n", last)
-        yield start, len(text) if end < 0 else end
-        for index, anchor in enumerate(anchors):
-            if places[index] >= start:
-                places[index] = low.rfind(anchor, 0, start)
+    places = [low.rfind(anchor) for anchor in anchors]
+    while (last := max(places, default=-1)) >= 0:
+        start = low.rfind("\n", 0, last) + 1
+        stop = low.find("\n", last)
+        yield begin + start, end if stop < 0 else begin + stop
+        places = [
+            low.rfind(anchor, 0, start) if place >= start else place
+            for anchor, place in zip(anchors, places, strict=True)
+        ]
 
 
 def _lines(text: str) -> Iterator[tuple[int, int]]:
