@@ -22,7 +22,7 @@ P_contra = TypeVar("P_contra", bound=PendingItem, contravariant=True)
 
 _SMOOTHING = 0.1
 _FIRST_GUESS_S = 10e-6
-_PAYS = 3.0  # times what it costs to hand an item over
+_PAYS = 5.0  # times what it costs to hand an item over
 _LEAST_S, _MOST_S = 1e-3, 10e-3  # work of a parcel
 _MOST_ITEMS = 192  # an answer of the largest judgements stays within a frame
 _MOST_BYTES = 160 * 2**10  # what a socket takes at once
