@@ -29,15 +29,15 @@ class Parcel(NamedTuple):
     tasks: Sequence[Task]
 
 
-class Look(NamedTuple):
+class Glanced(NamedTuple):
     """What a worker made of one item of a parcel; None: it left it open."""
 
     outcome: Outcome | None
     execution_s: float
 
 
-ScoreJob: TypeAlias = Job[Task | Parcel, Outcome | Sequence[Look]]
-ScorePool: TypeAlias = WorkerPool[Task | Parcel, Outcome | Sequence[Look]]
+ScoreJob: TypeAlias = Job[Task | Parcel, Outcome | Sequence[Glanced]]
+ScorePool: TypeAlias = WorkerPool[Task | Parcel, Outcome | Sequence[Glanced]]
 
 
 class ScoreCodec:
@@ -50,14 +50,14 @@ class ScoreCodec:
         body = {"verifier": task.spec.name, "item": wire.pack_item(task.item, task.spec)}
         return _JUDGE, wire.pack(body, wire.MAX_JOB_BYTES)
 
-    def decode(self, task: Task | Parcel, payload: bytes) -> Outcome | Sequence[Look]:
+    def decode(self, task: Task | Parcel, payload: bytes) -> Outcome | Sequence[Glanced]:
         """The outcomes that a worker sent, each checked against its verifier's spec."""
         body = frames.read_object(payload)
         if isinstance(task, Task):
             return border.checked(task.spec, wire.outcome_from_json(body))
         looks = wire.looks_from_json(body, len(task.tasks))
         return [
-            Look(None if outcome is None else border.checked(spec, outcome), execution_s)
+            Glanced(None if outcome is None else border.checked(spec, outcome), execution_s)
             for (spec, _), (outcome, execution_s) in zip(task.tasks, looks, strict=True)
         ]
 
