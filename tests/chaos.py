@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 CHAOS = '''
-import os, time
+import os, sys, time
 from assay.reward_server.domain import *
 
 class Chaos(Verifier):
@@ -58,6 +58,19 @@ class Glancing(Chaos):
             return None
         return Judgement.composed("fine", (Component("a", 1.0),), explanation="at a glance")
 
+class Hasty(Chaos):
+    """Judges in the server's own process, and is slow or misbehaves in a worker only."""
+
+    spec = VerifierSpec("hasty", "1", "Misbehaves in a parcel.", (), 0.0, 1.0, ("fine",),
+                        needs_reference=False, isolation="inline")
+
+    def judge(self, item):
+        if "assay.kit.pool.fork_server" not in sys.orig_argv:
+            return Judgement.composed("fine", (Component("a", 1.0),), explanation="a b")
+        if item.response().endswith("slow"):
+            time.sleep(0.03)
+        return super().judge(item)
+
 class Lazy(Chaos):
     """Must be prepared, and says in which process it was."""
 
@@ -87,7 +100,7 @@ class Sick(Chaos):
     examples = (VerifierExample(VerifierItem(Candidate("raise")), "fine"),)
 '''
 
-NAMES = ["chaos", "glancing", "lazy", "lazy-sick", "sick"]
+NAMES = ["chaos", "glancing", "hasty", "lazy", "lazy-sick", "sick"]
 """What is served of them; one more cannot be imported and is left out."""
 
 
@@ -99,7 +112,7 @@ def install(folder: Path) -> Path:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: assay-chaos\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
         "[assay.verifiers]\nchaos = assay_chaos:Chaos\nsick = assay_chaos:Sick\n"
-        "glancing = assay_chaos:Glancing\nlazy = assay_chaos:Lazy\n"
+        "glancing = assay_chaos:Glancing\nhasty = assay_chaos:Hasty\nlazy = assay_chaos:Lazy\n"
         "lazy-sick = assay_chaos:LazyAndSick\n"
         "gone = assay_chaos_that_is_not_there:Nothing\n"
     )

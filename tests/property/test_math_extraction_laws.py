@@ -6,9 +6,10 @@ import time
 from unittest import mock
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assay.math import answer_phrases as phrases
 from assay.math import extraction
 from assay.math.extraction import MODES, TAIL_CHARS, find_answer, narrowed
 
@@ -116,6 +117,10 @@ _FLOODS = (
     "<|im_end|>",
     "```\n",
     "* ",
+    "ans\n",
+    "é\n",
+    "a:a:\n",
+    "final result\n",
 )
 
 
@@ -154,3 +159,24 @@ def test_the_short_way_to_a_box_agrees_with_the_rules(
     with mock.patch.object(extraction, "_plain_box", return_value=None):
         by_rule = find_answer(text, mode)
     assert short is None or short == by_rule
+
+
+ANNOUNCEMENTS = st.from_regex(phrases.ANNOUNCED)
+PROSE = st.sampled_from(
+    [
+        *("The answer is 5", "ans. = 7", "A: 3", "  a: 4", "Formula: x", "option is B"),
+        *("Antwort: 8", "答案是 5", "ответ: 7", "\u017f an\u017fwer is 3", "\u0130 answer: 2"),
+        *("éanswer: 1", "jibu ni 4", "", "a"),
+    ]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    parts=st.lists(PROSE | ANNOUNCEMENTS | st.text(max_size=8), max_size=8),
+    gap=st.sampled_from(["\n", " ", "\n\n", "\r\n", "\x85"]),
+)
+def test_lines_that_can_hold_an_announcement_hold_them_all(parts: list[str], gap: str) -> None:
+    text = gap.join(parts)
+    quick = [mark.span() for mark in phrases.announced(text)]
+    assert quick == [mark.span() for mark in phrases.ANNOUNCED.finditer(text)][::-1]

@@ -185,5 +185,5 @@ def test_a_job_reaches_the_worker_as_it_was(
         references=tuple(references),
         parameters={"words": tuple(words), "number": number},
     )
-    packed = wire.pack(wire.item_to_json(item), 10**6)
-    assert wire.item_from_json(json.loads(packed)) == item
+    packed = wire.pack(wire.pack_item(item, exact.spec), 10**6)
+    assert wire.read_item(json.loads(packed), exact.spec) == item

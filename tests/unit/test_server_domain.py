@@ -310,8 +310,8 @@ def test_items_and_outcomes_survive_the_wire_to_a_worker() -> None:
         response_token_count=7,
         truncated=True,
     )
-    packed = wire.pack({"item": wire.item_to_json(item)}, 10_000)
-    assert wire.item_from_json(read_object(packed)["item"]) == item
+    packed = wire.pack({"item": wire.pack_item(item, SPEC)}, 10_000)
+    assert wire.read_item(read_object(packed)["item"], SPEC) == item
     judgement = Judgement(
         0.1,
         "correct",

@@ -27,6 +27,7 @@ from assay.clients.types import (
     is_texts,
 )
 from assay.kit import limits
+from assay.kit.durations import seconds_of
 from assay.kit.plain import to_plain
 from assay.kit.reasons import Reason
 
@@ -153,21 +154,22 @@ def result_from_proto(message: reward_pb2.Result, item_id: str) -> Result:
     """
     outcome: Judgement | Fault
     kind = message.WhichOneof("outcome")
-    if kind == "fault":
-        outcome = fault_from_proto(message.fault)
-    elif kind == "judgement":
+    if kind == "judgement":
         outcome = _judgement_from_proto(message.judgement)
+    elif kind == "fault":
+        outcome = fault_from_proto(message.fault)
     else:
         outcome = make_fault(
             Reason.MISSING_RESULT, "the server answered with neither judgement nor fault"
         )
+    timings, labels = message.timings, message.labels
     return Result(
         id=item_id,
         outcome=outcome,
-        queue_s=message.timings.queue.ToNanoseconds() / 1e9,
-        execution_s=message.timings.execution.ToNanoseconds() / 1e9,
+        queue_s=seconds_of(timings.queue),
+        execution_s=seconds_of(timings.execution),
         from_cache=message.from_cache,
-        labels=dict(message.labels),
+        labels=dict(labels) if labels else {},
     )
 
 

@@ -86,7 +86,7 @@ _METRICS = re.compile(r"^assay \S+ metrics on (\S+:\d+)\s*$", re.MULTILINE)
 _ADDRESSES_FOR = {"reward": ("sandbox", "genrm"), "genrm": ("reward",)}
 # Where a client of this machine finds what is bound everywhere.
 _HERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104  # what is bound, not to bind
-_POLL_S = 0.05
+_POLL_S = 0.02
 _KILL_WAIT_S = 10.0
 
 

@@ -33,7 +33,7 @@ most 16 boxes are looked at, each for at most 2,000 characters.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from assay.math import answer_phrases as phrases
@@ -193,7 +193,7 @@ def _marked(text: str) -> FoundAnswer | Nothing | None:
     if box < 0:
         return None
     if "answer" in text[box:].lower() or "【" in text:
-        final = _answer_line(text, phrases.FINAL, box)
+        final = _after_one_of(text, reversed(list(phrases.FINAL.finditer(text, box))))
         if final is not None:
             return final
     return _boxed(text)
@@ -357,11 +357,14 @@ def _hashed(text: str) -> FoundAnswer | None:
 # --- Rule 2: "the answer is" ----------------------------------------------------------------------
 
 
-def _answer_line(
-    text: str, pattern: re.Pattern[str] = phrases.ANNOUNCED, after: int = 0
-) -> FoundAnswer | None:
-    """What follows the last phrase that announces an answer, if it begins after a place."""
-    for mark in reversed(list(pattern.finditer(text, after))):
+def _answer_line(text: str) -> FoundAnswer | None:
+    """What follows the last phrase that announces an answer."""
+    return _after_one_of(text, phrases.announced(text))
+
+
+def _after_one_of(text: str, marks: Iterable[re.Match[str]]) -> FoundAnswer | None:
+    """What follows the first of these phrases that an answer follows."""
+    for mark in marks:
         lead = phrases.LEAD.match(text, mark.end())
         start = lead.end() if lead else mark.end()
         if start >= len(text) or phrases.NO_ANSWER.match(text, start):

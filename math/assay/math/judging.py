@@ -116,9 +116,7 @@ def judged(
     if len(references) == 1 and is_whole(references[0]):  # so it is no letter
         found = extraction.look(response, mode)
         if rules.exactly and isinstance(found, extraction.FoundAnswer) and is_whole(found.text):
-            if int(found.text) == int(references[0]):
-                return Judgement("correct", found.text, found.how, "exact", _SAME_WHOLE)
-            return Judgement("incorrect", found.text, found.how, "exact", _OTHER_WHOLE)
+            return _whole(found.text, references[0], found.how)
         readings = [_reference(references[0], rules)]
     else:
         readings = [_reference(text, rules) for text in references]
@@ -134,6 +132,14 @@ def judged(
     if prompt and asked.states(found.text, prompt):
         found = asked.stated(found)
     return _compared(readings, found, rules, ask, prompted=prompt is not None)
+
+
+@lru_cache(maxsize=_ANSWERS_KEPT)
+def _whole(answer: str, reference: str, how: str) -> Judgement:
+    """The judgement on two whole numbers; the samples of a group repeat a few answers."""
+    if int(answer) == int(reference):
+        return Judgement("correct", answer, how, "exact", _SAME_WHOLE)
+    return Judgement("incorrect", answer, how, "exact", _OTHER_WHOLE)
 
 
 def is_whole(text: str) -> bool:

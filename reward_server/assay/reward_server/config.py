@@ -97,6 +97,11 @@ class ScorerConfig:
         return usable_cores()
 
     @property
+    def parcels(self) -> int:
+        """Workers that take part in the quick work of large batches, beside this process."""
+        return min(self.worker_count, usable_cores() - 1) if self.pool == places.LOCAL else 0
+
+    @property
     def max_batch_items(self) -> int:
         """Most items of one request: what the queue can take at once."""
         return min(limits.MAX_BATCH_ITEMS, self.queue_items)

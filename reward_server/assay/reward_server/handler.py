@@ -122,7 +122,7 @@ class ScoreHandler(ItemHandler[PendingScore]):
     def run_here(self, item: PendingScore) -> bool:
         """Judges an item in this process, if its verifier does."""
         served, given = item.served, item.item
-        if served is None or given is None:
+        if served is None or given is None or item.alone:
             return False
         if served.road == "process":
             started_s = time.monotonic()
@@ -132,22 +132,28 @@ class ScoreHandler(ItemHandler[PendingScore]):
             return glanced is not None
         if served.road != "inline":
             return False
-        item.key = self.key(item)
-        if item.key is not None:
-            found = self._cache.get(item.key)
-            if found is not None:
-                item.settle(found, from_cache=True)
-                return True
+        if self.cached(item):
+            return True
         started_s = time.monotonic()
         item.settle(border.judge(served.verifier, given), started_s=started_s)
         if item.key is not None:
             self._cache.put(item.key, item.outcome)
         return True
 
+    def cached(self, item: PendingScore) -> bool:
+        """Settles an item by the judgement of an equal one, if one is kept."""
+        item.key = self.key(item) if item.key is None else item.key
+        found = None if item.key is None else self._cache.get(item.key)
+        if found is not None:
+            item.settle(found, from_cache=True)
+        return found is not None
+
     def pool_of(self, item: PendingScore) -> ScorePool | None:
-        """The workers, for verifiers that run there."""
+        """The workers, for verifiers that run there and for items of a lost parcel."""
         served = item.served
-        return self._pool if served is not None and served.road == "process" else None
+        if served is None or not (served.road == "process" or item.alone):
+            return None
+        return self._pool
 
     def key(self, item: PendingScore) -> bytes | None:
         """The key that equal items share, if their verifier lets them."""

@@ -57,6 +57,7 @@ class PendingScore(PendingItem):
         refused: an unsound item as it came; for the journal.
         labels: the caller's, within their bounds; nothing here judges by them.
         parts: judged parts of a composite, where there is a trace to show them.
+        alone: a parcel with it was lost, so a worker judges it by itself.
     """
 
     served: Served | None = None
@@ -64,6 +65,7 @@ class PendingScore(PendingItem):
     refused: reward_pb2.Item | None = None
     labels: dict[str, str] = field(default_factory=dict)
     parts: Sequence[PendingScore] = ()
+    alone: bool = False
 
     @property
     def spec(self) -> VerifierSpec | None:

@@ -14,8 +14,10 @@ from operator import attrgetter
 from assay.api.common.v1 import common_pb2
 from assay.api.reward.v1 import reward_pb2
 from assay.kit import limits
+from assay.kit.batch.dispatcher import Dispatcher
 from assay.kit.batch.service import BatchService
 from assay.kit.batch.sharing import OutcomeCache
+from assay.kit.batch.spreading import Spreading
 from assay.kit.durations import duration
 from assay.kit.errors import ConfigError, StartupError
 from assay.kit.pool.link import LinkError, Workers
@@ -34,6 +36,7 @@ from assay.reward_server.profiles import Profile, load_profiles
 from assay.reward_server.proving import Prover
 from assay.reward_server.registry import Registry, RegistryError, load_registry
 from assay.reward_server.workers.codec import ScoreCodec, ScorePool
+from assay.reward_server.workers.parcels import ScoreParcels
 from assay.reward_server.workers.place import place
 
 _log = logging.getLogger(__name__)
@@ -112,6 +115,8 @@ class RewardScorer:
             answered=self._answered,
         )
         handler.dispatcher = service.dispatcher
+        parcels = ScoreParcels(self._pool, cache, handler.cached, handler.run_here)
+        service.dispatcher.spreading = Spreading(parcels, config.parcels)
         handler.prover = Prover(service.dispatcher, handler, self._registry.ours)
         self._handler, self._service, self._prover = handler, service, handler.prover
         await self.self_test()
@@ -167,6 +172,11 @@ class RewardScorer:
         if self._pool is None:
             raise RuntimeError("the scorer is not started")
         return self._pool
+
+    @property
+    def dispatcher(self) -> Dispatcher[PendingScore]:
+        """Runs the items of all calls."""
+        return self._open()[1].dispatcher
 
     async def self_test(self) -> None:
         """Has every verifier that is not lazy judge its own examples.

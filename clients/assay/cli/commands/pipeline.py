@@ -6,8 +6,10 @@ import asyncio
 import shutil
 import sys
 import tempfile
+import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -20,7 +22,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from assay.cli.commands.options import IMPATIENT, ServerAccess
 from assay.cli.scoring.hub import HUB, spooled_hub
 from assay.clients.reward import AsyncRewardClient, RewardClient
-from assay.clients.services import EmbeddedServices, installed_services
+from assay.clients.services import EmbeddedServices, installed_services, package_of
 from assay.clients.types import Item, Result, ServerInfo
 
 # Larger chunks are no faster (20,000 rows of GSM8K), and an interrupted run loses more.
@@ -53,6 +55,61 @@ class Reached:
     info: ServerInfo
 
 
+class ServerAhead:
+    """The named server, or one that starts while the caller reads its rows.
+
+    It runs for as long as the stack. A started server gets the command-line arguments.
+
+    Raises:
+        ConfigError: No reward server is installed.
+    """
+
+    def __init__(self, server: ServerAccess, stack: ExitStack, arguments: Sequence[str]) -> None:
+        self._server = server
+        self._stack = stack
+        self._arguments = arguments
+        self._given_up = threading.Event()
+        self._services: EmbeddedServices | None = None
+        self._started: Future[None] = Future()
+        if not server.target:
+            package_of("reward")
+            self._services = EmbeddedServices(arguments={"reward": arguments}, stop=self._given_up)
+            stack.callback(self._stop)
+            self._thread = threading.Thread(target=self._start, name="assay-start", daemon=True)
+            self._thread.start()
+
+    def reach(self, *, sandbox: bool = False) -> Reached:
+        """Waits for the server; with `sandbox` it has an installed sandbox beside it.
+
+        Raises:
+            StartupError: The server did not start.
+            CallError: The server does not answer.
+        """
+        server = self._server
+        if self._services is not None and sandbox and "sandbox" in installed_services():
+            self._stop()
+            return reach(server, self._stack, sandbox=True, arguments=self._arguments)
+        if self._services is not None:
+            self._started.result()
+            server = ServerAccess(self._services.address, None, None)
+        return _ask_about(server)
+
+    def _start(self) -> None:
+        assert self._services is not None  # noqa: S101  # it is there where the thread is
+        try:
+            self._services.start()
+        except BaseException as error:  # noqa: BLE001  # the caller of `reach` gets it
+            self._started.set_exception(error)
+        else:
+            self._started.set_result(None)
+
+    def _stop(self) -> None:
+        self._given_up.set()
+        self._thread.join()
+        if self._services is not None:
+            self._services.stop()
+
+
 def reach(
     server: ServerAccess, stack: ExitStack, *, sandbox: bool = False, arguments: Sequence[str] = ()
 ) -> Reached:
@@ -72,6 +129,10 @@ def reach(
             names.insert(0, "sandbox")
         services = stack.enter_context(EmbeddedServices(names, arguments={"reward": arguments}))
         server = ServerAccess(services.address, None, None)
+    return _ask_about(server)
+
+
+def _ask_about(server: ServerAccess) -> Reached:
     with RewardClient(
         server.target, tls=server.tls, token=server.token, timeout_s=_READY_S, config=IMPATIENT
     ) as client:

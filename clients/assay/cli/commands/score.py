@@ -13,7 +13,7 @@ import click
 
 from assay.cli.commands import compare
 from assay.cli.commands.options import read_server, server_options
-from assay.cli.commands.pipeline import Reached, reach, rows_in
+from assay.cli.commands.pipeline import Reached, ServerAhead, rows_in
 from assay.cli.commands.work import RowWork, carry_out
 from assay.cli.parameters import find_verifier, functions_among, read_parameters, split_spec
 from assay.cli.scoring.breakdown import Breakdown, LineKeys
@@ -202,9 +202,10 @@ def score(
             source = _for_comparison(source, names_of_judges[0])
         _check_output(in_file, output)
         _check_json(json_file, in_file, output)
+        ahead = ServerAhead(server, stack, arguments)
         found = survey(source)
         source = dataclasses.replace(source, repeats=found.repeats)
-        reached = reach(server, stack, sandbox=found.tested, arguments=arguments)
+        reached = ahead.reach(sandbox=found.tested)
         work, source = _plan(asked, source, found, reached)
         carry_out(
             work,

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.cli.commands.options import ServerAccess, read_server, server_options
-from assay.cli.commands.pipeline import progress_bar, reach, rows_in, score_in_order
+from assay.cli.commands.pipeline import ServerAhead, progress_bar, rows_in, score_in_order
 from assay.cli.parameters import find_verifier, functions_among, read_parameters
 from assay.cli.scoring.rows import RowSource, check_routes, read_rows, survey
 from assay.cli.validation import (
@@ -114,8 +114,9 @@ def validate(
             output_keys=(),
             respond=None if response_key else lambda reference: gold_response(reference, chosen),
         )
+        ahead = ServerAhead(server, stack, arguments)
         found = survey(source)
-        reached = reach(server, stack, sandbox=found.tested, arguments=arguments)
+        reached = ahead.reach(sandbox=found.tested)
         check_routes(source, found, reached.info)
         info = find_verifier(reached.info, verifier)
         defaults = Defaults(verifier, params=read_parameters(info, params))

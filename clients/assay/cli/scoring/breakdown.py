@@ -34,6 +34,7 @@ from assay.kit.runs.stats import majority, mean_over_problems, pass_at_k
 
 _NO_TASK = "(none)"
 _BEST = ("correct", "better")
+_SORTED = json.JSONEncoder(sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +221,7 @@ def _majority(judged: list[ProblemVotes]) -> dict[str, Any] | None:
 
 
 def _digest(value: Any) -> bytes:
-    text = json.dumps(value, sort_keys=True)
-    return hashlib.blake2b(text.encode(), digest_size=12).digest()
+    return hashlib.blake2b(_SORTED.encode(value).encode(), digest_size=12).digest()
 
 
 def _table_of_tasks(tasks: list[dict[str, Any]]) -> Table:

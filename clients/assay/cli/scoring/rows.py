@@ -34,6 +34,7 @@ OUTPUT_KEYS = (
     "fault",
 )
 """The keys that `output_row` adds; input keys with these names are kept by `kept_names`."""
+_OURS = frozenset(OUTPUT_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +233,7 @@ def kept_names(data: Mapping[str, Any], ours: Collection[str]) -> dict[str, str]
 
 def input_value(line: Mapping[str, Any], key: str) -> Any:
     """The value of an input's key in a line of output; None for none."""
-    if key not in OUTPUT_KEYS:
+    if key not in _OURS:
         return line.get(key)
     name = f"input_{key}"
     while f"input_{name}" in line:

@@ -397,7 +397,8 @@ def match_all(kind: CallKind[R], sent: Sequence[Any], results: Iterable[Any], no
     by_id: dict[str, Any] = {}
     contradicted: set[str] = set()
     for result in results:
-        if by_id.setdefault(result.id, result) != result:
+        first = by_id.setdefault(result.id, result)
+        if first is not result and first != result:
             contradicted.add(result.id)
     matched: list[R] = []
     for message in sent:

@@ -9,6 +9,7 @@ returned. Nothing goes on for a call that is gone.
     stream       how one stream flows
     dispatcher   runs pending items: here, in a pool, or elsewhere
     coroutines   a pool whose jobs are coroutines
+    spreading    the quick work of a large batch, spread over idle workers
     sharing      equal items share an execution, and its judgement afterwards
     answers      results into an answer of bounded size
     items        a pending item; a pool and its jobs

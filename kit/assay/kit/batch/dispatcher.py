@@ -16,11 +16,13 @@ from typing import Any, Generic
 
 from assay.kit.batch.items import JobPool, P, PoolJob, SharedExecution
 from assay.kit.batch.sharing import OutcomeCache, SingleFlight
+from assay.kit.batch.spreading import SpreadBatch, Spreading
 from assay.kit.faults import ItemFault
 from assay.kit.pool.jobs import Done
 from assay.kit.queue import QueueFull
 
-_SLICE_S = 0.02
+_SLICE_S = 0.002
+_TURNS = 3  # of the loop, in which a frame is read, its job ends, and its parcel lands
 
 
 class Runs(ABC, Generic[P]):
@@ -62,10 +64,14 @@ class Dispatcher(Generic[P]):
 
     Args:
         late: the fault of those that are not settled in time.
+
+    Attributes:
+        spreading: how large batches are spread over workers; None: all of `run_here` is done here.
     """
 
     def __init__(self, runs: Runs[P], late: ItemFault, cache: OutcomeCache) -> None:
         self.late = late
+        self.spreading: Spreading[P] | None = None
         self._runs = runs
         self._cache = cache
         self._flights = SingleFlight(cache)
@@ -154,17 +160,40 @@ class Dispatcher(Generic[P]):
 
     async def _run_here(self, items: Sequence[P], deadline_s: float) -> None:
         """Runs what this process can, and lets other calls have their turn in between."""
+        todo = [item for item in items if item.outcome is None]
+        spread = None if self.spreading is None else SpreadBatch(self.spreading, todo)
+        try:
+            in_time = await self._run_slices(todo, deadline_s, spread)
+            if spread is not None and in_time:
+                twins = await spread.landed(deadline_s)
+                await self._run_slices(twins, deadline_s, None)
+        finally:
+            if spread is not None:
+                spread.close()
+
+    async def _run_slices(
+        self, todo: list[P], deadline_s: float, spread: SpreadBatch[P] | None
+    ) -> bool:
+        """Runs items in turn, those that come to their turn; False when the deadline came first."""
         run_here = self._runs.run_here
-        slice_ends_s = time.monotonic() + _SLICE_S
-        for item in items:
-            if item.outcome is not None or not run_here(item):
+        place, spent_s = 0, 0.0
+        began_s = time.monotonic()
+        while place < len(todo):
+            item = todo[place]
+            place += 1
+            if (spread is not None and spread.holds(item)) or not run_here(item):
                 continue
             now_s = time.monotonic()
-            if now_s > slice_ends_s:
-                await asyncio.sleep(0)
-                if now_s > deadline_s:
-                    return
-                slice_ends_s = now_s + _SLICE_S
+            if now_s > began_s + _SLICE_S:
+                spent_s += now_s - began_s
+                for _ in range(_TURNS if spread is not None and spread.out else 1):
+                    await asyncio.sleep(0)
+                if spread is not None:
+                    spread.hand_over(place, spent_s / place)
+                began_s = time.monotonic()
+                if began_s > deadline_s:
+                    return False
+        return True
 
     def _launch(self, items: Sequence[P], lane: object) -> list[SharedExecution] | None:
         """Begins what items need pools for, all or nothing; returns None, or pools without room."""

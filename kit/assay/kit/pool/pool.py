@@ -163,6 +163,11 @@ class WorkerPool(Generic[Q, A]):
         return len(self._queue)
 
     @property
+    def idle(self) -> int:
+        """Workers that would begin a job at once."""
+        return 0 if len(self._queue) else sum(not slot.jobs for slot in self._turn)
+
+    @property
     def busy(self) -> int:
         """Workers that run a job now."""
         return sum(map(_is_busy, self._slots))

@@ -27,10 +27,12 @@ from functools import lru_cache
 from operator import itemgetter
 
 from assay.math import extraction
+from assay.math.compare import Equivalence
 from assay.math.judging import UNDONE_WORK_CHOICES, Ask, Rules, is_whole, judged
 from assay.math.outcomes import Fault as LibraryFault
 from assay.math.outcomes import Judgement as LibraryJudgement
 from assay.math.policy import Policy
+from assay.math.reading import Reading
 from assay.reward_server.domain import (
     Candidate,
     Component,
@@ -235,11 +237,15 @@ class MathVerifier(Verifier):
         Raises:
             Unjudgeable: UNUSABLE_REFERENCE when a reference holds nothing that can be compared.
         """
-        from assay.math import symbolic  # noqa: PLC0415 - as above
-
-        judgement = _judged(item, symbolic.compare)
+        judgement = _judged(item, _by_sympy)
         assert judgement is not None  # noqa: S101 - only a glance may leave it open
         return judgement
+
+
+def _by_sympy(reference: Reading, answer: Reading, policy: Policy) -> Equivalence:
+    from assay.math import symbolic  # noqa: PLC0415 - as above
+
+    return symbolic.compare(reference, answer, policy)
 
 
 def _judged(item: VerifierItem, ask: Ask | None) -> Judgement | None:
@@ -261,17 +267,22 @@ def _judged(item: VerifierItem, ask: Ask | None) -> Judgement | None:
     flags = suspicions.scan_around_box(response) if boxed else suspicions.scan(response)
     flags += said.signs
     if item.parameters is _SPEC.defaults:
-        part = _RIGHT if said.verdict == "correct" else _WRONG
-        answer = said.answer and said.answer[:_SHOWN_CHARS]
-        return Judgement(
-            part.score,
-            said.verdict,
-            (part,),
-            extracted_answer=answer,
-            explanation=said.explanation,
-            suspicions=flags,
-        )
+        return _plain(said.verdict, said.answer, said.explanation, flags)
     return _rewarded(item, said, flags)
+
+
+@lru_cache(maxsize=2048)
+def _plain(verdict: str, answer: str | None, explanation: str, flags: tuple[str, ...]) -> Judgement:
+    """The judgement with the default parameters; the samples of a group repeat a few."""
+    part = _RIGHT if verdict == "correct" else _WRONG
+    return Judgement(
+        part.score,
+        verdict,
+        (part,),
+        extracted_answer=answer and answer[:_SHOWN_CHARS],
+        explanation=explanation,
+        suspicions=flags,
+    )
 
 
 def _in_force(item: VerifierItem) -> Rules:
