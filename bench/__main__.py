@@ -21,6 +21,7 @@ BENCHES = {
     "ray": "ray_pool",
     "math": "math_reward",
     "math-library": "math_library",
+    "math-suites": "math_suites",
     "sandbox": "sandbox",
     "sandbox-http": "sandbox_http",
     "sandbox-fuzz": "sandbox_fuzz",
@@ -51,6 +52,7 @@ BENCHES = {
 }
 TAKE_OPTIONS = (
     "math-library",
+    "math-suites",
     "soak",
     "judge-batching",
     "sandbox-fuzz",
