@@ -1,10 +1,10 @@
-r"""Other projects' test suites of mathematics, pointed at `assay.math`: who agrees, and who is right.
+r"""Others' test suites of mathematics, pointed at `assay.math`: who agrees, and who is right.
 
-`python -m bench math-suites --suite NAME=FOLDER ...` reads the cases (reference, response, expected)
-out of checkouts that are not part of this project, grades each with `grade` and with math-verify in
-a child process that is killed when it hangs, and lists every case on which `grade` differs from
-what the suite expects. `bench/math_suites.toml` says of each that was looked at who is right, by a
-digest of its texts; one that it does not know is printed as new.
+`python -m bench math-suites --suite NAME=FOLDER ...` reads the cases (reference, response,
+expected) out of checkouts that are not part of this project, grades each with `grade` and with
+math-verify in a child process that is killed when it hangs, and counts the cases on which `grade`
+differs from what the suite expects, by kinds. `bench/math_suites.toml` says of each kind who is
+right; a case of none is printed as new, and with --show all of them are.
 
 The suites, by NAME, and what FOLDER is:
 
@@ -35,11 +35,10 @@ from pathlib import Path
 from typing import Any
 
 from assay.math import Policy, grade
-from bench.math_reward import BEST, Contestant
+from bench.math_reward import BEST, ROOT, Contestant
 from bench.math_rows import Row, boxed
 
 JUDGED = Path(__file__).with_suffix(".toml")
-RECORDER = Path(__file__).with_name("math_suites_recorder.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +124,14 @@ def latex2sympy(folder: Path) -> Iterator[Case]:
         command = [sys.executable, "-m", "pytest", "-q", "-p", "bench.math_suites_recorder"]
         command += ["-p", "no:cacheprovider", "-p", "no:randomly", "-o", "addopts="]
         command += ["-o", "python_files=*_test.py"]
+        beside = os.pathsep.join((str(folder), str(ROOT)))
         subprocess.run(
             [*command, "--rootdir", str(folder), str(folder / "tests")],
-            cwd=folder, check=False, capture_output=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join((str(folder), str(RECORDER.parents[1]))),
-                              "ASSAY_BENCH_RECORD": str(found)},
-        )  # fmt: skip
+            cwd=folder,
+            check=False,
+            capture_output=True,
+            env=os.environ | {"PYTHONPATH": beside, "ASSAY_BENCH_RECORD": str(found)},
+        )
         for line in found.read_text().splitlines():
             said = json.loads(line)
             yield Case(
@@ -148,9 +149,8 @@ def lm_eval(folder: Path) -> Iterator[Case]:
     shots: list[dict[str, str]] = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.FunctionDef) and node.name == "list_fewshot_samples":
-            shots = next(
-                ast.literal_eval(part.value) for part in node.body if isinstance(part, ast.Return)
-            )
+            returned = next(part for part in node.body if isinstance(part, ast.Return))
+            shots = ast.literal_eval(returned.value or "[]")
     texts = [shot["solution"] for shot in shots]
     for one, gold in enumerate(texts):
         for other, response in enumerate(texts):

@@ -7,6 +7,7 @@ same test module where those two differ. Runs in the child process of the suite.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -31,9 +32,7 @@ def pytest_configure() -> None:
         module.latex2sympy = module.process_sympy = _unread  # type: ignore[attr-defined]
         sys.modules.setdefault(name, module)
     RECORD.write_text("")
-    from tests import context  # noqa: PLC0415 - of the suite
-
-    context.assert_equal = record
+    importlib.import_module("tests.context").assert_equal = record  # type: ignore[attr-defined]
 
 
 def _unread(*_: Any, **__: Any) -> None:
@@ -57,7 +56,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 def record(latex: str, value: Any, *_: Any, **__: Any) -> None:
     """Notes a pair, and the text against its predecessor's value."""
     value = sympy.sympify(value)
-    module = _test.split("::")[0]
+    module = _test.partition("::")[0]
     pairs = [(value, True)]
     before = _before.get(module)
     if before is not None and _differ(before, value):
@@ -75,7 +74,7 @@ def printed(value: Any) -> str:
         for one in done.free_symbols
         if one.name.partition("_")[0].partition("{")[0] in NAMED and "{" in one.name
     }
-    return sympy.latex(done, symbol_names=names)
+    return str(sympy.latex(done, symbol_names=names))
 
 
 def _differ(one: Any, other: Any) -> bool:

@@ -45,12 +45,15 @@ EXTRA_VERIFIERS: Mapping[str, tuple[str, ...]] = {
     "game24": (),
     "ifeval": ("ifbench", "instruction-following"),
     "language": (),
+    "math-verify": (),
     "point": ("pointing",),
     "quantity": ("physics",),
     "reasoning-gym": (),
     "sudoku": (),
 }
 """The verifiers of assay-rl-verifiers-extra, and their tasks of other names."""
+_EXTRAS = {"math-verify": "math-verify", "reasoning-gym": "puzzles"}
+"""Those whose library an extra of that package brings."""
 PLUG_INS = {
     "assay-rl-compat": "formats over HTTP: SandboxFusion's and Piston's to the sandbox, "
     "OpenRLHF's, slime's, NeMo Gym's and the OpenAI graders' to the reward server",
@@ -134,9 +137,11 @@ def who_brings(name: str) -> str:
     """What to install for a verifier or task of this name, to append to a message."""
     if name not in EXTRA_VERIFIERS and not any(name in tasks for tasks in EXTRA_VERIFIERS.values()):
         return ""
-    return (
-        f"; it comes with {VERIFIERS_EXTRA}, beside the server; {how_to_install(VERIFIERS_EXTRA)}"
-    )
+    if name in _EXTRAS:
+        brought, how = f"[{_EXTRAS[name]}]", how_to_add(_EXTRAS[name], [VERIFIERS_EXTRA])
+    else:
+        brought, how = "", how_to_install(VERIFIERS_EXTRA)
+    return f"; it comes with {VERIFIERS_EXTRA}{brought}, beside the server; {how}"
 
 
 def how_to_add(extra: str, packages: Iterable[str]) -> str:

@@ -268,7 +268,9 @@ def _plan(
         a, b = (compare.read_contender(info, spec, asked.accept_above) for spec in asked.compare)
         for one in (a, b):
             check_routes(source, found.for_verifier(one.info.name), info)
-        compared = compare.ComparisonTally((a.label, b.label), asked.show, kept)
+        compared = compare.ComparisonTally(
+            (a.label, b.label), asked.show, kept, source.keys.reference
+        )
         return compare.Comparing(a, b, compared, keep_all=asked.keep_all), source
     used = check_routes(source, found, info)
     if asked.params:
