@@ -16,7 +16,7 @@ from math_support import rows, score
 pytestmark = pytest.mark.data
 
 SAMPLE = 150
-TIMEOUT_S = 20.0
+TIMEOUT_S = 10.0
 Direct = Callable[[str, str], bool | None]
 
 
@@ -68,13 +68,10 @@ async def test_verdicts_are_those_of_the_library_called_directly(
     pairs = random.Random(setup).sample(pairs, SAMPLE)
     asked = [(row["response"], row["gold"]) for row in pairs]
     found = [verdict(one) for one in await score(asked, TIMEOUT_S, "math-verify", setup)]
-    wanted = [direct(row["gold"], row["response"]) for row in pairs]
-    # What the library's alarm ends as False, our time-out ends as a fault.
-    names = {
-        True: {"correct"},
-        False: {"incorrect", "unparsed", "ITEM_TIMEOUT"},
-        None: {"UNUSABLE_REFERENCE"},
-    }
-    assert all(one in names[right] for one, right in zip(found, wanted, strict=True))
-    assert found.count("ITEM_TIMEOUT") <= SAMPLE // 30
+    # What takes for ever is our fault; called directly it might take this test with it.
+    judged = [(row, one) for row, one in zip(pairs, found, strict=True) if one != "ITEM_TIMEOUT"]
+    wanted = [direct(row["gold"], row["response"]) for row, _ in judged]
+    names = {True: {"correct"}, False: {"incorrect", "unparsed"}, None: {"UNUSABLE_REFERENCE"}}
+    assert all(one in names[right] for (_, one), right in zip(judged, wanted, strict=True))
+    assert len(judged) >= 0.95 * SAMPLE
     assert {"correct", "incorrect"} <= set(found)
