@@ -203,8 +203,8 @@ def score(
         _check_json(json_file, in_file, output)
         found = survey(source)
         source = dataclasses.replace(source, repeats=found.repeats)
-        reached = reach(server, stack, sandbox=found.tested, arguments=arguments)
-        work, source = _plan(asked, source, found, reached)
+        reached = reach(server, stack, sandbox=found.asks_sandbox, arguments=arguments)
+        work, source = _plan(asked, source, found, reached, started_here=not target)
         carry_out(
             work,
             source,
@@ -260,19 +260,20 @@ def _for_comparison(source: RowSource, first: str) -> RowSource:
 
 
 def _plan(
-    asked: _Asked, source: RowSource, found: RowSurvey, reached: Reached
+    asked: _Asked, source: RowSource, found: RowSurvey, reached: Reached, *, started_here: bool
 ) -> tuple[RowWork, RowSource]:
     """The work, and the source with all that it needs to make items."""
     info, kept = reached.info, sorted(found.kept)
     if asked.compare is not None:
         a, b = (compare.read_contender(info, spec, asked.accept_above) for spec in asked.compare)
         for one in (a, b):
-            check_routes(source, found.for_verifier(one.info.name), info)
+            rows = found.for_verifier(one.info.name)
+            check_routes(source, rows, info, started_here=started_here)
         compared = compare.ComparisonTally(
             (a.label, b.label), asked.show, kept, source.keys.reference
         )
         return compare.Comparing(a, b, compared, keep_all=asked.keep_all), source
-    used = check_routes(source, found, info)
+    used = check_routes(source, found, info, started_here=started_here)
     if asked.params:
         chosen = source.defaults.verifier
         judge = find_verifier(info, chosen) if chosen else info.find("", source.defaults.task)

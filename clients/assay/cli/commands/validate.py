@@ -115,8 +115,8 @@ def validate(
             respond=None if response_key else lambda reference: gold_response(reference, chosen),
         )
         found = survey(source)
-        reached = reach(server, stack, sandbox=found.tested, arguments=arguments)
-        check_routes(source, found, reached.info)
+        reached = reach(server, stack, sandbox=found.asks_sandbox, arguments=arguments)
+        check_routes(source, found, reached.info, started_here=not target)
         info = find_verifier(reached.info, verifier)
         defaults = Defaults(verifier, params=read_parameters(info, params))
         source = dataclasses.replace(source, defaults=defaults)
