@@ -18,7 +18,7 @@ of a busy machine; here the item's time-out kills the worker, which is the fault
 fault is not a zero. To judge such an item as the library does, take the fault for a zero.
 
 Faults: a reference in which the library finds nothing (UNUSABLE_REFERENCE; verl gives 0, TRL skips
-the row, open-r1 did either), the time-out, memory past the worker's limit, and UNSUPPORTED_INPUT
+the row, open-r1 gave 1 and skips it since), the time-out, memory past the worker's limit, and UNSUPPORTED_INPUT
 where math-verify is not installed: the extra `math-verify` brings it.
 
 What a policy could game: all that the library takes for right. By default a number is scraped out
@@ -27,9 +27,19 @@ and a number may be found anywhere in a response. Its number path calls sympy's 
 evaluates text: nothing of it runs in the server's own process. For training use `math`;
 docs/use/math-verify.md says where the two part.
 
+Limits. What the library cannot read is wrong: about a fifth of the right answers of labelled pairs.
+Prompt, thought and answer are one text to it: with `library` and `lighteval` it may take what a
+response considered and dropped.
+
 Cost: about 70 times that of `math`, and a worker process for every item.
 
 Source: huggingface/Math-Verify 0.9.0.
+
+Measured: verdicts equal to those of the library called directly on 450 labelled pairs, 150 for each
+of three configurations (its own functions, its metric with verl's targets, TRL's reward function):
+`tests/integration/test_math_verify_data.py`. Its own error, in its best configuration: precision
+99.26 %, recall 78.4 % on 2,655 labelled pairs. Of 285 hostile items under one second 154 were
+ITEM_TIMEOUT and no call took 1.6 s; no worker passed 620 MiB.
 """
 
 from __future__ import annotations

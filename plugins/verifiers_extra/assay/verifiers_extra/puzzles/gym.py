@@ -39,6 +39,10 @@ may be one that they cannot use. The entry is believed: a wrong answer in it is 
 
 Differences from the package: those scorers; a formula has to be written out with `*` and `**`; own
 answers of intermediate_integration that hold an `Integral` get 0.
+
+Measured: three entries of each of the package's data sets (over 100): every own answer gets 1,
+garbage less, and nothing is evaluated (`tests/unit/test_verifier_puzzles.py`). 27 answers that the
+replaced scorers must judge otherwise than the package.
 """
 
 from __future__ import annotations
