@@ -57,9 +57,9 @@ class Row:
     hard: bool = False
 
 
-def read(name: str) -> list[dict[str, object]]:
+def read(name: str, folder: Path = DATA) -> list[dict[str, object]]:
     """The lines of a file of the shared data."""
-    path = DATA / name
+    path = folder / name
     text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     return [json.loads(line) for line in text.decode().split("\n") if line]
 

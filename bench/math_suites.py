@@ -8,12 +8,16 @@ right; a case of none is printed as new, and with --show all of them are.
 
 The suites, by NAME, and what FOLDER is:
 
-    math-verify     a checkout of huggingface/Math-Verify; its tables of gold, pred, expected
+    math-verify     a checkout of huggingface/Math-Verify; its tables of gold, pred, expected.
+                    Its tests also run twice: on math-verify, and with `assay.math.math_verify` in
+                    its place
     open-instruct   a checkout of allenai/open-instruct; its number verifier and its normal forms
     latex2sympy     a checkout of OrangeX4/latex2sympy or huggingface/latex2sympy2_extended: LaTeX
                     against the value that it must have, printed by sympy (runs its tests)
     lm-eval         a checkout of EleutherAI/lm-evaluation-harness: Minerva's worked examples, each
                     against the answers of all
+    responses       the shared data: responses of models, with the verdicts that they came with
+                    (labels, or each project's rule)
 """
 
 from __future__ import annotations
@@ -36,9 +40,19 @@ from typing import Any
 
 from assay.math import Policy, grade
 from bench.math_reward import BEST, ROOT, Contestant
-from bench.math_rows import Row, boxed
+from bench.math_rows import Row, boxed, read
 
 JUDGED = Path(__file__).with_suffix(".toml")
+# What stands in math-verify's place: its names, where its tests look for them.
+SHIM = {
+    "__init__.py": "from assay.math.math_verify import *\n"
+    "from assay.math.math_verify import (ExprExtractionConfig, LatexExtractionConfig,\n"
+    "    StringExtractionConfig, parse, verify)\n",
+    "parser.py": "from math_verify import *\n",
+    "grader.py": "from math_verify import verify\n\n"
+    "def sympy_expr_eq(gold, pred, float_rounding=6, numeric_precision=15, *_, **__):\n"
+    "    return verify(gold, pred, float_rounding, numeric_precision)\n",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,11 +171,28 @@ def lm_eval(folder: Path) -> Iterator[Case]:
             yield Case(f"example {other} for {one}", gold, response, expected=one == other)
 
 
+def responses(folder: Path) -> Iterator[Case]:
+    """GSM8K solutions, Rho-1 and MathCoder by their labels; of AIME by equal whole numbers."""
+    named = {"gsm8k_model_solutions": "label", "rho1_outputs": "rule_label"}
+    for name, key in named.items():
+        for row in read(f"{name}.jsonl.gz", folder):
+            yield Case(name, str(row["gold"]), str(row["response"]), str(row[key]) == "True")
+    for row in read("mathcoder_preds.jsonl.gz", folder):
+        right = str(row["rule_label"]) == "True"
+        yield Case("mathcoder_preds", str(row["gold"]), boxed(str(row["pred"])), right)
+    for row in read("dynamic_cheatsheet_outputs.jsonl.gz", folder):
+        gold, found = str(row["gold"]), str(row["extracted"])
+        if gold.isdecimal():
+            right = found.isdecimal() and int(found) == int(gold)
+            yield Case("dynamic_cheatsheet_outputs", gold, str(row["response"]), right)
+
+
 SUITES: dict[str, Callable[[Path], Iterator[Case]]] = {
     "math-verify": math_verify,
     "open-instruct": open_instruct,
     "latex2sympy": latex2sympy,
     "lm-eval": lm_eval,
+    "responses": responses,
 }
 
 
@@ -182,7 +213,7 @@ class Kind:
     """A kind of disagreement.
 
     Attributes:
-        right: who is right: `us`, `them`, `us wrong`, `them wrong` or `convention`.
+        right: who is right: `us`, `them`, or `convention` where both may be.
         find: a pattern over place, reference and response; None where `cases` names them.
     """
 
@@ -230,10 +261,12 @@ def print_suite(name: str, cases: list[Case], *, show: bool) -> None:
     for who, verdicts in (("assay.math grade", said), ("math-verify", beside)):
         agree = [right is case.expected for right, case in zip(verdicts, cases, strict=False)]
         over = [case for right, case in zip(verdicts, cases, strict=False) if right]
+        found, wanted = sum(case.expected for case in over), sum(case.expected for case in cases)
         print(
             f"{who:18s} agrees on {sum(agree)} of {len(cases)}"
-            f" ({sum(agree) / max(1, len(cases)):.1%}); accepts {len(over)}, of which the suite"
-            f" refuses {sum(not case.expected for case in over)}"
+            f" ({sum(agree) / max(1, len(cases)):.1%}); precision {found / max(1, len(over)):.2%},"
+            f" recall {found / max(1, wanted):.2%}; accepts {len(over)},"
+            f" of which the suite refuses {len(over) - found}"
         )
     judged, counts = kinds(), Counter[tuple[str, str]]()
     for verdict, case in zip(said, cases, strict=True):
@@ -248,6 +281,29 @@ def print_suite(name: str, cases: list[Case], *, show: bool) -> None:
                 )
     for (right, kind), count in sorted(counts.items()):
         print(f"  {right:10s} {count:4d} {kind}")
+
+
+def print_their_tests(tests: Path) -> None:
+    """math-verify's own tests, on math-verify and on the drop-in."""
+    print(f"\nmath-suites: math-verify's own tests, {tests}")
+    with tempfile.TemporaryDirectory() as folder:
+        package = Path(folder) / "math_verify"
+        package.mkdir()
+        for name, text in SHIM.items():
+            (package / name).write_text(text)
+        for who, path in (("math-verify", ""), ("assay.math drop-in", folder)):
+            beside = os.pathsep.join(filter(None, (path, str(tests.parent))))
+            command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-p", "no:cacheprovider"]
+            command += ["-p", "no:randomly", "--rootdir", str(tests.parent), "-o", "addopts="]
+            done = subprocess.run(
+                [*command, str(tests)], cwd=tests.parent, capture_output=True, text=True,
+                check=False, env=os.environ | {"PYTHONPATH": beside},
+            )  # fmt: skip
+            counts = re.findall(r"(\d+) (passed|failed|error)", done.stdout)
+            print(f"{who:22s} {', '.join(' '.join(count) for count in counts)}")
+            for line in done.stdout.splitlines():
+                if line.startswith("FAILED"):
+                    print(f"  {line.removeprefix('FAILED tests/')[:120]}")
 
 
 def run(arguments: list[str]) -> None:
@@ -265,3 +321,5 @@ def run(arguments: list[str]) -> None:
         if name not in SUITES:
             parser.error(f"no suite is called {name!r}; there are {', '.join(SUITES)}")
         print_suite(name, list(SUITES[name](Path(folder).resolve())), show=asked.show)
+        if name == "math-verify":
+            print_their_tests(Path(folder).resolve() / "tests")
