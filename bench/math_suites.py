@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.math import Policy, grade
-from bench.math_reward import BEST, ROOT, Contestant
+from bench.math_reward import BEST, ROOT, TURN, Contestant
 from bench.math_rows import Row, boxed, read
 
 JUDGED = Path(__file__).with_suffix(".toml")
@@ -254,7 +254,9 @@ def print_suite(name: str, cases: list[Case], *, show: bool) -> None:
     theirs = Contestant(BEST, "")
     said = [ours(case) for case in cases]
     rows = [Row(case.gold, case.response, case.expected) for case in cases]
-    beside = [right for right, _, _ in theirs.grade(rows)] if theirs.start() else []
+    parts = [rows[start : start + TURN] for start in range(0, len(rows), TURN)]
+    present = theirs.start()
+    beside = [right for part in parts if present for right, _, _ in theirs.grade(part)]
     theirs.stop()
     theirs.folder.cleanup()
     print(f"\nmath-suites: {name}, {len(cases)} different cases")

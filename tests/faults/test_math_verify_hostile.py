@@ -18,7 +18,6 @@ from assay.clients.types import Result
 
 TIMEOUT_S = 1.0
 SLACK_S = 20.0
-HASTE = {"verifier": "math-verify", "timeout_s": TIMEOUT_S}
 WORKER_MB = 768
 OURS = {"ITEM_TIMEOUT", "WORKER_DIED", "VERIFIER_FAILED"}
 
@@ -35,6 +34,10 @@ def client(services: EmbeddedServices) -> Iterator[RewardClient]:
     with RewardClient(services.address, timeout_s=200.0) as made:
         made.score([Item("\\boxed{1}", reference="$1$", verifier="math-verify")])
         yield made
+
+
+def hasty(response: str, reference: str) -> Item:
+    return Item(response, reference=reference, verifier="math-verify", timeout_s=TIMEOUT_S)
 
 
 def descendants(pid: int) -> Iterator[int]:
@@ -55,7 +58,7 @@ def faults(results: list[Result]) -> list[str]:
 
 
 def test_an_answer_without_end_is_a_fault_within_the_time_out(client: RewardClient) -> None:
-    items = [Item(boxed(answer), reference="$40320.5$", **HASTE) for _, answer in ENDLESS[:4]]
+    items = [hasty(boxed(answer), "$40320.5$") for _, answer in ENDLESS[:4]]
     started_s = time.monotonic()
     results = client.score(items)
     assert time.monotonic() - started_s < len(items) * TIMEOUT_S + SLACK_S
@@ -70,7 +73,7 @@ def test_the_server_goes_on_with_new_workers_and_little_memory(
         Item(boxed(f"\\frac{{{k}}}{{{2 * k}}}"), reference="$0.5$", verifier="math-verify")
         for k in range(2, 26)
     ]
-    client.score([Item(boxed(ENDLESS[0][1]), reference="$4$", **HASTE), right[0]])
+    client.score([hasty(boxed(ENDLESS[0][1]), "$4$"), right[0]])
     workers = set(descendants(services.pid()))
     assert [result.reward for result in client.score(right[1:])] == [1.0] * 23
     # After five items each worker has made room for another.
@@ -80,7 +83,5 @@ def test_the_server_goes_on_with_new_workers_and_little_memory(
 
 
 def test_a_program_is_not_right(client: RewardClient) -> None:
-    results = client.score(
-        [Item(boxed(program), reference=f"${gold}$", **HASTE) for gold, program in PAYLOADS]
-    )
+    results = client.score([hasty(boxed(program), f"${gold}$") for gold, program in PAYLOADS])
     assert not any(result.reward for result in results)

@@ -102,12 +102,11 @@ def test_a_sandbox_is_started_beside_rows_that_need_one(
 def test_nothing_is_judged_and_nothing_is_written(tmp_path: Path) -> None:
     path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     path.write_text(json.dumps(PLAIN) + "\n" + json.dumps(CODE) + "\n")
-    judged: list[object] = []
-    with FakeRewardServer(judge=judged.append, verifiers=[exact_info()]) as server:
+    with FakeRewardServer(verifiers=[exact_info()]) as server:
         flags = [str(path), "-o", str(out), "--target", server.address]
         with pytest.raises(
             ConfigError, match="1 row asks for 'code'; it needs the service sandbox"
         ):
             score.main(flags, standalone_mode=False)
-    assert judged == []
+        assert server.requests == []
     assert not out.exists()

@@ -19,7 +19,7 @@ from assay.reward_server.domain import (
 from assay.verifiers_extra.mathematics.math_verify import math_verify, setups
 
 
-def said(response: str, *references: str, **parameters: object) -> str:
+def said(response: str, *references: str, **parameters: bool | float | str) -> str:
     """The verdict, or the reason of the fault."""
     given = math_verify.spec.complete(parameters)
     item = VerifierItem(Candidate(response), references, parameters=given)

@@ -18,8 +18,8 @@ of a busy machine; here the item's time-out kills the worker, which is the fault
 fault is not a zero. To judge such an item as the library does, take the fault for a zero.
 
 Faults: a reference in which the library finds nothing (UNUSABLE_REFERENCE; verl gives 0, TRL skips
-the row, open-r1 gave 1 and skips it since), the time-out, memory past the worker's limit, and UNSUPPORTED_INPUT
-where math-verify is not installed: the extra `math-verify` brings it.
+the row, open-r1 gave 1 and skips it since), the time-out, memory past the worker's limit, and
+UNSUPPORTED_INPUT where math-verify is not installed: the extra `math-verify` brings it.
 
 What a policy could game: all that the library takes for right. By default a number is scraped out
 of a reference without dollars (12 answers 12\pi, 1 answers 1\sqrt{19}), 1/2006! answers 1/2004!,
