@@ -4,28 +4,20 @@ Every contestant grades real responses (labelled pairs, GSM8K solutions of model
 Rho-1) in a child process of its own (`math_peers`); they take turns every 100 rows, and a pair past
 10 s is a hang. Then fresh processes, by turns: how long from the start of Python to the first
 verdict, the import included.
-
-`--math-verify-tests FOLDER` (the folder `tests` of a checkout of math-verify, which is not part of
-this project) runs that test suite twice: on math-verify, and with `assay.math.math_verify` in its
-place.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import random
-import re
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from itertools import combinations
-from pathlib import Path
 
-from bench.math_reward import DATA, ROOT, TURN, Contestant, Tally, grade_part, peer_folder
-from bench.math_rows import Row, labelled, read
+from bench.math_reward import ROOT, TURN, Contestant, Tally, grade_part, peer_folder
+from bench.math_rows import DATA, Row, labelled, read
 
 NAMES = ("assay.math grade", "assay.math drop-in", "math-verify, best", "verl math_dapo")
 COLD = {
@@ -41,16 +33,6 @@ COLD = {
 }
 PAIR = r"R, G = r'So it is $\boxed{\frac{1}{2}}$.', '$0.5$'"
 SAMPLE = 600
-# What stands in math-verify's place: its names, where its tests look for them.
-SHIM = {
-    "__init__.py": "from assay.math.math_verify import *\n"
-    "from assay.math.math_verify import (ExprExtractionConfig, LatexExtractionConfig,\n"
-    "    StringExtractionConfig, parse, verify)\n",
-    "parser.py": "from math_verify import *\n",
-    "grader.py": "from math_verify import verify\n\n"
-    "def sympy_expr_eq(gold, pred, float_rounding=6, numeric_precision=15, *_, **__):\n"
-    "    return verify(gold, pred, float_rounding, numeric_precision)\n",
-}
 
 
 def sampled(name: str, label: str) -> list[Row]:
@@ -128,33 +110,9 @@ def _run(code: str) -> float:
     return time.perf_counter() - started
 
 
-def print_their_tests(tests: Path) -> None:
-    """math-verify's own tests, on math-verify and on the drop-in."""
-    print(f"\nmath-library: math-verify's own tests, {tests}")
-    with tempfile.TemporaryDirectory() as folder:
-        package = Path(folder) / "math_verify"
-        package.mkdir()
-        for name, text in SHIM.items():
-            (package / name).write_text(text)
-        for who, path in (("math-verify", ""), ("assay.math drop-in", folder)):
-            beside = os.pathsep.join(filter(None, (path, str(tests.parent))))
-            command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-p", "no:cacheprovider"]
-            command += ["-p", "no:randomly", "--rootdir", str(tests.parent), "-o", "addopts="]
-            done = subprocess.run(
-                [*command, str(tests)], cwd=tests.parent, capture_output=True, text=True,
-                check=False, env=os.environ | {"PYTHONPATH": beside},
-            )  # fmt: skip
-            counts = re.findall(r"(\d+) (passed|failed|error)", done.stdout)
-            print(f"{who:22s} {', '.join(' '.join(count) for count in counts)}")
-            for line in done.stdout.splitlines():
-                if line.startswith("FAILED"):
-                    print(f"  {line.removeprefix('FAILED tests/')[:120]}")
-
-
 def run(arguments: list[str]) -> None:
     """Prints all tables."""
     parser = argparse.ArgumentParser("bench math-library", description=__doc__)
-    parser.add_argument("--math-verify-tests", type=Path)
     parser.add_argument("--rounds", type=int, default=7, help="of fresh processes")
     asked = parser.parse_args(arguments)
     print_cold(asked.rounds)
@@ -171,5 +129,3 @@ def run(arguments: list[str]) -> None:
                 one.folder.cleanup()
     else:
         print("\nmath-library: no rows, the benchmark files are absent (expected ../shared/data)")
-    if asked.math_verify_tests:
-        print_their_tests(asked.math_verify_tests.resolve())

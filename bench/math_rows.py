@@ -72,9 +72,9 @@ class Row:
     name: str = ""
 
 
-def read(name: str | Path) -> list[dict[str, object]]:
-    """The lines of a file: of the shared data, where the path is not absolute."""
-    path = DATA / name
+def read(name: str | Path, folder: Path = DATA) -> list[dict[str, object]]:
+    """The lines of a file: of the shared data, where neither path nor folder says another."""
+    path = folder / name
     text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     return [json.loads(line) for line in text.decode().split("\n") if line]
 

@@ -45,8 +45,10 @@ _LEADS = {
     r"What (?:a policy could game|could be gamed)": "What a policy could game",
     r"(?:Known l|L)imits": "Known limits",
     r"(Differences(?: from [a-z' ]+)?)": r"\1",
-    r"(Sources?|Faults|Cost)": r"\1",
+    r"(Sources?|Faults|Cost|Measured)": r"\1",
 }
+# Verifiers whose modules do not say yet how often they err, and on what; none may be added.
+_UNMEASURED = ("tool-call", "choice", "chemistry", "quantity", "ifeval")
 _ISOLATION = {
     "inline": "in the server's own process: bounded work on any text",
     "process": "in a worker process that is killed at the item's time-out",
@@ -94,6 +96,17 @@ def _module_of(verifier: Verifier) -> ModuleType:
     return module
 
 
+def unmeasured() -> list[str]:
+    """The verifiers whose module has no paragraph "Measured: ...", the known ones apart."""
+    return [
+        verifier.spec.name
+        for family in families_here().values()
+        for verifier in family
+        if "**Measured.**" not in prose(_module_of(verifier).__doc__ or "")
+        and verifier.spec.name not in _UNMEASURED
+    ]
+
+
 def asking_verifiers() -> dict[str, list[Verifier]]:
     """Verifiers that ask others or another service; nothing is asked of them here."""
     sandbox, genrm = cast("AsyncExecutionClient", None), cast("AsyncJudgeClient", None)
@@ -106,6 +119,12 @@ def asking_verifiers() -> dict[str, list[Verifier]]:
 
 def render() -> dict[str, str]:
     """The catalogue: the names of its pages, and each page's Markdown."""
+    missing = unmeasured()
+    if missing:
+        raise ValueError(
+            f"{', '.join(missing)}: say in the module's docstring, in a paragraph 'Measured: ...', "
+            "how often it errs and on what, or 'not yet, because ...'"
+        )
     families = families_here()
     everyone = [verifier for family in families.values() for verifier in family]
     profiles = load_profiles([], Registry(everyone).verifier)
@@ -137,14 +156,16 @@ def _overview(specs: dict[str, list[VerifierSpec]]) -> list[str]:
 def _family(name: str, family: list[Verifier]) -> list[str]:
     names = ", ".join(f"`{verifier.spec.name}`" for verifier in family)
     parts = [_title(name), _OPENING.format(names=names)]
-    if _module_of(family[0]).__name__.startswith("assay.verifiers_extra."):
+    extra = [_module_of(one).__name__.startswith("assay.verifiers_extra.") for one in family]
+    if all(extra):
         parts.append(_EXTRA)
     documented: set[str] = set()
-    for verifier in family:
+    for verifier, is_extra in zip(family, extra, strict=True):
         text = prose(_module_of(verifier).__doc__ or "")
         new = text not in documented
         documented.add(text)
-        parts.append(_section(verifier, text if new else ""))
+        note = f"\n\n{_EXTRA.strip()}" if is_extra and not all(extra) else ""
+        parts.append(_section(verifier, f"{text}{note}" if new else ""))
     return parts
 
 

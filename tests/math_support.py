@@ -23,8 +23,10 @@ def rows(path: Path) -> list[dict[str, str]]:
     return [json.loads(line) for line in text.decode().split("\n") if line]
 
 
-async def score(pairs: Sequence[Pair], item_timeout_s: float = 10.0) -> list[reward_pb2.Result]:
-    """What `math` gives for pairs, in order, in calls of 512 items."""
+async def score(
+    pairs: Sequence[Pair], item_timeout_s: float = 10.0, task: str = "math", setup: str = ""
+) -> list[reward_pb2.Result]:
+    """What the verifier of a task gives for pairs, in order, in calls of 512 items."""
     scorer = RewardScorer(ScorerConfig(workers=2, item_timeout_s=item_timeout_s))
     results: list[reward_pb2.Result] = []
     try:
@@ -32,8 +34,10 @@ async def score(pairs: Sequence[Pair], item_timeout_s: float = 10.0) -> list[rew
         for start in range(0, len(pairs), ITEMS_A_CALL):
             request = reward_pb2.BatchScoreRequest()
             for index, (response, reference) in enumerate(pairs[start : start + ITEMS_A_CALL]):
-                item = request.items.add(id=str(index), task="math", response=response)
+                item = request.items.add(id=str(index), task=task, response=response)
                 item.reference.text = reference
+                if setup:
+                    item.parameters["setup"].string_value = setup
             results += (await scorer.batch_score(request, timeout_s=200)).results
     finally:
         await scorer.close()

@@ -255,6 +255,17 @@ def test_every_verifier_tells_its_limits(repository: Path) -> None:
         assert verifier.examples, verifier.spec.name
 
 
+def test_every_verifier_says_its_measured_error(repository: Path) -> None:
+    script = runpy.run_path(str(repository / "scripts" / "verifiers_doc.py"))
+    assert script["unmeasured"]() == []
+    said = script["prose"]("`x`: judges.\n\nMeasured: on 20 rows of a set: no difference.")
+    assert "**Measured.** On 20 rows" in said
+    # A verifier without one is named, and no page is written.
+    script["unmeasured"].__globals__["_LEADS"] = {}
+    with pytest.raises(ValueError, match=r"exact, .*'Measured: \.\.\.'"):
+        script["render"]()
+
+
 @pytest.fixture(scope="module")
 def hook(repository: Path) -> dict[str, Any]:
     """The site's hook, as far as it needs no mkdocs; `make docs` builds the whole."""

@@ -20,6 +20,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 
@@ -50,6 +51,7 @@ EXTRA_VERIFIERS: Mapping[str, tuple[str, ...]] = {
     "grid-puzzle": (),
     "ifeval": ("ifbench", "if-rlvr", "instruction-following"),
     "language": (),
+    "math-verify": (),
     "point": ("pointing",),
     "quantity": ("physics",),
     "reasoning-gym": (),
@@ -58,6 +60,17 @@ EXTRA_VERIFIERS: Mapping[str, tuple[str, ...]] = {
     "sudoku": (),
 }
 """The verifiers of assay-rl-verifiers-extra, and their tasks of other names."""
+_EXTRAS = {
+    "math-verify": ("math-verify", "math_verify"),
+    "reasoning-gym": ("puzzles", "reasoning_gym"),
+}
+"""Those whose library an extra of that package brings: the extra, and the library's module."""
+ASKED_SERVICES: Mapping[str, str] = {
+    **dict.fromkeys(("code", "sql", "text-to-sql"), "sandbox"),
+    **dict.fromkeys(("judge", "judge-attempt", "judge-refusal", "judge-pairwise"), "genrm"),
+    **dict.fromkeys(("judge-group", "reward-model", "prm"), "genrm"),
+}
+"""Verifiers and tasks for which the reward server asks another service."""
 PLUG_INS = {
     "assay-rl-compat": "formats over HTTP: SandboxFusion's and Piston's to the sandbox, "
     "OpenRLHF's, slime's, NeMo Gym's and the OpenAI graders' to the reward server",
@@ -138,12 +151,30 @@ def what_would_add_verifiers(served: Collection[str]) -> str:
 
 
 def who_brings(name: str) -> str:
-    """What to install for a verifier or task of this name, to append to a message."""
+    """What to start or install for a verifier or task of this name, to append to a message."""
+    if name in ASKED_SERVICES:
+        service = ASKED_SERVICES[name]
+        said = (
+            f"; it needs the service {service}, and this server runs without it: run `assay up`, "
+            f"which starts all services, or start the reward server with --{service}-target"
+        )
+        return said if service in installed_services() else f"{said}; {_why_absent(service)}"
     if name not in EXTRA_VERIFIERS and not any(name in tasks for tasks in EXTRA_VERIFIERS.values()):
         return ""
-    return (
-        f"; it comes with {VERIFIERS_EXTRA}, beside the server; {how_to_install(VERIFIERS_EXTRA)}"
-    )
+    if name in _EXTRAS:
+        extra, _ = _EXTRAS[name]
+        brought, how = f"[{extra}]", how_to_add(extra, [VERIFIERS_EXTRA])
+    else:
+        brought, how = "", how_to_install(VERIFIERS_EXTRA)
+    return f"; it comes with {VERIFIERS_EXTRA}{brought}, beside the server; {how}"
+
+
+def absent_library(name: str) -> str:
+    """Why a server of this environment cannot judge by a verifier of ours; empty where it can."""
+    extra, module = _EXTRAS.get(name, ("", ""))
+    if not module or find_spec(module) is not None:
+        return ""
+    return f"{module} is not installed here; {how_to_add(extra, [VERIFIERS_EXTRA])}"
 
 
 def how_to_add(extra: str, packages: Iterable[str]) -> str:

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from assay.clients.services import EXTRA_VERIFIERS, who_brings
-
-_SANDBOX = "start the reward server with --sandbox-target to serve it"
-_GENRM = "start the reward server with --genrm-target to serve it"
+from assay.clients.services import ASKED_SERVICES, EXTRA_VERIFIERS, who_brings
 
 WHAT_BRINGS: Mapping[str, str] = {
-    "code": _SANDBOX,
-    "sql": _SANDBOX,
-    "judge": _GENRM,
-    "judge-attempt": _GENRM,
-    "judge-refusal": _GENRM,
-    "judge-pairwise": _GENRM,
-    "judge-group": _GENRM,
-    "reward-model": _GENRM,
-    "prm": _GENRM,
+    **{
+        name: f"start the reward server with --{service}-target to serve it"
+        for name, service in ASKED_SERVICES.items()
+    },
     **{name: who_brings(name).removeprefix("; ") for name in EXTRA_VERIFIERS},
 }
 """What to do, by the verifier's name."""

@@ -2,7 +2,7 @@
 
 A verifier *accepts* a response when the reward is above the middle of its range, or above a given
 bound, so that verifiers with different ranges can be compared. A row without a judgement of both is
-counted apart.
+counted apart. The summary also counts by what both said, a verdict or the reason of a fault.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.cli.parameters import find_verifier, read_parameters, split_function, split_spec
-from assay.cli.scoring.rows import Row, outcome_columns, passed_through
+from assay.cli.scoring.rows import Row, input_value, outcome_columns, passed_through
 from assay.clients.types import Item, Parameter, Result, ServerInfo, VerifierInfo
 from assay.kit.runs.stats import wilson
 
@@ -80,7 +80,9 @@ class ComparisonTally:
     Attributes:
         show: how many disagreeing rows are kept as examples.
         kept: columns of the input that have another name in the output: (own, there).
+        reference_key: of the rows' reference, which is shown beside the examples.
         outcomes: rows by who accepts: (a, b).
+        said: rows by what both said: (a, b), each a verdict or "fault REASON".
         faulted: rows without a judgement of both.
         reward_sums: of each, over rows that both judged.
         reward_differs: rows that both judged, with different rewards.
@@ -89,7 +91,9 @@ class ComparisonTally:
     labels: tuple[str, str]
     show: int = 10
     kept: Sequence[tuple[str, str]] = ()
+    reference_key: str = ""
     outcomes: Counter[tuple[bool, bool]] = field(default_factory=Counter)
+    said: Counter[tuple[str, str]] = field(default_factory=Counter)
     faults: tuple[Counter[str], Counter[str]] = field(
         default_factory=lambda: (Counter(), Counter())
     )
@@ -108,6 +112,7 @@ class ComparisonTally:
             if judgement["fault"] is not None:
                 self.faults[index][judgement["fault"]["reason"]] += 1
             self.suspicions[index].update(judgement["suspicions"] or ())
+        self.said[_said(both[0]), _said(both[1])] += 1
         if line["agree"] is None:
             self.faulted += 1
             return
@@ -146,6 +151,7 @@ class ComparisonTally:
             "only_b": self.outcomes[False, True],
             "agreement": self.agreed / self.judged if self.judged else None,
             "rewards_differ": self.reward_differs,
+            "said": [{"a": a, "b": b, "rows": n} for (a, b), n in self.said.most_common()],
             "kept_columns": [{"column": own, "kept_as": there} for own, there in self.kept],
         } | {
             side: {
@@ -157,8 +163,9 @@ class ComparisonTally:
         }
 
     def report(self) -> RenderableType:
-        """The summary, and the first disagreements."""
-        return Group(self._summary(), self._examples()) if self.examples else self._summary()
+        """The summary, the rows by what both said, and the first disagreements."""
+        parts = [self._summary(), self._by_what_was_said()]
+        return Group(*parts, self._examples()) if self.examples else Group(*parts)
 
     def _summary(self) -> Table:
         table = Table(show_header=False)
@@ -186,6 +193,15 @@ class ComparisonTally:
             table.add_row(Text(f"input column {own}"), Text(f"kept as {there}"))
         return table
 
+    def _by_what_was_said(self) -> Table:
+        table = Table(title="rows by what both said")
+        table.add_column("A")
+        table.add_column("B")
+        table.add_column("rows", justify="right")
+        for (a, b), count in self.said.most_common():
+            table.add_row(Text(a), Text(b), str(count))
+        return table
+
     def _share(self, count: int) -> str:
         return f"{count} ({100 * count / self.judged:.2f} %)" if self.judged else str(count)
 
@@ -199,13 +215,14 @@ class ComparisonTally:
     def _examples(self) -> Table:
         count = self.judged - self.agreed
         table = Table(title=f"first {len(self.examples)} of {count} rows on which they disagree")
-        for name in ("id", "by", "verdict", "reward", "answer", "why"):
+        for name in ("id", "reference", "by", "verdict", "reward", "answer", "why"):
             table.add_column(name, overflow="fold")
         for line in self.examples:
             for name, key in zip("AB", OUTPUT_KEYS, strict=False):
                 judgement = line[key]
                 table.add_row(
                     Text(_clip(line.get("id")) if name == "A" else ""),
+                    Text(_clip(input_value(line, self.reference_key)) if name == "A" else ""),
                     name,
                     Text(str(judgement["verdict"])),
                     f"{judgement['reward']:g}",
@@ -254,6 +271,11 @@ class Comparing:
                 for one in self._pair
             ]
         }
+
+
+def _said(judgement: Mapping[str, Any]) -> str:
+    fault = judgement["fault"]
+    return str(judgement["verdict"]) if fault is None else f"fault {fault['reason']}"
 
 
 def _plain(parameters: Mapping[str, Parameter]) -> dict[str, Any]:

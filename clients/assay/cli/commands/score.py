@@ -205,8 +205,8 @@ def score(
         ahead = ServerAhead(server, stack, arguments)
         found = survey(source)
         source = dataclasses.replace(source, repeats=found.repeats)
-        reached = ahead.reach(sandbox=found.tested)
-        work, source = _plan(asked, source, found, reached)
+        reached = ahead.reach(sandbox=found.asks_sandbox)
+        work, source = _plan(asked, source, found, reached, started_here=not target)
         carry_out(
             work,
             source,
@@ -262,17 +262,20 @@ def _for_comparison(source: RowSource, first: str) -> RowSource:
 
 
 def _plan(
-    asked: _Asked, source: RowSource, found: RowSurvey, reached: Reached
+    asked: _Asked, source: RowSource, found: RowSurvey, reached: Reached, *, started_here: bool
 ) -> tuple[RowWork, RowSource]:
     """The work, and the source with all that it needs to make items."""
     info, kept = reached.info, sorted(found.kept)
     if asked.compare is not None:
         a, b = (compare.read_contender(info, spec, asked.accept_above) for spec in asked.compare)
         for one in (a, b):
-            check_routes(source, found.for_verifier(one.info.name), info)
-        compared = compare.ComparisonTally((a.label, b.label), asked.show, kept)
+            rows = found.for_verifier(one.info.name)
+            check_routes(source, rows, info, started_here=started_here)
+        compared = compare.ComparisonTally(
+            (a.label, b.label), asked.show, kept, source.keys.reference
+        )
         return compare.Comparing(a, b, compared, keep_all=asked.keep_all), source
-    used = check_routes(source, found, info)
+    used = check_routes(source, found, info, started_here=started_here)
     if asked.params:
         chosen = source.defaults.verifier
         judge = find_verifier(info, chosen) if chosen else info.find("", source.defaults.task)

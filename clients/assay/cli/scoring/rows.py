@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any, NoReturn
 from assay.api.execution.v1 import execution_pb2
 from assay.cli.scoring.files import lines_of
 from assay.clients.rows.items import Defaults, Keys, Responder, RowError, id_of, item_of, kind_of
-from assay.clients.services import who_brings
+from assay.clients.services import ASKED_SERVICES, absent_library, who_brings
 from assay.clients.types import Fault, Item, Result, ServerInfo
 from assay.kit.errors import ConfigError
 from assay.kit.hints import did_you_mean
@@ -87,6 +88,7 @@ class RowSurvey:
     Attributes:
         sha256: of the file's text.
         routes: each pair of verifier and task, with the first line that asks for it.
+        asked: how many rows ask for each of those pairs.
         bare: of those, the first line without a reference, if any.
         tested: a row has tests of a program.
         repeats: with `keep_going`, lines whose id stands on an earlier line, by that.
@@ -96,10 +98,18 @@ class RowSurvey:
     count: int = 0
     sha256: str = ""
     routes: dict[tuple[str, str], int] = field(default_factory=dict)
+    asked: Counter[tuple[str, str]] = field(default_factory=Counter)
     bare: dict[tuple[str, str], int] = field(default_factory=dict)
     tested: bool = False
     repeats: dict[int, int] = field(default_factory=dict)
     kept: set[tuple[str, str]] = field(default_factory=set)
+
+    @property
+    def asks_sandbox(self) -> bool:
+        """Whether a row has tests of a program, or asks for a verifier that the sandbox serves."""
+        return self.tested or any(
+            ASKED_SERVICES.get(verifier or task) == "sandbox" for verifier, task in self.routes
+        )
 
     def for_verifier(self, name: str) -> RowSurvey:
         """The same rows, all asking for this verifier."""
@@ -109,6 +119,7 @@ class RowSurvey:
         return dataclasses.replace(
             self,
             routes=dict.fromkeys([route], min(self.routes.values())),
+            asked=Counter({route: self.asked.total()}),
             bare=dict.fromkeys([route], min(self.bare.values())) if self.bare else {},
         )
 
@@ -154,6 +165,7 @@ def survey(source: RowSource) -> RowSurvey:
             continue
         route = (row.item.verifier, row.item.task)
         found.routes.setdefault(route, row.line)
+        found.asked[route] += 1
         if row.item.reference is None:
             found.bare.setdefault(route, row.line)
         found.tested |= isinstance(row.item.reference, execution_pb2.TestSuite)
@@ -163,14 +175,19 @@ def survey(source: RowSource) -> RowSurvey:
     return found
 
 
-def check_routes(source: RowSource, found: RowSurvey, info: ServerInfo) -> list[str]:
+def check_routes(
+    source: RowSource, found: RowSurvey, info: ServerInfo, *, started_here: bool = False
+) -> list[str]:
     """Checks that the server can judge the rows; returns "name version" of each verifier, sorted.
+
+    Of a server that was started here it also checks the libraries that its verifiers need.
 
     With `keep_going` only the defaults are checked: what the server does not know in a row of its
     own, or misses, it answers with a fault.
 
     Raises:
-        ConfigError: A verifier or task is unknown, or a required reference is absent.
+        ConfigError: A verifier or task is unknown, or what it needs (a service, a library, the
+            rows' references) is absent; the text says how to bring it.
     """
     names = [verifier.name for verifier in info.verifiers]
     tasks = sorted(task for verifier in info.verifiers for task in verifier.tasks)
@@ -180,6 +197,10 @@ def check_routes(source: RowSource, found: RowSurvey, info: ServerInfo) -> list[
         judge = info.find(verifier, task)
         if judge is None and source.keep_going and (verifier, task) != default:
             continue
+        service = ASKED_SERVICES.get(verifier or task) if judge is None else None
+        if service is not None:
+            many = _rows(found.asked[verifier, task])
+            _wrong(source, line, f"{many} for {verifier or task!r}{who_brings(verifier or task)}")
         if judge is None and verifier:
             near = did_you_mean(verifier, names)
             said = f"no verifier has the name {verifier!r}{near}"
@@ -189,6 +210,10 @@ def check_routes(source: RowSource, found: RowSurvey, info: ServerInfo) -> list[
         if judge is None:
             said = f"no verifier judges the task {task!r}{did_you_mean(task, tasks)}"
             _wrong(source, line, f"{said}; this server has: {', '.join(tasks)}{who_brings(task)}")
+        absent = absent_library(judge.name) if started_here else ""
+        if absent and not source.keep_going:
+            many = _rows(found.asked[verifier, task])
+            _wrong(source, line, f"{many} for {judge.name!r}, and {absent}")
         used.add(f"{judge.name} {judge.version}")
         bare = found.bare.get((verifier, task))
         if judge.needs_reference and bare is not None and not source.keep_going:
@@ -196,6 +221,10 @@ def check_routes(source: RowSource, found: RowSurvey, info: ServerInfo) -> list[
             remedy = "add it, or name its key with --reference-key"
             _wrong(source, bare, f"the row has no {key!r}, which {judge.name!r} needs; {remedy}")
     return sorted(used)
+
+
+def _rows(count: int) -> str:
+    return "1 row asks" if count == 1 else f"{count} rows ask"
 
 
 def output_row(row: Row, result: Result) -> dict[str, Any]:

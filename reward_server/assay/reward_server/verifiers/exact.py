@@ -5,6 +5,9 @@ length of the texts.
 
 Limits. Equality and nothing else: a full stop, a unit or another spelling of the same answer is
 incorrect. `match` leaves such things out by stated rules.
+
+Measured: no error to measure: it is equality of texts, checked by laws over any text
+(`tests/property/test_verifier_text_laws.py`).
 """
 
 from __future__ import annotations

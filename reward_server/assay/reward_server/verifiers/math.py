@@ -19,6 +19,11 @@ A response that was cut at the generation limit gets no credit for an unmarked a
 
 Known limits: an answer in words is compared as words; a unit outside the reader's table is compared
 as words; an identity that holds under a condition which is not written (x > 0) is not assumed.
+
+Measured: on 2,655 labelled pairs precision 99.93 % and recall 99.0 % (math-verify's best
+configuration: 99.26 and 78.4); none of 1,004 near misses accepted; docs/understand/results/math.md
+has every set, others' test suites too, and says how far to trust it (`python -m bench math`,
+`python -m bench math-suites`).
 """
 
 from __future__ import annotations

@@ -27,6 +27,10 @@ Differences from the paper:
    here it is "unparsed", and earns nothing either way.
 
 Source: PAG, arXiv 2506.10406, section 3.
+
+Measured: rewards of turns equal to the reference implementation's golden values
+(`tests/unit/test_client_self_verification.py`). The error in whether an attempt is right is that of
+the verifier that judges it.
 """
 
 from __future__ import annotations

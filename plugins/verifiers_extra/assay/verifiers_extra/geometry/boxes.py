@@ -27,6 +27,11 @@ are used, are compared by their spelling.
 
 Differences from others: 1. VLM-R1 and its like read the first box of the response and ignore the
 rest; here every box counts. 2. IoU is on continuous coordinates, without the "+ 1" of pixel counts.
+
+Measured: overlaps equal to counted pixels, assignments cost what scipy's cost (tables up to 256 by
+256), six golden overlaps (`tests/property/test_verifier_geometry_laws.py`): no difference. 14
+written forms of boxes are read; misread real responses: not yet, because no labelled ones are at
+hand.
 """
 
 from __future__ import annotations

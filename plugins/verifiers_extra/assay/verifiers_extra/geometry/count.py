@@ -14,6 +14,10 @@ prefer `exact` where counts vary little.
 
 Limits. Number words are English up to twenty and Chinese up to ten: "a dozen", "forty-two" and
 other languages' words are not read.
+
+Measured: eight worked counts and 13 written forms of numbers
+(`tests/unit/test_verifier_geometry.py`). Misread real responses: not yet, because no labelled ones
+are at hand.
 """
 
 from __future__ import annotations

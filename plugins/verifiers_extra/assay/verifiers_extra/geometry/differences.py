@@ -16,6 +16,9 @@ and so F1; a thing that is listed twice counts as listed once.
 Limits. Labels are compared by their spelling: another word for the same thing has to stand in the
 reference as an alternative. Boxes that are cut up or joined otherwise than in the reference are
 misses.
+
+Measured: ten worked lists (`tests/unit/test_verifier_geometry.py`); assignments as for `boxes`. On
+real responses: not yet, because no labelled ones are at hand.
 """
 
 from __future__ import annotations

@@ -18,6 +18,10 @@ makes `all` zero; more than 256 points are incorrect without being matched. A bo
 its corners are not read as one.
 
 Limits. Points of one flat image. A mask is taken uncompressed and without a tolerance around it.
+
+Measured: 15 worked points, ten written forms, and the law that a point is judged alike in every
+frame (`tests/unit/test_verifier_geometry.py`). Misread real responses: not yet, because no labelled
+ones are at hand.
 """
 
 from __future__ import annotations

@@ -29,6 +29,10 @@ fault UNSUPPORTED_INPUT; pass `language`.
 
 **Cost.** Scripts: linear, up to 16,384 characters judged in the server itself. langdetect: some
 milliseconds per passage, in a worker.
+
+Measured: the language of 2,319 problems is named: 600 Chinese (cmath) and 1,319 English ones
+(GSM8K) all `consistent`, of OlymMATH's 400 one Chinese one is `mixed`. Languages of one script,
+told apart by langdetect: three worked cases only.
 """
 
 from __future__ import annotations

@@ -24,6 +24,10 @@ leading zero is refused. 2. TinyZero compares floats within 1e-5; here values ar
 It gives 0.1 for a well-formed wrong expression; here format_score is 0 unless it is set. 4. The
 game of 24's own check lets sympy simplify the text (again code that is executed), asks the digits
 in the text to be the numbers', and reads the last line only.
+
+Measured: against the verdicts of Tree of Thoughts (arXiv 2305.10601) on 6,000 answers of GPT-4 in
+the game of 24: 5,999 equal; the other holds `= 48`, and theirs looked at one side alone
+(`tests/unit/test_verifier_puzzles.py`).
 """
 
 from __future__ import annotations

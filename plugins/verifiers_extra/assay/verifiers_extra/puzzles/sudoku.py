@@ -18,6 +18,10 @@ cannot be gamed, since solving is checking.
 Limits. Squares of n^2 with boxes of n by n: no other shapes, no further rules. Givens that clash
 are UNUSABLE_REFERENCE; that a puzzle can be solved is not checked otherwise, and one that cannot
 gets no right answer.
+
+Measured: nine written forms of one solution, six wrong ones, and larger grids
+(`tests/unit/test_verifier_puzzles.py`): no difference. A grid is right or not; misread real
+responses: not yet, because no labelled ones are at hand.
 """
 
 from __future__ import annotations

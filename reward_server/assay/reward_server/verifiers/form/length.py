@@ -34,6 +34,10 @@ tokens for it.
 
 **Sources.** DAPO (arXiv 2503.14476, equation 13); Demystifying Long Chain-of-Thought (arXiv
 2502.03373, appendix C.1); open-r1 and open-instruct for the other shapes.
+
+Measured: 23 published and worked values of the shapes, to 1e-9, and laws on their slopes
+(`tests/unit/test_verifier_form.py`). It counts; there is no error beside the count that the caller
+states.
 """
 
 from __future__ import annotations

@@ -15,6 +15,9 @@ after a first line; here every line counts alike, and a bullet needs white space
 
 **Source.** open-r1's `reasoning_steps_reward`. Linear in the response; the server itself judges up
 to 32,768 characters, a worker more.
+
+Measured: seven worked responses (`tests/unit/test_verifier_form.py`). How well marks of steps agree
+with steps that people see: not yet, because no such labels are at hand.
 """
 
 from __future__ import annotations

@@ -29,6 +29,9 @@ response; the server itself judges up to 65,536 characters, a worker more.
 
 **Sources.** DeepSeek-R1 (arXiv 2501.12948), section 2.2.2, for the structure; open-r1's
 `format_reward` and `tag_count_reward` (with `newlines` set); ReAct (arXiv 2210.03629).
+
+Measured: 57 responses with the structure that they have or lack, and the law that any text is all
+or nothing (`tests/unit/test_verifier_form.py`): no difference.
 """
 
 from __future__ import annotations

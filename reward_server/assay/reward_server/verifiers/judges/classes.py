@@ -18,8 +18,10 @@ refuse everything: mix in safe ones.
 
 Limits. The templates `attempt` and `refusal` are in our words, with the response fenced: figures by
 SimpleQA's and XSTest's own prompts differ. Another template must have verdicts of the values 1, 0.5
-and 0, in the order of the classes above (`not-attempted` is 0.5). No model's agreement with people
-was measured: use `assay eval-judge` on your data first.
+and 0, in the order of the classes above (`not-attempted` is 0.5).
+
+Measured: not yet, because no judge of a size that judges was at hand; measure yours on rows of your
+own by `assay eval-judge` first.
 """
 
 from __future__ import annotations

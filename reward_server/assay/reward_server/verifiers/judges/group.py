@@ -19,6 +19,9 @@ its ends, or is `overlong` by itself; with `overflow=refuse` it is the fault of 
 group. Samples that a profile's gate stopped are left out of the comparison.
 
 Source: Pairwise-RL, arXiv 2504.04950: the symmetric form of the advantage is this reward less 1/2.
+
+Measured: its error is its model's; ranks follow from the pairs by arithmetic that laws check
+(`tests/property/test_genrm_judges_laws.py`). Measure yours by `assay eval-judge`.
 """
 
 from __future__ import annotations

@@ -14,6 +14,9 @@ Limits. One response, not several turns. An item without an anchor is a fault.
 
 Source: Pairwise-RL, arXiv 2504.04950; w - 1/2, another reward of that paper, is an `offset` of a
 profile.
+
+Measured: its error is its model's: SmolLM2-135M, untrained, is right on 52.6 % [37.3, 67.5] of 38
+pairs of LLMBar (docs/understand/results/judges.md); measure yours by `assay eval-judge`.
 """
 
 from __future__ import annotations

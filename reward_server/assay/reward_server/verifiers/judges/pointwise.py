@@ -21,6 +21,9 @@ Limits. One response, not several turns. The verdict is only as good as the mode
 
 Sources: scaling data for RLHF, arXiv 2503.22230 (0.5 as parity; ground truth before anchor);
 generative reward models, arXiv 2504.04950; consensus of critiques after SPARK.
+
+Measured: its error is its model's. P(correct) equals a direct forward pass within 1e-5
+(docs/understand/results/judges.md); measure yours by `assay eval-judge`.
 """
 
 from __future__ import annotations

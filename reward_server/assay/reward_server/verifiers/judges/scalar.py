@@ -12,6 +12,10 @@ compare within a prompt only: subtract the group's mean, or use `judge-pairwise`
 Limits. One response, not several turns. References are not looked at.
 
 Sources: Bradley and Terry, Biometrika 39, 1952; on the offset, Pairwise-RL, arXiv 2504.04950.
+
+Measured: its error is its model's: trained here for minutes, small heads are right on 90.1 % of 606
+held-out pairs of RM-Bench's safety part and on 63.7 % of 267 of hh-rlhf
+(docs/understand/results/judges.md). Scores equal a direct forward pass within 1e-5.
 """
 
 from __future__ import annotations

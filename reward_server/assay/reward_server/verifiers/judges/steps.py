@@ -18,6 +18,10 @@ one: `unparsed`, and 0.
 
 Sources: process supervision for code, arXiv 2410.17621; Let's verify step by step, arXiv
 2305.20050.
+
+Measured: its error is its model's: a tiny head trained on PRMBench has a balanced accuracy of 63 %
+on 5,557 held-out steps (docs/understand/results/judges.md). Scores equal a direct forward pass
+within 1e-5.
 """
 
 from __future__ import annotations

@@ -16,6 +16,9 @@ Differences from the package: none but the scale and the bound of 100,000 charac
 
 Sources: Papineni et al., BLEU, ACL 2002; Post, A call for clarity in reporting BLEU scores, WMT
 2018, arXiv 1804.08771; smoothing: Chen and Cherry, WMT 2014; sacrebleu 2.6.0.
+
+Measured: equal to sacrebleu called directly, to 1e-12, on 21 pairs for each of 20 pairs of
+tokenizer and smoothing, besides five published values (`tests/unit/test_verifier_text_overlap.py`).
 """
 
 from __future__ import annotations

@@ -15,6 +15,9 @@ Differences from the package: none but the scale and the bound of 100,000 charac
 
 Sources: Popovic, chrF, WMT 2015; chrF++: words helping character n-grams, WMT 2017; sacrebleu
 2.6.0.
+
+Measured: equal to sacrebleu called directly, to 1e-12, on 21 pairs for each of four settings
+(`tests/unit/test_verifier_text_overlap.py`).
 """
 
 from __future__ import annotations

@@ -18,6 +18,9 @@ Differences from jiwer and NIST's sclite:
 
 Sources: Levenshtein 1966; Myers 1999 for the bit-parallel distance; Morris et al., From WER and RIL
 to MER and WIL, Interspeech 2004.
+
+Measured: distances equal to the full table of the textbook on 300 random pairs, and seven worked
+rates (`tests/unit/test_verifier_text_overlap.py`).
 """
 
 from __future__ import annotations

@@ -30,6 +30,10 @@ additionalProperties beside it, that is a schema and not a boolean, has evaluate
 Sources: JSON Schema 2020-12 (draft-bhutton-json-schema-01); RFC 8259. Of the 5,377 required tests
 of the JSON-Schema-Test-Suite (44401e0c, drafts 3 to 2020-12), 5,215 come out as written, 161 are
 faults by the limits above (other documents, own drafts, \p{Letter}), 1 is wrong by difference 4.
+
+Measured: 23 cases of JSON-Schema-Test-Suite on what is read otherwise than by the library
+(patterns, unevaluated properties, unique items): no difference. The rest is the library's own
+(`tests/unit/test_verifier_text_structured.py`).
 """
 
 from __future__ import annotations

@@ -27,6 +27,10 @@ continue a needle.
 
 Sources: Unicode Standard Annex 15 (normalisation forms); SQuAD, arXiv 1606.05250, for what is
 usually removed.
+
+Measured: 39 cases with the verdict that they must get, and laws over any text
+(`tests/unit/test_verifier_text.py`). How often a right answer is missed on real responses: not yet,
+because no labelled set of short answers is at hand.
 """
 
 from __future__ import annotations

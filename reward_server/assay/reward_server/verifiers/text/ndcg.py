@@ -24,6 +24,10 @@ Differences from the usual implementations:
 Sources: Jaervelin and Kekaelaeinen, Cumulated gain-based evaluation of IR techniques, ACM TOIS
 20(4), 2002; Burges et al., Learning to rank using gradient descent, ICML 2005, for exponential
 gain.
+
+Measured: the worked example of the literature and those of scikit-learn
+(`tests/unit/test_verifier_text_structured.py`). The arithmetic has no other error; how often a list
+of a real response is misread: not yet, because no labelled responses are at hand.
 """
 
 from __future__ import annotations

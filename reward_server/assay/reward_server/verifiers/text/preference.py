@@ -16,6 +16,10 @@ Differences from the judges' own scripts:
 
 Sources: MT-Bench, Zheng et al. 2023, arXiv 2306.05685; Arena-Hard, Li et al. 2024, arXiv
 2406.11939; RewardBench, arXiv 2403.13787.
+
+Measured: 16 forms of a verdict, and the law that no text means both
+(`tests/unit/test_verifier_text_structured.py`). On verdicts of real judges: not yet, because no
+labelled ones are at hand.
 """
 
 from __future__ import annotations

@@ -22,6 +22,9 @@ Differences from graders that use Python's `re`:
 text, not also before a last line end, unless `multi_line`.
 
 Sources: RE2's syntax and guarantees, Cox, Regular Expression Matching in the Wild, 2010.
+
+Measured: no error of its own: RE2 decides. 20 cases, and the law that a pattern and its negation
+exclude each other on any text (`tests/unit/test_verifier_text_structured.py`).
 """
 
 from __future__ import annotations

@@ -22,6 +22,10 @@ Differences from the package:
 
 Sources: Lin, ROUGE: a package for automatic evaluation of summaries, ACL workshop 2004; rouge-score
 0.1.2, which replicates ROUGE-1.5.5.
+
+Measured: equal to rouge-score called directly, to 1e-12 in precision, recall and F, on 40 random
+pairs for each kind with and without stemming, besides nine published values
+(`tests/unit/test_verifier_text_overlap.py`).
 """
 
 from __future__ import annotations

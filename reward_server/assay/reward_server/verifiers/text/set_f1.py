@@ -29,6 +29,10 @@ Measured: on 2,000 generated graph walks F1 is that of NeMo Gym's `lc_niah` to 1
 
 Sources: van Rijsbergen, Information Retrieval, 1979, chapter 7, for F; exact set match as in
 QAMPARI (arXiv 2205.12665), whose recall and precision over aliases are the same.
+
+Measured: 16 worked sets, and the laws that order, repetition and white space do not count
+(`tests/unit/test_verifier_text_structured.py`). Misread lists of real responses: not yet, because
+no labelled responses are at hand.
 """
 
 from __future__ import annotations

@@ -23,6 +23,9 @@ Differences from the SQuAD v1.1 script and from search-R1's reward:
 
 Sources: SQuAD, Rajpurkar et al. 2016, arXiv 1606.05250, and its evaluation script v1.1; Search-R1,
 Jin et al. 2025, arXiv 2503.09516.
+
+Measured: the published cases of SQuAD's normal form and five worked scores, besides laws over any
+text: equal to its definition (`tests/unit/test_verifier_text.py`).
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Mathematics as other libraries judge it."""
