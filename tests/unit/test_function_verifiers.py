@@ -237,6 +237,5 @@ def test_rows_are_those_that_check_verifier_takes(one: FunctionVerifier) -> None
         if isinstance(given, Data):
             assert given.value == example.item.data
         else:
-            assert ((given,) if isinstance(given, str) else given) == (
-                example.item.references or None
-            )
+            several = (given,) if isinstance(given, str) else tuple(given or ())
+            assert several == example.item.references
