@@ -48,7 +48,7 @@ _LEADS = {
     r"(Sources?|Faults|Cost|Measured)": r"\1",
 }
 # Verifiers whose modules do not say yet how often they err, and on what; none may be added.
-_UNMEASURED = ("tool-call", "choice", "chemistry", "quantity", "ifeval")
+_UNMEASURED = ()
 _ISOLATION = {
     "inline": "in the server's own process: bounded work on any text",
     "process": "in a worker process that is killed at the item's time-out",
