@@ -36,15 +36,16 @@ from genrm_memory import MemoryEngine
 
 TEMPLATES = load_templates()
 CASES = shipped_cases()
-RIGHT = {case.right for case in CASES}
+ALL = [*CASES, *(case for template in TEMPLATES.all() for case in template.cases)]
+RIGHT = {case.right for case in ALL}
 NEAR, FAR = -0.05, -4.0
 
 
 def shown_right(request: Choose | Write) -> bool:
     """Whether the (first) response shown is a right one."""
     text = text_of(request.prompt)
-    places = {case.right: text.find(f"\n{case.right}\n") for case in CASES}
-    wrong = {case.wrong: text.find(f"\n{case.wrong}\n") for case in CASES}
+    places = {case.right: text.find(f"\n{case.right}\n") for case in ALL}
+    wrong = {case.wrong: text.find(f"\n{case.wrong}\n") for case in ALL}
     found = min((at, said) for said, at in {**places, **wrong}.items() if at >= 0)
     return found[1] in RIGHT
 
@@ -102,18 +103,14 @@ async def refusal(tests: SelfTests, request: Request) -> str:
 async def test_a_judge_that_knows_is_fit_by_every_template_with_probabilities() -> None:
     tests, engine = judged_by(opinion(shown_right))
     tests.begin()
-    for name in ("correctness", "quality", "rubric", "self-verification", "preference"):
+    short = ("attempt", "correctness", "preference", "quality", "refusal", "rubric")
+    for name in (*short, "self-verification"):
         await tests.require(asking(name))
-    assert [one.template.partition("@")[0] for one in tests.found] == [
-        "correctness",
-        "preference",
-        "quality",
-        "rubric",
-        "self-verification",
-    ]
+    found = [one.template.partition("@")[0] for one in tests.found]
+    assert found == [*short, "self-verification"]
     assert all(one.fit and one.auc == 1.0 and not one.problem for one in tests.found)
     assert all(one.mass == pytest.approx(0.95) for one in tests.found)
-    assert len(engine.asked) == 5 * 2 * len(CASES)
+    assert len(engine.asked) == 7 * 2 * len(CASES)
 
 
 @pytest.mark.asyncio

@@ -316,11 +316,9 @@ async def test_a_response_that_is_too_long_is_cut_or_overlong_by_itself(
 
     cut = await judged_by("keep-ends")
     assert cut[1] == cut[0], "read at its ends"
-    overlong = await judged_by("overlong")
-    assert overlong == [cut[0], (0.0, "overlong"), cut[2]]
-    for _, request in genrm.requests:
-        assert request.settings.overflow_policy == judge_pb2.OVERFLOW_POLICY_KEEP_ENDS
-    assert (await judged_by("keep-ends"))[1] == cut[1]
+    assert await judged_by("overlong") == [cut[0], (0.0, "overlong"), cut[2]]
+    policies = {request.settings.overflow_policy for _, request in genrm.requests}
+    assert policies == {judge_pb2.OVERFLOW_POLICY_KEEP_ENDS}
 
 
 async def test_what_is_longer_than_the_response_is_not_its_doing(client: AsyncJudgeClient) -> None:
@@ -339,15 +337,6 @@ async def test_steps_that_do_not_fit_are_overlong_and_a_fault_where_asked(
     )
     assert judged(outcomes[0]) == (0.0, "overlong")
     assert reasons(outcomes[1:]) == ["CONTEXT_TOO_LONG"]
-
-
-async def test_the_share_that_the_verdicts_held_is_told(client: AsyncJudgeClient) -> None:
-    verifier = JudgeVerifier(client)
-    [outcome] = await judge(verifier, make(verifier, "42", references=("42",)))
-    assert {part.name: (part.score, part.weight) for part in outcome.components} == {
-        "score": (0.9, 1.0),
-        "verdict-mass": (0.75, 0.0),
-    }
 
 
 async def test_a_missing_reference_is_found_before_a_blank_response(

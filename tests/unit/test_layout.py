@@ -16,8 +16,9 @@ DISTRIBUTIONS = (
     "plugins/compat", "plugins/docker_backend", "plugins/ray_pool", "plugins/verifiers_extra",
 )  # fmt: skip
 GENERATED = re.compile(r"_pb2(_grpc)?\.pyi?$")
-MOST_WORDS = 1200
-"""Of docstrings, in 1,000 lines. The goal is 900; lower it with what you take away."""
+MOST_WORDS = 1085
+"""Of docstrings, in 1,000 lines, without the pages of verifiers, which stand in their modules. The
+goal is 900; lower it with what you take away."""
 # Put together from parts, so that this file does not hold what it looks for.
 HOSTS = ("".join(("pypi", ".org")), "".join(("python", "hosted")), "".join(("registry.", "npmjs")))
 
@@ -108,7 +109,10 @@ def test_docstrings_grow_no_longer(repository: Path) -> None:
     for path, tree in sources(repository).items():
         lines += len((repository / path).read_text().splitlines())
         for node in ast.walk(tree):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            is_page = isinstance(node, ast.Module) and "verifiers" in path
+            if not is_page and isinstance(
+                node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+            ):
                 words += len((ast.get_docstring(node) or "").split())
     assert 1000 * words / lines < MOST_WORDS
 

@@ -424,7 +424,7 @@ WRONG = {
     "twice": (ONE + ONE, "two profiles are named 'one'"),
     "typo": (ONE + "wieght = 1\n", "component 'answer': key 'wieght' is not one; did you mean 'w"),
     "verifier": (ONE.replace('"answer"', '"anser"'), "no verifier is named 'anser' (profiles do"),
-    "verifier-known": (ONE.replace('"answer"', '"x"'), " answer, boxes, chemistry, "),
+    "verifier-known": (ONE.replace('"answer"', '"x"'), " answer, arc, assignment, "),
     "parameter": (GATED + "parameters = { limt = 1 }\n", "has no parameter 'limt'"),
     "parameter-range": (
         ONE.replace('"answer"', '"length"') + "parameters = { limit = 0 }\n",

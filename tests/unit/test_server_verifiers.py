@@ -227,7 +227,6 @@ def test_math_takes_an_answer_in_any_finished_form(response: str, reference: str
     [
         ("To calculate 4 * 7, we need to perform the arithmetic", "28"),
         ("Calculate 0 - 4.", "-4"),
-        ("48 / 16", "3"),
     ],
 )
 def test_a_question_repeated_without_a_mark_holds_no_right_answer(
@@ -235,3 +234,8 @@ def test_a_question_repeated_without_a_mark_holds_no_right_answer(
 ) -> None:
     assert judge(MATH, response, reference).verdict != "correct"
     assert judge(MATH, response, reference, undone_work="accept").verdict != "correct"
+
+
+def test_a_bare_line_is_the_answer_and_its_work_is_undone() -> None:
+    assert judge(MATH, "48 / 16", "3").verdict != "correct"
+    assert judge(MATH, "48 / 16", "3", undone_work="accept").suspicions == ("undone-work",)

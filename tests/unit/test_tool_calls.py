@@ -94,7 +94,7 @@ def test_calls_reach_the_verifier(text: str, calls: list[ToolCall], turns: list[
             for turn in turns
         )
     item = judged(Item(text, reference, tool_calls=calls))
-    again = wire.item_from_json(json.loads(json.dumps(wire.item_to_json(item))))
+    again = wire.read_item(json.loads(json.dumps(wire.pack_item(item, SPEC))), SPEC)
     assert again.candidate == item.candidate
     bare = judged(Item(text, reference))
     assert (item_key(SPEC, item) == item_key(SPEC, bare)) is (not calls)

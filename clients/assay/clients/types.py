@@ -14,6 +14,7 @@ from typing import Any
 
 from assay.api.execution.v1 import execution_pb2
 from assay.kit.judgements import Component, Judgement, Span
+from assay.kit.tool_calls import ToolCall as ToolCall  # noqa: PLC0414
 from assay.kit.tool_calls import read_tool_call
 
 __all__ = [
@@ -117,14 +118,6 @@ def as_json(value: object, where: str = "the reference") -> JsonValue:
     raise ValueError(
         f"{where} is {kind.__name__}; data holds None, bool, numbers, texts, lists and mappings"
     )
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """A call that came apart from the text: a tool's name, and its arguments or their text."""
-
-    name: str
-    arguments: str | Mapping[str, Any] | None = None
 
 
 def tool_calls_of(values: Iterable[object] | None) -> tuple[ToolCall, ...]:

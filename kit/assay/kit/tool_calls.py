@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that came apart from the text: a tool's name, and its arguments or their text.
+
+    Attributes:
+        name: empty for what was meant as a call and is none.
+        arguments: JSON's values: an object, its text, or None for none.
+    """
+
+    name: str
+    arguments: Any = None
 
 
 def read_tool_call(value: object) -> tuple[str, Any]:

@@ -22,6 +22,7 @@ from assay.kit.faults import Unjudgeable as Unjudgeable  # noqa: PLC0414
 from assay.kit.judgements import Component as Component  # noqa: PLC0414
 from assay.kit.judgements import Judgement as Judgement  # noqa: PLC0414
 from assay.kit.judgements import Span as Span  # noqa: PLC0414
+from assay.kit.tool_calls import ToolCall as ToolCall  # noqa: PLC0414
 
 Fault: TypeAlias = ItemFault
 ParameterValue = bool | int | float | str | tuple[str, ...]
@@ -38,14 +39,6 @@ INVALID_PARAMETER = "INVALID_PARAMETER"
 VERIFIER_FAILED = "VERIFIER_FAILED"
 
 MAX_EXPLANATION_CHARS = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """A call that came apart from the text: a tool's name, and its arguments or their text."""
-
-    name: str
-    arguments: JsonValue = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,8 @@ Boolean equals 0 or 1, and values inside lists and structs are compared without 
 tie under ORDER BY must come in the gold query's order, so make the order of the reference total;
 queries that write are not judged.
 
-Measured: 23 pairs of queries with the verdict that execution of both gives, and 58 attacks on the two
-engines, of which none reads beyond the database, writes or is right
+Measured: 23 pairs of queries with the verdict that execution of both gives, and 58 attacks on the
+two engines, of which none reads beyond the database, writes or is right
 (`tests/unit/test_verifier_sql.py`). On Spider or BIRD: not yet, because their databases are not at
 hand.
 """

@@ -107,7 +107,7 @@ class DuckDatabase:
             RuntimeError,
         )
         self._select = duckdb.StatementType.SELECT
-        self._connection = duckdb.connect(":memory:", config=_LOCKED)
+        self._connection = duckdb.connect(":memory:", config=dict(_LOCKED))
         try:
             self._connection.execute(setup)
         except self._errors as error:

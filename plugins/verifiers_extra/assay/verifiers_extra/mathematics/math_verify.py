@@ -64,7 +64,7 @@ _SHOWN_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class LibrarySetup:
     """How a project calls `parse`.
 
     Attributes:
@@ -143,7 +143,7 @@ def math_verify(
     )
 
 
-def _reference(text: str, setup: Setup) -> list[Any]:
+def _reference(text: str, setup: LibrarySetup) -> list[Any]:
     parsed = _parsed(f"\\boxed{{{text}}}" if setup.boxed else text, setup.reference)
     if not parsed:
         raise Unjudgeable(
@@ -161,7 +161,7 @@ def _parsed(text: str, how: dict[str, Any]) -> list[Any]:
 
 
 @cache
-def setups() -> dict[str, Setup]:
+def setups() -> dict[str, LibrarySetup]:
     """The configurations by name.
 
     Raises:
@@ -191,13 +191,13 @@ def setups() -> dict[str, Setup]:
     )
     both: dict[str, Any] = {"extraction_config": [plain(), latex(boxed_match_priority=0)]}
     return {
-        "library": Setup({}, {}),
-        "open-r1": Setup({"extraction_mode": "first_match"}, announced(open_r1)),
-        "trl": Setup({}, announced(normal(units=True))),
-        "verl": Setup(
+        "library": LibrarySetup({}, {}),
+        "open-r1": LibrarySetup({"extraction_mode": "first_match"}, announced(open_r1)),
+        "trl": LibrarySetup({}, announced(normal(units=True))),
+        "verl": LibrarySetup(
             {"extraction_config": [latex()]},
             {"extraction_config": [plain(), latex()]},
             boxed=True,
         ),
-        "lighteval": Setup({"extraction_config": [latex(), plain()]}, both),
+        "lighteval": LibrarySetup({"extraction_config": [latex(), plain()]}, both),
     }

@@ -35,7 +35,7 @@ read where there is no grid.
 The reward is 1 or 0. What a policy could game: a reference whose rules are fewer than the
 question's. Known limits: 30 by 30; that a puzzle can be solved is not checked.
 
-Measured against SynLogic's verifiers (12 kinds, arXiv 2505.19641) and Enigmata's (5 kinds, arXiv
+Measured: against SynLogic's verifiers (12 kinds, arXiv 2505.19641) and Enigmata's (5 kinds, arXiv
 2505.19914) on 14,000 solved puzzles and mutations of them: they agree on 13,738, and part where
 theirs leave rules out (regions without a domino, rows of skyscrapers that are no permutation, tents
 without a tree of their own) or judge the writing (a domino said twice).

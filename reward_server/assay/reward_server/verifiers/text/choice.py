@@ -20,7 +20,7 @@ followed by a word is a label only where a mark parts them: "C major" names none
 A small letter is a label alone, or before its option's own text. Without options, a reference that
 is no letter is a fault. Labels are Latin letters; circled and full-width ones are read as such.
 
-Measured on 2,386 questions with their options' texts, each answered in nine bare forms: 21,468 of
+Measured: on 2,386 questions with their options' texts, each answered in nine bare forms: 21,468 of
 21,474 right answers are accepted, and 2 of 40,562 wrong, contradicting or hedged ones.
 
 Differences from the multiple-choice scorers in use (lighteval's GPQA, slime, NeMo-Skills):

@@ -48,6 +48,7 @@ _GOES_ON = re.compile(
 _OTHER_LABEL = re.compile(
     r"(?:\b(?:or|and|nor|perhaps|maybe)\b|或者?|和|[,;、/|]|\n)\s*(?:also |option |choice |选项)*"
     r"(?:[(\[]([A-Z])[)\]]|([A-HJ-UWYZ])(?=[).:、]\s|[).:、]?\Z))"
+    r"|(?<=\s)\(?([A-HJ-UWYZ])\)\s"
 )
 _JOINED_TEXT = re.compile(r"\s*(?:both|neither|either|all|none|only|each)\b", re.IGNORECASE)
 
@@ -148,4 +149,5 @@ def _names_another(rest: str, letter: str) -> bool:
     """Whether the text behind a label names another option as an alternative."""
     if _JOINED_TEXT.match(rest):
         return False
-    return any((mark[1] or mark[2]) != letter for mark in _OTHER_LABEL.finditer(rest))
+    marks = (mark[1] or mark[2] or mark[3] for mark in _OTHER_LABEL.finditer(rest))
+    return any(mark != letter for mark in marks)

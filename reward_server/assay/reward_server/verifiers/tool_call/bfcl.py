@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from assay.reward_server.domain import JsonValue
-from assay.reward_server.verifiers.tool_call.calls import Argument, Call, Text
+from assay.reward_server.verifiers.tool_call.calls import Argument, UntypedText, WrittenCall
 from assay.reward_server.verifiers.tool_call.comparison import equal, read_as
 from assay.reward_server.verifiers.tool_call.source import from_java, from_javascript
 
@@ -70,7 +70,7 @@ _SOURCE: Final[dict[str, Callable[[str, str, str], JsonValue]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PossibleAnswer:
     """A right call, as BFCL has it.
 
     Attributes:
@@ -88,7 +88,7 @@ class Answer:
     language: str = "python"
     after: tuple[int, ...] = ()
 
-    def takes(self, call: Call, *, loose: bool) -> bool:
+    def takes(self, call: WrittenCall, *, loose: bool) -> bool:
         """Whether BFCL's rules take the call; they are loose already."""
         del loose
         if call.name not in (self.name, self.name.replace(".", "_")):
@@ -111,14 +111,16 @@ class Answer:
         inner = part["items"].get("type") if kind in _NESTED and "items" in part else None
         if self.language == "python":
             value = (
-                read_as(argument, _JSON_TYPES[wanted]) if isinstance(argument, Text) else argument
+                read_as(argument, _JSON_TYPES[wanted])
+                if isinstance(argument, UntypedText)
+                else argument
             )
         else:
-            code = argument.value if isinstance(argument, Text) else argument
+            code = argument.value if isinstance(argument, UntypedText) else argument
             if not isinstance(code, str):
                 return False
             value = _SOURCE[self.language](code, kind, str(inner or ""))
-        if isinstance(value, Text):
+        if isinstance(value, UntypedText):
             return False
         if wanted is float and self.language == "python" and type(value) is int:
             value = float(value)

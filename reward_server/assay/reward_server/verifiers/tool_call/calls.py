@@ -15,24 +15,24 @@ _SPACE: Final = " \t\r\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class UntypedText:
     """An argument whose format has no types: `3` may be the text or the number."""
 
     value: str
 
 
-Argument = JsonValue | Text
+Argument = JsonValue | UntypedText
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class WrittenCall:
     """A tool by its name, and its arguments by theirs."""
 
     name: str
     arguments: Mapping[str, Argument]
 
 
-MaybeCall = Call | None
+MaybeCall = WrittenCall | None
 """None: a call is meant and there is none, for what stands there cannot be read."""
 
 
@@ -64,7 +64,7 @@ def with_arguments(name: str, arguments: JsonValue) -> MaybeCall:
             arguments = read_json(arguments) if arguments.strip() else {}
         except NotJson:
             return None
-    return Call(name, arguments) if isinstance(arguments, dict) else None
+    return WrittenCall(name, arguments) if isinstance(arguments, dict) else None
 
 
 def skip_space(text: str, at: int) -> int:

@@ -10,7 +10,12 @@ from assay.reward_server.domain import JsonValue
 from assay.reward_server.verifiers.assignment import assign
 from assay.reward_server.verifiers.text import schemas
 from assay.reward_server.verifiers.text.json_text import NotJson, read_json
-from assay.reward_server.verifiers.tool_call.calls import Argument, Call, MaybeCall, Text
+from assay.reward_server.verifiers.tool_call.calls import (
+    Argument,
+    MaybeCall,
+    UntypedText,
+    WrittenCall,
+)
 
 _WORDS: Final[dict[str, JsonValue]] = {"True": True, "False": False, "None": None}
 _NEARER = 1e-6
@@ -23,12 +28,12 @@ class Expected(Protocol):
     def after(self) -> tuple[int, ...]:
         """Calls of the reference that must come before this one, by their places."""
 
-    def takes(self, call: Call, *, loose: bool) -> bool:
+    def takes(self, call: WrittenCall, *, loose: bool) -> bool:
         """Whether a call is this one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class ToolSchema:
     """A tool that may be called: its name, and its parameters as a JSON schema."""
 
     name: str
@@ -49,7 +54,7 @@ class Tool:
         """Arguments with those of no type read as the schema says."""
         return {
             name: read_as(value, types_of(self.properties.get(name)))
-            if isinstance(value, Text)
+            if isinstance(value, UntypedText)
             else value
             for name, value in arguments.items()
         }
@@ -79,10 +84,10 @@ class ExpectedCall:
     name: str
     values: dict[str, list[JsonValue]]
     optional: frozenset[str] = frozenset()
-    tool: Tool | None = None
+    tool: ToolSchema | None = None
     after: tuple[int, ...] = field(default=())
 
-    def takes(self, call: Call, *, loose: bool) -> bool:
+    def takes(self, call: WrittenCall, *, loose: bool) -> bool:
         """Whether the names are the same, and each argument has one of its right values."""
         if call.name != self.name:
             return False
@@ -94,7 +99,7 @@ class ExpectedCall:
             right = [one for one in choices if same(value, one, loose=loose)]
             if not right:
                 return False
-            found[name] = right[0] if isinstance(value, Text) else value
+            found[name] = right[0] if isinstance(value, UntypedText) else value
         missing = self.values.keys() - found.keys() - self.optional
         if any(not self._is_default(name) for name in missing):
             return False
@@ -133,7 +138,7 @@ def hits(
 
 def same(found: Argument, wanted: JsonValue, *, loose: bool = False) -> bool:
     """Whether an argument is a value; one without a type is read as the value's type."""
-    if not isinstance(found, Text):
+    if not isinstance(found, UntypedText):
         return equal(found, wanted, loose=loose)
     if isinstance(wanted, str):
         return equal(found.value, wanted, loose=loose)
@@ -178,7 +183,7 @@ def types_of(part: Any) -> frozenset[str]:
     return frozenset(types)
 
 
-def read_as(argument: Text, types: frozenset[str]) -> Argument:
+def read_as(argument: UntypedText, types: frozenset[str]) -> Argument:
     """An argument without a type as one of these; it stays as it is where both may be meant."""
     if not types or ("string" in types and len(types) > 1):
         return argument

@@ -111,7 +111,7 @@ _PYTHON_TAGS: Final = frozenset({"python", "py", ""})
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class DialectReading:
     """The calls of a text.
 
     Attributes:
@@ -125,7 +125,7 @@ class Reading:
     trouble: str = ""
 
 
-def read_calls(response: str, wanted: str = "auto", *, names: bool = False) -> Reading:
+def read_calls(response: str, wanted: str = "auto", *, names: bool = False) -> DialectReading:
     """The calls that a response makes behind its thought.
 
     Args:
@@ -135,9 +135,11 @@ def read_calls(response: str, wanted: str = "auto", *, names: bool = False) -> R
     """
     text = acting_part(response)
     if text is None:
-        return Reading(trouble="the thought is not closed")
+        return DialectReading(trouble="the thought is not closed")
     if len(text) > MAX_CHARS:
-        return Reading(trouble=f"what follows the thought is longer than {MAX_CHARS:,} characters")
+        return DialectReading(
+            trouble=f"what follows the thought is longer than {MAX_CHARS:,} characters"
+        )
     dialects = FORMATS.get(wanted)
     marked = _marked(text, dialects)
     if marked is not None:
@@ -148,8 +150,8 @@ def read_calls(response: str, wanted: str = "auto", *, names: bool = False) -> R
         if dialects is None or dialect in dialects:
             calls = read(text, blocks, names)
             if calls is not None:
-                return Reading(tuple(calls[: MAX_CALLS + 1]), frozenset({dialect}))
-    return Reading()
+                return DialectReading(tuple(calls[: MAX_CALLS + 1]), frozenset({dialect}))
+    return DialectReading()
 
 
 def acting_part(response: str) -> str | None:
@@ -166,7 +168,7 @@ def acting_part(response: str) -> str | None:
     return response[: end.start()] if end is not None else response
 
 
-def _marked(text: str, dialects: frozenset[str] | None) -> Reading | None:
+def _marked(text: str, dialects: frozenset[str] | None) -> DialectReading | None:
     """The calls behind marks; None where there is no mark, or none of these dialects."""
     calls: list[MaybeCall] = []
     found: set[str] = set()
@@ -184,7 +186,7 @@ def _marked(text: str, dialects: frozenset[str] | None) -> Reading | None:
             silent = silent or mark.dialect == "harmony"
     if not found and not silent:
         return None
-    return Reading(tuple(calls[: MAX_CALLS + 1]), frozenset(found))
+    return DialectReading(tuple(calls[: MAX_CALLS + 1]), frozenset(found))
 
 
 def _react(text: str, blocks: Sequence[Block], names: bool) -> list[MaybeCall] | None:

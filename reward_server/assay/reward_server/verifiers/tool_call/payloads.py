@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 from assay.reward_server.verifiers.text.json_text import NotJson, read_json
 from assay.reward_server.verifiers.tool_call.calls import (
     Argument,
-    Call,
     MaybeCall,
-    Text,
+    UntypedText,
+    WrittenCall,
     calls_of,
     json_at,
     json_sequence,
@@ -92,12 +92,12 @@ def tool_call_element(text: str, mark: re.Match[str], close: str) -> Payload:
         value = _between(text, skip_space(text, key[1]), "<arg_value>", "</arg_value>")
         if value is None or key[0].strip() in arguments:
             return _malformed(text, mark, close)._replace(dialect="glm")
-        arguments[key[0].strip()] = Text(value[0])
+        arguments[key[0].strip()] = UntypedText(value[0])
         at = skip_space(text, value[1])
     end = _closed(text, at, close)
     if end is None:
         return _malformed(text, mark, close)._replace(dialect="glm")
-    return Payload([Call(name[0], arguments)], end, "glm")
+    return Payload([WrittenCall(name[0], arguments)], end, "glm")
 
 
 def function_element(text: str, mark: re.Match[str], close: str) -> Payload:
@@ -113,14 +113,14 @@ def function_element(text: str, mark: re.Match[str], close: str) -> Payload:
         end = text.find("</parameter>", parameter.end())
         if end < 0 or parameter[1] in arguments:
             return _malformed(text, mark, close)
-        arguments[parameter[1]] = Text(_lines_off(text[parameter.end() : end]))
+        arguments[parameter[1]] = UntypedText(_lines_off(text[parameter.end() : end]))
         at = skip_space(text, end + len("</parameter>"))
     stop = _closed(text, at, close)
     if stop is None:
         return _malformed(text, mark, close)
     after = skip_space(text, stop)
     stop = after + len("</tool_call>") if text.startswith("</tool_call>", after) else stop
-    return Payload([Call(opened[1], arguments)], stop)
+    return Payload([WrittenCall(opened[1], arguments)], stop)
 
 
 def invoke_element(text: str, mark: re.Match[str], close: str) -> Payload:
@@ -149,7 +149,7 @@ def invoke_element(text: str, mark: re.Match[str], close: str) -> Payload:
     stop = _closed(text, at, close)
     if stop is None:
         return _malformed(text, mark, close)
-    return Payload([Call(name, arguments)], stop)
+    return Payload([WrittenCall(name, arguments)], stop)
 
 
 def deepseek_call(text: str, mark: re.Match[str], close: str) -> Payload:
@@ -276,7 +276,7 @@ def llama_calls(text: str, mark: re.Match[str], close: str) -> Payload:
 def _of_kind(value: str, is_text: str | None) -> Argument:
     """A parameter of DeepSeek's, which says whether it is a text; others do not."""
     if is_text is None:
-        return Text(value)
+        return UntypedText(value)
     return value if is_text == "true" else read_json(value)
 
 

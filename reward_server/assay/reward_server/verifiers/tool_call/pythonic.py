@@ -17,7 +17,7 @@ from typing import Final
 
 from assay.reward_server.domain import JsonValue
 from assay.reward_server.verifiers.text.json_text import MAX_DEPTH, MAX_VALUES
-from assay.reward_server.verifiers.tool_call.calls import Call, MaybeCall
+from assay.reward_server.verifiers.tool_call.calls import MaybeCall, WrittenCall
 
 _MOST_PARTS = 16
 _MOST_DIGITS = 300
@@ -109,7 +109,9 @@ def _call(node: ast.Call, *, names: bool) -> MaybeCall:
     if name is None or node.args or None in given or len(set(given)) < len(given):
         return None
     try:
-        return Call(name, {str(one.arg): _literal(one.value, names) for one in node.keywords})
+        return WrittenCall(
+            name, {str(one.arg): _literal(one.value, names) for one in node.keywords}
+        )
     except _NoLiteralError:
         return None
 

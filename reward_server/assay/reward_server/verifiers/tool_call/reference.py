@@ -8,8 +8,8 @@ from typing import Any, Final
 from assay.reward_server.domain import UNUSABLE_REFERENCE, JsonValue, Unjudgeable
 from assay.reward_server.verifiers.text import schemas
 from assay.reward_server.verifiers.tool_call import bfcl
-from assay.reward_server.verifiers.tool_call.calls import Call, Text, call_of
-from assay.reward_server.verifiers.tool_call.comparison import Expected, ExpectedCall, Tool
+from assay.reward_server.verifiers.tool_call.calls import UntypedText, WrittenCall, call_of
+from assay.reward_server.verifiers.tool_call.comparison import Expected, ExpectedCall, ToolSchema
 from assay.reward_server.verifiers.tool_call.dialects import MAX_CALLS
 
 MAX_TOOLS: Final = 512
@@ -18,7 +18,7 @@ _SCHEMAS: Final = ("parameters", "input_schema", "inputSchema")
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ExpectedCalls:
     """What is right.
 
     Attributes:
@@ -29,7 +29,7 @@ class Reference:
     """
 
     calls: tuple[Expected, ...] = ()
-    tools: dict[str, Tool] | None = None
+    tools: dict[str, ToolSchema] | None = None
     anything: bool = False
     names: bool = False
 
@@ -39,14 +39,14 @@ def has_schemas(document: JsonValue) -> bool:
     return isinstance(document, dict) and bool(document.get("tools"))
 
 
-def read_reference(document: JsonValue) -> Reference:
+def read_reference(document: JsonValue) -> ExpectedCalls:
     """The reference.
 
     Raises:
         Unjudgeable: UNUSABLE_REFERENCE, saying what is wrong.
     """
     if isinstance(document, dict) and "ground_truth" in document:
-        return Reference(tuple(_answers(document)), names=True)
+        return ExpectedCalls(tuple(_answers(document)), names=True)
     tools = (
         _tools(document["tools"]) if has_schemas(document) and isinstance(document, dict) else None
     )
@@ -54,14 +54,14 @@ def read_reference(document: JsonValue) -> Reference:
     if isinstance(document, dict):
         listed = document.get("calls", [document])
     if listed == "any":
-        return Reference(tools=tools, anything=True)
+        return ExpectedCalls(tools=tools, anything=True)
     if not isinstance(listed, list) or len(listed) > MAX_CALLS:
         raise _unusable(f"must be {_SHAPE} of at most {MAX_CALLS} calls")
     calls = [_expected(entry, index, tools) for index, entry in enumerate(listed)]
-    return Reference(tuple(calls), tools)
+    return ExpectedCalls(tuple(calls), tools)
 
 
-def _expected(entry: JsonValue, index: int, tools: dict[str, Tool] | None) -> ExpectedCall:
+def _expected(entry: JsonValue, index: int, tools: dict[str, ToolSchema] | None) -> ExpectedCall:
     call = call_of(entry)
     if call is None or not isinstance(entry, dict):
         raise _unusable(f"calls[{index}] has no name, or arguments that are no object")
@@ -79,7 +79,7 @@ def _expected(entry: JsonValue, index: int, tools: dict[str, Tool] | None) -> Ex
     values = {
         name: [value, *_more(accept.get(name))]
         for name, value in call.arguments.items()
-        if not isinstance(value, Text)
+        if not isinstance(value, UntypedText)
     }
     tool = _tool_of(call, index, tools)
     places = tuple(place for place in after if isinstance(place, int))
@@ -90,7 +90,9 @@ def _more(values: JsonValue) -> list[JsonValue]:
     return values if isinstance(values, list) else []
 
 
-def _tool_of(call: Call, index: int, tools: dict[str, Tool] | None) -> Tool | None:
+def _tool_of(
+    call: WrittenCall, index: int, tools: dict[str, ToolSchema] | None
+) -> ToolSchema | None:
     """The tool that a call of the reference is of, which it must fit."""
     if tools is None:
         return None
@@ -106,10 +108,10 @@ def _tool_of(call: Call, index: int, tools: dict[str, Tool] | None) -> Tool | No
     return tool
 
 
-def _tools(listed: JsonValue) -> dict[str, Tool]:
+def _tools(listed: JsonValue) -> dict[str, ToolSchema]:
     if not isinstance(listed, list) or len(listed) > MAX_TOOLS:
         raise _unusable(f"tools must be a list of at most {MAX_TOOLS} tools")
-    tools: dict[str, Tool] = {}
+    tools: dict[str, ToolSchema] = {}
     for index, given in enumerate(listed):
         inner = given.get("function") if isinstance(given, dict) else None
         entry = inner if isinstance(inner, dict) else given
@@ -119,11 +121,11 @@ def _tools(listed: JsonValue) -> dict[str, Tool]:
         schema = next((entry[key] for key in _SCHEMAS if entry.get(key) is not None), {})
         if not isinstance(schema, dict):
             raise _unusable(f"tools[{index}]: its parameters are no JSON schema")
-        tools[name] = Tool(name, schema)
+        tools[name] = ToolSchema(name, schema)
     return tools
 
 
-def _answers(document: dict[str, JsonValue]) -> list[bfcl.Answer]:
+def _answers(document: dict[str, JsonValue]) -> list[bfcl.PossibleAnswer]:
     """The answers of a row of BFCL: its `ground_truth` and its `function`."""
     truth, functions = document["ground_truth"], document.get("function", [])
     language = document.get("language", "python")
@@ -146,7 +148,7 @@ def _answers(document: dict[str, JsonValue]) -> list[bfcl.Answer]:
                 "function, with the types of BFCL"
             )
         required = frozenset(map(str, part.get("required", [])))
-        answers.append(bfcl.Answer(name, values, properties, required, str(language)))  # type: ignore[arg-type]  # checked above
+        answers.append(bfcl.PossibleAnswer(name, values, properties, required, str(language)))  # type: ignore[arg-type]  # checked above
     return answers
 
 

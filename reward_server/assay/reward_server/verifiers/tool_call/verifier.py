@@ -97,16 +97,21 @@ from assay.reward_server.domain import (
 from assay.reward_server.functions import OneOf, verifier
 from assay.reward_server.verifiers.text import schemas
 from assay.reward_server.verifiers.text.json_text import MAX_CHARS
-from assay.reward_server.verifiers.tool_call.calls import Call, MaybeCall, Text, with_arguments
+from assay.reward_server.verifiers.tool_call.calls import (
+    MaybeCall,
+    UntypedText,
+    WrittenCall,
+    with_arguments,
+)
 from assay.reward_server.verifiers.tool_call.comparison import hits
 from assay.reward_server.verifiers.tool_call.dialects import (
     FORMATS,
     MAX_CALLS,
-    Reading,
+    DialectReading,
     read_calls,
 )
 from assay.reward_server.verifiers.tool_call.reference import (
-    Reference,
+    ExpectedCalls,
     has_schemas,
     read_reference,
 )
@@ -188,7 +193,7 @@ def tool_call(
     return _judgement(verdict, score, why, _shown(made))
 
 
-def _read(candidate: Candidate, reference: Reference, wanted: str) -> Reading:
+def _read(candidate: Candidate, reference: ExpectedCalls, wanted: str) -> DialectReading:
     """The calls of a response, or of the policy's turns one behind the other."""
     if not candidate.turns:
         return _read_text(candidate.text or "", candidate.calls, reference, wanted)
@@ -197,24 +202,24 @@ def _read(candidate: Candidate, reference: Reference, wanted: str) -> Reading:
     calls = tuple(call for one in readings for call in one.calls)
     dialects = frozenset(name for one in readings for name in one.dialects)
     trouble = next((one.trouble for one in readings if one.trouble), "")
-    return Reading(calls, dialects, trouble)
+    return DialectReading(calls, dialects, trouble)
 
 
 def _read_text(
-    text: str, structured: tuple[ToolCall, ...], reference: Reference, wanted: str
-) -> Reading:
+    text: str, structured: tuple[ToolCall, ...], reference: ExpectedCalls, wanted: str
+) -> DialectReading:
     if structured:
         if sum(len(c.arguments) for c in structured if isinstance(c.arguments, str)) > MAX_CHARS:
-            return Reading(trouble=f"the calls are longer than {MAX_CHARS:,} characters")
+            return DialectReading(trouble=f"the calls are longer than {MAX_CHARS:,} characters")
         found = [with_arguments(one.name, one.arguments) for one in structured[: MAX_CALLS + 1]]
-        return Reading(tuple(found), frozenset({_STRUCTURED}))
+        return DialectReading(tuple(found), frozenset({_STRUCTURED}))
     if wanted == _STRUCTURED:
-        return Reading()
+        return DialectReading()
     return read_calls(text, wanted, names=reference.names)
 
 
 def _hits(
-    made: tuple[MaybeCall, ...], reference: Reference, rules: dict[str, bool]
+    made: tuple[MaybeCall, ...], reference: ExpectedCalls, rules: dict[str, bool]
 ) -> tuple[int, int]:
     """How many calls are right, and how many there should be."""
     if not reference.anything:
@@ -223,7 +228,7 @@ def _hits(
     return right, max(len(made), 1)
 
 
-def _is_sound(call: Call, reference: Reference) -> bool:
+def _is_sound(call: WrittenCall, reference: ExpectedCalls) -> bool:
     """Whether a call is one of a tool of the reference, where it has some."""
     if reference.tools is None:
         return True
@@ -232,7 +237,9 @@ def _is_sound(call: Call, reference: Reference) -> bool:
         return False
     try:
         typed = tool.typed(dict(call.arguments))
-        return tool.fits({n: v.value if isinstance(v, Text) else v for n, v in typed.items()})
+        return tool.fits(
+            {n: v.value if isinstance(v, UntypedText) else v for n, v in typed.items()}
+        )
     except schemas.SchemaError as error:
         raise Unjudgeable(
             UNUSABLE_REFERENCE, f"the schema of {tool.name[:80]!r} cannot be used: {error}"
@@ -240,7 +247,7 @@ def _is_sound(call: Call, reference: Reference) -> bool:
 
 
 def _refuse_right(
-    item: VerifierItem, reference: Reference, wanted: str, rules: dict[str, bool]
+    item: VerifierItem, reference: ExpectedCalls, wanted: str, rules: dict[str, bool]
 ) -> None:
     """Refuses a response that is right, and not read as the set-up has it.
 
@@ -265,7 +272,7 @@ def _shown(made: tuple[MaybeCall, ...]) -> str | None:
         else {
             "name": call.name,
             "arguments": {
-                n: v.value if isinstance(v, Text) else v for n, v in call.arguments.items()
+                n: v.value if isinstance(v, UntypedText) else v for n, v in call.arguments.items()
             },
         }
         for call in made[:8]
