@@ -162,8 +162,8 @@ def test_a_verifier_of_the_plug_in_says_what_to_install(name: str) -> None:
     assert {name, *EXTRA_VERIFIERS[name]} == set(served.spec.tasks) | {name}
     bare = Registry([Probe()])
     how = (
-        r"it comes with assay-rl-verifiers-extra(\[[a-z-]+\])?, beside the server; in a checkout of "
-        "Assay, run:"
+        r"it comes with assay-rl-verifiers-extra(\[[a-z-]+\])?, beside the server; in a checkout "
+        "of Assay, run:"
     )
     for asked in ((name, ""), *(("", task) for task in served.spec.tasks)):
         with pytest.raises(Unjudgeable, match=how) as caught:
