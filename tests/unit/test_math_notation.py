@@ -411,6 +411,8 @@ DIFFERENT: dict[str, list[tuple[str, str]]] = {
         ("5", "5 if x = 5"), ("x_1 = 2", "2x = 1"),
         (r"concave up on (0,\infty)", r"concave down on (0,\infty)"),
         (r"domain: \mathbb{R}, range: [-1,1]", r"domain: [-1,1], range: \mathbb{R}"),
+        ("0b11000000", "11000000"), ("0x10", "10"), ("0,942", "942"), ("942", "0,942"),
+        (r"299\text{ kg}", r"\text{The result is 299 grams}"),
         ("If a=0, then b=0", "If b=0, then a=0"), ("7", r"x^{7}_{\max}"),
     ],
 }  # fmt: skip
@@ -467,3 +469,12 @@ def test_hostile_notations_are_read_quickly(text: str) -> None:
     started = time.process_time()
     assert compare(read("7"), read(text)).equal is not True
     assert time.process_time() - started < 0.5
+
+
+def test_named_boxes_are_not_exchanged() -> None:
+    reference = r"We get $x = \boxed{-2}$ and $y = \boxed{12}$."
+    assert grade(r"So $x = \boxed{12}$ and $y = \boxed{-2}$.", reference).reward == 0.0
+    assert grade(r"So $y = \boxed{12}$ and $x = \boxed{-2}$.", reference).reward == 1.0
+    assert grade(r"So $x = \boxed{-2}$ and $y = \boxed{12}$.", r"-2, 12").reward == 1.0
+    assert grade(r"So $\boxed{x = -2}$ and $\boxed{y = 12}$.", reference).reward == 1.0
+    assert grade(r"So $\boxed{(-2, 12)}$.", reference).reward == 1.0

@@ -29,7 +29,7 @@ def number(form: str) -> Node | None:
         return None
     literal = _LITERAL.fullmatch(form) if form.startswith("0") else None
     if literal is not None:
-        return _in_base(literal[2].upper(), _BASES[literal[1].lower()])
+        return _in_base(literal[2].upper(), _BASES[literal[1].lower()], prefixed=True)
     match = _BASED.fullmatch(form) if "_" in form else None
     if match is not None:
         return _in_base(_digits(match[1], match[2]), match[2])
@@ -49,8 +49,8 @@ def _digits(digits: str, base: str) -> str:
     return digits
 
 
-def _in_base(digits: str, base: str) -> Node | None:
+def _in_base(digits: str, base: str, *, prefixed: bool = False) -> Node | None:
     try:
-        return based(digits, base)
+        return based(digits, base, prefixed=prefixed)
     except Unreadable:
         return None

@@ -62,7 +62,7 @@ def quotient(above: Node, below: Node) -> Node:
     return Mul((above, Pow(below, MINUS_ONE)))
 
 
-def based(digits: str, subscript: str) -> Based:
+def based(digits: str, subscript: str, *, prefixed: bool = False) -> Based:
     """An integer in the base that a subscript names.
 
     Raises:
@@ -74,7 +74,7 @@ def based(digits: str, subscript: str) -> Based:
         raise Unreadable("a subscript that is no base")
     if any(not 0 <= _DIGITS.find(digit) < base for digit in digits):
         raise Unreadable("a digit too large for its base")
-    return Based(digits.lstrip("0") or "0", base, int(digits, base))
+    return Based(digits.lstrip("0") or "0", base, int(digits, base), prefixed=prefixed)
 
 
 def check_repeats(node: Node, words: Text) -> None:

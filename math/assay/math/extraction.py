@@ -249,7 +249,7 @@ def _boxed(text: str) -> FoundAnswer | Nothing | None:
         if not _joined(text[span[1] + 1 : joint[0][0]]):
             break
         joint.insert(0, span)
-    contents = list(dict.fromkeys(bare(text[start:end]) for start, end in joint))
+    contents = list(dict.fromkeys(_contents(text, joint)))
     if not all(contents):
         return Nothing("the last box is empty")
     return FoundAnswer(", ".join(contents), "boxed", joint[0][0], joint[-1][1])
@@ -264,12 +264,28 @@ def _outermost(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return outer
 
 
+_NAMED_BOX = re.compile(r"(?<![\w\\}^_+*/=<>-])\s?([A-Za-z])\s?=\s?\$?\s?\\f?box(?:ed)?\s?\{\Z")
+_NAME_CHARS = 24
+
+
+def _contents(text: str, spans: list[tuple[int, int]]) -> list[str]:
+    r"""What stands in boxes; with their names where each has its own, as in `x = \boxed{3}`."""
+    contents = [bare(text[start:end]) for start, end in spans]
+    if len(spans) < 2:
+        return contents
+    named = [_NAMED_BOX.search(text[max(0, start - _NAME_CHARS) : start]) for start, _ in spans]
+    names = [match[1] for match in named if match]
+    if len(set(names)) < len(spans) or any("=" in one or not one for one in contents):
+        return contents
+    return [f"{name} = {one}" for name, one in zip(names, contents, strict=True)]
+
+
 def all_boxed(text: str) -> list[str]:
     """What stands in the boxes of a reference, each text once; empty without boxes that close."""
     spans = boxes(text)
     if not spans or spans[-1][1] < 0:
         return []
-    contents = [bare(text[start:end]) for start, end in _outermost(spans)]
+    contents = _contents(text, _outermost(spans))
     return list(dict.fromkeys(filter(None, contents))) or [""]
 
 

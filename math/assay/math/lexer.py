@@ -49,7 +49,9 @@ _TOKEN = re.compile(
     r"|(?P<other>[^\x00-\x7f]+|.)",
     re.DOTALL,
 )
-_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?!\d|,\d)(?:\.\d+)?|\d{1,3}(?: \d{3})+(?![\d /]|\.\d)")
+_THOUSANDS = re.compile(
+    r"(?!0)\d{1,3}(?:,\d{3})+(?!\d|,\d)(?:\.\d+)?|\d{1,3}(?: \d{3})+(?![\d /]|\.\d)"
+)
 _SUPPORTED_BRACE = re.compile(r"\s*\{([^{}]*)\}")
 _SPELLED = re.compile(r"[A-Za-z\u00c0-\uffff]")
 _UNITS_LIKE_FUNCTIONS = frozenset({"min", "sec", "in", "deg"})

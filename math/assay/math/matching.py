@@ -134,7 +134,8 @@ class Matcher:
         if isinstance(left, Based):
             value = self.term(right, ours=False).rational
             digits = str(value) if value is not None and value.denominator == 1 else ""
-            wanted = left.digits if self.policy.missing_base or left.base == 10 else ""
+            may_miss = self.policy.missing_base and not left.prefixed
+            wanted = left.digits if may_miss or left.base == 10 else ""
             return Verdict(bool(wanted) and digits == wanted, "exact", "the base is missing")
         assert isinstance(right, Based)  # noqa: S101 - the caller has checked
         value = self.term(left, ours=True).rational

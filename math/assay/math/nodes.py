@@ -18,7 +18,7 @@ function nobody defined, such as f.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -42,11 +42,15 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Based:
-    """An integer in a stated base, such as 204_5: digits (0-9, A-Z), base (2 to 36) and value."""
+    """An integer in a stated base, such as 204_5: digits (0-9, A-Z), base (2 to 36) and value.
+
+    `prefixed` says that it is a literal such as 0b101, whose digits alone are read in ten.
+    """
 
     digits: str
     base: int
     value: int
+    prefixed: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from assay.math import units
 from assay.math.notation import TEXT
 from assay.math.text import bare
 
@@ -154,7 +155,11 @@ def statement(form: str) -> str:
     if _CHANGING.intersection(listed):
         return ""
     behind = match["after"].lower().split()
-    return "" if _COMPUTING.intersection(behind) else match["value"].strip()
+    if _COMPUTING.intersection(behind):
+        return ""
+    unit = units.parse(match["after"]) if behind else None
+    known = unit is not None and unit.known
+    return match["value"].strip() + (f" \\text{{{' '.join(behind)}}}" if known else "")
 
 
 _LAST_TEXT = re.compile(rf"(.*\S)\s?{TEXT}\s?\{{(\s?\([^{{}}]*\)\s?)\}}")
