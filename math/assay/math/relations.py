@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 from assay.math import exact, numeric, quantities, realset, renaming
 from assay.math.nodes import (
@@ -13,6 +14,7 @@ from assay.math.nodes import (
     Matrix,
     Mul,
     Node,
+    Number,
     Pow,
     Quantity,
     SetOperation,
@@ -223,6 +225,8 @@ def _kind(chain: Chain) -> str:
 
 
 def _equations(matcher: PartMatcher, left: Chain, right: Chain) -> Verdict:
+    if not symbols(left) and not symbols(right) and _numbers(left) != _numbers(right):
+        return _no("an equation of other numbers")  # 2 = 2 is as true as 12 * 2 - 22 = 2
     if len(left.operands) == len(right.operands):
         direct = matcher.in_order(left.operands, right.operands)
         if direct.equal:
@@ -251,6 +255,11 @@ def _without_units(chain: Chain) -> Chain | None:
     operands = [quantities.without_unit(operand) for operand in chain.operands]
     known = tuple(operand for operand in operands if operand is not None)
     return Chain(known, chain.operators) if len(known) == len(operands) else None
+
+
+def _numbers(node: Node) -> list[Fraction]:
+    """The numbers written in it, but for signs, in order of size."""
+    return sorted(abs(part.value) for part in walk(node) if isinstance(part, Number))
 
 
 def _ratio(left: Chain, right: Chain) -> numeric.Value | None:
