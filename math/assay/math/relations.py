@@ -7,12 +7,14 @@ import re
 
 from assay.math import exact, numeric, quantities, realset, renaming
 from assay.math.nodes import (
+    Add,
     Call,
     Chain,
     Group,
     Matrix,
     Mul,
     Node,
+    Number,
     Pow,
     Quantity,
     SetOperation,
@@ -223,6 +225,9 @@ def _kind(chain: Chain) -> str:
 
 
 def _equations(matcher: PartMatcher, left: Chain, right: Chain) -> Verdict:
+    if _is_arithmetic(left) and _is_arithmetic(right):  # else 2 = 2 would pass for 3 - 1 = 2
+        ours, theirs = (tuple(map(_ordered, chain.operands)) for chain in (left, right))
+        return Verdict(theirs in (ours, ours[::-1]), "structural", "equations without unknowns")
     if len(left.operands) == len(right.operands):
         direct = matcher.in_order(left.operands, right.operands)
         if direct.equal:
@@ -240,6 +245,30 @@ def _equations(matcher: PartMatcher, left: Chain, right: Chain) -> Verdict:
     if ratio is None:
         return _no("equations that are not proportional")
     return Verdict(True, "exact", "proportional equations")
+
+
+def _is_arithmetic(chain: Chain) -> bool:
+    """Whether an equation of plain numbers holds no unknown, so that its sides have one value."""
+    return all(
+        isinstance(part, Number | Add | Mul | Pow)
+        for operand in chain.operands
+        for part in walk(operand)
+    )
+
+
+def _ordered(node: Node) -> Node:
+    """The same expression with its terms and factors in one order, deepest first."""
+    match node:
+        case Add(terms):
+            return Add(tuple(sorted(map(_ordered, terms), key=repr)))
+        case Mul(factors):
+            return Mul(tuple(sorted(map(_ordered, factors), key=repr)))
+        case Pow(base, exponent):
+            return Pow(_ordered(base), _ordered(exponent))
+        case Number(value):
+            return Number(value)
+        case _:
+            return node
 
 
 def _are_expressions(chain: Chain) -> bool:

@@ -18,6 +18,7 @@ from assay.math.nodes import (
     walk,
 )
 from assay.math.policy import Policy
+from assay.math.sampling import bends, far_apart, leaves_reals
 
 _HARD = frozenset({"sum", "product", "integral", "limit", "builder", "det", "dim"})
 _ROUNDING = frozenset({"floor", "ceil", "mod", "gcd", "lcm"})
@@ -78,6 +79,11 @@ class Term:
     def rounds(self) -> bool:
         """Whether it holds a function that is constant over stretches."""
         return any(isinstance(part, Call) and part.name in _ROUNDING for part in walk(self.node))
+
+    @property
+    def bends(self) -> bool:
+        """Whether it may change its formula somewhere: absolute values, minima, even roots."""
+        return bends(self.node)
 
     @property
     def has_exponents(self) -> bool:
@@ -227,9 +233,23 @@ def _same_values(reference: Term, answer: Term) -> Verdict:
         return _unequal(reference, answer, "different at a sample point")
     if valid < 2:
         return Verdict(None, "numeric", "too few points at which both have a value")
+    return _elsewhere(reference, answer) or Verdict(
+        True, "numeric", f"equal at {valid} sample points"
+    )
+
+
+def _elsewhere(reference: Term, answer: Term) -> Verdict | None:
+    """Why two expressions that agree near zero are not the same; None if nothing says so."""
     if not _agree_by_sign(reference, answer):
         return _unequal(reference, answer, "different where one variable is negative")
-    return Verdict(True, "numeric", f"equal at {valid} sample points")
+    if not _keeps_domain(reference, answer):
+        return _unequal(reference, answer, "not real where the reference is")
+    if not (reference.bends or answer.bends):
+        return None
+    apart = far_apart(reference.node, answer.node, reference.names | answer.names)
+    if apart is None:
+        return Verdict(None, "numeric", "too large to be tried far from zero")
+    return _unequal(reference, answer, "different far from zero") if apart else None
 
 
 def _agree_by_sign(reference: Term, answer: Term) -> bool:
@@ -255,6 +275,17 @@ def _agree_by_sign(reference: Term, answer: Term) -> bool:
         if not numeric.close(left, right):
             return False
     return True
+
+
+def _keeps_domain(reference: Term, answer: Term) -> bool:
+    """Whether the answer is real where the reference is and one variable is negative.
+
+    `2 ln x` is no answer to `ln(x^2)`, whose reader may put in a negative x.
+    """
+    names = sorted(reference.names | answer.names)
+    if len(names) > _MAX_SIGNED or reference.rounds or answer.rounds:
+        return True
+    return not leaves_reals(reference.node, answer.node, names)
 
 
 def _points(reference: Term, answer: Term) -> tuple[int, ...]:
