@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.math import Policy, asked, grade, linear
+from assay.math import Policy, asked, grade, linear, sampling
 from assay.math.judging import Rules, judged
 from assay.math.nodes import Chain, Group, Matrix, Node, Symbol
 from assay.math.outcomes import Judgement
@@ -253,3 +253,13 @@ def test_a_capital_before_a_tuple_names_a_point() -> None:
 def test_names_are_kept_where_the_policy_says_so() -> None:
     strict = Policy(strip_name=False)
     assert not grade(r"\boxed{A(1,2)}", "(1,2)", slow_tier=False, policy=strict).correct
+
+
+def test_points_far_from_zero_cost_little_whatever_is_summed() -> None:
+    body = "+".join(f"(x+i)^{{{power}}}" for power in range(2, 22))
+    left, right = (
+        read(text).node for text in (f"|x|+\\sum_{{i=1}}^{{190}}({body})", f"|x|+{body}")
+    )
+    assert left is not None
+    assert right is not None
+    assert sampling.far_apart(left, right, frozenset("x")) is None

@@ -371,14 +371,11 @@ class ExpressionParser(Scripts):
         return Call(name, arguments)
 
     def _applied(self, name: Symbol) -> Node:
-        """A derivative of a function with its argument, `f'(2)`; else the name.
-
-        Of a letter that is no function's by itself, `y'(0)`, where the argument is one thing.
-        """
-        inside, closer = self.tokens[self.position + 1 : self.position + 3]
-        alone = inside.kind in ("name", "number") and closer == ("sign", ")")
-        known = name.name.rstrip("'") in _UNDEFINED_FUNCTIONS
-        if not (known or (alone and name.name.endswith("'"))) or not self.takes("("):
+        """A derivative of a function with its argument, `f'(2)`, `y'(0)`; else the name."""
+        at = self.tokens[self.position + 1 : self.position + 3]
+        at_number = len(at) == 2 and at[0].kind == "number" and at[1] == ("sign", ")")
+        is_function = name.name.rstrip("'") in _UNDEFINED_FUNCTIONS
+        if not (is_function or at_number) or not self.takes("("):
             return name
         return Call(name.name, self._arguments(")"))
 

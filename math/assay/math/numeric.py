@@ -3,8 +3,9 @@
 Points 0 to 2 are positive, 3 and 4 have both signs, 5 and 6 are complex. At points 3 and 4 a root,
 logarithm or power that leaves the real line makes the point invalid, so that identities which hold
 for the quantities that mathematicians write down, such as log(x^2) = 2 log x, are not refuted by a
-choice of branch, while |x| = x is. Points 7 to 19 are whole or large, for what rounds (floor,
-ceiling, remainder). Overflow, underflow and undefined values are invalid anywhere.
+choice of branch, while |x| = x is; whose domain is smaller is asked in `sampling`. Points 7 to 19
+are whole or large, for what rounds (floor, ceiling, remainder). Overflow, underflow and
+undefined values are invalid anywhere.
 """
 
 # ruff: noqa: PLR0911 - one case, one return

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import re
-from fractions import Fraction
 
 from assay.math import exact, numeric, quantities, realset, renaming
 from assay.math.nodes import (
+    Add,
     Call,
     Chain,
     Group,
@@ -225,8 +225,9 @@ def _kind(chain: Chain) -> str:
 
 
 def _equations(matcher: PartMatcher, left: Chain, right: Chain) -> Verdict:
-    if not symbols(left) and not symbols(right) and _numbers(left) != _numbers(right):
-        return _no("an equation of other numbers")  # 2 = 2 is as true as 12 * 2 - 22 = 2
+    if _is_arithmetic(left) and _is_arithmetic(right):  # else 2 = 2 would pass for 3 - 1 = 2
+        ours, theirs = (tuple(map(_ordered, chain.operands)) for chain in (left, right))
+        return Verdict(theirs in (ours, ours[::-1]), "structural", "equations without unknowns")
     if len(left.operands) == len(right.operands):
         direct = matcher.in_order(left.operands, right.operands)
         if direct.equal:
@@ -246,6 +247,30 @@ def _equations(matcher: PartMatcher, left: Chain, right: Chain) -> Verdict:
     return Verdict(True, "exact", "proportional equations")
 
 
+def _is_arithmetic(chain: Chain) -> bool:
+    """Whether an equation of plain numbers holds no unknown, so that its sides have one value."""
+    return all(
+        isinstance(part, Number | Add | Mul | Pow)
+        for operand in chain.operands
+        for part in walk(operand)
+    )
+
+
+def _ordered(node: Node) -> Node:
+    """The same expression with its terms and factors in one order, deepest first."""
+    match node:
+        case Add(terms):
+            return Add(tuple(sorted(map(_ordered, terms), key=repr)))
+        case Mul(factors):
+            return Mul(tuple(sorted(map(_ordered, factors), key=repr)))
+        case Pow(base, exponent):
+            return Pow(_ordered(base), _ordered(exponent))
+        case Number(value):
+            return Number(value)
+        case _:
+            return node
+
+
 def _are_expressions(chain: Chain) -> bool:
     return not any(isinstance(operand, Group | Chain | Text) for operand in chain.operands)
 
@@ -255,11 +280,6 @@ def _without_units(chain: Chain) -> Chain | None:
     operands = [quantities.without_unit(operand) for operand in chain.operands]
     known = tuple(operand for operand in operands if operand is not None)
     return Chain(known, chain.operators) if len(known) == len(operands) else None
-
-
-def _numbers(node: Node) -> list[Fraction]:
-    """The numbers written in it, but for signs, in order of size."""
-    return sorted(abs(part.value) for part in walk(node) if isinstance(part, Number))
 
 
 def _ratio(left: Chain, right: Chain) -> numeric.Value | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from assay.math.cursor import Cursor
 from assay.math.lexer import Unreadable
 from assay.math.nodes import Constant, Mul, Node, Quantity, Symbol
@@ -11,6 +13,8 @@ _SUBSCRIPTS = frozenset({"number", "name", "constant", "text", "function"})
 _SUBSCRIPT_SIGNS = frozenset({"oplus", "*", "+", "-", "perp", "parallel"})
 _MARKS = frozenset("*+-")
 _ENDS_OF_MARKS = frozenset({")", "}", "]", ",", ";", "=", "<", ">", "<=", ">=", "in", "}set", "|"})
+
+_SUM = re.compile(r"[A-Za-z0-9]+(?:\+[A-Za-z0-9]+)+")
 
 
 class Scripts(Cursor):
@@ -95,7 +99,14 @@ class Scripts(Cursor):
             self.position += 1
             depth += (token == ("sign", "{")) - (token == ("sign", "}"))
             if not depth:
-                return "".join(parts)
+                return _in_order("".join(parts))
             if macros or token not in (("sign", "{"), ("sign", "}")):
                 parts.append(token.value.strip())
             macros = macros or token.kind == "macro"
+
+
+def _in_order(subscript: str) -> str:
+    """A sum of letters and numbers with its letters first: `2+i` as `i+2`."""
+    if _SUM.fullmatch(subscript) is None:
+        return subscript
+    return "+".join(sorted(subscript.split("+"), key=lambda part: (part.isdigit(), part)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -19,12 +18,10 @@ from assay.math.nodes import (
     walk,
 )
 from assay.math.policy import Policy
+from assay.math.sampling import bends, far_apart, leaves_reals
 
 _HARD = frozenset({"sum", "product", "integral", "limit", "builder", "det", "dim"})
 _ROUNDING = frozenset({"floor", "ceil", "mod", "gcd", "lcm"})
-_FOLDING = frozenset({"abs", "min", "max", "sgn"})
-_LOGS = frozenset({"log", "ln", "lg"})
-_FAR = (37.3, 1_234.5, 510_000.7)
 _WHOLE = frozenset("jklmnpqrstN")
 _MAX_SIGNED = 6
 
@@ -82,6 +79,11 @@ class Term:
     def rounds(self) -> bool:
         """Whether it holds a function that is constant over stretches."""
         return any(isinstance(part, Call) and part.name in _ROUNDING for part in walk(self.node))
+
+    @property
+    def bends(self) -> bool:
+        """Whether it may change its formula somewhere: absolute values, minima, even roots."""
+        return bends(self.node)
 
     @property
     def has_exponents(self) -> bool:
@@ -231,96 +233,36 @@ def _same_values(reference: Term, answer: Term) -> Verdict:
         return _unequal(reference, answer, "different at a sample point")
     if valid < 2:
         return Verdict(None, "numeric", "too few points at which both have a value")
-    for differ, note in (
-        (_loses_domain, "without a value where the reference has one"),
-        (_differ_far, "different at a point that is far away"),
-        (_differ_by_sign, "different where one variable is negative"),
-    ):
-        if differ(reference, answer):
-            return _unequal(reference, answer, note)
-    return Verdict(True, "numeric", f"equal at {valid} sample points")
+    return _elsewhere(reference, answer) or Verdict(
+        True, "numeric", f"equal at {valid} sample points"
+    )
 
 
-def _loses_domain(reference: Term, answer: Term) -> bool:
-    """Whether a logarithm of the answer has no value where the reference, a real one, has one.
-
-    `2 ln x` is `ln(x^2)` for positive x only. One variable at a time is negative: that both x and y
-    are, for which ln(x/y) has a value and ln x - ln y has none, is not meant.
-    """
-    names = reference.names | answer.names
-    logs = (isinstance(part, Call) and part.name in _LOGS for part in walk(answer.node))
-    if not any(logs) or len(names) > _MAX_SIGNED:
-        return False
-    at = numeric.MIXED_POINTS[0]
-    for name in names:
-        point: dict[str, numeric.Value] = {one: numeric.sample(one, 0) for one in names}
-        point[name] = -point[name]
-        if _real(reference.node, at, point) and not _real(answer.node, at, point):
-            return True
-    return False
+def _elsewhere(reference: Term, answer: Term) -> Verdict | None:
+    """Why two expressions that agree near zero are not the same; None if nothing says so."""
+    if not _agree_by_sign(reference, answer):
+        return _unequal(reference, answer, "different where one variable is negative")
+    if not _keeps_domain(reference, answer):
+        return _unequal(reference, answer, "not real where the reference is")
+    if not (reference.bends or answer.bends):
+        return None
+    apart = far_apart(reference.node, answer.node, reference.names | answer.names)
+    if apart is None:
+        return Verdict(None, "numeric", "too large to be tried far from zero")
+    return _unequal(reference, answer, "different far from zero") if apart else None
 
 
-def _real(node: Node, at: int, point: dict[str, numeric.Value]) -> bool:
-    try:
-        numeric.evaluate(node, at, point)
-    except numeric.Invalid:
-        return False
-    return True
-
-
-def _folds(node: Node) -> frozenset[str]:
-    """Which of its parts behave in one way on one side of a value and in another on the other."""
-    found = {part.name for part in walk(node) if isinstance(part, Call)}
-    found &= _FOLDING | _ROUNDING | {"root"}
-    exponents = [part.exponent for part in walk(node) if isinstance(part, Pow)]
-    if any(isinstance(one, Number) and one.value.denominator % 2 == 0 for one in exponents):
-        found.add("root")
-    return frozenset(found)
-
-
-def _differ_far(reference: Term, answer: Term) -> bool:
-    """Whether two expressions differ far from the usual points, where something in them folds.
-
-    Near 1 `|x - 100|` is `100 - x`, and `min(x, y)` is x wherever x is smaller: each variable is
-    great in turn, with both signs. Roots are looked at less far away, where differences of them
-    still have digits, and what rounds up to where rounding is exact.
-    """
-    folds = _folds(reference.node) | _folds(answer.node)
-    names = sorted(reference.names | answer.names)
-    if not folds or len(names) > _MAX_SIGNED:
-        return False
-    sizes = _FAR[:1] if "root" in folds else _FAR[:2] if folds & _ROUNDING else _FAR
-    whole = all(name[0] in _WHOLE for name in names)
-    at = numeric.MIXED_POINTS[0]
-    for size, sign, name in itertools.product(sizes, (1.0, -1.0), names):
-        if whole and sign < 0:
-            continue
-        point: dict[str, numeric.Value] = {
-            one: sign * (1 + place) if whole else sign * numeric.sample(one, 0)
-            for place, one in enumerate(names)
-        }
-        point[name] = float(int(size)) if whole else sign * size
-        try:
-            left = numeric.evaluate(reference.node, at, point)
-            right = numeric.evaluate(answer.node, at, point)
-        except numeric.Invalid:
-            continue
-        if not numeric.close(left, right):
-            return True
-    return False
-
-
-def _differ_by_sign(reference: Term, answer: Term) -> bool:
-    """Whether two expressions differ where one variable is negative and the others are not.
+def _agree_by_sign(reference: Term, answer: Term) -> bool:
+    """Whether two expressions agree where one variable is negative and the others are not.
 
     The mixed points show it but where a root or logarithm of another variable left them out:
     `x sqrt(y)` and `sqrt(x^2 y)`.
     """
     names = sorted(reference.names | answer.names)
     if not 2 <= len(names) <= _MAX_SIGNED:
-        return False
+        return True
     if all(reference.value(at) is not None for at in numeric.MIXED_POINTS):
-        return False
+        return True
     at = numeric.MIXED_POINTS[0]
     for name in names:
         point: dict[str, numeric.Value] = {one: numeric.sample(one, 0) for one in names}
@@ -331,8 +273,19 @@ def _differ_by_sign(reference: Term, answer: Term) -> bool:
         except numeric.Invalid:
             continue
         if not numeric.close(left, right):
-            return True
-    return False
+            return False
+    return True
+
+
+def _keeps_domain(reference: Term, answer: Term) -> bool:
+    """Whether the answer is real where the reference is and one variable is negative.
+
+    `2 ln x` is no answer to `ln(x^2)`, whose reader may put in a negative x.
+    """
+    names = sorted(reference.names | answer.names)
+    if len(names) > _MAX_SIGNED or reference.rounds or answer.rounds:
+        return True
+    return not leaves_reals(reference.node, answer.node, names)
 
 
 def _points(reference: Term, answer: Term) -> tuple[int, ...]:
