@@ -120,7 +120,7 @@ def test_verifiers_as_table_and_as_json(capsys: pytest.CaptureFixture[str]) -> N
         assert run(["verifiers", "--target", server.address]) == 0
         shown = capsys.readouterr().out
         assert "exact" in shown
-        assert "assay-rl-verifiers-extra would add boxes, chemistry, " in shown
+        assert "assay-rl-verifiers-extra would add abstention, arc, " in shown
         assert run(["verifiers", "--target", server.address, "--json"]) == 0
     info = json.loads(capsys.readouterr().out)
     assert info["verifiers"][0]["name"] == "exact"
@@ -190,7 +190,7 @@ def test_doctor_says_what_is_plugged_in_and_what_would_add_more(
     monkeypatch.setattr("assay.clients.services.version", absent)
     monkeypatch.setattr("assay.clients.services.entry_points", lambda group: [])
     assert here
-    assert "assay-rl-verifiers-extra would add the verifiers boxes, chemistry, " in found()
+    assert "assay-rl-verifiers-extra would add the verifiers abstention, arc, " in found()
     assert found().endswith("in a checkout of Assay, run: pip install ./plugins/verifiers_extra")
 
 
