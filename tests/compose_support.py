@@ -202,6 +202,8 @@ class Stack:
         }
         if self.models:
             found["ASSAY_GENRM_MODEL"] = self.models
+            # Random weights judge nothing.
+            found |= {"ASSAY_GENRM_SELF_TEST": "false", "ASSAY_GENRM_LEAST_MASS": "0"}
             found["ASSAY_REWARD_GENRM_TARGET"] = "genrm:50053"
         if WHEELHOUSE.is_dir():
             found["ASSAY_WHEELHOUSE"] = WHEELHOUSE.name

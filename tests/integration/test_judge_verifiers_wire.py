@@ -29,6 +29,7 @@ from assay.clients.judging import (
 )
 from assay.clients.testing import Case, check_verifier
 from assay.kit import tracing
+from genrm_service import UNTESTED
 from genrm_support import make_model
 from sandbox_service import ANY_FLOOR
 from tracing_support import Collector, collecting
@@ -71,6 +72,7 @@ def services(
             *("--model", f"tiny={tiny}"),
             *("--model", f"scalar={scalar}"),
             *("--model", f"steps={steps}"),
+            *UNTESTED,
         ],
         "sandbox": [*ANY_FLOOR, "--languages", "python", "--slots", "1"],
         "reward": ["--cache-entries", "0"],
@@ -206,7 +208,13 @@ def test_what_genrm_cannot_judge_is_a_fault_with_its_reason(client: RewardClient
     long = "word " * 20_000
     results = client.score(
         [
-            Item(long, reference="42", verifier="judge", prompt=PROMPT),
+            Item(
+                long,
+                reference="42",
+                verifier="judge",
+                prompt=PROMPT,
+                parameters={"overflow": "refuse"},
+            ),
             Item("42", reference="42", verifier="judge", parameters={"template": "no-such"}),
             Item("42", reference="42", verifier="judge-pairwise"),
             Item("42", verifier="reward-model", parameters={"model": "tiny"}),
@@ -226,19 +234,22 @@ def test_what_genrm_cannot_judge_is_a_fault_with_its_reason(client: RewardClient
     fault = results[4].fault
     assert fault is not None
     assert "raw_text" in fault.metadata
-    [kept] = client.score(
+    kept, overlong = client.score(
         [
+            Item(long, reference="42", verifier="judge", prompt=PROMPT),
             Item(
                 long,
                 reference="42",
                 verifier="judge",
                 prompt=PROMPT,
-                parameters={"overflow": "keep-ends"},
-            )
+                parameters={"overflow": "overlong"},
+            ),
         ]
     )
     assert kept.judgement is not None
     assert "cut to fit" in kept.judgement.explanation
+    assert overlong.judgement is not None
+    assert (overlong.judgement.verdict, overlong.judgement.reward) == ("overlong", 0.0)
 
 
 def test_a_policy_that_verifies_itself_needs_no_genrm(client: RewardClient) -> None:

@@ -13,6 +13,7 @@ import pytest
 from assay.clients import EmbeddedServices
 from assay.trainer.core.rewards import Judge, open_judge
 from assay.trainer.settings.sections import RewardConfig
+from genrm_service import UNTESTED
 from genrm_support import make_model
 from rollouts_scoring_support import request, response
 
@@ -29,7 +30,7 @@ def judges(model: Path, port: int) -> EmbeddedServices:
     """A service of judges at this port, not started yet."""
     return EmbeddedServices(
         ("genrm",),
-        arguments={"genrm": ["--model", f"tiny={model}"]},
+        arguments={"genrm": [*UNTESTED, "--model", f"tiny={model}"]},
         ports={"genrm": port},
         start_timeout_s=120.0,
     )
@@ -77,6 +78,6 @@ def test_judges_that_are_restarted_say_what_they_would_have_said(
             os.killpg(first.pid("genrm"), signal.SIGKILL)
             troubled = rewards(judge)
     assert None not in calm
-    assert troubled == calm
+    assert troubled == pytest.approx(calm, abs=1e-9)  # batches of other shapes round otherwise
     assert len(said) == 2
     assert said[1].endswith(f"; {len(TEXTS)} responses asked again")

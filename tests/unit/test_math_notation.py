@@ -14,6 +14,17 @@ import pytest
 from assay.math import compare, grade, read
 
 SAME: dict[str, list[tuple[str, str]]] = {
+    "upright letters in numbers": [
+        ("0x1F", r"0\text{x}1F"), ("0x1F", r"\texttt{0x1F}"), ("0b101", r"\text{0b101}"),
+        (r"7 \times 10^{8}", r"7\mathrm{e}{8}"), (r"8.36 \times 10^{-3}", r"8.36\text{e}-3"),
+    ],
+    "words around a day, a time, a value": [
+        ("Wednesday", r"\text{It is a Wednesday}"), ("Friday", "on Friday"),
+        ("8:45 pm", "20:45 hours"), ("58", r"\text{The constant must be } 58"),
+        (r"25\pi", r"\text{The integral evaluates to } 25\pi"),
+        (r"\frac72", r"\text{The series converges to } 3.5"),
+        (r"9\sqrt{3}", r"\text{The expression simplifies to } 9\sqrt{3}"),
+    ],
     "scripts in either order": [
         ("v_0^2", "v^2_0"), ("x_1'", "x'_1"), ("x_1'", r"x^{\prime}_1"),
         (r"x_{1}^{\prime}", "x_1'"), (r"M_\odot", r"M_{\odot}"), (r"3M_\odot", r"3 M_{\odot}"),
@@ -264,6 +275,12 @@ SAME: dict[str, list[tuple[str, str]]] = {
 }  # fmt: skip
 
 DIFFERENT: dict[str, list[tuple[str, str]]] = {
+    "near misses of upright letters and of words": [
+        ("0x1F", r"0\text{x}1E"), ("2", r"\text{0b101}"), (r"2 \times 10^{-3}", r"2\mathrm{e}-3"),
+        ("Wednesday", r"\text{It is a Thursday}"), ("Wednesday", "not on Wednesday"),
+        ("9:45 pm", "20:45 hours"), ("58", r"\text{The constant must not be } 58"),
+        ("58", r"\text{The constant must be } 58 \text{ or } 59"), ("728", "72{,}8"),
+    ],
     "near misses of all classes": [
         ("5 in", "5 in^2"), ('6\'2"', "6.2 ft"), ('6\'2"', "62 in"), ("5 ft", "5''"),
         ("x^{in}", "x^{i+n}"), ("e^{at}", "e^{a}t"), ("e^{at}", "e^a t"),

@@ -63,7 +63,8 @@ _LONGEST_SIGN = 12
 _COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">=", "in", "notin", "subset", "approx"})
 _LETTER = re.compile(r"\(?\s?([A-Z])\s?\)?\.?")
 _SAID = re.compile(
-    r"[^,;:]*\b(?:is equal to|equals?|is|are|was)\b:?\s*(?=\S)|[A-Za-z' ]{1,60}:\s*(?=\S)"
+    r"[^,;:]*\b(?:is equal to|equals?|is|are|was|must be|evaluates to"
+    r"|converges to|simplifies to|measures)\b:?\s*(?=\S)|[A-Za-z' ]{1,60}:\s*(?=\S)"
 )
 _ANSWER_IS = re.compile(
     rf"{notation.TEXT}\s?\{{\s?(?:(?:[Tt]hus|[Ss]o|[Hh]ence|[Tt]herefore),?\s)?"

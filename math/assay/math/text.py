@@ -127,6 +127,22 @@ _TAGS = "b|strong|i|em|u|p|span|div|code|mark|font|math|center|big|small|tt|var"
 _BLOCKS = ("p", "div", "center")
 _TAG = re.compile(rf"<({_TAGS})(?:\s[^<>]{{0,80}})?>([^<>]{{0,400}})</\1>", re.IGNORECASE)
 _BREAK = re.compile(r"<br\s?/?>", re.IGNORECASE)
+_UPRIGHT_LITERAL = re.compile(
+    r"0\\(?:text|mathrm|texttt|mathtt)\s?\{([xXbBoO])\}([0-9A-Fa-f]{1,60})(?![0-9A-Za-z])"
+    r"|\\(?:text|texttt|mathtt|mathrm)\s?\{\s?(0[xXbBoO][0-9A-Fa-f]{1,60})\s?\}"
+)
+# Upright by \mathrm it is Euler's number, but for a power in braces.
+_UPRIGHT_EXPONENT = re.compile(
+    r"(?<=\d)(?:\\text\s?\{[eE]\}\{?([-+]?\d{1,3})\}?|\\mathrm\s?\{[eE]\}\{([-+]?\d{1,3})\})(?![\d.])"
+)
+_BRACED_COMMA = re.compile(r"(?<![\d,.}])(\d{1,30})\{,\}(\d{1,2}|\d{4,30})(?![\d{,])")
+_DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
+_ON_A_DAY = re.compile(
+    rf"(?:it (?:is|was|will be)|it's|on|it (?:is|was|will be) on) (?:an? )?({_DAYS})", re.IGNORECASE
+)
+_BY_THE_CLOCK = re.compile(
+    r"((?:1[3-9]|2[0-3]):\d{2}(?::\d{2})?)\s?(?:\\text\s?\{\s?)?(?:hours|hrs|Uhr)\s?\}?"
+)
 _LATEX = re.compile(r"[\\\t\x0c\r\x08]|\{,\}")
 _SENTENCE_END = " \t\r\n.,;"
 _LAST_STOP = re.compile(r"\\(?:text|mathrm|mbox|textrm)\s?\{\s?[.,;]\s?\}$|(?<=\d)\.(?=\s?\}$)")
@@ -162,7 +178,20 @@ def normal(text: str) -> str:
     text = text.replace("`", "").strip().rstrip(_SENTENCE_END)
     if text.endswith("}") and text.rstrip("} ")[-1:] in _STOPS:
         text = _LAST_STOP.sub("", text)
-    return " ".join(text.split())
+    return _moment(" ".join(text.split()))
+
+
+def _moment(form: str) -> str:
+    """A weekday without the words around it, and a time of day without "hours"."""
+    if len(form) > 60:
+        return form
+    if ":" in form and (time := _BY_THE_CLOCK.fullmatch(form)):
+        return time[1]
+    if form.lower().rstrip("} ").endswith("day"):
+        said = form.removeprefix("\\text{").rstrip("}") if form.startswith("\\text{") else form
+        day = _ON_A_DAY.fullmatch(said.strip())
+        return day[1] if day else form
+    return form
 
 
 def bare(form: str) -> str:
@@ -244,6 +273,10 @@ def _latex(text: str) -> str:
             text = _DOUBLED.sub(r"\\", text)
     if _RARE.search(text):
         text = _undressed(text)
+    if "\\text" in text or "\\math" in text:
+        text = _UPRIGHT_LITERAL.sub(lambda found: found[3] or f"0{found[1]}{found[2]}", text)
+        text = _UPRIGHT_EXPONENT.sub(lambda found: rf"\times 10^{{{found[1] or found[2]}}}", text)
+    text = _BRACED_COMMA.sub(r"\1,\2", text)
     text = _JOINED.sub("", text)
     if "\\left" in text or "\\right" in text:
         text = _NULL_DELIMITER.sub("", text)

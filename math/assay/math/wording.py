@@ -38,7 +38,10 @@ _JOINT = re.compile(r"\s?(?:([:=])|\\approx)\s?")
 _SHORT_LABELS = frozenset({"sum", "area", "cost", "mean", "mode", "rate", "time"})
 _MAX_BLOCKS, _MAX_WORDS = 8, 8
 _EXTREME = re.compile(r"\b(?:max|min)(?:imum|ima)?\b", re.IGNORECASE)  # labels to tell apart
-_SAYS = (" is", " are", " equals", " at", " was")
+_SAYS = (
+    " is", " are", " equals", " at", " was", " must be", " evaluates to", " converges to",
+    " simplifies to", " measures",
+)  # fmt: skip
 _PROBABILITY = re.compile(
     r"(?:\\?(?:P|Pr)|\\(?:mathbb|mathrm|text|operatorname)\s?\{(?:P|Pr)\})\s?"
     r"(?P<of>\([^()=]{1,60}\)|\([^()]{1,40}=[^()=]{1,20}\))\s?=\s?(?=\S)"
