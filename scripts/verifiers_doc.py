@@ -47,8 +47,6 @@ _LEADS = {
     r"(Differences(?: from [a-z' ]+)?)": r"\1",
     r"(Sources?|Faults|Cost|Measured)": r"\1",
 }
-# Verifiers whose modules do not say yet how often they err, and on what; none may be added.
-_UNMEASURED = ()
 _ISOLATION = {
     "inline": "in the server's own process: bounded work on any text",
     "process": "in a worker process that is killed at the item's time-out",
@@ -97,13 +95,12 @@ def _module_of(verifier: Verifier) -> ModuleType:
 
 
 def unmeasured() -> list[str]:
-    """The verifiers whose module has no paragraph "Measured: ...", the known ones apart."""
+    """The verifiers whose module has no paragraph "Measured: ..."."""
     return [
         verifier.spec.name
         for family in families_here().values()
         for verifier in family
         if "**Measured.**" not in prose(_module_of(verifier).__doc__ or "")
-        and verifier.spec.name not in _UNMEASURED
     ]
 
 

@@ -43,7 +43,7 @@ LARGE_POINTS = (15, 16, 17, 18, 19)
 RELATIVE = 1e-11
 _TINY = 1e-290
 _NEGLIGIBLE = 1e-13
-_MAX_TERMS = 200
+MAX_TERMS = 200
 _SUMMED = frozenset({"sum", "product"})
 _CONSTANTS: dict[str, Value] = {
     "pi": math.pi,
@@ -100,7 +100,7 @@ class _Evaluator:
         self.point = point
         self.bound = bound
         self.real = point in MIXED_POINTS
-        self.terms_left = _MAX_TERMS
+        self.terms_left = MAX_TERMS
 
     def value(self, node: Node) -> Value:
         match node:
@@ -239,7 +239,7 @@ def _raised(below: Value, power: Value) -> Value:
 def _is_range(first: Value, last: Value) -> bool:
     if isinstance(first, complex) or isinstance(last, complex) or math.isinf(last):
         return False
-    return first.is_integer() and last.is_integer() and -1 <= last - first < _MAX_TERMS
+    return first.is_integer() and last.is_integer() and -1 <= last - first < MAX_TERMS
 
 
 def _float(value: Fraction) -> float:

@@ -13,13 +13,13 @@ from assay.math import numeric
 from assay.math.nodes import Call, Node, Number, Pow, Symbol, walk
 
 _BENDING = frozenset({"abs", "min", "max", "floor", "ceil", "root", "mod"})
-_WHOLE = frozenset("jklmnpqrstN")
+WHOLE_NAMES = frozenset("jklmnpqrstN")
+"""First letters of names that stand for whole numbers."""
 _SIZES = (0.05, 0.61, 7.3, 83.7, 1211.3, 1100003.7)
 _WHOLE_SIZES = (3.0, 8.0, 85.0, 1212.0, 1100003.0)
 _SPREAD = 0.37
 _MAX_TURNS = 6
 _MAX_WORK = 60_000
-_MAX_TERMS = 200  # of one evaluation, as in `numeric`
 _APART = 1e-3  # rounding by cancellation stays below at these sizes, a bend does not
 
 
@@ -57,7 +57,7 @@ def _size(node: Node) -> int:
     """How many nodes are evaluated at a point, at most; a sum evaluates its body often."""
     parts = list(walk(node))
     sums = any(isinstance(part, Call) and part.name in ("sum", "product") for part in parts)
-    return len(parts) * (_MAX_TERMS if sums else 1)
+    return len(parts) * (numeric.MAX_TERMS if sums else 1)
 
 
 def _differ(left: Node, right: Node, point: Mapping[str, numeric.Value]) -> bool:
@@ -67,7 +67,7 @@ def _differ(left: Node, right: Node, point: Mapping[str, numeric.Value]) -> bool
 
 def _points(names: Sequence[str]) -> Iterator[dict[str, numeric.Value]]:
     """Sizes, orders and signs; names that stand for whole numbers get positive whole ones."""
-    whole = all(name[0] in _WHOLE for name in names)
+    whole = all(name[0] in WHOLE_NAMES for name in names)
     turns = [[*names[k:], *names[:k]] for k in range(min(len(names), _MAX_TURNS))]
     if len(names) > 2:
         turns.append(list(names[::-1]))
@@ -89,11 +89,16 @@ def leaves_reals(reference: Node, answer: Node, names: Sequence[str]) -> bool:
     base: dict[str, numeric.Value] = {name: numeric.sample(name, 0) for name in names}
     if _real(answer, base) is None or _real(reference, base) is None:
         return False
-    for name in names:
-        point = {**base, name: -base[name]}
-        if _real(reference, point) is not None and _real(answer, point) is None:
-            return True
-    return False
+    return any(
+        _real(reference, point) is not None and _real(answer, point) is None
+        for point in one_negative(names)
+    )
+
+
+def one_negative(names: Sequence[str]) -> Iterator[dict[str, numeric.Value]]:
+    """Points at which one variable is negative and the others are not, each in turn."""
+    base: dict[str, numeric.Value] = {name: numeric.sample(name, 0) for name in names}
+    return ({**base, name: -base[name]} for name in names)
 
 
 def _real(node: Node, point: Mapping[str, numeric.Value]) -> float | None:

@@ -18,11 +18,10 @@ from assay.math.nodes import (
     walk,
 )
 from assay.math.policy import Policy
-from assay.math.sampling import bends, far_apart, leaves_reals
+from assay.math.sampling import WHOLE_NAMES, bends, far_apart, leaves_reals, one_negative
 
 _HARD = frozenset({"sum", "product", "integral", "limit", "builder", "det", "dim"})
 _ROUNDING = frozenset({"floor", "ceil", "mod", "gcd", "lcm"})
-_WHOLE = frozenset("jklmnpqrstN")
 _MAX_SIGNED = 6
 
 
@@ -92,7 +91,7 @@ class Term:
             isinstance(part, Pow)
             and not isinstance(part.exponent, Number)
             and any(
-                isinstance(inner, Symbol) and inner.name[0] not in _WHOLE
+                isinstance(inner, Symbol) and inner.name[0] not in WHOLE_NAMES
                 for inner in walk(part.exponent)
             )
             for part in walk(self.node)
@@ -264,9 +263,7 @@ def _agree_by_sign(reference: Term, answer: Term) -> bool:
     if all(reference.value(at) is not None for at in numeric.MIXED_POINTS):
         return True
     at = numeric.MIXED_POINTS[0]
-    for name in names:
-        point: dict[str, numeric.Value] = {one: numeric.sample(one, 0) for one in names}
-        point[name] = -point[name]
+    for point in one_negative(names):
         try:
             left = numeric.evaluate(reference.node, at, point)
             right = numeric.evaluate(answer.node, at, point)
@@ -293,7 +290,7 @@ def _points(reference: Term, answer: Term) -> tuple[int, ...]:
     usual = numeric.POSITIVE_POINTS + numeric.MIXED_POINTS
     if not (reference.rounds or answer.rounds):
         return usual
-    whole = all(name[0] in _WHOLE for name in reference.names | answer.names)
+    whole = all(name[0] in WHOLE_NAMES for name in reference.names | answer.names)
     return numeric.WHOLE_POINTS if whole else usual + numeric.WHOLE_POINTS + numeric.LARGE_POINTS
 
 
