@@ -229,6 +229,48 @@ def test_a_group_is_ranked(service: Stubs, anchor: str) -> None:
         assert sum(result.ranking.scores) == pytest.approx(1.5)
 
 
+def test_a_group_by_rounds_asks_less_and_says_how_much(service: Stubs) -> None:
+    texts = [f"It is the colour number {number}." for number in range(12)]
+    group = judge_pb2.GroupItem(id="g", prompt=SKY, responses=texts)
+    seeded = judge_pb2.JudgeSettings(seed=3)
+
+    def ranking(mode: judge_pb2.RankingMode.ValueType, rounds: int = 0) -> judge_pb2.GroupRanking:
+        request = judge_pb2.JudgeGroupsRequest(
+            items=[group], ranking_mode=mode, rounds=rounds, settings=seeded
+        )
+        [result] = service.judge.JudgeGroups(request, timeout=TIMEOUT_S).results
+        assert result.WhichOneof("outcome") == "ranking", result
+        return result.ranking
+
+    whole = ranking(judge_pb2.RANKING_MODE_ROUND_ROBIN)
+    some = ranking(judge_pb2.RANKING_MODE_SWISS, 3)
+    assert (whole.comparisons, some.comparisons, some.comparisons_lost) == (66, 18, 0)
+    assert sum(some.scores) == pytest.approx(6.0)
+    again = ranking(judge_pb2.RANKING_MODE_SWISS, 3)
+    assert list(some.scores) == pytest.approx(list(again.scores), abs=1e-5)
+    enough = ranking(judge_pb2.RANKING_MODE_SWISS, 12)
+    assert list(enough.scores) == pytest.approx(list(whole.scores), abs=1e-5)
+    assert enough.comparisons == 66
+
+
+@pytest.mark.parametrize(
+    ("mode", "rounds", "says"),
+    [
+        (judge_pb2.RANKING_MODE_UNSPECIFIED, 3, "leave them out"),
+        (judge_pb2.RANKING_MODE_SWISS, 1, "joins nobody"),
+        (judge_pb2.RANKING_MODE_SWISS, -1, "from 0 to 256"),
+    ],
+)
+def test_rounds_that_mean_nothing(
+    service: Stubs, mode: judge_pb2.RankingMode.ValueType, rounds: int, says: str
+) -> None:
+    group = judge_pb2.GroupItem(id="g", prompt=SKY, responses=["Blue.", "Red."])
+    request = judge_pb2.JudgeGroupsRequest(items=[group], ranking_mode=mode, rounds=rounds)
+    response = service.judge.JudgeGroups(request, timeout=TIMEOUT_S)
+    assert reasons(response) == ["INVALID_PARAMETER"]
+    assert says in response.results[0].fault.message
+
+
 def test_the_operators_templates_are_served_besides_ours(service: Stubs) -> None:
     listed = service.judge.ListJudgeModels(judge_pb2.ListJudgeModelsRequest(), timeout=5)
     assert "colour@3" in [template.name for template in listed.templates]

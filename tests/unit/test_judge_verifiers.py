@@ -435,6 +435,19 @@ async def test_groups_of_a_call_are_ranked_whole(
     assert {one.execution_s for one in found} == {0.009}
 
 
+async def test_a_group_by_rounds_is_asked_so(client: AsyncJudgeClient, genrm: FakeGenrm) -> None:
+    verifier = GroupVerifier(client)
+    texts = ("42", "41", "40", "")
+    made = [make(verifier, text, group_id="g", ranking="swiss", rounds=2) for text in texts]
+    outcomes = await judge(verifier, *made)
+    assert [judged(one)[1] for one in outcomes] == ["better", "better", "better", "unparsed"]
+    [(_, request)] = genrm.requests
+    assert (request.ranking_mode, request.rounds) == (judge_pb2.RANKING_MODE_SWISS, 2)
+    assert tuple(request.items[0].responses) == texts[:3]
+    stray = [make(verifier, text, group_id="g", rounds=2) for text in texts[:2]]
+    assert reasons(await judge(verifier, *stray)) == ["INVALID_PARAMETER"] * 2
+
+
 async def test_blank_responses_of_a_group_lose_to_all_others(client: AsyncJudgeClient) -> None:
     verifier = GroupVerifier(client)
     texts = ["42", "", "41", " "]

@@ -58,6 +58,7 @@ _RANKING: dict[int, RankingMode] = {
     judge_pb2.RANKING_MODE_UNSPECIFIED: "auto",
     judge_pb2.RANKING_MODE_ANCHOR: "anchor",
     judge_pb2.RANKING_MODE_ROUND_ROBIN: "round-robin",
+    judge_pb2.RANKING_MODE_SWISS: "swiss",
 }
 SPLITTINGS: dict[int, Splitting] = {
     process_pb2.STEP_SPLITTING_UNSPECIFIED: "auto",
@@ -171,9 +172,10 @@ def group_item(message: judge_pb2.GroupItem, ranking: RankingMode) -> CandidateG
         Unjudgeable: INVALID_PARAMETER: an unknown role, or the group is too large.
     """
     anchored = ranking == "anchor" or (ranking == "auto" and bool(message.anchor_response))
-    most = MAX_GROUP if anchored else MAX_ROUND_ROBIN
+    most = MAX_GROUP if anchored or ranking == "swiss" else MAX_ROUND_ROBIN
     if len(message.responses) > most:
         how = "against an anchor" if anchored else "each against each"
+        how = "by swiss" if ranking == "swiss" else how
         raise Unjudgeable(
             Reason.INVALID_PARAMETER,
             f"the group has {len(message.responses)} responses; {how}, at most {most} are ranked",
@@ -184,6 +186,24 @@ def group_item(message: judge_pb2.GroupItem, ranking: RankingMode) -> CandidateG
         anchor=message.anchor_response,
         ground_truth=message.ground_truth,
     )
+
+
+def rounds(message: judge_pb2.JudgeGroupsRequest, ranking: RankingMode) -> int:
+    """Rounds of a Swiss ranking; 0 for the default.
+
+    Raises:
+        Unjudgeable: INVALID_PARAMETER: out of range, or given for another ranking.
+    """
+    if message.rounds and ranking != "swiss":
+        raise Unjudgeable(
+            Reason.INVALID_PARAMETER,
+            f"rounds are of the ranking 'swiss', and this one is {ranking!r}; leave them out",
+        )
+    if message.rounds == 1:
+        raise Unjudgeable(
+            Reason.INVALID_PARAMETER, "one round joins nobody to a scale; give 2 or more, or 0"
+        )
+    return int(_between("rounds", message.rounds, 0, MAX_GROUP))
 
 
 def ranking_mode(number: int) -> RankingMode:

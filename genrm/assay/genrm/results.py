@@ -60,6 +60,8 @@ def fill_ranking(result: judge_pb2.GroupResult, ranking: GroupRanking, model: Mo
     message.scores.extend(ranking.scores)
     message.order_gaps.extend(ranking.order_gaps)
     message.candidates_truncated.extend(ranking.truncated)
+    message.comparisons = ranking.comparisons
+    message.comparisons_lost = ranking.comparisons_lost
     _fill_mass(message, ranking.verdict_mass)
     _fill_judge(message.judge, ranking.judge, model)
     _fill_usage(message.usage, ranking.usage)

@@ -151,9 +151,16 @@ class Runner:
             settings = convert.judge_settings(request.settings, seed, self._config.least_mass)
             gap = convert.max_order_gap(request)
             ranking = convert.ranking_mode(request.ranking_mode)
+            rounds = convert.rounds(request, ranking)
             item = convert.group_item(message, ranking)
             run = judge_group(
-                item, settings, model.info, self._templates, ranking, max_order_gap=gap
+                item,
+                settings,
+                model.info,
+                self._templates,
+                ranking,
+                rounds=rounds,
+                max_order_gap=gap,
             )
             return PlannedRun(model, run, partial(results.fill_ranking, model=model.info))
 

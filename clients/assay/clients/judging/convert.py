@@ -41,6 +41,7 @@ _RANKING: dict[str, judge_pb2.RankingMode.ValueType] = {
     "auto": judge_pb2.RANKING_MODE_UNSPECIFIED,
     "anchor": judge_pb2.RANKING_MODE_ANCHOR,
     "round-robin": judge_pb2.RANKING_MODE_ROUND_ROBIN,
+    "swiss": judge_pb2.RANKING_MODE_SWISS,
 }
 
 _PROMPT = frozenset({"prompt"})

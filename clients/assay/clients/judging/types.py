@@ -19,7 +19,7 @@ from assay.clients.types import Fault, Message
 ScoringMode = Literal["auto", "token-probability", "votes", "scalar-head", "consensus"]
 Overflow = Literal["refuse", "keep-ends"]
 LowMass = Literal["refuse", "votes"]
-RankingMode = Literal["auto", "anchor", "round-robin"]
+RankingMode = Literal["auto", "anchor", "round-robin", "swiss"]
 Splitting = Literal["auto", "line", "paragraph", "tag", "code-line"]
 Aggregation = Literal["min", "product", "last", "mean"]
 Prompt = str | Sequence[Message]
@@ -270,7 +270,8 @@ class GroupRanking:
 
     `truncated` says of each whether it was cut to fit: a comparison was cut in which it was the
     longer one; empty where the server does not say. `verdict_mass` is the least of all comparisons;
-    see `ModelJudgement`.
+    see `ModelJudgement`. `comparisons` were made, each in both orders; `comparisons_lost` of them
+    count for nothing.
     """
 
     scores: tuple[float, ...]
@@ -280,6 +281,8 @@ class GroupRanking:
     timings: Timings = Timings()
     verdict_mass: float | None = None
     truncated: tuple[bool, ...] = ()
+    comparisons: int = 0
+    comparisons_lost: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from assay.genrm.domain import Run
 from assay.genrm.engines.base import Answer, Request
+from assay.kit.faults import Unjudgeable
 
 R = TypeVar("R")
 
@@ -34,6 +35,14 @@ def together(runs: Sequence[Run[R]]) -> Run[tuple[R, ...]]:
         for run in runs:
             run.close()
     return tuple(results[index] for index in range(len(runs)))
+
+
+def attempted(run: Run[R]) -> Run[R | Unjudgeable]:
+    """The run; where it judges nothing, it returns why."""
+    try:
+        return (yield from run)
+    except Unjudgeable as trouble:
+        return trouble
 
 
 def _step(

@@ -115,6 +115,10 @@ class _RankingModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RankingMo
     """Each against the group's anchor."""
     RANKING_MODE_ROUND_ROBIN: _RankingMode.ValueType  # 2
     """Each against each."""
+    RANKING_MODE_SWISS: _RankingMode.ValueType  # 3
+    """Each against some: two rounds over a seeded ring, then neighbours by strength. The rest is filled in by the strengths
+    of Bradley and Terry's model. What it costs and what it errs by: docs/use/judges.md.
+    """
 
 class RankingMode(_RankingMode, metaclass=_RankingModeEnumTypeWrapper):
     """How the responses of a group are set against each other."""
@@ -125,6 +129,10 @@ RANKING_MODE_ANCHOR: RankingMode.ValueType  # 1
 """Each against the group's anchor."""
 RANKING_MODE_ROUND_ROBIN: RankingMode.ValueType  # 2
 """Each against each."""
+RANKING_MODE_SWISS: RankingMode.ValueType  # 3
+"""Each against some: two rounds over a seeded ring, then neighbours by strength. The rest is filled in by the strengths
+of Bradley and Terry's model. What it costs and what it errs by: docs/use/judges.md.
+"""
 Global___RankingMode: _TypeAlias = RankingMode  # noqa: Y015
 
 @_typing.final
@@ -686,10 +694,15 @@ class JudgeGroupsRequest(_message.Message):
     SETTINGS_FIELD_NUMBER: _builtins.int
     RANKING_MODE_FIELD_NUMBER: _builtins.int
     MAX_ORDER_GAP_FIELD_NUMBER: _builtins.int
+    ROUNDS_FIELD_NUMBER: _builtins.int
     ranking_mode: Global___RankingMode.ValueType
     """How the responses of a group are set against each other."""
     max_order_gap: _builtins.float
     """Greatest order gap of a comparison that still counts, in [0, 1]; see JudgePairsRequest."""
+    rounds: _builtins.int
+    """With RANKING_MODE_SWISS: rounds, in each of which a response is compared at most once, so that a group of n takes at
+    most rounds * floor(n / 2) comparisons. At least 2; 0: ceil(log2(n)) + 1. As many as a round-robin takes are one.
+    """
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___GroupItem]:
         """The groups. At least one; ids unique."""
@@ -705,10 +718,11 @@ class JudgeGroupsRequest(_message.Message):
         settings: Global___JudgeSettings | None = ...,
         ranking_mode: Global___RankingMode.ValueType = ...,
         max_order_gap: _builtins.float | None = ...,
+        rounds: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_order_gap", b"_max_order_gap", "max_order_gap", b"max_order_gap", "settings", b"settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_order_gap", b"_max_order_gap", "items", b"items", "max_order_gap", b"max_order_gap", "ranking_mode", b"ranking_mode", "settings", b"settings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_order_gap", b"_max_order_gap", "items", b"items", "max_order_gap", b"max_order_gap", "ranking_mode", b"ranking_mode", "rounds", b"rounds", "settings", b"settings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_order_gap: _TypeAlias = _typing.Literal["max_order_gap"]  # noqa: Y015
     _WhichOneofArgType__max_order_gap: _TypeAlias = _typing.Literal["_max_order_gap", b"_max_order_gap"]  # noqa: Y015
@@ -836,11 +850,21 @@ class GroupRanking(_message.Message):
     USAGE_FIELD_NUMBER: _builtins.int
     VERDICT_MASS_FIELD_NUMBER: _builtins.int
     CANDIDATES_TRUNCATED_FIELD_NUMBER: _builtins.int
+    COMPARISONS_FIELD_NUMBER: _builtins.int
+    COMPARISONS_LOST_FIELD_NUMBER: _builtins.int
     verdict_mass: _builtins.float
     """Of the comparison in which the verdicts held least; see ModelJudgement."""
+    comparisons: _builtins.int
+    """Pairs that were compared, each in both orders; equal texts are not."""
+    comparisons_lost: _builtins.int
+    """Of those, pairs that count for nothing: no verdict could be read, or the order gap was too great. A response that keeps
+    fewer than half of its comparisons makes its group a fault, as do responses that none joins any more.
+    """
     @_builtins.property
     def scores(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """One score for each response, in the responses' order: mean win probability, in [0, 1]."""
+        """One score for each response, in the responses' order: mean win probability, in [0, 1]. Of RANKING_MODE_SWISS over all
+        others too: as compared where it was, and as its strength predicts where it was not.
+        """
 
     @_builtins.property
     def order_gaps(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
@@ -867,10 +891,12 @@ class GroupRanking(_message.Message):
         usage: _common_pb2.TokenUsage | None = ...,
         verdict_mass: _builtins.float | None = ...,
         candidates_truncated: _abc.Iterable[_builtins.bool] | None = ...,
+        comparisons: _builtins.int = ...,
+        comparisons_lost: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass", "judge", b"judge", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass", "candidates_truncated", b"candidates_truncated", "judge", b"judge", "order_gaps", b"order_gaps", "scores", b"scores", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass", "candidates_truncated", b"candidates_truncated", "comparisons", b"comparisons", "comparisons_lost", b"comparisons_lost", "judge", b"judge", "order_gaps", b"order_gaps", "scores", b"scores", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__verdict_mass: _TypeAlias = _typing.Literal["verdict_mass"]  # noqa: Y015
     _WhichOneofArgType__verdict_mass: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass"]  # noqa: Y015
