@@ -99,6 +99,7 @@ class FakeGenrm:
                 result.judgement.rationale = "It is right."
             result.judgement.usage.prompt_tokens = 100
             result.judgement.usage.cached_prompt_tokens = 80
+            result.judgement.usage.cost = 0.5
         return response
 
     def JudgePairs(self, request: judge_pb2.JudgePairsRequest) -> judge_pb2.JudgePairsResponse:
@@ -262,10 +263,9 @@ async def test_uncertainty_and_origin_are_reported(client: AsyncJudgeClient) -> 
     assert isinstance(outcome, Judgement)
     parts = {part.name: (part.score, part.weight) for part in outcome.components}
     assert parts == {
-        "score": (0.9, 1.0),
-        "standard-error": (0.05, 0.0),
-        "verdict-mass": (0.75, 0.0),
-    }
+        "score": (0.9, 1.0), "standard-error": (0.05, 0.0), "verdict-mass": (0.75, 0.0),
+        "judge-tokens": (20.0, 0.0), "judge-cost": (0.5, 0.0),
+    }  # fmt: skip
     for word in ("tiny@abc", "correctness@1", "80 kept", "1 votes could not", "It is right."):
         assert word in outcome.explanation
 
@@ -433,19 +433,6 @@ async def test_groups_of_a_call_are_ranked_whole(
     ]  # fmt: skip
     found = await verifier.judge_all(items, 5.0)
     assert {one.execution_s for one in found} == {0.009}
-
-
-async def test_a_group_by_rounds_is_asked_so(client: AsyncJudgeClient, genrm: FakeGenrm) -> None:
-    verifier = GroupVerifier(client)
-    texts = ("42", "41", "40", "")
-    made = [make(verifier, text, group_id="g", ranking="swiss", rounds=2) for text in texts]
-    outcomes = await judge(verifier, *made)
-    assert [judged(one)[1] for one in outcomes] == ["better", "better", "better", "unparsed"]
-    [(_, request)] = genrm.requests
-    assert (request.ranking_mode, request.rounds) == (judge_pb2.RANKING_MODE_SWISS, 2)
-    assert tuple(request.items[0].responses) == texts[:3]
-    stray = [make(verifier, text, group_id="g", rounds=2) for text in texts[:2]]
-    assert reasons(await judge(verifier, *stray)) == ["INVALID_PARAMETER"] * 2
 
 
 async def test_blank_responses_of_a_group_lose_to_all_others(client: AsyncJudgeClient) -> None:

@@ -26,6 +26,7 @@ from assay.genrm.domain import (
 )
 from assay.kit import limits
 from assay.kit.faults import Unjudgeable
+from assay.kit.labels import trouble_of
 from assay.kit.reasons import Reason
 
 MAX_VOTES = 256
@@ -124,6 +125,18 @@ def step_settings(message: process_pb2.StepSettings, fresh_seed: int) -> Resolve
         meta_critique=message.meta_critique,
         template=_name("template", message.template),
     )
+
+
+def run_of(message: Any) -> str:
+    """Which of the caller's runs asks; empty for none.
+
+    Raises:
+        Unjudgeable: INVALID_LABEL: it is too long.
+    """
+    run: str = message.run
+    if trouble := trouble_of({"run": run}):
+        raise Unjudgeable(Reason.INVALID_LABEL, trouble)
+    return run
 
 
 def max_order_gap(

@@ -113,6 +113,8 @@ def _fill_usage(message: common_pb2.TokenUsage, usage: Usage) -> None:
     message.prompt_tokens = usage.prompt
     message.cached_prompt_tokens = usage.cached
     message.completion_tokens = usage.completion
+    message.engine.FromNanoseconds(round(usage.engine_s * 1e9))
+    message.cost = usage.cost
 
 
 def _text(text: str, chars: int) -> str:

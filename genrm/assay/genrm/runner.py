@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from assay.api.judge.v1 import judge_pb2
 from assay.api.process.v1 import process_pb2
 from assay.genrm import convert, dialogues, listing, results
+from assay.genrm.accounts import Accounts, BusyClock, CallBill
 from assay.genrm.answers import AnswerVerifier, Attempts
-from assay.genrm.config import RunnerConfig
+from assay.genrm.config import RunnerConfig, prices_of
 from assay.genrm.driving import RequestBatcher
 from assay.genrm.handler import JudgeHandler, PendingJudgement, PlannedRun
 from assay.genrm.judges import judge_group, judge_pair, judge_response
@@ -21,12 +22,14 @@ from assay.genrm.metrics import JudgeMetrics
 from assay.genrm.models import Models, ServedModel
 from assay.genrm.self_test import SelfTests
 from assay.genrm.self_verification import score_dialogue
+from assay.genrm.sharing import SharedAnswers
 from assay.genrm.steps import score_steps
 from assay.genrm.templates import load_templates
 from assay.kit import tracing
 from assay.kit.batch.coroutines import CoroutinePool
 from assay.kit.batch.requests import answer_by_s, check_chunk
 from assay.kit.batch.service import BatchService
+from assay.kit.calls import tenant_label_var, tenant_var
 from assay.kit.faults import ItemFault, Unjudgeable
 
 _SEED_BITS = 62
@@ -54,8 +57,11 @@ class Runner:
         self._answers = answers
         self._templates = load_templates(config.templates)
         self._tests: dict[str, SelfTests] = {}
+        self._accounts = Accounts(config.models.budget)
+        self._clocks: dict[str, BusyClock] = {}
+        self._shared: dict[str, SharedAnswers] = {}
         self._start_ended = asyncio.Event()
-        self.metrics = JudgeMetrics()
+        self.metrics = JudgeMetrics(by_run="run" in config.metric_labels)
         self._handler = JudgeHandler(self.metrics)
         self._service = BatchService(self._handler, self.metrics.items, config.max_batch_items)
 
@@ -119,7 +125,7 @@ class Runner:
             return PlannedRun(model, run, partial(results.fill_judgement, model=model.info))
 
         response = judge_pb2.JudgeResponsesResponse()
-        await self._answer(request.items, plan, response, timeout_s)
+        await self._answer(request, plan, response, timeout_s)
         return response
 
     async def judge_pairs(
@@ -137,7 +143,7 @@ class Runner:
             return PlannedRun(model, run, partial(results.fill_pair, model=model.info))
 
         response = judge_pb2.JudgePairsResponse()
-        await self._answer(request.items, plan, response, timeout_s)
+        await self._answer(request, plan, response, timeout_s)
         return response
 
     async def judge_groups(
@@ -165,7 +171,7 @@ class Runner:
             return PlannedRun(model, run, partial(results.fill_ranking, model=model.info))
 
         response = judge_pb2.JudgeGroupsResponse()
-        await self._answer(request.items, plan, response, timeout_s)
+        await self._answer(request, plan, response, timeout_s)
         return response
 
     async def score_steps(
@@ -182,7 +188,7 @@ class Runner:
             return PlannedRun(model, run, partial(results.fill_steps, model=model.info))
 
         response = process_pb2.ScoreStepsResponse()
-        await self._answer(request.items, plan, response, timeout_s)
+        await self._answer(request, plan, response, timeout_s)
         return response
 
     async def score_self_verification(
@@ -206,7 +212,7 @@ class Runner:
 
         response = process_pb2.ScoreSelfVerificationResponse()
         left_s = max(0.0, deadline_s - time.monotonic())
-        items = await self._answer(request.items, plan, response, left_s)
+        items = await self._answer(request, plan, response, left_s)
         scored = [item.outcome for item in items if not item.faulted]
         dialogues.fill_metrics(response.metrics, scored)
         return response
@@ -249,7 +255,7 @@ class Runner:
 
     async def _answer(
         self,
-        messages: Sequence[Any],
+        request: Any,
         plan: Callable[[Any], PlannedRun],
         response: Any,
         timeout_s: float,
@@ -266,15 +272,37 @@ class Runner:
             item.size_bytes = message.ByteSize()
             convert.check_size(message)
             item.plan = plan(message)
-            item.asks = asks.get(item.plan.model_name) or self._asks(item.plan.model)
+            item.asks = asks.get(item.plan.model_name) or self._asks(item.plan.model, request)
             asks[item.plan.model_name] = item.asks
             item.asked = [] if shown else None
 
-        return await self._service.answer(messages, response, admit, timeout_s)
+        return await self._service.answer(request.items, response, admit, timeout_s)
 
-    def _asks(self, model: ServedModel | None) -> RequestBatcher:
+    def _asks(self, model: ServedModel | None, request: Any) -> RequestBatcher:
+        """The requests of a call to a model.
+
+        Raises:
+            Unjudgeable: INVALID_LABEL: the run's name is too long.
+        """
         if model is None:
             return RequestBatcher(None)
-        tests = self._tests.get(model.name)
-        answered = partial(self.metrics.answered, model.name)
-        return RequestBatcher(model.engine, answered, tests.require if tests else None)
+        name, run = model.name, convert.run_of(request.settings)
+        paid = partial(self.metrics.paid, name, tenant_label_var.get(), run)
+        prices, clock = prices_of(model.config), self._clocks.setdefault(name, BusyClock())
+        tests, settings = self._tests.get(name), request.settings
+        return RequestBatcher(
+            model.engine,
+            partial(self.metrics.answered, name),
+            tests.require if tests else None,
+            bill=CallBill(self._accounts, prices, clock, tenant_var.get(), run, paid),
+            shared=self._answers_of(model),
+            seeded="seed" in settings.DESCRIPTOR.fields_by_name and settings.HasField("seed"),
+        )
+
+    def _answers_of(self, model: ServedModel) -> SharedAnswers:
+        shared = self._shared.get(model.name)
+        if shared is None:
+            count = partial(self.metrics.shared, model.name)
+            shared = SharedAnswers(lambda: model.info, self._config.cache_entries, count)
+            self._shared[model.name] = shared
+        return shared

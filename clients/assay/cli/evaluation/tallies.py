@@ -26,7 +26,8 @@ class LineTally:
         truncated: of those, lines whose candidate was cut to fit.
         unparsed_votes: votes that did not count.
         masses: the share of the model's probability that the verdicts held, where it is known.
-        tokens: read ("prompt"), of those cached ("cached"), and written ("completion").
+        usage: tokens read ("prompt"), of those cached ("cached"), and written ("completion"); seconds
+            of the engine ("engine_s"), and money ("cost").
         judges: model, revision and template, and how often.
     """
 
@@ -36,7 +37,7 @@ class LineTally:
         self.truncated = 0
         self.unparsed_votes = 0
         self.masses: list[float] = []
-        self.tokens: Counter[str] = Counter()
+        self.usage: dict[str, float] = {}
         self.judges: Counter[tuple[str, str, str]] = Counter()
 
     def add(self, line: Line) -> None:
@@ -49,7 +50,8 @@ class LineTally:
         self.unparsed_votes += line.get("unparsed_votes") or 0
         if line.get("verdict_mass") is not None:
             self.masses.append(line["verdict_mass"])
-        self.tokens.update(line["usage"])
+        for name, value in line["usage"].items():
+            self.usage[name] = self.usage.get(name, 0.0) + value
         judge = line["judge"]
         self.judges[judge["model"], judge["revision"], judge["template"]] += 1
         self._count(line)
@@ -67,7 +69,7 @@ class LineTally:
     def numbers(self) -> dict[str, Any]:
         """The counts as plain data; None where there was nothing to count."""
         per_item = {
-            name: _mean(self.tokens[name], self.judged)
+            name: _mean(self.usage.get(name, 0.0), self.judged)
             for name in ("prompt", "cached", "completion")
         }
         return {
@@ -81,6 +83,8 @@ class LineTally:
             else None,
             "faults": dict(self.faults.most_common()),
             "tokens_per_item": per_item,
+            "engine_seconds": self.usage.get("engine_s", 0.0),
+            "cost": self.usage.get("cost", 0.0),
         }
 
     def _count(self, line: Line) -> None:

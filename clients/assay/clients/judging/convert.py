@@ -70,6 +70,7 @@ _USAGE = Shape(
         "prompt": "prompt_tokens",
         "cached": "cached_prompt_tokens",
         "completion": "completion_tokens",
+        "engine_s": "engine",
     },
 )
 _TIMINGS = Shape(types.Timings, common_pb2.Timings)

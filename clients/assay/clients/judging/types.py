@@ -43,6 +43,7 @@ class JudgeSettings:
         meta_critique: with "consensus": each critique is criticised and refined before it counts.
         low_mass: where the verdicts hold less of the model's probability than the template wants: a
             fault, or votes.
+        run: who asks, of the tenant's runs, for the server's accounts; nothing is judged by it.
     """
 
     model: str = ""
@@ -55,6 +56,7 @@ class JudgeSettings:
     overflow: Overflow = "refuse"
     meta_critique: bool = False
     low_mass: LowMass = "refuse"
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,7 @@ class StepSettings:
     seed: int | None = None
     meta_critique: bool = False
     template: str = ""
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +143,14 @@ class SelfVerificationSettings:
         shaping_weight: reward = accuracy + weight * (accuracy - accuracy before).
         answer_verifier: judges attempts of unknown truth. Empty: "math".
         model: gives P("correct") of each verification. Empty: none.
+        run: see `JudgeSettings`.
     """
 
     parsing: Parsing = "strict"
     shaping_weight: float = 1.0
     answer_verifier: str = ""
     model: str = ""
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,17 +173,29 @@ class SelfVerificationItem:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one result: read (`prompt`), of those cached, and written (`completion`)."""
+    """What one result took.
+
+    Attributes:
+        prompt: tokens read.
+        cached: of those, tokens that were reused.
+        completion: tokens written.
+        engine_s: seconds of the engine, shared out among the requests that were at it.
+        cost: money, in the currency of the server's prices; 0 where there are none.
+    """
 
     prompt: int = 0
     cached: int = 0
     completion: int = 0
+    engine_s: float = 0.0
+    cost: float = 0.0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             self.prompt + other.prompt,
             self.cached + other.cached,
             self.completion + other.completion,
+            self.engine_s + other.engine_s,
+            self.cost + other.cost,
         )
 
 

@@ -125,11 +125,16 @@ class RateSteps:
 
 @dataclass(frozen=True, slots=True)
 class TokenCounts:
-    """Tokens read (`prompt`), of those reused (`cached`), and written (`completion`)."""
+    """Tokens read (`prompt`), of those reused (`cached`), and written (`completion`).
+
+    Whoever asks an engine adds its seconds for the answer, and what they cost (`accounts`).
+    """
 
     prompt: int
     cached: int = 0
     completion: int = 0
+    engine_s: float = 0.0
+    cost: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,6 +151,7 @@ class JudgeSettings(_message.Message):
     OVERFLOW_POLICY_FIELD_NUMBER: _builtins.int
     META_CRITIQUE_FIELD_NUMBER: _builtins.int
     LOW_MASS_FIELD_NUMBER: _builtins.int
+    RUN_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """The model, as ListJudgeModels names it. Empty: the server's default."""
     template: _builtins.str
@@ -171,6 +172,10 @@ class JudgeSettings(_message.Message):
     """With SCORING_MODE_CONSENSUS: each critique is itself criticised and its verdicts refined before they count."""
     low_mass: Global___LowMassPolicy.ValueType
     """What to do where the verdicts hold less of the model's probability than the template wants (TemplateInfo.least_mass)."""
+    run: _builtins.str
+    """Which of the caller's runs asks, for the accounts and budgets of the server: any text of at most 256 bytes, else a
+    fault, INVALID_LABEL. The tenant is that of the call's token. Nothing is judged by it.
+    """
     def __init__(
         self,
         *,
@@ -184,10 +189,11 @@ class JudgeSettings(_message.Message):
         overflow_policy: Global___OverflowPolicy.ValueType = ...,
         meta_critique: _builtins.bool = ...,
         low_mass: Global___LowMassPolicy.ValueType = ...,
+        run: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "_temperature", b"_temperature", "seed", b"seed", "temperature", b"temperature"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "_temperature", b"_temperature", "low_mass", b"low_mass", "max_tokens", b"max_tokens", "meta_critique", b"meta_critique", "model", b"model", "overflow_policy", b"overflow_policy", "scoring_mode", b"scoring_mode", "seed", b"seed", "temperature", b"temperature", "template", b"template", "votes", b"votes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "_temperature", b"_temperature", "low_mass", b"low_mass", "max_tokens", b"max_tokens", "meta_critique", b"meta_critique", "model", b"model", "overflow_policy", b"overflow_policy", "run", b"run", "scoring_mode", b"scoring_mode", "seed", b"seed", "temperature", b"temperature", "template", b"template", "votes", b"votes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
     _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015

@@ -26,57 +26,57 @@ from assay.api.common.v1 import common_pb2 as assay_dot_api_dot_common_dot_v1_do
 from google.rpc import status_pb2 as google_dot_rpc_dot_status__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"assay/api/process/v1/process.proto\x12\x14\x61ssay.api.process.v1\x1a assay/api/common/v1/common.proto\x1a\x17google/rpc/status.proto\"\xe7\x02\n\x0cStepSettings\x12\r\n\x05model\x18\x01 \x01(\t\x12\x36\n\tsplitting\x18\x02 \x01(\x0e\x32#.assay.api.process.v1.StepSplitting\x12\x10\n\x08step_tag\x18\x03 \x01(\t\x12:\n\x0b\x61ggregation\x18\x04 \x01(\x0e\x32%.assay.api.process.v1.StepAggregation\x12\x1c\n\x0f\x65rror_threshold\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\r\n\x05votes\x18\x06 \x01(\x05\x12\x18\n\x0btemperature\x18\x07 \x01(\x01H\x01\x88\x01\x01\x12\x12\n\nmax_tokens\x18\x08 \x01(\x05\x12\x11\n\x04seed\x18\t \x01(\x03H\x02\x88\x01\x01\x12\x15\n\rmeta_critique\x18\n \x01(\x08\x12\x10\n\x08template\x18\x0b \x01(\tB\x12\n\x10_error_thresholdB\x0e\n\x0c_temperatureB\x07\n\x05_seed\"x\n\x11ScoreStepsRequest\x12-\n\x05items\x18\x01 \x03(\x0b\x32\x1e.assay.api.process.v1.StepItem\x12\x34\n\x08settings\x18\x02 \x01(\x0b\x32\".assay.api.process.v1.StepSettings\"G\n\x12ScoreStepsResponse\x12\x31\n\x07results\x18\x01 \x03(\x0b\x32 .assay.api.process.v1.StepResult\"\x7f\n\x08StepItem\x12\n\n\x02id\x18\x01 \x01(\t\x12\x30\n\x06prompt\x18\x02 \x03(\x0b\x32 .assay.api.common.v1.ChatMessage\x12\x10\n\x08response\x18\x03 \x01(\t\x12\x14\n\x0cground_truth\x18\x04 \x01(\t\x12\r\n\x05steps\x18\x05 \x03(\t\"\xab\x01\n\nStepResult\x12\n\n\x02id\x18\x01 \x01(\t\x12\x32\n\x06scores\x18\x02 \x01(\x0b\x32 .assay.api.process.v1.StepScoresH\x00\x12#\n\x05\x66\x61ult\x18\x03 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x12-\n\x07timings\x18\x04 \x01(\x0b\x32\x1c.assay.api.common.v1.TimingsB\t\n\x07outcome\"\x9b\x02\n\nStepScores\x12.\n\x05steps\x18\x01 \x03(\x0b\x32\x1f.assay.api.process.v1.StepScore\x12\x11\n\taggregate\x18\x02 \x01(\x01\x12\x1d\n\x10\x66irst_error_step\x18\x03 \x01(\x05H\x00\x88\x01\x01\x12\r\n\x05model\x18\x04 \x01(\t\x12\x16\n\x0emodel_revision\x18\x05 \x01(\t\x12.\n\x05usage\x18\x06 \x01(\x0b\x32\x1f.assay.api.common.v1.TokenUsage\x12\x0e\n\x06passed\x18\x07 \x01(\x08\x12\x17\n\x0f\x65rror_threshold\x18\x08 \x01(\x01\x12\x16\n\x0eunparsed_votes\x18\t \x01(\x05\x42\x13\n\x11_first_error_step\"j\n\tStepScore\x12-\n\x05range\x18\x01 \x01(\x0b\x32\x1e.assay.api.common.v1.TextRange\x12\x12\n\x05score\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x10\n\x08\x63ritique\x18\x03 \x01(\tB\x08\n\x06_score\"\x9b\x01\n\x1cScoreSelfVerificationRequest\x12\x39\n\x05items\x18\x01 \x03(\x0b\x32*.assay.api.process.v1.SelfVerificationItem\x12@\n\x08settings\x18\x02 \x01(\x0b\x32..assay.api.process.v1.SelfVerificationSettings\"\x91\x01\n\x18SelfVerificationSettings\x12\x35\n\x07parsing\x18\x01 \x01(\x0e\x32$.assay.api.process.v1.VerdictParsing\x12\x16\n\x0eshaping_weight\x18\x02 \x01(\x01\x12\x17\n\x0f\x61nswer_verifier\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\"\xac\x01\n\x14SelfVerificationItem\x12\n\n\x02id\x18\x01 \x01(\t\x12\x30\n\x06prompt\x18\x02 \x03(\x0b\x32 .assay.api.common.v1.ChatMessage\x12\x14\n\x0cpolicy_turns\x18\x03 \x03(\t\x12\x14\n\x0cground_truth\x18\x04 \x01(\t\x12\x18\n\x10\x61ttempts_correct\x18\x05 \x03(\x08\x12\x10\n\x08group_id\x18\x06 \x01(\t\"\x9e\x01\n\x1dScoreSelfVerificationResponse\x12=\n\x07results\x18\x01 \x03(\x0b\x32,.assay.api.process.v1.SelfVerificationResult\x12>\n\x07metrics\x18\x02 \x01(\x0b\x32-.assay.api.process.v1.SelfVerificationMetrics\"\xc3\x01\n\x16SelfVerificationResult\x12\n\n\x02id\x18\x01 \x01(\t\x12>\n\x06scores\x18\x02 \x01(\x0b\x32,.assay.api.process.v1.SelfVerificationScoresH\x00\x12#\n\x05\x66\x61ult\x18\x03 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x12-\n\x07timings\x18\x04 \x01(\x0b\x32\x1c.assay.api.common.v1.TimingsB\t\n\x07outcome\"^\n\x16SelfVerificationScores\x12.\n\x05turns\x18\x01 \x03(\x0b\x32\x1f.assay.api.process.v1.TurnScore\x12\x14\n\x0crevision_due\x18\x02 \x01(\x08\"\xff\x01\n\tTurnScore\x12\x0e\n\x06reward\x18\x01 \x01(\x01\x12\x1c\n\x0f\x61ttempt_correct\x18\x02 \x01(\x08H\x00\x88\x01\x01\x12\x39\n\x0estrict_verdict\x18\x03 \x01(\x0e\x32!.assay.api.process.v1.SelfVerdict\x12;\n\x10tolerant_verdict\x18\x04 \x01(\x0e\x32!.assay.api.process.v1.SelfVerdict\x12 \n\x13\x63orrect_probability\x18\x05 \x01(\x01H\x01\x88\x01\x01\x42\x12\n\x10_attempt_correctB\x16\n\x14_correct_probability\"\xbd\x04\n\x17SelfVerificationMetrics\x12\x1b\n\x0e\x66irst_accuracy\x18\x01 \x01(\x01H\x00\x88\x01\x01\x12\x1b\n\x0e\x66inal_accuracy\x18\x02 \x01(\x01H\x01\x88\x01\x01\x12 \n\x13\x61nswer_change_ratio\x18\x03 \x01(\x01H\x02\x88\x01\x01\x12\x1e\n\x11verifier_accuracy\x18\x04 \x01(\x01H\x03\x88\x01\x01\x12\x1b\n\x0e\x63orrect_recall\x18\x05 \x01(\x01H\x04\x88\x01\x01\x12\x19\n\x0cwrong_recall\x18\x06 \x01(\x01H\x05\x88\x01\x01\x12\'\n\x1aincorrect_to_correct_ratio\x18\x07 \x01(\x01H\x06\x88\x01\x01\x12\'\n\x1a\x63orrect_to_incorrect_ratio\x18\x08 \x01(\x01H\x07\x88\x01\x01\x12\x1b\n\x0erevision_ratio\x18\t \x01(\x01H\x08\x88\x01\x01\x12\x1f\n\x12\x62\x65st_of_n_accuracy\x18\n \x01(\x01H\t\x88\x01\x01\x42\x11\n\x0f_first_accuracyB\x11\n\x0f_final_accuracyB\x16\n\x14_answer_change_ratioB\x14\n\x12_verifier_accuracyB\x11\n\x0f_correct_recallB\x0f\n\r_wrong_recallB\x1d\n\x1b_incorrect_to_correct_ratioB\x1d\n\x1b_correct_to_incorrect_ratioB\x11\n\x0f_revision_ratioB\x15\n\x13_best_of_n_accuracy\"\x1a\n\x18ListProcessModelsRequest\"\x9d\x01\n\x19ListProcessModelsResponse\x12\x36\n\x06models\x18\x01 \x03(\x0b\x32&.assay.api.process.v1.ProcessModelInfo\x12\x30\n\x06limits\x18\x02 \x01(\x0b\x32 .assay.api.common.v1.BatchLimits\x12\x16\n\x0eserver_version\x18\x03 \x01(\t\"\xae\x01\n\x10ProcessModelInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\t\x12\x0e\n\x06\x65ngine\x18\x03 \x01(\t\x12>\n\x11\x64\x65\x66\x61ult_splitting\x18\x04 \x01(\x0e\x32#.assay.api.process.v1.StepSplitting\x12\x12\n\ngenerative\x18\x05 \x01(\x08\x12\x16\n\x0e\x63ontext_tokens\x18\x06 \x01(\x03*\x9c\x01\n\rStepSplitting\x12\x1e\n\x1aSTEP_SPLITTING_UNSPECIFIED\x10\x00\x12\x17\n\x13STEP_SPLITTING_LINE\x10\x01\x12\x1c\n\x18STEP_SPLITTING_PARAGRAPH\x10\x02\x12\x16\n\x12STEP_SPLITTING_TAG\x10\x03\x12\x1c\n\x18STEP_SPLITTING_CODE_LINE\x10\x04*\xa1\x01\n\x0fStepAggregation\x12 \n\x1cSTEP_AGGREGATION_UNSPECIFIED\x10\x00\x12\x18\n\x14STEP_AGGREGATION_MIN\x10\x01\x12\x1c\n\x18STEP_AGGREGATION_PRODUCT\x10\x02\x12\x19\n\x15STEP_AGGREGATION_LAST\x10\x03\x12\x19\n\x15STEP_AGGREGATION_MEAN\x10\x04*k\n\x0eVerdictParsing\x12\x1f\n\x1bVERDICT_PARSING_UNSPECIFIED\x10\x00\x12\x1a\n\x16VERDICT_PARSING_STRICT\x10\x01\x12\x1c\n\x18VERDICT_PARSING_TOLERANT\x10\x02*x\n\x0bSelfVerdict\x12\x1c\n\x18SELF_VERDICT_UNSPECIFIED\x10\x00\x12\x18\n\x14SELF_VERDICT_CORRECT\x10\x01\x12\x16\n\x12SELF_VERDICT_WRONG\x10\x02\x12\x19\n\x15SELF_VERDICT_UNPARSED\x10\x03\x32\xf0\x02\n\x14ProcessRewardService\x12_\n\nScoreSteps\x12\'.assay.api.process.v1.ScoreStepsRequest\x1a(.assay.api.process.v1.ScoreStepsResponse\x12\x80\x01\n\x15ScoreSelfVerification\x12\x32.assay.api.process.v1.ScoreSelfVerificationRequest\x1a\x33.assay.api.process.v1.ScoreSelfVerificationResponse\x12t\n\x11ListProcessModels\x12..assay.api.process.v1.ListProcessModelsRequest\x1a/.assay.api.process.v1.ListProcessModelsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"assay/api/process/v1/process.proto\x12\x14\x61ssay.api.process.v1\x1a assay/api/common/v1/common.proto\x1a\x17google/rpc/status.proto\"\xf4\x02\n\x0cStepSettings\x12\r\n\x05model\x18\x01 \x01(\t\x12\x36\n\tsplitting\x18\x02 \x01(\x0e\x32#.assay.api.process.v1.StepSplitting\x12\x10\n\x08step_tag\x18\x03 \x01(\t\x12:\n\x0b\x61ggregation\x18\x04 \x01(\x0e\x32%.assay.api.process.v1.StepAggregation\x12\x1c\n\x0f\x65rror_threshold\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\r\n\x05votes\x18\x06 \x01(\x05\x12\x18\n\x0btemperature\x18\x07 \x01(\x01H\x01\x88\x01\x01\x12\x12\n\nmax_tokens\x18\x08 \x01(\x05\x12\x11\n\x04seed\x18\t \x01(\x03H\x02\x88\x01\x01\x12\x15\n\rmeta_critique\x18\n \x01(\x08\x12\x10\n\x08template\x18\x0b \x01(\t\x12\x0b\n\x03run\x18\x14 \x01(\tB\x12\n\x10_error_thresholdB\x0e\n\x0c_temperatureB\x07\n\x05_seed\"x\n\x11ScoreStepsRequest\x12-\n\x05items\x18\x01 \x03(\x0b\x32\x1e.assay.api.process.v1.StepItem\x12\x34\n\x08settings\x18\x02 \x01(\x0b\x32\".assay.api.process.v1.StepSettings\"G\n\x12ScoreStepsResponse\x12\x31\n\x07results\x18\x01 \x03(\x0b\x32 .assay.api.process.v1.StepResult\"\x7f\n\x08StepItem\x12\n\n\x02id\x18\x01 \x01(\t\x12\x30\n\x06prompt\x18\x02 \x03(\x0b\x32 .assay.api.common.v1.ChatMessage\x12\x10\n\x08response\x18\x03 \x01(\t\x12\x14\n\x0cground_truth\x18\x04 \x01(\t\x12\r\n\x05steps\x18\x05 \x03(\t\"\xab\x01\n\nStepResult\x12\n\n\x02id\x18\x01 \x01(\t\x12\x32\n\x06scores\x18\x02 \x01(\x0b\x32 .assay.api.process.v1.StepScoresH\x00\x12#\n\x05\x66\x61ult\x18\x03 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x12-\n\x07timings\x18\x04 \x01(\x0b\x32\x1c.assay.api.common.v1.TimingsB\t\n\x07outcome\"\x9b\x02\n\nStepScores\x12.\n\x05steps\x18\x01 \x03(\x0b\x32\x1f.assay.api.process.v1.StepScore\x12\x11\n\taggregate\x18\x02 \x01(\x01\x12\x1d\n\x10\x66irst_error_step\x18\x03 \x01(\x05H\x00\x88\x01\x01\x12\r\n\x05model\x18\x04 \x01(\t\x12\x16\n\x0emodel_revision\x18\x05 \x01(\t\x12.\n\x05usage\x18\x06 \x01(\x0b\x32\x1f.assay.api.common.v1.TokenUsage\x12\x0e\n\x06passed\x18\x07 \x01(\x08\x12\x17\n\x0f\x65rror_threshold\x18\x08 \x01(\x01\x12\x16\n\x0eunparsed_votes\x18\t \x01(\x05\x42\x13\n\x11_first_error_step\"j\n\tStepScore\x12-\n\x05range\x18\x01 \x01(\x0b\x32\x1e.assay.api.common.v1.TextRange\x12\x12\n\x05score\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x10\n\x08\x63ritique\x18\x03 \x01(\tB\x08\n\x06_score\"\x9b\x01\n\x1cScoreSelfVerificationRequest\x12\x39\n\x05items\x18\x01 \x03(\x0b\x32*.assay.api.process.v1.SelfVerificationItem\x12@\n\x08settings\x18\x02 \x01(\x0b\x32..assay.api.process.v1.SelfVerificationSettings\"\x9e\x01\n\x18SelfVerificationSettings\x12\x35\n\x07parsing\x18\x01 \x01(\x0e\x32$.assay.api.process.v1.VerdictParsing\x12\x16\n\x0eshaping_weight\x18\x02 \x01(\x01\x12\x17\n\x0f\x61nswer_verifier\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12\x0b\n\x03run\x18\x14 \x01(\t\"\xac\x01\n\x14SelfVerificationItem\x12\n\n\x02id\x18\x01 \x01(\t\x12\x30\n\x06prompt\x18\x02 \x03(\x0b\x32 .assay.api.common.v1.ChatMessage\x12\x14\n\x0cpolicy_turns\x18\x03 \x03(\t\x12\x14\n\x0cground_truth\x18\x04 \x01(\t\x12\x18\n\x10\x61ttempts_correct\x18\x05 \x03(\x08\x12\x10\n\x08group_id\x18\x06 \x01(\t\"\x9e\x01\n\x1dScoreSelfVerificationResponse\x12=\n\x07results\x18\x01 \x03(\x0b\x32,.assay.api.process.v1.SelfVerificationResult\x12>\n\x07metrics\x18\x02 \x01(\x0b\x32-.assay.api.process.v1.SelfVerificationMetrics\"\xc3\x01\n\x16SelfVerificationResult\x12\n\n\x02id\x18\x01 \x01(\t\x12>\n\x06scores\x18\x02 \x01(\x0b\x32,.assay.api.process.v1.SelfVerificationScoresH\x00\x12#\n\x05\x66\x61ult\x18\x03 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x12-\n\x07timings\x18\x04 \x01(\x0b\x32\x1c.assay.api.common.v1.TimingsB\t\n\x07outcome\"^\n\x16SelfVerificationScores\x12.\n\x05turns\x18\x01 \x03(\x0b\x32\x1f.assay.api.process.v1.TurnScore\x12\x14\n\x0crevision_due\x18\x02 \x01(\x08\"\xff\x01\n\tTurnScore\x12\x0e\n\x06reward\x18\x01 \x01(\x01\x12\x1c\n\x0f\x61ttempt_correct\x18\x02 \x01(\x08H\x00\x88\x01\x01\x12\x39\n\x0estrict_verdict\x18\x03 \x01(\x0e\x32!.assay.api.process.v1.SelfVerdict\x12;\n\x10tolerant_verdict\x18\x04 \x01(\x0e\x32!.assay.api.process.v1.SelfVerdict\x12 \n\x13\x63orrect_probability\x18\x05 \x01(\x01H\x01\x88\x01\x01\x42\x12\n\x10_attempt_correctB\x16\n\x14_correct_probability\"\xbd\x04\n\x17SelfVerificationMetrics\x12\x1b\n\x0e\x66irst_accuracy\x18\x01 \x01(\x01H\x00\x88\x01\x01\x12\x1b\n\x0e\x66inal_accuracy\x18\x02 \x01(\x01H\x01\x88\x01\x01\x12 \n\x13\x61nswer_change_ratio\x18\x03 \x01(\x01H\x02\x88\x01\x01\x12\x1e\n\x11verifier_accuracy\x18\x04 \x01(\x01H\x03\x88\x01\x01\x12\x1b\n\x0e\x63orrect_recall\x18\x05 \x01(\x01H\x04\x88\x01\x01\x12\x19\n\x0cwrong_recall\x18\x06 \x01(\x01H\x05\x88\x01\x01\x12\'\n\x1aincorrect_to_correct_ratio\x18\x07 \x01(\x01H\x06\x88\x01\x01\x12\'\n\x1a\x63orrect_to_incorrect_ratio\x18\x08 \x01(\x01H\x07\x88\x01\x01\x12\x1b\n\x0erevision_ratio\x18\t \x01(\x01H\x08\x88\x01\x01\x12\x1f\n\x12\x62\x65st_of_n_accuracy\x18\n \x01(\x01H\t\x88\x01\x01\x42\x11\n\x0f_first_accuracyB\x11\n\x0f_final_accuracyB\x16\n\x14_answer_change_ratioB\x14\n\x12_verifier_accuracyB\x11\n\x0f_correct_recallB\x0f\n\r_wrong_recallB\x1d\n\x1b_incorrect_to_correct_ratioB\x1d\n\x1b_correct_to_incorrect_ratioB\x11\n\x0f_revision_ratioB\x15\n\x13_best_of_n_accuracy\"\x1a\n\x18ListProcessModelsRequest\"\x9d\x01\n\x19ListProcessModelsResponse\x12\x36\n\x06models\x18\x01 \x03(\x0b\x32&.assay.api.process.v1.ProcessModelInfo\x12\x30\n\x06limits\x18\x02 \x01(\x0b\x32 .assay.api.common.v1.BatchLimits\x12\x16\n\x0eserver_version\x18\x03 \x01(\t\"\xae\x01\n\x10ProcessModelInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\t\x12\x0e\n\x06\x65ngine\x18\x03 \x01(\t\x12>\n\x11\x64\x65\x66\x61ult_splitting\x18\x04 \x01(\x0e\x32#.assay.api.process.v1.StepSplitting\x12\x12\n\ngenerative\x18\x05 \x01(\x08\x12\x16\n\x0e\x63ontext_tokens\x18\x06 \x01(\x03*\x9c\x01\n\rStepSplitting\x12\x1e\n\x1aSTEP_SPLITTING_UNSPECIFIED\x10\x00\x12\x17\n\x13STEP_SPLITTING_LINE\x10\x01\x12\x1c\n\x18STEP_SPLITTING_PARAGRAPH\x10\x02\x12\x16\n\x12STEP_SPLITTING_TAG\x10\x03\x12\x1c\n\x18STEP_SPLITTING_CODE_LINE\x10\x04*\xa1\x01\n\x0fStepAggregation\x12 \n\x1cSTEP_AGGREGATION_UNSPECIFIED\x10\x00\x12\x18\n\x14STEP_AGGREGATION_MIN\x10\x01\x12\x1c\n\x18STEP_AGGREGATION_PRODUCT\x10\x02\x12\x19\n\x15STEP_AGGREGATION_LAST\x10\x03\x12\x19\n\x15STEP_AGGREGATION_MEAN\x10\x04*k\n\x0eVerdictParsing\x12\x1f\n\x1bVERDICT_PARSING_UNSPECIFIED\x10\x00\x12\x1a\n\x16VERDICT_PARSING_STRICT\x10\x01\x12\x1c\n\x18VERDICT_PARSING_TOLERANT\x10\x02*x\n\x0bSelfVerdict\x12\x1c\n\x18SELF_VERDICT_UNSPECIFIED\x10\x00\x12\x18\n\x14SELF_VERDICT_CORRECT\x10\x01\x12\x16\n\x12SELF_VERDICT_WRONG\x10\x02\x12\x19\n\x15SELF_VERDICT_UNPARSED\x10\x03\x32\xf0\x02\n\x14ProcessRewardService\x12_\n\nScoreSteps\x12\'.assay.api.process.v1.ScoreStepsRequest\x1a(.assay.api.process.v1.ScoreStepsResponse\x12\x80\x01\n\x15ScoreSelfVerification\x12\x32.assay.api.process.v1.ScoreSelfVerificationRequest\x1a\x33.assay.api.process.v1.ScoreSelfVerificationResponse\x12t\n\x11ListProcessModels\x12..assay.api.process.v1.ListProcessModelsRequest\x1a/.assay.api.process.v1.ListProcessModelsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'assay.api.process.v1.process_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_STEPSPLITTING']._serialized_start=3509
-  _globals['_STEPSPLITTING']._serialized_end=3665
-  _globals['_STEPAGGREGATION']._serialized_start=3668
-  _globals['_STEPAGGREGATION']._serialized_end=3829
-  _globals['_VERDICTPARSING']._serialized_start=3831
-  _globals['_VERDICTPARSING']._serialized_end=3938
-  _globals['_SELFVERDICT']._serialized_start=3940
-  _globals['_SELFVERDICT']._serialized_end=4060
+  _globals['_STEPSPLITTING']._serialized_start=3535
+  _globals['_STEPSPLITTING']._serialized_end=3691
+  _globals['_STEPAGGREGATION']._serialized_start=3694
+  _globals['_STEPAGGREGATION']._serialized_end=3855
+  _globals['_VERDICTPARSING']._serialized_start=3857
+  _globals['_VERDICTPARSING']._serialized_end=3964
+  _globals['_SELFVERDICT']._serialized_start=3966
+  _globals['_SELFVERDICT']._serialized_end=4086
   _globals['_STEPSETTINGS']._serialized_start=120
-  _globals['_STEPSETTINGS']._serialized_end=479
-  _globals['_SCORESTEPSREQUEST']._serialized_start=481
-  _globals['_SCORESTEPSREQUEST']._serialized_end=601
-  _globals['_SCORESTEPSRESPONSE']._serialized_start=603
-  _globals['_SCORESTEPSRESPONSE']._serialized_end=674
-  _globals['_STEPITEM']._serialized_start=676
-  _globals['_STEPITEM']._serialized_end=803
-  _globals['_STEPRESULT']._serialized_start=806
-  _globals['_STEPRESULT']._serialized_end=977
-  _globals['_STEPSCORES']._serialized_start=980
-  _globals['_STEPSCORES']._serialized_end=1263
-  _globals['_STEPSCORE']._serialized_start=1265
-  _globals['_STEPSCORE']._serialized_end=1371
-  _globals['_SCORESELFVERIFICATIONREQUEST']._serialized_start=1374
-  _globals['_SCORESELFVERIFICATIONREQUEST']._serialized_end=1529
-  _globals['_SELFVERIFICATIONSETTINGS']._serialized_start=1532
-  _globals['_SELFVERIFICATIONSETTINGS']._serialized_end=1677
-  _globals['_SELFVERIFICATIONITEM']._serialized_start=1680
-  _globals['_SELFVERIFICATIONITEM']._serialized_end=1852
-  _globals['_SCORESELFVERIFICATIONRESPONSE']._serialized_start=1855
-  _globals['_SCORESELFVERIFICATIONRESPONSE']._serialized_end=2013
-  _globals['_SELFVERIFICATIONRESULT']._serialized_start=2016
-  _globals['_SELFVERIFICATIONRESULT']._serialized_end=2211
-  _globals['_SELFVERIFICATIONSCORES']._serialized_start=2213
-  _globals['_SELFVERIFICATIONSCORES']._serialized_end=2307
-  _globals['_TURNSCORE']._serialized_start=2310
-  _globals['_TURNSCORE']._serialized_end=2565
-  _globals['_SELFVERIFICATIONMETRICS']._serialized_start=2568
-  _globals['_SELFVERIFICATIONMETRICS']._serialized_end=3141
-  _globals['_LISTPROCESSMODELSREQUEST']._serialized_start=3143
-  _globals['_LISTPROCESSMODELSREQUEST']._serialized_end=3169
-  _globals['_LISTPROCESSMODELSRESPONSE']._serialized_start=3172
-  _globals['_LISTPROCESSMODELSRESPONSE']._serialized_end=3329
-  _globals['_PROCESSMODELINFO']._serialized_start=3332
-  _globals['_PROCESSMODELINFO']._serialized_end=3506
-  _globals['_PROCESSREWARDSERVICE']._serialized_start=4063
-  _globals['_PROCESSREWARDSERVICE']._serialized_end=4431
+  _globals['_STEPSETTINGS']._serialized_end=492
+  _globals['_SCORESTEPSREQUEST']._serialized_start=494
+  _globals['_SCORESTEPSREQUEST']._serialized_end=614
+  _globals['_SCORESTEPSRESPONSE']._serialized_start=616
+  _globals['_SCORESTEPSRESPONSE']._serialized_end=687
+  _globals['_STEPITEM']._serialized_start=689
+  _globals['_STEPITEM']._serialized_end=816
+  _globals['_STEPRESULT']._serialized_start=819
+  _globals['_STEPRESULT']._serialized_end=990
+  _globals['_STEPSCORES']._serialized_start=993
+  _globals['_STEPSCORES']._serialized_end=1276
+  _globals['_STEPSCORE']._serialized_start=1278
+  _globals['_STEPSCORE']._serialized_end=1384
+  _globals['_SCORESELFVERIFICATIONREQUEST']._serialized_start=1387
+  _globals['_SCORESELFVERIFICATIONREQUEST']._serialized_end=1542
+  _globals['_SELFVERIFICATIONSETTINGS']._serialized_start=1545
+  _globals['_SELFVERIFICATIONSETTINGS']._serialized_end=1703
+  _globals['_SELFVERIFICATIONITEM']._serialized_start=1706
+  _globals['_SELFVERIFICATIONITEM']._serialized_end=1878
+  _globals['_SCORESELFVERIFICATIONRESPONSE']._serialized_start=1881
+  _globals['_SCORESELFVERIFICATIONRESPONSE']._serialized_end=2039
+  _globals['_SELFVERIFICATIONRESULT']._serialized_start=2042
+  _globals['_SELFVERIFICATIONRESULT']._serialized_end=2237
+  _globals['_SELFVERIFICATIONSCORES']._serialized_start=2239
+  _globals['_SELFVERIFICATIONSCORES']._serialized_end=2333
+  _globals['_TURNSCORE']._serialized_start=2336
+  _globals['_TURNSCORE']._serialized_end=2591
+  _globals['_SELFVERIFICATIONMETRICS']._serialized_start=2594
+  _globals['_SELFVERIFICATIONMETRICS']._serialized_end=3167
+  _globals['_LISTPROCESSMODELSREQUEST']._serialized_start=3169
+  _globals['_LISTPROCESSMODELSREQUEST']._serialized_end=3195
+  _globals['_LISTPROCESSMODELSRESPONSE']._serialized_start=3198
+  _globals['_LISTPROCESSMODELSRESPONSE']._serialized_end=3355
+  _globals['_PROCESSMODELINFO']._serialized_start=3358
+  _globals['_PROCESSMODELINFO']._serialized_end=3532
+  _globals['_PROCESSREWARDSERVICE']._serialized_start=4089
+  _globals['_PROCESSREWARDSERVICE']._serialized_end=4457
 # @@protoc_insertion_point(module_scope)

@@ -17,6 +17,7 @@ Not covered: an item's own time-out; the call's deadline counts.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Generic, Literal, Protocol, TypeVar, cast
@@ -33,6 +34,7 @@ from assay.clients.judging import (
 )
 from assay.clients.judging.types import LowMass, Overflow, ScoringMode
 from assay.clients.types import Fault as ClientFault
+from assay.kit.judgements import SPENT
 from assay.kit.reasons import Reason
 from assay.reward_server.domain import (
     MISSING_REFERENCE,
@@ -133,7 +135,11 @@ def threshold(what: str) -> ParameterSpec:
 
 
 class Timed(Protocol):
-    """An answer of the client with its timings."""
+    """An answer of the client with its timings and what it took."""
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens, seconds and cost."""
 
     @property
     def timings(self) -> Timings:
@@ -243,9 +249,10 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
         outcome: Outcome
         try:
             if getattr(found, "truncated", False) and is_overlong(item):
-                outcome = self.least(item, OVERLONG, TOO_LONG)
+                judgement = self.least(item, OVERLONG, TOO_LONG)
             else:
-                outcome = self.answer(item, found)
+                judgement = self.answer(item, found)
+            outcome = with_spent(judgement, found.usage)
         except Unjudgeable as trouble:
             outcome = Fault(trouble.reason, trouble.message)
         return RemoteOutcome(outcome, found.timings.queue_s, found.timings.execution_s)
@@ -271,8 +278,8 @@ def overflow(parameters: Parameters) -> Overflow:
     return "refuse" if parameters.get("overflow", "refuse") == "refuse" else "keep-ends"
 
 
-def judge_settings(parameters: Parameters) -> JudgeSettings:
-    """The settings in the parameters; genrm chooses the rest."""
+def judge_settings(parameters: Parameters, run: str) -> JudgeSettings:
+    """The settings in the parameters; genrm chooses the rest. `run` is whose account it is on."""
     temperature = number(parameters, "temperature", -1.0)
     return JudgeSettings(
         model=str(parameters["model"]),
@@ -285,7 +292,22 @@ def judge_settings(parameters: Parameters) -> JudgeSettings:
         overflow=overflow(parameters),
         meta_critique=parameters.get("meta_critique") is True,
         low_mass=cast("LowMass", parameters.get("low_mass", "refuse")),
+        run=run,
     )
+
+
+def spent(usage: Usage, share: float = 1.0) -> tuple[Component, ...]:
+    """What a share of an answer took, as components of weight 0; see `SPENT`."""
+    computed = usage.prompt - usage.cached + usage.completion
+    values = (computed, usage.engine_s, usage.cost)
+    named = zip(SPENT, values, strict=True)
+    return tuple(Component(name, share * value, 0.0) for name, value in named if value > 0)
+
+
+def with_spent(judgement: Judgement, usage: Usage, share: float = 1.0) -> Judgement:
+    """The judgement, with what it took."""
+    parts = (*judgement.components, *spent(usage, share))
+    return dataclasses.replace(judgement, components=parts)
 
 
 def measures(found: ModelJudgement | PairJudgement | GroupRanking) -> list[Component]:

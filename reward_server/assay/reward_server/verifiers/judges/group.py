@@ -198,6 +198,8 @@ def rank(members: Sequence[VerifierItem], ranking: GroupRanking | None) -> list[
         judgement = _judgement(score, next(gaps), least, ranking)
         if next(cut) and asking.is_overlong(item):
             judgement = _least(asking.OVERLONG, asking.TOO_LONG)
+        if ranking is not None:
+            judgement = asking.with_spent(judgement, ranking.usage, 1 / asked)
         timings = ranking.timings if ranking else None
         outcomes.append(
             RemoteOutcome(judgement, timings.queue_s, timings.execution_s)
@@ -267,7 +269,7 @@ def _question(members: Sequence[VerifierItem]) -> tuple[Ask, GroupItem] | None:
         mode = "swiss"
     elif rounds:
         raise Unjudgeable(INVALID_PARAMETER, "rounds are of ranking=swiss; leave them out")
-    settings = asking.judge_settings(first.parameters)
+    settings = asking.judge_settings(first.parameters, first.run)
     question = GroupItem(asking.prompt_of(first), texts, anchor=anchor, ground_truth=truth)
     return (settings, mode, rounds, gap if gap < 1.0 else None), question
 

@@ -111,7 +111,7 @@ class PairwiseVerifier(asking.OneByOne[Ask, PairItem, PairJudgement]):
         question = PairItem(asking.prompt_of(item), item.response(), asking.anchor_of(item))
         gap = asking.number(item.parameters, "max_order_gap", 1.0)
         strict = item.parameters["on_gap"] == "fault" and gap < 1.0
-        return (asking.judge_settings(item.parameters), gap if strict else None), question
+        return (asking.judge_settings(item.parameters, item.run), gap if strict else None), question
 
     async def send(
         self, questions: list[PairItem], settings: Ask, timeout_s: float

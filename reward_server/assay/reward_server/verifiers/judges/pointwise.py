@@ -110,7 +110,7 @@ class JudgeVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgement]):
             anchor=text if kind == "anchor" else None,
             rubric=text if kind == "rubric" else None,
         )
-        return asking.judge_settings(item.parameters), question
+        return asking.judge_settings(item.parameters, item.run), question
 
     async def send(
         self, questions: list[JudgeItem], settings: JudgeSettings, timeout_s: float

@@ -1,0 +1,63 @@
+"""What verifiers of models pass on to genrm: rounds of a group, and whose account it is on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.test_judge_verifiers import FakeGenrm, judge, judged, make, reasons
+
+from assay.api.judge.v1 import judge_pb2
+from assay.clients.judging import AsyncJudgeClient
+from assay.reward_server.verifiers.judges.group import GroupVerifier
+from assay.reward_server.verifiers.judges.pairwise import PairwiseVerifier
+from assay.reward_server.verifiers.judges.pointwise import JudgeVerifier
+from assay.reward_server.verifiers.judges.scalar import RewardModelVerifier
+from assay.reward_server.verifiers.judges.steps import StepVerifier
+
+
+@pytest.fixture
+def genrm() -> FakeGenrm:
+    return FakeGenrm()
+
+
+@pytest.fixture
+def client(genrm: FakeGenrm) -> AsyncJudgeClient:
+    return AsyncJudgeClient(transport=genrm)
+
+
+async def test_a_group_by_rounds_is_asked_so(client: AsyncJudgeClient, genrm: FakeGenrm) -> None:
+    verifier = GroupVerifier(client)
+    texts = ("42", "41", "40", "")
+    made = [make(verifier, text, group_id="g", ranking="swiss", rounds=2) for text in texts]
+    outcomes = await judge(verifier, *made)
+    assert [judged(one)[1] for one in outcomes] == ["better", "better", "better", "unparsed"]
+    [(_, request)] = genrm.requests
+    assert (request.ranking_mode, request.rounds) == (judge_pb2.RANKING_MODE_SWISS, 2)
+    assert tuple(request.items[0].responses) == texts[:3]
+    stray = [make(verifier, text, group_id="g", rounds=2) for text in texts[:2]]
+    assert reasons(await judge(verifier, *stray)) == ["INVALID_PARAMETER"] * 2
+
+
+async def test_a_run_pays_for_what_it_asks(client: AsyncJudgeClient, genrm: FakeGenrm) -> None:
+    alone, pairs, group, head, steps = (
+        JudgeVerifier(client),
+        PairwiseVerifier(client),
+        GroupVerifier(client),
+        RewardModelVerifier(client),
+        StepVerifier(client),
+    )
+    for run in ("a", "b"):
+        for verifier, more in (
+            (alone, {"references": ("42",)}),
+            (pairs, {"anchor": "41"}),
+            (head, {}),
+            (steps, {}),
+        ):
+            await verifier.judge_all([replace(make(verifier, "42", **more), run=run)], 5.0)
+        members = [replace(make(group, text, group_id="g"), run=run) for text in ("42", "41")]
+        await group.judge_all(members, 5.0)
+    runs = [(method, request.settings.run) for method, request in genrm.requests]
+    assert len(runs) == 10
+    assert {run for _, run in runs[:5]} == {"a"}
+    assert {run for _, run in runs[5:]} == {"b"}
