@@ -236,6 +236,16 @@ def test_boxes(text: str, contents: list[str | None]) -> None:
         ("either 3 or 5", "3, 5"),
         ("so $x = 5$ apples", "x = 5"),
         ("none", None),
+        ("minus 5", "-5"),
+        ("a negative $5$", "-5"),
+        ("5 million people", "5 million"),
+        ("$5$ thousand", "5 thousand"),
+        ("half of 5", None),
+        ("twice 5", None),
+        ("at least $5$", None),
+        ("$5$ or more", None),
+        ("3 or 5 million", None),
+        ("minus $x$", None),
     ],
 )
 def test_a_sentence_is_narrowed_to_what_it_states(statement: str, inner: str | None) -> None:
@@ -275,6 +285,27 @@ def test_a_place_is_told() -> None:
         "that is, x - 1 = 6",
         "It is not 3",
         "it isn't equal to 3",
+        # an operator with blanks around it
+        "so it is x + 3",
+        "it is 3 + x",
+        "a total of 4 + 3",
+        # a word beside it that changes it
+        "it is at least 3",
+        "it takes more than 3 days",
+        "that is half of 3",
+        "he has twice 3",
+        "the square root of 3",
+        "it is x minus 3",
+        "it is divided by 3",
+        "2 out of 3",
+        "3 or more",
+        "they took 3 and a half",
+        "it is 3 squared",
+        "3 more than x",
+        "any number except 3",
+        "so it is at least $3$.",
+        "so it is half of \\(3\\)",
+        "we have $3$ or more",
     ],
 )
 def test_a_number_that_is_part_of_more_is_not_the_last_number(response: str) -> None:
@@ -293,6 +324,13 @@ def test_a_number_that_is_part_of_more_is_not_the_last_number(response: str) -> 
         ("he has <<16-3=13>>13 eggs", "13"),
         ("either 3 or 5 of them", "3 or 5"),
         ("at 3 and then at 5", "5"),
+        ("so x is minus 3", "-3"),
+        ("it is a negative 3", "-3"),
+        ("there are 3 million of them", "3 million"),
+        ("it sums up to 3", "3"),
+        ("12 - the last", "12"),
+        ("he needs 3 more apples", "3"),
+        ("he goes 3 times", "3"),
     ],
 )
 def test_a_number_that_stands_for_itself_is_the_last_number(response: str, answer: str) -> None:
@@ -304,7 +342,7 @@ def test_a_number_that_stands_for_itself_is_the_last_number(response: str, answe
 BARE_LINES = [
     *("(1,2)", "x > 3", r"\frac12", "Paris", "no solution", "x = 5", r"\{1, 2\}", "3:4", "5 cm"),
     *("2, 3", "2 and 3", "x < 2 or x > 3", "sqrt(2)", "3^5", "all real numbers", "f(x) = 2x"),
-    *("New York City", r"5\text{ cm}", r"\begin{pmatrix}1\\2\end{pmatrix}"),
+    *("New York City", "Paris.", r"5\text{ cm}", r"\begin{pmatrix}1\\2\end{pmatrix}"),
 ]
 
 
