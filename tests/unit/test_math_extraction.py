@@ -369,3 +369,36 @@ def test_a_negated_answer_states_no_number(response: str) -> None:
     assert found is not None
     assert narrowed(found.text) is None
     assert found.text != "5"
+
+
+PARTS = [
+    (r"(a) $\boxed{12}$\n\n(b) $\boxed{6}$", "(a) 12, (b) 6"),
+    (r"(A) We get $\boxed{\frac{1}{3}}$.\n(B) So $\boxed{2}$.", r"(a) \frac{1}{3}, (b) 2"),
+    (r"Part (a): it is $\boxed{(1, 2)}$. Part (b): $\boxed{3}$.", "(a) (1, 2), (b) 3"),
+    ("The results are:\n(i) $-9$\n(ii) $15$", "(i) -9, (ii) 15"),
+    ("- (1) $2$\n- (2) $e$", "(1) 2, (2) e"),
+]
+
+
+@pytest.mark.parametrize(("response", "answer"), PARTS)
+def test_the_answers_to_the_parts_of_a_problem_are_one(response: str, answer: str) -> None:
+    found = find_answer(response.replace("\\n", "\n"))
+    assert found is not None
+    assert found.text == answer
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        r"(b) $\boxed{12}$ and (c) $\boxed{6}$",  # the first part is missing
+        r"(a) $\boxed{12}$ and (c) $\boxed{6}$",
+        r"(b) $\boxed{12}$; (a) $\boxed{6}$",
+        r"f(1) = $\boxed{12}$, so f(2) = $\boxed{6}$",
+        r"First $\boxed{12}$. By (1) and (2) it is $\boxed{6}$",
+    ],
+)
+def test_boxes_that_name_no_parts_are_not_parts(response: str) -> None:
+    found = find_answer(response)
+    assert found is not None
+    assert "(a)" not in found.text
+    assert "(1)" not in found.text

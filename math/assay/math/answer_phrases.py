@@ -49,6 +49,7 @@ FINAL = re.compile(r"final answer(?: is|\**:)(?![a-z])|【答案】", re.IGNOREC
 LEAD = re.compile(
     r"(?:\s|[:=>*_`\"'\uff1a\u201c\u201d]"
     r"|(?:is|to the (?:question|problem) is|es|est|ist|lautet)(?=[:\s])"
+    r"|(?:therefore|thus|hence|then|simply)(?=[:\s])"
     r"|(?:option|choice|选项)(?=[\s(:\uff1aA-Z]))*",
     re.IGNORECASE,
 )
@@ -62,7 +63,7 @@ NO_PROSE = re.compile(r"[\\()\[\]{}*^_+<>|]")
 NEGATION = re.compile(r"\b(?:not|cannot|nicht|kein)\b|n[\'\u2019]t\b|不是|并非")
 SENTENCE_END = re.compile(
     r"\n|[\u3002\uff1b\uff01]|[.!](?=[\s*\"'`)]*(?:\n|\Z|[A-Z][a-z]|I |A ))|<eo[ahs]>|</"
-    r"|;(?=\s)|,?\s(?:because|since|which|where)\b"
+    r"|;(?=\s)|,?\s(?:because|since|which|where|as (?:required|desired|claimed|expected|needed))\b"
 )
 
 

@@ -163,15 +163,20 @@ class Matcher:
 
     def _pieces(self, left: Node, right: Node) -> Verdict:
         """Functions in pieces, as functions."""
-        if not isinstance(left, Call) or not isinstance(right, Call) or left.name != right.name:
+        both = [isinstance(node, Call) and node.name == "piecewise" for node in (left, right)]
+        if isinstance(left, Call) and isinstance(right, Call) and all(both):
+            equal = piecewise.same(left, right, self._agree, _constant)
+        elif isinstance(left, Call) and both[0]:
+            equal = piecewise.same_as_formula(left, right, self.equal, _constant)
+        else:
+            assert isinstance(right, Call)  # noqa: S101 - the caller has checked
+            equal = piecewise.same_as_formula(right, left, self.equal, _constant)
+        if equal is None:
             return no("a function in pieces against something else")
-        equal = piecewise.same(
-            left,
-            right,
-            lambda one, other: self.match(one, other).equal is True,
-            _constant,
-        )
         return Verdict(equal, _NO, "the same pieces" if equal else "different pieces")
+
+    def _agree(self, one: Node, other: Node) -> bool:
+        return self.match(one, other).equal is True
 
     def _formal(self, left: Node, right: Node) -> Verdict:
         """Statements with a quantifier and unions over an index: part by part."""

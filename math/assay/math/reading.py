@@ -217,7 +217,11 @@ def _special(form: str) -> Node | None:
     if moment is not None:
         return moment
     number = bases.number(form)
-    return _pieces(form) if number is None else number
+    if number is not None:
+        return number
+    if "ax" in form and "in" in form and (found := labels.extremes(form)):
+        return _all_labelled(found)
+    return _pieces(form)
 
 
 def _domain(form: str) -> Node | None:
@@ -323,7 +327,11 @@ def _looked_at_again(form: str) -> Node | None:
 
 def _labelled(form: str) -> Node | None:
     """Values of which each has its words before it; None when the form is no such list."""
-    items = [(words, _wordless(value)) for words, value in labels.parts(form)]
+    return _all_labelled(labels.parts(form))
+
+
+def _all_labelled(parts: list[tuple[str, str]]) -> Node | None:
+    items = [(words, _wordless(value)) for words, value in parts]
     named = tuple(
         Call("labelled", (Symbol(f"label {words}"), node))
         for words, node in items

@@ -60,7 +60,7 @@ _JOINT_NOISE = re.compile(
     r"\\(?:text|quad|qquad|mathrm|[()\[\],;:! ])|[\s${}()~]|[.:;](?=\s)|[A-Za-z](?:_\{?\w\}?)?\s*="
 )
 _SPACE = re.compile(r"\\(?:quad|qquad|[,;:! ])|[ \t$~]")
-_JOINT = re.compile(r"(?:,|、|\uff0c|,?and|,?or|和|或|&|;)")
+_JOINT = re.compile(r"(?:,|、|\uff0c|,?and(?:also)?|,?aswellas|,?or|和|或|&|;)")
 
 
 def joins(between: str) -> bool:
@@ -86,6 +86,46 @@ def is_space(between: str) -> bool:
     if len(between) > JOINT_CHARS or "\n" in between or between.count("$") not in (0, 2):
         return False
     return not _SPACE.sub("", between)
+
+
+_PART = re.compile(
+    r"(?:^|[\n;,.]|\$)[ \t]*(?:[-*\u2022][ \t]+)?\**(?:Part[ \t])?"
+    r"\(?(?P<name>[a-eA-E]|i{1,3}|iv|[1-5])\)"
+    r"(?![ \t]*[-+*/^=])"
+)
+_BEFORE_PART = 400
+_PART_NAMES = ("abcde", "12345")
+_ROMAN = ("i", "ii", "iii", "iv")
+
+
+def parts(text: str, spans: list[tuple[int, int]]) -> list[str]:
+    """The names of the parts of a problem that places in a text answer: a, b, ..., or 1, 2, ...
+
+    Of the last places, from the one that is named a, 1 or i; empty where they are not so named.
+
+    Args:
+        text: the response or the reference.
+        spans: where each begins and ends, with its marks, in order.
+    """
+    names: list[str] = []
+    if len(spans) < 2:
+        return names
+    for at in range(len(spans) - 1, -1, -1):
+        begin = spans[at - 1][1] if at else max(0, spans[at][0] - _BEFORE_PART)
+        mark = last_match(_PART, text[begin : spans[at][0]])
+        if mark is None:
+            return []
+        names.insert(0, mark["name"].lower())
+        if names[0] in ("a", "1") or (names[0] == "i" and names[1:2] in ([], ["ii"])):
+            break
+    known = [*(list(row[: len(names)]) for row in _PART_NAMES), list(_ROMAN[: len(names)])]
+    return names if len(names) > 1 and names in known else []
+
+
+def of_parts(names: list[str], contents: list[str]) -> str:
+    """The answers to the parts of a problem as one: `(a) 3, (b) 4`."""
+    pairs = zip(names, contents, strict=True)
+    return ", ".join(f"({name}) {content}" for name, content in pairs)
 
 
 _TRIM = " \t\r\n\"'`\u201c\u201d*_:\uff1a"
@@ -199,6 +239,12 @@ def _is_attached(text: str, number: re.Match[str]) -> bool:
 
 def _stated(text: str, spans: list[tuple[int, int, int, int]], how: str) -> FoundAnswer | Nothing:
     """The last of the spans, as the words beside it say it."""
+    names = parts(text, [(span[0], span[3]) for span in spans])
+    if names:
+        found = spans[-len(names) :]
+        contents = [text[span[1] : span[2]].strip(" .,;") for span in found]
+        if all(contents):
+            return FoundAnswer(of_parts(names, contents), how, found[0][1], found[-1][2])
     found = _joint(text, spans)
     said = group(text, found, how)
     return _with_words(text, said, found[0][0], max(said.end, found[-1][3]), len(found))

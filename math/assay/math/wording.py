@@ -174,17 +174,19 @@ def _unwrapped(form: str) -> str:
     return form if match is None else f"{match[1]} {match[2].strip()}"
 
 
-_PART = re.compile(rf"(?:^|[,;]?\s)(?:{TEXT}\s?\{{\s?)?\(?([a-d]|i{{1,3}}|[1-4])\)\s?\}}?\s?")
-_PART_NAMES = ("abcd", "1234")
+_PART = re.compile(
+    rf"(?:^|[,;]?\s)(?:{TEXT}\s?\{{\s?)?(?:[Pp]art )?\(?([a-e]|i{{1,3}}|iv|[1-5])\):?\s?\}}?:?\s?"
+)
+_PART_NAMES = ("abcde", "12345")
 
 
 def parts(form: str) -> list[str]:
     """The answers of `(a) 3, (b) 4`, in order; empty when it is not of that form."""
-    marks = list(_PART.finditer(form)) if ")" in form[:12] else []
+    marks = list(_PART.finditer(form)) if ")" in form[:16] else []
     if len(marks) < 2 or marks[0].start():
         return []
     names = [mark[1] for mark in marks]
-    expected = ["i" * (at + 1) for at in range(len(names))]
+    expected = ["i", "ii", "iii", "iv"][: len(names)]
     if names != expected and "".join(names) not in (
         sequence[: len(names)] for sequence in _PART_NAMES
     ):
