@@ -1,4 +1,4 @@
-"""How answers are announced in twelve languages: the patterns of `extraction`, rule 2.
+"""How answers are announced in thirteen languages: the patterns of `extraction`, rule 2.
 
 All are linear: alternatives that begin with different words, no repetition inside a repetition.
 """
@@ -24,6 +24,7 @@ ANNOUNCED = re.compile(
     | 【答案】 | 答案(?:不是|并非)
     | 最终答案(?:[是为]|[:\uff1a]) | 答案(?:应?[是为選选]|[:\uff1a]|[ ]?=)
     | 故选 | 应选 | 正确(?:答案|选项)[是为] | 故答案为?
+    | (?:الإجابة|الجواب)(?:\ النهائية|\ النهائي)?(?:\ (?:هي|هو)|\ ?:)
     | 答え(?:は|[:\uff1a]) | (?:解答|答)[:\uff1a]
     | คำตอบ(?:สุดท้าย)?(?:คือ|\ ?[:\uff1a])
     | উত্তর(?:\ ?[:\uff1a]|\ হল|\ হলো)

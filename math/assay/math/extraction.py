@@ -306,7 +306,7 @@ _BOX_TAIL = re.compile(
     r"\.?\Z"
 )
 _TAIL_CHANGES = re.compile(
-    r"\b(?:wrong|incorrect|opposite|reciprocal|inverse|negative|square|half|double|twice|not|false"
+    r"\b(?:wrong|incorrect|other|cube|remaining|opposite|reciprocal|inverse|negative|square|half|double|twice|not|false"
     r"|approximate|previous|lower|upper)\b"
 )
 _BOX_LEAD = re.compile(

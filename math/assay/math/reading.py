@@ -59,6 +59,7 @@ _ZERO_GROUP = re.compile(r",0\d")
 _UNIT_TAIL = re.compile(r"(?<![\\A-Za-z])(?![eE][-+]?\d)[A-Za-z]")
 _PAIR = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{2}(?![A-Za-z])")
 _UPRIGHT_OR_WORD = re.compile(r"[^\\\-+.|]|\\(?:text|math|mbox|hbox|operator|boxed|emph)")
+_AMOUNT_IN_WORDS = re.compile(r"-.*circ|\\text\s?\{\s?\d")
 _LONGEST_SIGN = 12
 _COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">=", "in", "notin", "subset", "approx"})
 _LETTER = re.compile(r"\(?\s?([A-Z])\s?\)?\.?")
@@ -209,7 +210,7 @@ def _special(form: str) -> Node | None:
         number = _spelled(said) if said and spelled.begins(said) else None
         if number is not None:
             return number
-    if len(form) < 80 and (form[0].isdigit() or (form[0] == "-" and "circ" in form)):
+    if len(form) < 80 and (form[0].isdigit() or _AMOUNT_IN_WORDS.match(form)):
         amount = notation.compound(form)
         if amount is not None:
             return Quantity(Number(amount[0]), amount[1])
@@ -376,7 +377,7 @@ def _quantified(form: str) -> Node | None:
 
 
 def _length(form: str) -> Node | None:
-    found = notation.feet_and_inches(form)
+    found = notation.feet_and_inches(bare(form) if form.startswith("\\text") else form)
     return None if found is None else Quantity(Number(found[0]), found[1])
 
 
@@ -422,6 +423,9 @@ def _others(form: str, node: Node | None, policy: Policy) -> tuple[Node, ...]:
     length = _length(form)
     if length is not None and length != node:
         found.append(length)
+    said = wording.said_value(form)
+    if said:
+        found.append(_wordless(said) or Text(""))
     stated = wording.statement(form) if isinstance(node, Text) or node is None else ""
     if stated:
         found.append(_attempt(stated, thousands=True, scientific=True))
