@@ -272,13 +272,16 @@ def test_a_place_is_told() -> None:
         "1, open('x')",
         "hence 5 = y",
         # one of several in brackets, or a side of a relation
-        "the point is (3, 5).",
-        "the interval [1, 2)",
+        "the point (3, 5) lies there",
+        "it goes from f(3, 5)",
+        "of the pairs 2(3, 5)",
         "the set {1, 2}",
         "it lies on (2, x)",
         "the ratio is 3:4",
-        "so x > 3",
-        r"hence x \ge 3",
+        "so x > 3 or y < 3",
+        "it is not x > 3",
+        "so 2x > 3",
+        "so y + x > 3",
         "it follows that x \u2260 2",
         "so 2x = 6",
         "we get x^2 = 6",
@@ -402,3 +405,22 @@ def test_boxes_that_name_no_parts_are_not_parts(response: str) -> None:
     assert found is not None
     assert "(a)" not in found.text
     assert "(1)" not in found.text
+
+
+@pytest.mark.parametrize(
+    ("response", "answer"),
+    [
+        ("the point is (3, 5).", "(3, 5)"),
+        ("the interval [1, 2)", "[1, 2)"),
+        ("so x > 3", "x > 3"),
+        (r"Hence x \ge 3", r"x \ge 3"),
+        ("First divide. The condition is 4 < x <= 5.", "4 < x <= 5"),
+        ("First divide. We arrive at the point (4, x, -5/2)", "(4, x, -5/2)"),
+    ],
+)
+def test_a_tuple_or_inequality_that_ends_a_response_is_taken_whole(
+    response: str, answer: str
+) -> None:
+    found = find_answer(response)
+    assert found is not None
+    assert (found.text, found.how) == (answer, "math-span")

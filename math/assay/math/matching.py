@@ -7,8 +7,9 @@ import itertools
 from collections.abc import Sequence
 from fractions import Fraction
 
-from assay.math import linear, lines, piecewise, quantities, realset, relations
+from assay.math import linear, lines, piecewise, planes, quantities, realset, relations
 from assay.math.nodes import (
+    Add,
     Based,
     Call,
     Chain,
@@ -33,6 +34,7 @@ _ELLIPSIS = Symbol("...")
 _REALS = Symbol("mathbbR")
 _FIGURES = (Symbol("angle"), Symbol("triangle"))
 _NOTHING = Symbol("emptyset")
+_MAY_BE_PLANES = (Add, Call, Chain)
 _MAY_BE_LINES = (Call, Chain, Group)
 _COMPOUND = (Group, SetOperation, Matrix)
 _FORMAL = frozenset({"forall", "exists", "implies", "union", "intersection", "labelled"})
@@ -71,6 +73,8 @@ class Matcher:
             left, right = _counted(left, right), _counted(right, left)
         if isinstance(left, Text) or isinstance(right, Text):
             return self._words(left, right)
+        if isinstance(left, _MAY_BE_PLANES) or isinstance(right, _MAY_BE_PLANES):
+            left, right = planes.as_equation(left), planes.as_equation(right)
         if isinstance(left, _MAY_BE_LINES) or isinstance(right, _MAY_BE_LINES):
             verdict = self._lines(left, right)
             if verdict is not None:

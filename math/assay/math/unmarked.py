@@ -378,6 +378,37 @@ def _is_listed(before: str, onwards: str) -> bool:
     return False
 
 
+_SIDE = r"-?(?:\d{1,12}(?:\.\d{1,12})?(?:/\d{1,12})?|[a-z](?![A-Za-z])|\\?infty|\\?infinity)"
+_ORDER = r"(?:<=|>=|=<|<|>|\u2264|\u2265|\\(?:leq?|geq?|lt|gt)(?![A-Za-z]))"
+_LAST_STRUCTURE = re.compile(
+    rf"(?:(?<![\w)\]}}=<>+*/^-])(?P<bracket>[(\[]\s?{_SIDE}(?:\s?,\s?{_SIDE}){{1,5}}\s?[)\]])"
+    rf"|(?<![\w)\]}}=<>+*/^,-])(?<![\d)\]}}=<>+*/^,-]\s)(?:{_SIDE}\s?{_ORDER}\s?)?"
+    rf"(?P<name>[a-zA-Z])\s?{_ORDER}\s?{_SIDE})(?=[.!*`\s]*\Z)"
+)
+_LEADS = re.compile(
+    r"(?:\b(?:is|are|be|get|gets|have|need|needs|obtain|find|point|pair|triple|interval|range|set"
+    r"|direction|vector|forces|means|gives|so|thus|hence|therefore|to|in|that|at|condition"
+    r"|requires)\s*[:*]*\s*|[:=]\s*)\Z",
+    re.IGNORECASE,
+)
+
+
+def _last_structure(text: str, number: re.Match[str]) -> FoundAnswer | None:
+    """The tuple, interval or inequality that ends the response and that its last number is in.
+
+    Only behind a word that leads to an answer, such as "is" or "the point".
+    """
+    begin = max(text.rfind("\n", 0, number.start()) + 1, number.start() - _AROUND)
+    found = None
+    for found in _LAST_STRUCTURE.finditer(text, begin):  # noqa: B007 - the last one is wanted
+        pass
+    if found is None or not found.start() <= number.start() < found.end():
+        return None
+    if not _LEADS.search(text[begin : found.start()]):
+        return None
+    return FoundAnswer(found[0].strip(), "math-span", found.start(), found.end())
+
+
 def last_number(text: str) -> FoundAnswer | Nothing | None:
     """The last number, with a sign, a fraction or a percent sign that belongs to it."""
     marks = list(NUMBER.finditer(text, max(0, len(text) - _NUMBERS_CHARS)))
@@ -385,7 +416,7 @@ def last_number(text: str) -> FoundAnswer | Nothing | None:
         return None
     mark = marks[-1]
     if _is_attached(text, mark) or _is_part(text, mark):
-        return None
+        return _last_structure(text, mark)
     end = mark.end()
     if text[mark.start() - 1 : mark.start()] + text[end : end + 1] == "[]":
         end += 1  # an answer between brackets
