@@ -22,6 +22,7 @@ from assay.genrm.engines.base import (
     PromptMessage,
     PromptPiece,
     Request,
+    Write,
     Written,
 )
 from assay.genrm.engines.prompts import PromptEncoder
@@ -29,6 +30,7 @@ from assay.genrm.judges import judge_pair, judge_response
 from assay.genrm.judges.critique import parse_critique
 from assay.genrm.judges.parsing import read_direct, read_reasoned
 from assay.genrm.templates import Template, code_of, load_templates
+from assay.genrm.templates.letters import LETTERS
 from assay.kit.faults import Unjudgeable
 from genrm_judging_support import GENERATIVE, QUESTION, TOKENS, WRITER, choosing, drive, writing
 
@@ -53,6 +55,7 @@ HOSTILE = st.one_of(
 
 def filled(template: Template, text: str) -> Prompt:
     """The template with the text in every place that a candidate or a judge of ours fills."""
+    template = template.drawn(LETTERS) if template.letters else template
     slots = {name: text for name in template.places if name != "question"}
     if "steps" in slots:
         return template.render(**{**slots, "steps": (text, text), "question": QUESTION})
@@ -167,7 +170,7 @@ def test_no_attack_brings_a_special_token_of_a_real_tokenizer() -> None:
 
 @pytest.mark.data
 def test_real_responses_leave_our_words_alone(shared_data: Path) -> None:
-    template = TEMPLATES.get("", "pairwise", "preference")
+    template = TEMPLATES.get("", "pairwise", "preference").drawn(LETTERS)
     for _, row in preferences.read(shared_data / "llmbar.jsonl.gz"):
         for pair in preferences.pairs_of(row):
             texts = pair.chosen, pair.rejected
@@ -201,7 +204,7 @@ def test_reasons_that_quote_the_candidate_bring_no_special_token(
                 return Chosen((-0.1, -2.3), TOKENS)
             return Written(f"It says {quoted}, which is odd.</think>", "stop", TOKENS)
 
-        settings = ResolvedJudgeSettings("preference-reasoned", votes=1)
+        settings = ResolvedJudgeSettings("preference-reasoned@1", votes=1)
         drive(
             judge_pair(CandidatePair(QUESTION, "a", "b"), settings, GENERATIVE, TEMPLATES), answer
         )
@@ -281,20 +284,31 @@ def test_the_catalogue_has_every_family_and_no_name_twice() -> None:
     assert families == {"order", "verdict", "turn", "fence", "unicode"}
 
 
-@pytest.mark.parametrize("name", ["quality", "correctness"])
+@pytest.mark.parametrize("name", ["quality@2", "correctness@2", "quality@3", "correctness@3"])
 @given(text=HOSTILE.filter(lambda text: text.strip()))
 def test_votes_on_a_hostile_candidate_are_the_judges_own(name: str, text: str) -> None:
     settings = ResolvedJudgeSettings(name, "votes", votes=3)
-    truth = "4" if name == "correctness" else None
-    word = "correct" if truth else "yes"
+    truth = "4" if name.startswith("correctness") else None
     judgement, _ = drive(
         judge_response(
             CandidateResponse(QUESTION, text, ground_truth=truth), settings, WRITER, TEMPLATES
         ),
-        _writing_always(word),
+        _writing_always(name, "correct" if truth else "yes"),
     )
     assert judgement.score == 1.0
 
 
-def _writing_always(word: str) -> Callable[[Request], Any]:
-    return writing(lambda request: word)
+def _writing_always(name: str, word: str) -> Callable[[Request], Any]:
+    """A judge that is for it, whatever it reads: by the word, or the letter that we gave it."""
+    template = TEMPLATES.get(name, "pointwise", "")
+    if not template.letters:
+        return writing(lambda request: word)
+    meaning = template.verdicts[0].meaning
+
+    def letter(request: Write) -> str:
+        ours = request.prompt.messages[-1].pieces[-1]
+        assert ours.trusted
+        line = next(line for line in ours.text.split("\n") if line.endswith(f": {meaning}"))
+        return line.partition(":")[0]
+
+    return writing(letter)
