@@ -204,3 +204,61 @@ def test_responses_are_named_as_the_verdicts_name_them(shipped: Templates) -> No
         template = shipped.get(name, "pairwise", "")
         asked = template.drawn(("K", "Q")) if template.letters else template
         assert label in asked.render(**given).messages[1].text
+
+
+def test_a_trained_judge_is_asked_as_it_was_trained(shipped: Templates) -> None:
+    assert shipped.default("preference@1", "pairwise", "preference") == "preference@1"
+    assert shipped.default("", "pairwise", "preference") == "preference"
+    assert shipped.default("correctness@3", "pairwise", "preference") == "preference"
+    gone = shipped.default("brief@1", "pairwise", "preference")
+    with pytest.raises(Unjudgeable, match="'brief@1' is not known"):
+        shipped.get("", "pairwise", gone)
+
+
+LETTERED = """
+name = "mine"
+version = 3
+kind = "pointwise"
+description = "Is it fine?"
+letters = true
+user = '''
+{question}
+
+{response}
+
+Fine?
+{verdicts}
+'''
+[[verdicts]]
+meaning = "yes"
+value = 1.0
+[[verdicts]]
+meaning = "no"
+value = 0.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("{verdicts}", "Choose.", "one line that is {verdicts}, behind all places"),
+        ("Fine?\n{verdicts}", "{verdicts}\n\n{ground_truth?}", "behind all places"),
+        ("{verdicts}", "{verdicts}\n{verdicts}", "one line that is {verdicts}"),
+        ('meaning = "no"', 'text = "N"', "a verdict has a meaning, and no text"),
+        ('meaning = "no"', 'meaning = "yes"', "each with a meaning of its own"),
+        ('meaning = "no"', 'meaning = "n\\no"', "is one line"),
+        ("letters = true\n", "", "has no place {verdicts}"),
+        ('kind = "pointwise"', 'kind = "self-verification"', "draws no letters"),
+        ("value = 0.0", "value = 1.0", "must differ in value"),
+    ],
+)
+def test_a_broken_file_with_letters(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert own(tmp_path, LETTERED).get("mine", "pointwise", "").letters
+    with pytest.raises(ConfigError) as caught:
+        own(tmp_path, LETTERED.replace(old, new, 1))
+    assert message in str(caught.value)
+
+
+def test_a_meaning_is_for_letters(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="say letters = true"):
+        own(tmp_path, GOOD.replace('text = "N"', 'text = "N"\nmeaning = "no"'))

@@ -116,7 +116,8 @@ def comparison(
         require_bound(settings)
         refuse_reference(model, ground_truth=ground_truth)
         return partial(_rated_pair, prompt=prompt, settings=settings, model=model)
-    template = templates.get(settings.template, "pairwise", DEFAULT_TEMPLATE)
+    default = templates.default(model.template, "pairwise", DEFAULT_TEMPLATE)
+    template = templates.get(settings.template, "pairwise", default)
     if template.places.get("ground_truth") and not ground_truth.strip():
         raise Unjudgeable(
             Reason.MISSING_REFERENCE,

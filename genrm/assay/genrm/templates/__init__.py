@@ -137,6 +137,14 @@ class Templates:
             f"template {wanted[:80]!r} {what}; known {kind} templates: {fitting}",
         )
 
+    def default(self, trained_on: str, kind: str, default: str) -> str:
+        """What an empty name means to a judge: the template of this kind on which it was trained.
+
+        One that is not known here stays, for `get` to refuse: another prompt is not what it learnt.
+        """
+        known = self._by_ref.get(trained_on)
+        return trained_on if trained_on and (known is None or known.kind == kind) else default
+
     def of(self, ref: str) -> Template | None:
         """The template "name@version"."""
         return self._by_ref.get(ref)
