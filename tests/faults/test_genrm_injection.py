@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from bench.judge_attacks import ATTACKS, CONTROL, Attack
+from bench.judge_attacks_held_out import HELD_OUT
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,7 +37,8 @@ from genrm_judging_support import GENERATIVE, QUESTION, TOKENS, WRITER, choosing
 
 TEMPLATES = load_templates()
 PLAIN = "Four, for two and two make four."
-EACH_ATTACK = pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+EVERY = (*ATTACKS, *HELD_OUT)
+EACH_ATTACK = pytest.mark.parametrize("attack", EVERY, ids=lambda attack: attack.name)
 EACH_TEMPLATE = pytest.mark.parametrize("template", TEMPLATES.all(), ids=lambda one: one.ref)
 HOSTILE = st.one_of(
     st.text(st.characters(exclude_categories=["Cs"]), max_size=80),
@@ -163,7 +165,7 @@ def test_no_attack_brings_a_special_token_of_a_real_tokenizer() -> None:
     template = TEMPLATES.get("", "pairwise", "preference")
     plain = markers(real.encode(filled(template, PLAIN)), added)
     assert plain
-    for attack in ATTACKS:
+    for attack in EVERY:
         ids = real.encode(filled(template, attack.apply(PLAIN)))
         assert markers(ids, added) == plain, attack.name
 
@@ -278,10 +280,11 @@ def test_an_order_to_name_a_letter_is_undone_by_the_other_order() -> None:
 
 
 def test_the_catalogue_has_every_family_and_no_name_twice() -> None:
-    names = [attack.name for attack in (*ATTACKS, CONTROL)]
+    names = [attack.name for attack in (*EVERY, CONTROL)]
     assert len(set(names)) == len(names)
+    assert (len(ATTACKS), len(HELD_OUT)) == (32, 10)
     families = {attack.family for attack in ATTACKS}
-    assert families == {"order", "verdict", "turn", "fence", "unicode"}
+    assert families == {"order", "verdict", "turn", "fence", "unicode", "persuasion"}
 
 
 @pytest.mark.parametrize("name", ["quality@2", "correctness@2", "quality@3", "correctness@3"])
