@@ -47,6 +47,13 @@ class JudgeMetrics:
             buckets=(0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0),
             registry=None,
         )
+        self._letter_gap = Histogram(
+            "assay_genrm_letter_gap",
+            "How far a judgement moved when the letters of its verdicts changed sides",
+            ("model",),
+            buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0),
+            registry=None,
+        )
         self._answers = Counter(
             "assay_genrm_engine_answers", "Answers of a model's engine", ("model",), registry=None
         )
@@ -74,7 +81,8 @@ class JudgeMetrics:
     @property
     def collectors(self) -> list[Collector]:
         """To be registered."""
-        own = [self._judgements, self._mass, self._answers, self._tokens, self._queued]
+        own = [self._judgements, self._mass, self._letter_gap, self._answers, self._tokens]
+        own += [self._queued]
         return [*self.items.collectors, *own, self._passes, self._rows, self._restarts]
 
     def watch(self, model: str, pool: CoroutinePool, engine: JudgeEngine | None) -> None:
@@ -96,11 +104,14 @@ class JudgeMetrics:
         ):
             self._tokens.labels(model, kind).inc(count)
 
-    def judged(self, model: str, kind: str, mass: float | None) -> None:
+    def judged(self, model: str, kind: str, mass: float | None, letter_gap: float | None) -> None:
         """Counts an item answered with a judgement; `model` is empty where nobody was asked.
 
-        `mass` is the share that its verdicts held, if that is known.
+        `mass` is the share that its verdicts held and `letter_gap` how far they moved with their
+        letters, if these are known.
         """
         self._judgements.labels(model or UNKNOWN, kind).inc()
         if mass is not None:
             self._mass.labels(model).observe(mass)
+        if letter_gap is not None:
+            self._letter_gap.labels(model).observe(letter_gap)

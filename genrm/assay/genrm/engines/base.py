@@ -202,6 +202,7 @@ class ModelInfo:
         deterministic: equal requests get equal answers, but for rounding.
         error_threshold: for step heads, a chance below this is an error.
         splitting: how a response is cut where the caller does not say.
+        template: "name@version" of the prompt on which it was trained to judge; empty for none.
     """
 
     name: str
@@ -212,6 +213,7 @@ class ModelInfo:
     deterministic: bool
     error_threshold: float = 0.5
     splitting: Splitting = "auto"
+    template: str = ""
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from assay.clients.judging.rendering import SCORE, STEP_END, STEP_LAYOUT, STEP_OUTPUT
+from assay.clients.judging.rendering import SCORE, STEP_END, STEP_LAYOUT, STEP_OUTPUT, TEMPLATE
 from assay.genrm.engines.base import Capability
 from assay.genrm.engines.config import EngineConfig
 from assay.genrm.engines.prompts import PromptEncoder, StepLayout
@@ -155,6 +155,11 @@ def step_layout(name: str, config: EngineConfig, hf_config: Any, tokenizer: Any)
 def gives_scores(hf_config: Any) -> bool:
     """Whether a step head gives one score from -1 to 1 (config.json: `assay_step_output`)."""
     return getattr(hf_config, STEP_OUTPUT, "") == SCORE
+
+
+def trained_on(hf_config: Any) -> str:
+    """The template on which a judge was trained (config.json: `assay_template`), if any."""
+    return str(getattr(hf_config, TEMPLATE, ""))
 
 
 def context_of(name: str, config: EngineConfig, hf_config: Any, tokenizer: Any) -> int:

@@ -145,6 +145,7 @@ class TransformersEngine:
             deterministic=True,
             error_threshold=self._config.error_threshold,
             splitting=self._config.splitting,
+            template=loading.trained_on(opened.hf_config),
         )
         self._keeper = asyncio.create_task(self._keep())
 

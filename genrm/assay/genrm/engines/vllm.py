@@ -52,6 +52,7 @@ from assay.genrm.engines.loading import (
     first_line,
     gives_scores,
     open_model,
+    trained_on,
 )
 from assay.genrm.engines.options import Ids, branches, totals
 from assay.genrm.engines.prompts import Encoded, PromptEncoder
@@ -120,6 +121,7 @@ class VllmJudgeEngine:
             deterministic=True,
             error_threshold=self._config.error_threshold,
             splitting=self._config.splitting,
+            template=trained_on(opened.hf_config),
         )
 
     async def ask(self, request: Request) -> Answer:
