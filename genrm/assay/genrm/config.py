@@ -65,7 +65,24 @@ class ModelsConfig:
             if name and name not in self.model:
                 known = ", ".join(self.model) or "none"
                 raise ConfigError(f"{origin}: {key} = {name[:80]!r} is none of the models: {known}")
+        for name, model in self.model.items():
+            if model.base:
+                self._check_base(f"{origin}: model {name}: base = {model.base[:80]!r}", model.base)
         return self
+
+    def _check_base(self, what: str, base: str) -> None:
+        found = self.model.get(base)
+        if found is None:
+            raise ConfigError(f"{what} is none of the models: {', '.join(self.model)}")
+        if found.base:
+            raise ConfigError(f"{what} is an adapter itself; name the model beneath it")
+        if found.engine != "transformers":
+            raise ConfigError(
+                f"{what} runs in {found.engine}; adapters are served over the transformers engine "
+                "(a server with adapters of its own, as vLLM's --lora-modules, has them as models)"
+            )
+        if found.reload:
+            raise ConfigError(f"{what} reloads, and its adapters are for its weights of now")
 
 
 def read_models(path: Path) -> ModelsConfig:
