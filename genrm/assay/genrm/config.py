@@ -14,6 +14,7 @@ A path that begins with "./" or "../" is relative to the file's folder.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -107,7 +108,10 @@ def _placed(model: EngineConfig, folder: Path) -> EngineConfig:
 
 
 def _from(folder: Path, path: str) -> str:
-    return str((folder / path).resolve()) if path.startswith(("./", "../")) else path
+    """Links stay links, for what they lead to may change."""
+    if not path.startswith(("./", "../")):
+        return path
+    return os.path.normpath(folder.resolve() / path)
 
 
 def gather_models(file: Path | None, shortcuts: Sequence[str]) -> ModelsConfig:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -101,7 +102,7 @@ class Runner:
         """Serves a model's folder as it is now; see `reloading`."""
         await self.started()
         before = self._models.served(name).info.revision
-        if digest in before.split("+"):
+        if digest in re.split("[+-]", before):
             return f"weights of {name}: still {before}"
         old = await self._models.renew(name)
         fresh = self._models.served(name)

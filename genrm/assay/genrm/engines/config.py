@@ -47,11 +47,11 @@ class EngineConfig:
     """transformers: processes on each device, each with the weights; the least loaded is asked."""
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     """auto: float32 on CPU, bfloat16 on CUDA."""
-    quantization: Literal["none", "dynamic-int8", "bnb-int8", "bnb-nf4", "torchao-int8"] = "none"
+    quantization: Literal["none", "bnb-int8", "bnb-nf4", "torchao-int8"] = "none"
     """transformers: how weights are made smaller when they are loaded.
 
-    dynamic-int8: torch's own, on CPU; bnb: bitsandbytes; torchao: weights only. A folder that is
-    quantised already (GPTQ, AWQ, ...) says so itself, in its config.json.
+    bnb: by bitsandbytes; torchao: weights only, also on CPU. The package must be installed. A
+    folder that is quantised already (GPTQ, AWQ, ...) says so itself, in its config.json.
     """
     context_tokens: NonNegative = 0
     """Most tokens of prompt and answer together; 0 for the model's own."""

@@ -190,12 +190,16 @@ def context_of(name: str, config: EngineConfig, hf_config: Any, tokenizer: Any) 
 
 
 def revision_of(config: EngineConfig, location: str, hf_config: Any) -> str:
-    """The hub's commit; for a folder what the operator said, or a fingerprint of the weights."""
+    """The hub's commit; for a folder what the operator said, or a fingerprint of the weights.
+
+    Behind it stands how the weights of a folder were quantised, because they judge otherwise.
+    """
     folder = Path(location)
     if not folder.is_dir():
         commit = getattr(hf_config, "_commit_hash", None) or config.revision or "unknown"
         return str(commit)[:_REVISION_CHARS]
-    return config.revision or fingerprint(folder)
+    revision = config.revision or fingerprint(folder)
+    return revision if config.quantization == "none" else f"{revision}-{config.quantization}"
 
 
 def digest_of(location: str) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from importlib.util import find_spec
 from typing import Any
 
 import torch
-from torch import nn
 
 from assay.genrm.engines.worker.settings import WorkerSettings
 
@@ -50,8 +48,6 @@ def load(settings: WorkerSettings, dtype: torch.dtype, device: torch.device) -> 
             f"its files lack {len(missing)} weights, such as {missing[0]}, so it has no "
             f"{settings.head} head of its own; set head to what it has, or give another folder"
         )
-    if settings.quantization == "dynamic-int8":
-        return _dynamic(model.eval(), dtype, device)
     return model if getattr(model, "hf_quantizer", None) is not None else model.to(device)
 
 
@@ -61,6 +57,12 @@ def _quantised(settings: WorkerSettings, device: torch.device) -> dict[str, Any]
     Raises:
         LoadError: the package that does it is not here, or not for this device.
     """
+    own = getattr(_hf_config(settings), "quantization_config", None)
+    if own and settings.quantization != "none":
+        raise LoadError(
+            f"it is quantised already, by {_method(own)}; leave quantization out, or give a folder "
+            "of whole weights"
+        )
     config: Any = None
     match settings.quantization:
         case "bnb-int8" | "bnb-nf4":
@@ -82,8 +84,12 @@ def _quantised(settings: WorkerSettings, device: torch.device) -> dict[str, Any]
             config = TorchAoConfig(Int8WeightOnlyConfig())
     if config is not None:
         return {"quantization_config": config, "device_map": {"": str(device)}}
-    own = getattr(_hf_config(settings), "quantization_config", None)
     return {"device_map": {"": str(device)}} if own else {}
+
+
+def _method(own: Any) -> str:
+    said = own.get("quant_method") if isinstance(own, dict) else getattr(own, "quant_method", "")
+    return str(said or "a method that it does not name")
 
 
 def _need(package: str, settings: WorkerSettings) -> None:
@@ -92,25 +98,6 @@ def _need(package: str, settings: WorkerSettings) -> None:
             f"quantization {settings.quantization!r} needs the package {package}, which is not "
             f"installed; pip install {package}, or leave quantization out"
         )
-
-
-def _dynamic(model: Any, dtype: torch.dtype, device: torch.device) -> Any:
-    """Linear layers but the head in 8 bits, by torch; activations are quantised as they come."""
-    if device.type != "cpu" or dtype != torch.float32:
-        raise LoadError(
-            'quantization "dynamic-int8" is for the CPU in float32; set device = "cpu" and '
-            'precision = "float32", or choose another one'
-        )
-    head = model.get_output_embeddings()
-    kept = {name for name, module in model.named_modules() if module is head}
-    kinds: dict[Any, Any] = {
-        name: torch.ao.quantization.default_dynamic_qconfig
-        for name, module in model.named_modules()
-        if isinstance(module, nn.Linear) and name not in kept
-    }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # torchao's is another package
-        return torch.ao.quantization.quantize_dynamic(model, kinds, dtype=torch.qint8)
 
 
 def _kind(settings: WorkerSettings) -> Any:
