@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from prometheus_client import Counter, Gauge, Histogram
 from prometheus_client.registry import Collector
 
@@ -66,6 +68,9 @@ class JudgeMetrics:
         self._queued = Gauge(
             "assay_genrm_queue_items", "Items that wait for a model", ("model",), registry=None
         )
+        self._replicas = Gauge(
+            "assay_genrm_replicas", "Engines of a model that answer", ("model",), registry=None
+        )
         self._passes = FunctionCounter(
             "assay_genrm_batches",
             "Forward passes of a model of the embedded engine",
@@ -82,16 +87,22 @@ class JudgeMetrics:
     def collectors(self) -> list[Collector]:
         """To be registered."""
         own = [self._judgements, self._mass, self._letter_gap, self._answers, self._tokens]
-        own += [self._queued]
+        own += [self._queued, self._replicas]
         return [*self.items.collectors, *own, self._passes, self._rows, self._restarts]
 
     def watch(self, model: str, pool: CoroutinePool, engine: JudgeEngine | None) -> None:
         """Reads pool and engine at each scrape; the model "" stands for runs that ask nobody."""
         self._queued.labels(model or UNKNOWN).set_function(lambda: pool.queued)
         if engine is not None:
-            self._passes.by[model] = lambda: engine.tally.batches
-            self._rows.by[model] = lambda: engine.tally.rows
-            self._restarts.by[model] = lambda: engine.tally.restarts
+            self._replicas.labels(model).set_function(lambda: engine.tally.ready)
+            for counter, name in (
+                (self._passes, "batches"),
+                (self._rows, "rows"),
+                (self._restarts, "restarts"),
+            ):
+                # An engine in place of another goes on with its counts.
+                before = counter.by[model]() if model in counter.by else 0
+                counter.by[model] = partial(_count, before, engine, name)
 
     def answered(self, model: str, answer: Answer) -> None:
         """Counts an answer of a model's engine."""
@@ -115,3 +126,7 @@ class JudgeMetrics:
             self._mass.labels(model).observe(mass)
         if letter_gap is not None:
             self._letter_gap.labels(model).observe(letter_gap)
+
+
+def _count(before: float, engine: JudgeEngine, name: str) -> float:
+    return before + float(getattr(engine.tally, name))
