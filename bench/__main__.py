@@ -61,6 +61,7 @@ TAKE_OPTIONS = (
     "soak",
     "judge-batching",
     "group-ranking",
+    "judge-injection",
     "sandbox-fuzz",
     "sandbox-adversary",
     "trainer-step",

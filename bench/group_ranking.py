@@ -15,7 +15,7 @@ the chance is above 0.5), filled in likewise; `share` the comparisons of `swiss`
 scored by the mean of its own.
 
 With `--model` a real one fills the tables: programs of `codet_humaneval_codegen16b_samples`, each
-against each, by the template `preference` and the embedded engine, whatever their verdict mass.
+against each, by the template `preference@1` and the embedded engine, whatever their verdict mass.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ async def judged(model: str, groups: int, size: int) -> list[Table]:
     engine = load_engine("judge", EngineConfig(path=model))
     await engine.start()
     templates = load_templates()
-    settings = ResolvedJudgeSettings(least_mass=0.0)
+    settings = ResolvedJudgeSettings("preference@1", least_mass=0.0)
     tables = []
     try:
         for prompt, programs in _programs(groups, size):

@@ -206,7 +206,7 @@ def unreadable_about(*bad: str):
 
 
 def by_votes(ranking: str, rounds: int = 0):
-    asked = ResolvedJudgeSettings(scoring="votes", votes=1)
+    asked = ResolvedJudgeSettings("preference@1", scoring="votes", votes=1)
     item = CandidateGroup(QUESTION, tuple(TEXTS))
     return judge_group(item, asked, WRITER, TEMPLATES, ranking, rounds=rounds)
 
@@ -243,7 +243,7 @@ def test_halves_that_nothing_joins_are_a_fault() -> None:
 
     reasons = set()
     for seed in range(20):
-        asked = ResolvedJudgeSettings(scoring="votes", votes=1, seed=seed)
+        asked = ResolvedJudgeSettings("preference@1", scoring="votes", votes=1, seed=seed)
         item = CandidateGroup(QUESTION, tuple(TEXTS))
         run = judge_group(item, asked, WRITER, TEMPLATES, "swiss", rounds=3)
         reasons.add(refused(run, answer).reason)

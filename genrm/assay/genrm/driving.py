@@ -39,7 +39,7 @@ class RequestBatcher:
 
     `answered` is called once with every answer of the engine. `fit` returns where the engine may be
     asked, and raises Unjudgeable where it may not. `shared` has what other calls ask and asked,
-    sampled texts only where this call's seed is its caller's (`seeded`).
+    what hangs on the seed only where it is the caller's (`seeded`).
     """
 
     def __init__(
@@ -142,7 +142,8 @@ class RequestBatcher:
         if key is None or self._others is None:
             return None
         sampled = isinstance(key, Write) and key.temperature > 0
-        return None if sampled and not self._seeded else self._others.key(key)
+        by_seed = sampled or key.prompt.drawn
+        return None if by_seed and not self._seeded else self._others.key(key)
 
     def _key(self, request: Request) -> Request | None:
         """Equal for requests with equal answers; None where each draws its own."""

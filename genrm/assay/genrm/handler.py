@@ -111,7 +111,12 @@ class JudgeHandler(ItemHandler[PendingJudgement]):
     def count(self, item: PendingJudgement, who: str, result: Any) -> None:
         """Counts it by its kind."""
         del result
-        self._metrics.judged(who, _kind(item), getattr(item.outcome, "verdict_mass", None))
+        self._metrics.judged(
+            who,
+            _kind(item),
+            getattr(item.outcome, "verdict_mass", None),
+            getattr(item.outcome, "letter_gap", None),
+        )
 
     def details(self, item: PendingJudgement, result: Any) -> Details:
         """Its kind, and what its run asked."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from prometheus_client import Counter, Gauge, Histogram
 from prometheus_client.registry import Collector
 
@@ -51,6 +53,13 @@ class JudgeMetrics:
             buckets=(0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0),
             registry=None,
         )
+        self._letter_gap = Histogram(
+            "assay_genrm_letter_gap",
+            "How far a judgement moved when the letters of its verdicts changed sides",
+            ("model",),
+            buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0),
+            registry=None,
+        )
         self._answers = Counter(
             "assay_genrm_engine_answers", "Answers of a model's engine", ("model",), registry=None
         )
@@ -95,6 +104,9 @@ class JudgeMetrics:
         self._queued = Gauge(
             "assay_genrm_queue_items", "Items that wait for a model", ("model",), registry=None
         )
+        self._replicas = Gauge(
+            "assay_genrm_replicas", "Engines of a model that answer", ("model",), registry=None
+        )
         self._passes = FunctionCounter(
             "assay_genrm_batches",
             "Forward passes of a model of the embedded engine",
@@ -110,18 +122,24 @@ class JudgeMetrics:
     @property
     def collectors(self) -> list[Collector]:
         """To be registered."""
-        own = [self._judgements, self._mass, self._answers, self._tokens, self._queued]
-        paid = [self._tenant_tokens, self._tenant_seconds, self._tenant_cost, self._run_cost]
-        asked = [*paid, self.shared_answers, self._passes, self._rows, self._restarts]
-        return [*self.items.collectors, *own, *asked]
+        own = [self._judgements, self._mass, self._letter_gap, self._answers, self._tokens]
+        own += [self._queued, self._replicas, self.shared_answers]
+        own += [self._tenant_tokens, self._tenant_seconds, self._tenant_cost, self._run_cost]
+        return [*self.items.collectors, *own, self._passes, self._rows, self._restarts]
 
     def watch(self, model: str, pool: CoroutinePool, engine: JudgeEngine | None) -> None:
         """Reads pool and engine at each scrape; the model "" stands for runs that ask nobody."""
         self._queued.labels(model or UNKNOWN).set_function(lambda: pool.queued)
         if engine is not None:
-            self._passes.by[model] = lambda: engine.tally.batches
-            self._rows.by[model] = lambda: engine.tally.rows
-            self._restarts.by[model] = lambda: engine.tally.restarts
+            self._replicas.labels(model).set_function(lambda: engine.tally.ready)
+            for counter, name in (
+                (self._passes, "batches"),
+                (self._rows, "rows"),
+                (self._restarts, "restarts"),
+            ):
+                # An engine in place of another goes on with its counts.
+                before = counter.by[model]() if model in counter.by else 0
+                counter.by[model] = partial(_count, before, engine, name)
 
     def answered(self, model: str, answer: Answer) -> None:
         """Counts an answer of a model's engine."""
@@ -153,14 +171,21 @@ class JudgeMetrics:
                 self._runs.setdefault(run)
             self._run_cost.labels(run if run in self._runs else OTHER).inc(cost)
 
-    def judged(self, model: str, kind: str, mass: float | None) -> None:
+    def judged(self, model: str, kind: str, mass: float | None, letter_gap: float | None) -> None:
         """Counts an item answered with a judgement; `model` is empty where nobody was asked.
 
-        `mass` is the share that its verdicts held, if that is known.
+        `mass` is the share that its verdicts held and `letter_gap` how far they moved with their
+        letters, if these are known.
         """
         self._judgements.labels(model or UNKNOWN, kind).inc()
         if mass is not None:
             self._mass.labels(model).observe(mass)
+        if letter_gap is not None:
+            self._letter_gap.labels(model).observe(letter_gap)
+
+
+def _count(before: float, engine: JudgeEngine, name: str) -> float:
+    return before + float(getattr(engine.tally, name))
 
 
 def _kinds(tokens: TokenCounts) -> tuple[tuple[str, int], ...]:

@@ -8,7 +8,8 @@ that asks it by this template is the fault JUDGE_UNFIT.
 
 How verdicts are read is a part of what is tested. Those read from probabilities are tested as soon
 as the model answers: 24 short prompts for each template, and items wait for the test of theirs.
-Written ones are tested before their first use, because reasons take long. A test in which too
+Written ones are tested before their first use, because reasons take long, and so are templates of
+which there is a newer version. A test in which too
 little was judged counts for `RETRY_S`, since an engine may have been at fault.
 
 A judge of another field than easy questions is tested on known answers of that field: its template
@@ -126,10 +127,10 @@ class SelfTests:
         self._tests: dict[tuple[str, ScoringMode], _Test] = {}
 
     def begin(self) -> None:
-        """Begins the tests of every template whose verdicts are read from probabilities."""
+        """Begins the tests of the newest templates whose verdicts are read from probabilities."""
         if not self._served.does("choose"):
             return
-        for one in self._templates.all():
+        for one in filter(self._templates.is_newest, self._templates.all()):
             if one.kind in _TESTED and _scoring(one, writes=False) == "token-probability":
                 self._test(one, "token-probability")
 

@@ -60,6 +60,7 @@ class Reason(StrEnum):
     JUDGE_UNFIT = "JUDGE_UNFIT"
     ORDER_GAP = "ORDER_GAP"
     BUDGET_SPENT = "BUDGET_SPENT"
+    LETTER_GAP = "LETTER_GAP"
     ENGINE_DIED = "ENGINE_DIED"
     ENGINE_FAILED = "ENGINE_FAILED"
     SCORE_NOT_FINITE = "SCORE_NOT_FINITE"
@@ -237,6 +238,11 @@ LEXICON: dict[Reason, ReasonInfo] = {
         grpc.StatusCode.FAILED_PRECONDITION,
         "The tenant or the run has spent what its judges may cost.",
         "Ask the operator for more; nothing is asked of the model before.",
+    ),
+    Reason.LETTER_GAP: ReasonInfo(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        "The verdict moves with the letters that stand for it by more than is allowed.",
+        "Drop the sample; where it is frequent, choose another model.",
     ),
     Reason.ENGINE_DIED: ReasonInfo(
         _OURS, "The engine that ran the model died.", "Drop the sample; look at the log."

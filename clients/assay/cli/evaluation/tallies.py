@@ -26,8 +26,9 @@ class LineTally:
         truncated: of those, lines whose candidate was cut to fit.
         unparsed_votes: votes that did not count.
         masses: the share of the model's probability that the verdicts held, where it is known.
-        usage: tokens read ("prompt"), of those cached ("cached"), and written ("completion"); seconds
-            of the engine ("engine_s"), and money ("cost").
+        usage: tokens read ("prompt"), of those cached ("cached"), and written ("completion");
+            seconds of the engine ("engine_s"), and money ("cost").
+        letter_gaps: how far verdicts moved with their letters, where they had some.
         judges: model, revision and template, and how often.
     """
 
@@ -38,6 +39,7 @@ class LineTally:
         self.unparsed_votes = 0
         self.masses: list[float] = []
         self.usage: dict[str, float] = {}
+        self.letter_gaps: list[float] = []
         self.judges: Counter[tuple[str, str, str]] = Counter()
 
     def add(self, line: Line) -> None:
@@ -52,6 +54,8 @@ class LineTally:
             self.masses.append(line["verdict_mass"])
         for name, value in line["usage"].items():
             self.usage[name] = self.usage.get(name, 0.0) + value
+        if line.get("letter_gap") is not None:
+            self.letter_gaps.append(line["letter_gap"])
         judge = line["judge"]
         self.judges[judge["model"], judge["revision"], judge["template"]] += 1
         self._count(line)
@@ -80,6 +84,12 @@ class LineTally:
             "unparsed_votes": self.unparsed_votes,
             "verdict_mass": {"median": statistics.median(self.masses), "least": min(self.masses)}
             if self.masses
+            else None,
+            "letter_gap": {
+                "mean": statistics.fmean(self.letter_gaps),
+                "greatest": max(self.letter_gaps),
+            }
+            if self.letter_gaps
             else None,
             "faults": dict(self.faults.most_common()),
             "tokens_per_item": per_item,

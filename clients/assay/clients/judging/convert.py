@@ -83,7 +83,7 @@ _JUDGEMENT = Shape(
     judge_pb2.ModelJudgement,
     names=_CUT,
     within={**_BY, "votes": _VOTE},
-    ratios=frozenset({"verdict_mass"}),
+    ratios=frozenset({"verdict_mass", "letter_gap"}),
     elsewhere=_TIMED,
 )
 _PAIR = Shape(
@@ -91,7 +91,9 @@ _PAIR = Shape(
     judge_pb2.PairJudgement,
     names={**_CUT, "forward": "forward_probability", "reverse": "reverse_probability"},
     within=_BY,
-    ratios=frozenset({"win_probability", "forward", "reverse", "order_gap", "verdict_mass"}),
+    ratios=frozenset(
+        {"win_probability", "forward", "reverse", "order_gap", "verdict_mass", "letter_gap"}
+    ),
     elsewhere=_TIMED,
 )
 _RANKED = Shape(
@@ -99,7 +101,7 @@ _RANKED = Shape(
     judge_pb2.GroupRanking,
     names={"truncated": "candidates_truncated"},
     within=_BY,
-    ratios=frozenset({"scores", "order_gaps", "verdict_mass"}),
+    ratios=frozenset({"scores", "order_gaps", "verdict_mass", "letter_gaps"}),
     elsewhere=_TIMED,
 )
 _STEP = Shape(
@@ -223,7 +225,10 @@ def _pair(_: judge_pb2.PairItem, message: judge_pb2.PairResult) -> types.PairJud
 
 def _ranking(sent: judge_pb2.GroupItem, message: judge_pb2.GroupResult) -> types.GroupRanking:
     found, count = message.ranking, len(sent.responses)
-    for name, values in (("scores", found.scores), ("order_gaps", found.order_gaps)):
+    lists = {"scores": found.scores, "order_gaps": found.order_gaps}
+    if found.letter_gaps:
+        lists["letter_gaps"] = found.letter_gaps
+    for name, values in lists.items():
         if len(values) != count:
             raise SenselessError(f"the server sent {len(values)} {name} for {count} responses")
     return _RANKED.read(found, timings=_TIMINGS.read(message.timings))

@@ -38,11 +38,13 @@ class JudgeSettings:
         votes: how many to sample.
         temperature: of votes and reasons; 0 is greedy. None: 1 for several samples, else 0.
         max_tokens: of one vote.
-        seed: None lets the server pick one.
+        seed: of sampling and of drawn letters; None: the server picks one that nobody knows ahead.
         overflow: for a candidate longer than the model's context: a fault, or keep head and tail.
         meta_critique: with "consensus": each critique is criticised and refined before it counts.
         low_mass: where the verdicts hold less of the model's probability than the template wants: a
             fault, or votes.
+        max_letter_gap: the greatest letter gap that counts; beyond it a fault, LETTER_GAP. None:
+            any.
         run: who asks, of the tenant's runs, for the server's accounts; nothing is judged by it.
     """
 
@@ -56,6 +58,7 @@ class JudgeSettings:
     overflow: Overflow = "refuse"
     meta_critique: bool = False
     low_mass: LowMass = "refuse"
+    max_letter_gap: float | None = None
     run: str = ""
 
 
@@ -240,6 +243,9 @@ class ModelJudgement:
         truncated: the candidate was cut to fit.
         verdict_mass: the share of the model's probability that its verdicts held, the least where
             several were read; None where none were. Near 1 for a judge that judges.
+        letter_gap: how far the score moved when the letters of its verdicts changed sides; None
+            where the template draws none, or where votes were sampled. Near 0 for a judge that
+            judges.
     """
 
     score: float
@@ -252,6 +258,7 @@ class ModelJudgement:
     usage: Usage = Usage()
     timings: Timings = Timings()
     verdict_mass: float | None = None
+    letter_gap: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +272,7 @@ class PairJudgement:
         order_gap: |forward - reverse|.
         standard_error: None where there is no estimate.
         verdict_mass: of the order in which the verdicts held less; see `ModelJudgement`.
+        letter_gap: of the order in which it is greater; see `ModelJudgement`.
     """
 
     win_probability: float
@@ -279,6 +287,7 @@ class PairJudgement:
     usage: Usage = Usage()
     timings: Timings = Timings()
     verdict_mass: float | None = None
+    letter_gap: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,8 +296,8 @@ class GroupRanking:
 
     `truncated` says of each whether it was cut to fit: a comparison was cut in which it was the
     longer one; empty where the server does not say. `verdict_mass` is the least of all comparisons;
-    see `ModelJudgement`. `comparisons` were made, each in both orders; `comparisons_lost` of them
-    count for nothing.
+    see `ModelJudgement`. `letter_gaps` are means too, empty where a comparison has none.
+    `comparisons` were made, each in both orders; `comparisons_lost` of them count for nothing.
     """
 
     scores: tuple[float, ...]
@@ -298,6 +307,7 @@ class GroupRanking:
     timings: Timings = Timings()
     verdict_mass: float | None = None
     truncated: tuple[bool, ...] = ()
+    letter_gaps: tuple[float, ...] = ()
     comparisons: int = 0
     comparisons_lost: int = 0
 
@@ -406,13 +416,15 @@ class TemplateInfo:
     """One prompt template: "name@version", its text, and its kind.
 
     `kind` is "pointwise", "pairwise", "critique", "meta-critique" or "self-verification";
-    `least_mass` is the least share of the model's probability that its verdicts must hold.
+    `least_mass` is the least share of the model's probability that its verdicts must hold;
+    `letters`: it draws letters for its verdicts and is asked twice.
     """
 
     name: str
     description: str
     kind: str
     least_mass: float = 0.0
+    letters: bool = False
 
 
 @dataclass(frozen=True, slots=True)

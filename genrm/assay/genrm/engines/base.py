@@ -56,12 +56,14 @@ class Prompt:
         lead: the assistant's words before the prefill, such as the candidate's. Never cut; empty
             where the prefill must be.
         template: "name@version" of the template that made it; empty for none. No engine reads it.
+        drawn: its wording depends on the judgement's seed. No engine reads it.
     """
 
     messages: tuple[PromptMessage, ...]
     prefill: str = ""
     lead: tuple[PromptPiece, ...] = ()
     template: str = ""
+    drawn: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +196,10 @@ class EngineError(Exception):
         self.metadata = metadata or {}
 
 
+class NotBegunError(EngineError):
+    """One of several engines died before it began with this request: another may take it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
     """What a loaded model is.
@@ -207,6 +213,7 @@ class ModelInfo:
         deterministic: equal requests get equal answers, but for rounding.
         error_threshold: for step heads, a chance below this is an error.
         splitting: how a response is cut where the caller does not say.
+        template: "name@version" of the prompt on which it was trained to judge; empty for none.
     """
 
     name: str
@@ -217,24 +224,28 @@ class ModelInfo:
     deterministic: bool
     error_threshold: float = 0.5
     splitting: Splitting = "auto"
+    template: str = ""
 
 
 @dataclass(slots=True)
 class EngineTally:
     """Since the engine's start: `restarts` after a death, forward passes and sequences in them.
 
-    `batches` and `rows` stay 0 where somebody else batches.
+    `batches` and `rows` stay 0 where somebody else batches; `ready` is how many replicas answer.
     """
 
     restarts: int = 0
     batches: int = 0
     rows: int = 0
+    ready: int = 1
 
 
 class JudgeEngine(Protocol):
     """Runs one model. Belongs to the event loop that started it; other threads may read `tally`."""
 
-    tally: EngineTally
+    @property
+    def tally(self) -> EngineTally:
+        """What it has done so far."""
 
     @property
     def info(self) -> ModelInfo:

@@ -10,16 +10,17 @@ from assay.clients.judging.types import GroupRanking, PairJudgement, RankingMode
 from assay.genrm.domain import CandidateGroup, ResolvedJudgeSettings, Run
 from assay.genrm.engines.base import ModelInfo
 from assay.genrm.judges.modes import invalid, require_text, resolve_mode
+from assay.genrm.judges.numbers import greatest, least
 from assay.genrm.judges.pairwise import (
     PAIR_MODES,
     PairComparison,
     comparison,
-    least,
     require_gap,
     turned,
     win_by_logits,
     within,
 )
+from assay.genrm.judges.readings import moved, require_unmoved
 from assay.genrm.judges.scalar import rate, refuse_reference
 from assay.genrm.judges.strengths import Pair, joined_up, shares, strengths
 from assay.genrm.judges.swiss import default_rounds, swiss
@@ -49,25 +50,26 @@ def judge_group(
     the anchor where there is one, else round-robin; "swiss" is `_by_rounds`, for which 0 `rounds`
     are `default_rounds`. A scalar head rates each response once whatever the ranking.
 
-    A comparison without a readable verdict, or with an order gap above `max_order_gap`, does not
-    count; a response that keeps fewer than half of its comparisons makes the group unrankable.
+    A comparison without a readable verdict, with an order gap above `max_order_gap`, or that moves
+    with the letters by more than the settings allow, does not count; a response that keeps fewer
+    than half of its comparisons makes the group unrankable.
 
     Raises:
         Unjudgeable: MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER, UNKNOWN_TEMPLATE,
-            JUDGE_UNPARSED, LOW_VERDICT_MASS, SCORE_NOT_FINITE, ORDER_GAP; of the group as a whole.
+            JUDGE_UNPARSED, LOW_VERDICT_MASS, SCORE_NOT_FINITE, ORDER_GAP, LETTER_GAP; of the group
+            as a whole.
     """
     anchored = _check(item, ranking)
     if resolve_mode(settings, model, PAIR_MODES) == "scalar-head":
         return (yield from _rated_group(item, anchored, settings, model))
     compare = comparison(item.prompt, item.ground_truth, settings, model, templates)
     if ranking == "swiss":
-        seed = settings.seed
-        return (yield from _by_rounds(item.responses, compare, rounds, seed, max_order_gap))
+        return (yield from _by_rounds(item.responses, compare, rounds, settings, max_order_gap))
     texts = (*item.responses, item.anchor) if anchored else item.responses
     count = len(item.responses)
     places = [(one, count) for one in range(count)] if anchored else _pairs(count)
     compared = yield from together([attempted(compare(texts[a], texts[b])) for a, b in places])
-    found = Comparisons(texts, max_order_gap)
+    found = Comparisons(texts, max_order_gap, settings)
     found.add(dict(zip(places, compared, strict=True)))
     counted = [found.counted(one) for one in range(count)]
     scores = [_mean([pair.win_probability for pair in own]) for own in counted]
@@ -77,9 +79,12 @@ def judge_group(
 class Comparisons:
     """What came of comparing some of a group's texts, by index, the lower one first."""
 
-    def __init__(self, texts: Sequence[str], max_order_gap: float | None) -> None:
+    def __init__(
+        self, texts: Sequence[str], max_order_gap: float | None, settings: ResolvedJudgeSettings
+    ) -> None:
         self._texts = texts
         self._max_order_gap = max_order_gap
+        self._settings = settings
         self._made: dict[Pair, PairJudgement] = {}
         self._asked: set[frozenset[str]] = set()
         self._lost: set[frozenset[str]] = set()
@@ -103,7 +108,7 @@ class Comparisons:
             longer = len(self._texts[one]) - len(self._texts[two])
             self._cut[one] |= outcome.truncated and longer >= 0
             self._cut[two] |= outcome.truncated and longer <= 0
-            if within(outcome, self._max_order_gap):
+            if self._counts(outcome):
                 wins[one, two] = outcome.win_probability
             else:
                 self._lost.add(both)
@@ -117,7 +122,7 @@ class Comparisons:
         """
         own = self._sides[one]
         judged = [outcome for outcome in own if isinstance(outcome, PairJudgement)]
-        counted = [pair for pair in judged if within(pair, self._max_order_gap)]
+        counted = [pair for pair in judged if self._counts(pair)]
         if own and 2 * len(counted) < len(own):
             self._refuse(own)
         return counted
@@ -133,32 +138,38 @@ class Comparisons:
     def ranking(self, scores: Sequence[float], places: Sequence[int]) -> GroupRanking:
         """The ranking with these scores; `places` are the texts of the responses."""
         made = list(self._made.values())
-        gaps = {one: [pair.order_gap for pair in self.counted(one)] for one in set(places)}
+        counted = {one: self.counted(one) for one in set(places)}
         return GroupRanking(
             tuple(scores),
-            tuple(_mean(gaps[one]) for one in places),
+            tuple(_mean([pair.order_gap for pair in counted[one]]) for one in places),
             made[0].judge,
             sum((pair.usage for pair in made), Usage()),
             verdict_mass=least(pair.verdict_mass for pair in made),
             truncated=tuple(self._cut[one] for one in places),
+            letter_gaps=_letter_gaps([counted[one] for one in places]),
             comparisons=len(self._asked),
             comparisons_lost=len(self._lost),
         )
 
+    def _counts(self, pair: PairJudgement) -> bool:
+        unmoved = not moved(pair.letter_gap, self._settings)
+        return unmoved and within(pair, self._max_order_gap)
+
     def _refuse(self, own: Sequence[Outcome]) -> None:
-        """Raises the trouble of the first without a verdict, else of the greatest order gap."""
+        """Raises the trouble of the first without a verdict, else that of the greatest gap."""
         for outcome in own:
             if isinstance(outcome, Unjudgeable):
                 raise outcome
         judged = [outcome for outcome in own if isinstance(outcome, PairJudgement)]
         require_gap(max(judged, key=lambda pair: pair.order_gap), self._max_order_gap)
+        require_unmoved(greatest(pair.letter_gap for pair in judged), self._settings)
 
 
 def _by_rounds(
     responses: Sequence[str],
     compare: PairComparison,
     rounds: int,
-    seed: int,
+    settings: ResolvedJudgeSettings,
     max_order_gap: float | None,
 ) -> Run[GroupRanking]:
     """Compares each with some, round by round; see `swiss`, `strengths` and `shares`.
@@ -166,12 +177,12 @@ def _by_rounds(
     Equal responses are one to compare, and score the same. They are ordered by a hash of seed and
     text, so that the order in which they come changes nothing.
     """
-    texts = sorted(set(responses), key=lambda text: (_drawn(seed, text), text))
+    texts = sorted(set(responses), key=lambda text: (_drawn(settings.seed, text), text))
     places = [texts.index(text) for text in responses]
     if len(texts) == 1:
         same = yield from compare(texts[0], texts[0])
         return GroupRanking((0.5,) * len(places), (0.0,) * len(places), same.judge)
-    found = Comparisons(texts, max_order_gap)
+    found = Comparisons(texts, max_order_gap, settings)
     schedule = swiss(len(texts), rounds or default_rounds(len(texts)))
     pairs = next(schedule)
     while True:
@@ -190,6 +201,14 @@ def _by_rounds(
 
 def _drawn(seed: int, text: str) -> bytes:
     return hashlib.sha256(f"{seed}\0{text}".encode("utf-8", "surrogatepass")).digest()
+
+
+def _letter_gaps(counted: Sequence[Sequence[PairJudgement]]) -> tuple[float, ...]:
+    """The mean of each response; none where a comparison has none."""
+    gaps = [[pair.letter_gap for pair in own if pair.letter_gap is not None] for own in counted]
+    if any(len(some) < len(own) for some, own in zip(gaps, counted, strict=True)):
+        return ()
+    return tuple(map(_mean, gaps))
 
 
 def _check(item: CandidateGroup, ranking: RankingMode) -> bool:
