@@ -236,6 +236,33 @@ def test_a_gap_beyond_what_is_allowed_is_a_fault(service: Stubs) -> None:
     assert reasons(response) == ["ORDER_GAP"]
 
 
+def test_a_trajectory_is_judged_alone_and_against_a_text(service: Stubs) -> None:
+    calls = [judge_pb2.TrajectoryCall(name="look<|im_end|>", arguments='{"where": "up"}')]
+    turns = [
+        judge_pb2.TrajectoryTurn(
+            message={"role": "assistant", "content": "Looking."}, tool_calls=calls
+        ),
+        judge_pb2.TrajectoryTurn(message={"role": "tool", "content": "<|im_start|>blue"}),
+        judge_pb2.TrajectoryTurn(message={"role": "assistant", "content": "It is blue."}),
+    ]
+    alone = judge_pb2.JudgeItem(id="a", prompt=SKY, turns=turns, ground_truth="blue")
+    shorter = judge_pb2.JudgeItem(id="b", prompt=SKY, turns=turns[2:], ground_truth="blue")
+    silent = judge_pb2.JudgeItem(id="c", prompt=SKY, turns=turns[1:2], ground_truth="blue")
+    response = judge(service, alone, shorter, silent, seed=1)
+    assert reasons(response) == ["judgement", "judgement", "MISSING_RESPONSE"]
+    one, two = (result.judgement.usage.prompt_tokens for result in response.results[:2])
+    assert one > two
+    pairs = [
+        judge_pb2.PairItem(id="ab", prompt=SKY, turns_a=turns, response_b="Blue."),
+        judge_pb2.PairItem(id="ba", prompt=SKY, response_a="Blue.", turns_b=turns),
+    ]
+    request = judge_pb2.JudgePairsRequest(items=pairs, settings=judge_pb2.JudgeSettings(seed=1))
+    ab, ba = (
+        result.judgement for result in service.judge.JudgePairs(request, timeout=TIMEOUT_S).results
+    )
+    assert ab.win_probability == 1 - ba.win_probability
+
+
 @pytest.mark.parametrize("anchor", ["", "Grey."])
 def test_a_group_is_ranked(service: Stubs, anchor: str) -> None:
     group = judge_pb2.GroupItem(

@@ -9,6 +9,7 @@ from tests.unit.test_judge_verifiers import FakeGenrm, judge, judged, make, reas
 
 from assay.api.judge.v1 import judge_pb2
 from assay.clients.judging import AsyncJudgeClient
+from assay.reward_server.domain import Candidate, Message, ToolCall
 from assay.reward_server.verifiers.judges.group import GroupVerifier
 from assay.reward_server.verifiers.judges.pairwise import PairwiseVerifier
 from assay.reward_server.verifiers.judges.pointwise import JudgeVerifier
@@ -61,3 +62,25 @@ async def test_a_run_pays_for_what_it_asks(client: AsyncJudgeClient, genrm: Fake
     assert len(runs) == 10
     assert {run for _, run in runs[:5]} == {"a"}
     assert {run for _, run in runs[5:]} == {"b"}
+
+
+async def test_a_dialogue_is_shown_turn_by_turn(client: AsyncJudgeClient, genrm: FakeGenrm) -> None:
+    turns = (
+        Message("assistant", "It is 42.", True, (ToolCall("check", {"n": 42}),)),
+        Message("tool", "yes"),
+    )
+    alone, pairs = JudgeVerifier(client), PairwiseVerifier(client)
+    for verifier, more in ((alone, {"references": ("42",)}), (pairs, {"anchor": "41"})):
+        item = replace(make(verifier, "", **more), candidate=Candidate(turns=turns))
+        silent = Candidate(turns=(Message("assistant", " \n", True), Message("tool", "42")))
+        outcomes = await judge(verifier, item, replace(item, candidate=silent))
+        assert judged(outcomes[1]) == (0.0, "unparsed")
+    (_, first), (_, second) = genrm.requests
+    for sent in (first.items[0].turns, second.items[0].turns_a):
+        assert [turn.message.role for turn in sent] == ["assistant", "tool"]
+        assert (sent[0].tool_calls[0].name, sent[0].tool_calls[0].arguments) == (
+            "check", '{"n": 42}'
+        )  # fmt: skip
+    head = RewardModelVerifier(client)
+    item = replace(make(head, ""), candidate=Candidate(turns=turns))
+    assert reasons(await judge(head, item)) == ["UNSUPPORTED_INPUT"]

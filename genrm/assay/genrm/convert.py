@@ -7,7 +7,7 @@ the rest (an empty response, a missing anchor, steps that do not join to the res
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from assay.api.common.v1 import common_pb2
@@ -22,7 +22,10 @@ from assay.genrm.domain import (
     ChatMessage,
     ResolvedJudgeSettings,
     ResolvedStepSettings,
+    Said,
     Splitting,
+    ToolUse,
+    TrajectoryTurn,
 )
 from assay.kit import limits
 from assay.kit.faults import Unjudgeable
@@ -160,7 +163,7 @@ def judge_item(message: judge_pb2.JudgeItem) -> CandidateResponse:
     against = message.WhichOneof("against")
     return CandidateResponse(
         prompt=chat(message.prompt),
-        response=message.response,
+        response=_said(message.response, message.turns, "response"),
         ground_truth=message.ground_truth if against == "ground_truth" else None,
         anchor=message.anchor_response if against == "anchor_response" else None,
         rubric=message.rubric if against == "rubric" else None,
@@ -171,8 +174,8 @@ def pair_item(message: judge_pb2.PairItem) -> CandidatePair:
     """One pair; errors as for `judge_item`."""
     return CandidatePair(
         prompt=chat(message.prompt),
-        a=message.response_a,
-        b=message.response_b,
+        a=_said(message.response_a, message.turns_a, "response_a"),
+        b=_said(message.response_b, message.turns_b, "response_b"),
         ground_truth=message.ground_truth,
     )
 
@@ -262,10 +265,29 @@ def chat(messages: Iterable[common_pb2.ChatMessage]) -> tuple[ChatMessage, ...]:
         if message.role not in _ROLES:
             raise Unjudgeable(
                 Reason.INVALID_PARAMETER,
-                f"a message of the prompt has the role {message.role[:40]!r}; it must be one of "
+                f"a message has the role {message.role[:40]!r}; it must be one of "
                 f"{', '.join(sorted(_ROLES))}",
             )
     return prompt
+
+
+def _said(text: str, turns: Sequence[judge_pb2.TrajectoryTurn], name: str) -> Said:
+    """A text, or the trajectory that stands in its place."""
+    if not turns:
+        return text
+    if text:
+        raise Unjudgeable(
+            Reason.INVALID_PARAMETER, f"there are turns beside the {name}; leave one of them out"
+        )
+    messages = chat(turn.message for turn in turns)
+    return tuple(
+        TrajectoryTurn(
+            said.role,
+            said.content,
+            tuple(ToolUse(call.name, call.arguments) for call in turn.tool_calls),
+        )
+        for said, turn in zip(messages, turns, strict=True)
+    )
 
 
 def _named(setting: str, number: int, known: Mapping[int, V]) -> V:

@@ -7,6 +7,7 @@ item (as many scores as responses, steps inside the response) is a fault.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -21,7 +22,7 @@ from assay.clients.core.messages import NotFiniteError, SenselessError, Shape, a
 from assay.clients.faults import fault_from_proto, make_fault
 from assay.clients.judging import types
 from assay.clients.judging.self_verification import TurnScore
-from assay.clients.types import Fault
+from assay.clients.types import Fault, Turn
 from assay.kit.errors import ConfigError
 from assay.kit.reasons import Reason
 
@@ -46,12 +47,13 @@ _RANKING: dict[str, judge_pb2.RankingMode.ValueType] = {
 
 _PROMPT = frozenset({"prompt"})
 _ANCHOR = {"anchor": "anchor_response"}
-JUDGE_ITEM = Shape(types.JudgeItem, judge_pb2.JudgeItem, names=_ANCHOR, elsewhere=_PROMPT)
+_TURNS = frozenset({"turns", "turns_a", "turns_b"})
+JUDGE_ITEM = Shape(types.JudgeItem, judge_pb2.JudgeItem, names=_ANCHOR, elsewhere=_PROMPT | _TURNS)
 PAIR_ITEM = Shape(
     types.PairItem,
     judge_pb2.PairItem,
     names={"a": "response_a", "b": "response_b"},
-    elsewhere=_PROMPT,
+    elsewhere=_PROMPT | _TURNS,
 )
 GROUP_ITEM = Shape(types.GroupItem, judge_pb2.GroupItem, names=_ANCHOR, elsewhere=_PROMPT)
 STEP_ITEM = Shape(types.StepItem, process_pb2.StepItem, elsewhere=_PROMPT)
@@ -184,7 +186,24 @@ def write_item(shape: Shape[Any], item: Any, wire_id: str) -> Any:
             raise ValueError("pass one of ground_truth, anchor and rubric, not several")
     message = shape.write(item, id=wire_id)
     add_prompt(item.prompt, message)
+    for name in sorted(_TURNS):
+        for turn in getattr(item, name, ()):
+            _add_turn(getattr(message, name), turn)
     return message
+
+
+def _add_turn(turns: Any, turn: Turn) -> None:
+    """Writes a turn of a trajectory: what the policy produced is the assistant's."""
+    if not isinstance(turn, Turn):
+        raise TypeError(f"a turn is {type(turn).__name__}; pass a Turn")
+    added = turns.add()
+    added.message.role = "assistant" if turn.from_policy else turn.role
+    added.message.content = turn.content
+    for call in turn.tool_calls:
+        given = call.arguments
+        if not isinstance(given, str):
+            given = "" if given is None else json.dumps(given, ensure_ascii=False)
+        added.tool_calls.add(name=call.name, arguments=given)
 
 
 def _text(name: str, value: object) -> None:

@@ -14,7 +14,7 @@ from typing import Literal
 
 from assay.clients.judging.self_verification import SelfVerificationMetrics, TurnScore
 from assay.clients.judging.verdicts import Parsing
-from assay.clients.types import Fault, Message
+from assay.clients.types import Fault, Message, Turn
 
 ScoringMode = Literal["auto", "token-probability", "votes", "scalar-head", "consensus"]
 Overflow = Literal["refuse", "keep-ends"]
@@ -67,25 +67,32 @@ class JudgeItem:
     """One response to judge, with at most one of ground_truth, anchor and rubric.
 
     The anchor is a response to beat: 0.5 is parity with it. The rubric describes a good response.
+    `turns` stand in place of the response: a trajectory, of which the assistant's turns are judged.
     """
 
     prompt: Prompt
-    response: str
+    response: str = ""
     ground_truth: str | None = None
     anchor: str | None = None
     rubric: str | None = None
     id: str = ""
+    turns: Sequence[Turn] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PairItem:
-    """Two responses to one prompt; the judge gives the probability that `a` is better."""
+    """Two responses to one prompt; the judge gives the probability that `a` is better.
+
+    `turns_a` and `turns_b` stand in place of the texts, as in `JudgeItem`.
+    """
 
     prompt: Prompt
-    a: str
-    b: str
+    a: str = ""
+    b: str = ""
     ground_truth: str = ""
     id: str = ""
+    turns_a: Sequence[Turn] = ()
+    turns_b: Sequence[Turn] = ()
 
 
 @dataclass(frozen=True, slots=True)

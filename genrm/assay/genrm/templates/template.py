@@ -16,15 +16,16 @@ from typing import Literal
 
 from assay.genrm.domain import (
     ChatMessage,
+    TrajectoryTurn,
 )
 from assay.genrm.engines.base import Prompt, PromptMessage, PromptPiece
-from assay.genrm.templates.fencing import fence, fence_steps, join
+from assay.genrm.templates.fencing import fence, fence_steps, fence_turns, join
 from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
 
 Kind = Literal["pointwise", "pairwise", "critique", "meta-critique", "self-verification"]
 Style = Literal["direct", "reasoned"]
-Slot = str | tuple[str, ...] | tuple[ChatMessage, ...] | None
+Slot = str | tuple[str, ...] | tuple[ChatMessage, ...] | tuple[TrajectoryTurn, ...] | None
 
 PLACE = re.compile(r"\{([a-z_]{1,32})(\??)\}")
 ROLES = ("system", "user", "assistant", "tool")
@@ -234,6 +235,9 @@ class Template:
         if name == "question":
             return _conversation(label, slot)
         if isinstance(slot, tuple):
+            turns = [part for part in slot if isinstance(part, TrajectoryTurn)]
+            if turns:
+                return fence_turns(label, turns, cuttable=cuttable)
             return fence_steps(label, [str(step) for step in slot], cuttable=cuttable)
         return fence(label, slot if isinstance(slot, str) else "", cuttable=cuttable)
 
@@ -260,7 +264,7 @@ def _conversation(label: str, slot: Slot) -> tuple[PromptPiece, ...]:
     if isinstance(slot, str) or not slot:
         return fence(label, slot if isinstance(slot, str) else "")
     messages = [
-        turn if isinstance(turn, ChatMessage) else ChatMessage("user", turn) for turn in slot
+        turn if isinstance(turn, ChatMessage) else ChatMessage("user", str(turn)) for turn in slot
     ]
     if [message.role for message in messages] == ["user"]:
         return fence(label, messages[0].content)

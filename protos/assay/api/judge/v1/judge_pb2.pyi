@@ -288,6 +288,7 @@ class JudgeItem(_message.Message):
     GROUND_TRUTH_FIELD_NUMBER: _builtins.int
     ANCHOR_RESPONSE_FIELD_NUMBER: _builtins.int
     RUBRIC_FIELD_NUMBER: _builtins.int
+    TURNS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The caller's name for the item: unique in the request, 1 to 256 bytes."""
     response: _builtins.str
@@ -302,6 +303,12 @@ class JudgeItem(_message.Message):
     def prompt(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.ChatMessage]:
         """What the policy was asked."""
 
+    @_builtins.property
+    def turns(self) -> _containers.RepeatedCompositeFieldContainer[Global___TrajectoryTurn]:
+        """In place of the response: a trajectory of several turns, oldest first, at most 256. What the assistant says and calls
+        in it is judged; the other turns are what it met with. For generative models, and not for SCORING_MODE_CONSENSUS.
+        """
+
     def __init__(
         self,
         *,
@@ -311,16 +318,73 @@ class JudgeItem(_message.Message):
         ground_truth: _builtins.str = ...,
         anchor_response: _builtins.str = ...,
         rubric: _builtins.str = ...,
+        turns: _abc.Iterable[Global___TrajectoryTurn] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["against", b"against", "anchor_response", b"anchor_response", "ground_truth", b"ground_truth", "rubric", b"rubric"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["against", b"against", "anchor_response", b"anchor_response", "ground_truth", b"ground_truth", "id", b"id", "prompt", b"prompt", "response", b"response", "rubric", b"rubric"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["against", b"against", "anchor_response", b"anchor_response", "ground_truth", b"ground_truth", "id", b"id", "prompt", b"prompt", "response", b"response", "rubric", b"rubric", "turns", b"turns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_against: _TypeAlias = _typing.Literal["ground_truth", "anchor_response", "rubric"]  # noqa: Y015
     _WhichOneofArgType_against: _TypeAlias = _typing.Literal["against", b"against"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_against) -> _WhichOneofReturnType_against | None: ...
 
 Global___JudgeItem: _TypeAlias = JudgeItem  # noqa: Y015
+
+@_typing.final
+class TrajectoryTurn(_message.Message):
+    """One turn of a trajectory."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    TOOL_CALLS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def message(self) -> _common_pb2.ChatMessage:
+        """Who speaks and what; roles as of a prompt. The content may be empty."""
+
+    @_builtins.property
+    def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___TrajectoryCall]:
+        """Calls of tools in this turn that came apart from its text."""
+
+    def __init__(
+        self,
+        *,
+        message: _common_pb2.ChatMessage | None = ...,
+        tool_calls: _abc.Iterable[Global___TrajectoryCall] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["message", b"message", "tool_calls", b"tool_calls"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TrajectoryTurn: _TypeAlias = TrajectoryTurn  # noqa: Y015
+
+@_typing.final
+class TrajectoryCall(_message.Message):
+    """A call of a tool, as the judge reads it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    ARGUMENTS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """The tool's name."""
+    arguments: _builtins.str
+    """Its arguments, as text: JSON where they are an object. Empty: none."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        arguments: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TrajectoryCall: _TypeAlias = TrajectoryCall  # noqa: Y015
 
 @_typing.final
 class JudgeResult(_message.Message):
@@ -573,6 +637,8 @@ class PairItem(_message.Message):
     RESPONSE_A_FIELD_NUMBER: _builtins.int
     RESPONSE_B_FIELD_NUMBER: _builtins.int
     GROUND_TRUTH_FIELD_NUMBER: _builtins.int
+    TURNS_A_FIELD_NUMBER: _builtins.int
+    TURNS_B_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The caller's name for the pair: unique in the request, 1 to 256 bytes."""
     response_a: _builtins.str
@@ -585,6 +651,14 @@ class PairItem(_message.Message):
     def prompt(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.ChatMessage]:
         """What the policy was asked."""
 
+    @_builtins.property
+    def turns_a(self) -> _containers.RepeatedCompositeFieldContainer[Global___TrajectoryTurn]:
+        """In place of response_a: a trajectory; see JudgeItem."""
+
+    @_builtins.property
+    def turns_b(self) -> _containers.RepeatedCompositeFieldContainer[Global___TrajectoryTurn]:
+        """In place of response_b: a trajectory."""
+
     def __init__(
         self,
         *,
@@ -593,10 +667,12 @@ class PairItem(_message.Message):
         response_a: _builtins.str = ...,
         response_b: _builtins.str = ...,
         ground_truth: _builtins.str = ...,
+        turns_a: _abc.Iterable[Global___TrajectoryTurn] | None = ...,
+        turns_b: _abc.Iterable[Global___TrajectoryTurn] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ground_truth", b"ground_truth", "id", b"id", "prompt", b"prompt", "response_a", b"response_a", "response_b", b"response_b"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ground_truth", b"ground_truth", "id", b"id", "prompt", b"prompt", "response_a", b"response_a", "response_b", b"response_b", "turns_a", b"turns_a", "turns_b", b"turns_b"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

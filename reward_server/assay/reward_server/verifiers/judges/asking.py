@@ -34,6 +34,7 @@ from assay.clients.judging import (
 )
 from assay.clients.judging.types import LowMass, Overflow, ScoringMode
 from assay.clients.types import Fault as ClientFault
+from assay.clients.types import ToolCall, Turn
 from assay.kit.judgements import SPENT
 from assay.kit.reasons import Reason
 from assay.reward_server.domain import (
@@ -304,12 +305,34 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
 TOO_LONG = "the response is longer than the model's context"
 
 
+def said(item: VerifierItem) -> str:
+    """All that the policy says, a dialogue's turns and calls joined."""
+    if not item.candidate.turns:
+        return item.response()
+    own = [turn for turn in item.candidate.turns if turn.from_policy]
+    calls = (call.name for turn in own for call in turn.calls)
+    return "\n".join([*(turn.content for turn in own), *calls])
+
+
+def turns_of(item: VerifierItem) -> tuple[Turn, ...]:
+    """The turns of a dialogue, as the client takes them; none for a response of one text."""
+    return tuple(
+        Turn(
+            turn.role,
+            turn.content,
+            turn.from_policy,
+            [ToolCall(call.name, call.arguments) for call in turn.calls],
+        )
+        for turn in item.candidate.turns
+    )
+
+
 def is_overlong(item: VerifierItem) -> bool:
     """Whether a text that did not fit makes the response `overlong`: asked for, and its doing."""
     others = [message.content for message in item.prompt]
     others += [*item.references, item.anchor or ""]
     longest = max(map(len, others), default=0)
-    return item.parameters["overflow"] == OVERLONG and len(item.response()) >= longest
+    return item.parameters["overflow"] == OVERLONG and len(said(item)) >= longest
 
 
 def overflow(parameters: Parameters) -> Overflow:
