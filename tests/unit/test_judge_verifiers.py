@@ -364,7 +364,7 @@ async def test_a_missing_reference_is_found_before_a_blank_response(
 
 
 async def test_a_dialogue_is_refused(client: AsyncJudgeClient) -> None:
-    verifier = JudgeVerifier(client)
+    verifier = RewardModelVerifier(client)
     turns = Candidate(turns=(Message("assistant", "42", from_policy=True),))
     item = VerifierItem(turns, references=("42",), parameters=verifier.spec.complete({}))
     assert reasons(await judge(verifier, item)) == ["UNSUPPORTED_INPUT"]

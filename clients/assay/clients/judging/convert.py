@@ -7,6 +7,7 @@ item (as many scores as responses, steps inside the response) is a fault.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Callable, Iterable
@@ -186,9 +187,10 @@ def write_item(shape: Shape[Any], item: Any, wire_id: str) -> Any:
             raise ValueError("pass one of ground_truth, anchor and rubric, not several")
     message = shape.write(item, id=wire_id)
     add_prompt(item.prompt, message)
-    for name in sorted(_TURNS):
-        for turn in getattr(item, name, ()):
-            _add_turn(getattr(message, name), turn)
+    if isinstance(item, types.JudgeItem | types.PairItem):
+        for name in sorted(_TURNS & {one.name for one in dataclasses.fields(item)}):
+            for turn in getattr(item, name):
+                _add_turn(getattr(message, name), turn)
     return message
 
 
