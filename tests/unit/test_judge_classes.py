@@ -163,7 +163,7 @@ def test_a_letter_is_a_vote(meaning: str, form: str, value: float | None) -> Non
         seen.append(text_of(request.prompt))
         first = form.format(letter(seen[-1], meaning))
         other = " " + letter(seen[-1], "no attempt")
-        return Written(first if request.seed == 0 else other, "stop", TOKENS)
+        return Written(first if request.seed in (0, 2) else other, "stop", TOKENS)
 
     seen: list[str] = []
     settings = ResolvedJudgeSettings("attempt", "votes", votes=4, temperature=1.0)
