@@ -88,7 +88,7 @@ def asking(name: str) -> Choose:
 
 def rendered(template: Template) -> object:
     slots = {"question": "What?", "response": "That.", "ground_truth": "That.", "rubric": "Good."}
-    slots |= {"response_a": "One.", "response_b": "Two."}
+    slots |= {"response_a": "One.", "response_b": "Two.", "criterion": "Good."}
     return template.render(**{name: slots[name] for name in template.places})
 
 
@@ -111,6 +111,19 @@ async def test_a_judge_that_knows_is_fit_by_every_template_with_probabilities() 
     assert all(one.fit and one.auc == 1.0 and not one.problem for one in tests.found)
     assert all(one.mass == pytest.approx(0.95) for one in tests.found)
     assert len(engine.asked) == 7 * 2 * len(CASES)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "name", ["criterion", "criterion-graded", "criterion-shared", "criterion-graded-shared"]
+)
+async def test_templates_of_criteria_are_tested_before_their_first_use(name: str) -> None:
+    tests, engine = judged_by(opinion(shown_right))
+    await tests.require(asking(name))
+    assert [(one.template, one.fit, one.auc) for one in tests.found] == [(f"{name}@1", True, 1.0)]
+    assert len(engine.asked) == 2 * len(CASES)
+    guessing, _ = judged_by(opinion(lambda request: True))
+    assert "0.50" in await refusal(guessing, asking(name))
 
 
 @pytest.mark.asyncio

@@ -290,8 +290,8 @@ async def test_a_blank_response_is_the_candidates_doing_and_costs_no_model(
     for make_verifier in judges.VERIFIERS:
         verifier: Any = make_verifier(client)
         held: dict[str, Any] = {"anchor": "41"}
-        if isinstance(verifier, ClassVerifier):
-            held = {"references": ("safe",)}
+        if isinstance(verifier, ClassVerifier | judges.RubricVerifier):
+            held = {"references": ("safe", "safe")}
         items = [make(verifier, text, **held, group_id="g") for text in ("", " \n\t")]
         for reward, verdict in map(judged, await judge(verifier, *items)):
             assert verdict == "unparsed"

@@ -227,8 +227,9 @@ def _mistake_in_places(template: Template) -> str:
 
 
 def _mistake_in_verdicts(template: Template) -> str:
-    if template.kind in ("critique", "meta-critique"):
-        return "critiques have no verdicts to choose from" if template.verdicts else ""
+    if template.kind in ("critique", "meta-critique", "evidence"):
+        what = "evidence has" if template.kind == "evidence" else "critiques have"
+        return f"{what} no verdicts to choose from" if template.verdicts else ""
     stripped = [option.strip() for option in template.options]
     if len(stripped) < 2 or len(set(stripped)) < len(stripped) or not all(stripped):
         return "verdicts must be at least two, and their texts must differ by more than space"
