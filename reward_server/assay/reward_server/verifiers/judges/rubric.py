@@ -51,7 +51,6 @@ from assay.clients.judging import (
     read_rubric,
 )
 from assay.clients.judging.rubrics import (
-    Combination,
     CompoundCriterion,
     CriterionOrder,
     MissingCriterion,
@@ -129,24 +128,7 @@ _SPEC = VerifierSpec(
             "equal shares, or asked as it stands.",
             allowed_values=("refuse", "split", "allow"),
         ),
-        ParameterSpec(
-            "models", "string-list", (), "An ensemble: models that each judge every criterion."
-        ),
-        ParameterSpec(
-            "combination",
-            "string",
-            "mean",
-            "How the scores of an ensemble become one.",
-            allowed_values=("mean", "median", "majority", "min"),
-        ),
-        ParameterSpec(
-            "quorum",
-            "int",
-            0,
-            "Models of an ensemble that must have judged a criterion; 0: more than half.",
-            minimum=0,
-            maximum=16,
-        ),
+        *asking.ENSEMBLE,
         ParameterSpec(
             "second_model",
             "string",
@@ -193,7 +175,7 @@ class RubricVerifier(asking.OneByOne[_Settings, RubricItem, RubricJudgement]):
         """See `OneByOne.question`."""
         question = RubricItem(asking.prompt_of(item), item.response(), rubric_of(item))
         settings = asking.judge_settings(item.parameters)
-        return (settings, _rules(item.parameters), _ensemble(item.parameters)), question
+        return (settings, _rules(item.parameters), asking.ensemble(item.parameters)), question
 
     async def send(
         self, questions: list[RubricItem], settings: _Settings, timeout_s: float
@@ -272,10 +254,11 @@ def _rest(found: RubricJudgement, parts: Sequence[Component], gate: float) -> li
     """What the sum of the criteria lacks to the reward, and what else is known, of weight 0."""
     missing = found.score - math.fsum(part.weight * part.score for part in parts)
     rest = [Component("gate" if gate else "clipped", missing)] if abs(missing) > _ROUNDING else []
-    known = [("verdict-mass", found.verdict_mass), ("disagreement", found.disagreement)]
+    rest += asking.measures(found)
     if gate:
-        known += [("rubric-least", found.least), ("rubric-greatest", found.greatest)]
-    return rest + [Component(name, value, 0.0) for name, value in known if value is not None]
+        bounds = (("rubric-least", found.least), ("rubric-greatest", found.greatest))
+        rest += [Component(name, value, 0.0) for name, value in bounds]
+    return rest
 
 
 def _explained(found: RubricJudgement, gate: float) -> str:
@@ -307,20 +290,3 @@ def _rules(parameters: asking.Parameters) -> RubricSettings:
         second_model=str(parameters["second_model"]),
         margin=asking.number(parameters, "margin", 0.0),
     )
-
-
-def _ensemble(parameters: asking.Parameters) -> Ensemble | None:
-    """The ensemble of the parameters; None for one model.
-
-    Raises:
-        Unjudgeable: INVALID_PARAMETER, it has one model.
-    """
-    models = parameters["models"]
-    if not isinstance(models, tuple) or not models:
-        return None
-    if len(models) < 2:
-        raise Unjudgeable(
-            INVALID_PARAMETER, "parameter 'models' names one model; name several, or use 'model'"
-        )
-    combination = cast("Combination", parameters["combination"])
-    return Ensemble(models, combination, int(asking.number(parameters, "quorum", 0)))
