@@ -60,6 +60,7 @@ TAKE_OPTIONS = (
     "math-suites",
     "soak",
     "judge-batching",
+    "judge-injection",
     "sandbox-fuzz",
     "sandbox-adversary",
     "trainer-step",

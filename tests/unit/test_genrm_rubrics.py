@@ -524,7 +524,7 @@ def test_an_ensemble_judges_responses() -> None:
     assert found.score == pytest.approx(0.8)
     assert found.disagreement == pytest.approx(0.2)
     assert [one.judge.model for one in found.opinions] == ["x", "y", "z"]
-    assert found.usage.prompt == 2 * TOKENS.prompt
+    assert found.usage.prompt == 2 * 2 * TOKENS.prompt  # two models, two readings of each
 
 
 def test_what_is_wrong_with_the_item_is_said_once() -> None:

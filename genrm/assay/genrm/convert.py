@@ -142,6 +142,7 @@ def judge_settings(
         meta_critique=message.meta_critique,
         low_mass=_named("low_mass", message.low_mass, _LOW_MASS),
         least_mass=least_mass,
+        max_letter_gap=_optional_share("max_letter_gap", message),
     )
 
 
@@ -173,9 +174,7 @@ def max_order_gap(
     Raises:
         Unjudgeable: INVALID_PARAMETER: not in [0, 1].
     """
-    if not message.HasField("max_order_gap"):
-        return None
-    return _between("max_order_gap", message.max_order_gap, 0.0, 1.0)
+    return _optional_share("max_order_gap", message)
 
 
 def judge_item(message: judge_pb2.JudgeItem) -> CandidateResponse:
@@ -387,6 +386,13 @@ def _between(setting: str, value: float, least: float, most: float) -> float:
             f"{setting} is {value:.15g}; it must be from {least:g} to {most:g}",
         )
     return value
+
+
+def _optional_share(setting: str, message: Any) -> float | None:
+    """A setting in [0, 1] that may be unset."""
+    if not message.HasField(setting):
+        return None
+    return _between(setting, getattr(message, setting), 0.0, 1.0)
 
 
 def _votes(votes: int, default: int) -> int:

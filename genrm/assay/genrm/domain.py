@@ -49,6 +49,8 @@ class ResolvedJudgeSettings:
         low_mass: what to do where the verdicts hold less of the probability than the template
             wants.
         least_mass: the server's word on that share, for every template; None for the templates'.
+        max_letter_gap: the greatest distance, in [0, 1], by which a verdict may move with the
+            letters that stand for it; None for any.
     """
 
     template: str = ""
@@ -61,6 +63,7 @@ class ResolvedJudgeSettings:
     meta_critique: bool = False
     low_mass: LowMass = "refuse"
     least_mass: float | None = None
+    max_letter_gap: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,12 @@ class JudgeHandler(ItemHandler[PendingJudgement]):
     def count(self, item: PendingJudgement, who: str, result: Any) -> None:
         """Counts it by its kind."""
         del result
-        self._metrics.judged(who, _kind(item), getattr(item.outcome, "verdict_mass", None))
+        self._metrics.judged(
+            who,
+            _kind(item),
+            getattr(item.outcome, "verdict_mass", None),
+            getattr(item.outcome, "letter_gap", None),
+        )
         self._metrics.disagreed(who, getattr(item.outcome, "disagreement", None))
         if isinstance(item.outcome, RubricJudgement):
             self._metrics.criteria(who, item.outcome.criteria)

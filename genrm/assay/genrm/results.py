@@ -40,7 +40,7 @@ def fill_judgement(
     message.rationale = _text(judgement.rationale, RATIONALE_CHARS)
     message.candidate_truncated = judgement.truncated
     message.unparsed_votes = judgement.unparsed_votes
-    _fill_mass(message, judgement.verdict_mass)
+    _fill_measures(message, judgement)
     _fill_judge(message.judge, judgement.judge, model)
     _fill_usage(message.usage, judgement.usage)
     _fill_opinions(message, judgement.opinions, judgement.disagreement)
@@ -58,7 +58,7 @@ def fill_pair(result: judge_pb2.PairResult, judgement: PairJudgement, model: Mod
     message.rationale = _text(judgement.rationale, RATIONALE_CHARS)
     message.candidate_truncated = judgement.truncated
     message.unparsed_votes = judgement.unparsed_votes
-    _fill_mass(message, judgement.verdict_mass)
+    _fill_measures(message, judgement)
     _fill_judge(message.judge, judgement.judge, model)
     _fill_usage(message.usage, judgement.usage)
 
@@ -69,7 +69,9 @@ def fill_ranking(result: judge_pb2.GroupResult, ranking: GroupRanking, model: Mo
     message.scores.extend(ranking.scores)
     message.order_gaps.extend(ranking.order_gaps)
     message.candidates_truncated.extend(ranking.truncated)
-    _fill_mass(message, ranking.verdict_mass)
+    message.letter_gaps.extend(ranking.letter_gaps)
+    if ranking.verdict_mass is not None:
+        message.verdict_mass = ranking.verdict_mass
     _fill_judge(message.judge, ranking.judge, model)
     _fill_usage(message.usage, ranking.usage)
 
@@ -87,7 +89,8 @@ def fill_rubric(
     message.candidate_truncated = judgement.truncated
     _fill_judge(message.judge, judgement.judge, model)
     _fill_usage(message.usage, judgement.usage)
-    _fill_mass(message, judgement.verdict_mass)
+    if judgement.verdict_mass is not None:
+        message.verdict_mass = judgement.verdict_mass
     if judgement.disagreement is not None:
         message.disagreement = judgement.disagreement
 
@@ -126,9 +129,11 @@ def strip_texts(result: Any) -> None:
             step.ClearField("critique")
 
 
-def _fill_mass(message: Any, mass: float | None) -> None:
-    if mass is not None:
-        message.verdict_mass = mass
+def _fill_measures(message: Any, judgement: ModelJudgement | PairJudgement) -> None:
+    if judgement.verdict_mass is not None:
+        message.verdict_mass = judgement.verdict_mass
+    if judgement.letter_gap is not None:
+        message.letter_gap = judgement.letter_gap
 
 
 def _fill_judge(message: judge_pb2.JudgeRef, judge: JudgeRef, model: ModelInfo) -> None:
@@ -175,7 +180,8 @@ def _fill_criterion(message: judge_pb2.CriterionResult, found: CriterionResult) 
         message.evidence.start, message.evidence.end = found.evidence
     if found.judge.model:
         _fill_ref(message.judge, found.judge)
-    _fill_mass(message, found.verdict_mass)
+    if found.verdict_mass is not None:
+        message.verdict_mass = found.verdict_mass
     _fill_opinions(message, found.opinions, found.disagreement)
 
 

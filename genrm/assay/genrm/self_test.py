@@ -8,8 +8,9 @@ that asks it by this template is the fault JUDGE_UNFIT.
 
 How verdicts are read is a part of what is tested. Those read from probabilities are tested as soon
 as the model answers: 24 short prompts for each template, and items wait for the test of theirs.
-Written ones, and those about a rubric's criterion, are tested before their first use. A test in
-which too little was judged counts for `RETRY_S`, since an engine may have been at fault.
+Written ones are tested before their first use, because reasons take long, and so are templates of
+which there is a newer version, and those about a rubric's criterion. A test in which too little was
+judged counts for `RETRY_S`, since an engine may have been at fault.
 
 A judge of another field than easy questions is tested on known answers of that field: its template
 brings some, or the model's settings name a file (`known`).
@@ -130,13 +131,13 @@ class SelfTests:
         self._tests: dict[tuple[str, ScoringMode], _Test] = {}
 
     def begin(self) -> None:
-        """Begins the tests of every template whose verdicts are read from probabilities.
+        """Begins the tests of the newest templates whose verdicts are read from probabilities.
 
         Those of rubrics' criteria begin with their first use: they are several, and few need them.
         """
         if not self._served.does("choose"):
             return
-        for one in self._templates.all():
+        for one in filter(self._templates.is_newest, self._templates.all()):
             if (
                 one.kind in _TESTED
                 and one.kind != "criterion"

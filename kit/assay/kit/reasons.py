@@ -59,6 +59,7 @@ class Reason(StrEnum):
     LOW_VERDICT_MASS = "LOW_VERDICT_MASS"
     JUDGE_UNFIT = "JUDGE_UNFIT"
     ORDER_GAP = "ORDER_GAP"
+    LETTER_GAP = "LETTER_GAP"
     EVIDENCE_NOT_FOUND = "EVIDENCE_NOT_FOUND"
     NO_QUORUM = "NO_QUORUM"
     ENGINE_DIED = "ENGINE_DIED"
@@ -233,6 +234,11 @@ LEXICON: dict[Reason, ReasonInfo] = {
         grpc.StatusCode.FAILED_PRECONDITION,
         "The judge's two orders differ by more than is allowed.",
         "Drop the sample.",
+    ),
+    Reason.LETTER_GAP: ReasonInfo(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        "The verdict moves with the letters that stand for it by more than is allowed.",
+        "Drop the sample; where it is frequent, choose another model.",
     ),
     Reason.EVIDENCE_NOT_FOUND: ReasonInfo(
         _OURS,

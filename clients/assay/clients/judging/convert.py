@@ -98,7 +98,7 @@ _JUDGEMENT = Shape(
     judge_pb2.ModelJudgement,
     names=_CUT,
     within={**_BY, "votes": _VOTE},
-    ratios=frozenset({"verdict_mass", "disagreement"}),
+    ratios=frozenset({"verdict_mass", "letter_gap", "disagreement"}),
     elsewhere=_TIMED | _SAID,
 )
 _CRITERION_RESULT = Shape(
@@ -122,7 +122,9 @@ _PAIR = Shape(
     judge_pb2.PairJudgement,
     names={**_CUT, "forward": "forward_probability", "reverse": "reverse_probability"},
     within=_BY,
-    ratios=frozenset({"win_probability", "forward", "reverse", "order_gap", "verdict_mass"}),
+    ratios=frozenset(
+        {"win_probability", "forward", "reverse", "order_gap", "verdict_mass", "letter_gap"}
+    ),
     elsewhere=_TIMED,
 )
 _RANKED = Shape(
@@ -130,7 +132,7 @@ _RANKED = Shape(
     judge_pb2.GroupRanking,
     names={"truncated": "candidates_truncated"},
     within=_BY,
-    ratios=frozenset({"scores", "order_gaps", "verdict_mass"}),
+    ratios=frozenset({"scores", "order_gaps", "verdict_mass", "letter_gaps"}),
     elsewhere=_TIMED,
 )
 _STEP = Shape(
@@ -215,7 +217,9 @@ def write_item(shape: Shape[Any], item: Any, wire_id: str) -> Any:
     if isinstance(item, rubrics.RubricItem):
         _text("response", item.response)
         if not isinstance(item.rubric, rubrics.Rubric):
-            raise TypeError(f"rubric is {type(item.rubric).__name__}; pass a Rubric, or read_rubric")
+            raise TypeError(
+                f"rubric is {type(item.rubric).__name__}; pass a Rubric, or read_rubric"
+            )
         message.rubric.criteria.extend(
             CRITERION.write(one, id=one.id) for one in item.rubric.criteria
         )
@@ -310,7 +314,10 @@ def _pair(_: judge_pb2.PairItem, message: judge_pb2.PairResult) -> types.PairJud
 
 def _ranking(sent: judge_pb2.GroupItem, message: judge_pb2.GroupResult) -> types.GroupRanking:
     found, count = message.ranking, len(sent.responses)
-    for name, values in (("scores", found.scores), ("order_gaps", found.order_gaps)):
+    lists = {"scores": found.scores, "order_gaps": found.order_gaps}
+    if found.letter_gaps:
+        lists["letter_gaps"] = found.letter_gaps
+    for name, values in lists.items():
         if len(values) != count:
             raise SenselessError(f"the server sent {len(values)} {name} for {count} responses")
     return _RANKED.read(found, timings=_TIMINGS.read(message.timings))

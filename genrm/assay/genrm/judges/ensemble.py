@@ -17,7 +17,7 @@ from assay.genrm.domain import CandidateResponse, JudgePanel, ResolvedJudgeSetti
 from assay.genrm.engines.base import ModelInfo
 from assay.genrm.judges.attempts import attempted
 from assay.genrm.judges.modes import invalid, resolve_mode
-from assay.genrm.judges.pairwise import least
+from assay.genrm.judges.numbers import greatest, least
 from assay.genrm.judges.pointwise import MODES, judge_response
 from assay.genrm.judges.together import together
 from assay.genrm.templates import Templates
@@ -103,6 +103,7 @@ def judge_by_ensemble(
         usage=sum((one.usage for one in made), Usage()),
         unparsed_votes=sum(one.unparsed_votes for one in made),
         verdict_mass=least(one.verdict_mass for one in made),
+        letter_gap=greatest(one.letter_gap for one in made),
         opinions=opinions,
         disagreement=disagreement(opinions),
     )

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from assay.clients.judging.rubrics import Criterion, CriterionKind, CriterionOrder
 from assay.clients.judging.types import Usage
 from assay.genrm.domain import RAW_TEXT_CHARS, CandidateRubric, ResolvedJudgeSettings, Run
-from assay.genrm.engines.base import ModelInfo, Prompt, Write, Written
+from assay.genrm.engines.base import ModelInfo, Write, Written
 from assay.genrm.judges.modes import invalid, resolve_mode
+from assay.genrm.judges.readings import read_verdict, readings, require_bound, require_unmoved
 from assay.genrm.judges.rubrics.quoting import find_quotation, read_quotation
-from assay.genrm.judges.verdict import How, expect, keep_ends, usage_of, verdict
+from assay.genrm.judges.verdict import How, expect, keep_ends, usage_of
 from assay.genrm.templates import Template, Templates
+from assay.genrm.templates.template import Slot
 from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
 
@@ -65,7 +67,7 @@ def judge_criterion(
 
     Raises:
         Unjudgeable: INVALID_PARAMETER, UNKNOWN_TEMPLATE, JUDGE_UNPARSED, LOW_VERDICT_MASS,
-            SCORE_NOT_FINITE, EVIDENCE_NOT_FOUND.
+            SCORE_NOT_FINITE, LETTER_GAP, EVIDENCE_NOT_FOUND.
     """
     mode = resolve_mode(settings, model, ("token-probability", "votes"))
     if mode == "scalar-head":
@@ -74,9 +76,11 @@ def judge_criterion(
         )
     template = _template(criterion, order, settings, templates)
     how: How = "probability" if mode == "token-probability" else "votes"
-    made = yield from verdict(
-        _render(template, item, criterion), template, how, settings, settings.seed
-    )
+    require_bound(settings, template, how)
+    slots = _slots(item, criterion)
+    read_as = readings(template, settings.seed, slots)
+    made = yield from read_verdict(read_as, slots, how, settings, settings.seed)
+    require_unmoved(made.letter_gap, settings)
     score, usage, span = made.value, made.usage, None
     if criterion.evidence and score >= MET:
         span, more = yield from _quoted(item, criterion, settings, model, templates)
@@ -98,8 +102,8 @@ def _template(
     return templates.get("", "criterion", TEMPLATES[criterion.kind, order])
 
 
-def _render(template: Template, item: CandidateRubric, criterion: Criterion) -> Prompt:
-    return template.render(question=item.prompt, response=item.response, criterion=criterion.text)
+def _slots(item: CandidateRubric, criterion: Criterion) -> dict[str, Slot]:
+    return {"question": item.prompt, "response": item.response, "criterion": criterion.text}
 
 
 def _quoted(
@@ -117,7 +121,7 @@ def _quoted(
         )
     template = templates.get("", "evidence", EVIDENCE_TEMPLATE)
     request = Write(
-        _render(template, item, criterion),
+        template.render(**_slots(item, criterion)),
         template.max_tokens,
         stop=("\n",),
         keep_ends=keep_ends(settings),

@@ -31,7 +31,7 @@ from assay.genrm.engines.base import ModelInfo
 from assay.genrm.judges.attempts import attempted
 from assay.genrm.judges.ensemble import combine, disagreement, opinion
 from assay.genrm.judges.modes import invalid, require_text
-from assay.genrm.judges.pairwise import least
+from assay.genrm.judges.numbers import least
 from assay.genrm.judges.rubrics.compound import parts_of
 from assay.genrm.judges.rubrics.criteria import CriterionReading, judge_criterion
 from assay.genrm.judges.rubrics.scoring import RubricTally

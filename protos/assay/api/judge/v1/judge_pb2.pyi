@@ -9,6 +9,10 @@ ErrorInfo's metadata under "raw_text" (cut to 2,000 characters). Nor has a model
 of its probability, LOW_VERDICT_MASS, or that does not tell known right answers from wrong ones, JUDGE_UNFIT. It is never a
 score of 0. The candidate's text is data to the judge; nothing in it is an instruction.
 
+Where a template draws letters (TemplateInfo.letters), the judge answers with letters that stand for the verdicts, drawn for
+each judgement from the seed and the texts. It is asked twice, with the letters on opposite sides, and the mean of both
+readings counts; their distance is the letter gap.
+
 Retries: a call may be retried on UNAVAILABLE, and on RESOURCE_EXHAUSTED when the status carries google.rpc.RetryInfo.
 Judges that sample are deterministic only for an equal seed and an equal engine; ListJudgeModels says which are.
 """
@@ -265,6 +269,7 @@ class JudgeSettings(_message.Message):
     OVERFLOW_POLICY_FIELD_NUMBER: _builtins.int
     META_CRITIQUE_FIELD_NUMBER: _builtins.int
     LOW_MASS_FIELD_NUMBER: _builtins.int
+    MAX_LETTER_GAP_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """The model, as ListJudgeModels names it. Empty: the server's default."""
     template: _builtins.str
@@ -272,19 +277,25 @@ class JudgeSettings(_message.Message):
     scoring_mode: Global___ScoringMode.ValueType
     """How a verdict becomes a number."""
     votes: _builtins.int
-    """Votes to sample, where votes are sampled. 0: the server's default."""
+    """Votes to sample, where votes are sampled. 0: the server's default. A template that draws letters shares them between its
+    two readings, at least one for each.
+    """
     temperature: _builtins.float
     """Sampling temperature of votes and reasons, at least 0; 0 is greedy. Unset: 1 where more than one vote is sampled, else 0."""
     max_tokens: _builtins.int
     """Most tokens that the judge may write for one vote. 0: the template's default."""
     seed: _builtins.int
-    """Seed of the sampling. Unset: the server picks one."""
+    """Seed of the sampling and of drawn letters. Unset: the server picks one that nobody can know ahead, anew for each call."""
     overflow_policy: Global___OverflowPolicy.ValueType
     """What to do with a candidate longer than the model's context."""
     meta_critique: _builtins.bool
     """With SCORING_MODE_CONSENSUS: each critique is itself criticised and its verdicts refined before they count."""
     low_mass: Global___LowMassPolicy.ValueType
     """What to do where the verdicts hold less of the model's probability than the template wants (TemplateInfo.least_mass)."""
+    max_letter_gap: _builtins.float
+    """Greatest letter gap that still counts as a judgement, in [0, 1]. Beyond it: the fault LETTER_GAP; in a group the comparison
+    does not count. Unset: any gap counts. A fault, INVALID_PARAMETER, where there will be no letter gap.
+    """
     def __init__(
         self,
         *,
@@ -298,15 +309,20 @@ class JudgeSettings(_message.Message):
         overflow_policy: Global___OverflowPolicy.ValueType = ...,
         meta_critique: _builtins.bool = ...,
         low_mass: Global___LowMassPolicy.ValueType = ...,
+        max_letter_gap: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "_temperature", b"_temperature", "seed", b"seed", "temperature", b"temperature"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_letter_gap", b"_max_letter_gap", "_seed", b"_seed", "_temperature", b"_temperature", "max_letter_gap", b"max_letter_gap", "seed", b"seed", "temperature", b"temperature"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "_temperature", b"_temperature", "low_mass", b"low_mass", "max_tokens", b"max_tokens", "meta_critique", b"meta_critique", "model", b"model", "overflow_policy", b"overflow_policy", "scoring_mode", b"scoring_mode", "seed", b"seed", "temperature", b"temperature", "template", b"template", "votes", b"votes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_letter_gap", b"_max_letter_gap", "_seed", b"_seed", "_temperature", b"_temperature", "low_mass", b"low_mass", "max_letter_gap", b"max_letter_gap", "max_tokens", b"max_tokens", "meta_critique", b"meta_critique", "model", b"model", "overflow_policy", b"overflow_policy", "scoring_mode", b"scoring_mode", "seed", b"seed", "temperature", b"temperature", "template", b"template", "votes", b"votes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__max_letter_gap: _TypeAlias = _typing.Literal["max_letter_gap"]  # noqa: Y015
+    _WhichOneofArgType__max_letter_gap: _TypeAlias = _typing.Literal["_max_letter_gap", b"_max_letter_gap"]  # noqa: Y015
     _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
     _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015
     _WhichOneofReturnType__temperature: _TypeAlias = _typing.Literal["temperature"]  # noqa: Y015
     _WhichOneofArgType__temperature: _TypeAlias = _typing.Literal["_temperature", b"_temperature"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_letter_gap) -> _WhichOneofReturnType__max_letter_gap | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__seed) -> _WhichOneofReturnType__seed | None: ...
     @_typing.overload
@@ -549,6 +565,7 @@ class ModelJudgement(_message.Message):
     USAGE_FIELD_NUMBER: _builtins.int
     UNPARSED_VOTES_FIELD_NUMBER: _builtins.int
     VERDICT_MASS_FIELD_NUMBER: _builtins.int
+    LETTER_GAP_FIELD_NUMBER: _builtins.int
     OPINIONS_FIELD_NUMBER: _builtins.int
     DISAGREEMENT_FIELD_NUMBER: _builtins.int
     score: _builtins.float
@@ -566,6 +583,11 @@ class ModelJudgement(_message.Message):
     verdict_mass: _builtins.float
     """The share of the model's probability that the verdicts held together, in [0, 1]; the least where several were read.
     Unset where no probabilities were read.
+    """
+    letter_gap: _builtins.float
+    """How far the score moved when the letters of the verdicts changed sides, in [0, 1]: 0 for a judge that read the response, 1
+    for one that read the letters. Against an anchor: of the order in which it moved more. Unset where the template draws no
+    letters, or votes were sampled at a temperature above 0, which move by chance.
     """
     disagreement: _builtins.float
     """How far the models of an ensemble are apart: the mean of |a - b| over all pairs of scores, in [0, 1]. Unset for fewer
@@ -599,21 +621,26 @@ class ModelJudgement(_message.Message):
         usage: _common_pb2.TokenUsage | None = ...,
         unparsed_votes: _builtins.int = ...,
         verdict_mass: _builtins.float | None = ...,
+        letter_gap: _builtins.float | None = ...,
         opinions: _abc.Iterable[Global___Opinion] | None = ...,
         disagreement: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_disagreement", b"_disagreement", "_standard_error", b"_standard_error", "_verdict_mass", b"_verdict_mass", "disagreement", b"disagreement", "judge", b"judge", "standard_error", b"standard_error", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_disagreement", b"_disagreement", "_letter_gap", b"_letter_gap", "_standard_error", b"_standard_error", "_verdict_mass", b"_verdict_mass", "disagreement", b"disagreement", "judge", b"judge", "letter_gap", b"letter_gap", "standard_error", b"standard_error", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_disagreement", b"_disagreement", "_standard_error", b"_standard_error", "_verdict_mass", b"_verdict_mass", "candidate_truncated", b"candidate_truncated", "disagreement", b"disagreement", "judge", b"judge", "opinions", b"opinions", "rationale", b"rationale", "score", b"score", "standard_error", b"standard_error", "unparsed_votes", b"unparsed_votes", "usage", b"usage", "verdict_mass", b"verdict_mass", "votes", b"votes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_disagreement", b"_disagreement", "_letter_gap", b"_letter_gap", "_standard_error", b"_standard_error", "_verdict_mass", b"_verdict_mass", "candidate_truncated", b"candidate_truncated", "disagreement", b"disagreement", "judge", b"judge", "letter_gap", b"letter_gap", "opinions", b"opinions", "rationale", b"rationale", "score", b"score", "standard_error", b"standard_error", "unparsed_votes", b"unparsed_votes", "usage", b"usage", "verdict_mass", b"verdict_mass", "votes", b"votes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__disagreement: _TypeAlias = _typing.Literal["disagreement"]  # noqa: Y015
     _WhichOneofArgType__disagreement: _TypeAlias = _typing.Literal["_disagreement", b"_disagreement"]  # noqa: Y015
+    _WhichOneofReturnType__letter_gap: _TypeAlias = _typing.Literal["letter_gap"]  # noqa: Y015
+    _WhichOneofArgType__letter_gap: _TypeAlias = _typing.Literal["_letter_gap", b"_letter_gap"]  # noqa: Y015
     _WhichOneofReturnType__standard_error: _TypeAlias = _typing.Literal["standard_error"]  # noqa: Y015
     _WhichOneofArgType__standard_error: _TypeAlias = _typing.Literal["_standard_error", b"_standard_error"]  # noqa: Y015
     _WhichOneofReturnType__verdict_mass: _TypeAlias = _typing.Literal["verdict_mass"]  # noqa: Y015
     _WhichOneofArgType__verdict_mass: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__disagreement) -> _WhichOneofReturnType__disagreement | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__letter_gap) -> _WhichOneofReturnType__letter_gap | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__standard_error) -> _WhichOneofReturnType__standard_error | None: ...
     @_typing.overload
@@ -836,6 +863,7 @@ class PairJudgement(_message.Message):
     STANDARD_ERROR_FIELD_NUMBER: _builtins.int
     UNPARSED_VOTES_FIELD_NUMBER: _builtins.int
     VERDICT_MASS_FIELD_NUMBER: _builtins.int
+    LETTER_GAP_FIELD_NUMBER: _builtins.int
     win_probability: _builtins.float
     """Chance that a is better, both orders averaged, in [0, 1]; 0.5 is parity."""
     forward_probability: _builtins.float
@@ -854,6 +882,8 @@ class PairJudgement(_message.Message):
     """Votes of both orders that were sampled and could not be parsed; see ModelJudgement."""
     verdict_mass: _builtins.float
     """Of the order in which the verdicts held less; see ModelJudgement."""
+    letter_gap: _builtins.float
+    """Of the order in which it is greater; see ModelJudgement."""
     @_builtins.property
     def judge(self) -> Global___JudgeRef:
         """Which model judged, and by which template."""
@@ -876,15 +906,20 @@ class PairJudgement(_message.Message):
         standard_error: _builtins.float | None = ...,
         unparsed_votes: _builtins.int = ...,
         verdict_mass: _builtins.float | None = ...,
+        letter_gap: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_standard_error", b"_standard_error", "_verdict_mass", b"_verdict_mass", "judge", b"judge", "standard_error", b"standard_error", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_letter_gap", b"_letter_gap", "_standard_error", b"_standard_error", "_verdict_mass", b"_verdict_mass", "judge", b"judge", "letter_gap", b"letter_gap", "standard_error", b"standard_error", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_standard_error", b"_standard_error", "_verdict_mass", b"_verdict_mass", "candidate_truncated", b"candidate_truncated", "forward_probability", b"forward_probability", "judge", b"judge", "order_gap", b"order_gap", "rationale", b"rationale", "reverse_probability", b"reverse_probability", "standard_error", b"standard_error", "unparsed_votes", b"unparsed_votes", "usage", b"usage", "verdict_mass", b"verdict_mass", "win_probability", b"win_probability"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_letter_gap", b"_letter_gap", "_standard_error", b"_standard_error", "_verdict_mass", b"_verdict_mass", "candidate_truncated", b"candidate_truncated", "forward_probability", b"forward_probability", "judge", b"judge", "letter_gap", b"letter_gap", "order_gap", b"order_gap", "rationale", b"rationale", "reverse_probability", b"reverse_probability", "standard_error", b"standard_error", "unparsed_votes", b"unparsed_votes", "usage", b"usage", "verdict_mass", b"verdict_mass", "win_probability", b"win_probability"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__letter_gap: _TypeAlias = _typing.Literal["letter_gap"]  # noqa: Y015
+    _WhichOneofArgType__letter_gap: _TypeAlias = _typing.Literal["_letter_gap", b"_letter_gap"]  # noqa: Y015
     _WhichOneofReturnType__standard_error: _TypeAlias = _typing.Literal["standard_error"]  # noqa: Y015
     _WhichOneofArgType__standard_error: _TypeAlias = _typing.Literal["_standard_error", b"_standard_error"]  # noqa: Y015
     _WhichOneofReturnType__verdict_mass: _TypeAlias = _typing.Literal["verdict_mass"]  # noqa: Y015
     _WhichOneofArgType__verdict_mass: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__letter_gap) -> _WhichOneofReturnType__letter_gap | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__standard_error) -> _WhichOneofReturnType__standard_error | None: ...
     @_typing.overload
@@ -1052,6 +1087,7 @@ class GroupRanking(_message.Message):
     USAGE_FIELD_NUMBER: _builtins.int
     VERDICT_MASS_FIELD_NUMBER: _builtins.int
     CANDIDATES_TRUNCATED_FIELD_NUMBER: _builtins.int
+    LETTER_GAPS_FIELD_NUMBER: _builtins.int
     verdict_mass: _builtins.float
     """Of the comparison in which the verdicts held least; see ModelJudgement."""
     @_builtins.property
@@ -1074,6 +1110,10 @@ class GroupRanking(_message.Message):
     def candidates_truncated(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bool]:
         """For each response, whether it was cut to fit: a comparison was cut in which it was the longer one."""
 
+    @_builtins.property
+    def letter_gaps(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """One mean letter gap for each response, in [0, 1]; see ModelJudgement. Empty where a comparison has none."""
+
     def __init__(
         self,
         *,
@@ -1083,10 +1123,11 @@ class GroupRanking(_message.Message):
         usage: _common_pb2.TokenUsage | None = ...,
         verdict_mass: _builtins.float | None = ...,
         candidates_truncated: _abc.Iterable[_builtins.bool] | None = ...,
+        letter_gaps: _abc.Iterable[_builtins.float] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass", "judge", b"judge", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass", "candidates_truncated", b"candidates_truncated", "judge", b"judge", "order_gaps", b"order_gaps", "scores", b"scores", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass", "candidates_truncated", b"candidates_truncated", "judge", b"judge", "letter_gaps", b"letter_gaps", "order_gaps", b"order_gaps", "scores", b"scores", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__verdict_mass: _TypeAlias = _typing.Literal["verdict_mass"]  # noqa: Y015
     _WhichOneofArgType__verdict_mass: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass"]  # noqa: Y015
@@ -1679,6 +1720,7 @@ class TemplateInfo(_message.Message):
     DESCRIPTION_FIELD_NUMBER: _builtins.int
     KIND_FIELD_NUMBER: _builtins.int
     LEAST_MASS_FIELD_NUMBER: _builtins.int
+    LETTERS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name and version, "name@version"."""
     description: _builtins.str
@@ -1689,6 +1731,8 @@ class TemplateInfo(_message.Message):
     """
     least_mass: _builtins.float
     """The least share of the model's probability that its verdicts must hold to be one, in [0, 1]."""
+    letters: _builtins.bool
+    """It draws letters for its verdicts and is asked twice."""
     def __init__(
         self,
         *,
@@ -1696,10 +1740,11 @@ class TemplateInfo(_message.Message):
         description: _builtins.str = ...,
         kind: _builtins.str = ...,
         least_mass: _builtins.float = ...,
+        letters: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "kind", b"kind", "least_mass", b"least_mass", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "kind", b"kind", "least_mass", b"least_mass", "letters", b"letters", "name", b"name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -9,6 +9,10 @@ ErrorInfo's metadata under "raw_text" (cut to 2,000 characters). Nor has a model
 of its probability, LOW_VERDICT_MASS, or that does not tell known right answers from wrong ones, JUDGE_UNFIT. It is never a
 score of 0. The candidate's text is data to the judge; nothing in it is an instruction.
 
+Where a template draws letters (TemplateInfo.letters), the judge answers with letters that stand for the verdicts, drawn for
+each judgement from the seed and the texts. It is asked twice, with the letters on opposite sides, and the mean of both
+readings counts; their distance is the letter gap.
+
 Retries: a call may be retried on UNAVAILABLE, and on RESOURCE_EXHAUSTED when the status carries google.rpc.RetryInfo.
 Judges that sample are deterministic only for an equal seed and an equal engine; ListJudgeModels says which are.
 """
@@ -53,7 +57,8 @@ class JudgeServiceStub:
      - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same.
      - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
     Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER,
-    CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
+    CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED;
+    LETTER_GAP besides, for a verdict that moves with the letters by more than the caller allows.
     """
     JudgePairs: _grpc.UnaryUnaryMultiCallable[_judge_pb2.JudgePairsRequest, _judge_pb2.JudgePairsResponse]
     """Judges pairs, each in both orders, and answers when all are judged, in the items' order. Exactly symmetric: swapping
@@ -88,7 +93,8 @@ class JudgeServiceAsyncStub(JudgeServiceStub):
      - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same.
      - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
     Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER,
-    CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
+    CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED;
+    LETTER_GAP besides, for a verdict that moves with the letters by more than the caller allows.
     """
     JudgePairs: _aio.UnaryUnaryMultiCallable[_judge_pb2.JudgePairsRequest, _judge_pb2.JudgePairsResponse]  # type: ignore[assignment]
     """Judges pairs, each in both orders, and answers when all are judged, in the items' order. Exactly symmetric: swapping
@@ -126,7 +132,8 @@ class JudgeServiceServicer(metaclass=_abc_1.ABCMeta):
          - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same.
          - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
         Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER,
-        CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
+        CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED;
+        LETTER_GAP besides, for a verdict that moves with the letters by more than the caller allows.
         """
 
     @_abc_1.abstractmethod
