@@ -28,6 +28,7 @@ BENCHES = {
     "sandbox-http": "sandbox_http",
     "sandbox-fuzz": "sandbox_fuzz",
     "sandbox-adversary": "sandbox_adversary",
+    "judge-rubrics": "judge_rubrics",
     "judge-speed": "judge_speed",
     "judge-batching": "judge_batching",
     "judge-injection": "judge_injection",

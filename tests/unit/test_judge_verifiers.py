@@ -306,8 +306,8 @@ async def test_a_blank_response_is_the_candidates_doing_and_costs_no_model(
     for make_verifier in judges.VERIFIERS:
         verifier: Any = make_verifier(client)
         held: dict[str, Any] = {"anchor": "41"}
-        if isinstance(verifier, ClassVerifier):
-            held = {"references": ("safe",)}
+        if isinstance(verifier, ClassVerifier | judges.RubricVerifier):
+            held = {"references": ("safe", "safe")}
         items = [make(verifier, text, **held, group_id="g") for text in ("", " \n\t")]
         for reward, verdict in map(judged, await judge(verifier, *items)):
             assert verdict == "unparsed"
@@ -476,9 +476,7 @@ async def test_a_pair_that_moves_with_its_letters(
         make(verifier, "42", **bound),
         make(verifier, "42", **bound, on_letter_gap="abstain"),
         make(verifier, "42", **bound, on_letter_gap="lower"),
-        make(
-            verifier, "42", **bound, max_order_gap=0.05, on_gap="abstain", on_letter_gap="lower"
-        ),
+        make(verifier, "42", **bound, max_order_gap=0.05, on_gap="abstain", on_letter_gap="lower"),
     )
     assert isinstance(strict, Fault)
     assert strict.reason == "LETTER_GAP"

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from assay.clients.judging.rubrics import RubricJudgement
 from assay.genrm import results
 from assay.genrm.domain import Run
 from assay.genrm.driving import RequestBatcher, drive
@@ -117,6 +118,9 @@ class JudgeHandler(ItemHandler[PendingJudgement]):
             getattr(item.outcome, "verdict_mass", None),
             getattr(item.outcome, "letter_gap", None),
         )
+        self._metrics.disagreed(who, getattr(item.outcome, "disagreement", None))
+        if isinstance(item.outcome, RubricJudgement):
+            self._metrics.criteria(who, item.outcome.criteria)
 
     def details(self, item: PendingJudgement, result: Any) -> Details:
         """Its kind, and what its run asked."""

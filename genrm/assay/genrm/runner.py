@@ -15,9 +15,17 @@ from assay.api.process.v1 import process_pb2
 from assay.genrm import convert, dialogues, listing, results
 from assay.genrm.answers import AnswerVerifier, Attempts
 from assay.genrm.config import RunnerConfig
+from assay.genrm.domain import JudgePanel
 from assay.genrm.driving import RequestBatcher
 from assay.genrm.handler import JudgeHandler, PendingJudgement, PlannedRun
-from assay.genrm.judges import judge_group, judge_pair, judge_response
+from assay.genrm.judges import (
+    judge_by_ensemble,
+    judge_group,
+    judge_pair,
+    judge_response,
+    judge_rubric,
+)
+from assay.genrm.judges.rubrics.judging import RubricJudges
 from assay.genrm.metrics import JudgeMetrics
 from assay.genrm.models import Models, ServedModel
 from assay.genrm.reloading import reloadables
@@ -145,11 +153,15 @@ class Runner:
         seed = secrets.randbits(_SEED_BITS)
 
         def plan(message: judge_pb2.JudgeItem) -> PlannedRun:
-            model = self._models.judge(request.settings.model)
+            panel = self._panel(request)
             settings = convert.judge_settings(request.settings, seed, self._config.least_mass)
             item = convert.judge_item(message)
-            run = judge_response(item, settings, model.info, self._templates)
-            return PlannedRun(model, run, partial(results.fill_judgement, model=model.info))
+            if len(panel.models) > 1:
+                run = judge_by_ensemble(item, settings, panel, self._templates)
+            else:
+                run = judge_response(item, settings, panel.models[0], self._templates)
+            model = self._models.judge(panel.models[0].name)
+            return PlannedRun(model, run, partial(results.fill_judgement, model=panel.judge))
 
         response = judge_pb2.JudgeResponsesResponse()
         await self._answer(request.items, plan, response, timeout_s)
@@ -191,6 +203,29 @@ class Runner:
             return PlannedRun(model, run, partial(results.fill_ranking, model=model.info))
 
         response = judge_pb2.JudgeGroupsResponse()
+        await self._answer(request.items, plan, response, timeout_s)
+        return response
+
+    async def judge_rubrics(
+        self, request: judge_pb2.JudgeRubricsRequest, *, timeout_s: float
+    ) -> judge_pb2.JudgeRubricsResponse:
+        """Judges responses by rubrics; arguments and errors as for `judge_responses`."""
+        seed = secrets.randbits(_SEED_BITS)
+        orders = convert.orders(request.items, request.rubric_settings)
+
+        def plan(message: judge_pb2.RubricItem) -> PlannedRun:
+            panel = self._panel(request)
+            rules = convert.rubric_settings(request.rubric_settings)
+            settings = convert.judge_settings(request.settings, seed, self._config.least_mass)
+            second = None
+            if rules.second_model:
+                second = self._models.judge(rules.second_model).info
+            bench = RubricJudges(panel, settings, self._templates, orders[message.id], second)
+            run = judge_rubric(convert.rubric_item(message), rules, bench)
+            model = self._models.judge(panel.models[0].name)
+            return PlannedRun(model, run, partial(results.fill_rubric, model=panel.judge))
+
+        response = judge_pb2.JudgeRubricsResponse()
         await self._answer(request.items, plan, response, timeout_s)
         return response
 
@@ -293,12 +328,7 @@ class Runner:
             item.size_bytes = message.ByteSize()
             convert.check_size(message)
             item.plan = plan(message)
-            model = item.plan.model
-            if model not in asks:
-                asks[model] = self._asks(model)
-                if model is not None:
-                    self._models.hold(model)
-            item.asks = asks[model]
+            item.asks = self._asks(item.plan.model, asks)
             item.asked = [] if shown else None
 
         try:
@@ -308,9 +338,30 @@ class Runner:
                 if model is not None:
                     self._models.release(model)
 
-    def _asks(self, model: ServedModel | None) -> RequestBatcher:
-        if model is None:
-            return RequestBatcher(None)
-        tests = self._tests.get(model)
-        answered = partial(self.metrics.answered, model.name)
-        return RequestBatcher(model.engine, answered, tests.require if tests else None)
+    def _panel(
+        self, request: judge_pb2.JudgeResponsesRequest | judge_pb2.JudgeRubricsRequest
+    ) -> JudgePanel:
+        """Who judges a call.
+
+        Raises:
+            Unjudgeable: INVALID_PARAMETER, UNKNOWN_MODEL.
+        """
+        return convert.panel(
+            request.ensemble, request.settings, lambda name: self._models.judge(name).info
+        )
+
+    def _asks(
+        self, model: ServedModel | None, asks: dict[ServedModel | None, RequestBatcher]
+    ) -> RequestBatcher:
+        """The requests of a call to a model, which is held until the call ends."""
+        if model not in asks:
+            tests = self._tests.get(model) if model else None
+            asks[model] = RequestBatcher(
+                model.engine if model else None,
+                partial(self.metrics.answered, model.name if model else ""),
+                tests.require if tests else None,
+                lambda other: self._asks(self._models.judge(other), asks),
+            )
+            if model is not None:
+                self._models.hold(model)
+        return asks[model]
