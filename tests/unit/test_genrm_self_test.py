@@ -91,7 +91,7 @@ def asking(name: str) -> Choose:
 
 def rendered(template: Template) -> object:
     slots = {"question": "What?", "response": "That.", "ground_truth": "That.", "rubric": "Good."}
-    slots |= {"response_a": "One.", "response_b": "Two."}
+    slots |= {"response_a": "One.", "response_b": "Two.", "criterion": "Good."}
     return template.render(**{name: slots[name] for name in template.places})
 
 
@@ -127,6 +127,19 @@ async def test_an_earlier_version_is_tested_when_it_is_asked_for() -> None:
     await tests.require(asking("correctness@2"))
     assert "correctness@2" in [one.template for one in tests.found]
     assert before < len(engine.asked)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "name", ["criterion", "criterion-graded", "criterion-shared", "criterion-graded-shared"]
+)
+async def test_templates_of_criteria_are_tested_before_their_first_use(name: str) -> None:
+    tests, engine = judged_by(opinion(shown_right))
+    await tests.require(asking(name))
+    assert [(one.template, one.fit, one.auc) for one in tests.found] == [(f"{name}@1", True, 1.0)]
+    assert len(engine.asked) == 2 * len(CASES)
+    guessing, _ = judged_by(opinion(lambda request: True))
+    assert "0.50" in await refusal(guessing, asking(name))
 
 
 @pytest.mark.asyncio

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.test_judge_verifiers import FakeGenrm, judge, judged, make, reasons
 
 from assay.api.judge.v1 import judge_pb2
 from assay.clients.judging import AsyncJudgeClient
@@ -15,6 +14,7 @@ from assay.reward_server.verifiers.judges.pairwise import PairwiseVerifier
 from assay.reward_server.verifiers.judges.pointwise import JudgeVerifier
 from assay.reward_server.verifiers.judges.scalar import RewardModelVerifier
 from assay.reward_server.verifiers.judges.steps import StepVerifier
+from fake_genrm import FakeGenrm, judge, judged, make, reasons
 
 
 @pytest.fixture

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 
 from prometheus_client import Counter, Gauge, Histogram
 from prometheus_client.registry import Collector
 
+from assay.clients.judging.rubrics import CriterionResult, RubricJudgement
 from assay.clients.judging.types import (
     GroupRanking,
     ModelJudgement,
@@ -22,6 +24,7 @@ KINDS: dict[type, str] = {
     ModelJudgement: "response",
     PairJudgement: "pair",
     GroupRanking: "group",
+    RubricJudgement: "rubric",
     StepScores: "steps",
     DialogueScores: "dialogue",
 }
@@ -42,7 +45,7 @@ class JudgeMetrics:
         self.items = ItemMetrics("genrm", "model")
         self._judgements = Counter(
             "assay_genrm_judgements",
-            "Items answered with a judgement: response, pair, group, steps, dialogue",
+            "Items answered with a judgement: response, pair, group, rubric, steps, dialogue",
             ("model", "kind"),
             registry=None,
         )
@@ -51,6 +54,20 @@ class JudgeMetrics:
             "Share of the model's probability that the verdicts of a judgement held",
             ("model",),
             buckets=(0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0),
+            registry=None,
+        )
+        self._disagreement = Histogram(
+            "assay_genrm_disagreement",
+            "How far the models of an ensemble are apart in a judgement, from 0 to 1; model is the "
+            "first of them",
+            ("model",),
+            buckets=(0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0),
+            registry=None,
+        )
+        self._criteria = Counter(
+            "assay_genrm_criteria",
+            "Criteria of judged rubrics: read, unread (a fault), unasked (the gate was settled)",
+            ("model", "outcome"),
             registry=None,
         )
         self._letter_gap = Histogram(
@@ -123,8 +140,9 @@ class JudgeMetrics:
     def collectors(self) -> list[Collector]:
         """To be registered."""
         own = [self._judgements, self._mass, self._letter_gap, self._answers, self._tokens]
-        own += [self._queued, self._replicas, self.shared_answers]
-        own += [self._tenant_tokens, self._tenant_seconds, self._tenant_cost, self._run_cost]
+        own += [self._queued, self._replicas, self._disagreement, self._criteria]
+        own += [self.shared_answers, self._tenant_tokens, self._tenant_seconds]
+        own += [self._tenant_cost, self._run_cost]
         return [*self.items.collectors, *own, self._passes, self._rows, self._restarts]
 
     def watch(self, model: str, pool: CoroutinePool, engine: JudgeEngine | None) -> None:
@@ -182,6 +200,18 @@ class JudgeMetrics:
             self._mass.labels(model).observe(mass)
         if letter_gap is not None:
             self._letter_gap.labels(model).observe(letter_gap)
+
+    def disagreed(self, model: str, how_far: float | None) -> None:
+        """Counts how far an ensemble's models are apart; None where one judged."""
+        if how_far is not None:
+            self._disagreement.labels(model).observe(how_far)
+
+    def criteria(self, model: str, results: Iterable[CriterionResult]) -> None:
+        """Counts what came of a rubric's criteria."""
+        for one in results:
+            outcome = "unasked" if one.fault is None else "unread"
+            outcome = outcome if one.score is None else "read"
+            self._criteria.labels(model, outcome).inc()
 
 
 def _count(before: float, engine: JudgeEngine, name: str) -> float:

@@ -26,7 +26,6 @@ from assay.genrm.engines.base import (
     PromptPiece,
     RateDialogue,
     RateSteps,
-    Request,
 )
 from assay.genrm.engines.prompts import PromptEncoder
 from assay.genrm.judges import judge_pair, judge_response
@@ -145,7 +144,7 @@ def _each(rows: Iterable[R], show: Callable[[R], Shown]) -> list[Shown | None]:
 
 def _first(run: Any, kind: type[Any]) -> tuple[Any, ...]:
     """The first requests of a run, which is then dropped."""
-    requests: tuple[Request, ...] = next(run)
+    requests: tuple[Any, ...] = next(run)
     run.close()
     return tuple(request for request in requests if isinstance(request, kind))
 

@@ -16,9 +16,17 @@ from assay.genrm import convert, dialogues, listing, results
 from assay.genrm.accounts import Accounts, BusyClock, CallBill
 from assay.genrm.answers import AnswerVerifier, Attempts
 from assay.genrm.config import RunnerConfig, prices_of
+from assay.genrm.domain import JudgePanel
 from assay.genrm.driving import RequestBatcher
 from assay.genrm.handler import JudgeHandler, PendingJudgement, PlannedRun
-from assay.genrm.judges import judge_group, judge_pair, judge_response
+from assay.genrm.judges import (
+    judge_by_ensemble,
+    judge_group,
+    judge_pair,
+    judge_response,
+    judge_rubric,
+)
+from assay.genrm.judges.rubrics.judging import RubricJudges
 from assay.genrm.metrics import JudgeMetrics
 from assay.genrm.models import Models, ServedModel
 from assay.genrm.reloading import reloadables
@@ -153,11 +161,15 @@ class Runner:
         seed = secrets.randbits(_SEED_BITS)
 
         def plan(message: judge_pb2.JudgeItem) -> PlannedRun:
-            model = self._models.judge(request.settings.model)
+            panel = self._panel(request)
             settings = convert.judge_settings(request.settings, seed, self._config.least_mass)
             item = convert.judge_item(message)
-            run = judge_response(item, settings, model.info, self._templates)
-            return PlannedRun(model, run, partial(results.fill_judgement, model=model.info))
+            if len(panel.models) > 1:
+                run = judge_by_ensemble(item, settings, panel, self._templates)
+            else:
+                run = judge_response(item, settings, panel.models[0], self._templates)
+            model = self._models.judge(panel.models[0].name)
+            return PlannedRun(model, run, partial(results.fill_judgement, model=panel.judge))
 
         response = judge_pb2.JudgeResponsesResponse()
         await self._answer(request, plan, response, timeout_s)
@@ -206,6 +218,29 @@ class Runner:
             return PlannedRun(model, run, partial(results.fill_ranking, model=model.info))
 
         response = judge_pb2.JudgeGroupsResponse()
+        await self._answer(request, plan, response, timeout_s)
+        return response
+
+    async def judge_rubrics(
+        self, request: judge_pb2.JudgeRubricsRequest, *, timeout_s: float
+    ) -> judge_pb2.JudgeRubricsResponse:
+        """Judges responses by rubrics; arguments and errors as for `judge_responses`."""
+        seed = secrets.randbits(_SEED_BITS)
+        orders = convert.orders(request.items, request.rubric_settings)
+
+        def plan(message: judge_pb2.RubricItem) -> PlannedRun:
+            panel = self._panel(request)
+            rules = convert.rubric_settings(request.rubric_settings)
+            settings = convert.judge_settings(request.settings, seed, self._config.least_mass)
+            second = None
+            if rules.second_model:
+                second = self._models.judge(rules.second_model).info
+            bench = RubricJudges(panel, settings, self._templates, orders[message.id], second)
+            run = judge_rubric(convert.rubric_item(message), rules, bench)
+            model = self._models.judge(panel.models[0].name)
+            return PlannedRun(model, run, partial(results.fill_rubric, model=panel.judge))
+
+        response = judge_pb2.JudgeRubricsResponse()
         await self._answer(request, plan, response, timeout_s)
         return response
 
@@ -308,12 +343,7 @@ class Runner:
             item.size_bytes = message.ByteSize()
             convert.check_size(message)
             item.plan = plan(message)
-            model = item.plan.model
-            if model not in asks:
-                asks[model] = self._asks(model, request)
-                if model is not None:
-                    self._models.hold(model)
-            item.asks = asks[model]
+            item.asks = self._asks(item.plan.model, request, asks)
             item.asked = [] if shown else None
 
         try:
@@ -323,26 +353,49 @@ class Runner:
                 if model is not None:
                     self._models.release(model)
 
-    def _asks(self, model: ServedModel | None, request: Any) -> RequestBatcher:
-        """The requests of a call to a model.
+    def _panel(
+        self, request: judge_pb2.JudgeResponsesRequest | judge_pb2.JudgeRubricsRequest
+    ) -> JudgePanel:
+        """Who judges a call.
+
+        Raises:
+            Unjudgeable: INVALID_PARAMETER, UNKNOWN_MODEL.
+        """
+        return convert.panel(
+            request.ensemble, request.settings, lambda name: self._models.judge(name).info
+        )
+
+    def _asks(
+        self,
+        model: ServedModel | None,
+        request: Any,
+        asks: dict[ServedModel | None, RequestBatcher],
+    ) -> RequestBatcher:
+        """The requests of a call to a model, which is held until the call ends.
 
         Raises:
             Unjudgeable: INVALID_LABEL: the run's name is too long.
         """
-        if model is None:
-            return RequestBatcher(None)
-        name, run = model.name, convert.run_of(request.settings)
-        paid = partial(self.metrics.paid, name, tenant_label_var.get(), run)
+        if model not in asks:
+            settings = request.settings
+            tests = self._tests.get(model) if model else None
+            asks[model] = RequestBatcher(
+                model.engine if model else None,
+                partial(self.metrics.answered, model.name if model else ""),
+                tests.require if tests else None,
+                lambda other: self._asks(self._models.judge(other), request, asks),
+                bill=self._bill(model, convert.run_of(settings)) if model else None,
+                shared=self._answers_of(model) if model else None,
+                seeded="seed" in settings.DESCRIPTOR.fields_by_name and settings.HasField("seed"),
+            )
+            if model is not None:
+                self._models.hold(model)
+        return asks[model]
+
+    def _bill(self, model: ServedModel, run: str) -> CallBill:
+        paid = partial(self.metrics.paid, model.name, tenant_label_var.get(), run)
         prices, clock = prices_of(model.config), self._clocks.setdefault(model, BusyClock())
-        tests, settings = self._tests.get(model), request.settings
-        return RequestBatcher(
-            model.engine,
-            partial(self.metrics.answered, name),
-            tests.require if tests else None,
-            bill=CallBill(self._accounts, prices, clock, tenant_var.get(), run, paid),
-            shared=self._answers_of(model),
-            seeded="seed" in settings.DESCRIPTOR.fields_by_name and settings.HasField("seed"),
-        )
+        return CallBill(self._accounts, prices, clock, tenant_var.get(), run, paid)
 
     def _answers_of(self, model: ServedModel) -> SharedAnswers:
         shared = self._shared.get(model)

@@ -15,6 +15,7 @@ from typing import Literal
 from assay.clients.judging.self_verification import SelfVerificationMetrics, TurnScore
 from assay.clients.judging.verdicts import Parsing
 from assay.clients.types import Fault, Message, Turn
+from assay.kit.faults import ItemFault
 
 ScoringMode = Literal["auto", "token-probability", "votes", "scalar-head", "consensus"]
 Overflow = Literal["refuse", "keep-ends"]
@@ -237,6 +238,19 @@ class Vote:
     text: str
 
 
+Unread = Fault | ItemFault
+"""Why there is no score: as a client reads it, or as a judge says it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What one model of several said: a score in [0, 1], or a fault."""
+
+    judge: JudgeRef
+    score: float | None = None
+    fault: Unread | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class ModelJudgement:
     """A model's judgement of one response.
@@ -250,6 +264,9 @@ class ModelJudgement:
         truncated: the candidate was cut to fit.
         verdict_mass: the share of the model's probability that its verdicts held, the least where
             several were read; None where none were. Near 1 for a judge that judges.
+        opinions: what each model of an ensemble said, in its order; empty where one judged.
+        disagreement: how far they are apart: the mean of |a - b| over all pairs of scores, in
+            [0, 1]. None for fewer than two.
         letter_gap: how far the score moved when the letters of its verdicts changed sides; None
             where the template draws none, or where votes were sampled. Near 0 for a judge that
             judges.
@@ -265,6 +282,8 @@ class ModelJudgement:
     usage: Usage = Usage()
     timings: Timings = Timings()
     verdict_mass: float | None = None
+    opinions: tuple[Opinion, ...] = ()
+    disagreement: float | None = None
     letter_gap: float | None = None
 
 
@@ -422,9 +441,9 @@ class ProcessModelInfo:
 class TemplateInfo:
     """One prompt template: "name@version", its text, and its kind.
 
-    `kind` is "pointwise", "pairwise", "critique", "meta-critique" or "self-verification";
-    `least_mass` is the least share of the model's probability that its verdicts must hold;
-    `letters`: it draws letters for its verdicts and is asked twice.
+    `kind` is "pointwise", "pairwise", "critique", "meta-critique", "self-verification", "criterion"
+    or "evidence"; `least_mass` is the least share of the model's probability that its verdicts must
+    hold; `letters`: it draws letters for its verdicts and is asked twice.
     """
 
     name: str

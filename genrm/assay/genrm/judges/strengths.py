@@ -19,14 +19,19 @@ from assay.genrm.judges.numbers import on_grid, sigmoid
 
 PRIOR = 0.03
 """Of the strengths: the inverse of their variance, so a standard deviation of 5.8 in log-odds."""
-_ENOUGH = 1e-10
+EXACT = 1e-10
+ROUGH = 1e-3
+"""How far the last sweep may move a strength: of scores, and of an order that is only for now."""
 _SWEEPS = 1000
 Pair = tuple[int, int]
 """Two responses by index, the lower one first."""
 
 
 def strengths(
-    count: int, wins: Mapping[Pair, float], begin: Sequence[float] | None = None
+    count: int,
+    wins: Mapping[Pair, float],
+    begin: Sequence[float] | None = None,
+    enough: float = EXACT,
 ) -> list[float]:
     """The strength of each of `count` responses; `wins` are the chances that the first one wins.
 
@@ -50,7 +55,7 @@ def strengths(
             step = max(-1.0, min(1.0, slope / curvature))
             found[one] += step
             furthest = max(furthest, abs(step))
-        if furthest < _ENOUGH:
+        if furthest < enough:
             break
     return found
 

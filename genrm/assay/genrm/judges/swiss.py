@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Mapping, Sequence
 
-from assay.genrm.judges.strengths import Pair, strengths
+from assay.genrm.judges.strengths import ROUGH, Pair, strengths
 
 Wins = Mapping[Pair, float]
 MIN_ROUNDS = 2
@@ -40,13 +40,13 @@ def swiss(count: int, rounds: int) -> Generator[list[Pair], Wins, Wins]:
     ring = [_pair(one, (one + 1) % count) for one in range(count - count % 2)]
     met = set(ring)
     wins = dict((yield ring))
-    found = strengths(count, wins)
+    found = strengths(count, wins, enough=ROUGH)
     for _ in range(MIN_ROUNDS, rounds):
         order = sorted(range(count), key=lambda one: -found[one])
         pairs = neighbours(_present(order, met), met)
         met.update(pairs)
         wins.update((yield pairs))
-        found = strengths(count, wins, found)
+        found = strengths(count, wins, found, ROUGH)
     return wins
 
 

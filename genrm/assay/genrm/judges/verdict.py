@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 from assay.clients.judging.types import Usage, Vote
-from assay.genrm.domain import RATIONALE_CHARS, RAW_TEXT_CHARS, ResolvedJudgeSettings, Run
+from assay.genrm.domain import (
+    RATIONALE_CHARS,
+    RAW_TEXT_CHARS,
+    Reply,
+    ResolvedJudgeSettings,
+    Run,
+)
 from assay.genrm.engines.base import Answer, Choose, Chosen, Prompt, PromptPiece, Write, Written
 from assay.genrm.engines.thoughts import CLOSERS, OURS
 from assay.genrm.judges.numbers import (
@@ -154,7 +160,7 @@ def usage_of(answers: Sequence[Answer]) -> Usage:
     return total
 
 
-def expect(kind: type[A], answers: Sequence[Answer]) -> tuple[A, ...]:
+def expect(kind: type[A], answers: Sequence[Reply]) -> tuple[A, ...]:
     """The answers, checked to be of a kind."""
     for answer in answers:
         if not isinstance(answer, kind):

@@ -254,8 +254,9 @@ def _mistake_in_places(template: Template) -> str:
 
 
 def _mistake_in_verdicts(template: Template) -> str:
-    if template.kind in ("critique", "meta-critique"):
-        return "critiques have no verdicts to choose from" if template.verdicts else ""
+    if template.kind in ("critique", "meta-critique", "evidence"):
+        what = "evidence has" if template.kind == "evidence" else "critiques have"
+        return f"{what} no verdicts to choose from" if template.verdicts else ""
     if any(option.meaning for option in template.verdicts):
         return "a verdict has a meaning where its letter is drawn: say letters = true"
     stripped = [option.strip() for option in template.options]

@@ -19,11 +19,19 @@ from assay.genrm.domain import (
     TrajectoryTurn,
 )
 from assay.genrm.engines.base import Prompt, PromptMessage, PromptPiece
-from assay.genrm.templates.fencing import fence, fence_steps, fence_turns, join
+from assay.genrm.templates.fencing import fence, fence_steps, fence_turns, join, one_line
 from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
 
-Kind = Literal["pointwise", "pairwise", "critique", "meta-critique", "self-verification"]
+Kind = Literal[
+    "pointwise",
+    "pairwise",
+    "critique",
+    "meta-critique",
+    "self-verification",
+    "criterion",
+    "evidence",
+]
 Style = Literal["direct", "reasoned"]
 Slot = str | tuple[str, ...] | tuple[ChatMessage, ...] | tuple[TrajectoryTurn, ...] | None
 
@@ -38,6 +46,7 @@ LABELS = {
     "rubric": "RUBRIC",
     "steps": "RESPONSE",
     "critique": "CRITIQUE",
+    "criterion": "Criterion",
 }
 PLACED_LABELS = {"response_a": "FIRST RESPONSE", "response_b": "SECOND RESPONSE"}
 VERDICTS = "{verdicts}"
@@ -51,6 +60,8 @@ NEEDED: dict[Kind, frozenset[str]] = {
     "critique": frozenset({"question", "steps"}),
     "meta-critique": frozenset({"question", "steps", "critique"}),
     "self-verification": frozenset({"question", "response"}),
+    "criterion": frozenset({"question", "response", "criterion"}),
+    "evidence": frozenset({"question", "response", "criterion"}),
 }
 POSSIBLE: dict[Kind, frozenset[str]] = {
     "pointwise": frozenset({"ground_truth", "rubric"}),
@@ -58,6 +69,8 @@ POSSIBLE: dict[Kind, frozenset[str]] = {
     "critique": frozenset({"ground_truth"}),
     "meta-critique": frozenset({"ground_truth"}),
     "self-verification": frozenset(),
+    "criterion": frozenset(),
+    "evidence": frozenset(),
 }
 
 
@@ -234,6 +247,8 @@ class Template:
         label, cuttable = self._label(name), name in CUTTABLE
         if name == "question":
             return _conversation(label, slot)
+        if name == "criterion":
+            return one_line(label, str(slot))
         if isinstance(slot, tuple):
             turns = [part for part in slot if isinstance(part, TrajectoryTurn)]
             if turns:

@@ -69,6 +69,12 @@ class JudgeServiceStub:
     """Ranks the responses of each group and answers when all groups are ranked, in the groups' order. Errors and faults as
     for JudgePairs; a fault is one of the whole group.
     """
+    JudgeRubrics: _grpc.UnaryUnaryMultiCallable[_judge_pb2.JudgeRubricsRequest, _judge_pb2.JudgeRubricsResponse]
+    """Judges each response by the criteria of its rubric, each criterion a question of its own, and answers when all are judged, in
+    the items' order. A criterion that cannot be read is a fault of that criterion; RubricSettings says what it means for the
+    whole. Items of one prompt and one rubric that stand in one call share what they have in common. Errors and faults as for
+    JudgeResponses; EVIDENCE_NOT_FOUND and NO_QUORUM besides, of one criterion.
+    """
     ListJudgeModels: _grpc.UnaryUnaryMultiCallable[_judge_pb2.ListJudgeModelsRequest, _judge_pb2.ListJudgeModelsResponse]
     """Says which models and prompt templates are served, and the limits."""
 
@@ -98,6 +104,12 @@ class JudgeServiceAsyncStub(JudgeServiceStub):
     JudgeGroups: _aio.UnaryUnaryMultiCallable[_judge_pb2.JudgeGroupsRequest, _judge_pb2.JudgeGroupsResponse]  # type: ignore[assignment]
     """Ranks the responses of each group and answers when all groups are ranked, in the groups' order. Errors and faults as
     for JudgePairs; a fault is one of the whole group.
+    """
+    JudgeRubrics: _aio.UnaryUnaryMultiCallable[_judge_pb2.JudgeRubricsRequest, _judge_pb2.JudgeRubricsResponse]  # type: ignore[assignment]
+    """Judges each response by the criteria of its rubric, each criterion a question of its own, and answers when all are judged, in
+    the items' order. A criterion that cannot be read is a fault of that criterion; RubricSettings says what it means for the
+    whole. Items of one prompt and one rubric that stand in one call share what they have in common. Errors and faults as for
+    JudgeResponses; EVIDENCE_NOT_FOUND and NO_QUORUM besides, of one criterion.
     """
     ListJudgeModels: _aio.UnaryUnaryMultiCallable[_judge_pb2.ListJudgeModelsRequest, _judge_pb2.ListJudgeModelsResponse]  # type: ignore[assignment]
     """Says which models and prompt templates are served, and the limits."""
@@ -143,6 +155,18 @@ class JudgeServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_judge_pb2.JudgeGroupsResponse, _abc.Awaitable[_judge_pb2.JudgeGroupsResponse]]:
         """Ranks the responses of each group and answers when all groups are ranked, in the groups' order. Errors and faults as
         for JudgePairs; a fault is one of the whole group.
+        """
+
+    @_abc_1.abstractmethod
+    def JudgeRubrics(
+        self,
+        request: _judge_pb2.JudgeRubricsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_judge_pb2.JudgeRubricsResponse, _abc.Awaitable[_judge_pb2.JudgeRubricsResponse]]:
+        """Judges each response by the criteria of its rubric, each criterion a question of its own, and answers when all are judged, in
+        the items' order. A criterion that cannot be read is a fault of that criterion; RubricSettings says what it means for the
+        whole. Items of one prompt and one rubric that stand in one call share what they have in common. Errors and faults as for
+        JudgeResponses; EVIDENCE_NOT_FOUND and NO_QUORUM besides, of one criterion.
         """
 
     @_abc_1.abstractmethod

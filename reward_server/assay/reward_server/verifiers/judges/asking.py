@@ -24,14 +24,17 @@ from typing import Generic, Literal, Protocol, TypeVar, cast
 
 from assay.clients.judging import (
     AsyncJudgeClient,
+    Ensemble,
     GroupRanking,
     JudgeRef,
     JudgeSettings,
     ModelJudgement,
     PairJudgement,
+    RubricJudgement,
     Timings,
     Usage,
 )
+from assay.clients.judging.rubrics import Combination
 from assay.clients.judging.types import LowMass, Overflow, ScoringMode
 from assay.clients.types import Fault as ClientFault
 from assay.clients.types import ToolCall, Turn
@@ -106,6 +109,24 @@ OVERFLOW = ParameterSpec(
     allowed_values=("keep-ends", "overlong", "refuse"),
 )
 OVERLONG = "overlong"
+ENSEMBLE = (
+    ParameterSpec("models", "string-list", (), "An ensemble: models that each judge; none: model."),
+    ParameterSpec(
+        "combination",
+        "string",
+        "mean",
+        "How the scores of an ensemble become one; majority: 1 or 0, by the side of 0.5.",
+        allowed_values=("mean", "median", "majority", "min"),
+    ),
+    ParameterSpec(
+        "quorum",
+        "int",
+        0,
+        "Models of an ensemble that must have judged; 0: more than half.",
+        minimum=0,
+        maximum=16,
+    ),
+)
 
 
 LOW_MASS = ParameterSpec(
@@ -424,11 +445,31 @@ def with_spent(judgement: Judgement, usage: Usage, share: float = 1.0) -> Judgem
     return dataclasses.replace(judgement, components=parts)
 
 
-def measures(found: ModelJudgement | PairJudgement | GroupRanking) -> list[Component]:
+def ensemble(parameters: Parameters) -> Ensemble | None:
+    """The ensemble of the parameters; None for one model.
+
+    Raises:
+        Unjudgeable: INVALID_PARAMETER, it has one model.
+    """
+    models = parameters["models"]
+    if not isinstance(models, tuple) or not models:
+        return None
+    if len(models) < 2:
+        raise Unjudgeable(
+            INVALID_PARAMETER, "parameter 'models' names one model; name several, or use 'model'"
+        )
+    combination = cast("Combination", parameters["combination"])
+    return Ensemble(models, combination, int(number(parameters, "quorum", 0)))
+
+
+def measures(
+    found: ModelJudgement | PairJudgement | GroupRanking | RubricJudgement,
+) -> list[Component]:
     """What else is known of a judgement, as components of weight 0."""
     known = {
         "standard-error": getattr(found, "standard_error", None),
         "verdict-mass": found.verdict_mass,
+        "disagreement": getattr(found, "disagreement", None),
         "letter-gap": getattr(found, "letter_gap", None),
     }
     return [Component(name, value, 0.0) for name, value in known.items() if value is not None]

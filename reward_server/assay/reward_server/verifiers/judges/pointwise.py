@@ -16,6 +16,10 @@ is the component `standard-error`, of weight 0. Several right answers are shown 
 together. For best-of-n, `against=prompt` with `template=self-verification` gives the model's
 P(correct).
 
+`models` is an ensemble: each judges, `combination` makes one score of theirs, the component
+`disagreement`, of weight 0, says how far they are apart, and where fewer than `quorum` judged it is
+the fault NO_QUORUM.
+
 What a policy could game. A model can be flattered, and be impressed by length or by confidence.
 genrm fences the candidate's text, which keeps it from speaking as the judge and not from
 persuading it. A verdict that is written into the response falls out of the mean of both readings;
@@ -39,7 +43,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.clients.judging import JudgeItem, JudgeSettings, ModelJudgement
+from assay.clients.judging import Ensemble, JudgeItem, JudgeSettings, ModelJudgement
 from assay.clients.types import Fault as ClientFault
 from assay.reward_server.domain import (
     INVALID_PARAMETER,
@@ -76,6 +80,7 @@ _SPEC = VerifierSpec(
         ),
         ParameterSpec("rubric", "string", "", "What a good response does, in words."),
         asking.MODEL,
+        *asking.ENSEMBLE,
         asking.TEMPLATE,
         asking.scoring("auto", "token-probability", "votes", "consensus"),
         asking.VOTES,
@@ -97,7 +102,9 @@ _SPEC = VerifierSpec(
 )
 
 
-class JudgeVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgement]):
+class JudgeVerifier(
+    asking.OneByOne[tuple[JudgeSettings, Ensemble | None], JudgeItem, ModelJudgement]
+):
     """Asks a model about each response by itself."""
 
     @property
@@ -115,7 +122,9 @@ class JudgeVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgement]):
         """See `OneByOne.text`; of a dialogue what the policy says in it."""
         return asking.said(item)
 
-    def question(self, item: VerifierItem) -> tuple[JudgeSettings, JudgeItem]:
+    def question(
+        self, item: VerifierItem
+    ) -> tuple[tuple[JudgeSettings, Ensemble | None], JudgeItem]:
         """See `OneByOne.question`."""
         asking.refuse_data(item)
         kind, text = _against(item)
@@ -127,13 +136,20 @@ class JudgeVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgement]):
             anchor=text if kind == "anchor" else None,
             rubric=text if kind == "rubric" else None,
         )
-        return asking.judge_settings(item.parameters, item.run), question
+        settings = asking.judge_settings(item.parameters, item.run)
+        return (settings, asking.ensemble(item.parameters)), question
 
     async def send(
-        self, questions: list[JudgeItem], settings: JudgeSettings, timeout_s: float
+        self,
+        questions: list[JudgeItem],
+        settings: tuple[JudgeSettings, Ensemble | None],
+        timeout_s: float,
     ) -> Sequence[ModelJudgement | ClientFault]:
         """See `OneByOne.send`."""
-        return await self._client.judge_responses(questions, settings, timeout_s=timeout_s)
+        judging, ensemble = settings
+        return await self._client.judge_responses(
+            questions, judging, ensemble=ensemble, timeout_s=timeout_s
+        )
 
     def answer(self, item: VerifierItem, found: ModelJudgement) -> Judgement:
         """See `OneByOne.answer`."""
