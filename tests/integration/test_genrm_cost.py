@@ -58,10 +58,10 @@ def items(*texts: str) -> list[JudgeItem]:
 def test_an_answer_costs_its_tokens_and_seconds_and_the_second_time_nothing(
     service: tuple[str, str],
 ) -> None:
-    asked = JudgeSettings(run="first")
+    asked = JudgeSettings(run="first", seed=1)
     with client(service, "team-a") as judge:
         [one] = judge.judge_responses(items("Blue."), asked)
-        [again] = judge.judge_responses(items("Blue."), JudgeSettings(run="second"))
+        [again] = judge.judge_responses(items("Blue."), JudgeSettings(run="second", seed=1))
         assert isinstance(one, ModelJudgement)
         assert isinstance(again, ModelJudgement)
     usage = one.usage
@@ -95,10 +95,10 @@ def test_a_run_that_has_spent_its_budget_gets_faults_and_others_go_on(
         assert (found[-1].metadata["of"], found[-1].metadata["budget"]) == ("run", "0.01")
         assert 0.01 <= float(found[-1].metadata["spent"]) < 0.02
         assert "ask the operator" in found[-1].message
-        [other] = judge.judge_responses(items("Grey."), JudgeSettings(run="other"))
+        [other] = judge.judge_responses(items("Grey."), JudgeSettings(run="other", seed=1))
         assert isinstance(other, ModelJudgement)
         # What is known already costs nothing, so that it is given.
-        [known] = judge.judge_responses(items("Grey."), JudgeSettings(run="long"))
+        [known] = judge.judge_responses(items("Grey."), JudgeSettings(run="long", seed=1))
         assert isinstance(known, ModelJudgement)
 
 

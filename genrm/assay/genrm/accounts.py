@@ -1,17 +1,11 @@
 """What the judges' answers cost, by tenant and run, and the budgets that end them.
 
-Prices are the operator's, in one currency of their choice: money for a million tokens read, reused
-and written, or for a second of an engine; 0 where a model has none. An answer is paid for once, by
-whoever asked first: what equal requests share, and what the cache keeps, costs nothing again.
+An answer is paid for once, by whoever asked first. A budget is checked before an engine is asked;
+what is in flight is let finish, so an account may end above its budget by that.
 
-A budget is checked before an engine is asked. What is in flight is let finish, so an account may
-end above its budget by what was in flight then. An empty run is one like any other.
-
-Covered: a caller without a token, who is one tenant; the tokens and engine seconds of runs that end
-in a fault; the seconds of requests that fail or are withdrawn. Not covered: the tokens of those,
-which nobody counts; a tenant that names a new run to get a new budget, which the tenant's own
-bounds; other replicas, and what was before a restart: accounts are in memory, each server has its
-own, and the metrics are the lasting record.
+Covered: callers without a token, who are one tenant; runs that end in a fault; seconds of requests
+that fail or are withdrawn. Not covered: tokens of those; a tenant that names new runs, which its
+own budget bounds; other replicas and restarts: accounts are in memory, metrics last.
 """
 
 from __future__ import annotations
@@ -83,10 +77,9 @@ class Prices:
 
 
 class BusyClock:
-    """Shares an engine's busy time out among the requests that are at it. One event loop only.
+    """Shares an engine's busy time out: while n requests are at it, each is charged 1/n.
 
-    While n requests are there, each is charged 1/n of the time: so what all are charged adds up to
-    the time in which there was any.
+    One event loop only.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

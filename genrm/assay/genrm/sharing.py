@@ -1,10 +1,8 @@
 """Answers of one model that calls share: in flight, and afterwards from a cache.
 
-A key is a hash of the model's name, its weights' revision and the whole request: the pieces of the
-prompt, "name@version" of its template, options or sampling parameters, and the seed where there is
-one. Kept are answers that an equal request would get again: verdicts and logits, greedy text, and
-sampled text whose seed the caller chose. Never a fault; nothing of a model whose weights have no
-known revision, or whose engine is not deterministic; nothing that is long.
+A key is a hash of the model's name, its weights' revision and the whole request. Kept is what an
+equal request would get again; never a fault, nothing long, and nothing of a model whose weights
+have no known revision or whose engine is not deterministic.
 """
 
 from __future__ import annotations

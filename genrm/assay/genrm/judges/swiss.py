@@ -1,11 +1,7 @@
 """Which responses of a group meet, where not all do: rounds as of a Swiss tournament. Pure.
 
-Rounds 1 and 2 are a ring over the given order, so that all are joined from the start, and are asked
-together. Each later round pairs neighbours by strength that have not met. In a round each response
-is compared at most once; of an odd number one sits out, who has been compared most.
-
-Differences from a tournament of players: the first rounds pair by an order that knows nothing, and
-places are by strength (`strengths`), which counts by how much and whom, not by points.
+Rounds 1 and 2 are a ring over the given order, which joins all, and are asked together. Each later
+round pairs neighbours by strength (not by points) that have not met; of an odd number one sits out.
 """
 
 from __future__ import annotations
