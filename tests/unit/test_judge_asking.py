@@ -7,8 +7,13 @@ from dataclasses import replace
 import pytest
 
 from assay.api.judge.v1 import judge_pb2
+from assay.api.reward.v1 import reward_pb2
 from assay.clients.judging import AsyncJudgeClient
+from assay.reward_server.config import ScorerConfig
 from assay.reward_server.domain import Candidate, Message, ToolCall
+from assay.reward_server.registry import load_registry
+from assay.reward_server.scorer import RewardScorer
+from assay.reward_server.verifiers import judges
 from assay.reward_server.verifiers.judges.group import GroupVerifier
 from assay.reward_server.verifiers.judges.pairwise import PairwiseVerifier
 from assay.reward_server.verifiers.judges.pointwise import JudgeVerifier
@@ -84,3 +89,29 @@ async def test_a_dialogue_is_shown_turn_by_turn(client: AsyncJudgeClient, genrm:
     head = RewardModelVerifier(client)
     item = replace(make(head, ""), candidate=Candidate(turns=turns))
     assert reasons(await judge(head, item)) == ["UNSUPPORTED_INPUT"]
+
+
+async def test_the_label_run_travels_and_the_cost_comes_back_through_a_profile(
+    client: AsyncJudgeClient, genrm: FakeGenrm
+) -> None:
+    remote = [make_verifier(client) for make_verifier in judges.VERIFIERS]
+    scorer = RewardScorer(ScorerConfig(workers=1), registry=load_registry(remote, profiles=()))
+    await scorer.start()
+    try:
+        items = [
+            reward_pb2.Item(id=run, task="judge", response="42", labels={"run": run})
+            for run in ("a", "b")
+        ]
+        items += [reward_pb2.Item(id="p", verifier="rtv-genrm", response="42", labels={"run": "c"})]
+        for item in items[:2]:
+            item.reference.text = "42"
+        items[2].reference.anchor_response = "41"
+        request = reward_pb2.BatchScoreRequest(items=items)
+        results = (await scorer.batch_score(request, timeout_s=20.0)).results
+    finally:
+        await scorer.close()
+    assert sorted(request.settings.run for _, request in genrm.requests) == ["a", "b", "c"]
+    for result in results:
+        costs = [part for part in result.judgement.components if part.name == "judge-cost"]
+        assert [(part.score, part.weight) for part in costs] == [(0.5, 0.0)]
+    assert results[2].judgement.reward == pytest.approx(results[0].judgement.reward)
