@@ -251,7 +251,7 @@ def _equations(matcher: PartMatcher, left: Chain, right: Chain) -> Verdict:
 
 
 def _leaves_bound(left: Chain, right: Chain) -> bool:
-    """Whether the reference bounds a letter alone, `x > 2`, and the answer does not, `2x + 1 > 5`."""
+    """Whether the reference bounds a letter, `x > 2`, and the answer leaves it, `2x + 1 > 5`."""
     names = symbols(left)
     if len(names) != 1 or names != symbols(right):
         return False
