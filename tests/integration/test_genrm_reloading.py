@@ -18,7 +18,8 @@ from genrm_service import Stubs, item, running, stubs, workers
 from genrm_support import make_adapter, make_model
 from metrics_support import scrape, total
 
-pytestmark = pytest.mark.timeout(300)  # servers start, and load models anew
+# Servers start, and load models anew.
+pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
 LIMIT_S = 120.0
 MODELS = """
 default = "judge"

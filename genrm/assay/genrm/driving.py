@@ -7,6 +7,7 @@ one call, equal requests whose answers would be equal are asked once.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -126,26 +127,48 @@ class RequestBatcher:
         return request if self._engine and self._engine.info.deterministic else None
 
 
-async def drive(run: Run[R], asks: RequestBatcher, asked: list[Stretch] | None = None) -> R:
+async def drive(
+    run: Run[R],
+    asks: RequestBatcher,
+    asked: list[Stretch] | None = None,
+    *,
+    is_large: bool = False,
+) -> R:
     """Runs a judge to its end, and closes it; `asked` gets a span of each round, for a trace.
+
+    A large item's judge runs in a thread: it takes a text apart, which must hold up nobody else.
 
     Raises:
         Unjudgeable: from the judge.
         EngineError: a request has no answer.
     """
+    answers: tuple[Answer, ...] | None = None
     try:
-        requests = next(run)
         while True:
+            if is_large:
+                requests, end = await asyncio.to_thread(_advance, run, answers)
+            else:
+                requests, end = _advance(run, answers)
+            if end is not None:
+                outcome: R = end.value
+                return outcome
             began_s = time.monotonic()
             answers = await asks.reply(requests)
             if asked is not None and answers:
                 asked.append(_stretch(began_s, answers))
-            requests = run.send(answers)
-    except StopIteration as end:
-        outcome: R = end.value
-        return outcome
     finally:
-        run.close()
+        with contextlib.suppress(ValueError):  # cancelled while a thread is at it, which ends it
+            run.close()
+
+
+def _advance(
+    run: Run[R], answers: tuple[Answer, ...] | None
+) -> tuple[tuple[Request, ...], StopIteration | None]:
+    """Sends a judge its answers, None at first; what it asks next, or its end."""
+    try:
+        return (next(run) if answers is None else run.send(answers)), None
+    except StopIteration as end:
+        return (), end
 
 
 def _stretch(began_s: float, replies: Sequence[Reply]) -> Stretch:

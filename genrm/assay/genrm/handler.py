@@ -25,6 +25,9 @@ from assay.kit.faults import Unjudgeable
 from assay.kit.metrics import OTHER
 from assay.kit.trails import Stretch
 
+LARGE_BYTES = 1 << 17
+"""Items that are larger are worked on beside the event loop."""
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
@@ -70,7 +73,8 @@ class PendingJudgement(PendingItem):
         if self.plan is None or self.asks is None:
             raise ValueError("the item has no plan")
         try:
-            return await drive(self.plan.run, self.asks, self.asked)
+            is_large = self.size_bytes > LARGE_BYTES
+            return await drive(self.plan.run, self.asks, self.asked, is_large=is_large)
         except EngineError as error:
             raise Unjudgeable(error.reason, error.message, error.metadata) from error
 
