@@ -69,6 +69,10 @@ class ServerClient:
         self._options: dict[str, Ids] = {}
         self._limit = "max_tokens"
 
+    def settle(self, prompt: Prompt) -> Prompt:
+        """A long prompt with its data broken up; may run in a thread, while others are asked."""
+        return texts.settled(prompt, self._pattern)
+
     async def choose(self, prompt: Prompt, request: Choose, cut: bool) -> Chosen:
         """Log-probabilities of the options."""
         if self._offer.tokens:
