@@ -8,15 +8,15 @@ half; plain accuracy stands beside the share of the more frequent label.
 
 from __future__ import annotations
 
-import random
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
+from assay.kit.runs.bootstrap import Figure, bootstrap
 from assay.kit.runs.stats import auc, wilson
 from assay.trainer.engines.models import Loaded
 from assay.trainer.recipes.reward_model.encoding import Example, Examples
@@ -30,47 +30,6 @@ from assay.trainer.recipes.reward_model.trainers import (
 
 Advance = Callable[[int], None]
 THRESHOLD = 0.5
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A figure and its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
-
-
-def bootstrap(
-    clusters: Sequence[Sequence[T]],
-    figure: Callable[[Sequence[T]], float | None],
-    *,
-    rounds: int = 500,
-    seed: int = 0,
-) -> Figure | None:
-    """A figure with its 2.5 % and 97.5 % quantiles from bootstrapping clusters, if any.
-
-    A cluster's elements, such as the steps of one problem, have dependent errors.
-    """
-    value = figure([element for cluster in clusters for element in cluster])
-    if value is None:
-        return None
-    dice = random.Random(seed)  # noqa: S311  # no secret
-    drawn = []
-    for _ in range(rounds):
-        chosen = dice.choices(clusters, k=len(clusters))
-        again = figure([element for cluster in chosen for element in cluster])
-        if again is not None:
-            drawn.append(again)
-    drawn.sort()
-    if not drawn:
-        return Figure(value, value, value)
-    last = len(drawn) - 1
-    return Figure(value, drawn[round(0.025 * last)], drawn[round(0.975 * last)])
 
 
 @dataclass(frozen=True, slots=True)
