@@ -7,11 +7,22 @@ it will be shown. The entry point of the group `assay.judge_renderers`; see
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from assay.clients.judging.rendering import Ids, PairIds, ShownPairs, StepIds
+from assay.clients.judging.rendering import (
+    CritiqueIds,
+    Ids,
+    PairIds,
+    ShownCritiques,
+    ShownPairs,
+    ShownPoints,
+    StepIds,
+)
+from assay.clients.rows.points import CritiqueRow, PointRow
 from assay.clients.rows.preferences import PairRow, Said, StepRow
 from assay.genrm.domain import CandidatePair, CandidateResponse, ChatMessage, ResolvedJudgeSettings
 from assay.genrm.engines.base import (
@@ -28,6 +39,8 @@ from assay.genrm.engines.base import (
 )
 from assay.genrm.engines.prompts import PromptEncoder
 from assay.genrm.judges import judge_pair, judge_response
+from assay.genrm.judges.consensus import cut
+from assay.genrm.judges.critique import parse_critique
 from assay.genrm.judges.pairwise import DEFAULT_TEMPLATE
 from assay.genrm.templates import Template, load_templates
 from assay.kit.errors import ConfigError
@@ -37,12 +50,20 @@ from assay.kit.reasons import Reason
 R = TypeVar("R")
 Shown = TypeVar("Shown")
 
+_DEFAULTS = {
+    "pairwise": (DEFAULT_TEMPLATE,),
+    "pointwise": ("correctness", "quality"),  # with a ground truth, and without
+    "critique": ("critique",),
+}
+_CLOSING = re.compile(r"(incorrect|correct|wrong|right)\W*\Z", re.IGNORECASE)
+_OPPOSITE = {"incorrect": "correct", "correct": "wrong", "right": "wrong", "wrong": "correct"}
+
 
 class JudgeRenderer:
     """Renders as this service does.
 
-    `template` is that of pairs ("name" or "name@version"; empty: the default), `folders` hold
-    further ones.
+    `template` is that of what is asked ("name" or "name@version"; empty: the default), `folders`
+    hold further ones.
 
     Raises:
         ConfigError: a folder or file of templates is wrong.
@@ -52,14 +73,14 @@ class JudgeRenderer:
         self._name = template
         self._templates = load_templates(folders)
 
-    def words(self) -> tuple[str, ...]:
-        """What prompts of pairs say beside the row; see `Renderer`."""
-        template = self._template()
+    def words(self, kind: str = "pairwise") -> tuple[str, ...]:
+        """What prompts say beside the row; see `Renderer`."""
+        template = self._template(kind, _DEFAULTS[kind][0])
         return (template.system, template.user, template.prefill, *template.options)
 
     def pairs(self, rows: Sequence[PairRow], tokenizer: Any, max_tokens: int) -> ShownPairs:
         """Pairs in both orders; see `Renderer`."""
-        template, encoder = self._template(), PromptEncoder(tokenizer)
+        template, encoder = self._choosing("pairwise", DEFAULT_TEMPLATE), PromptEncoder(tokenizer)
         settings = ResolvedJudgeSettings(
             template=self._name, scoring="token-probability", overflow="keep-ends"
         )
@@ -74,6 +95,53 @@ class JudgeRenderer:
             return PairIds((one.ids, other.ids), (first[0], first[1]))
 
         return ShownPairs(_each(rows, show), verdicts, template.ref)
+
+    def points(self, rows: Sequence[PointRow], tokenizer: Any, max_tokens: int) -> ShownPoints:
+        """Single responses; see `Renderer`."""
+        with_truth, without = _DEFAULTS["pointwise"]
+        known = all(row.ground_truth is not None for row in rows)
+        template = self._choosing("pointwise", with_truth if known else without)
+        encoder, model = PromptEncoder(tokenizer), _model_with("choose", max_tokens)
+        settings = ResolvedJudgeSettings(
+            template=template.ref, scoring="token-probability", overflow="keep-ends"
+        )
+        shows_truth = "ground_truth" in template.places
+
+        def show(row: PointRow) -> Ids:
+            gold = row.ground_truth if shows_truth else None
+            item = CandidateResponse(_chat(row.prompt), row.response, ground_truth=gold)
+            (asked, *_) = _first(judge_response(item, settings, model, self._templates), Choose)
+            return encoder.encode_request(asked, max_tokens).ids
+
+        return ShownPoints(_each(rows, show), _verdicts(encoder, template), template.ref)
+
+    def critiques(
+        self, rows: Sequence[CritiqueRow], tokenizer: Any, max_tokens: int
+    ) -> ShownCritiques:
+        """Written critiques; see `Renderer`."""
+        template = self._template("critique", _DEFAULTS["critique"][0])
+        encoder, end = PromptEncoder(tokenizer), tokenizer.eos_token_id
+        if end is None:
+            raise ConfigError("the tokenizer has no end of a turn, so a critique would not end")
+        unreadable: list[int] = []
+
+        def show(place: int) -> CritiqueIds | None:
+            row = rows[place]
+            steps = row.steps or cut(row.response)
+            if parse_critique(row.critique, len(steps)) is None:
+                unreadable.append(place)
+                return None
+            prompt = template.render(
+                question=_chat(row.prompt), steps=tuple(steps), ground_truth=row.ground_truth
+            )
+            written = replace(
+                _critique_ids(encoder, row.critique, end), prompt=encoder.encode(prompt)
+            )
+            fits = len(written.prompt) + len(written.completion) <= max_tokens
+            return written if fits else None
+
+        shown = _each(range(len(rows)), show)
+        return ShownCritiques(shown, template.ref, tuple(unreadable))
 
     def dialogues(
         self, rows: Sequence[tuple[Sequence[Said], str]], tokenizer: Any, max_tokens: int
@@ -101,20 +169,24 @@ class JudgeRenderer:
 
         return _each(rows, show)
 
-    def _template(self) -> Template:
+    def _template(self, kind: str, default: str) -> Template:
         try:
-            template = self._templates.get(self._name, "pairwise", DEFAULT_TEMPLATE)
+            return self._templates.get(self._name, kind, default)
         except Unjudgeable as error:
             raise ConfigError(f"method.template: {error}") from error
+
+    def _choosing(self, kind: str, default: str) -> Template:
+        template = self._template(kind, default)
         if template.style != "direct" or sorted(template.values) != [0.0, 1.0]:
+            what = "name one of two responses" if kind == "pairwise" else "say right or wrong"
             raise ConfigError(
-                f"method.template: {template.ref} does not name one of two responses at once; "
-                f"choose another, such as {DEFAULT_TEMPLATE}"
+                f"method.template: {template.ref} does not {what} at once; choose another, such as "
+                f"{default}"
             )
         return template
 
 
-def _each(rows: Iterable[R], show: Callable[[R], Shown]) -> list[Shown | None]:
+def _each(rows: Iterable[R], show: Callable[[R], Shown | None]) -> list[Shown | None]:
     """None for a row that does not fit."""
     shown: list[Shown | None] = []
     for row in rows:
@@ -149,6 +221,22 @@ def _verdicts(encoder: PromptEncoder, template: Template) -> tuple[int, int]:
         )
     ordered = (one[0], other[0])
     return ordered if template.values[0] > template.values[1] else ordered[::-1]
+
+
+def _critique_ids(encoder: PromptEncoder, text: str, end: int) -> CritiqueIds:
+    """A critique's own ids, without its prompt.
+
+    Raises:
+        EngineError: INVALID_PARAMETER, its closing verdict is no word of its own.
+    """
+    text = text.strip()
+    closing = _CLOSING.search(text)
+    if closing is None:
+        raise EngineError(Reason.INVALID_PARAMETER, "a critique ends with correct or wrong")
+    other = text[: closing.start(1)] + _OPPOSITE[closing[1].lower()] + text[closing.end(1) :]
+    own, instead = encoder.encode_data(text), encoder.encode_data(other)
+    place = next(n for n, (one, two) in enumerate(zip(own, instead, strict=False)) if one != two)
+    return CritiqueIds((), (*own, end), place, (own[place], instead[place]))
 
 
 def _shown_first(request: Choose, row: PairRow) -> bool:

@@ -28,7 +28,7 @@ from assay.clients.judging import (
     StepScores,
     Usage,
 )
-from assay.clients.rows.items import RowError
+from assay.clients.rows.points import gold_of, point_of
 from assay.clients.rows.preferences import (
     Said,
     Styles,
@@ -45,10 +45,6 @@ Kind = Literal["pairs", "points", "steps", "best"]
 BestBy = Literal["ratings", "ranking"]
 AnyItem = JudgeItem | PairItem | StepItem | GroupItem
 AnyResult = ModelJudgement | PairJudgement | StepScores | GroupRanking | Fault
-
-_GOLD_KEYS = ("ground_truth", "reference", "gold", "answer")
-_PROMPT_KEYS = ("prompt", "problem", "question", "query")
-_LABELS: dict[object, bool] = {True: True, False: False, "correct": True, "incorrect": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +97,7 @@ def questions_of(
         RowError: the row has no such question.
     """
     name = str(row.get("id") or line)
-    gold = _gold(row) if (kind == "points" if with_truth is None else with_truth) else None
+    gold = gold_of(row) if (kind == "points" if with_truth is None else with_truth) else None
     if kind == "steps":
         return [_steps(row, line, name, gold)]
     if kind == "best":
@@ -159,27 +155,9 @@ def _best(
 
 
 def _point(row: Mapping[str, Any], line: int, name: str, gold: str | None) -> JudgeQuestion:
-    prompt = next((row[key] for key in _PROMPT_KEYS if row.get(key)), None)
-    if not isinstance(prompt, str):
-        raise RowError(f"{_PROMPT_KEYS[0]!r} is missing, or no text; write what was asked")
-    response = row.get("response")
-    if not isinstance(response, str):
-        raise RowError("'response' is missing, or no text; write the policy's text")
-    label = row.get("label", row.get("correct"))
-    known = _LABELS.get(label) if isinstance(label, str | bool | int) else None
-    if known is None:
-        raise RowError(f"'label' is {label!r}; write 1 for a right response, 0 for a wrong one")
-    item = JudgeItem(prompt, response, ground_truth=gold)
-    return JudgeQuestion(
-        "points", line, name, str(row.get("subset") or ""), (item,), (float(known),)
-    )
-
-
-def _gold(row: Mapping[str, Any]) -> str | None:
-    found = next((row[key] for key in _GOLD_KEYS if row.get(key) is not None), None)
-    if isinstance(found, int | float) and not isinstance(found, bool):
-        return str(found)
-    return found if isinstance(found, str) and found.strip() else None
+    found = point_of(row)
+    item = JudgeItem(_messages(found.prompt), found.response, ground_truth=gold)
+    return JudgeQuestion("points", line, name, found.subset, (item,), (float(found.right),))
 
 
 def _messages(said: Sequence[Said]) -> list[dict[str, str]]:

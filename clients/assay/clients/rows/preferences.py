@@ -152,7 +152,7 @@ def best_of(row: Mapping[str, Any]) -> BestRow:
         )
     if any(not text.strip() for text in responses):
         raise RowError("a response is empty; a judge needs a text")
-    return BestRow(_prompt(row), tuple(responses), correct, str(row.get("subset") or ""))
+    return BestRow(prompt_of(row), tuple(responses), correct, str(row.get("subset") or ""))
 
 
 def pairs_of(row: Mapping[str, Any], styles: Styles = "same") -> list[PairRow]:
@@ -167,10 +167,10 @@ def pairs_of(row: Mapping[str, Any], styles: Styles = "same") -> list[PairRow]:
     chosen, rejected = row["chosen"], row["rejected"]
     subset = str(row.get("subset") or row.get("domain") or "")
     if _is_texts(chosen) and _is_texts(rejected):
-        return _styled(_prompt(row), chosen, rejected, styles, subset)
+        return _styled(prompt_of(row), chosen, rejected, styles, subset)
     if "prompt" in row:
         good, bad = _response(chosen, "chosen"), _response(rejected, "rejected")
-        return [_pair(_prompt(row), good, bad, subset)]
+        return [_pair(prompt_of(row), good, bad, subset)]
     first, second = _dialogue(chosen, "chosen"), _dialogue(rejected, "rejected")
     if first[:-1] != second[:-1]:
         raise RowError(
@@ -216,7 +216,12 @@ def _is_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
-def _prompt(row: Mapping[str, Any], *keys: str) -> tuple[Said, ...]:
+def prompt_of(row: Mapping[str, Any], *keys: str) -> tuple[Said, ...]:
+    """What was asked: a text, or messages, under the first of the keys that the row has.
+
+    Raises:
+        RowError: it has none of them.
+    """
     names = keys or ("prompt", "problem", "question")
     key = next((name for name in names if row.get(name)), None)
     if key is None:
@@ -283,7 +288,7 @@ def steps_of(row: Mapping[str, Any], labels: Labels = "binary") -> StepRow:
     Raises:
         RowError: it holds none.
     """
-    prompt, subset = _prompt(row), str(row.get("subset") or row.get("classification") or "")
+    prompt, subset = prompt_of(row), str(row.get("subset") or row.get("classification") or "")
     if "code" in row:
         if not isinstance(row["code"], str):
             raise RowError(f"'code' is {kind_of(row['code'])}; write the program's text")

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from assay.clients.rows.items import RowError
+from assay.clients.rows.points import CritiqueRow, PointRow, critique_of, points_of
 from assay.clients.rows.preferences import PairRow, StepRow, pairs_of, read, steps_of
 from assay.kit.errors import ConfigError
 from assay.trainer.data.origin import shortened
 from assay.trainer.data.sources import hub_rows
 from assay.trainer.recipes.reward_model.config import RmConfig, RmDataConfig
 
-R = TypeVar("R", PairRow, StepRow)
+R = TypeVar("R", PairRow, PointRow, CritiqueRow, StepRow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +33,26 @@ class Rows(Generic[R]):
     skipped: int = 0  # rows that were not as they should be, with data.bad_rows = "skip"
 
 
-AnyRows = Rows[PairRow] | Rows[StepRow]
+AnyRows = Rows[PairRow] | Rows[PointRow] | Rows[CritiqueRow] | Rows[StepRow]
 
 
 def load_rows(config: RmConfig) -> AnyRows:
-    """Reads and splits the settings' rows: pairs, or responses in steps for a PRM.
+    """Reads and splits the settings' rows, of the shape that the kind of judge learns from.
 
     Raises:
         ConfigError: a file or data set cannot be read, a row is malformed (the text names file and
             line), or nothing is left to learn from.
     """
     data = config.data
-    if config.method.kind == "prm":
-        return _load(config, lambda row: [steps_of(row, data.labels)])
-    return _load(config, lambda row: pairs_of(row, data.styles))
+    match config.method.kind:
+        case "prm":
+            return _load(config, lambda row: [steps_of(row, data.labels)])
+        case "pointwise":
+            return _load(config, points_of)
+        case "critique":
+            return _load(config, lambda row: [critique_of(row)])
+        case _:
+            return _load(config, lambda row: pairs_of(row, data.styles))
 
 
 def described(config: RmConfig, rows: AnyRows) -> dict[str, Any]:
