@@ -246,6 +246,25 @@ def test_pairs_are_points_too(data: Path, tmp_path: Path) -> None:
     assert report["run"]["training_rows"] == 12
 
 
+def test_without_a_template_the_rows_choose(tmp_path: Path) -> None:
+    """With a ground truth on every row `correctness`, else `quality`; `tiny` knows the words."""
+    for name, gold in (("correctness@2", {"ground_truth": "4"}), ("quality@2", {})):
+        file = tmp_path / f"{name}.jsonl"
+        rows = [{"prompt": f"p {n}", "response": "fine", "label": n % 2, **gold} for n in range(8)]
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        tree = {
+            "model": {"name": "tiny", "device": "cpu"},
+            "tiny": {"hidden": 32, "layers": 1, "vocabulary": 900},
+            "data": {"paths": [str(file)]},
+            "method": {"kind": "pointwise"},
+            "eval": {"prompts": 0},
+            "run": {"steps": 1, "checkpoint_every": 0},
+        }
+        assert train(configs.build(tree, origin="test"), tmp_path / name) is not None
+        config = json.loads((tmp_path / name / "model" / "config.json").read_text())
+        assert config["assay_template"].split("@")[0] == name.split("@")[0]
+
+
 LORA = {"rank": 4, "alpha": 8, "target_modules": ["q_proj", "v_proj", "up_proj"]}
 
 

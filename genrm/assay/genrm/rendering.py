@@ -75,8 +75,12 @@ class JudgeRenderer:
 
     def words(self, kind: str = "pairwise") -> tuple[str, ...]:
         """What prompts say beside the row; see `Renderer`."""
-        template = self._template(kind, _DEFAULTS[kind][0])
-        return (template.system, template.user, template.prefill, *template.options)
+        templates = dict.fromkeys(self._template(kind, name) for name in _DEFAULTS[kind])
+        return tuple(
+            text
+            for template in templates
+            for text in (template.system, template.user, template.prefill, *template.options)
+        )
 
     def pairs(self, rows: Sequence[PairRow], tokenizer: Any, max_tokens: int) -> ShownPairs:
         """Pairs in both orders; see `Renderer`."""
