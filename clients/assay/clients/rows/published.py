@@ -30,18 +30,20 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Published:
-    """The keys by which a row is known, and how it becomes a plain one."""
+    """The keys by which a row is known, one that it lacks, and how it becomes a plain one."""
 
     keys: tuple[str, ...]
     plain: Callable[[Row], dict[str, Any]]
+    lacks: str = ""
+
+    def knows(self, row: Row) -> bool:
+        """Whether a row has these keys."""
+        return all(key in row for key in self.keys) and self.lacks not in row
 
 
 def format_of(row: Row) -> RowFormat:
     """The benchmark whose keys a row has, else "plain"."""
-    return next(
-        (name for name, known in _PUBLISHED.items() if all(key in row for key in known.keys)),
-        "plain",
-    )
+    return next((name for name, known in _PUBLISHED.items() if known.knows(row)), "plain")
 
 
 def as_plain(row: Row, form: RowFormat) -> Row:
@@ -174,7 +176,7 @@ _PUBLISHED: dict[RowFormat, _Published] = {
     ),
     "llmbar": _Published(("input", "output_1", "output_2", "label"), _llmbar),
     "auto-j": _Published(("prompt", "response 1", "response 2", "label"), _auto_j),
-    "processbench": _Published(("problem", "steps", "label"), _processbench),
+    "processbench": _Published(("problem", "steps", "label"), _processbench, "labels"),
     "prmbench": _Published(
         ("idx", "modified_question", "modified_process", "error_steps", "classification"),
         _prmbench,

@@ -21,7 +21,7 @@ from assay.trainer.settings.kinds import (
     Strict,
 )
 from assay.trainer.settings.overrides import with_source
-from assay.trainer.settings.reading import given_by, only, said_of, settled
+from assay.trainer.settings.reading import given_by, only, other_than, said_of, settled
 from assay.trainer.settings.sections import (
     DataSection,
     EvalSection,
@@ -66,6 +66,27 @@ class TinyConfig(Strict):
 
 
 @dataclass(frozen=True, slots=True)
+class CleanConfig(Strict):
+    """Rows to leave out, counted by rule; see assay.trainer.recipes.reward_model.cleaning."""
+
+    duplicates: bool = False
+    """The same prompt and responses again."""
+    contradictions: bool = False
+    """The same prompt and responses with opposite labels."""
+    ties: Annotated[bool, _PAIRS] = False
+    """Pairs whose own scores (`score_chosen`, `score_rejected`) are equal."""
+    least_chars: NonNegative = 0
+    """Responses with fewer characters; 0 keeps all."""
+    against: tuple[str, ...] = ()
+    """Files of benchmarks, .jsonl or .jsonl.gz: prompts that overlap with theirs."""
+    judged: Annotated[tuple[str, ...], _PAIRS] = ()
+    """Pairs whose better response another judge does not score higher: what `assay eval-judge -o`
+    wrote about each file of data.paths, in their order. A fault of it says nothing."""
+    least_margin: Annotated[NonNegativeFloat, other_than("data.clean.judged", ())] = 0.0
+    """judged: how much higher; in probability, or in a scalar head's logits."""
+
+
+@dataclass(frozen=True, slots=True)
 class RmDataConfig(DataSection):
     """Pairs, labelled responses, critiques, or responses in steps; see assay.clients.rows."""
 
@@ -82,6 +103,7 @@ class RmDataConfig(DataSection):
     labels: Annotated[Literal["binary", "signed"], _STEPS] = "binary"
     """Of steps: 1 right and 0 wrong, or 1 right, -1 wrong and 0 neutral."""
     bad_rows: Literal["stop", "skip"] = "stop"
+    clean: CleanConfig = field(default_factory=CleanConfig)
     max_tokens: Positive = 1024
     """Longer dialogues: a pair's are cut in the middle of a response where that helps, else left
     out and counted; a response in steps is left out."""
@@ -214,6 +236,12 @@ def _conflicts(config: RmConfig) -> Iterable[str]:
         yield 'data.paths is missing, which data.source = "jsonl" needs; name files'
     if data.source == "hub" and not data.name:
         yield 'data.name is missing, which data.source = "hub" needs; name a data set'
+    judged = data.clean.judged
+    if judged and (data.source != "jsonl" or len(judged) != len(data.paths)):
+        yield (
+            f"data.clean.judged names {len(judged)} files and data.paths {len(data.paths)}; give "
+            "what `assay eval-judge -o` wrote about each"
+        )
     if optim.batch % config.micro_batch():
         yield f"optim.micro_batch = {optim.micro_batch} does not divide the batch of {optim.batch}"
     if method.consistency and method.orders == "one":

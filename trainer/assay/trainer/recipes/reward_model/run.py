@@ -161,6 +161,9 @@ def _introduce(session: _Session, data: Mapping[str, Any]) -> None:
         + (f", {skipped} not as they should be" if skipped else "")
         + (f", {unread} critiques that cannot be read" if unread else "")
     )
+    if data["left_out"]:
+        counts = ", ".join(f"{count} {rule}" for rule, count in data["left_out"].items())
+        session.display.note(f"left out by data.clean: {counts}")
 
 
 def _before(session: _Session, checkpoint: Path | None) -> RmEvaluation | None:
