@@ -103,14 +103,15 @@ async def refusal(tests: SelfTests, request: Request) -> str:
 async def test_a_judge_that_knows_is_fit_by_every_template_with_probabilities() -> None:
     tests, engine = judged_by(opinion(shown_right))
     tests.begin()
-    short = ("attempt", "correctness", "preference", "quality", "refusal", "rubric")
+    short = ("attempt", "consistency", "correctness", "preference", "quality", "refusal", "rubric")
     for name in (*short, "self-verification"):
         await tests.require(asking(name))
     found = [one.template.partition("@")[0] for one in tests.found]
     assert found == [*short, "self-verification"]
     assert all(one.fit and one.auc == 1.0 and not one.problem for one in tests.found)
     assert all(one.mass == pytest.approx(0.95) for one in tests.found)
-    assert len(engine.asked) == 7 * 2 * len(CASES)
+    own = len(TEMPLATES.get("consistency", "pointwise", "").cases)
+    assert len(engine.asked) == 2 * (7 * len(CASES) + own)
 
 
 @pytest.mark.asyncio

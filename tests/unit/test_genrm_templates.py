@@ -50,6 +50,7 @@ def own(folder: Path, text: str = GOOD) -> Templates:
 def test_the_shipped_ones(shipped: Templates) -> None:
     assert [(one.ref, one.kind, one.style) for one in shipped.all()] == [
         ("attempt@1", "pointwise", "direct"),
+        ("consistency@1", "pointwise", "direct"),
         ("correctness@2", "pointwise", "direct"),
         ("correctness-reasoned@1", "pointwise", "reasoned"),
         ("critique@1", "critique", "direct"),
