@@ -9,10 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from assay.genrm.domain import CandidateResponse, ResolvedJudgeSettings
+from assay.genrm.labelling.critique_commands import label_critiques
+from assay.genrm.labelling.critiques import agreeing
 from assay.kit.errors import ConfigError
 from assay.trainer.recipes.reward_model import config as configs
+from genrm_service import running
 from reward_model_support import chat, curve, served, train
 
 WORDS = ["red", "blue", "tall", "small", "round", "old"]
@@ -189,6 +193,48 @@ def test_a_judge_learns_to_write_critiques_that_can_be_read(
     fine, awful = served(runs["critique"], ask)
     assert fine.unparsed_votes + awful.unparsed_votes <= 1, "of four"
     assert all("Verdict: " in vote.text for one in (fine, awful) for vote in one.votes)
+
+
+def test_critiques_that_agree_become_rows_to_learn_from(
+    runs: dict[str, Path], data: Path, tmp_path: Path
+) -> None:
+    """SPARK's stages 1 and 2: a served judge criticises, what agrees is trained on."""
+    asked = [{"prompt": f"Say {n}", "response": "fine red\nawful old"} for n in range(6)]
+    rows, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
+    rows.write_text("".join(json.dumps(row) + "\n" for row in asked), encoding="utf-8")
+    served_by = f"--model=judge={runs['critique'] / 'model'}", f"--templates={data / 'templates'}"
+    with running(*served_by) as (address, _):
+        told = [str(rows), str(out), "--target", address, "--template", "brief-critique"]
+        more = ["--votes", "4", "--max-tokens", "40", "--keep", "2"]
+        done = CliRunner().invoke(label_critiques, [*told, *more])
+        assert done.exit_code == 0, done.output
+        found = [json.loads(line) for line in out.read_text().splitlines()]
+        assert len({row["key"] for row in found}) >= 4
+        assert "kept: " in done.output
+        again = CliRunner().invoke(label_critiques, [*told, *more])
+        assert again.exit_code == 0, again.output
+        assert f"{len({row['key'] for row in found})} of 6 responses are in" in again.output
+    own = {"data": {"paths": [str(out)]}, "eval": {"prompts": 0}, "run": {"steps": 1}}
+    assert train(settings(data, "critique", **own), tmp_path / "run") is not None
+
+
+def test_what_disagrees_with_the_majority_is_left_out() -> None:
+    def said(*verdicts: bool, final: bool) -> str:
+        lines = [f"Step {n}: {'correct' if v else 'wrong'}" for n, v in enumerate(verdicts, 1)]
+        return "\n".join([*lines, f"Verdict: {'correct' if final else 'wrong'}"])
+
+    most = said(True, False, final=False)
+    other_step = said(False, False, final=False)
+    other_whole = said(True, True, final=True)
+    texts = [other_whole, most, "no verdicts", other_step, most]
+    kept, counts = agreeing(texts, "one\ntwo", by="steps", most=9)
+    assert kept == [most, most]
+    assert counts == {"unreadable": 1, "disagreeing": 2}
+    kept, counts = agreeing(texts, "one\ntwo", by="whole", most=9)
+    assert kept == [most, other_step, most]
+    assert counts == {"unreadable": 1, "disagreeing": 1}
+    assert agreeing(texts, "one\ntwo")[0] == [most]
+    assert agreeing(["nothing"], "one\ntwo") == ([], {"unreadable": 1})
 
 
 def chat_of(text: str) -> Any:

@@ -16,7 +16,7 @@ from assay.clients.rows.points import CritiqueRow, PointRow
 from assay.clients.rows.preferences import PairRow, Said
 from assay.kit.errors import ConfigError
 from assay.trainer.recipes.reward_model import config as configs
-from assay.trainer.recipes.reward_model.cleaning import Drawn, OverlapIndex, cleaned
+from assay.trainer.recipes.reward_model.cleaning import OverlapIndex, ReadRow, cleaned
 from assay.trainer.recipes.reward_model.config import CleanConfig, RmConfig
 from assay.trainer.recipes.reward_model.data import load_rows
 
@@ -28,8 +28,8 @@ def asked(text: str) -> tuple[Said, ...]:
     return (Said("user", text),)
 
 
-def pair(prompt: str, chosen: str, rejected: str, **more: Any) -> Drawn[PairRow]:
-    return Drawn(PairRow(asked(prompt), chosen, rejected), **more)
+def pair(prompt: str, chosen: str, rejected: str, **more: Any) -> ReadRow[PairRow]:
+    return ReadRow(PairRow(asked(prompt), chosen, rejected), **more)
 
 
 def test_each_rule_counts_what_it_leaves_out() -> None:
@@ -83,14 +83,14 @@ def test_a_prompt_of_a_benchmark_is_known_again(prompt: str, holds: bool) -> Non
 
 
 def test_points_contradict_and_critiques_do_not() -> None:
-    points = [Drawn(PointRow(asked("a"), "text", right, "4")) for right in (True, True, False)] + [
-        Drawn(PointRow(asked("a"), "another", True, "4"))
-    ]
+    points = [
+        ReadRow(PointRow(asked("a"), "text", right, "4")) for right in (True, True, False)
+    ] + [ReadRow(PointRow(asked("a"), "another", True, "4"))]
     kept, left_out = cleaned(points, ALL)
     assert [row.response for row in kept] == ["another"]
     assert left_out == Counter(duplicate=1, contradicting=2)
     critiques = [
-        Drawn(CritiqueRow(asked("a"), "text", (), f"Verdict: {word}"))
+        ReadRow(CritiqueRow(asked("a"), "text", (), f"Verdict: {word}"))
         for word in ("wrong", "correct")
     ]
     kept_critiques, _ = cleaned(critiques, ALL)
@@ -105,7 +105,7 @@ def test_no_row_is_lost_uncounted_and_twice_is_once(rows: list[tuple[str, str, s
     drawn = [pair(*texts) for texts in rows]
     kept, left_out = cleaned(drawn, ALL)
     assert len(kept) + left_out.total() == len(rows)
-    again, nothing = cleaned([Drawn(row) for row in kept], ALL)
+    again, nothing = cleaned([ReadRow(row) for row in kept], ALL)
     assert again == kept
     assert not nothing
     kinds = {(row.prompt, frozenset((row.chosen, row.rejected))) for row in kept}

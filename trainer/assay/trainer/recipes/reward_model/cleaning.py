@@ -43,7 +43,7 @@ Run = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn(Generic[R]):
+class ReadRow(Generic[R]):
     """A row as it was read.
 
     Attributes:
@@ -61,14 +61,14 @@ class Drawn(Generic[R]):
 
 
 def cleaned(
-    rows: Sequence[Drawn[R]], rules: CleanConfig, benchmarks: Iterable[Sequence[Said]] = ()
+    rows: Sequence[ReadRow[R]], rules: CleanConfig, benchmarks: Iterable[Sequence[Said]] = ()
 ) -> tuple[list[R], Counter[str]]:
     """The rows that stay, in order, and how many each rule leaves out.
 
     `benchmarks` are the prompts of the benchmarks that must not be learned.
     """
     runs = OverlapIndex(benchmarks)
-    checks: list[tuple[str, Callable[[Drawn[R]], bool]]] = []
+    checks: list[tuple[str, Callable[[ReadRow[R]], bool]]] = []
     if rules.against:
         checks.append(("contaminated", lambda one: runs.holds(one.row.prompt)))
     if rules.judged:

@@ -30,7 +30,7 @@ from assay.clients.rows.published import as_plain, format_of
 from assay.kit.errors import ConfigError
 from assay.trainer.data.origin import shortened
 from assay.trainer.data.sources import hub_rows
-from assay.trainer.recipes.reward_model.cleaning import Drawn, cleaned
+from assay.trainer.recipes.reward_model.cleaning import ReadRow, cleaned
 from assay.trainer.recipes.reward_model.config import RmConfig, RmDataConfig
 
 _PROMPT_KEYS = ("prompt", "problem", "question", "query")
@@ -138,7 +138,7 @@ def _prompts_of(paths: Sequence[str]) -> Iterator[Sequence[Said]]:
             raise ConfigError(f"data.clean.against: {where}: {error}") from error
 
 
-def _with_margins(drawn: Sequence[Drawn[R]], data: RmDataConfig) -> list[Drawn[R]]:
+def _with_margins(drawn: Sequence[ReadRow[R]], data: RmDataConfig) -> list[ReadRow[R]]:
     """The rows with what another judge said of them, where it was asked.
 
     Raises:
@@ -181,14 +181,14 @@ def _parsed(
     rows: Iterable[tuple[str, dict[str, Any]]],
     data: RmDataConfig,
     parse: Callable[[dict[str, Any]], list[R]],
-) -> tuple[list[Drawn[R]], int]:
+) -> tuple[list[ReadRow[R]], int]:
     """Rows of the wanted subsets, and how many were skipped.
 
     Raises:
         ConfigError: a row is malformed, or a subset is empty.
     """
     wanted, skipped = set(data.only_subsets), 0
-    parsed: list[Drawn[R]] = []
+    parsed: list[ReadRow[R]] = []
     seen: set[str] = set()
     for where, row in rows:
         subset = str(row.get("subset") or row.get("classification") or "")
@@ -197,7 +197,7 @@ def _parsed(
             continue
         try:
             plain = as_plain(row, format_of(row))
-            parsed += [Drawn(one, where, _own_scores(row)) for one in parse(dict(plain))]
+            parsed += [ReadRow(one, where, _own_scores(row)) for one in parse(dict(plain))]
         except RowError as error:
             if data.bad_rows == "stop":
                 raise ConfigError(
