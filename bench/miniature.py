@@ -4,8 +4,7 @@ A miniature pretrains a model on text that a small program writes, and trains it
 does (assay.trainer.recipes.train), each run in a process of its own. The judge is a function in
 that process, behind the client that reaches a service: nothing listens on a port.
 
-On a CUDA device the same commands run there (`model.device` is "auto"); no figure of one is
-reported: none was at hand.
+On a CUDA device the same commands run there (`model.device` is "auto"); no figure is reported.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ def qwen3_load(folder: Path, steps: int) -> Workload:
         template="{question}",
         prompts=16,
         group=8,
-        limit=256 if full else 8,
+        limit=128 if full else 8,
         learning_rate=1e-6,
         item_s=0.008,
         workers=16,

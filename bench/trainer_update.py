@@ -227,11 +227,12 @@ def theirs(kind: str, model: str, folder: Path, place: Place) -> Any:
             rewards_PG = torch.tensor([row[2] for row in rows]).view(GROUPS, GROUP)
             centred_PG = rewards_PG - rewards_PG.mean(1, keepdim=True)
             advantages_PG = centred_PG / (rewards_PG.std(1, keepdim=True) + 1e-4)
-            return {
+            whole = {
                 **sides,
                 "advantages": advantages_PG.view(-1),
                 "num_items_in_batch": sides["completion_mask"].sum(),
             }
+            return {key: value.to(self.accelerator.device) for key, value in whole.items()}
 
     def unused(prompts: Sequence[str], **_columns: Any) -> list[float]:
         return [0.0] * len(prompts)

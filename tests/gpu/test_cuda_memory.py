@@ -21,10 +21,9 @@ pytestmark = pytest.mark.gpu
 Train = Callable[..., list[dict[str, Any]]]
 
 
-@pytest.mark.parametrize("precision", ["mixed", "bfloat16"])
 @pytest.mark.parametrize("case", CASES)
 def test_a_plan_is_within_15_percent_of_what_a_run_takes(
-    device: str, case: str, precision: str, tmp_path: Path, sums_file: Path, train: Train
+    device: str, case: str, tmp_path: Path, sums_file: Path, train: Train
 ) -> None:
     if device == "cpu":
         pytest.skip("test_plan_memory.py compares on a CPU")
@@ -33,11 +32,11 @@ def test_a_plan_is_within_15_percent_of_what_a_run_takes(
 
     save("135m", tmp_path / "model")
     sections: dict[str, Any] = {
-        "model": {"name": str(tmp_path / "model"), "precision": precision},
+        "model": {"name": str(tmp_path / "model"), "precision": "mixed"},
         "data": {"source": "jsonl", "path": str(sums_file)},
         "reward": {"verifier": "exact", "timeout_s": 30},
-        "optim": {"learning_rate": 1e-6, "micro_batch": 16},
-        "rollout": {"prompts_per_step": 8, "group_size": 8, "max_new_tokens": 508},
+        "optim": {"learning_rate": 1e-6, "micro_batch": 32},
+        "rollout": {"prompts_per_step": 8, "group_size": 8, "max_new_tokens": 252},
         "eval": {"prompts": 0},
         "run": {"steps": 2, "checkpoint_every": 0, "report_to": [], "samples_every": 0},
     }
@@ -48,6 +47,6 @@ def test_a_plan_is_within_15_percent_of_what_a_run_takes(
     rows = train(made)
     peak = max(row["peak_memory_gib"] for row in rows) * 2**30 - before
     plan = estimate(made, shape("135m"), Setup("cuda", prompt=4))
-    told = {"case": case, "precision": precision, "peak": peak, "plan": plan.peak}
+    told = {"case": case, "peak": peak, "plan": plan.peak}
     print(json.dumps(told))
     assert 0.85 <= plan.peak / peak <= 1.15, (told, plan.rows)

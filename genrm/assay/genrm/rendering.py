@@ -7,6 +7,7 @@ it will be shown. The entry point of the group `assay.judge_renderers`; see
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -17,6 +18,7 @@ from assay.clients.judging.rendering import (
     CritiqueIds,
     Ids,
     PairIds,
+    PointIds,
     ShownCritiques,
     ShownPairs,
     ShownPoints,
@@ -35,7 +37,6 @@ from assay.genrm.engines.base import (
     PromptPiece,
     RateDialogue,
     RateSteps,
-    Request,
 )
 from assay.genrm.engines.prompts import PromptEncoder
 from assay.genrm.judges import judge_pair, judge_response
@@ -43,6 +44,7 @@ from assay.genrm.judges.consensus import cut
 from assay.genrm.judges.critique import parse_critique
 from assay.genrm.judges.pairwise import DEFAULT_TEMPLATE
 from assay.genrm.templates import Template, load_templates
+from assay.genrm.templates.letters import LETTERS
 from assay.kit.errors import ConfigError
 from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
@@ -76,32 +78,41 @@ class JudgeRenderer:
     def words(self, kind: str = "pairwise") -> tuple[str, ...]:
         """What prompts say beside the row; see `Renderer`."""
         templates = dict.fromkeys(self._template(kind, name) for name in _DEFAULTS[kind])
-        return tuple(
-            text
-            for template in templates
-            for text in (template.system, template.user, template.prefill, *template.options)
-        )
+        return tuple(itertools.chain.from_iterable(map(_words_of, templates)))
 
     def pairs(self, rows: Sequence[PairRow], tokenizer: Any, max_tokens: int) -> ShownPairs:
-        """Pairs in both orders; see `Renderer`."""
+        """Pairs in both orders; see `Renderer`.
+
+        Where the template draws letters, each pair has its own, and each order one of the two
+        readings: all four ways to combine them take turns.
+        """
         template, encoder = self._choosing("pairwise", DEFAULT_TEMPLATE), PromptEncoder(tokenizer)
         settings = ResolvedJudgeSettings(
             template=self._name, scoring="token-probability", overflow="keep-ends"
         )
         model = _model_with("choose", max_tokens)
-        verdicts = _verdicts(encoder, template)
+        turns = itertools.count()
 
         def show(row: PairRow) -> PairIds:
+            turn = next(turns)
             item = CandidatePair(_chat(row.prompt), row.chosen, row.rejected)
-            asked = _first(judge_pair(item, settings, model, self._templates), Choose)
+            drawn = replace(settings, seed=turn)
+            asked = _first(judge_pair(item, drawn, model, self._templates), Choose)
+            if template.letters:
+                asked = (asked[turn % 2], asked[2 + turn // 2 % 2])
             one, other = (encoder.encode_request(request, max_tokens) for request in asked)
-            first = [_shown_first(request, row) for request in asked]
-            return PairIds((one.ids, other.ids), (first[0], first[1]))
+            first, second = (_shown_first(request, row) for request in asked)
+            told = [_verdicts(encoder, request.options, template) for request in asked]
+            return PairIds((one.ids, other.ids), (first, second), (told[0], told[1]))
 
-        return ShownPairs(_each(rows, show), verdicts, template.ref)
+        return ShownPairs(_each(rows, show), template.ref)
 
     def points(self, rows: Sequence[PointRow], tokenizer: Any, max_tokens: int) -> ShownPoints:
-        """Single responses; see `Renderer`."""
+        """Single responses; see `Renderer`.
+
+        Where the template draws letters, each response has its own, and one of the two readings, by
+        turns.
+        """
         with_truth, without = _DEFAULTS["pointwise"]
         known = all(row.ground_truth is not None for row in rows)
         template = self._choosing("pointwise", with_truth if known else without)
@@ -110,14 +121,19 @@ class JudgeRenderer:
             template=template.ref, scoring="token-probability", overflow="keep-ends"
         )
         shows_truth = "ground_truth" in template.places
+        turns = itertools.count()
 
-        def show(row: PointRow) -> Ids:
+        def show(row: PointRow) -> PointIds:
+            turn = next(turns)
             gold = row.ground_truth if shows_truth else None
             item = CandidateResponse(_chat(row.prompt), row.response, ground_truth=gold)
-            (asked, *_) = _first(judge_response(item, settings, model, self._templates), Choose)
-            return encoder.encode_request(asked, max_tokens).ids
+            drawn = replace(settings, seed=turn)
+            readings = _first(judge_response(item, drawn, model, self._templates), Choose)
+            request = readings[turn % len(readings)]
+            ids = encoder.encode_request(request, max_tokens).ids
+            return PointIds(ids, _verdicts(encoder, request.options, template))
 
-        return ShownPoints(_each(rows, show), _verdicts(encoder, template), template.ref)
+        return ShownPoints(_each(rows, show), template.ref)
 
     def critiques(
         self, rows: Sequence[CritiqueRow], tokenizer: Any, max_tokens: int
@@ -190,6 +206,12 @@ class JudgeRenderer:
         return template
 
 
+def _words_of(template: Template) -> tuple[str, ...]:
+    said = [one.meaning for one in template.verdicts] if template.letters else template.options
+    letters = [f" {letter}" for letter in LETTERS] if template.letters else ()
+    return (template.system, template.user, template.prefill, *said, *letters)
+
+
 def _each(rows: Iterable[R], show: Callable[[R], Shown | None]) -> list[Shown | None]:
     """None for a row that does not fit."""
     shown: list[Shown | None] = []
@@ -207,15 +229,17 @@ def _each(rows: Iterable[R], show: Callable[[R], Shown | None]) -> list[Shown | 
 
 def _first(run: Any, kind: type[Any]) -> tuple[Any, ...]:
     """The first requests of a run, which is then dropped."""
-    requests: tuple[Request, ...] = next(run)
+    requests: tuple[Any, ...] = next(run)
     run.close()
     return tuple(request for request in requests if isinstance(request, kind))
 
 
-def _verdicts(encoder: PromptEncoder, template: Template) -> tuple[int, int]:
-    """Ids of the tokens for "the first" and "the second"."""
+def _verdicts(
+    encoder: PromptEncoder, options: Sequence[str], template: Template
+) -> tuple[int, int]:
+    """Ids of the tokens for "the first" and "the second", or "right" and "wrong"."""
     try:
-        one, other = encoder.encode_options(template.options)
+        one, other = encoder.encode_options(options[: len(template.verdicts)])
     except EngineError as error:
         raise ConfigError(f"method.template: {error}") from error
     if len(one) != 1 or len(other) != 1:

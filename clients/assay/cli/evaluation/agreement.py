@@ -34,11 +34,9 @@ def agreement_report(
         threshold: a response with this score or more is called right.
 
     Returns:
-        `items`: verdicts that at least two judges gave; `alpha`: Krippendorff's, of the verdicts,
-        and `alpha_scores`, of the scores as numbers; None without two that differ. `pairs`: for
-        each two judges the verdicts that `both` gave, the share that `agree`, `kappa` (Cohen's)
-        with `interval` by bootstrap over rows, and the rows that `only_first` or `only_second` had
-        right, with McNemar's exact `p`.
+        `items` with two verdicts; Krippendorff's `alpha` of verdicts, `alpha_scores` of scores; for
+        each two judges the verdicts of `both`, the share that `agree`, Cohen's `kappa` with an
+        `interval`, rows that `only_first` or `only_second` had right, and McNemar's exact `p`.
 
     Raises:
         ConfigError: two judges have no row in common.

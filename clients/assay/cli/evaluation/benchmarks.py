@@ -173,10 +173,9 @@ _JUDGEBENCH_PARTS = {
 
 
 def judgebench(lines: Lines) -> dict[str, Any]:
-    """JudgeBench (arXiv 2410.12784): both orders vote for the better response.
+    """JudgeBench (arXiv 2410.12784): the pairs in which the better response has more votes.
 
-    A pair is right where the votes for the better response outnumber those for the other: right
-    twice, or right once and a tie. The score is over all pairs. A scalar reward model has one vote.
+    Each order is a vote; a scalar reward model has one.
     """
     return _report(
         "JudgeBench",
@@ -244,11 +243,8 @@ _PRMBENCH_CATEGORIES = {
 def prmbench(lines: Lines) -> dict[str, Any]:
     """PRMBench (arXiv 2501.03124): PRMScore by class, by category and over all steps.
 
-    PRMScore is the mean of the F1 of right steps and the F1 of wrong ones; of the class
-    multi_solutions, which has right steps only, the F1 of right ones. A category is the mean of its
-    classes; over all, the steps of all classes are taken together. The rows that the official code
-    makes of the original solutions count for none of these, and are not asked here. A response
-    without an answer is left out there too.
+    The mean of the F1 of right and of wrong steps; of multi_solutions, which has right steps only,
+    the first. A category is the mean of its classes. Faults are left out there too.
     """
     report = _report(
         "PRMBench",

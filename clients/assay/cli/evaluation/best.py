@@ -51,11 +51,11 @@ class TiesScore:
     above 1 by 0.01.
 
     Attributes:
-        tied_accuracy: prompts with several right responses that are all above the wrong ones.
+        tied_accuracy: prompts whose several right responses are all above the wrong ones.
         reference_accuracy: the same of prompts with one right response.
-        preferred: where the right ones differ less among themselves than from the wrong ones.
-        preferred_hard: where they also differ less than in the variant with one right response.
-        margin: the mean of tanh(least distance to the wrong ones / spread of the right ones - 1).
+        preferred: right ones differ less among themselves than from the wrong ones.
+        preferred_hard: less than in the variant with one right response, too.
+        margin: mean tanh(least distance to the wrong ones / spread of the right ones - 1).
     """
 
     score: float

@@ -61,11 +61,9 @@ def ranked(scored: Scored) -> dict[str, Any]:
 def calibrated(scored: Scored) -> dict[str, Any]:
     """Calibration of chances in [0, 1]; nothing for logits.
 
-    `ece` is the expected calibration error (arXiv 1706.04599), ten bins of equal width, with an
-    interval by bootstrap over the rows. It is never below 0 and grows with few rows: `ece_if_true`
-    is what a judge with these very chances would have on average if each were true. `brier` is the
-    mean squared distance of chance and outcome; `overconfidence` the mean chance less the share of
-    right ones.
+    `ece` (arXiv 1706.04599) has ten bins and an interval by bootstrap over rows; `ece_if_true` is
+    its mean if each chance were true, for few rows alone make an error. `overconfidence` is the
+    mean chance less the share of right ones.
     """
     if not scored or not all(0.0 <= score <= 1.0 for score, _ in scored):
         return {}

@@ -133,12 +133,10 @@ class SelfVerificationMetrics:
         revision_ratio: dialogues with more than one attempt.
         best_of_n_accuracy: groups whose attempt of greatest P(correct) is right; ties share the
             point.
-        revised_incorrect_to_correct_ratio: the first of these among revised dialogues alone, as
-            PAG's code counts (`i_to_c_rate`, its verl/workers/reward_manager/pag.py).
-        revised_correct_to_incorrect_ratio: the second (`c_to_i_rate`).
-        gained_ratio: dialogues that went from wrong to right, of all (`i_to_c_rate_gt`; the i->c of
-            SCoRe, arXiv 2409.12917). `final = first + gained - lost`.
-        lost_ratio: dialogues that went from right to wrong, of all.
+        revised_incorrect_to_correct_ratio: of revised dialogues alone, `i_to_c_rate` of PAG's code.
+        revised_correct_to_incorrect_ratio: `c_to_i_rate`.
+        gained_ratio: from wrong to right, of all dialogues: `i_to_c_rate_gt`, SCoRe's i->c.
+        lost_ratio: from right to wrong, of all; `final = first + gained - lost`.
     """
 
     first_accuracy: float | None = None

@@ -189,6 +189,10 @@ class EngineError(Exception):
         self.metadata = metadata or {}
 
 
+class NotBegunError(EngineError):
+    """One of several engines died before it began with this request: another may take it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
     """What a loaded model is.
@@ -202,6 +206,7 @@ class ModelInfo:
         deterministic: equal requests get equal answers, but for rounding.
         error_threshold: for step heads, a chance below this is an error.
         splitting: how a response is cut where the caller does not say.
+        template: "name@version" of the prompt on which it was trained to judge; empty for none.
     """
 
     name: str
@@ -212,24 +217,28 @@ class ModelInfo:
     deterministic: bool
     error_threshold: float = 0.5
     splitting: Splitting = "auto"
+    template: str = ""
 
 
 @dataclass(slots=True)
 class EngineTally:
     """Since the engine's start: `restarts` after a death, forward passes and sequences in them.
 
-    `batches` and `rows` stay 0 where somebody else batches.
+    `batches` and `rows` stay 0 where somebody else batches; `ready` is how many replicas answer.
     """
 
     restarts: int = 0
     batches: int = 0
     rows: int = 0
+    ready: int = 1
 
 
 class JudgeEngine(Protocol):
     """Runs one model. Belongs to the event loop that started it; other threads may read `tally`."""
 
-    tally: EngineTally
+    @property
+    def tally(self) -> EngineTally:
+        """What it has done so far."""
 
     @property
     def info(self) -> ModelInfo:

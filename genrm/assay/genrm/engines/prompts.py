@@ -14,6 +14,7 @@ prompts that begin alike begin with the same ids.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import re
 from collections import OrderedDict
@@ -78,6 +79,7 @@ class PromptEncoder:
         """Reads the vocabulary; a chat_template (Jinja) replaces the tokenizer's."""
         self._tokenizer = tokenizer
         self._template: str = chat_template or getattr(tokenizer, "chat_template", None) or ""
+        self._layout = layout
         self._mark = layout.token if layout else None
         added = dict(tokenizer.added_tokens_decoder)
         self._added = frozenset(int(number) for number in added)
@@ -92,6 +94,11 @@ class PromptEncoder:
         self._guards = guards if spaced else {}
         self._before, self._behind = self._around()
 
+    def twin(self) -> PromptEncoder:
+        """Another one that makes the same tokens, for another thread."""
+        tokenizer = copy.deepcopy(self._tokenizer)
+        return PromptEncoder(tokenizer, chat_template=self._template, layout=self._layout)
+
     def encode_request(self, request: Request, context_tokens: int) -> Encoded:
         """Any request, fitted into the context.
 
@@ -99,6 +106,9 @@ class PromptEncoder:
             EngineError: CONTEXT_TOO_LONG, or INVALID_PARAMETER for what cannot be rendered.
         """
         if isinstance(request, RateSteps):
+            chars = sum(map(len, request.steps))
+            if chars > fitting.CHARS_PER_TOKEN * context_tokens:
+                raise _too_long(chars // fitting.CHARS_PER_TOKEN, context_tokens)
             ids, positions = self.encode_steps(request.prompt, request.steps)
             if len(ids) > context_tokens:
                 raise _too_long(len(ids), context_tokens)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
@@ -50,6 +50,16 @@ def verdict_mass(options: Sequence[str], logprobs: Sequence[float]) -> float:
         if not any(option != other and option.startswith(other) for other in options)
     ]
     return min(1.0, math.fsum(map(math.exp, counted)))
+
+
+def least(numbers: Iterable[float | None]) -> float | None:
+    """The least that there is."""
+    return min((number for number in numbers if number is not None), default=None)
+
+
+def greatest(numbers: Iterable[float | None]) -> float | None:
+    """The greatest that there is."""
+    return max((number for number in numbers if number is not None), default=None)
 
 
 def joined(logprobs: Sequence[float]) -> float:

@@ -1,12 +1,8 @@
 """Which critiques of a response are worth learning: those that agree with most of the others. Pure.
 
-SPARK (arXiv 2512.03244), stages 1 and 2: a model criticises a response several times, and what
-agrees becomes the training data of a process reward model that writes critiques. By `whole`, the
-critiques whose closing verdict is the majority's; by `steps`, those whose verdict on every step is
-too, which the paper finds better. Meta-critique: the judge refines each before it counts.
-
-1. The majority of the whole needs that of every step, as in `assay.genrm.judges.critique.majority`.
-2. How many critiques of one response are kept is ours; 1 unless told otherwise, the first.
+SPARK (arXiv 2512.03244), stages 1 and 2. By `whole`: the closing verdict is the majority's (see
+`assay.genrm.judges.critique.majority`); by `steps`: that of every step too, which the paper finds
+better. How many of one response are kept is ours.
 """
 
 from __future__ import annotations

@@ -144,11 +144,10 @@ def auc_interval(
 ) -> tuple[float, float] | None:
     """95 % interval of `auc` over the scores of all clusters; None without both kinds.
 
-    A cluster's scores, such as those of the steps of one response, may depend on each other. The
-    variance is Obuchowski's (1997, Biometrics 53:567), which is DeLong's (1988, Biometrics 44:837)
-    where each cluster holds one score; the interval is Wilson's at as many trials as have that
-    variance [derivation, as in `mean_over_problems`], at least as many as there are clusters of the
-    rarer kind. So a perfect judge's interval has a width.
+    A cluster's scores may depend on each other. The variance is Obuchowski's (1997, Biometrics
+    53:567), DeLong's (1988) where each cluster holds one score; the interval Wilson's at as many
+    trials as have it [derivation, as in `mean_over_problems`], at least the clusters of the rarer
+    kind, so that a perfect judge's has a width.
     """
     area = auc([one for cluster in clusters for one in cluster])
     if area is None:

@@ -1,25 +1,16 @@
 """Which rows a judge does not learn from, and why: each rule counts what it leaves out. Pure.
 
-After Skywork-Reward (arXiv 2410.18451 and its data card), of which two rules are here:
+Two rules are Skywork-Reward's (arXiv 2410.18451, and its data card):
 
-    contaminated    a prompt that overlaps with those of a benchmark. They removed 4,957 pairs with
-                    a significant n-gram overlap with RewardBench; how much is significant, and the
-                    length of the n-grams, are ours: half of the prompt's words stand in common runs
-                    of 8 words.
-    judged          pairs whose better response another judge does not score higher. They kept the
-                    pairs of WildGuard that a reward model trained on their other sources agrees
-                    with; a least margin above 0 is ours.
+    contaminated    prompts that overlap with a benchmark's; they removed 4,957 pairs for "a
+                    significant n-gram overlap" with RewardBench. Ours: what is significant, half of
+                    a prompt's words in common runs of 8
+    judged          pairs whose better response another judge does not score higher, as they did
+                    with WildGuard's. Ours: a least margin above 0
 
-Their third, the best 30 % of mathematics and code and 10 % of the rest by ArmoRM's scores, needs
-these scores, and is not here. What follows is ours:
-
-    short           a response of fewer characters than `least_chars`
-    tie             a pair whose own scores, `score_chosen` and `score_rejected`, are equal
-    duplicate       the same prompt and the same responses again
-    contradicting   the same prompt and responses with opposite labels: all of them go
-
-Rules apply in the order above, so that a row counts for one. A pair of identical responses is no
-preference and never a row. Text is compared without regard to space and case.
+Their third, the best by ArmoRM's scores, is not here. Ours: `short` responses; a `tie` of the row's
+own scores; a `duplicate`; `contradicting` labels of the same texts, which all go. Rules apply in
+this order, and a row counts for one. Texts are compared without regard to space and case.
 """
 
 from __future__ import annotations

@@ -29,8 +29,6 @@ class Examples:
     # evaluation needs: `group`, of its prompt, and of pairs `longer`
     items: list[Example]
     dropped: int = 0  # rows that are longer than data.max_tokens
-    # token ids of the verdicts "the first" and "the second", or "right" and "wrong"
-    options: tuple[int, int] | None = None
     template: str = ""  # "name@version" that they were written by, of language models
     unreadable: int = 0  # critiques that the service could not read, with data.bad_rows = "skip"
 
@@ -39,6 +37,8 @@ def encode_pairs(
     rows: Sequence[PairRow], renderer: Renderer, tokenizer: Any, config: RmConfig
 ) -> Examples:
     """Both orders of each pair: `orders`, and `signs`: 1 where the chosen one is shown first.
+
+    `verdicts` are token ids of "the first" and "the second", of each order.
 
     Raises:
         ConfigError: the template is unsuitable (see `Renderer.pairs`), or no row fits.
@@ -50,11 +50,12 @@ def encode_pairs(
         else {
             "orders": [list(order) for order in ids.orders],
             "signs": [1 if first else -1 for first in ids.chosen_first],
+            "verdicts": [list(verdicts) for verdicts in ids.verdicts],
             **_about(row),
         }
         for row, ids in zip(rows, shown.rows, strict=True)
     ]
-    return Examples(*_fitting(items, config), shown.verdicts, shown.template)
+    return Examples(*_fitting(items, config), shown.template)
 
 
 def one_order(items: Sequence[Example], seed: int) -> list[Example]:
@@ -62,7 +63,7 @@ def one_order(items: Sequence[Example], seed: int) -> list[Example]:
     dice = random.Random(seed)  # noqa: S311  # no secret
     drawn = [dice.randrange(len(item["orders"])) for item in items]
     return [
-        {"orders": [item["orders"][place]], "signs": [item["signs"][place]]}
+        {key: [item[key][place]] for key in ("orders", "signs", "verdicts")}
         for item, place in zip(items, drawn, strict=True)
     ]
 
@@ -91,6 +92,8 @@ def encode_points(
 ) -> Examples:
     """One prompt of each response: `orders`, of one, and `signs`: 1 where it is right, else -1.
 
+    `verdicts` are token ids of "right" and "wrong".
+
     Raises:
         ConfigError: the template is unsuitable (see `Renderer.points`), or no row fits.
     """
@@ -98,10 +101,15 @@ def encode_points(
     items = [
         None
         if ids is None
-        else {"orders": [list(ids)], "signs": [1 if row.right else -1], "group": row.group}
+        else {
+            "orders": [list(ids.ids)],
+            "signs": [1 if row.right else -1],
+            "verdicts": [list(ids.verdicts)],
+            "group": row.group,
+        }
         for row, ids in zip(rows, shown.rows, strict=True)
     ]
-    return Examples(*_fitting(items, config), shown.verdicts, shown.template)
+    return Examples(*_fitting(items, config), shown.template)
 
 
 def encode_critiques(
@@ -136,7 +144,7 @@ def encode_critiques(
     ]
     kept, left_out = _fitting(items, config)
     unread = len(shown.unreadable)
-    return Examples(kept, left_out - unread, template=shown.template, unreadable=unread)
+    return Examples(kept, left_out - unread, shown.template, unread)
 
 
 def encode_steps(
