@@ -61,6 +61,7 @@ TAKE_OPTIONS = (
     "soak",
     "judge-batching",
     "judge-injection",
+    "judge-rubrics",
     "sandbox-fuzz",
     "sandbox-adversary",
     "trainer-step",

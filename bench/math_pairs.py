@@ -9,7 +9,6 @@ Of sealed pairs nothing but totals and ids is ever printed.
 from __future__ import annotations
 
 import argparse
-import inspect
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +20,6 @@ FLOORS = PAIRS / "floors.json"
 PARTS = ("open", "sealed")
 TIMEOUT_S = 60.0
 """A pair's, wide enough for a machine that is busy."""
-TAKES_QUESTION = "question" in inspect.signature(grade).parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +84,12 @@ def print_table(rows: Sequence[Row], accepted: dict[str, Sequence[bool]]) -> Non
 
 
 def judged(row: Row) -> bool:
-    """Whether `grade` accepts a pair; the question goes along where `grade` takes one.
+    """Whether `grade` accepts a pair; the question goes along where it has one.
 
     Raises:
         RuntimeError: there is no judgement, but a fault.
     """
-    more = {"question": row.question} if TAKES_QUESTION and row.question else {}
-    outcome = grade(row.response, row.gold, timeout_s=TIMEOUT_S, **more)
+    outcome = grade(row.response, row.gold, timeout_s=TIMEOUT_S, prompt=row.question or None)
     reward = outcome.reward_or(None)
     if reward is None:
         raise RuntimeError(f"{row.name}: no judgement: {outcome}")

@@ -94,6 +94,33 @@ async def test_one_of_two_is_killed_and_its_items_alone_are_faults(
         await made.ask(ask(1))
 
 
+async def test_all_of_them_are_killed_and_who_waits_gets_an_answer(folder: Path) -> None:
+    made = load_engine("judge", EngineConfig(str(folder), replicas=2, max_concurrent=2))
+    assert isinstance(made, ReplicatedEngine)
+    await made.start()
+    try:
+        pids = [one.worker_pid or 0 for one in made.engines if isinstance(one, TransformersEngine)]
+        assert len(set(pids)) == 2
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        tasks = [asyncio.create_task(made.ask(ask(n))) for n in range(12)]
+        while sum(len(one._working) for one in made.engines) < 4:  # type: ignore[attr-defined]  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        while made.tally.ready:  # noqa: ASYNC110  # nothing tells when their ends are seen
+            await asyncio.sleep(0.01)
+        tasks.append(asyncio.create_task(made.ask(ask(99))))
+        async with asyncio.timeout(120):
+            outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        faults = [one for one in outcomes if isinstance(one, EngineError)]
+        assert len(faults) == 4
+        assert sum(isinstance(one, Chosen) for one in outcomes) == 9
+        assert made.tally.restarts >= 1
+    finally:
+        await made.close()
+
+
 async def test_a_process_never_comes_back_with_other_weights(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from assay.cli.main import run
-from assay.clients import Anchor, EmbeddedServices, Item, Result, RewardClient, Turn
+from assay.clients import Anchor, Data, EmbeddedServices, Item, Result, RewardClient, Turn
 from assay.clients.execution import CallTest, Limits, TestSuite, suite_to_proto
 from assay.clients.judging import (
     GroupItem,
@@ -25,9 +25,12 @@ from assay.clients.judging import (
     ModelJudgement,
     PairItem,
     PairJudgement,
+    RubricItem,
+    RubricJudgement,
     StepItem,
     StepScores,
     StepSettings,
+    read_rubric,
 )
 from assay.clients.testing import Case, check_verifier
 from assay.kit import tracing
@@ -38,7 +41,7 @@ from tracing_support import Collector, collecting
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-NAMES = ("judge", "judge-pairwise", "judge-group", "reward-model", "prm")
+NAMES = ("judge", "judge-pairwise", "judge-group", "rubric", "reward-model", "prm")
 TESTS = suite_to_proto(
     TestSuite([CallTest("double", (n,), 2 * n) for n in (1, 2)], Limits(wall_time_s=5.0))
 )
@@ -171,6 +174,61 @@ def test_a_group_is_ranked_in_one_call(client: RewardClient, genrm: JudgeClient)
     assert [reward(result) for result in results] == pytest.approx(wanted, abs=1e-5)
     assert results[2].judgement is not None
     assert results[2].judgement.verdict == "unparsed"
+
+
+CRITERIA = [
+    {"id": "number", "text": "Gives a number.", "weight": 3},
+    {"id": "rude", "text": "Insults somebody.", "weight": -1},
+]
+
+
+def test_a_rubric_is_judged_by_its_criteria(client: RewardClient, genrm: JudgeClient) -> None:
+    truth = {"verifier": "rubric", "prompt": PROMPT}
+    results = client.score(
+        [
+            Item("It is 42.", reference=Data(CRITERIA), **truth),  # type: ignore[arg-type]
+            Item("It is 41.", reference=json.dumps(CRITERIA), **truth),  # type: ignore[arg-type]
+            Item("It is 42.", parameters={"rubric": json.dumps(CRITERIA)}, **truth),  # type: ignore[arg-type]
+            Item("It is 42.", **truth),  # type: ignore[arg-type]
+            Item("It is 42.", reference=Data([{"text": "x", "wieght": 2}]), **truth),  # type: ignore[arg-type]
+        ]
+    )
+    rubric = read_rubric(CRITERIA)
+    found = genrm.judge_rubrics(
+        [RubricItem(PROMPT, text, rubric) for text in ("It is 42.", "It is 41.")]
+    )
+    scores = [one.score for one in found if isinstance(one, RubricJudgement)]
+    assert len(scores) == 2
+    wanted = [*scores, scores[0]]
+    assert [reward(result) for result in results[:3]] == pytest.approx(wanted, abs=1e-5)
+    assert [reason(result) for result in results[3:]] == ["MISSING_REFERENCE", "UNUSABLE_REFERENCE"]
+    judgement = results[0].judgement
+    assert judgement is not None
+    weights = {part.name: part.weight for part in judgement.components}
+    assert weights["criterion-number"] == 1.0
+    assert weights["criterion-rude"] == pytest.approx(-1 / 3)
+
+
+def test_rows_bring_their_rubrics(services: EmbeddedServices, tmp_path: Path) -> None:
+    """HealthBench's criteria under their own key, by the command line."""
+    health = [
+        {"criterion": "Gives a number.", "points": 7, "tags": ["axis:accuracy"]},
+        {"criterion": "Insults somebody.", "points": -3, "tags": []},
+    ]
+    both = {"criterion": "Gives a number and explains the steps.", "points": 2}
+    rows = tmp_path / "rows.jsonl"
+    row = {"prompt": PROMPT, "response": "It is 42.", "rubrics": health}
+    rows.write_text(json.dumps(row) + "\n" + json.dumps({**row, "rubrics": [both]}) + "\n")
+    scored = tmp_path / "scored.jsonl"
+    run(
+        [
+            *("score", str(rows), "--verifier", "rubric", "--reference-key", "rubrics"),
+            *("--target", services.address, "--output", str(scored)),
+        ]
+    )
+    good, bad = (json.loads(line) for line in scored.read_text().splitlines())
+    assert 0 <= good["reward"] <= 1
+    assert "Gives a number. | Explains the steps." in json.dumps(bad)
 
 
 def test_the_router_of_the_data_scaling_paper(client: RewardClient, genrm: JudgeClient) -> None:
@@ -313,7 +371,8 @@ def test_a_class_comes_from_what_the_model_writes(client: RewardClient) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_they_keep_what_verifiers_promise(name: str, services: EmbeddedServices) -> None:
-    reference = {"judge": "42", "judge-pairwise": Anchor("41")}.get(name)
+    known = {"judge": "42", "judge-pairwise": Anchor("41"), "rubric": Data(["Gives a number."])}
+    reference = known.get(name)
     model = {"reward-model": "scalar", "prm": "steps"}.get(name, "tiny")
     cases = [
         Case("", reference, "unparsed", parameters={"model": model}),

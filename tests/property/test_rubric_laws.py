@@ -35,7 +35,7 @@ Verdicts = dict[str, float | None]
 
 weights = st.one_of(
     st.sampled_from([1.0, 2.0, -1.0, -2.0, 0.5, 10.0]),
-    st.floats(-1e6, 1e6, allow_subnormal=False).filter(bool),
+    st.floats(-1e6, 1e6).filter(lambda weight: abs(weight) >= 1e-2),
 )
 scores = st.one_of(st.sampled_from([0.0, 1.0, 0.5]), st.floats(0, 1, allow_subnormal=False))
 gates = st.one_of(st.sampled_from([0.25, 0.5, 0.75, 1.0]), st.floats(1e-6, 1))
@@ -192,7 +192,7 @@ def test_a_settled_gate_holds_for_whatever_else_is_read(
         assert tally.bounds()[0] <= end.bounds()[0] <= end.bounds()[1] <= tally.bounds()[1]
 
 
-@given(rubrics(unread=False), st.sampled_from([0.25, 2.0, 1024.0]))
+@given(rubrics(unread=False), st.sampled_from([0.25, 0.5]))
 def test_only_the_ratio_of_weights_counts(
     drawn: tuple[tuple[Criterion, ...], Verdicts], factor: float
 ) -> None:

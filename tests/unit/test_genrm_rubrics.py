@@ -444,8 +444,9 @@ def test_compound_criteria_can_be_split_or_allowed() -> None:
         ((replace(A, id="x" * 65),), "64"),
         ((replace(A, text=" "),), "must have a text"),
         ((replace(A, text="x" * 2001),), "2000"),
-        ((replace(A, weight=0.0),), "finite, not 0"),
-        ((replace(A, weight=math.nan),), "finite"),
+        ((replace(A, weight=0.0),), "1e-06 to 1e+06"),
+        ((replace(A, weight=math.nan),), "1e-06 to 1e+06"),
+        ((replace(A, weight=-math.inf),), "1e-06 to 1e+06"),
         ((A, replace(B, id="a")), "'a'"),
         ((C,), "weight above 0"),
         (tuple(replace(A, id=f"c{n}") for n in range(129)), "128"),
@@ -534,6 +535,17 @@ def test_what_is_wrong_with_the_item_is_said_once() -> None:
             judge_by_ensemble(item, AUTO, JudgePanel(PANEL, "mean", 2), TEMPLATES), chances({})
         )
     assert caught.value.reason == Reason.MISSING_RESPONSE
+
+
+def test_a_reason_that_all_models_have_is_the_fault() -> None:
+    with pytest.raises(Unjudgeable) as caught:
+        judged(rubric(A), {A.text: Reason.CONTEXT_TOO_LONG}, by=bench(panel=JudgePanel(PANEL)))
+    assert caught.value.reason == Reason.CONTEXT_TOO_LONG
+
+
+def test_a_second_model_does_not_follow_an_ensemble() -> None:
+    with pytest.raises(Unjudgeable, match="not an ensemble"):
+        judged(rubric(A), ALL, by=bench(panel=JudgePanel(PANEL), second=LARGE))
 
 
 def test_logits_do_not_mix_with_chances() -> None:

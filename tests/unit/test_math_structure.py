@@ -263,3 +263,54 @@ def test_points_far_from_zero_cost_little_whatever_is_summed() -> None:
     assert left is not None
     assert right is not None
     assert sampling.far_apart(left, right, frozenset("x")) is None
+
+
+_FOR = "Find an equation in $t$ whose solution set is exactly the set of the two numbers above."
+PROMPTED = [
+    (_FOR, "4, 8", "t^2 - 12t + 32 = 0"),
+    (_FOR, r"\{4, 8\}", "(t - 4)(t - 8) = 0"),
+    (_FOR, r"\pm 4", "t^2 = 16"),
+    (
+        "Give a quadratic equation with the roots 4 and 8.",
+        "x = 4 \\text{ or } x = 8",
+        "x^2 = 12x - 32",
+    ),
+    ("Simplify for $t > 0$.", "1 - 4t", "1 - 4|t|"),
+    (r"Simplify, where $x, y \ge 0$.", "x + y", r"\sqrt{x^2} + |y|"),
+    ("Simplify for positive real numbers $x$.", "x^3", r"\sqrt{x^6}"),
+    ("Which number is it? Any base may be used.", "(2112120)_3", "1851"),
+    ("Answer in any base.", "1E9_{16}", "(489)_{10}"),
+    ("Answer in any base.", "29", "0b11101"),
+]
+
+
+@pytest.mark.parametrize(("prompt", "reference", "answer"), PROMPTED)
+def test_what_a_prompt_says_of_all_answers_counts(prompt: str, reference: str, answer: str) -> None:
+    assert is_right(reference, answer, prompt)
+    assert not is_right(reference, answer)
+    assert not is_right(reference, answer, "What is it?")
+    assert grade(f"\\boxed{{{answer}}}", reference, prompt=prompt, slow_tier=False).correct
+    assert not is_right(f"2 + {reference}", answer, prompt)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "reference", "answer"),
+    [
+        (_FOR, "4, 8", "t - 4 = 0"),
+        (_FOR, "4, 8", "(t - 4)(t - 8)(t - 1) = 0"),
+        (_FOR, "4, 8", "t = t"),
+        (_FOR, "4, 8", "(t - 4)(t + 8) = 0"),
+        (_FOR, "4, 8", "(t - 4)(t - s) = 0"),
+        ("Solve the equation $t^2 = 16$.", r"\pm 4", "t^2 = 16"),
+        ("Find the solutions of the equation.", "4, 8", "(t - 4)(t - 8) = 0"),
+        ("Simplify for $t < 0$.", "1 - 4t", "1 - 4|t|"),
+        ("Simplify for $s > 0$.", "1 - 4t", "1 - 4|t|"),
+        ("Simplify for $t > 0$.", "1 - 4t", "1 + 4|t|"),
+        ("Write it in base 3.", "(2112120)_3", "1851"),
+        ("Answer in any base.", "1E9_{16}", "(488)_{10}"),
+        ("Answer in any base.", "29", "11101"),
+        ("In any base 3 number", "29", "0b11101"),
+    ],
+)
+def test_another_prompt_does_not(prompt: str, reference: str, answer: str) -> None:
+    assert not is_right(reference, answer, prompt)

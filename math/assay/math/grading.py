@@ -47,6 +47,7 @@ def grade(
     *,
     extract: str = "auto",
     policy: Policy = DEFAULT,
+    prompt: str | None = None,
     undone_work: str = "auto",
     truncated: bool = False,
     slow_tier: bool = True,
@@ -62,8 +63,11 @@ def grade(
             "the answer is"), then the last formula and number; `strict` takes marked answers only;
             every other of `extraction.MODES` is one rule alone.
         policy: what counts as the same answer.
+        prompt: what was asked, where that is known: under "for x > 0" `|x|` is x, "in any base"
+            lets bases differ, and `x^2 = 5` answers 5 where x^2 is asked for.
         undone_work: whether a computation that is left to do, such as 4 * 7 for 28, is right:
-            `reject`, `accept`, or `auto`, which rejects whole numbers under + - * / only.
+            `reject`, `accept`, or `auto`, which rejects it where the prompt is known and else
+            whole numbers under + - * / only.
         truncated: the response was cut at the generation limit: an unmarked answer does not count.
         slow_tier: whether sympy is asked, in a worker process, where the quick tiers cannot decide;
             without it such an answer is incorrect and no process is started.
@@ -78,7 +82,8 @@ def grade(
         ValueError: an option has no such value.
     """
     rules = _rules(extract, undone_work, slow_tier, policy)
-    outcome = _graded(response, reference, rules, asking(timeout_s), truncated=truncated)
+    asks = asking(timeout_s)
+    outcome = _graded(response, reference, rules, asks, truncated=truncated, prompt=prompt)
     assert outcome is not None  # noqa: S101 - there is somebody to ask
     return outcome
 
@@ -89,6 +94,7 @@ def grade_batch(
     *,
     extract: str = "auto",
     policy: Policy = DEFAULT,
+    prompts: Iterable[str | None] | None = None,
     undone_work: str = "auto",
     truncated: Iterable[bool] | None = None,
     slow_tier: bool = True,
@@ -102,6 +108,7 @@ def grade_batch(
         references: of each response, in the same order.
         extract: as for `grade`.
         policy: as for `grade`.
+        prompts: of each response; None for none of them.
         undone_work: as for `grade`.
         truncated: of each response; None for none of them.
         slow_tier: as for `grade`.
@@ -119,18 +126,20 @@ def grade_batch(
     rules = _rules(extract, undone_work, slow_tier, policy)
     said, known = list(responses), list(references)
     cut = [False] * len(said) if truncated is None else list(truncated)
-    if not len(said) == len(known) == len(cut):
+    asked_for = [None] * len(said) if prompts is None else list(prompts)
+    if not len(said) == len(known) == len(cut) == len(asked_for):
         raise ValueError(
-            f"{len(said)} responses, {len(known)} references and {len(cut)} values of truncated: "
-            "as many of each are needed"
+            f"{len(said)} responses, {len(known)} references, {len(cut)} values of truncated and "
+            f"{len(asked_for)} prompts: as many of each are needed"
         )
     _checked_time(timeout_s)
-    rows = list(zip(said, known, cut, strict=True))
-    outcomes = [_graded(a, b, rules, None, truncated=c) for a, b, c in rows]
+    rows = list(zip(said, known, cut, asked_for, strict=True))
+    outcomes = [_graded(a, b, rules, None, truncated=c, prompt=d) for a, b, c, d in rows]
 
     def asked(index: int) -> Outcome | None:
-        response, reference, is_cut = rows[index]
-        return _graded(response, reference, rules, asking(timeout_s), truncated=is_cut)
+        response, reference, is_cut, prompt = rows[index]
+        asks = asking(timeout_s)
+        return _graded(response, reference, rules, asks, truncated=is_cut, prompt=prompt)
 
     left = [index for index, outcome in enumerate(outcomes) if outcome is None]
     if workers > 1 and len(left) > 1:
@@ -217,14 +226,15 @@ def _graded(
     ask: Ask | None,
     *,
     truncated: bool,
+    prompt: str | None,
 ) -> Outcome | None:
     """The outcome of one response; None where there is nobody to ask and that is needed."""
     references = (reference,) if isinstance(reference, str) else reference
-    trouble = _trouble(response, references)
+    trouble = _trouble(response, references, prompt)
     if trouble is not None:
         return trouble
     try:
-        return judged(response, references, rules, ask, truncated=truncated)
+        return judged(response, references, rules, ask, truncated=truncated, prompt=prompt)
     except AskFailedError as failure:
         return failure.fault
     except Exception as error:  # noqa: BLE001 - the border around a verifier
@@ -232,10 +242,12 @@ def _graded(
         return _failed(error)
 
 
-def _trouble(response: object, references: object) -> Fault | None:
+def _trouble(response: object, references: object, prompt: object = None) -> Fault | None:
     """What is wrong with the types of a row, which data of a training may well have wrong."""
     if not isinstance(response, str):
         return Fault(UNSUPPORTED_INPUT, f"a response is a text, not {_kind(response)}")
+    if prompt is not None and not isinstance(prompt, str):
+        return Fault(UNSUPPORTED_INPUT, f"a prompt is a text, not {_kind(prompt)}")
     if references is None or (isinstance(references, list | tuple) and not references):
         return Fault(MISSING_REFERENCE, "there is no reference")
     if not isinstance(references, list | tuple):

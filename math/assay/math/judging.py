@@ -16,12 +16,13 @@ to be a process that can be killed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from assay.math import asked, extraction
+from assay.math import asked, extraction, linear
 from assay.math.compare import Equivalence, compare
+from assay.math.nodes import Based, Call, Node, Symbol, rebuilt, symbols
 from assay.math.outcomes import UNUSABLE_REFERENCE, Fault, Judgement, Outcome
 from assay.math.policy import Policy
 from assay.math.reading import DEFAULT, Reading, read
@@ -106,8 +107,8 @@ def judged(
         rules: how the answer is found and compared.
         ask: who runs the symbolic tier. What it raises comes through.
         truncated: the response was cut at the generation limit: an unmarked answer does not count.
-        prompt: what was asked, where that is known: `undone_work` looks at whether it is, and
-            `x^2 = 5` answers 5 where it asks for x^2.
+        prompt: what was asked, where that is known: `undone_work` looks at whether it is, `x^2 = 5`
+            answers 5 where it asks for x^2, and it may say that x > 0 or that any base will do.
 
     Returns:
         A fault, UNUSABLE_REFERENCE, when a reference holds nothing that can be compared.
@@ -131,7 +132,7 @@ def judged(
         return Judgement("unparsed", None, "", "", found.why)
     if prompt and asked.states(found.text, prompt):
         found = asked.stated(found)
-    return _compared(readings, found, rules, ask, prompted=prompt is not None)
+    return _compared(readings, found, rules, ask, prompt=prompt)
 
 
 @lru_cache(maxsize=_ANSWERS_KEPT)
@@ -153,10 +154,12 @@ def _compared(
     rules: Rules,
     ask: Ask | None,
     *,
-    prompted: bool,
+    prompt: str | None,
 ) -> Judgement | None:
     """The judgement on an answer that was found; None as for `judged`."""
     finding = _finding(references, found, rules)
+    if prompt and finding.comparison.equal is not True:
+        finding = _as_asked(references, found, rules, prompt) or finding
     if finding.open and rules.slow_tier:
         if ask is None:
             return None
@@ -172,7 +175,7 @@ def _compared(
     equal = comparison.equal is True
     if equal and leaves_work_undone(found.text, finding.reference):
         signs += (UNDONE_WORK,)
-        if _refuses_undone(rules, found.text, prompted=prompted):
+        if _refuses_undone(rules, found.text, prompted=prompt is not None):
             equal, tier, explanation = False, UNDONE_WORK, _LEFT_TO_DO
     return Judgement(
         "correct" if equal else "incorrect", found.text, found.how, tier, explanation, signs
@@ -228,6 +231,60 @@ def _finding(references: list[Reading], found: extraction.FoundAnswer, rules: Ru
         if last.equal is None:
             undecided.append((reference, answer))
     return _Finding(last, references[-1].text, tuple(undecided))
+
+
+def _as_asked(
+    references: list[Reading], found: extraction.FoundAnswer, rules: Rules, prompt: str
+) -> _Finding | None:
+    """The acceptance under what the prompt says of all answers; None where it gives none."""
+    for reference in references:
+        answer = _reading_for(reference, found, rules)
+        for one, other in _restated(reference, answer, prompt):
+            verdict = compare(one, other, rules.policy)
+            if verdict.equal:
+                return _Finding(verdict, reference.text)
+    return None
+
+
+def _restated(
+    reference: Reading, answer: Reading, prompt: str
+) -> Iterator[tuple[Reading, Reading]]:
+    """Reference and answer as the prompt allows to take them."""
+    left, right = reference.node, answer.node
+    if left is None or right is None:
+        return
+    if answer.kind == "equation":
+        if reference.kind == "equation" and asked.wants_figure(prompt):
+            yield _made(reference, asked.general(left)), answer
+        names = symbols(right)
+        if len(names) == 1 and asked.wants_equation(prompt):
+            equation = asked.solved_by(left, next(iter(names)))
+            if equation is not None:
+                yield _made(reference, equation), answer
+    if (isinstance(left, Based) or isinstance(right, Based)) and asked.allows_any_base(prompt):
+        values = linear.rational(left), linear.rational(right)
+        if values[0] is not None and values[1] is not None:
+            yield (
+                _made(reference, linear.number(values[0])),
+                _made(answer, linear.number(values[1])),
+            )
+    if reference.kind == answer.kind == "expression" and (names := asked.positive(prompt)):
+        yield _made_positive(reference, names), _made_positive(answer, names)
+
+
+def _made_positive(reading: Reading, names: frozenset[str]) -> Reading:
+    """A reading in which names stand for their absolute values."""
+
+    def change(part: Node) -> Node:
+        inside = isinstance(part, Symbol) and part.name in names
+        return Call("abs", (part,)) if inside else part
+
+    return reading if reading.node is None else _made(reading, rebuilt(reading.node, change))
+
+
+def _made(reading: Reading, node: Node) -> Reading:
+    """A reading with another tree alone; its form is no text's."""
+    return Reading(reading.text, f"{reading.form} \x00{id(node)}", reading.kind, node)
 
 
 def _reading_for(reference: Reading, found: extraction.FoundAnswer, rules: Rules) -> Reading:

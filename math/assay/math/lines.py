@@ -38,6 +38,10 @@ def as_line(node: Node) -> Node | None:
     so is a function of t.
     """
     match node:
+        case Call("builder", (Group("(", items), Chain((Symbol(name), rest), ("in",)))) if (
+            rest == Symbol("mathbbR")
+        ):
+            return _of_all(items, name)
         case Call(name, _):
             return node if name == "line" else None
         case Group("", (inside, Chain((Symbol(name), Symbol("mathbbR" | "R")), ("in",)))):
@@ -60,6 +64,16 @@ def as_line(node: Node) -> Node | None:
 
 
 _COORDINATES = (("x", "y"), ("x", "y", "z"))
+
+
+def _of_all(items: tuple[Node, ...], name: str) -> Node | None:
+    r"""`\{(x, 2x + 1) : x \in \mathbb{R}\}`: its letter runs over the reals, whichever it is."""
+    group = Group("(", items, ")")
+    parts = line_of(group) if symbols(group) == {name} else None
+    if parts is None:
+        return None
+    point, direction = (Group("(", part, ")") for part in parts)
+    return Call("line", (point, direction, Symbol(name)))
 
 
 def _symmetric(operands: tuple[Node, ...]) -> Node | None:

@@ -231,25 +231,12 @@ def _scale(match: re.Match[str]) -> str:
     return f"^\\circ {'F' if match[1].lower() == 'fahrenheit' else 'C'}"
 
 
-_FIGURE = re.compile(
-    rf"{TEXT}\s?\{{\s?(?:the |an? )?(?:straight )?(?:line|plane|circle|ellipse|parabola)"
-    r"(?: with equation| given by|:)?\s?\}\s?(?=[^,;]{1,200}=)",
-    re.IGNORECASE,
-)
-_CIRCLE = re.compile(
-    r"(?:the |a )?circle (?:with|of|having) (?:its )?cent(?:er|re) (?:at )?"
-    r"\(\s?(-?[\d.]{1,12})\s?,\s?(-?[\d.]{1,12})\s?\),?"
-    r" (?:and|with)(?: a)? radius (?:of )?([\d.]{1,12})",
-    re.IGNORECASE,
-)
+_DERIVATIVE = re.compile(r"(?<![A-Za-z\\])([a-zA-Z])\^\{\(([1-4])\)\}(?=\s?\(\s?[a-z]\s?\))")
 
 
-def _figure(form: str) -> str:
-    """An equation without the words for what it describes; a circle in words as its equation."""
-    if len(form) < 200 and (match := _CIRCLE.fullmatch(bare(form))):
-        x, y, radius = match.groups()
-        return f"(x - ({x}))^2 + (y - ({y}))^2 = {radius}^2"
-    return _FIGURE.sub("", form) if _FIGURE.match(form) else form
+def _primed(match: re.Match[str]) -> str:
+    """`f^{(2)}(x)` with primes."""
+    return match[1] + "'" * int(match[2])
 
 
 def _root(form: str) -> str:
@@ -267,12 +254,8 @@ _RULES: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("\\", _led),
     ("^", lambda form: _HANGING.sub(r"^\\circ", form)),
     ("root of", _root),
-    ("line", _figure),
-    ("plane", _figure),
-    ("circle", _figure),
-    ("ellipse", _figure),
-    ("parabola", _figure),
     (" at ", lambda form: _EXTREME.sub(r"\\text{\1 \2} ", form)),
+    ("^{(", lambda form: _DERIVATIVE.sub(_primed, form)),
     ("^{", lambda form: _LONG_UNIT.sub(_spelled_unit, form)),
     ("\\Omega", lambda form: _OHM.sub(r"\\text{\1\2ohm}", form)),
     ("\\mu", lambda form: _MICRO_UNIT.sub(r"\\text{µ\1}", form)),

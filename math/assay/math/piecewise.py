@@ -120,7 +120,7 @@ def _rows(form: str) -> tuple[str, list[tuple[str, str]]] | None:
     name, equals, rest = form.partition("=")
     if not equals or not re.fullmatch(r"\s?[A-Za-z](?:\s?\([a-z]\))?\s?", name):
         name, rest = "", form
-    pieces = re.split(rf"[,;]\s?(?:{TEXT}\s?\{{\s?(?:and|or)?\s?\}})?", rest)
+    pieces = re.split(rf"[,;](?![^()\[\]]*[)\]])\s?(?:{TEXT}\s?\{{\s?(?:and|or)?\s?\}})?", rest)
     return name.strip(), [_columns(part) for piece in pieces for part in _joined(piece)]
 
 

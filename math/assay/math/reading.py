@@ -12,6 +12,7 @@ from assay.math import (
     domains,
     labels,
     linear,
+    loci,
     moments,
     notation,
     piecewise,
@@ -60,6 +61,10 @@ _UNIT_TAIL = re.compile(r"(?<![\\A-Za-z])(?![eE][-+]?\d)[A-Za-z]")
 _PAIR = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{2}(?![A-Za-z])")
 _UPRIGHT_OR_WORD = re.compile(r"[^\\\-+.|]|\\(?:text|math|mbox|hbox|operator|boxed|emph)")
 _AMOUNT_IN_WORDS = re.compile(r"-.*circ|\\text\s?\{\s?\d")
+_PARTS_FIRST = re.compile(r"(?:[Pp]art )?\((?:[ai1])\)\s?[^)]")
+_FIGURES = re.compile(
+    r"\b(?:line|plane|circle|ellipse|parabola|hyperbola|curve|points)\b", re.IGNORECASE
+)
 _LONGEST_SIGN = 12
 _COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">=", "in", "notin", "subset", "approx"})
 _LETTER = re.compile(r"\(?\s?([A-Z])\s?\)?\.?")
@@ -175,6 +180,8 @@ def _read_form(text: str, form: str, policy: Policy) -> Reading:
         return Reading(text, form, _kind(special, form), special, also)
     trouble, limited = "", False
     put = notation.rewritten(notation.money(form))
+    if _FIGURES.search(put):
+        put = loci.equation(put)
     try:
         tree = _parsed(put)
         node: Node | None = (_respaced(put, tree) or tree) if _PAIR.search(put) else tree
@@ -214,6 +221,8 @@ def _special(form: str) -> Node | None:
         amount = notation.compound(form)
         if amount is not None:
             return Quantity(Number(amount[0]), amount[1])
+    if _PARTS_FIRST.match(form) and (answers := wording.parts(form)):
+        return _parts(answers)
     moment = moments.moment(form)
     if moment is not None:
         return moment

@@ -241,10 +241,30 @@ def _equations(matcher: PartMatcher, left: Chain, right: Chain) -> Verdict:
         return crossed
     if not _are_expressions(left) or not _are_expressions(right):
         return _no("different equations")
+    if _leaves_value(left, right):
+        return _no("an equation that is left to solve")
     ratio = _ratio(left, right)
     if ratio is None:
         return _no("equations that are not proportional")
     return Verdict(True, "exact", "proportional equations")
+
+
+def _leaves_value(left: Chain, right: Chain) -> bool:
+    """Whether the reference says what a letter is, `x = 4`, and the answer leaves it, `2x = 8`.
+
+    `x - 4 = 0` is the general form of a line, and may be meant so.
+    """
+    value = _assigned(left)
+    if value is None or symbols(value) or len(symbols(left)) != 1:
+        return False
+    name = Symbol(next(iter(symbols(left))))
+    if name in right.operands or name not in left.operands:
+        return False
+    match right:
+        case Chain((Add(terms), Number(zero)), _) | Chain((Number(zero), Add(terms)), _):
+            return bool(zero) or name not in terms
+        case _:
+            return True
 
 
 def _is_arithmetic(chain: Chain) -> bool:

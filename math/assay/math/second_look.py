@@ -24,6 +24,7 @@ _PAIR = re.compile(
     rf"{TEXT}\s?\{{[^{{}}]*\}}|\\(?:begin|end)\{{[^{{}}]*\}}|(?<![A-Za-z\\])(?P<pair>[a-z]{{2}})(?![A-Za-z])"
 )
 _UPRIGHT = re.compile(r"\\mathrm\s?\{\s?([A-Za-z])([A-Za-z])\s?\}")
+_APPLIED = re.compile(r"\\(?:sin|cos|tan|ln|log|exp|sinh|cosh|tanh)\s*\Z")
 _BEFORE = frozenset("+-*/=^_({[,|<>")
 _BEHIND = frozenset("+-*/=^_)}],|<>\\(")
 _CONDITION = re.compile(
@@ -94,6 +95,8 @@ def products(form: str) -> str:
 def _is_product(form: str, match: re.Match[str]) -> bool:
     start, end = match.span("pair")
     before, behind = form[:start].rstrip()[-1:], form[end:].lstrip()[:1]
+    if _APPLIED.search(form[:start]) and (not behind or behind in _BEHIND):
+        return True
     if not (before or behind) or (behind and behind not in _BEHIND):
         return False
     if not before or before in _BEFORE:

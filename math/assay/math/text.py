@@ -145,7 +145,7 @@ _ON_A_DAY = re.compile(
     rf"(?:it (?:is|was|will be)|it's|on|it (?:is|was|will be) on) (?:an? )?({_DAYS})", re.IGNORECASE
 )
 _BY_THE_CLOCK = re.compile(
-    r"((?:1[3-9]|2[0-3]):\d{2}(?::\d{2})?)\s?(?:\\text\s?\{\s?)?(?:hours|hrs|Uhr)\s?\}?"
+    r"(?:\\text\s?\{\s?)?((?:1[3-9]|2[0-3]):\d{2}(?::\d{2})?)\s?(?:\\text\s?\{\s?)?(?:hours|hrs|Uhr)\s?\}?"
 )
 _LATEX = re.compile(r"[\\\t\x0c\r\x08]|\{,\}")
 _SENTENCE_END = " \t\r\n.,;"

@@ -28,6 +28,9 @@ _OPERATION = re.compile(
 _WORK = re.compile(r"frac|begin|[-+*/^(\u00b7\u00d7\u00f7\u2212]|\\(?:times|cdot|div)")
 _WHOLE_ARITHMETIC = re.compile(rf"(?:[\d,()+\-/\u00f7{{}}]|{_TIMES}|\\div|\\[cdt]?frac)+")
 _MATRIX = re.compile(r"\\begin\s?\{(?:[pbvBV]?(?:small)?matrix|array)\}")
+_ALONG = re.compile(
+    r"(?:(?<![A-Za-z\\])[a-z]|\\(?:lambda|mu|tau))\s?\\begin\s?\{(?:[pb]?(?:small)?matrix|array)\}"
+)
 _DETERMINANT = re.compile(r"\\det(?![A-Za-z])|\\begin\s?\{vmatrix\}|\|\s?\\begin")
 _MATRIX_POWER = re.compile(r"(?:matrix|array)\}\s?(?:\\right\s?[)\]]\s?)?\^\s?\{?\s?-?\d")
 _SPACING = re.compile(r"\\[!,;: ]|\{,\}|\$")
@@ -72,9 +75,12 @@ def _leaves_numbers(stated: str, reference: str) -> bool:
 def _leaves_matrices(answer: str, reference: str) -> bool:
     """Whether an answer has a determinant, or more matrices or a power where the reference has not.
 
-    A factor before a matrix is a form of it, and so is a transpose.
+    A factor before a matrix is a form of it, and so is a transpose; a column behind a letter is the
+    direction of a line or plane, which is not added up.
     """
-    counts = [len(_MATRIX.findall(text)) for text in (answer, reference)]
+    counts = [
+        len(_MATRIX.findall(text)) - len(_ALONG.findall(text)) for text in (answer, reference)
+    ]
     if counts[0] > max(counts[1], 1):
         return True
     return any(

@@ -25,12 +25,16 @@ class AdapterEngine:
     """One adapter of a base that was started before. See `JudgeEngine`."""
 
     def __init__(self, name: str, config: EngineConfig, base: Replica) -> None:
-        self.tally = EngineTally()
         self._name = name
         self._config = config
         self._base = base
         self._key = ""
         self._info: ModelInfo | None = None
+
+    @property
+    def tally(self) -> EngineTally:
+        """How many engines of its base answer; what they do counts for the base."""
+        return EngineTally(ready=self._base.tally.ready)
 
     @property
     def info(self) -> ModelInfo:

@@ -183,10 +183,11 @@ class TransformersEngine:
             )
         if self._encoding is None or self._refusal:
             raise EngineError(*(self._refusal or _SHUT_DOWN))
+        was_up = self._link is not None
         encoded = await self._encoding.encode(request)
         if self._refusal:
             raise EngineError(*self._refusal)
-        if self._link is None and self._replicas > 1:
+        if was_up and self._link is None and self._replicas > 1:
             raise self._not_begun()
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         pending = _PendingRequest(next(self._numbers), request, adapter, encoded, future)

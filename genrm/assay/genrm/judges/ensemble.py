@@ -29,11 +29,16 @@ def combine(panel: JudgePanel, opinions: Sequence[Opinion]) -> float:
     """One score, in [0, 1], of what the models said.
 
     Raises:
-        Unjudgeable: NO_QUORUM, with each model's fault as metadata.
+        Unjudgeable: NO_QUORUM, with each model's reason as metadata; or the models' own reason,
+            where none judged and all have the same.
     """
     scores = [one.score for one in opinions if one.score is not None]
     if len(scores) < max(1, panel.quorum):
         faults = {one.judge.model: one.fault for one in opinions if one.fault is not None}
+        shared = {str(fault.reason) for fault in faults.values()}
+        if not scores and len(shared) == 1:
+            fault = next(iter(faults.values()))
+            raise Unjudgeable(fault.reason, fault.message, fault.metadata)
         said = "; ".join(
             f"{name}: {fault.reason}: {fault.message}" for name, fault in faults.items()
         )
@@ -83,10 +88,6 @@ def judge_by_ensemble(
     found = yield from together(
         [attempted(run, model.name) for run, model in zip(runs, panel.models, strict=True)]
     )
-    common = found[0]
-    if isinstance(common, ItemFault) and all(one == common for one in found):
-        # The item's own: no response, no such template.
-        raise Unjudgeable(common.reason, common.message, common.metadata)
     opinions = tuple(
         opinion(model, "", one)
         if isinstance(one, ItemFault)

@@ -42,6 +42,7 @@ from assay.kit.reasons import Reason
 
 MAX_CRITERIA = 128
 MAX_CRITERION_CHARS = 2000
+LEAST_WEIGHT, MOST_WEIGHT = 1e-6, 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class _Outcome:
 
 
 def judge_rubric(
-    item: CandidateRubric, rules: RubricSettings, bench: RubricJudges
+    item: CandidateRubric, rules: RubricSettings, judges: RubricJudges
 ) -> Run[RubricJudgement]:
     """Judges one response by its rubric.
 
@@ -82,22 +83,26 @@ def judge_rubric(
             several things; or the fault of a criterion whose absence the rules do not allow.
     """
     require_text(item.response, "the response")
-    criteria = check(item.criteria, rules.compound)
+    if judges.second is not None and len(judges.panel.models) > 1:
+        raise invalid("a second model follows one model, not an ensemble; leave one of them out")
+    criteria = checked_criteria(item.criteria, rules.compound)
     known = {one.id: one for one in criteria}
     weights = {one.id: one.weight for one in criteria}
     tally = RubricTally(weights, {}, missing=rules.missing, least_read=rules.least_read)
     found: dict[str, _Outcome] = {}
     while asked := tally.next(rules.gate):
         outcomes = yield from together(
-            [_judged(item, known[name], rules.margin, bench) for name in asked]
+            [_judged(item, known[name], rules.margin, judges) for name in asked]
         )
         found.update(zip(asked, outcomes, strict=True))
         tally = _told(tally, found)
     _require(tally, rules, found)
-    return _judgement(criteria, tally, rules, found, bench)
+    return _judgement(criteria, tally, rules, found, judges)
 
 
-def check(criteria: Sequence[Criterion], compound: CompoundCriterion) -> tuple[Criterion, ...]:
+def checked_criteria(
+    criteria: Sequence[Criterion], compound: CompoundCriterion
+) -> tuple[Criterion, ...]:
     """The criteria to ask; compound ones split, where that is asked for.
 
     Raises:
@@ -147,30 +152,33 @@ def _check(one: Criterion) -> None:
             f"criterion {name!r} must have a text of at most {MAX_CRITERION_CHARS} characters, not "
             f"{len(one.text)}"
         )
-    if not math.isfinite(one.weight) or not one.weight:
-        raise invalid(f"the weight of criterion {name!r} is {one.weight}; it must be finite, not 0")
+    if not LEAST_WEIGHT <= abs(one.weight) <= MOST_WEIGHT:
+        raise invalid(
+            f"the weight of criterion {name!r} is {one.weight}; its amount must be from "
+            f"{LEAST_WEIGHT:g} to {MOST_WEIGHT:g}"
+        )
 
 
 def _judged(
-    item: CandidateRubric, criterion: Criterion, margin: float, bench: RubricJudges
+    item: CandidateRubric, criterion: Criterion, margin: float, judges: RubricJudges
 ) -> Run[_Outcome]:
     """A criterion by everyone who is to be asked; a fault is its result."""
-    models = bench.panel.models
+    models = judges.panel.models
 
     def asked(model: ModelInfo) -> Run[CriterionReading | ItemFault]:
         run = judge_criterion(
-            item, criterion, bench.settings, model, bench.templates, order=bench.order
+            item, criterion, judges.settings, model, judges.templates, order=judges.order
         )
         return attempted(run, model.name)
 
     if len(models) > 1:
         said = yield from together([asked(model) for model in models])
-        return _combined(criterion, bench.panel, said)
+        return _combined(criterion, judges.panel, said)
     first = yield from asked(models[0])
-    if bench.second is None or not _thin(first, margin):
+    if judges.second is None or not _thin(first, margin):
         return _outcome(criterion, ((models[0], first),))
-    second = yield from asked(bench.second)
-    return _outcome(criterion, ((models[0], first), (bench.second, second)))
+    second = yield from asked(judges.second)
+    return _outcome(criterion, ((models[0], first), (judges.second, second)))
 
 
 def _thin(said: CriterionReading | ItemFault, margin: float) -> bool:
@@ -280,7 +288,7 @@ def _judgement(
     tally: RubricTally,
     rules: RubricSettings,
     found: Mapping[str, _Outcome],
-    bench: RubricJudges,
+    judges: RubricJudges,
 ) -> RubricJudgement:
     lowest, highest = tally.bounds()
     score = float(lowest)
@@ -296,9 +304,9 @@ def _judgement(
             found[one.id].result if one.id in found else CriterionResult(one.id, one.weight)
             for one in criteria
         ),
-        bench.order,
+        judges.order,
         any(one.truncated for one in found.values()),
-        JudgeRef(bench.panel.judge.name, bench.panel.judge.revision),
+        JudgeRef(judges.panel.judge.name, judges.panel.judge.revision),
         sum((one.usage for one in found.values()), Usage()),
         verdict_mass=least(one.result.verdict_mass for one in found.values()),
         disagreement=math.fsum(known) / len(known) if known else None,

@@ -378,8 +378,8 @@ class Ensemble(_message.Message):
     combination: Global___Combination.ValueType
     """How their scores become one."""
     quorum: _builtins.int
-    """Models that must have judged; with fewer, the fault NO_QUORUM, which names each model's own. 0: more than half of them. At
-    most as many as there are.
+    """Models that must have judged; with fewer, the fault NO_QUORUM, which names each model's own reason; where none judged and all
+    have the same reason, it is that. 0: more than half of them. At most as many as there are.
     """
     @_builtins.property
     def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -1175,7 +1175,7 @@ class Criterion(_message.Message):
     text: _builtins.str
     """What is true of a response that meets it, in one sentence: "States the boiling point of water." At most 2,000 characters."""
     weight: _builtins.float
-    """What meeting it adds; below 0 for what a response must not do. Finite, not 0."""
+    """What meeting it adds; below 0 for what a response must not do. Its amount is from 1e-6 to 1e6."""
     kind: Global___CriterionKind.ValueType
     """How it is answered."""
     evidence_required: _builtins.bool
