@@ -39,9 +39,9 @@ def read_reasoned(text: str, options: Sequence[str]) -> int | None:
 
 
 def thought(text: str) -> str | None:
-    """The text up to and with the end of the thinking; None where it does not end."""
+    """The thinking, without its end; None where it does not end."""
     ended = _THOUGHT_ENDS.search(text)
-    return text[: ended.end()] if ended else None
+    return text[: ended.start()] if ended else None
 
 
 def reasons(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 from assay.clients.judging.types import Usage, Vote
 from assay.genrm.domain import RATIONALE_CHARS, RAW_TEXT_CHARS, ResolvedJudgeSettings, Run
 from assay.genrm.engines.base import Answer, Choose, Chosen, Prompt, PromptPiece, Write, Written
-from assay.genrm.engines.thoughts import CLOSERS, OURS
+from assay.genrm.engines.thoughts import OUR_END
 from assay.genrm.judges.numbers import (
     expected_value,
     joined,
@@ -223,9 +223,13 @@ def _values_after_reasons(
 
 
 def _after(prompt: Prompt, text: str) -> Prompt:
-    """The judge's answer up to its verdict: data, for its reasons may quote the candidate."""
-    said = (*prompt.lead, PromptPiece(prompt.prefill), PromptPiece(text, trusted=False))
-    return replace(prompt, lead=said, prefill=f"\n{ANSWER_BEGINS}")
+    """The judge's answer up to its verdict.
+
+    Its reasons are data, for they may quote the candidate; the end of its thought is ours.
+    """
+    reasons = (PromptPiece(text, trusted=False), PromptPiece(OUR_END))
+    lead = (*prompt.lead, PromptPiece(prompt.prefill), *reasons)
+    return replace(prompt, lead=lead, prefill=f"\n{ANSWER_BEGINS}")
 
 
 def _written_values(
@@ -260,10 +264,10 @@ def _written_values(
 
 
 def _ended(answer: Written) -> str | None:
-    """The thought up to and with its end, which is ours where the tokens ran out in it."""
+    """The thought, which ends where the tokens ran out in it; None where it does not end."""
     ended = thought(answer.text)
     if ended is None and answer.finish == "length":
-        return f"{answer.text.rstrip()}\n{CLOSERS[OURS]}"
+        return f"{answer.text.rstrip()}\n"
     return ended
 
 
