@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from assay.clients.judging.types import Aggregation, LowMass, Overflow, ScoringMode
 from assay.genrm.engines import base
-from assay.genrm.engines.base import Answer, Request
+from assay.genrm.engines.base import Answer, Forms, Request
 
 RATIONALE_CHARS = 4000
 CRITIQUE_CHARS = 2000
@@ -47,6 +47,7 @@ class ResolvedJudgeSettings:
         low_mass: what to do where the verdicts hold less of the probability than the template
             wants.
         least_mass: the server's word on that share, for every template; None for the templates'.
+        forms: when the model's texts are held to a form; `ModelInfo.forms`.
     """
 
     template: str = ""
@@ -59,6 +60,7 @@ class ResolvedJudgeSettings:
     meta_critique: bool = False
     low_mass: LowMass = "refuse"
     least_mass: float | None = None
+    forms: Forms = "never"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ class ResolvedStepSettings:
     """StepSettings of process.proto with its defaults filled in.
 
     Left to judging: an `error_threshold` of None is the model's, an empty `template` the default
-    critique, and `max_tokens` of 0 the template's.
+    critique, `max_tokens` of 0 and a `least_mass` of None the template's.
     """
 
     splitting: Splitting = "auto"
@@ -110,6 +112,7 @@ class ResolvedStepSettings:
     seed: int = 0
     meta_critique: bool = False
     template: str = ""
+    least_mass: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

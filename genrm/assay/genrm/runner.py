@@ -169,7 +169,7 @@ class Runner:
 
         def plan(message: process_pb2.StepItem) -> PlannedRun:
             model = self._models.step_model(request.settings.model)
-            settings = convert.step_settings(request.settings, seed)
+            settings = convert.step_settings(request.settings, seed, self._config.least_mass)
             item = convert.step_item(message)
             run = score_steps(item, settings, model.info, self._templates)
             return PlannedRun(model, run, partial(results.fill_steps, model=model.info))

@@ -150,6 +150,8 @@ def _criticised(
             max_tokens=settings.max_tokens,
             seed=settings.seed,
             meta_critique=settings.meta_critique,
+            least_mass=settings.least_mass,
+            forms=model.forms,
         ),
         template=templates.get(settings.template, "critique", "critique"),
         templates=templates,
