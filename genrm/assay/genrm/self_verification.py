@@ -28,8 +28,9 @@ from assay.clients.judging.self_verification import (
 from assay.clients.judging.types import Usage
 from assay.genrm.domain import ChatMessage, Run
 from assay.genrm.engines.base import Choose, Chosen, ModelInfo, Prompt, PromptMessage, PromptPiece
+from assay.genrm.engines.options import verdict_mass
 from assay.genrm.judges.modes import invalid
-from assay.genrm.judges.numbers import option_probabilities, verdict_mass
+from assay.genrm.judges.numbers import option_probabilities
 from assay.genrm.judges.verdict import expect, usage_of
 from assay.genrm.templates.template import LEAST_MASS
 from assay.kit.faults import Unjudgeable

@@ -233,6 +233,17 @@ class PromptEncoder:
         before = list(after[-_ANCHOR_TOKENS:])
         return self._text([*before, *ids])[len(self._text(before)) :]
 
+    def told(self, text: str, ids: Sequence[int], after: Sequence[int]) -> str:
+        """An engine's text of tokens, with the tags of thoughts that it left out as special.
+
+        `text` may end before the tokens do, at a stop text.
+        """
+        if self._kept.keys().isdisjoint(ids):
+            return text
+        whole = self.decode(ids, after)
+        missing = len(self._decoded(ids)) - len(text)
+        return whole[: len(whole) - missing] if missing > 0 else whole
+
     def _text(self, ids: Sequence[int]) -> str:
         if self._kept.keys().isdisjoint(ids):
             return self._decoded(ids)

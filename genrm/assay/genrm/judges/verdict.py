@@ -10,12 +10,12 @@ from assay.clients.judging.types import Usage, Vote
 from assay.genrm.domain import RATIONALE_CHARS, RAW_TEXT_CHARS, ResolvedJudgeSettings, Run
 from assay.genrm.engines.base import Answer, Choose, Chosen, Prompt, PromptPiece, Write, Written
 from assay.genrm.engines.forms import TextForm, one_of
+from assay.genrm.engines.options import verdict_mass
 from assay.genrm.engines.thoughts import OUR_END
 from assay.genrm.judges.numbers import (
     expected_value,
     joined,
     sample_error,
-    verdict_mass,
     vote_error,
 )
 from assay.genrm.judges.parsing import (
