@@ -81,6 +81,7 @@ def fill_steps(result: process_pb2.StepResult, scores: StepScores, model: ModelI
     message.passed = scores.passed
     message.error_threshold = scores.error_threshold
     message.unparsed_votes = scores.unparsed_votes
+    _fill_mass(message, scores.verdict_mass)
     _fill_usage(message.usage, scores.usage)
 
 

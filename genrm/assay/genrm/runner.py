@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -185,9 +186,12 @@ class Runner:
         deadline_s = time.monotonic() + timeout_s
         check_chunk(request.items, set(), self._config.max_batch_items)
         known = await self._attempts_correct(request, answer_by_s(0.0, timeout_s))
+        kind = "self-verification"
+        closing = self._templates.get("", kind, kind).ref
 
         def plan(message: process_pb2.SelfVerificationItem) -> PlannedRun:
             settings = dialogues.settings_from_proto(request.settings, self._config.least_mass)
+            settings = replace(settings, template=closing)
             name = request.settings.model
             model = self._models.chooser(name) if name else None
             item = dialogues.item_from_proto(message)

@@ -108,7 +108,8 @@ class PromptEncoder:
         if isinstance(request, RateSteps):
             ids, positions = self.encode_steps(request.prompt, request.steps)
             if len(ids) > context_tokens:
-                raise _too_long(len(ids), context_tokens)
+                others = len(self.encode(request.prompt))
+                raise _too_long(len(ids), context_tokens, others)
             return Encoded(ids, positions=positions)
         limit = context_tokens
         options: tuple[Ids, ...] = ()
@@ -203,13 +204,15 @@ class PromptEncoder:
         given = sum(len(piece.text) for piece in pieces)
         is_vast = given > most
         least = max(limit + 1, given // fitting.CHARS_PER_TOKEN)
-        if is_vast and (not keep_ends or given - sum(len(one.text) for one in cuttable) > most):
+        others = given - sum(len(one.text) for one in cuttable)
+        if is_vast and others > most:
             raise _too_long(least, limit)
         tokens = least if is_vast else len(self.encode(prompt, closed=closed))
         if tokens <= limit:
             return prompt, False
         if not keep_ends or not cuttable:
-            raise _too_long(tokens, limit)
+            others = len(self.encode(fitting.without(prompt), closed=closed))
+            raise _too_long(tokens, limit, others if cuttable else None)
         lengths = sorted(self._size(piece, limit) for piece in cuttable)
         ours = len(self.encode(fitting.without(prompt), closed=closed))
         cap = fitting.level(lengths, limit - ours)
@@ -420,10 +423,14 @@ class _Memory(Generic[V]):
         return value
 
 
-def _too_long(tokens: int, limit: int) -> EngineError:
+def _too_long(tokens: int, limit: int, others: int | None = None) -> EngineError:
+    """`others` are the tokens of all but the candidate, where it has some."""
+    facts = {"prompt_tokens": str(tokens), "limit_tokens": str(max(limit, 0))}
+    if others is not None:
+        facts["others_tokens"] = str(others)
     return EngineError(
         Reason.CONTEXT_TOO_LONG,
         f"the prompt takes {tokens} tokens, and the model has room for {max(limit, 0)}; shorten "
         "it, allow the candidate to be cut (keep-ends), or give the model more context_tokens",
-        {"prompt_tokens": str(tokens), "limit_tokens": str(max(limit, 0))},
+        facts,
     )
