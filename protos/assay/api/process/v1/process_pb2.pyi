@@ -507,7 +507,8 @@ class SelfVerificationSettings(_message.Message):
     """The verifier of reward/v1 that says whether an attempt is right. Empty: "math". Asked only where the item does not say."""
     model: _builtins.str
     """The model, as ListJudgeModels names it, whose probability of "correct" is reported for each verification. Empty: none
-    is asked, and no probabilities are reported.
+    is asked, and no probabilities are reported. Where it does not tell known answers apart by the server's template
+    "self-verification", the item is a fault, JUDGE_UNFIT: name another model, or none.
     """
     def __init__(
         self,
