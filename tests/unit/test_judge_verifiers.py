@@ -6,7 +6,6 @@ The client is the real one; genrm is a function that answers its messages, with 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import math
 from collections.abc import AsyncIterator
 from typing import Any
@@ -18,7 +17,6 @@ from assay.api.judge.v1 import judge_pb2
 from assay.api.process.v1 import process_pb2
 from assay.api.reward.v1 import reward_pb2
 from assay.clients.judging import AsyncJudgeClient, StepScore, StepScores
-from assay.clients.types import Fault as ClientFault
 from assay.kit.errors import error_info, make_status, refuse
 from assay.kit.reasons import Reason
 from assay.reward_server import border
@@ -34,7 +32,6 @@ from assay.reward_server.domain import (
 from assay.reward_server.registry import load_registry
 from assay.reward_server.scorer import RewardScorer
 from assay.reward_server.verifiers import judges
-from assay.reward_server.verifiers.judges import asking
 from assay.reward_server.verifiers.judges.classes import ClassVerifier
 from assay.reward_server.verifiers.judges.group import GroupVerifier
 from assay.reward_server.verifiers.judges.pairwise import PairwiseVerifier
@@ -340,35 +337,6 @@ async def test_steps_that_do_not_fit_are_overlong_and_a_fault_where_asked(
     )
     assert judged(outcomes[0]) == (0.0, "overlong")
     assert reasons(outcomes[1:]) == ["CONTEXT_TOO_LONG"]
-
-
-def with_a_long_prompt(verifier: Any, response: str, **more: Any) -> VerifierItem:
-    item = make(verifier, response, **more)
-    return dataclasses.replace(item, prompt=(Message("user", "Read this: " + "x " * 5_000),))
-
-
-def test_too_many_steps_are_the_responses_doing_whatever_the_prompt() -> None:
-    verifier = StepVerifier(AsyncJudgeClient(transport=FakeGenrm()))
-    item = with_a_long_prompt(verifier, "a\n" * 1_201)
-    assert judged(verifier.answer(item, scored_steps(1_201))) == (0.0, "overlong")
-    refused = with_a_long_prompt(verifier, "a\n" * 1_201, overflow="refuse")
-    with pytest.raises(Exception, match="step_rewards=none"):
-        verifier.answer(refused, scored_steps(1_201))
-
-
-@pytest.mark.parametrize(
-    ("others", "verdict"), [("2000", "overlong"), ("2100", ""), ("", ""), ("x", "")]
-)
-def test_what_does_not_fit_is_the_responses_doing_where_all_else_leaves_half_the_room(
-    others: str, verdict: str
-) -> None:
-    verifier = StepVerifier(AsyncJudgeClient(transport=FakeGenrm()))
-    item = with_a_long_prompt(verifier, "a step of a response that is shorter than the prompt")
-    facts = {"limit_tokens": "4096", "others_tokens": others}
-    fault = ClientFault("CONTEXT_TOO_LONG", "too long", metadata=facts)
-    assert asking.is_overlong(item, fault) == bool(verdict)
-    refused = with_a_long_prompt(verifier, "a", overflow="refuse")
-    assert not asking.is_overlong(refused, fault)
 
 
 async def test_a_missing_reference_is_found_before_a_blank_response(

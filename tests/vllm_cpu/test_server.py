@@ -143,13 +143,18 @@ async def test_a_text_is_held_to_a_form_and_the_verdicts_share_is_told(writer):
 
 
 async def test_a_template_that_opens_a_thought_is_asked_behind_it_or_in_it(folder, tmp_path):
-    """As the embedded engine's encoder has it, token for token."""
+    """As the embedded engine's encoder has it, read as one text."""
     family = next(one for one in FAMILIES if one.name.startswith("Qwen3-Thinking"))
     template = tmp_path / "template.jinja"
     template.write_text(family.template)
     direct = Direct(folder)
     encoder = PromptEncoder(direct.tokenizer, chat_template=family.template)
     options = (" A", " B")
+
+    def as_one_text(asked):
+        text = direct.tokenizer.decode(encoder.encode(asked))
+        return direct.tokenizer(text, add_special_tokens=False)["input_ids"]
+
     reasons = (PromptPiece("So it is.", trusted=False), PromptPiece("</think>"))
     behind = replace(prompt("so"), lead=(PromptPiece("<think>"), *reasons), prefill="\n<answer>")
     arguments = ("--chat-template", str(template))
@@ -157,11 +162,11 @@ async def test_a_template_that_opens_a_thought_is_asked_behind_it_or_in_it(folde
         engine = await connected(url)
         for asked in (prompt("so"), behind):
             answer = await engine.ask(Choose(asked, options))
-            expected = direct.logprobs(encoder.encode(asked), encoder.encode_options(options))
+            expected = direct.logprobs(as_one_text(asked), encoder.encode_options(options))
             assert answer.logprobs == pytest.approx(expected, abs=TOLERANCE)
         thinking = prompt("so", prefill="<think>")
         written = await engine.ask(Write(thinking, 8))
-        ids = direct.greedy(encoder.encode(thinking), 8)
+        ids = direct.greedy(as_one_text(thinking), 8)
         assert written.text == encoder.decode([one for one in ids if one != 2])
         await engine.close()
 
