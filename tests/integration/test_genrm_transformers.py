@@ -132,6 +132,7 @@ async def test_writing(causal: TransformersEngine) -> None:
     assert stopped.text == whole.text[: whole.text.index(stop)]
 
 
+@MODULE
 async def test_a_text_is_held_to_a_form_and_the_verdicts_share_is_told(
     causal: TransformersEngine,
 ) -> None:
