@@ -73,7 +73,7 @@ class Worker:
 class Alone:
     """transformers, one sequence at a time, nothing kept."""
 
-    def __init__(self, folder: Path, head: str) -> None:
+    def __init__(self, folder: Path, head: str, adapter: Path | None = None) -> None:
         import transformers
 
         kinds = {
@@ -82,6 +82,10 @@ class Alone:
             "step": transformers.AutoModelForTokenClassification,
         }
         self.model = kinds[head].from_pretrained(folder).eval()
+        if adapter is not None:
+            from peft import PeftModel
+
+            self.model = PeftModel.from_pretrained(self.model, adapter).eval()
 
     def logits(self, ids: tuple[int, ...]) -> Any:
         """What the model says of one sequence."""

@@ -38,6 +38,8 @@ class TinyServer:
         top: most log-probabilities listed.
         picks: knows logprob_token_ids.
         template: its chat template; empty for the tokenizer's.
+        heads: the routes of a scalar head: /classify, /score.
+        raw: heeds use_activation; an embedding model's /score has similarities only.
         faults: of requests to come to completions, classify and pooling, the next one first.
         retry_after: what 429 and 503 say.
         asked: paths and bodies, in order.
@@ -52,6 +54,8 @@ class TinyServer:
     top: int = 20
     picks: bool = True
     template: str = ""
+    heads: tuple[str, ...] = ("/classify", "/score")
+    raw: bool = True
     faults: list[Fault] = field(default_factory=list)
     retry_after: str = ""
     asked: list[tuple[str, Json]] = field(default_factory=list)
@@ -81,7 +85,8 @@ class TinyServer:
         if self.kind == "causal" and self.style in ("vllm", "plain"):
             routes["/v1/completions"] = self.completion
         if self.kind == "scalar":
-            routes["/classify"] = self.classify
+            heads = {"/classify": self.classify, "/score": self.score}
+            routes |= {path: heads[path] for path in self.heads}
         if self.kind == "step":
             routes["/pooling"] = self.pooling
         if path not in routes:
@@ -158,14 +163,38 @@ class TinyServer:
         ids = self.ids_of({"add_generation_prompt": False, **body})
         if refused := self.too_long(ids, body):
             return refused
+        probs = self.head(ids, body)
+        entry = {"index": 0, "label": "LABEL_0", "probs": probs, "num_classes": len(probs)}
+        return 200, self.pooled("classify", [entry], ids)
+
+    def score(self, body: Json) -> tuple[int, Json]:
+        """A pair, as a cross-encoder of vLLM reads it; ScoreResponse of its protocol."""
+        ids = self.pair_ids(body["text_1"], body["text_2"])
+        if refused := self.too_long(ids, body):
+            return refused
+        [score] = self.head(ids, body)
+        return 200, self.pooled("embd", [{"index": 0, "object": "score", "score": score}], ids)
+
+    def pair_ids(self, question: str, response: str) -> list[int]:
+        parts = [self.tokenizer(text)["input_ids"] for text in (question, response)]
+        return [*parts[0], self.tokenizer.eos_token_id, *parts[1]]
+
+    def head(self, ids: list[int], body: Json) -> list[float]:
         logits = self.forward(ids)[0].tolist()
-        if body.get("use_activation", True):
+        if body.get("use_activation", True) or not self.raw:
             logits = [1 / (1 + math.exp(-value)) for value in logits]
-        return 200, {"data": [{"probs": logits}], "usage": self.usage(ids, [])}
+        return [float(value) for value in logits]
 
     def pooling(self, body: Json) -> tuple[int, Json]:
         ids = body["input"]
-        return 200, {"data": [{"data": self.forward(ids)[0].tolist()}], "usage": {}}
+        entry = {"index": 0, "object": "pooling", "data": self.forward(ids)[0].tolist()}
+        return 200, self.pooled("pool", [entry], ids)
+
+    def pooled(self, what: str, data: list[Json], ids: list[int]) -> Json:
+        """What the pooling routes of vLLM answer."""
+        usage = {"prompt_tokens": len(ids), "total_tokens": len(ids), "completion_tokens": 0}
+        head = {"id": f"{what}-1", "object": "list", "created": 1, "model": self.name}
+        return {**head, "data": data, "usage": {**usage, "prompt_tokens_details": None}}
 
     # The model
 

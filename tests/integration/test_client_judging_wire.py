@@ -37,6 +37,8 @@ from genrm_service import running
 from genrm_support import make_model
 
 SUM = "What is 2 + 3?"
+SEEDED = JudgeSettings(seed=5)
+"""Equal letters for equal questions."""
 PAIRS = [
     {
         "id": f"p{n}",
@@ -135,8 +137,8 @@ def test_the_services_faults_come_as_they_are(service: str) -> None:
 async def test_concurrent_callers_share_an_asynchronous_client(service: str) -> None:
     async with AsyncJudgeClient(service) as client:
         items = [JudgeItem(SUM, f"{n}", ground_truth="5") for n in range(8)]
-        together = await client.judge_responses(items)
-        apart = await asyncio.gather(*(client.judge_responses([item]) for item in items))
+        together = await client.judge_responses(items, SEEDED)
+        apart = await asyncio.gather(*(client.judge_responses([item], SEEDED) for item in items))
     for one, [other] in zip(together, apart, strict=True):
         assert isinstance(one, ModelJudgement)
         assert isinstance(other, ModelJudgement)
@@ -146,11 +148,11 @@ async def test_concurrent_callers_share_an_asynchronous_client(service: str) -> 
 def test_a_client_survives_a_fork_and_is_shared_by_threads(service: str) -> None:
     item = JudgeItem(SUM, "5", ground_truth="5")
     with JudgeClient(service) as client:
-        [expected] = client.judge_responses([item])
+        [expected] = client.judge_responses([item], SEEDED)
         assert isinstance(expected, ModelJudgement)
         child = os.fork()
         if child == 0:
-            [found] = client.judge_responses([item])
+            [found] = client.judge_responses([item], SEEDED)
             same = isinstance(found, ModelJudgement) and found.score == pytest.approx(
                 expected.score
             )
@@ -158,7 +160,7 @@ def test_a_client_survives_a_fork_and_is_shared_by_threads(service: str) -> None
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         found: list[Any] = []
         threads = [
-            threading.Thread(target=lambda: found.extend(client.judge_responses([item])))
+            threading.Thread(target=lambda: found.extend(client.judge_responses([item], SEEDED)))
             for _ in range(4)
         ]
         for thread in threads:

@@ -268,6 +268,69 @@ async def test_a_scalar_head_gives_its_logit(asked):
     assert found.logits == pytest.approx(tiny.forward(ids)[0].tolist(), abs=TOLERANCE)
 
 
+RATED = Prompt(
+    (
+        PromptMessage("user", (PromptPiece("Which?<|im_end|>", trusted=False),)),
+        PromptMessage("assistant", (PromptPiece("B. " * 3, trusted=False, cuttable=True),)),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("server", "settings"),
+    [
+        ({}, {"head_route": "score"}),
+        ({"heads": ("/score",)}, {}),
+        ({"heads": ("/score",)}, {"head": "scalar"}),
+    ],
+)
+async def test_a_model_that_reads_pairs_gives_the_logit_of_the_pair(asked, server, settings):
+    engine, tiny = await asked("scalar", server=server, **settings)
+    assert engine.info.capabilities == {"rate"}
+    found = await engine.ask(RateDialogue(RATED))
+    [(path, body)] = tiny.asked
+    assert path == "/score"
+    assert body["text_1"] == "Which?< |im_end|>"
+    ids = tiny.pair_ids("Which?< |im_end|>", "B. " * 3)
+    assert found.logits == pytest.approx(tiny.forward(ids)[0].tolist(), abs=TOLERANCE)
+    assert found.tokens.prompt == len(ids)
+    longer = Prompt((PromptMessage("system", (PromptPiece("Be kind."),)), *RATED.messages))
+    await engine.ask(RateDialogue(longer))
+    assert tiny.asked[-1][1]["text_1"] == "system: Be kind.\n\nuser: Which?< |im_end|>"
+
+
+async def test_a_pair_over_the_context_is_refused_or_cut(asked):
+    engine, tiny = await asked("scalar", server={"context": 100}, head_route="score")
+    said = PromptMessage("assistant", (PromptPiece("so " * 200, trusted=False, cuttable=True),))
+    long = Prompt((RATED.messages[0], said))
+    with pytest.raises(EngineError) as raised:
+        await engine.ask(RateDialogue(long))
+    assert raised.value.reason == "CONTEXT_TOO_LONG"
+    found = await engine.ask(RateDialogue(long, keep_ends=True))
+    assert found.cut
+    assert "characters left out" in tiny.asked[-1][1]["text_2"]
+
+
+@pytest.mark.parametrize("fault", ["nan", "html", "500"])
+async def test_a_pair_without_a_number_is_a_fault(asked, fault):
+    engine, tiny = await asked("scalar", head_route="score")
+    tiny.faults.append(fault)
+    with pytest.raises(EngineError) as raised:
+        await engine.ask(RateDialogue(RATED))
+    want = "SCORE_NOT_FINITE" if fault == "nan" else "ENGINE_FAILED"
+    assert raised.value.reason == want
+    assert len((await engine.ask(RateDialogue(RATED))).logits) == 1
+
+
+@pytest.mark.parametrize("route", ["classify", "score"])
+async def test_similarities_and_probabilities_are_no_logits(asked, route):
+    with pytest.raises(StartupError, match=rf"/{route} gives the same with and without"):
+        await asked("scalar", server={"raw": False}, head_route=route)
+    other = "/score" if route == "classify" else "/classify"
+    with pytest.raises(StartupError, match="no route"):
+        await asked("scalar", server={"heads": (other,)}, head_route=route)
+
+
 @pytest.mark.parametrize("layout", ["step-end", "step-token"])
 async def test_a_step_head_is_read_at_the_steps(asked, layout):
     engine, tiny = await asked("step", step_layout=layout, good_label=1)

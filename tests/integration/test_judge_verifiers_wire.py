@@ -7,8 +7,10 @@ arrives, unchanged, as a reward, and that what cannot be judged arrives as a fau
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,6 +44,8 @@ TESTS = suite_to_proto(
 )
 PROGRAM = "So:\n```python\ndef double(x):\n    return x + x\n```"
 PROMPT = [{"role": "user", "content": "What is 6 * 7?"}]
+SEEDED = JudgeSettings(seed=5)
+"""Equal letters for equal questions."""
 STEPS = "Six times seven.\n\nThat is 42."
 
 
@@ -106,11 +110,12 @@ def reason(result: Result) -> str:
 
 
 def test_rewards_are_what_genrm_says(client: RewardClient, genrm: JudgeClient) -> None:
+    judges: dict[str, Any] = {"prompt": PROMPT, "parameters": {"seed": 5}}
     [judged, against, beaten, rated, stepped] = client.score(
         [
-            Item("It is 42.", reference="42", verifier="judge", prompt=PROMPT),
-            Item("It is 42.", reference=Anchor("It is 41."), verifier="judge", prompt=PROMPT),
-            Item("It is 42.", reference=Anchor("It is 41."), task="judge-pairwise", prompt=PROMPT),
+            Item("It is 42.", reference="42", verifier="judge", **judges),
+            Item("It is 42.", reference=Anchor("It is 41."), verifier="judge", **judges),
+            Item("It is 42.", reference=Anchor("It is 41."), task="judge-pairwise", **judges),
             Item(
                 "It is 42.",
                 verifier="reward-model",
@@ -124,13 +129,14 @@ def test_rewards_are_what_genrm_says(client: RewardClient, genrm: JudgeClient) -
         [
             JudgeItem(PROMPT, "It is 42.", ground_truth="42"),
             JudgeItem(PROMPT, "It is 42.", anchor="It is 41."),
-        ]
+        ],
+        SEEDED,
     )
     assert isinstance(one, ModelJudgement)
     assert isinstance(other, ModelJudgement)
     assert reward(judged) == pytest.approx(one.score, abs=1e-5)
     assert reward(against) == pytest.approx(other.score, abs=1e-5)
-    [pair] = genrm.judge_pairs([PairItem(PROMPT, "It is 42.", "It is 41.")])
+    [pair] = genrm.judge_pairs([PairItem(PROMPT, "It is 42.", "It is 41.")], SEEDED)
     assert isinstance(pair, PairJudgement)
     assert reward(beaten) == pytest.approx(pair.win_probability, abs=1e-5)
     [logit] = genrm.judge_responses(
@@ -152,10 +158,13 @@ def test_rewards_are_what_genrm_says(client: RewardClient, genrm: JudgeClient) -
 def test_a_group_is_ranked_in_one_call(client: RewardClient, genrm: JudgeClient) -> None:
     texts = ["It is 42.", "It is 41.", "", "I do not know."]
     results = client.score(
-        [Item(text, verifier="judge-group", prompt=PROMPT, group_id="g") for text in texts]
+        [
+            Item(text, verifier="judge-group", prompt=PROMPT, group_id="g", parameters={"seed": 5})
+            for text in texts
+        ]
     )
     asked = [text for text in texts if text]
-    [ranking] = genrm.judge_groups([GroupItem(PROMPT, asked)])
+    [ranking] = genrm.judge_groups([GroupItem(PROMPT, asked)], SEEDED)
     scores = iter(getattr(ranking, "scores", ()))
     # Each of the others beats the blank one too: two comparisons of three were asked for.
     wanted = [(2 * next(scores) + 1) / 3 if text else 0.0 for text in texts]
@@ -165,19 +174,19 @@ def test_a_group_is_ranked_in_one_call(client: RewardClient, genrm: JudgeClient)
 
 
 def test_the_router_of_the_data_scaling_paper(client: RewardClient, genrm: JudgeClient) -> None:
-    truth = {"verifier": "rtv-genrm", "prompt": PROMPT}
+    truth: dict[str, Any] = {"verifier": "rtv-genrm", "prompt": PROMPT}
     results = client.score(
         [
-            Item(PROGRAM, reference=TESTS, **truth),  # type: ignore[arg-type]
-            Item(r"So \boxed{42}", reference="42", task="math", **truth),  # type: ignore[arg-type]
-            Item("An essay.", reference="Another essay.", **truth),  # type: ignore[arg-type]
-            Item("An essay.", reference=Anchor("A worse essay."), **truth),  # type: ignore[arg-type]
-            Item("An essay.", **truth),  # type: ignore[arg-type]
+            Item(PROGRAM, reference=TESTS, **truth),
+            Item(r"So \boxed{42}", reference="42", task="math", **truth),
+            Item("An essay.", reference="Another essay.", parameters={"seed": 5}, **truth),
+            Item("An essay.", reference=Anchor("A worse essay."), parameters={"seed": 5}, **truth),
+            Item("An essay.", **truth),
             Item(
                 "An essay.",
                 reference="Another essay.",
                 parameters={"model": "no-such"},
-                **truth,  # type: ignore[arg-type]
+                **truth,
             ),
         ]
     )
@@ -185,7 +194,8 @@ def test_the_router_of_the_data_scaling_paper(client: RewardClient, genrm: Judge
         [
             JudgeItem(PROMPT, "An essay.", ground_truth="Another essay."),
             JudgeItem(PROMPT, "An essay.", anchor="A worse essay."),
-        ]
+        ],
+        SEEDED,
     )
     assert isinstance(against_truth, ModelJudgement)
     assert isinstance(against_anchor, ModelJudgement)
@@ -295,7 +305,7 @@ def test_a_class_comes_from_what_the_model_writes(client: RewardClient) -> None:
     )
     assert [reason(one) for one in (attempt, refusal)] == ["JUDGE_UNPARSED"] * 2
     assert attempt.fault is not None
-    assert "A or B or C" in attempt.fault.message
+    assert re.search("expected one of: [A-Z] or [A-Z] or [A-Z]", attempt.fault.message)
     assert blank.judgement is not None
     assert blank.judgement.verdict == "unparsed"
     assert reason(other) == "UNUSABLE_REFERENCE"

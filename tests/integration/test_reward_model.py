@@ -228,7 +228,7 @@ def held_out(path: Path, data: Path, kind: str) -> tuple[Any, Any]:
     with torch.inference_mode():
         if kind == "pairwise":
             batch = trainers.PairCollator(pad)(examples.items)
-            found, _ = trainers.pair_verdicts(model, batch, examples.options)
+            found, _ = trainers.pair_verdicts(model, batch)
             return rows, torch.sigmoid(found).mean(-1).tolist()
         if kind == "prm":
             found = trainers.step_margins(model, trainers.StepCollator(pad)(examples.items))
@@ -425,3 +425,32 @@ def test_a_model_is_cut_and_frozen(runs: dict[str, Path], data: Path) -> None:
     assert learner.model.config.num_hidden_layers == 1
     frozen = [n for n, w in learner.model.named_parameters() if not w.requires_grad]
     assert frozen == ["model.embed_tokens.weight"]
+
+
+def test_a_judge_is_trained_on_letters_as_it_is_asked(data: Path) -> None:
+    """Each pair has letters of its own, and over the pairs a letter stands for either side."""
+    from assay.clients.judging.rendering import open_renderer
+    from assay.trainer.recipes.reward_model.data import load_rows
+    from assay.trainer.recipes.reward_model.encoding import encode_pairs
+    from assay.trainer.recipes.reward_model.models import make_tokenizer
+
+    config = settings(
+        data, "pairwise", method={"template": "preference@2"}, data={"max_tokens": 4000}
+    )
+    renderer = open_renderer("preference@2")
+    tokenizer = make_tokenizer(renderer.words() * 40, 900)
+    rows = load_rows(config).train[:40]
+    examples = encode_pairs(rows, renderer, tokenizer, config)
+    assert (len(examples.items), examples.template) == (40, "preference@2")
+    sides: dict[int, set[int]] = {}
+    for item in examples.items:
+        assert sorted(item["signs"]) == [-1, 1]
+        for ids, (first, second) in zip(item["orders"], item["verdicts"], strict=True):
+            text = tokenizer.decode(ids)
+            for verdict, meaning in ((first, "first"), (second, "second")):
+                line = f"\n{tokenizer.decode([verdict]).strip()}: the {meaning} response is better"
+                assert line in text
+            sides.setdefault(first, set()).add(0)
+            sides.setdefault(second, set()).add(1)
+    assert len(sides) == 10
+    assert all(stands == {0, 1} for stands in sides.values())

@@ -23,7 +23,7 @@ from assay.kit.faults import Unjudgeable
 from genrm_judging_support import EVEN, GENERATIVE, QUESTION, TOKENS, drive, refused
 
 TEMPLATES = load_templates()
-PROMPT = TEMPLATES.get("", "pointwise", "quality").render(question=QUESTION, response="x")
+PROMPT = TEMPLATES.get("", "pointwise", "quality@2").render(question=QUESTION, response="x")
 
 
 def test_reasons_without_tags() -> None:
@@ -89,7 +89,7 @@ def test_what_is_left_over_belongs_to_the_last_step() -> None:
 
 
 def test_reasons_without_an_end_are_unread_by_probability_too() -> None:
-    settings = ResolvedJudgeSettings("correctness-reasoned", votes=4)
+    settings = ResolvedJudgeSettings("correctness-reasoned@1", votes=4)
     item = CandidateResponse(QUESTION, "four", ground_truth="4")
 
     def answering(thoughtless: int) -> Callable[[Request], Answer]:

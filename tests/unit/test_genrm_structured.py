@@ -58,7 +58,7 @@ def rambling(mass: float, formed: str = " correct") -> Callable[[Request], Answe
 
 
 def test_votes_that_cannot_be_read_are_written_again_under_their_form() -> None:
-    run = judge_response(ITEM, settings("correctness"), model("again"), TEMPLATES)
+    run = judge_response(ITEM, settings("correctness@2"), model("again"), TEMPLATES)
     judgement, rounds = drive(run, rambling(0.9))
     assert (judgement.score, judgement.unparsed_votes) == (1.0, 0)
     assert judgement.verdict_mass == 0.9
@@ -79,15 +79,15 @@ def test_only_what_cannot_be_read_is_written_again() -> None:
             return Written("wrong", "stop", TOKENS)
         return rambling(0.9)(request)
 
-    run = judge_response(ITEM, settings("correctness"), model("again"), TEMPLATES)
+    run = judge_response(ITEM, settings("correctness@2"), model("again"), TEMPLATES)
     judgement, rounds = drive(run, answer)
     assert [len(asked) for asked in rounds] == [4, 2]
     assert judgement.score == 0.5
 
 
-@pytest.mark.parametrize("template", ["correctness", "correctness-reasoned"])
+@pytest.mark.parametrize("template", ["correctness@2", "correctness-reasoned@1"])
 def test_a_verdict_that_the_form_forced_is_none(template: str) -> None:
-    said = " correct" if template == "correctness" else "correct</answer>"
+    said = " correct" if template == "correctness@2" else "correct</answer>"
     for forms in ("again", "always"):
         run = judge_response(ITEM, settings(template), model(forms), TEMPLATES)
         caught = refused(run, rambling(0.3, said))
@@ -98,11 +98,11 @@ def test_a_verdict_that_the_form_forced_is_none(template: str) -> None:
 
 
 def test_always_is_from_the_start_and_never_is_never() -> None:
-    run = judge_response(ITEM, settings("correctness"), model("always"), TEMPLATES)
+    run = judge_response(ITEM, settings("correctness@2"), model("always"), TEMPLATES)
     judgement, rounds = drive(run, rambling(0.8))
     assert [len(asked) for asked in rounds] == [4]
     assert judgement.verdict_mass == 0.8
-    run = judge_response(ITEM, settings("correctness"), model("never"), TEMPLATES)
+    run = judge_response(ITEM, settings("correctness@2"), model("never"), TEMPLATES)
     assert refused(run, rambling(0.8)).reason == "JUDGE_UNPARSED"
 
 
@@ -116,7 +116,7 @@ def test_where_the_options_hold_too_little_votes_are_free() -> None:
         assert request.form is None
         return Written("wrong", "stop", TOKENS)
 
-    asked = settings("correctness", scoring="auto", low_mass="votes")
+    asked = settings("correctness@2", scoring="auto", low_mass="votes")
     judgement, rounds = drive(judge_response(ITEM, asked, model("always"), TEMPLATES), answer)
     assert judgement.score == 0.0
     assert [len(some) for some in rounds] == [1, 4]
@@ -132,7 +132,7 @@ def test_a_verdict_behind_reasons_that_gave_none_is_asked_for_under_a_form() -> 
         assert text_of(request.prompt).endswith("</think>\n<answer>")
         return Written("correct</answer>", "stop", TOKENS, mass=0.7)
 
-    asked = settings("correctness-reasoned", votes=2)
+    asked = settings("correctness-reasoned@1", votes=2)
     judgement, rounds = drive(judge_response(ITEM, asked, model("again"), TEMPLATES), answer)
     assert (judgement.score, judgement.unparsed_votes, judgement.verdict_mass) == (1.0, 0, 0.7)
     assert [len(some) for some in rounds] == [2, 2]
@@ -181,7 +181,7 @@ def test_a_pair_by_votes_is_held_in_both_orders() -> None:
 
     run = judge_pair(
         CandidatePair(QUESTION, "a", "b"),
-        settings("preference", votes=2),
+        settings("preference@1", votes=2),
         model("always"),
         TEMPLATES,
     )

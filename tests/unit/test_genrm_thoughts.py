@@ -169,7 +169,7 @@ def endless(request: Request) -> Answer:
 
 @pytest.mark.parametrize("scoring", ["votes", "token-probability"])
 def test_a_long_thought_is_ended_and_the_verdict_asked_for(scoring: Any) -> None:
-    settings = ResolvedJudgeSettings("correctness-reasoned", scoring, votes=3, max_tokens=20)
+    settings = ResolvedJudgeSettings("correctness-reasoned@1", scoring, votes=3, max_tokens=20)
     model = WRITER if scoring == "votes" else GENERATIVE
     judgement, rounds = drive(judge_response(ALONE, settings, model, TEMPLATES), endless)
     assert judgement.score > 0.9

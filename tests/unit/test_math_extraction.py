@@ -236,6 +236,16 @@ def test_boxes(text: str, contents: list[str | None]) -> None:
         ("either 3 or 5", "3, 5"),
         ("so $x = 5$ apples", "x = 5"),
         ("none", None),
+        ("minus 5", "-5"),
+        ("a negative $5$", "-5"),
+        ("5 million people", "5 million"),
+        ("$5$ thousand", "5 thousand"),
+        ("half of 5", None),
+        ("twice 5", None),
+        ("at least $5$", None),
+        ("$5$ or more", None),
+        ("3 or 5 million", None),
+        ("minus $x$", None),
     ],
 )
 def test_a_sentence_is_narrowed_to_what_it_states(statement: str, inner: str | None) -> None:
@@ -262,19 +272,43 @@ def test_a_place_is_told() -> None:
         "1, open('x')",
         "hence 5 = y",
         # one of several in brackets, or a side of a relation
-        "the point is (3, 5).",
-        "the interval [1, 2)",
+        "the point (3, 5) lies there",
+        "it goes from f(3, 5)",
+        "of the pairs 2(3, 5)",
         "the set {1, 2}",
         "it lies on (2, x)",
         "the ratio is 3:4",
-        "so x > 3",
-        r"hence x \ge 3",
+        "so x > 3 or y < 3",
+        "it is not x > 3",
+        "so 2x > 3",
+        "so y + x > 3",
         "it follows that x \u2260 2",
         "so 2x = 6",
         "we get x^2 = 6",
         "that is, x - 1 = 6",
         "It is not 3",
         "it isn't equal to 3",
+        # an operator with blanks around it
+        "so it is x + 3",
+        "it is 3 + x",
+        "a total of 4 + 3",
+        # a word beside it that changes it
+        "it is at least 3",
+        "it takes more than 3 days",
+        "that is half of 3",
+        "he has twice 3",
+        "the square root of 3",
+        "it is x minus 3",
+        "it is divided by 3",
+        "2 out of 3",
+        "3 or more",
+        "they took 3 and a half",
+        "it is 3 squared",
+        "3 more than x",
+        "any number except 3",
+        "so it is at least $3$.",
+        "so it is half of \\(3\\)",
+        "we have $3$ or more",
     ],
 )
 def test_a_number_that_is_part_of_more_is_not_the_last_number(response: str) -> None:
@@ -293,6 +327,13 @@ def test_a_number_that_is_part_of_more_is_not_the_last_number(response: str) -> 
         ("he has <<16-3=13>>13 eggs", "13"),
         ("either 3 or 5 of them", "3 or 5"),
         ("at 3 and then at 5", "5"),
+        ("so x is minus 3", "-3"),
+        ("it is a negative 3", "-3"),
+        ("there are 3 million of them", "3 million"),
+        ("it sums up to 3", "3"),
+        ("12 - the last", "12"),
+        ("he needs 3 more apples", "3"),
+        ("he goes 3 times", "3"),
     ],
 )
 def test_a_number_that_stands_for_itself_is_the_last_number(response: str, answer: str) -> None:
@@ -304,7 +345,7 @@ def test_a_number_that_stands_for_itself_is_the_last_number(response: str, answe
 BARE_LINES = [
     *("(1,2)", "x > 3", r"\frac12", "Paris", "no solution", "x = 5", r"\{1, 2\}", "3:4", "5 cm"),
     *("2, 3", "2 and 3", "x < 2 or x > 3", "sqrt(2)", "3^5", "all real numbers", "f(x) = 2x"),
-    *("New York City", r"5\text{ cm}", r"\begin{pmatrix}1\\2\end{pmatrix}"),
+    *("New York City", "Paris.", r"5\text{ cm}", r"\begin{pmatrix}1\\2\end{pmatrix}"),
 ]
 
 
@@ -331,3 +372,55 @@ def test_a_negated_answer_states_no_number(response: str) -> None:
     assert found is not None
     assert narrowed(found.text) is None
     assert found.text != "5"
+
+
+PARTS = [
+    (r"(a) $\boxed{12}$\n\n(b) $\boxed{6}$", "(a) 12, (b) 6"),
+    (r"(A) We get $\boxed{\frac{1}{3}}$.\n(B) So $\boxed{2}$.", r"(a) \frac{1}{3}, (b) 2"),
+    (r"Part (a): it is $\boxed{(1, 2)}$. Part (b): $\boxed{3}$.", "(a) (1, 2), (b) 3"),
+    ("The results are:\n(i) $-9$\n(ii) $15$", "(i) -9, (ii) 15"),
+    ("- (1) $2$\n- (2) $e$", "(1) 2, (2) e"),
+]
+
+
+@pytest.mark.parametrize(("response", "answer"), PARTS)
+def test_the_answers_to_the_parts_of_a_problem_are_one(response: str, answer: str) -> None:
+    found = find_answer(response.replace("\\n", "\n"))
+    assert found is not None
+    assert found.text == answer
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        r"(b) $\boxed{12}$ and (c) $\boxed{6}$",  # the first part is missing
+        r"(a) $\boxed{12}$ and (c) $\boxed{6}$",
+        r"(b) $\boxed{12}$; (a) $\boxed{6}$",
+        r"f(1) = $\boxed{12}$, so f(2) = $\boxed{6}$",
+        r"First $\boxed{12}$. By (1) and (2) it is $\boxed{6}$",
+    ],
+)
+def test_boxes_that_name_no_parts_are_not_parts(response: str) -> None:
+    found = find_answer(response)
+    assert found is not None
+    assert "(a)" not in found.text
+    assert "(1)" not in found.text
+
+
+@pytest.mark.parametrize(
+    ("response", "answer"),
+    [
+        ("the point is (3, 5).", "(3, 5)"),
+        ("the interval [1, 2)", "[1, 2)"),
+        ("so x > 3", "x > 3"),
+        (r"Hence x \ge 3", r"x \ge 3"),
+        ("First divide. The condition is 4 < x <= 5.", "4 < x <= 5"),
+        ("First divide. We arrive at the point (4, x, -5/2)", "(4, x, -5/2)"),
+    ],
+)
+def test_a_tuple_or_inequality_that_ends_a_response_is_taken_whole(
+    response: str, answer: str
+) -> None:
+    found = find_answer(response)
+    assert found is not None
+    assert (found.text, found.how) == (answer, "math-span")

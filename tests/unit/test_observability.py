@@ -116,7 +116,7 @@ def unit(query: str) -> str:
     if query.startswith("60 * "):
         return "count:/min"
     if "histogram_quantile" in query:
-        return "none" if "verdict_mass" in query else "s"
+        return "none" if "verdict_mass" in query or "letter_gap" in query else "s"
     if " / " in query:
         return "none" if "batches" in query or "reward_given" in query else "percentunit"
     if "process_cpu" in query:

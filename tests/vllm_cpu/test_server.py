@@ -167,7 +167,8 @@ async def test_a_template_that_opens_a_thought_is_asked_behind_it_or_in_it(folde
         thinking = prompt("so", prefill="<think>")
         written = await engine.ask(Write(thinking, 8))
         ids = direct.greedy(as_one_text(thinking), 8)
-        assert written.text == encoder.decode([one for one in ids if one != 2])
+        said = encoder.decode([one for one in ids if one != direct.tokenizer.eos_token_id])
+        assert written.text.rstrip(BROKEN) == said.rstrip(BROKEN)
         await engine.close()
 
 

@@ -7,7 +7,9 @@ it will be shown. The entry point of the group `assay.judge_renderers`; see
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,12 +26,12 @@ from assay.genrm.engines.base import (
     PromptPiece,
     RateDialogue,
     RateSteps,
-    Request,
 )
 from assay.genrm.engines.prompts import PromptEncoder
 from assay.genrm.judges import judge_pair, judge_response
 from assay.genrm.judges.pairwise import DEFAULT_TEMPLATE
 from assay.genrm.templates import Template, load_templates
+from assay.genrm.templates.letters import LETTERS
 from assay.kit.errors import ConfigError
 from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
@@ -55,25 +57,36 @@ class JudgeRenderer:
     def words(self) -> tuple[str, ...]:
         """What prompts of pairs say beside the row; see `Renderer`."""
         template = self._template()
-        return (template.system, template.user, template.prefill, *template.options)
+        said = [one.meaning for one in template.verdicts] if template.letters else template.options
+        letters = [f" {letter}" for letter in LETTERS] if template.letters else ()
+        return (template.system, template.user, template.prefill, *said, *letters)
 
     def pairs(self, rows: Sequence[PairRow], tokenizer: Any, max_tokens: int) -> ShownPairs:
-        """Pairs in both orders; see `Renderer`."""
+        """Pairs in both orders; see `Renderer`.
+
+        Where the template draws letters, each pair has its own, and each order one of the two
+        readings: all four ways to combine them take turns.
+        """
         template, encoder = self._template(), PromptEncoder(tokenizer)
         settings = ResolvedJudgeSettings(
             template=self._name, scoring="token-probability", overflow="keep-ends"
         )
         model = _model_with("choose", max_tokens)
-        verdicts = _verdicts(encoder, template)
+        turns = itertools.count()
 
         def show(row: PairRow) -> PairIds:
+            turn = next(turns)
             item = CandidatePair(_chat(row.prompt), row.chosen, row.rejected)
-            asked = _first(judge_pair(item, settings, model, self._templates), Choose)
+            drawn = replace(settings, seed=turn)
+            asked = _first(judge_pair(item, drawn, model, self._templates), Choose)
+            if template.letters:
+                asked = (asked[turn % 2], asked[2 + turn // 2 % 2])
             one, other = (encoder.encode_request(request, max_tokens) for request in asked)
-            first = [_shown_first(request, row) for request in asked]
-            return PairIds((one.ids, other.ids), (first[0], first[1]))
+            first, second = (_shown_first(request, row) for request in asked)
+            told = [_verdicts(encoder, request.options, template) for request in asked]
+            return PairIds((one.ids, other.ids), (first, second), (told[0], told[1]))
 
-        return ShownPairs(_each(rows, show), verdicts, template.ref)
+        return ShownPairs(_each(rows, show), template.ref)
 
     def dialogues(
         self, rows: Sequence[tuple[Sequence[Said], str]], tokenizer: Any, max_tokens: int
@@ -131,15 +144,17 @@ def _each(rows: Iterable[R], show: Callable[[R], Shown]) -> list[Shown | None]:
 
 def _first(run: Any, kind: type[Any]) -> tuple[Any, ...]:
     """The first requests of a run, which is then dropped."""
-    requests: tuple[Request, ...] = next(run)
+    requests: tuple[Any, ...] = next(run)
     run.close()
     return tuple(request for request in requests if isinstance(request, kind))
 
 
-def _verdicts(encoder: PromptEncoder, template: Template) -> tuple[int, int]:
+def _verdicts(
+    encoder: PromptEncoder, options: Sequence[str], template: Template
+) -> tuple[int, int]:
     """Ids of the tokens for "the first" and "the second"."""
     try:
-        one, other = encoder.encode_options(template.options)
+        one, other = encoder.encode_options(options[: len(template.verdicts)])
     except EngineError as error:
         raise ConfigError(f"method.template: {error}") from error
     if len(one) != 1 or len(other) != 1:

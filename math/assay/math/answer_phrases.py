@@ -1,4 +1,4 @@
-"""How answers are announced in twelve languages: the patterns of `extraction`, rule 2.
+"""How answers are announced in thirteen languages: the patterns of `extraction`, rule 2.
 
 All are linear: alternatives that begin with different words, no repetition inside a repetition.
 """
@@ -24,6 +24,7 @@ ANNOUNCED = re.compile(
     | 【答案】 | 答案(?:不是|并非)
     | 最终答案(?:[是为]|[:\uff1a]) | 答案(?:应?[是为選选]|[:\uff1a]|[ ]?=)
     | 故选 | 应选 | 正确(?:答案|选项)[是为] | 故答案为?
+    | (?:الإجابة|الجواب)(?:\ النهائية|\ النهائي)?(?:\ (?:هي|هو)|\ ?:)
     | 答え(?:は|[:\uff1a]) | (?:解答|答)[:\uff1a]
     | คำตอบ(?:สุดท้าย)?(?:คือ|\ ?[:\uff1a])
     | উত্তর(?:\ ?[:\uff1a]|\ হল|\ হলো)
@@ -49,6 +50,7 @@ FINAL = re.compile(r"final answer(?: is|\**:)(?![a-z])|【答案】", re.IGNOREC
 LEAD = re.compile(
     r"(?:\s|[:=>*_`\"'\uff1a\u201c\u201d]"
     r"|(?:is|to the (?:question|problem) is|es|est|ist|lautet)(?=[:\s])"
+    r"|(?:therefore|thus|hence|then|simply)(?=[:\s])"
     r"|(?:option|choice|选项)(?=[\s(:\uff1aA-Z]))*",
     re.IGNORECASE,
 )
@@ -62,7 +64,7 @@ NO_PROSE = re.compile(r"[\\()\[\]{}*^_+<>|]")
 NEGATION = re.compile(r"\b(?:not|cannot|nicht|kein)\b|n[\'\u2019]t\b|不是|并非")
 SENTENCE_END = re.compile(
     r"\n|[\u3002\uff1b\uff01]|[.!](?=[\s*\"'`)]*(?:\n|\Z|[A-Z][a-z]|I |A ))|<eo[ahs]>|</"
-    r"|;(?=\s)|,?\s(?:because|since|which|where)\b"
+    r"|;(?=\s)|,?\s(?:because|since|which|where|as (?:required|desired|claimed|expected|needed))\b"
 )
 
 

@@ -1,4 +1,4 @@
-r"""Integers in a stated base: `204_5`, `(1F)_{16}`, `101_{\text{two}}`, `0x1F`, `101 base 2`."""
+r"""Numbers in a stated base: `204_5`, `(1F)_{16}`, `101_{\text{two}}`, `0x1F`, `101 base 2`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from assay.math.text import bare
 
 MAX_CHARS = 500
 _UPRIGHT = r"\\(?:text|mathrm|mathtt|texttt|textrm)\s?\{\s?"
-_LITERAL = re.compile(r"0([xXbBoO])([0-9A-Fa-f]{1,200})")
+_LITERAL = re.compile(r"0([xXbBoO])([0-9A-Fa-f]{1,200}(?:\\?_[0-9A-Fa-f]{1,60}){0,40})")
 _BASED = re.compile(
-    rf"(?:{_UPRIGHT})?\(?([0-9A-Za-z]{{1,200}}(?: [0-9A-Za-z]{{3,200}}){{0,40}})\)?\s?\}}?\s?_\s?"
+    rf"(?:{_UPRIGHT})?\(?([0-9A-Za-z]{{1,200}}(?: [0-9A-Za-z]{{3,200}}){{0,40}}"
+    rf"(?:\.[0-9A-Z]{{1,200}})?)\)?\s?\}}?\s?_\s?"
     rf"\{{?\s?(?:{_UPRIGHT})?\(?\s?(?:base\s?\}}?\s?)?(\d{{1,2}}|[a-z]{{3,8}})\s?\)?\s?\}}{{0,2}}"
 )
 _IN_BASE = re.compile(
-    r"\(?([0-9A-Z]{1,200})\)?,?\s?\(?\s?(?:(?:in )?base[\s-]?(\d{1,2}|[a-z]{3,7})"
+    r"\(?([0-9A-Z]{1,200}(?:\.[0-9A-Z]{1,200})?)\)?,?\s?"
+    r"\(?\s?(?:(?:in )?base[\s-]?(\d{1,2}|[a-z]{3,7})"
     r"|(?:in )?(binary|octal|hexadecimal|hex))\s?\)?"
 )
 _BASES = {"x": "16", "b": "2", "o": "8"}
@@ -29,7 +31,8 @@ def number(form: str) -> Node | None:
         return None
     literal = _LITERAL.fullmatch(form) if form.startswith("0") else None
     if literal is not None:
-        return _in_base(literal[2].upper(), _BASES[literal[1].lower()], prefixed=True)
+        digits = literal[2].replace("\\", "").replace("_", "").upper()
+        return _in_base(digits, _BASES[literal[1].lower()], prefixed=True)
     match = _BASED.fullmatch(form) if "_" in form else None
     if match is not None:
         return _in_base(_digits(match[1], match[2]), match[2])

@@ -63,7 +63,7 @@ def quotient(above: Node, below: Node) -> Node:
 
 
 def based(digits: str, subscript: str, *, prefixed: bool = False) -> Based:
-    """An integer in the base that a subscript names.
+    """A number in the base that a subscript names, perhaps with a point.
 
     Raises:
         Unreadable: the subscript is no base, or a digit is too large for it.
@@ -72,9 +72,12 @@ def based(digits: str, subscript: str, *, prefixed: bool = False) -> Based:
     base = int(word) if word.isdigit() and len(word) < 3 else _BASE_WORDS.get(word, 0)
     if not 2 <= base <= 36 or len(digits) > 400:
         raise Unreadable("a subscript that is no base")
-    if any(not 0 <= _DIGITS.find(digit) < base for digit in digits):
+    whole, _, part = digits.partition(".")
+    if any(not 0 <= _DIGITS.find(digit) < base for digit in whole + part):
         raise Unreadable("a digit too large for its base")
-    return Based(digits.lstrip("0") or "0", base, int(digits, base), prefixed=prefixed)
+    value = Fraction(int(whole + part, base), base ** len(part))
+    kept, behind = whole.lstrip("0") or "0", part.rstrip("0")
+    return Based(f"{kept}.{behind}" if behind else kept, base, value, prefixed=prefixed)
 
 
 def check_repeats(node: Node, words: Text) -> None:

@@ -55,6 +55,9 @@ _NAME = re.compile(r"[A-Z]{2,8}")
 _EMPTY = frozenset(
     [
         "nosolution",
+        "solutionsetisempty",
+        "setofsolutionsisempty",
+        "setisempty",
         "nosolutionexists",
         "theequationhasnosolution",
         "theequationhasnosolutions",

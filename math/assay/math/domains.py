@@ -13,6 +13,9 @@ from fractions import Fraction
 
 from assay.math.nodes import (
     MINUS_ONE,
+    Add,
+    Call,
+    Chain,
     Constant,
     Group,
     Mul,
@@ -35,7 +38,8 @@ _BOLD = re.compile(
     r"(?:(?<=\\in)|(?<=\\in\s)|^)\s?(?:\\(?:mathbf|mathrm|text|rm|bf)\s?\{\s?([RZNQC])\s?\}"
     r"|(?<=\s)([RZNQ])(?=\s?(?:$|[,;)}^_]|\\(?:\}|text|setminus|cup))))"
 )
-_MINUS = re.compile(r"(\\mathbb\s?\{\s?[RZNQC]\s?\})\s?-\s?(?=\\\{)")
+_MINUS = re.compile(r"(\\mathbb\s?\{\s?[RZNQC]\s?\})\s?-\s?(?=\\\{|\\mathbb)")
+_UNBRACED = re.compile(r"\\mathbb\s([RZNQC])(?![A-Za-z])")
 _LESS = {"le": "<=", "leq": "<=", "leqslant": "<=", "lt": "<", "ge": ">=", "geq": ">=",
          "geqslant": ">=", "gt": ">", "ne": "!=", "neq": "!="}  # fmt: skip
 _REALS = {"+": "(0,\\infty)", "-": "(-\\infty,0)", "*": "(\\mathbb{R}\\setminus\\{0\\})",
@@ -57,7 +61,8 @@ _SIGNS = {"": "", "positive": "+", "negative": "-", "nonnegative": "+0", "nonpos
           "nonzero": "!=0"}  # fmt: skip
 _SAID = re.compile(
     r"(?:[a-z] (?:is|can be|may be|=) )?(?P<all>(?:the set of )?(?:all |any |every )?)(?:the )?"
-    r"(?P<sign>(?:strictly )?positive |negative |non-? ?negative |non-? ?positive |non-? ?zero )?"
+    r"(?P<sign>(?:strictly )?positive |negative |non-? ?negative |non-? ?positive |non-? ?zero "
+    r"|even |odd )?"
     r"(?P<kind>reals?|integers?|whole|naturals?|rationals?|complex|irrational)"
     r"(?P<plural> (?:numbers?|values?))?(?: (?:of |for )?[a-z])?"
 )
@@ -72,6 +77,7 @@ def rewritten(form: str) -> str:
     r"""The form with `\mathbb{R}^+` and its kin as intervals and named sets."""
     if "bf" in form or "rm" in form or "text" in form or "\\in " in form:
         form = _BOLD.sub(lambda match: f" \\mathbb{{{match[1] or match[2]}}}", form)
+    form = _UNBRACED.sub(r"\\mathbb{\1}", form)
     return _MARKED.sub(_named, _MINUS.sub(r"\1 \\setminus ", form))
 
 
@@ -116,12 +122,22 @@ def said(form: str) -> tuple[Node, str] | None:
     if not plural and not match["all"]:
         return None
     sign = re.sub(r"non-? ?", "non", (match["sign"] or "").removeprefix("strictly ").strip())
+    if sign in ("even", "odd"):
+        return (_of_parity(sign), "") if kind == "Z" and except_ is None else None
     mark = _SIGNS[sign]
     node = _real(mark) if kind == "R" else Symbol(f"mathbb{_whole(kind, mark)}")
     rest = "" if except_ is None else _NOISE.sub("", form[except_.end() :]).strip()
     if rest.endswith("}") and rest.count("{") < rest.count("}"):
         rest = rest[:-1]
     return None if except_ is not None and not rest else (node, rest)
+
+
+def _of_parity(parity: str) -> Node:
+    """The even or the odd integers, as multiples of 2, and one more."""
+    name = Symbol("n")
+    double = Mul((Number(Fraction(2)), name))
+    element = double if parity == "even" else Add((double, Number(Fraction(1))))
+    return Call("builder", (element, Chain((name, Symbol("mathbbZ")), ("in",))))
 
 
 def _whole(kind: str, sign: str) -> str:

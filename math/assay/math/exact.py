@@ -75,7 +75,7 @@ def rational(node: Node) -> Fraction:
         case Constant("percent"):
             return Fraction(1, 100)
         case Based(_, _, value):
-            return Fraction(value)
+            return value
         case _:
             raise Unsupported
 
@@ -216,7 +216,7 @@ def residue(node: Node, point: int) -> int:
         case Call("factorial", (Number(value),)) if value.denominator == 1:
             return _modular_factorial(value.numerator, prime)
         case Based(_, _, value):
-            return value % prime
+            return value.numerator * pow(value.denominator, -1, prime) % prime
         case _:
             raise Unsupported
 

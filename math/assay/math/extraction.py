@@ -52,6 +52,8 @@ from assay.math.unmarked import (
     late_span,
     math_span,
     narrowed,
+    of_parts,
+    parts,
     span_at,
     trimmed,
 )
@@ -244,6 +246,12 @@ def _boxed(text: str) -> FoundAnswer | Nothing | None:
     if spans[-1][1] < 0:
         return Nothing("the last box is not closed, or too long")
     outer = _outermost(spans)
+    names = parts(text, outer)
+    if names:
+        answers = [bare(text[start:end]) for start, end in outer[-len(names) :]]
+        if all(answers):
+            start = outer[-len(names)][0]
+            return FoundAnswer(of_parts(names, answers), "boxed", start, outer[-1][1])
     joint = outer[-1:]
     for span in reversed(outer[:-1]):
         if not _joined(text[span[1] + 1 : joint[0][0]]):
@@ -285,7 +293,11 @@ def all_boxed(text: str) -> list[str]:
     spans = boxes(text)
     if not spans or spans[-1][1] < 0:
         return []
-    contents = _contents(text, _outermost(spans))
+    outer = _outermost(spans)
+    contents = _contents(text, outer)
+    names = parts(text, outer)
+    if len(names) == len(outer) and all(contents):
+        return [of_parts(names, contents)]
     return list(dict.fromkeys(filter(None, contents))) or [""]
 
 
@@ -294,7 +306,7 @@ _BOX_TAIL = re.compile(
     r"\.?\Z"
 )
 _TAIL_CHANGES = re.compile(
-    r"\b(?:wrong|incorrect|opposite|reciprocal|inverse|negative|square|half|double|twice|not|false"
+    r"\b(?:wrong|incorrect|other|cube|remaining|opposite|reciprocal|inverse|negative|square|half|double|twice|not|false"
     r"|approximate|previous|lower|upper)\b"
 )
 _BOX_LEAD = re.compile(

@@ -25,6 +25,25 @@ _NOT_LABELS = re.compile(
 )
 
 
+_EXTREME = re.compile(
+    rf"(?:{TEXT}\s?\{{\s?)?[,;]?\s?(?:and\s)?(?:the\s)?\\?(?P<name>min|max)(?:imum)?(?:\svalue)?"
+    r"(?![A-Za-z_^(])(?:\s?(?:is|:|=)(?![a-z]))?\s?\}?\s?[:=]?\s?",
+    re.IGNORECASE,
+)
+
+
+def extremes(form: str) -> list[tuple[str, str]]:
+    """`min` and `max` with their values where a form states both, in any words; else empty."""
+    if len(form) > MAX_CHARS:
+        return []
+    found = list(_EXTREME.finditer(form))
+    names = [match["name"].lower() for match in found]
+    if sorted(names) != ["max", "min"] or found[0].start():
+        return []
+    values = (form[found[0].end() : found[1].start()], form[found[1].end() :])
+    return [(name, value.strip(" ,;.")) for name, value in zip(names, values, strict=True)]
+
+
 def parts(form: str) -> list[tuple[str, str]]:
     """Labels and the values behind them; empty when the form is not made of such parts."""
     if len(form) > MAX_CHARS:

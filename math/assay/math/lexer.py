@@ -136,6 +136,11 @@ def _behind_number(tokens: list[Token]) -> bool:
     return bool(tokens) and (tokens[-1].kind == "number" or tokens[-1].value in ("}", ")"))
 
 
+def _behind_value(tokens: list[Token]) -> bool:
+    """Whether a number or pi precedes: a letter that is set upright is a unit there."""
+    return _behind_number(tokens) or tokens[-1:] == [Token("constant", "pi")]
+
+
 def _grouped(form: str, position: int) -> str:
     """A number in groups of three digits that starts here; empty when there is none."""
     if not form[position].isdigit():
@@ -239,7 +244,7 @@ def _wrapped(name: str, form: str, position: int, tokens: list[Token]) -> int:
     content = brace[1].strip()
     if name in ("mathbb", "mathcal", "mathscr", "mathfrak"):
         tokens.append(Token("name", f"{name}{content}"))
-    elif content in _UNIT_LETTERS and name != "operatorname" and _behind_number(tokens):
+    elif content in _UNIT_LETTERS and name != "operatorname" and _behind_value(tokens):
         tokens.append(Token("text", content))
     elif len(content) == 1 or not _SPELLED.search(content):
         tokens.extend(tokenise(content, thousands=False))

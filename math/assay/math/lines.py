@@ -10,11 +10,22 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 
-from assay.math.linear import PARAMETERS, affine, difference, is_line, product, total
+from assay.math.linear import (
+    PARAMETERS,
+    affine,
+    difference,
+    is_line,
+    number,
+    product,
+    rational,
+    total,
+)
 from assay.math.nodes import Call, Chain, Group, Matrix, Node, Symbol, symbols
 from assay.math.terms import Term
 
 _NEGLIGIBLE = 1e-9
+_NO_TIMES = frozenset({"s", "lambda", "mu", "u"})
+"""Letters of a function of which is a line: `r(s) = p + s d`. `r(t)` may be a motion."""
 
 Equal = Callable[[Node, Node], bool]
 
@@ -23,7 +34,8 @@ def as_line(node: Node) -> Node | None:
     """The line that a node describes whatever its form: a point and a multiple of a direction.
 
     `p + t d`, entries in one letter that runs over the reals, and `x = 1 + t, y = 2t`; a tuple with
-    a letter alone is none, for it may be a curve, a motion or a family with that very letter.
+    a letter alone is none, for it may be a curve, a motion or a family with that very letter, and
+    so is a function of t.
     """
     match node:
         case Call(name, _):
@@ -32,8 +44,12 @@ def as_line(node: Node) -> Node | None:
             return _line(inside) if name in symbols(inside) else None
         case Group("", (*items, Chain((Symbol(name), Symbol("mathbbR" | "R")), ("in",)))) if items:
             return as_line(Group("", tuple(items), "")) if name in PARAMETERS else None
-        case Chain((Symbol() | Group(), inside), ("=",)):
-            return inside if is_line(inside) else None
+        case Chain((Call(_, (Symbol(name),)), inside), ("=",)) if name in _NO_TIMES:
+            return _line(inside)
+        case Chain((Symbol() | Group(), inside), ("=",)) if is_line(inside):
+            return inside
+        case Chain(operands, operators) if set(operators) == {"="}:
+            return _symmetric(operands)
         case Group("", items):
             named = [item for item in items if isinstance(item, Chain)]
             if len(named) != len(items) or tuple(map(_coordinate, named)) not in _COORDINATES:
@@ -44,6 +60,23 @@ def as_line(node: Node) -> Node | None:
 
 
 _COORDINATES = (("x", "y"), ("x", "y", "z"))
+
+
+def _symmetric(operands: tuple[Node, ...]) -> Node | None:
+    r"""`\frac{x - 1}{2} = y = \frac{z}{3}`: each side is linear in a coordinate of its own."""
+    names = [next(iter(symbols(side))) if len(symbols(side)) == 1 else "" for side in operands]
+    if tuple(sorted(names)) not in _COORDINATES:
+        return None
+    point, direction = [], []
+    for name in sorted(names):
+        part = affine(operands[names.index(name)], name)
+        slope, constant = (None, None) if part is None else map(rational, part)
+        if not slope or constant is None:  # slope * x + constant = letter
+            return None
+        point.append(number(-constant / slope))
+        direction.append(number(1 / slope))
+    letter = Symbol("t")
+    return Call("line", (Group("(", tuple(point), ")"), Group("(", tuple(direction), ")"), letter))
 
 
 def _coordinate(chain: Chain) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from fractions import Fraction
 
-from assay.math import linear, lines, piecewise, quantities, realset, relations
+from assay.math import linear, lines, piecewise, planes, quantities, realset, relations
 from assay.math.nodes import (
+    Add,
     Based,
     Call,
     Chain,
@@ -32,6 +34,7 @@ _ELLIPSIS = Symbol("...")
 _REALS = Symbol("mathbbR")
 _FIGURES = (Symbol("angle"), Symbol("triangle"))
 _NOTHING = Symbol("emptyset")
+_MAY_BE_PLANES = (Add, Call, Chain)
 _MAY_BE_LINES = (Call, Chain, Group)
 _COMPOUND = (Group, SetOperation, Matrix)
 _FORMAL = frozenset({"forall", "exists", "implies", "union", "intersection", "labelled"})
@@ -66,8 +69,12 @@ class Matcher:
         if self._steps > MAX_STEPS:
             raise Exhausted
         left, right = _bare(left), _bare(right)
+        if isinstance(left, Symbol) or isinstance(right, Symbol):
+            left, right = _counted(left, right), _counted(right, left)
         if isinstance(left, Text) or isinstance(right, Text):
             return self._words(left, right)
+        if isinstance(left, _MAY_BE_PLANES) or isinstance(right, _MAY_BE_PLANES):
+            left, right = planes.as_equation(left), planes.as_equation(right)
         if isinstance(left, _MAY_BE_LINES) or isinstance(right, _MAY_BE_LINES):
             verdict = self._lines(left, right)
             if verdict is not None:
@@ -133,10 +140,10 @@ class Matcher:
             return Verdict(equal, "exact", "digits in a base")
         if isinstance(left, Based):
             value = self.term(right, ours=False).rational
-            digits = str(value) if value is not None and value.denominator == 1 else ""
             may_miss = self.policy.missing_base and not left.prefixed
-            wanted = left.digits if may_miss or left.base == 10 else ""
-            return Verdict(bool(wanted) and digits == wanted, "exact", "the base is missing")
+            decimal = left.digits.replace(".", "").isdigit() and (may_miss or left.base == 10)
+            equal = decimal and value == Fraction(left.digits)
+            return Verdict(equal, "exact", "the base is missing")
         assert isinstance(right, Based)  # noqa: S101 - the caller has checked
         value = self.term(left, ours=True).rational
         return Verdict(right.base == 10 and value == right.value, "exact", "another base")
@@ -163,15 +170,20 @@ class Matcher:
 
     def _pieces(self, left: Node, right: Node) -> Verdict:
         """Functions in pieces, as functions."""
-        if not isinstance(left, Call) or not isinstance(right, Call) or left.name != right.name:
+        both = [isinstance(node, Call) and node.name == "piecewise" for node in (left, right)]
+        if isinstance(left, Call) and isinstance(right, Call) and all(both):
+            equal = piecewise.same(left, right, self._agree, _constant)
+        elif isinstance(left, Call) and both[0]:
+            equal = piecewise.same_as_formula(left, right, self.equal, _constant)
+        else:
+            assert isinstance(right, Call)  # noqa: S101 - the caller has checked
+            equal = piecewise.same_as_formula(right, left, self.equal, _constant)
+        if equal is None:
             return no("a function in pieces against something else")
-        equal = piecewise.same(
-            left,
-            right,
-            lambda one, other: self.match(one, other).equal is True,
-            _constant,
-        )
         return Verdict(equal, _NO, "the same pieces" if equal else "different pieces")
+
+    def _agree(self, one: Node, other: Node) -> bool:
+        return self.match(one, other).equal is True
 
     def _formal(self, left: Node, right: Node) -> Verdict:
         """Statements with a quantifier and unions over an index: part by part."""
@@ -483,6 +495,26 @@ def _constant(node: Node, term: Term | None = None) -> float | None:
         return None
     value = (term or Term(node)).constant
     return value if isinstance(value, float) else None
+
+
+_COUNTED = {("1", "2"): Symbol("mathbbZ+"), ("0", "1"): Symbol("mathbbZ+0")}
+
+
+def _counted(node: Node, other: Node) -> Node:
+    r"""`\{1, 2, 3, \ldots\}` as the set that it begins to list, where the other side names one."""
+    if not isinstance(node, Group) or node.opening != "{" or other not in _COUNTED.values():
+        return node
+    return _counting(node.items) or node
+
+
+def _counting(items: Sequence[Node]) -> Node | None:
+    *numbers, last = items
+    values = [item.value for item in numbers if isinstance(item, Number)]
+    if last != _ELLIPSIS or len(values) != len(numbers) or len(values) < 2:
+        return None
+    if any(two - one != 1 for one, two in itertools.pairwise(values)):
+        return None
+    return _COUNTED.get((str(values[0]), str(values[1])))
 
 
 def _bare(node: Node) -> Node:

@@ -42,14 +42,14 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Based:
-    """An integer in a stated base, such as 204_5: digits (0-9, A-Z), base (2 to 36) and value.
+    """A number in a stated base, such as 204_5: digits (0-9, A-Z), base (2 to 36) and value.
 
     `prefixed` says that it is a literal such as 0b101, whose digits alone are read in ten.
     """
 
     digits: str
     base: int
-    value: int
+    value: Fraction
     prefixed: bool = field(default=False, compare=False)
 
 

@@ -58,6 +58,9 @@ _OHM = re.compile(
     r"(?<=\d)\s?(?:\\(?:mathrm|text|textrm)\s?\{\s?([kMGmn])\s?\}\s?\\Omega"
     r"|\\(?:mathrm|text|textrm)\s?\{\s?([kMGmn]?)\s?\\Omega\s?\})"
 )
+_MICRO_UNIT = re.compile(
+    r"(?<=[\d}])\s?\\(?:text|mathrm|textrm)\s?\{\s?\\mu\s?([A-Za-z]{1,3})\s?\}"
+)
 _CELSIUS = re.compile(r"degrees?\s(Celsius|Fahrenheit|centigrade)", re.IGNORECASE)
 _HANGING = re.compile(
     r"(?<=\d)\s?\^(?:\s|\\nolimits|\\textcircled|\\textcirc|\\bullet)*(?:\{\s?\\circ\s?\}|\})?$"
@@ -141,11 +144,15 @@ def money(form: str) -> str:
 _MEMBER = re.compile(r"[a-z]\s?\\in\s?(?![a-z])")
 
 
+_TURNED = re.compile(r"\[\s?\\cup\s?[\[\]]|[\[\]]\s?\\cup\s?\]")
+
+
 def _open_interval(form: str) -> str:
     """`]1,2[` as (1,2): brackets turned outwards leave the end out."""
     member = _MEMBER.match(form)
     head, body = (member[0], form[member.end() :]) if member else ("", form)
-    if not body.startswith("]") and not body.endswith("["):
+    outwards = body.startswith("]") or body.endswith("[") or _TURNED.search(body)
+    if not outwards:
         return form
     pieces = re.split(r"([\[\]])", body)
     if len(pieces) < 5 or len(pieces) > 40:
@@ -224,6 +231,27 @@ def _scale(match: re.Match[str]) -> str:
     return f"^\\circ {'F' if match[1].lower() == 'fahrenheit' else 'C'}"
 
 
+_FIGURE = re.compile(
+    rf"{TEXT}\s?\{{\s?(?:the |an? )?(?:straight )?(?:line|plane|circle|ellipse|parabola)"
+    r"(?: with equation| given by|:)?\s?\}\s?(?=[^,;]{1,200}=)",
+    re.IGNORECASE,
+)
+_CIRCLE = re.compile(
+    r"(?:the |a )?circle (?:with|of|having) (?:its )?cent(?:er|re) (?:at )?"
+    r"\(\s?(-?[\d.]{1,12})\s?,\s?(-?[\d.]{1,12})\s?\),?"
+    r" (?:and|with)(?: a)? radius (?:of )?([\d.]{1,12})",
+    re.IGNORECASE,
+)
+
+
+def _figure(form: str) -> str:
+    """An equation without the words for what it describes; a circle in words as its equation."""
+    if len(form) < 200 and (match := _CIRCLE.fullmatch(bare(form))):
+        x, y, radius = match.groups()
+        return f"(x - ({x}))^2 + (y - ({y}))^2 = {radius}^2"
+    return _FIGURE.sub("", form) if _FIGURE.match(form) else form
+
+
 def _root(form: str) -> str:
     """`the square root of 2`, the whole answer, as a root."""
     match = _ROOT_OF.fullmatch(form)
@@ -239,9 +267,15 @@ _RULES: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("\\", _led),
     ("^", lambda form: _HANGING.sub(r"^\\circ", form)),
     ("root of", _root),
+    ("line", _figure),
+    ("plane", _figure),
+    ("circle", _figure),
+    ("ellipse", _figure),
+    ("parabola", _figure),
     (" at ", lambda form: _EXTREME.sub(r"\\text{\1 \2} ", form)),
     ("^{", lambda form: _LONG_UNIT.sub(_spelled_unit, form)),
     ("\\Omega", lambda form: _OHM.sub(r"\\text{\1\2ohm}", form)),
+    ("\\mu", lambda form: _MICRO_UNIT.sub(r"\\text{µ\1}", form)),
     ("egree", lambda form: _CELSIUS.sub(_scale, form)),
     ("\\mathb", domains.rewritten),
     ("\\in", domains.rewritten),
@@ -302,6 +336,7 @@ def _letter(match: re.Match[str]) -> str:
 _GROUPS = (
     (re.compile(r"\d{1,3}(?:\.\d{3})+,\d{1,2}"), ".", ","),  # 1.234,50
     (re.compile(r"\d{1,3}(?: \d{3})+,\d{1,2}"), " ", ","),  # 1 234,50
+    (re.compile(r"\d{1,3}(?: \d{3})+\.\d{1,9}"), " ", "."),  # 1 234.50
     (re.compile(r"\d{1,3}(?:\.\d{3}){2,}"), ".", "."),  # 1.234.567
     (re.compile(r"\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d+)?"), ",", "."),  # 12,34,567
     (re.compile(r"\d{1,3}(?:'\d{3})+(?:\.\d+)?"), "'", "."),  # 1'234'567
@@ -309,7 +344,7 @@ _GROUPS = (
 )
 _NUMBER_AND_REST = re.compile(r"(-?\s?(?:\\dollar\s?)?)(\d[\d.,'~ ]*\d)(\s?[^\d]{0,40})")
 _MIXED = re.compile(r"(-?\d{1,9}) and (a half|\d{1,4}/\d{1,4}|\\[dt]?frac\{\d{1,4}\}\{\d{1,4}\})")
-_AMOUNT = re.compile(r"(?:,?\s?(?:and\s)?)(\d{1,9}(?:\.\d+)?)\s?([A-Za-z]{1,10})\.?")
+_AMOUNT = re.compile(r"(?:,?\s?(?:and\s)?)(\d{1,9}(?:\.\d+)?)\s?([A-Za-z]{1,14})\.?")
 _MAX_AMOUNTS = 5
 _FEET = re.compile(
     r"(?:(\d{1,4})\s?(?:'|\^\s?(?:\{\s?\\prime\s?\}|\\prime))(?!'))?\s?"
@@ -399,6 +434,9 @@ def compound(form: str) -> tuple[Fraction, str] | None:
         size = int(angle[2]) + Fraction(int(angle[3]), 60) + seconds
         return -size if angle[1] else size, "degree"
     amounts = _amounts(bare(form))
+    angle_in_words = _angle(amounts)
+    if angle_in_words is not None:
+        return angle_in_words, "degree"
     if len(amounts) < 2:
         return None
     total, previous, name = Fraction(0), None, amounts[0][1]
@@ -414,6 +452,15 @@ def compound(form: str) -> tuple[Fraction, str] | None:
         previous = known
     first = units.parse(name)
     return None if first is None else (total / first.factor, name)
+
+
+def _angle(amounts: list[tuple[str, str]]) -> Fraction | None:
+    """`20 degrees 24 minutes`: behind degrees, minutes are those of an angle."""
+    names = [unit.lower().removesuffix("s") for _, unit in amounts]
+    if len(names) < 2 or names != ["degree", "minute", "second"][: len(names)]:
+        return None
+    parts = [Fraction(number) / 60**at for at, (number, _) in enumerate(amounts)]
+    return sum(parts, Fraction(0))
 
 
 def _amounts(form: str) -> list[tuple[str, str]]:

@@ -52,7 +52,11 @@ class AnswerParser(ExpressionParser):
     def answer(self) -> Node:
         """All tokens as one tree."""
         node = self._listed(self.sequence())
-        relations = isinstance(node, Group) and all(isinstance(part, Chain) for part in node.items)
+        match node:
+            case Group(_, parts) | Call("builder", (_, Group(_, parts))):
+                relations = all(isinstance(part, Chain) for part in parts)
+            case _:
+                relations = False
         if self._saw_logic and not relations:
             raise Unreadable("a formula of logic")
         if self.tokens[self.position].kind != "end":

@@ -12,13 +12,29 @@ Bounded: at most `MAX_PIECES` pieces, each with at most 16 intervals.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from assay.math import realset
 from assay.math.lexer import Unreadable
-from assay.math.nodes import Call, Chain, Group, Node, Symbol, Text, rebuilt, symbols
+from assay.math.nodes import (
+    MINUS_ONE,
+    ONE,
+    TWO,
+    Add,
+    Call,
+    Chain,
+    Group,
+    Mul,
+    Node,
+    Pow,
+    Symbol,
+    Text,
+    rebuilt,
+    symbols,
+)
 from assay.math.notation import TEXT
 
 MAX_PIECES = 12
@@ -44,6 +60,13 @@ _ELSE = re.compile(
 )
 _NEGATED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "=": "!=", "!=": "="}
 _EVERY_TEXT = re.compile(rf"{TEXT}\s?\{{([^{{}}]*)\}}")
+_PARITY = re.compile(
+    r"2\s?(?:\\mid|\||\\vert)\s?(?P<even>[a-zA-Z])"
+    r"|2\s?\\(?:nmid|not\s?\\mid)\s?(?P<odd>[a-zA-Z])"
+    r"|(?P<name>[a-zA-Z])\s?\\equiv\s?(?P<rest>[01])\s?"
+    r"(?:\\pmod\s?(?:\{\s?2\s?\}|2)|\(\s?\\?(?:bmod|mod)\s?(?:\{\s?2\s?\}|2)\s?\))"
+)
+_JOINING = re.compile(rf"[,;]?\s?{TEXT}\s?\{{\s?and\s?\}}|[,;]?\s(?<!\\)and\s")
 _FILLERS = re.compile(r"\b(?:is|are|an?|the|if|for|when|number|integer)\b|[.,;]")
 _RELATION = re.compile(r"[<>=]|\\(?:leq?|geq?|lt|gt|neq?|in|leqslant|geqslant|equiv)(?![A-Za-z])")
 
@@ -98,7 +121,19 @@ def _rows(form: str) -> tuple[str, list[tuple[str, str]]] | None:
     if not equals or not re.fullmatch(r"\s?[A-Za-z](?:\s?\([a-z]\))?\s?", name):
         name, rest = "", form
     pieces = re.split(rf"[,;]\s?(?:{TEXT}\s?\{{\s?(?:and|or)?\s?\}})?", rest)
-    return name.strip(), [_columns(piece) for piece in pieces]
+    return name.strip(), [_columns(part) for piece in pieces for part in _joined(piece)]
+
+
+def _joined(piece: str) -> list[str]:
+    """A piece cut at each "and" behind which another piece stands, with its own "if"."""
+    parts = _JOINING.split(piece)
+    found = parts[:1]
+    for part in parts[1:]:
+        if _LEAD.search(part) and _LEAD.search(found[-1]):
+            found.append(part)
+        else:
+            found[-1] = f"{found[-1]} \\text{{ and }} {part}"
+    return found
 
 
 def _columns(row: str) -> tuple[str, str]:
@@ -120,6 +155,11 @@ def _condition(said: str, parse: Parse) -> Node | None:
     if _ELSE.fullmatch(said):
         return _OTHERWISE
     plain = _LEAD.sub(lambda match: f" {match['inside'] or ''} ", said, count=1).strip(" ,;.")
+    parity = _PARITY.fullmatch(plain)
+    if parity is not None:
+        even = bool(parity["even"]) or parity["rest"] == "0"
+        letter = parity["even"] or parity["odd"] or parity["name"]
+        return Text(f"{letter.casefold()} {'even' if even else 'odd'}")
     if _RELATION.search(plain):
         try:
             node = parse(plain)
@@ -214,6 +254,59 @@ def _agree(ours: list[_Stretch], theirs: list[_Stretch], name: str, match: Match
     return True
 
 
+def same_as_formula(
+    parts: Call, formula: Node, match: Match, evaluate: realset.Evaluate
+) -> bool | None:
+    """Whether a function in pieces is a formula such as `|t - 7|`; None where that is unknown.
+
+    It has to be defined for every real number, and to have the formula's values at both ends of
+    each stretch. Inside, the variable is put as an expression that takes the stretch's values
+    alone: on t < 7 as 7 - t^2.
+
+    Args:
+        parts: the function.
+        formula: an expression in its variable alone.
+        match: whether a value of the function equals one of the formula.
+        evaluate: the value of a constant node; None where it has none.
+    """
+    branches = pieces(parts)
+    name = _variable(branches)
+    if not isinstance(name, Symbol) or symbols(formula) != {name.name}:
+        return False
+    stretches = _stretches(branches, evaluate)
+    if stretches is None or not realset.equal(
+        realset.merged([stretch.piece for stretch in stretches]), [realset.WHOLE]
+    ):
+        return None
+    return all(
+        match(_at(stretch.value, name.name, inside), _at(formula, name.name, inside))
+        for stretch in stretches
+        for inside in _places(stretch.piece, name)
+    )
+
+
+def _places(piece: realset.Piece, name: Symbol) -> list[Node]:
+    """The ends of a stretch and what takes its values."""
+    ends = ((piece.low, piece.low_value), (piece.high, piece.high_value))
+    return [*(node for node, value in ends if math.isfinite(value)), _inside(piece, name)]
+
+
+def _inside(piece: realset.Piece, name: Symbol) -> Node:
+    """An expression in the variable whose values are those of a stretch, up to its ends."""
+    square = Pow(name, TWO)
+    if piece.low_value == piece.high_value:
+        return piece.low
+    if math.isinf(piece.low_value) and math.isinf(piece.high_value):
+        return name
+    if math.isinf(piece.low_value):
+        return Add((piece.high, Mul((MINUS_ONE, square))))
+    if math.isinf(piece.high_value):
+        return Add((piece.low, square))
+    share = Pow(Add((ONE, square)), MINUS_ONE)
+    length = Add((piece.high, Mul((MINUS_ONE, piece.low))))
+    return Add((piece.low, Mul((length, share))))
+
+
 def _at(value: Node, name: str, point: Node) -> Node:
     return rebuilt(value, lambda part: point if part == Symbol(name) else part)
 
@@ -222,6 +315,7 @@ def _paired(ours: Sequence[Branch], theirs: Sequence[Branch], match: Match) -> b
     """Each piece with the one that has its condition; one that is left over stands for the rest."""
     if len(ours) != len(theirs):
         return False
+    ours, theirs = _spelt_out(ours), _spelt_out(theirs)
     left = list(theirs)
     unmatched: list[Branch] = []
     for part in ours:
@@ -241,6 +335,21 @@ def _paired(ours: Sequence[Branch], theirs: Sequence[Branch], match: Match) -> b
         _is_negation(one, other) for one in said for other in said
     )
     return rest and complete and len(ours) == 2 and match(unmatched[0].value, left[0].value)
+
+
+def _spelt_out(parts: Sequence[Branch]) -> Sequence[Branch]:
+    """Two pieces, for even numbers and otherwise, as for even and odd ones."""
+    conditions = [part.condition for part in parts]
+    parities = [condition for condition in conditions if _parity(condition)]
+    if len(parts) != 2 or len(parities) != 1 or _OTHERWISE not in conditions:
+        return parts
+    said = parities[0]
+    assert isinstance(said, Text)  # noqa: S101 - it has a parity
+    swapped = {"even": "odd", "odd": "even"}[_parity(said)]
+    other = Text(f"{said.words.removesuffix(_parity(said))}{swapped}")
+    return [
+        Branch(value, other if condition == _OTHERWISE else condition) for value, condition in parts
+    ]
 
 
 def _is_negation(one: Node, other: Node) -> bool:

@@ -59,6 +59,7 @@ _ZERO_GROUP = re.compile(r",0\d")
 _UNIT_TAIL = re.compile(r"(?<![\\A-Za-z])(?![eE][-+]?\d)[A-Za-z]")
 _PAIR = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{2}(?![A-Za-z])")
 _UPRIGHT_OR_WORD = re.compile(r"[^\\\-+.|]|\\(?:text|math|mbox|hbox|operator|boxed|emph)")
+_AMOUNT_IN_WORDS = re.compile(r"-.*circ|\\text\s?\{\s?\d")
 _LONGEST_SIGN = 12
 _COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">=", "in", "notin", "subset", "approx"})
 _LETTER = re.compile(r"\(?\s?([A-Z])\s?\)?\.?")
@@ -209,7 +210,7 @@ def _special(form: str) -> Node | None:
         number = _spelled(said) if said and spelled.begins(said) else None
         if number is not None:
             return number
-    if len(form) < 80 and (form[0].isdigit() or (form[0] == "-" and "circ" in form)):
+    if len(form) < 80 and (form[0].isdigit() or _AMOUNT_IN_WORDS.match(form)):
         amount = notation.compound(form)
         if amount is not None:
             return Quantity(Number(amount[0]), amount[1])
@@ -217,7 +218,11 @@ def _special(form: str) -> Node | None:
     if moment is not None:
         return moment
     number = bases.number(form)
-    return _pieces(form) if number is None else number
+    if number is not None:
+        return number
+    if "ax" in form and "in" in form and (found := labels.extremes(form)):
+        return _all_labelled(found)
+    return _pieces(form)
 
 
 def _domain(form: str) -> Node | None:
@@ -323,7 +328,11 @@ def _looked_at_again(form: str) -> Node | None:
 
 def _labelled(form: str) -> Node | None:
     """Values of which each has its words before it; None when the form is no such list."""
-    items = [(words, _wordless(value)) for words, value in labels.parts(form)]
+    return _all_labelled(labels.parts(form))
+
+
+def _all_labelled(parts: list[tuple[str, str]]) -> Node | None:
+    items = [(words, _wordless(value)) for words, value in parts]
     named = tuple(
         Call("labelled", (Symbol(f"label {words}"), node))
         for words, node in items
@@ -368,7 +377,7 @@ def _quantified(form: str) -> Node | None:
 
 
 def _length(form: str) -> Node | None:
-    found = notation.feet_and_inches(form)
+    found = notation.feet_and_inches(bare(form) if form.startswith("\\text") else form)
     return None if found is None else Quantity(Number(found[0]), found[1])
 
 
@@ -414,6 +423,9 @@ def _others(form: str, node: Node | None, policy: Policy) -> tuple[Node, ...]:
     length = _length(form)
     if length is not None and length != node:
         found.append(length)
+    said = wording.said_value(form)
+    if said:
+        found.append(_wordless(said) or Text(""))
     stated = wording.statement(form) if isinstance(node, Text) or node is None else ""
     if stated:
         found.append(_attempt(stated, thousands=True, scientific=True))

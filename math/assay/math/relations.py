@@ -392,9 +392,15 @@ def match_lists(matcher: PartMatcher, left: Group, right: Group) -> Verdict | No
         return matcher.in_order(left.items, right.items)
     if theirs and not ours:
         other_names = {name_of(item) for item in right.items}
-        if len(other_names) > 1:
+        if len(other_names) > 1 and not _numbers_one_name(other_names):
             return matcher.in_order(left.items, right.items)
     return matcher.any_order(left.items, right.items)
+
+
+def _numbers_one_name(names: set[Node | None]) -> bool:
+    """Whether they are x_1, x_2, ...: values of one unknown, in no order."""
+    stems = {name.name.rstrip("0123456789") if isinstance(name, Symbol) else "" for name in names}
+    return len(stems) == 1 and stems.pop().endswith("_")
 
 
 def _distributed(group: Group) -> Group:

@@ -19,7 +19,7 @@ from assay.math.notation import TEXT
 MAX_CHARS = 600
 _PAIRS = (
     frozenset({word for word in vocabulary.ENGLISH if len(word) == 2 and word.islower()}) | {"in"}
-) - {"no", "if", "ft", "m2"}
+) - {"if", "ft", "m2"}
 _PAIR = re.compile(
     rf"{TEXT}\s?\{{[^{{}}]*\}}|\\(?:begin|end)\{{[^{{}}]*\}}|(?<![A-Za-z\\])(?P<pair>[a-z]{{2}})(?![A-Za-z])"
 )

@@ -63,7 +63,10 @@ _LOWERED = re.compile(f"[{_LOWER}]+")
 _STARRED_SET = re.compile(r"([ℝℤℕℚℂ])\*")
 _OVERLINED = re.compile("(?:\\d\u0305)+")
 _STYLED = re.compile("[\U0001d400-\U0001d7ff\u210e]")  # letters and digits in bold, italic, script
-_CHINESE_ROOT = re.compile(r"根号下?\s?(\d{1,20}|\([^()]{1,40}\)|[a-z](?![a-z]))")
+_CHINESE_IS = re.compile("的值(?:为|是|等于)|(?<!不)等于")
+_CHINESE_ROOT = re.compile(
+    r"(?:\\text\s?\{\s?)?根号下?(?:\s?\})?\s?(\d{1,20}|\([^()]{1,40}\)|[a-z](?![a-z]))"
+)
 _CHINESE_PART = re.compile(r"(?:(?<=\d)又)?(\d{1,9})分之(\d{1,9})(?!\d)")
 _CHINESE_MINUS = re.compile(r"负(?=[\d\\(a-z])")
 _TICKED = re.compile(r"(?<=\S)\s*[✓✔✅☑]+\s*$")
@@ -100,6 +103,7 @@ _BOX_OPTIONS = re.compile(
     r"\\(?:colorbox\s?\{[^{}]{1,20}\}|fcolorbox\s?\{[^{}]{1,20}\}\{[^{}]{1,20}\}"
     r"|bbox\s?(?:\[[^\[\]]{0,60}\])?|framebox|(?:math)?(?:open|close|punct|inner)(?![a-z]))"
 )
+_BOLD = re.compile(r"\\bold(?![A-Za-z])")
 _LOST_FIRST = ("e", "i", "h", "a")
 _COLON = re.compile(r"(?<=\d)\s?(?:\\text\s?)?\{\s?:\s?\}\s?(?=\d)")
 _RARE = re.compile(
@@ -259,7 +263,7 @@ def _ascii(text: str) -> str:
     if not text.isascii():
         text = _CHINESE_ROOT.sub(r"\\sqrt{\1}", text)
         text = _CHINESE_PART.sub(r"\\frac{\2}{\1}", text)
-        text = _CHINESE_MINUS.sub("-", text)
+        text = _CHINESE_IS.sub(" = ", _CHINESE_MINUS.sub("-", text))
     return text
 
 
@@ -286,6 +290,8 @@ def _latex(text: str) -> str:
     if "\\dot" in text:
         text = _DOTTED.sub(_dotted, text)
         text = _ENDLESS.sub(_continued, text)
+    if "\\bold" in text:
+        text = _BOLD.sub(r"\\mathbf", text)
     text = _MATH_MARKS.sub(" ", text)
     text = _SPACING.sub(" ", text)
     return _ESCAPED_MARK.sub(r"\1", text)

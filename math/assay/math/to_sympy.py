@@ -34,7 +34,7 @@ def to_sympy(node: nodes.Node, names: dict[str, Any]) -> Any:
         case nodes.Number():
             value = _limited(sympy.Rational(node.value.numerator, node.value.denominator))
         case nodes.Based():
-            value = _limited(sympy.Integer(node.value))
+            value = _limited(sympy.Rational(node.value.numerator, node.value.denominator))
         case nodes.Symbol():
             value = names.get(node.name, sympy.Symbol(node.name, real=True))
         case nodes.Constant():

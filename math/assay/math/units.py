@@ -83,6 +83,7 @@ _TABLE: tuple[_Entry, ...] = (
     ("gauss", "1/10000", _base(kg=1, s=-2, A=-1)), ("*Wb *weber", 1, _base(kg=1, m=2, s=-2, A=-1)),
     ("*H *henry", 1, _base(kg=1, m=2, s=-2, A=-2)), ("*S *siemens", 1, _base(kg=-1, m=-2, s=3,
      A=2)),
+    ("bpm", "1/60", {"word beat": 1, "s": -1}),
     ("mph", "44704/100000", _base(m=1, s=-1)), ("kph kmh", "1000/3600", _base(m=1, s=-1)),
     ("knot", "1852/3600", _base(m=1, s=-1)), ("*M molar", 1000, _base(mol=1, m=-3)),
     ("degC celsius Celsius ℃", 1, _base(degC=1)), ("degF fahrenheit Fahrenheit ℉", 1,
@@ -168,12 +169,17 @@ _MACROS = (
 )  # fmt: skip
 
 
+_ABBREVIATED = re.compile(
+    r"\b(in|ft|yd|mi|cu|sq|lbs?|oz|hrs?|mins?|secs?|gal|qt|pt|yrs?|cm|mm|km|kg|deg)\.(?=\s|$|[A-Za-z])"
+)
+
+
 def _plain(text: str) -> str:
     """The unit text with macros as the signs that they stand for."""
     if "\\" in text:
         for macro, sign in _MACROS:
             text = text.replace(macro, sign)
-    return text
+    return _ABBREVIATED.sub(r"\1 ", text) if "." in text else text
 
 
 class _Reader:

@@ -6,7 +6,8 @@ The last number is an answer only where it stands for itself. It is none as a pa
 else: of a product or power (an operator or a letter is attached to it), of a tuple, an interval or
 a set (an open bracket with a comma around it), of a ratio, of an inequality, of an equation in one
 letter that is left to solve (`2x = 6`; of `x = 6`, `a + b = 6` and `2 * 3 = 6` it is the value), or
-of a line with code or a formula behind it. Numbers joined by "and" or "or" stay together.
+of a line with code or a formula behind it, and where a word right beside it changes it (`changes`:
+"half of 12", "12 or more"). Numbers joined by "and" or "or" stay together.
 
 Everything here is linear in the text; brackets are looked for in 200 characters around a number.
 """
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from assay.math import answer_phrases as phrases
+from assay.math import changes
 
 ANSWER_CHARS: Final = 2_000
 JOINT_CHARS = 70
@@ -58,7 +60,7 @@ _JOINT_NOISE = re.compile(
     r"\\(?:text|quad|qquad|mathrm|[()\[\],;:! ])|[\s${}()~]|[.:;](?=\s)|[A-Za-z](?:_\{?\w\}?)?\s*="
 )
 _SPACE = re.compile(r"\\(?:quad|qquad|[,;:! ])|[ \t$~]")
-_JOINT = re.compile(r"(?:,|、|\uff0c|,?and|,?or|和|或|&|;)")
+_JOINT = re.compile(r"(?:,|、|\uff0c|,?and(?:also)?|,?aswellas|,?or|和|或|&|;)")
 
 
 def joins(between: str) -> bool:
@@ -84,6 +86,46 @@ def is_space(between: str) -> bool:
     if len(between) > JOINT_CHARS or "\n" in between or between.count("$") not in (0, 2):
         return False
     return not _SPACE.sub("", between)
+
+
+_PART = re.compile(
+    r"(?:^|[\n;,.]|\$)[ \t]*(?:[-*\u2022][ \t]+)?\**(?:Part[ \t])?"
+    r"\(?(?P<name>[a-eA-E]|i{1,3}|iv|[1-5])\)"
+    r"(?![ \t]*[-+*/^=])"
+)
+_BEFORE_PART = 400
+_PART_NAMES = ("abcde", "12345")
+_ROMAN = ("i", "ii", "iii", "iv")
+
+
+def parts(text: str, spans: list[tuple[int, int]]) -> list[str]:
+    """The names of the parts of a problem that places in a text answer: a, b, ..., or 1, 2, ...
+
+    Of the last places, from the one that is named a, 1 or i; empty where they are not so named.
+
+    Args:
+        text: the response or the reference.
+        spans: where each begins and ends, with its marks, in order.
+    """
+    names: list[str] = []
+    if len(spans) < 2:
+        return names
+    for at in range(len(spans) - 1, -1, -1):
+        begin = spans[at - 1][1] if at else max(0, spans[at][0] - _BEFORE_PART)
+        mark = last_match(_PART, text[begin : spans[at][0]])
+        if mark is None:
+            return []
+        names.insert(0, mark["name"].lower())
+        if names[0] in ("a", "1") or (names[0] == "i" and names[1:2] in ([], ["ii"])):
+            break
+    known = [*(list(row[: len(names)]) for row in _PART_NAMES), list(_ROMAN[: len(names)])]
+    return names if len(names) > 1 and names in known else []
+
+
+def of_parts(names: list[str], contents: list[str]) -> str:
+    """The answers to the parts of a problem as one: `(a) 3, (b) 4`."""
+    pairs = zip(names, contents, strict=True)
+    return ", ".join(f"({name}) {content}" for name, content in pairs)
 
 
 _TRIM = " \t\r\n\"'`\u201c\u201d*_:\uff1a"
@@ -146,7 +188,7 @@ def span_at(text: str, start: int) -> int | None:
 def math_span(text: str) -> FoundAnswer | Nothing | None:
     """The last formula, with those that are joined to it."""
     spans = _formulas(text)
-    return group(text, spans, "math-span") if spans else None
+    return _stated(text, spans, "math-span") if spans else None
 
 
 def late_span(text: str) -> FoundAnswer | Nothing | None:
@@ -164,7 +206,7 @@ def late_span(text: str) -> FoundAnswer | Nothing | None:
         sentence_end = sentence.end() if sentence else len(text)
     if NUMBER.search(text, sentence_end):
         return None
-    return group(text, spans, "math-span")
+    return _stated(text, spans, "math-span")
 
 
 def narrowed(statement: str) -> str | None:
@@ -175,14 +217,16 @@ def narrowed(statement: str) -> str | None:
     """
     spans = _formulas(statement)
     if spans:
-        return group(statement, spans, "").text
+        found = _stated(statement, spans, "")
+        return found.text if isinstance(found, FoundAnswer) else None
     if phrases.NEGATION.search(statement) or phrases.NO_PROSE.search(statement):
         return None
     marks = list(NUMBER.finditer(statement))
     if not marks or _is_attached(statement, marks[-1]):
         return None
     numbers = [(mark.start(), mark.start(), mark.end(), mark.end()) for mark in marks]
-    return group(statement, numbers, "").text
+    found = _stated(statement, numbers, "")
+    return found.text if isinstance(found, FoundAnswer) else None
 
 
 def _is_attached(text: str, number: re.Match[str]) -> bool:
@@ -193,13 +237,51 @@ def _is_attached(text: str, number: re.Match[str]) -> bool:
     return _ATTACHED_AFTER.match(text, end) is not None
 
 
-def group(text: str, spans: list[tuple[int, int, int, int]], how: str) -> FoundAnswer:
-    """The last of the spans, with those that are joined to it and a percent sign behind it."""
+def _stated(text: str, spans: list[tuple[int, int, int, int]], how: str) -> FoundAnswer | Nothing:
+    """The last of the spans, as the words beside it say it."""
+    names = parts(text, [(span[0], span[3]) for span in spans])
+    if names:
+        found = spans[-len(names) :]
+        contents = [text[span[1] : span[2]].strip(" .,;") for span in found]
+        if all(contents):
+            return FoundAnswer(of_parts(names, contents), how, found[0][1], found[-1][2])
+    found = _joint(text, spans)
+    said = group(text, found, how)
+    return _with_words(text, said, found[0][0], max(said.end, found[-1][3]), len(found))
+
+
+def _with_words(
+    text: str, found: FoundAnswer, start: int, end: int, count: int
+) -> FoundAnswer | Nothing:
+    """An answer with the words for its sign and magnitude; nothing where others change it."""
+    words = changes.around(text, start, end)
+    if not (words.changed or words.negative or words.magnitude):
+        return found
+    if words.changed or (words.magnitude and count > 1):
+        return Nothing("the words beside the last number change it")
+    said = found.text
+    if words.negative:
+        if not NUMBER.match(said) or said[0] in "-+\u2212":
+            return Nothing("the words beside the last formula change its sign")
+        said = f"-{said}"
+    if words.magnitude:
+        said = f"{said} {words.magnitude}"
+    return FoundAnswer(said, found.how, min(words.start, found.start), found.end)
+
+
+def _joint(text: str, spans: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
+    """The last of the spans, with those that are joined to it."""
     found = spans[-1:]
     for span in reversed(spans[:-1]):
         if not joins(text[span[3] : found[0][0]]):
             break
         found.insert(0, span)
+    return found
+
+
+def group(text: str, spans: list[tuple[int, int, int, int]], how: str) -> FoundAnswer:
+    """The last of the spans, with those that are joined to it and a percent sign behind it."""
+    found = _joint(text, spans)
     joined = ", ".join(text[span[1] : span[2]].strip() for span in found)
     percent = _PERCENT.match(text, found[-1][3])
     if percent is not None:
@@ -253,6 +335,10 @@ _UNKNOWN = re.compile(
 )
 _BRACKET = re.compile(r"[()\[\]{}]")
 _RATIO = re.compile(r"\d\s?:\Z")
+_OPERATED_BEFORE = re.compile(
+    r"(?:(?<![A-Za-z\\])[A-Za-z]|[\d)}%])\s?[-+*/\u00d7\u00f7\u2212]\s\\?\$?\Z"
+)
+_OPERATED_BEHIND = re.compile(r"\s?[-+/\u00d7\u00f7\u2212]\s?(?:\(|\\[a-z]|[A-Za-z](?![A-Za-z]))")
 _DENIED = re.compile(
     r"(?:\b(?:not|cannot|never|except)|n['\u2019]t)\s(?:be\s)?(?:equal\s(?:to\s)?)?\\?\$?\Z",
     re.IGNORECASE,
@@ -267,7 +353,9 @@ def _is_part(text: str, number: re.Match[str]) -> bool:
     before = text[max(0, start - _AROUND) : start].rpartition("\n")[2]
     if _RELATED.search(before) and before.strip() != ">":
         return True
-    if _RATIO.search(before) or _DENIED.search(before):
+    if _RATIO.search(before) or _DENIED.search(before) or _OPERATED_BEFORE.search(before):
+        return True
+    if _OPERATED_BEHIND.match(text, end):
         return True
     if _STATED.search(before):
         side = _CLAUSE.split(before.rstrip(" $\\")[:-1])[-1]
@@ -290,6 +378,37 @@ def _is_listed(before: str, onwards: str) -> bool:
     return False
 
 
+_SIDE = r"-?(?:\d{1,12}(?:\.\d{1,12})?(?:/\d{1,12})?|[a-z](?![A-Za-z])|\\?infty|\\?infinity)"
+_ORDER = r"(?:<=|>=|=<|<|>|\u2264|\u2265|\\(?:leq?|geq?|lt|gt)(?![A-Za-z]))"
+_LAST_STRUCTURE = re.compile(
+    rf"(?:(?<![\w)\]}}=<>+*/^-])(?P<bracket>[(\[]\s?{_SIDE}(?:\s?,\s?{_SIDE}){{1,5}}\s?[)\]])"
+    rf"|(?<![\w)\]}}=<>+*/^,-])(?<![\d)\]}}=<>+*/^,-]\s)(?:{_SIDE}\s?{_ORDER}\s?)?"
+    rf"(?P<name>[a-zA-Z])\s?{_ORDER}\s?{_SIDE})(?=[.!*`\s]*\Z)"
+)
+_LEADS = re.compile(
+    r"(?:\b(?:is|are|be|get|gets|have|need|needs|obtain|find|point|pair|triple|interval|range|set"
+    r"|direction|vector|forces|means|gives|so|thus|hence|therefore|to|in|that|at|condition"
+    r"|requires)\s*[:*]*\s*|[:=]\s*)\Z",
+    re.IGNORECASE,
+)
+
+
+def _last_structure(text: str, number: re.Match[str]) -> FoundAnswer | None:
+    """The tuple, interval or inequality that ends the response and that its last number is in.
+
+    Only behind a word that leads to an answer, such as "is" or "the point".
+    """
+    begin = max(text.rfind("\n", 0, number.start()) + 1, number.start() - _AROUND)
+    found = None
+    for found in _LAST_STRUCTURE.finditer(text, begin):  # noqa: B007 - the last one is wanted
+        pass
+    if found is None or not found.start() <= number.start() < found.end():
+        return None
+    if not _LEADS.search(text[begin : found.start()]):
+        return None
+    return FoundAnswer(found[0].strip(), "math-span", found.start(), found.end())
+
+
 def last_number(text: str) -> FoundAnswer | Nothing | None:
     """The last number, with a sign, a fraction or a percent sign that belongs to it."""
     marks = list(NUMBER.finditer(text, max(0, len(text) - _NUMBERS_CHARS)))
@@ -297,7 +416,7 @@ def last_number(text: str) -> FoundAnswer | Nothing | None:
         return None
     mark = marks[-1]
     if _is_attached(text, mark) or _is_part(text, mark):
-        return None
+        return _last_structure(text, mark)
     end = mark.end()
     if text[mark.start() - 1 : mark.start()] + text[end : end + 1] == "[]":
         end += 1  # an answer between brackets
@@ -309,11 +428,9 @@ def last_number(text: str) -> FoundAnswer | Nothing | None:
         if _AND_OR.fullmatch(text, earlier.end(), first.start()) is None:
             break
         first = earlier
-    if first is not mark:
-        return FoundAnswer(
-            text[first.start() : mark.end()], "last-number", first.start(), mark.end()
-        )
-    return FoundAnswer(mark[0].replace("$", "").strip(), "last-number", mark.start(), mark.end())
+    said = text[first.start() : mark.end()] if first is not mark else mark[0].replace("$", "")
+    found = FoundAnswer(said.strip(), "last-number", first.start(), mark.end())
+    return _with_words(text, found, first.start(), mark.end(), 1 + (first is not mark))
 
 
 _SET_APART = re.compile(
@@ -332,7 +449,7 @@ _SAID = re.compile(
 _NO_IDEA = re.compile(
     r"\b(?:answer|nothing|idea|sure|know|unknown|idk|i|we|response)\b", re.IGNORECASE
 )
-_FEW_WORDS = 6
+_FEW_WORDS, _ENDED_WORDS = 6, 2
 
 
 def bare_line(text: str) -> FoundAnswer | Nothing | None:
@@ -345,7 +462,8 @@ def bare_line(text: str) -> FoundAnswer | Nothing | None:
         return None
     line = _SET_APART.sub(" ", text[start:end])
     if _SAID.search(line) is not None:
-        few = len(line.split()) <= _FEW_WORDS and line[-1] not in ".!?:;,"
+        most = _ENDED_WORDS if line[-1] == "." else _FEW_WORDS
+        few = len(line.split()) <= most and line[-1] not in "!?:;,"
         if not few or any(map(str.isdigit, line)) or _NO_IDEA.search(line):
             return None
     return trimmed(text, start, end, "whole")

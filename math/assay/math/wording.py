@@ -16,6 +16,7 @@ from typing import NamedTuple
 from assay.math import units
 from assay.math.notation import TEXT
 from assay.math.text import bare
+from assay.math.vocabulary import NUMBER_WORDS
 
 _CHANGING = frozenset(
     """
@@ -35,6 +36,9 @@ _WORD_BLOCK = re.compile(
 )
 _LABEL = re.compile(r"[A-Za-z][A-Za-z' \-]*")
 _JOINT = re.compile(r"\s?(?:([:=])|\\approx)\s?")
+_COMPUTED = re.compile(
+    r"(?:the )?(?:(?:square|cube)(?: root)?|logarithm|log|factorial|inverse|third|quarter) of "
+)
 _SHORT_LABELS = frozenset({"sum", "area", "cost", "mean", "mode", "rate", "time"})
 _MAX_BLOCKS, _MAX_WORDS = 8, 8
 _EXTREME = re.compile(r"\b(?:max|min)(?:imum|ima)?\b", re.IGNORECASE)  # labels to tell apart
@@ -102,6 +106,8 @@ def relabelled(form: str) -> Labelled | None:
 def _is_label(words: str, *, wrapped: bool) -> bool:
     """Whether words name a value; products of letters do not, nor words that change it."""
     listed = words.lower().replace("-", " ").split()
+    if _COMPUTED.match(words.lower()):
+        return False
     if not listed or len(listed) > _MAX_WORDS or _CHANGING.intersection(listed):
         return False
     if listed[-1] in ("of", "to", "by", "from", "the", "a", "for", "with"):
@@ -134,6 +140,11 @@ _STATED = re.compile(
     r"(?P<value>-?(?:\\dollar )?\d[\d,]{0,20}(?:\.\d{1,20})?(?:/\d{1,20})?\s?\\?%?)"
     r"(?P<after>(?: [A-Za-z][A-Za-z']*){0,8})"
 )
+_SMALL = [word for word, value in NUMBER_WORDS.items() if 1 < value < 100]
+_NUMBER_WORD = re.compile(
+    rf"(?<![\w-])(?:{'|'.join(_SMALL)})(?![\w-])",
+    re.IGNORECASE,
+)
 _TEXTS = re.compile(rf"{TEXT}\s?\{{([^{{}}]*)\}}")
 _COMPUTING = frozenset(
     """
@@ -150,19 +161,73 @@ def statement(form: str) -> str:
     """
     if len(form) > 300:
         return ""
-    said = " ".join(_TEXTS.sub(r" \1 ", form).split())
+    said = " ".join(_TEXTS.sub(r" \1 ", form).split()).rstrip(" .")
+    if not any(map(str.isdigit, said)):
+        said = _NUMBER_WORD.sub(lambda word: str(NUMBER_WORDS[word[0].lower()]), said)
     match = _STATED.fullmatch(said)
     if match is None:
         return ""
-    listed = f"{match['before']} {match['after']}".lower().replace("'", " ").split()
-    if _CHANGING.intersection(listed):
+    after = match["after"]
+    if after.startswith(" more ") and " than" not in after and _NEEDS.search(said):
+        after = after.removeprefix(" more")  # 8 more apples are 8
+    listed = f"{match['before']} {after}".lower().replace("'", " ").split()
+    if _CHANGING.intersection(listed) or _COMPUTED.match(match["before"].lower()):
         return ""
-    behind = match["after"].lower().split()
-    if _COMPUTING.intersection(behind):
+    behind = after.lower().split()
+    if _COMPUTING.intersection(behind) or _FRACTIONS.intersection(behind[:1]):
         return ""
-    unit = units.parse(match["after"]) if behind else None
+    unit = units.parse(after) if behind else None
     known = unit is not None and unit.known
     return match["value"].strip() + (f" \\text{{{' '.join(behind)}}}" if known else "")
+
+
+_NEEDS = re.compile(r"\bneed(?:s|ed)? \d")
+_CLAUSE = re.compile(
+    rf"{TEXT}\s?\{{\s?(?:[Yy]es, )?(?P<words>[A-Za-z][A-Za-z', -]{{1,80}}?) "
+    r"(?:is|are|equals?|(?:is |are )?equal to|must be|has to be|converges to|evaluates to)"
+    r"(?: (?:exactly|equal to))?\s?:?\s?\}\s?(?P<value>[^A-Za-z\s].*)"
+)
+_NO_CHANGE = re.compile(
+    r"\bexists? and\b|\bonly (?=(?:possible |real |positive |integer |such )?"
+    r"(?:value|solution|answer|number|integer|root|choice|possibility)\b)",
+    re.IGNORECASE,
+)
+_TAIL = re.compile(
+    rf"(?P<value>.*[^\s,]),?\s?{TEXT}\s?\{{\s?(?:is|are) "
+    r"(?P<words>(?:the|our|its) [A-Za-z ]{1,60})\}"
+)
+_TELLING = _CHANGING | {"square", "cube", "log", "logarithm", "factorial", "remaining", "each"}
+_FRACTIONS = frozenset(
+    """
+    halves third thirds quarter quarters fourth fourths fifth fifths sixth sixths seventh sevenths
+    eighth eighths ninth ninths tenth tenths hundredths thousandths
+    """.split()
+)
+_ANSWERS = frozenset(
+    """
+    answer answers solution solutions value values result results number integer root roots sum
+    product limit minimum maximum total area volume length
+    """.split()
+)
+
+
+def said_value(form: str) -> str:
+    r"""What a clause in words says of a value: `\text{The limit exists and equals } 4/9`, or empty.
+
+    Also `18 \text{ is the only solution}`. No word may change the value.
+    """
+    if len(form) > 300 or "\\" not in form:
+        return ""
+    match = _CLAUSE.fullmatch(form)
+    if match is not None:
+        listed = _NO_CHANGE.sub("", match["words"]).lower().replace("-", " ").split()
+        return "" if _TELLING.intersection(word.strip(",'") for word in listed) else match["value"]
+    match = _TAIL.fullmatch(form)
+    if match is None:
+        return ""
+    listed = _NO_CHANGE.sub("", match["words"]).lower().split()
+    said = _ANSWERS.intersection(listed) and not _TELLING.intersection(listed)
+    return match["value"] if said else ""
 
 
 _LAST_TEXT = re.compile(rf"(.*\S)\s?{TEXT}\s?\{{(\s?\([^{{}}]*\)\s?)\}}")
@@ -174,17 +239,19 @@ def _unwrapped(form: str) -> str:
     return form if match is None else f"{match[1]} {match[2].strip()}"
 
 
-_PART = re.compile(rf"(?:^|[,;]?\s)(?:{TEXT}\s?\{{\s?)?\(?([a-d]|i{{1,3}}|[1-4])\)\s?\}}?\s?")
-_PART_NAMES = ("abcd", "1234")
+_PART = re.compile(
+    rf"(?:^|[,;]?\s)(?:{TEXT}\s?\{{\s?)?(?:[Pp]art )?\(?([a-e]|i{{1,3}}|iv|[1-5])\):?\s?\}}?:?\s?"
+)
+_PART_NAMES = ("abcde", "12345")
 
 
 def parts(form: str) -> list[str]:
     """The answers of `(a) 3, (b) 4`, in order; empty when it is not of that form."""
-    marks = list(_PART.finditer(form)) if ")" in form[:12] else []
+    marks = list(_PART.finditer(form)) if ")" in form[:16] else []
     if len(marks) < 2 or marks[0].start():
         return []
     names = [mark[1] for mark in marks]
-    expected = ["i" * (at + 1) for at in range(len(names))]
+    expected = ["i", "ii", "iii", "iv"][: len(names)]
     if names != expected and "".join(names) not in (
         sequence[: len(names)] for sequence in _PART_NAMES
     ):

@@ -121,6 +121,9 @@ def _cost(report: Numbers) -> Table:
     if mass := numbers.get("verdict_mass"):
         text = f"{mass['median']:.2g} of the probability (median; least {mass['least']:.2g})"
         table.add_row("verdicts hold", text)
+    if gap := numbers.get("letter_gap"):
+        text = f"{gap['mean']:.2g} (mean; greatest {gap['greatest']:.2g})"
+        table.add_row("verdicts move with their letters", text)
     tokens = numbers["tokens_per_item"]
     if tokens["prompt"] is not None:
         text = f"{tokens['prompt']:.0f} ({tokens['cached']:.0f} of them cached)"

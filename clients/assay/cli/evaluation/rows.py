@@ -199,6 +199,7 @@ def _answer(question: JudgeQuestion, results: Sequence[AnyResult]) -> dict[str, 
                 "unparsed_votes": pair.unparsed_votes,
                 "truncated": pair.truncated,
                 "verdict_mass": pair.verdict_mass,
+                "letter_gap": pair.letter_gap,
                 "longer_better": _longer_better(question),
             }
         case [ModelJudgement() as chosen, ModelJudgement() as rejected]:
@@ -207,6 +208,7 @@ def _answer(question: JudgeQuestion, results: Sequence[AnyResult]) -> dict[str, 
                 "score_rejected": rejected.score,
                 "truncated": chosen.truncated or rejected.truncated,
                 "verdict_mass": _least(chosen.verdict_mass, rejected.verdict_mass),
+                "letter_gap": _greatest(chosen.letter_gap, rejected.letter_gap),
             }
         case [ModelJudgement() as judgement]:
             return {
@@ -216,6 +218,7 @@ def _answer(question: JudgeQuestion, results: Sequence[AnyResult]) -> dict[str, 
                 "unparsed_votes": judgement.unparsed_votes,
                 "truncated": judgement.truncated,
                 "verdict_mass": judgement.verdict_mass,
+                "letter_gap": judgement.letter_gap,
             }
         case [StepScores() as steps]:
             return {
@@ -241,3 +244,7 @@ def _longer_better(question: JudgeQuestion) -> bool | None:
 
 def _least(*masses: float | None) -> float | None:
     return min((mass for mass in masses if mass is not None), default=None)
+
+
+def _greatest(*gaps: float | None) -> float | None:
+    return max((gap for gap in gaps if gap is not None), default=None)

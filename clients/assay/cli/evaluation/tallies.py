@@ -26,6 +26,7 @@ class LineTally:
         truncated: of those, lines whose candidate was cut to fit.
         unparsed_votes: votes that did not count.
         masses: the share of the model's probability that the verdicts held, where it is known.
+        letter_gaps: how far verdicts moved with their letters, where they had some.
         tokens: read ("prompt"), of those cached ("cached"), and written ("completion").
         judges: model, revision and template, and how often.
     """
@@ -36,6 +37,7 @@ class LineTally:
         self.truncated = 0
         self.unparsed_votes = 0
         self.masses: list[float] = []
+        self.letter_gaps: list[float] = []
         self.tokens: Counter[str] = Counter()
         self.judges: Counter[tuple[str, str, str]] = Counter()
 
@@ -49,6 +51,8 @@ class LineTally:
         self.unparsed_votes += line.get("unparsed_votes") or 0
         if line.get("verdict_mass") is not None:
             self.masses.append(line["verdict_mass"])
+        if line.get("letter_gap") is not None:
+            self.letter_gaps.append(line["letter_gap"])
         self.tokens.update(line["usage"])
         judge = line["judge"]
         self.judges[judge["model"], judge["revision"], judge["template"]] += 1
@@ -78,6 +82,12 @@ class LineTally:
             "unparsed_votes": self.unparsed_votes,
             "verdict_mass": {"median": statistics.median(self.masses), "least": min(self.masses)}
             if self.masses
+            else None,
+            "letter_gap": {
+                "mean": statistics.fmean(self.letter_gaps),
+                "greatest": max(self.letter_gaps),
+            }
+            if self.letter_gaps
             else None,
             "faults": dict(self.faults.most_common()),
             "tokens_per_item": per_item,

@@ -33,22 +33,25 @@ Ids = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class PairIds:
-    """The prompts of a pair in both orders; `chosen_first` gives the order of each."""
+    """The prompts of a pair in both orders; `chosen_first` gives the order of each.
+
+    `verdicts` are, of each order, the ids of the tokens for "the first is better" and "the second
+    is better".
+    """
 
     orders: tuple[Ids, Ids]
     chosen_first: tuple[bool, bool]
+    verdicts: tuple[tuple[int, int], tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class ShownPairs:
     """Pairs as a generative judge reads them; None for one that does not fit.
 
-    `verdicts` are the ids of the tokens for "the first is better" and "the second is better";
     `template` is "name@version".
     """
 
     rows: list[PairIds | None]
-    verdicts: tuple[int, int]
     template: str
 
 

@@ -200,6 +200,10 @@ class EngineError(Exception):
         self.metadata = metadata or {}
 
 
+class NotBegunError(EngineError):
+    """One of several engines died before it began with this request: another may take it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
     """What a loaded model is.
@@ -215,6 +219,7 @@ class ModelInfo:
         splitting: how a response is cut where the caller does not say.
         forms: when texts are held to a form: "again", where they cannot be read; "always"; or
             "never", also where the engine cannot.
+        template: "name@version" of the prompt on which it was trained to judge; empty for none.
     """
 
     name: str
@@ -226,24 +231,28 @@ class ModelInfo:
     error_threshold: float = 0.5
     splitting: Splitting = "auto"
     forms: Forms = "never"
+    template: str = ""
 
 
 @dataclass(slots=True)
 class EngineTally:
     """Since the engine's start: `restarts` after a death, forward passes and sequences in them.
 
-    `batches` and `rows` stay 0 where somebody else batches.
+    `batches` and `rows` stay 0 where somebody else batches; `ready` is how many replicas answer.
     """
 
     restarts: int = 0
     batches: int = 0
     rows: int = 0
+    ready: int = 1
 
 
 class JudgeEngine(Protocol):
     """Runs one model. Belongs to the event loop that started it; other threads may read `tally`."""
 
-    tally: EngineTally
+    @property
+    def tally(self) -> EngineTally:
+        """What it has done so far."""
 
     @property
     def info(self) -> ModelInfo:

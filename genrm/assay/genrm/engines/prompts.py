@@ -15,6 +15,7 @@ prompts that begin alike begin with the same ids.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import re
 from collections import OrderedDict
@@ -80,6 +81,7 @@ class PromptEncoder:
         """Reads the vocabulary; a chat_template (Jinja) replaces the tokenizer's."""
         self._tokenizer = tokenizer
         self._template: str = chat_template or getattr(tokenizer, "chat_template", None) or ""
+        self._layout = layout
         self._mark = layout.token if layout else None
         added = dict(tokenizer.added_tokens_decoder)
         self._added = frozenset(int(number) for number in added)
@@ -99,6 +101,11 @@ class PromptEncoder:
         self._guards = guards if spaced else {}
         self._before, self._behind = self._around()
 
+    def twin(self) -> PromptEncoder:
+        """Another one that makes the same tokens, for another thread."""
+        tokenizer = copy.deepcopy(self._tokenizer)
+        return PromptEncoder(tokenizer, chat_template=self._template, layout=self._layout)
+
     def encode_request(self, request: Request, context_tokens: int) -> Encoded:
         """Any request, fitted into the context.
 
@@ -106,6 +113,9 @@ class PromptEncoder:
             EngineError: CONTEXT_TOO_LONG, or INVALID_PARAMETER for what cannot be rendered.
         """
         if isinstance(request, RateSteps):
+            chars = sum(map(len, request.steps))
+            if chars > fitting.CHARS_PER_TOKEN * context_tokens:
+                raise _too_long(chars // fitting.CHARS_PER_TOKEN, context_tokens)
             ids, positions = self.encode_steps(request.prompt, request.steps)
             if len(ids) > context_tokens:
                 others = len(self.encode(request.prompt))

@@ -48,12 +48,14 @@ from assay.genrm.engines.base import (
     Written,
 )
 from assay.genrm.engines.config import EngineConfig
+from assay.genrm.engines.encoding import Encoding
 from assay.genrm.engines.loading import (
     CAPABILITIES,
     Opened,
     first_line,
     gives_scores,
     open_model,
+    trained_on,
 )
 from assay.genrm.engines.options import Ids, branches, totals, verdict_mass
 from assay.genrm.engines.prompts import Encoded, PromptEncoder
@@ -91,6 +93,7 @@ class VllmJudgeEngine:
         self._name = name
         self._config = config
         self._opened: Opened | None = None
+        self._encoding: Encoding | None = None
         self._info: ModelInfo | None = None
         self._slots = asyncio.Semaphore(config.max_concurrent)
         self._numbers = itertools.count()
@@ -112,6 +115,8 @@ class VllmJudgeEngine:
         """See `JudgeEngine`."""
         opened = await asyncio.to_thread(open_model, self._name, self._config)
         self._opened = opened
+        what = f"model {self._name} ({self._config.path})"
+        self._encoding = Encoding(what, opened.encoder, opened.context_tokens)
         await self._revival.start()
         self._info = ModelInfo(
             name=self._name,
@@ -123,13 +128,15 @@ class VllmJudgeEngine:
             error_threshold=self._config.error_threshold,
             splitting=self._config.splitting,
             forms=self._config.structured,
+            template=trained_on(opened.hf_config),
         )
 
     async def ask(self, request: Request) -> Answer:
         """See `JudgeEngine`."""
         self._can(request)
-        opened = self._known()
-        encoded = opened.encoder.encode_request(request, opened.context_tokens)
+        if self._encoding is None:
+            raise RuntimeError("the engine has not started")
+        encoded = await self._encoding.encode(request)
         async with self._slots:
             llm = await self._revival.living()
             try:
@@ -142,6 +149,9 @@ class VllmJudgeEngine:
     async def close(self) -> None:
         """See `JudgeEngine`."""
         await self._revival.close()
+        if self._encoding is not None:
+            closed = EngineError(Reason.ENGINE_DIED, f"model {self._name} is closed")
+            await self._encoding.close(closed)
         gc.collect()  # AsyncLLM is part of a cycle, and must not live until the exit either
 
     # Life

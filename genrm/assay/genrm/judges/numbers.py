@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
@@ -37,6 +37,16 @@ def expected_value(logprobs: Sequence[float], values: Sequence[float]) -> float:
     probabilities = option_probabilities(logprobs)
     mean = math.fsum(p * value for p, value in zip(probabilities, values, strict=True))
     return min(1.0, max(0.0, mean))
+
+
+def least(numbers: Iterable[float | None]) -> float | None:
+    """The least that there is."""
+    return min((number for number in numbers if number is not None), default=None)
+
+
+def greatest(numbers: Iterable[float | None]) -> float | None:
+    """The greatest that there is."""
+    return max((number for number in numbers if number is not None), default=None)
 
 
 def joined(logprobs: Sequence[float]) -> float:

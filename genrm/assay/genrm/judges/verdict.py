@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 from assay.clients.judging.types import Usage, Vote
-from assay.genrm.domain import RATIONALE_CHARS, RAW_TEXT_CHARS, ResolvedJudgeSettings, Run
+from assay.genrm.domain import (
+    RATIONALE_CHARS,
+    RAW_TEXT_CHARS,
+    Reply,
+    ResolvedJudgeSettings,
+    Run,
+)
 from assay.genrm.engines.base import Answer, Choose, Chosen, Prompt, PromptPiece, Write, Written
 from assay.genrm.engines.forms import TextForm, one_of
 from assay.genrm.engines.options import verdict_mass
@@ -40,7 +46,8 @@ class VerdictResult:
     """What a judge made of one prompt: `value` in [0, 1], the rest as in ModelJudgement.
 
     `mass` is the least share of the model's probability that the verdicts held; None where no
-    probabilities were read.
+    probabilities were read. `letter_gap` is how far the verdict moved with the letters, in [0, 1];
+    None where none were drawn, or chance moves it too.
     """
 
     value: float
@@ -51,6 +58,7 @@ class VerdictResult:
     rationale: str = ""
     truncated: bool = False
     mass: float | None = None
+    letter_gap: float | None = None
 
 
 def verdict(
@@ -122,6 +130,11 @@ def keep_ends(settings: ResolvedJudgeSettings) -> bool:
     return settings.overflow == "keep-ends"
 
 
+def vote_count(settings: ResolvedJudgeSettings) -> int:
+    """How many votes are sampled: a single one at temperature 0."""
+    return settings.votes if settings.temperature > 0 else 1
+
+
 def vote_requests(
     prompt: Prompt,
     template: Template,
@@ -129,11 +142,7 @@ def vote_requests(
     seed: int,
     form: TextForm | None = None,
 ) -> tuple[Write, ...]:
-    """One request for each vote; a single one at temperature 0.
-
-    They are held to the form from the start where the settings say so.
-    """
-    count = settings.votes if settings.temperature > 0 else 1
+    """One request for each vote, held to the form from the start where the settings say so."""
     return tuple(
         Write(
             prompt,
@@ -144,7 +153,7 @@ def vote_requests(
             keep_ends=keep_ends(settings),
             form=form if settings.forms == "always" else None,
         )
-        for index in range(count)
+        for index in range(vote_count(settings))
     )
 
 
@@ -183,7 +192,7 @@ def usage_of(answers: Sequence[Answer]) -> Usage:
     return total
 
 
-def expect(kind: type[A], answers: Sequence[Answer]) -> tuple[A, ...]:
+def expect(kind: type[A], answers: Sequence[Reply]) -> tuple[A, ...]:
     """The answers, checked to be of a kind."""
     for answer in answers:
         if not isinstance(answer, kind):

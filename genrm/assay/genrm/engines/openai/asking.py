@@ -6,7 +6,7 @@ Choose        token ids: /tokenize renders the dialogue and the options, /v1/com
               text: options must be one token each.
 Write         a chat completion. Under a form by `structured_outputs`, and the verdicts' share of
               the probability is then asked for where each was said.
-RateDialogue  /classify, logits.
+RateDialogue  /classify, logits; or /score of prompt and response, for models that read pairs.
 RateSteps     /pooling of token ids, read where each step ends.
 
 A server that cannot go on from the beginning of an answer (`prefill`) reads in the last message how
@@ -140,12 +140,16 @@ class ServerClient:
     async def rate(self, prompt: Prompt, cut: bool) -> Rated:
         """The head's logits on the dialogue."""
         body: Json = {"model": self._model, "use_activation": False}
-        if self._offer.chat:
-            body |= {"messages": self._said(prompt), "add_generation_prompt": False}
+        path, said = "/classify", self._said(prompt)
+        if self._offer.scores:
+            path = "/score"
+            body |= {"text_1": texts.question(said[:-1]), "text_2": said[-1]["content"]}
+        elif self._offer.chat:
+            body |= {"messages": said, "add_generation_prompt": False}
         else:
-            body["input"] = texts.plain(self._said(prompt), "")
-        answer = await self._transport.post("/classify", body)
-        return Rated(answers.row(answers.data(answer).get("probs")), answers.counts(answer), cut)
+            body["input"] = texts.plain(said, "")
+        answer = await self._transport.post(path, body)
+        return Rated(answers.head_row(answer), answers.counts(answer), cut)
 
     async def rate_steps(self, prompt: Prompt, steps: Sequence[str]) -> StepsRated:
         """The chance that each step is right, by the head at its end."""

@@ -44,6 +44,7 @@ class Offer:
         ends: how a dialogue ends that is open for the assistant, without thinking and with it, as
             its chat template writes it; empty if unknown.
         forms: it holds a text to a regular expression.
+        scores: a scalar head is asked by /score.
     """
 
     capabilities: frozenset[Capability]
@@ -57,6 +58,7 @@ class Offer:
     system: bool = True
     ends: tuple[str, str] = ("", "")
     forms: bool = False
+    scores: bool = False
 
     @property
     def continues(self) -> bool:
@@ -79,16 +81,17 @@ async def look(transport: HttpTransport, config: EngineConfig) -> Offer:
         found = await _generative(transport, config.path, offer)
         if found is not None:
             return found
-    if config.head in ("auto", "scalar") and await _classifies(transport, config.path, chat):
-        system = not chat or await _takes_system(transport, "/classify", config.path)
-        return replace(offer, capabilities=frozenset({"rate"}), system=system)
+    if config.head in ("auto", "scalar"):
+        found = await _scalar(transport, config, offer)
+        if found is not None:
+            return found
     if config.head in ("auto", "step") and tokens and await _pools(transport, config.path):
         system = not chat or await _takes_system(transport, "/tokenize", config.path)
         return replace(offer, capabilities=frozenset({"rate-steps"}), system=system)
     raise StartupError(
         f"the server offers no route for {config.path!r} with head {config.head!r}: tried "
-        "/v1/chat/completions and /v1/completions (generative), /classify (scalar), /pooling "
-        "with /tokenize (step)"
+        "/v1/chat/completions and /v1/completions (generative), /classify and /score (scalar), "
+        "/pooling with /tokenize (step)"
     )
 
 
@@ -290,24 +293,35 @@ async def _writes(transport: HttpTransport, path: str, body: Json) -> int | None
     return 0
 
 
-async def _classifies(transport: HttpTransport, name: str, chat: bool) -> bool:
-    """Whether /classify gives logits.
+async def _scalar(transport: HttpTransport, config: EngineConfig, offer: Offer) -> Offer | None:
+    name, route = config.path, config.head_route
+    able = replace(offer, capabilities=frozenset({"rate"}))
+    said: Json = {"model": name, **({"messages": _SAID} if offer.chat else {"input": "A"})}
+    if route != "score" and await _gives_logits(transport, "/classify", said):
+        system = not offer.chat or await _takes_system(transport, "/classify", name)
+        return replace(able, system=system)
+    pair: Json = {"model": name, "text_1": "Say A.", "text_2": "A"}
+    if route != "classify" and await _gives_logits(transport, "/score", pair):
+        return replace(able, scores=True)
+    return None
+
+
+async def _gives_logits(transport: HttpTransport, path: str, body: Json) -> bool:
+    """Whether there is such a route, and it gives logits.
 
     Raises:
-        StartupError: it gives probabilities only.
+        StartupError: it gives probabilities, or similarities, only.
     """
-    body: Json = {"model": name, **({"messages": _SAID} if chat else {"input": "A"})}
     try:
-        raw = await transport.post("/classify", {**body, "use_activation": False})
-        activated = await transport.post("/classify", {**body, "use_activation": True})
+        raw = await transport.post(path, {**body, "use_activation": False})
+        activated = await transport.post(path, {**body, "use_activation": True})
     except (Refused, Absent):
         return False
-    logits = answers.row(answers.data(raw).get("probs"))
-    probabilities = answers.row(answers.data(activated).get("probs"))
-    if all(map(math.isclose, logits, probabilities)):
+    if all(map(math.isclose, answers.head_row(raw), answers.head_row(activated))):
         raise StartupError(
-            "the server's /classify gives probabilities where logits were asked for "
-            "(use_activation): use a newer vLLM, or another engine"
+            f"the server's {path} gives the same with and without use_activation, where logits "
+            "were asked for: use a newer vLLM, a model with a classification head (an embedding "
+            "model gives similarities), or another engine"
         )
     return True
 

@@ -108,6 +108,13 @@ def plain(messages: Sequence[dict[str, str]], begun: str) -> str:
     return "\n\n".join(blocks)
 
 
+def question(messages: Sequence[dict[str, str]]) -> str:
+    """What a response answers, as one text: the user's words, or the dialogue as blocks."""
+    if len(messages) == 1:
+        return messages[0]["content"]
+    return "\n\n".join(f"{said['role']}: {said['content']}" for said in messages)
+
+
 def cuttable_chars(prompt: Prompt) -> int:
     """Characters in the cuttable pieces."""
     return sum(map(len, _cuttable(prompt)))

@@ -1,7 +1,9 @@
 """The process that runs a model with transformers.
 
     __main__    loads the model, serves until its parent is gone
-    network     weights on a device, one forward pass over rows of tokens
+    network     one forward pass over rows of tokens
+    weights     on a device, quantised where that is asked for
+    adapters    of LoRA, over the weights
     kv_cache    the keys and values of those rows
     prefixes    keys and values of token sequences, as a tree
     jobs        requests: which positions to read, what to make of the logits

@@ -4,7 +4,8 @@ The engine starts it with one end of a socket pair; the kit's frames (`assay.kit
 JSON for many requests each, NaN and infinities included:
 
     X  to the worker      {"ask": [job, ...]}, handed over together, see jobs.py; or
-                          {"cancel": [id, ...]}: nobody waits for these any more
+                          {"cancel": [id, ...]}: nobody waits for these any more; or
+                          {"load": adapter, "folder", "id"}, {"unload": adapter, "id"}
     R  from the worker    loaded; what the engine must know of the model
     N                     it cannot be loaded; why, in a line
     D                     {"answers": [answer, ...], "batches", "rows"}
@@ -59,6 +60,7 @@ def _serve(line: socket.socket, settings: WorkerSettings) -> None:
 
 def _load(settings: WorkerSettings, line: socket.socket, inbox: Any) -> Any:
     # torch and transformers take seconds, and their failure is a failure to load.
+    import torch  # noqa: PLC0415
     import transformers  # noqa: PLC0415
     from transformers import AutoTokenizer  # noqa: PLC0415
 
@@ -69,6 +71,8 @@ def _load(settings: WorkerSettings, line: socket.socket, inbox: Any) -> Any:
 
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
+    if settings.threads and "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(settings.threads)
     network = Network(settings)
     tokenizer = AutoTokenizer.from_pretrained(settings.location, **settings.arguments)
     writes = network.shape is not None

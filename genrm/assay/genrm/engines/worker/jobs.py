@@ -7,8 +7,8 @@
     {"id", "kind": "rate", "ids"}                       -> {"id", "logits"}
     {"id", "kind": "rate-steps", "ids", "positions"}    -> {"id", "probabilities"}
 
-Requests have the call's "request_id", for logs; answers have "cached", the known tokens of the
-prompt, or {"id", "error": [reason, message]}.
+Requests have the call's "request_id", for logs, and may have an "adapter" that was loaded; answers
+have "cached", the known tokens of the prompt, or {"id", "error": [reason, message]}.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ class WorkerJob(Protocol):
     """A request at work."""
 
     id: int
+    adapter: str
     cached: int | None
 
     def sequences(self) -> list[Sequence]:
@@ -79,6 +80,7 @@ class ChooseJob:
     id: int
     ids: Ids
     options: tuple[Ids, ...]
+    adapter: str = ""
     cached: int | None = None
     _known: dict[Ids, float] = field(default_factory=dict)
     _waiting: dict[Ids, Sequence] = field(default_factory=dict)
@@ -121,6 +123,7 @@ class WriteJob:
     sampler: RowSampler
     guide: FormGuide | None
     start: Callable[[WriteJob, Sequence, Logits], dict[str, Any] | None]
+    adapter: str = ""
     cached: int | None = None
     written: list[int] = field(default_factory=list)
 
@@ -141,6 +144,7 @@ class RateJob:
     id: int
     ids: Ids
     pad_token: int | None
+    adapter: str = ""
     cached: int | None = None
 
     def sequences(self) -> list[Sequence]:
@@ -166,6 +170,7 @@ class RateStepsJob:
     positions: Ids
     good_label: int
     scores: bool = False
+    adapter: str = ""
     cached: int | None = None
 
     def sequences(self) -> list[Sequence]:
@@ -193,6 +198,11 @@ class Maker:
 
     def __call__(self, body: dict[str, Any]) -> WorkerJob:
         """The job of a message."""
+        job = self._made(body)
+        job.adapter = body.get("adapter", "")
+        return job
+
+    def _made(self, body: dict[str, Any]) -> WorkerJob:
         number, ids = int(body["id"]), tuple(body["ids"])
         match body["kind"]:
             case "choose":

@@ -22,7 +22,7 @@ from assay.genrm.engines.worker.sampling import next_tokens
 _ROOM_TOKENS = 64
 _STOP_TOKENS = 4  # more than a text's bytes, so that a stop text is seen across token borders
 Decode = Callable[[list[int], tuple[int, ...]], str]
-Store = Callable[[tuple[int, ...], Callable[[int, int], KvSegment]], None]
+Store = Callable[[WriteJob, tuple[int, ...], Callable[[int, int], KvSegment]], None]
 
 
 @dataclass(slots=True, eq=False)
@@ -73,7 +73,10 @@ class Writer:
     def step(self, store: Store) -> list[dict[str, Any]]:
         """Writes one token in each row; the answers of those that ended."""
         self._reserve(len(self._rows), max(row.known for row in self._rows) + 1)
-        rows = [RowInput(row.known, row.job.written[-1:], (row.known,)) for row in self._rows]
+        rows = [
+            RowInput(row.known, row.job.written[-1:], (row.known,), row.job.adapter)
+            for row in self._rows
+        ]
         logits = self._network.run(rows, self._kv)
         tokens = _drawn(logits, [row.job for row in self._rows])
         answers = []
@@ -169,7 +172,7 @@ class Writer:
         row, kv = self._rows[index], self._kv
         if kv is not None:
             ids = (*row.job.ids, *row.job.written)[: row.known]
-            store(ids, lambda start, end: kv.segment(index, start, end))
+            store(row.job, ids, lambda start, end: kv.segment(index, start, end))
 
     def _leave(self, index: int) -> None:
         """Takes a row out; the last one moves into its place."""

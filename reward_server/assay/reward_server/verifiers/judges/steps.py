@@ -209,6 +209,7 @@ def _spans(found: StepScores, kind: str) -> tuple[Span, ...]:
 def _settings(parameters: asking.Parameters) -> StepSettings:
     threshold = asking.number(parameters, "threshold", -1.0)
     temperature = asking.number(parameters, "temperature", -1.0)
+    seed = int(asking.number(parameters, "seed", -1))
     return StepSettings(
         model=str(parameters["model"]),
         splitting=cast("Splitting", parameters["splitting"]),
@@ -218,7 +219,7 @@ def _settings(parameters: asking.Parameters) -> StepSettings:
         votes=int(asking.number(parameters, "votes", 0)),
         temperature=None if temperature < 0 else temperature,
         max_tokens=int(asking.number(parameters, "max_tokens", 0)),
-        seed=int(asking.number(parameters, "seed", 0)),
+        seed=None if seed < 0 else seed,
         meta_critique=parameters["meta_critique"] is True,
         template=str(parameters["template"]),
     )

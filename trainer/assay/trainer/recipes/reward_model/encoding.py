@@ -27,8 +27,6 @@ class Examples:
     # evaluation needs: `group`, of its prompt, and of pairs `longer`
     items: list[Example]
     dropped: int = 0  # rows that are longer than data.max_tokens
-    # token ids of the verdicts "the first" and "the second", of pairwise examples
-    options: tuple[int, int] | None = None
     template: str = ""  # "name@version" that they were written by, of pairwise examples
 
 
@@ -36,6 +34,8 @@ def encode_pairs(
     rows: Sequence[PairRow], renderer: Renderer, tokenizer: Any, config: RmConfig
 ) -> Examples:
     """Both orders of each pair: `orders`, and `signs`: 1 where the chosen one is shown first.
+
+    `verdicts` are token ids of "the first" and "the second", of each order.
 
     Raises:
         ConfigError: the template is unsuitable (see `Renderer.pairs`), or no row fits.
@@ -47,11 +47,12 @@ def encode_pairs(
         else {
             "orders": [list(order) for order in ids.orders],
             "signs": [1 if first else -1 for first in ids.chosen_first],
+            "verdicts": [list(verdicts) for verdicts in ids.verdicts],
             **_about(row),
         }
         for row, ids in zip(rows, shown.rows, strict=True)
     ]
-    return Examples(*_fitting(items, config), shown.verdicts, shown.template)
+    return Examples(*_fitting(items, config), shown.template)
 
 
 def one_order(items: Sequence[Example], seed: int) -> list[Example]:
@@ -59,7 +60,7 @@ def one_order(items: Sequence[Example], seed: int) -> list[Example]:
     dice = random.Random(seed)  # noqa: S311  # no secret
     drawn = [dice.randrange(len(item["orders"])) for item in items]
     return [
-        {"orders": [item["orders"][place]], "signs": [item["signs"][place]]}
+        {key: [item[key][place]] for key in ("orders", "signs", "verdicts")}
         for item, place in zip(items, drawn, strict=True)
     ]
 

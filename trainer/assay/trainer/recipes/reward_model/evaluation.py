@@ -105,15 +105,13 @@ def evaluate_pairwise(
     learner: Loaded, examples: Examples, batch_size: int, advance: Advance
 ) -> RmEvaluation:
     """Of a language model that names the better of two responses."""
-    options = examples.options
-    assert options is not None  # noqa: S101  # encode_pairs made them
     collate = PairCollator(learner.tokenizer.pad_token_id)
 
     masses: list[float] = []
 
     def chances(batch: Sequence[Example]) -> list[list[float]]:
         placed = _placed(learner, collate(batch))
-        margins_BR, log_masses_BR = pair_verdicts(learner.model, placed, options)
+        margins_BR, log_masses_BR = pair_verdicts(learner.model, placed)
         masses.extend(log_masses_BR.exp().flatten().tolist())
         return torch.sigmoid(margins_BR).tolist()
 

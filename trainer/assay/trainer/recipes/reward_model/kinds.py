@@ -52,14 +52,13 @@ class KindOf:
 def _pairwise(
     config: RmConfig, learner: Loaded, examples: Examples, common: dict[str, Any]
 ) -> Trainer:
-    items = _columns(examples, "orders", "signs")
+    items = _columns(examples, "orders", "signs", "verdicts")
     if config.method.orders == "one":
         items = encoding.one_order(items, config.run.seed)
-    options, method = examples.options, config.method
-    assert options is not None  # noqa: S101  # encode_pairs made them
+    method = config.method
 
     def loss(model: Any, batch: Any) -> tuple[Tensor, Tensor]:
-        margins_BR, log_masses_BR = pair_verdicts(model, batch, options)
+        margins_BR, log_masses_BR = pair_verdicts(model, batch)
         made = pairwise_loss(margins_BR, log_masses_BR, method.consistency, method.mass)
         return made, margins_BR
 

@@ -45,11 +45,16 @@ class PairCollator:
     pad_id: int
 
     def __call__(self, examples: Sequence[Example]) -> dict[str, Tensor]:
-        """ids, mask [B*R, T], padded on the left; signs [B, R], see encode_pairs."""
+        """ids, mask [B*R, T], padded on the left; signs [B, R], verdicts [B*R, 2].
+
+        See encode_pairs.
+        """
         rows = [ids for example in examples for ids in example["orders"]]
         ids_BT, mask_BT = pad_ids(rows, self.pad_id, left=True)
         signs = torch.tensor([example["signs"] for example in examples], dtype=torch.float32)
-        return {"ids": ids_BT, "mask": mask_BT, "signs": signs}
+        verdicts = [ids for example in examples for ids in example["verdicts"]]
+        told = torch.tensor(verdicts, dtype=torch.long)
+        return {"ids": ids_BT, "mask": mask_BT, "signs": signs, "verdicts": told}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +81,11 @@ class StepCollator:
         }
 
 
-def pair_verdicts(
-    model: Any, batch: Mapping[str, Tensor], options: tuple[int, int]
-) -> tuple[Tensor, Tensor]:
+def pair_verdicts(model: Any, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
     """The verdicts where the answer begins, [B, R] each.
 
     The logit of the verdict for the chosen response less that of the other, and the logarithm of
-    the share of the probability that both hold together. `options` are token ids of the verdicts
-    "the first" and "the second".
+    the share of the probability that both hold together.
     """
     mask_BT = batch["mask"]
     logits = model(
@@ -93,10 +95,10 @@ def pair_verdicts(
         logits_to_keep=1,
         use_cache=False,
     ).logits[:, -1]
-    first, second = options
+    told = logits.gather(-1, batch["verdicts"])
     signs_BR = batch["signs"]
-    margins_BR = (logits[:, first] - logits[:, second]).float().view_as(signs_BR) * signs_BR
-    held = torch.logsumexp(logits[:, [first, second]].float(), -1)
+    margins_BR = (told[:, 0] - told[:, 1]).float().view_as(signs_BR) * signs_BR
+    held = torch.logsumexp(told.float(), -1)
     return margins_BR, (held - torch.logsumexp(logits.float(), -1)).view_as(signs_BR)
 
 
