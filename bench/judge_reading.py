@@ -1,11 +1,12 @@
 """How much of what a weak judge writes can be read: freely, and held to its form.
 
-24 responses of LLMBar's short pairs. Each gets a critique of its steps (`critique`) and a vote
-(`quality`); their 12 pairs are judged with reasons in both orders (`preference-reasoned`). One text
-each at temperature 1, seed 0. What cannot be read is written again under its form; there it counts
-where the verdicts held at least half of the model's probability (the templates' floor).
+The 24 known answers of the self-tests: 12 questions, each with a right and a wrong response. Each
+response gets a critique of its steps (`critique`) and a vote by fixed words (`quality@2`); the
+questions' two responses are compared with reasons, in both orders (`preference-reasoned@1`). One
+text each at temperature 1, seed 0. What cannot be read is written again under its form; there it
+counts where the verdicts held at least half of the model's probability (the templates' floor).
 
-ASSAY_BENCH_JUDGE names another model, ASSAY_BENCH_PAIRS how many pairs.
+ASSAY_BENCH_JUDGE names another model, ASSAY_BENCH_QUESTIONS how many questions.
 """
 
 from __future__ import annotations
@@ -14,11 +15,10 @@ import asyncio
 import os
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from assay.clients.rows.preferences import PairRow
 from assay.genrm.domain import (
     CandidatePair,
     CandidateResponse,
@@ -30,14 +30,15 @@ from assay.genrm.engines import load_engine
 from assay.genrm.engines.base import Answer, JudgeEngine, ModelInfo, Request, Write, Written
 from assay.genrm.engines.config import EngineConfig
 from assay.genrm.judges import judge_pair, judge_response
-from assay.genrm.templates import load_templates
+from assay.genrm.templates import KnownCase, load_templates, shipped_cases
 from assay.genrm.templates.template import LEAST_MASS
 from assay.kit.faults import Unjudgeable
-from bench.judge_injection import MODEL, rows
 
-PAIRS = 12
+MODEL = "smollm2-135m-instruct"
+QUESTIONS = 12
 TEMPLATES = load_templates()
-TOKENS = {"critique": 256, "quality": 8, "preference-reasoned": 192}
+COMPARE = "preference-reasoned@1"
+TOKENS = {"critique": 128, "quality@2": 8, COMPARE: 128}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class Reading:
     shares: tuple[float, ...]
 
 
-def runs_of(pairs: list[PairRow], model: ModelInfo) -> dict[str, list[Run[Any]]]:
+def runs_of(cases: Sequence[KnownCase], model: ModelInfo) -> dict[str, list[Run[Any]]]:
     """A judge's run for each response, or pair, by template."""
 
     def settings(template: str) -> ResolvedJudgeSettings:
@@ -68,15 +69,14 @@ def runs_of(pairs: list[PairRow], model: ModelInfo) -> dict[str, list[Run[Any]]]
         )
 
     found: dict[str, list[Run[Any]]] = {name: [] for name in TOKENS}
-    for pair in pairs:
-        asked = tuple(ChatMessage(said.role, said.content) for said in pair.prompt)
-        for text in (pair.chosen, pair.rejected):
-            for name in ("critique", "quality"):
+    for case in cases:
+        asked = (ChatMessage("user", case.question),)
+        for text in (case.right, case.wrong):
+            for name in ("critique", "quality@2"):
                 item = CandidateResponse(asked, text)
                 found[name].append(judge_response(item, settings(name), model, TEMPLATES))
-        both = CandidatePair(asked, pair.chosen, pair.rejected)
-        name = "preference-reasoned"
-        found[name].append(judge_pair(both, settings(name), model, TEMPLATES))
+        both = CandidatePair(asked, case.right, case.wrong)
+        found[COMPARE].append(judge_pair(both, settings(COMPARE), model, TEMPLATES))
     return found
 
 
@@ -115,10 +115,10 @@ async def measure(say: Callable[[str], None] = print) -> None:
     path = os.environ.get("ASSAY_BENCH_JUDGE", MODEL)
     engine = load_engine("judge", EngineConfig(path=path))
     await engine.start()
-    pairs = rows(int(os.environ.get("ASSAY_BENCH_PAIRS", PAIRS)))
+    cases = shipped_cases()[: int(os.environ.get("ASSAY_BENCH_QUESTIONS", QUESTIONS))]
     say("| template | texts | unread | unread under the form | of them counted | share | seconds |")
     say("|---|---|---|---|---|---|---|")
-    for name, runs in runs_of(pairs, replace(engine.info, forms="again")).items():
+    for name, runs in runs_of(cases, replace(engine.info, forms="again")).items():
         began_s = time.monotonic()
         said = await asyncio.gather(*(drive(run, engine) for run in runs))
         found = counted([one for some in said for one in some])
