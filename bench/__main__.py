@@ -34,6 +34,7 @@ BENCHES = {
     "judge-injection": "judge_injection",
     "judge-miniatures": "judge_miniatures",
     "group-ranking": "group_ranking",
+    "judge-reading": "judge_reading",
     "trainer-step": "trainer_step",
     "trainer-update": "trainer_update",
     "scoring-round": "scoring_round",
