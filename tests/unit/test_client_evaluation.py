@@ -78,10 +78,11 @@ def test_steps_are_sent_as_they_are_cut() -> None:
 
 def test_a_point_is_held_against_its_right_answer_unless_it_is_hidden() -> None:
     [point] = questions_of(POINT, 1, "points")
-    assert point.items == (JudgeItem("p", "r", ground_truth="4"),)
+    asked = [{"role": "user", "content": "p"}]
+    assert point.items == (JudgeItem(asked, "r", ground_truth="4"),)
     assert point.labels == (1.0,)
     [blind] = questions_of(POINT, 1, "points", with_truth=False)
-    assert blind.items == (JudgeItem("p", "r"),)
+    assert blind.items == (JudgeItem(asked, "r"),)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,8 @@ from assay.genrm.engines.base import (
     Written,
 )
 from assay.genrm.engines.config import EngineConfig
-from assay.genrm.judges.numbers import joined, verdict_mass
+from assay.genrm.engines.options import verdict_mass
+from assay.genrm.judges.numbers import joined
 from assay.genrm.models import ServedModel
 from assay.genrm.self_test import SelfTests
 from assay.genrm.templates import Template, load_templates, read_cases, shipped_cases
@@ -106,7 +107,7 @@ async def refusal(tests: SelfTests, request: Request) -> str:
 async def test_a_judge_that_knows_is_fit_by_every_template_with_probabilities() -> None:
     tests, engine = judged_by(opinion(shown_right))
     tests.begin()
-    short = ("attempt", "correctness", "preference", "quality", "refusal", "rubric")
+    short = ("attempt", "consistency", "correctness", "preference", "quality", "refusal", "rubric")
     for name in (*short, "self-verification"):
         await tests.require(asking(name))
     found = [one.template.partition("@")[0] for one in tests.found]
@@ -114,7 +115,7 @@ async def test_a_judge_that_knows_is_fit_by_every_template_with_probabilities() 
     assert all(one.fit and one.auc == 1.0 and not one.problem for one in tests.found)
     assert all(one.mass == pytest.approx(0.95) for one in tests.found)
     drawing = sum(TEMPLATES.get(name, "pointwise", "", "pairwise").letters for name in short)
-    assert len(engine.asked) == (7 + drawing) * 2 * len(CASES)
+    assert len(engine.asked) == (8 + drawing) * 2 * len(CASES)
 
 
 @pytest.mark.asyncio

@@ -51,6 +51,7 @@ def test_the_shipped_ones(shipped: Templates) -> None:
     assert [(one.ref, one.kind, one.style) for one in shipped.all()] == [
         ("attempt@1", "pointwise", "direct"),
         ("attempt@2", "pointwise", "direct"),
+        ("consistency@1", "pointwise", "direct"),
         ("correctness@2", "pointwise", "direct"),
         ("correctness@3", "pointwise", "direct"),
         ("correctness-reasoned@1", "pointwise", "reasoned"),

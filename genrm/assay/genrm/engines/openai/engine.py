@@ -75,6 +75,7 @@ class OpenAIEngine:
             deterministic=offer.continues,
             error_threshold=config.error_threshold,
             splitting=config.splitting,
+            forms=config.structured if offer.forms else "never",
         )
 
     async def _meet(self, transport: HttpTransport) -> Offer:

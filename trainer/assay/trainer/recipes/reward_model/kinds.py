@@ -23,14 +23,20 @@ from assay.trainer.recipes.reward_model import encoding, evaluation
 from assay.trainer.recipes.reward_model.config import Kind, RmConfig
 from assay.trainer.recipes.reward_model.encoding import Example, Examples
 from assay.trainer.recipes.reward_model.evaluation import RmEvaluation
-from assay.trainer.recipes.reward_model.objectives import pairwise_loss, step_loss
+from assay.trainer.recipes.reward_model.objectives import (
+    critique_loss,
+    pairwise_loss,
+    step_loss,
+)
 from assay.trainer.recipes.reward_model.trainers import (
     BradleyTerryTrainer,
+    CritiqueCollator,
     LossTrainer,
     PairCollator,
     StepCollator,
     pair_verdicts,
     step_margins,
+    written_logits,
 )
 from assay.trainer.records.folder import RunFolder
 
@@ -67,6 +73,18 @@ def _pairwise(
     return LossTrainer(train_dataset=dataset, data_collator=collator, loss=loss, **common)
 
 
+def _critique(
+    _config: RmConfig, learner: Loaded, examples: Examples, common: dict[str, Any]
+) -> Trainer:
+    def loss(model: Any, batch: Any) -> tuple[Tensor, Tensor]:
+        logits_BTV, margins_B = written_logits(model, batch)
+        return critique_loss(logits_BTV, batch["ids"], batch["written"]), margins_B
+
+    collator = CritiqueCollator(learner.tokenizer.pad_token_id)
+    dataset = Dataset.from_list(_columns(examples, "ids", "written", "place", "options"))
+    return LossTrainer(train_dataset=dataset, data_collator=collator, loss=loss, **common)
+
+
 def _bradley_terry(
     _config: RmConfig, _learner: Loaded, examples: Examples, common: dict[str, Any]
 ) -> Trainer:
@@ -91,6 +109,8 @@ def _columns(examples: Examples, *keys: str) -> list[Example]:
 
 KINDS: Mapping[Kind, KindOf] = {
     "pairwise": KindOf(encoding.encode_pairs, _pairwise, evaluation.evaluate_pairwise),
+    "pointwise": KindOf(encoding.encode_points, _pairwise, evaluation.evaluate_points),
+    "critique": KindOf(encoding.encode_critiques, _critique, evaluation.evaluate_critiques),
     "bradley-terry": KindOf(
         encoding.encode_preferences, _bradley_terry, evaluation.evaluate_preferences, RewardConfig
     ),

@@ -3,7 +3,8 @@
 Overrides:
 
     LossTrainer          compute_loss: of the verdict tokens at the answer's place (pair_verdicts),
-                         or of the head at the last token of each step (step_margins)
+                         of what the judge writes (written_logits), or of the head at the last token
+                         of each step (step_margins)
     BradleyTerryTrainer  TRL's RewardTrainer on token ids that were made as the engine makes them
     both                 _save_checkpoint: see core/publishing.py
 
@@ -58,6 +59,30 @@ class PairCollator:
 
 
 @dataclass(frozen=True, slots=True)
+class CritiqueCollator:
+    """Critiques behind their prompts as one batch."""
+
+    pad_id: int
+
+    def __call__(self, examples: Sequence[Example]) -> dict[str, Tensor]:
+        """ids, mask, written [B, T]; places [B], of the closing verdicts, and options [B, 2]."""
+        ids_BT, mask_BT = pad_ids([example["ids"] for example in examples], self.pad_id, left=False)
+        written_BT = torch.zeros_like(ids_BT)
+        places = []
+        for index, example in enumerate(examples):
+            end = len(example["ids"])
+            written_BT[index, end - example["written"] : end] = 1
+            places.append(end - example["written"] + example["place"])
+        return {
+            "ids": ids_BT,
+            "mask": mask_BT,
+            "written": written_BT,
+            "places": torch.tensor(places),
+            "options": torch.tensor([example["options"] for example in examples]),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class StepCollator:
     """Responses in steps as one batch."""
 
@@ -100,6 +125,18 @@ def pair_verdicts(model: Any, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tens
     margins_BR = (told[:, 0] - told[:, 1]).float().view_as(signs_BR) * signs_BR
     held = torch.logsumexp(told.float(), -1)
     return margins_BR, (held - torch.logsumexp(logits.float(), -1)).view_as(signs_BR)
+
+
+def written_logits(model: Any, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+    """The logits of a batch of critiques, [B, T, V], and the margins of their verdicts, [B].
+
+    A margin is the logit of the verdict that is written less that of the other, at its place.
+    """
+    logits = model(input_ids=batch["ids"], attention_mask=batch["mask"], use_cache=False).logits
+    rows = torch.arange(len(logits), device=logits.device)
+    at = logits[rows, batch["places"] - 1].float()
+    found = at.gather(1, batch["options"])
+    return logits, found[:, 0] - found[:, 1]
 
 
 def step_margins(model: Any, batch: Mapping[str, Tensor]) -> Tensor:
