@@ -142,7 +142,7 @@ async def drive(
         Unjudgeable: from the judge.
         EngineError: a request has no answer.
     """
-    answers: tuple[Answer, ...] | None = None
+    answers: tuple[Reply, ...] | None = None
     try:
         while True:
             if is_large:
@@ -162,8 +162,8 @@ async def drive(
 
 
 def _advance(
-    run: Run[R], answers: tuple[Answer, ...] | None
-) -> tuple[tuple[Request, ...], StopIteration | None]:
+    run: Run[R], answers: tuple[Reply, ...] | None
+) -> tuple[tuple[Asked, ...], StopIteration | None]:
     """Sends a judge its answers, None at first; what it asks next, or its end."""
     try:
         return (next(run) if answers is None else run.send(answers)), None
