@@ -33,6 +33,7 @@ BENCHES = {
     "judge-batching": "judge_batching",
     "judge-injection": "judge_injection",
     "judge-miniatures": "judge_miniatures",
+    "judge-reading": "judge_reading",
     "trainer-step": "trainer_step",
     "trainer-update": "trainer_update",
     "scoring-round": "scoring_round",

@@ -31,6 +31,7 @@ class Worker:
             "prefix_cache_tokens": 32768,
         } | settings
         self.network = Network(self.settings())
+        self.tables: Any = None
         self.fresh()
 
     def settings(self, **changed: Any) -> WorkerSettings:
@@ -48,6 +49,7 @@ class Worker:
             self.network.end_tokens(self.tokenizer),
             self.encoder.decode,
             lambda answers, _: self.answers.update({answer["id"]: answer for answer in answers}),
+            tables=self.tables,
         )
         self._next = 0
 

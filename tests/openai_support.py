@@ -37,6 +37,7 @@ class TinyServer:
         context: most tokens.
         top: most log-probabilities listed.
         picks: knows logprob_token_ids.
+        template: its chat template; empty for the tokenizer's.
         heads: the routes of a scalar head: /classify, /score.
         raw: heeds use_activation; an embedding model's /score has similarities only.
         faults: of requests to come to completions, classify and pooling, the next one first.
@@ -52,6 +53,7 @@ class TinyServer:
     context: int = 4096
     top: int = 20
     picks: bool = True
+    template: str = ""
     heads: tuple[str, ...] = ("/classify", "/score")
     raw: bool = True
     faults: list[Fault] = field(default_factory=list)
@@ -77,6 +79,7 @@ class TinyServer:
         routes = {"/v1/models": self.models}
         if self.style == "vllm":
             routes["/tokenize"] = self.tokenize
+            routes["/detokenize"] = self.detokenize
         if self.kind == "causal" and self.style != "plain":
             routes["/v1/chat/completions"] = self.chat
         if self.kind == "causal" and self.style in ("vllm", "plain"):
@@ -102,6 +105,9 @@ class TinyServer:
         ids = self.ids_of(body)
         return 200, {"tokens": ids, "count": len(ids), "max_model_len": self.context}
 
+    def detokenize(self, body: Json) -> tuple[int, Json]:
+        return 200, {"prompt": self.tokenizer.decode(body["tokens"])}
+
     def ids_of(self, body: Json) -> list[int]:
         if "messages" not in body:
             return list(self.tokenizer(body["prompt"], add_special_tokens=False)["input_ids"])
@@ -110,6 +116,8 @@ class TinyServer:
             tokenize=False,
             add_generation_prompt=body.get("add_generation_prompt", True),
             continue_final_message=body.get("continue_final_message", False),
+            **({"chat_template": self.template} if self.template else {}),
+            **body.get("chat_template_kwargs", {}),
         )
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
@@ -262,7 +270,12 @@ class _Handler(BaseHTTPRequestHandler):
         served.keys.append(said)
         served.asked.append((self.path, body))
         fault = ""
-        if served.faults and self.path not in ("/v1/models", "/tokenize", "/tokenizer_info"):
+        if served.faults and self.path not in (
+            "/v1/models",
+            "/tokenize",
+            "/detokenize",
+            "/tokenizer_info",
+        ):
             fault = served.faults.pop(0)
         if fault == "hang":
             time.sleep(5)

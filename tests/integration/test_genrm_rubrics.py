@@ -246,17 +246,19 @@ def test_the_counts_are_conserved(service: tuple[JudgeClient, str]) -> None:
 
 def test_a_judge_that_dies_is_said_and_the_quorum_decides(folder: Path) -> None:
     """The worker of one model of three is killed while they judge: its fault, not the item's."""
-    long = [RubricItem(SKY, "Blue. " * 400 + str(n), RUBRIC) for n in range(12)]
+    asked = [RubricItem(SKY, f"Blue. {n}", RUBRIC) for n in range(12)]
     with running("--models", folder / "models.toml") as (address, process):
         before = set(workers(process.pid))
         with JudgeClient(address, timeout_s=120) as client:
             judged(client.judge_rubrics(items(), ensemble=Ensemble(NAMES)))
             victim = _worker_of(before, "two")
+            # Stopped, it holds what it was asked until it is killed.
+            os.kill(victim, signal.SIGSTOP)
             found = _while_judging(
-                lambda: client.judge_rubrics(long, ensemble=Ensemble(NAMES, quorum=2)),
+                lambda: client.judge_rubrics(asked, ensemble=Ensemble(NAMES, quorum=2)),
                 lambda: os.kill(victim, signal.SIGKILL),
             )
-    assert len(found) == len(long)
+    assert len(found) == len(asked)
     faults = [
         opinion.fault.reason
         for one in judged(found)
@@ -281,7 +283,7 @@ def _while_judging(judge: Callable[[], list[Any]], strike: Callable[[], None]) -
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.extend(judge()))
     thread.start()
-    time.sleep(0.3)
+    time.sleep(5.0)
     strike()
     thread.join()
     return found

@@ -191,7 +191,8 @@ def test_what_is_served_is_what_was_trained(runs: dict[str, Path], data: Path, k
 
     def ask(info: Any) -> list[Any]:
         if kind == "pairwise":
-            brief = ResolvedJudgeSettings("brief", "token-probability", least_mass=0.0)
+            assert info.template == "brief@1"  # on which it was trained, and so its default
+            brief = ResolvedJudgeSettings(scoring="token-probability", least_mass=0.0)
             return [
                 judge_pair(
                     CandidatePair(chat(row), row.chosen, row.rejected), brief, info, templates
@@ -217,6 +218,7 @@ def test_what_is_served_is_what_was_trained(runs: dict[str, Path], data: Path, k
 
     answers = served(runs[kind], ask)
     if kind == "pairwise":
+        assert {answer.judge.template for answer in answers} == {"brief@1"}
         found = [answer.win_probability for answer in answers]
     elif kind == "prm":
         found = [step.score for answer in answers for step in answer.steps]

@@ -156,7 +156,7 @@ def test_a_reasoned_pair_by_probability_asks_after_the_reasons() -> None:
         assert isinstance(request, Choose)
         assert request.options == ("1", "2")
         assert text_of(request.prompt).endswith("</think>\n<answer>")
-        assert [piece.trusted for piece in request.prompt.lead] == [True, False]
+        assert [piece.trusted for piece in request.prompt.lead] == [True, False, True]
         return Chosen((math.log(0.9), math.log(0.1)), TOKENS)
 
     judgement, rounds = drive(judge_pair(PAIR, settings, GENERATIVE, TEMPLATES), answer)

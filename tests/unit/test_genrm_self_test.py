@@ -25,7 +25,8 @@ from assay.genrm.engines.base import (
     Written,
 )
 from assay.genrm.engines.config import EngineConfig
-from assay.genrm.judges.numbers import joined, verdict_mass
+from assay.genrm.engines.options import verdict_mass
+from assay.genrm.judges.numbers import joined
 from assay.genrm.models import ServedModel
 from assay.genrm.self_test import SelfTests
 from assay.genrm.templates import Template, load_templates, read_cases, shipped_cases

@@ -146,7 +146,9 @@ def judge_settings(
     )
 
 
-def step_settings(message: process_pb2.StepSettings, fresh_seed: int) -> ResolvedStepSettings:
+def step_settings(
+    message: process_pb2.StepSettings, fresh_seed: int, least_mass: float | None = None
+) -> ResolvedStepSettings:
     """Resolves settings; as `judge_settings`."""
     votes = _votes(message.votes, _STEP_DEFAULTS.votes)
     threshold = None
@@ -163,6 +165,7 @@ def step_settings(message: process_pb2.StepSettings, fresh_seed: int) -> Resolve
         seed=_seed(message, fresh_seed),
         meta_critique=message.meta_critique,
         template=_name("template", message.template),
+        least_mass=least_mass,
     )
 
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 from assay.clients.judging.rubrics import Combination, Criterion
 from assay.clients.judging.types import Aggregation, LowMass, Overflow, ScoringMode
 from assay.genrm.engines import base
-from assay.genrm.engines.base import Answer, ModelInfo, Request
+from assay.genrm.engines.base import Answer, Forms, ModelInfo, Request
 from assay.kit.faults import ItemFault
 
 RATIONALE_CHARS = 4000
@@ -49,6 +49,7 @@ class ResolvedJudgeSettings:
         low_mass: what to do where the verdicts hold less of the probability than the template
             wants.
         least_mass: the server's word on that share, for every template; None for the templates'.
+        forms: when the model's texts are held to a form; `ModelInfo.forms`.
         max_letter_gap: the greatest distance, in [0, 1], by which a verdict may move with the
             letters that stand for it; None for any.
     """
@@ -63,6 +64,7 @@ class ResolvedJudgeSettings:
     meta_critique: bool = False
     low_mass: LowMass = "refuse"
     least_mass: float | None = None
+    forms: Forms = "never"
     max_letter_gap: float | None = None
 
 
@@ -102,7 +104,7 @@ class ResolvedStepSettings:
     """StepSettings of process.proto with its defaults filled in.
 
     Left to judging: an `error_threshold` of None is the model's, an empty `template` the default
-    critique, and `max_tokens` of 0 the template's.
+    critique, `max_tokens` of 0 and a `least_mass` of None the template's.
     """
 
     splitting: Splitting = "auto"
@@ -115,6 +117,7 @@ class ResolvedStepSettings:
     seed: int = 0
     meta_critique: bool = False
     template: str = ""
+    least_mass: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,8 @@ def fill_steps(result: process_pb2.StepResult, scores: StepScores, model: ModelI
     message.passed = scores.passed
     message.error_threshold = scores.error_threshold
     message.unparsed_votes = scores.unparsed_votes
+    if scores.verdict_mass is not None:
+        message.verdict_mass = scores.verdict_mass
     _fill_usage(message.usage, scores.usage)
 
 

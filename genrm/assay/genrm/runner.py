@@ -7,6 +7,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -237,7 +238,7 @@ class Runner:
 
         def plan(message: process_pb2.StepItem) -> PlannedRun:
             model = self._models.step_model(request.settings.model)
-            settings = convert.step_settings(request.settings, seed)
+            settings = convert.step_settings(request.settings, seed, self._config.least_mass)
             item = convert.step_item(message)
             run = score_steps(item, settings, model.info, self._templates)
             return PlannedRun(model, run, partial(results.fill_steps, model=model.info))
@@ -253,9 +254,12 @@ class Runner:
         deadline_s = time.monotonic() + timeout_s
         check_chunk(request.items, set(), self._config.max_batch_items)
         known = await self._attempts_correct(request, answer_by_s(0.0, timeout_s))
+        kind = "self-verification"
+        closing = self._templates.get("", kind, kind).ref
 
         def plan(message: process_pb2.SelfVerificationItem) -> PlannedRun:
             settings = dialogues.settings_from_proto(request.settings, self._config.least_mass)
+            settings = replace(settings, template=closing)
             name = request.settings.model
             model = self._models.chooser(name) if name else None
             item = dialogues.item_from_proto(message)

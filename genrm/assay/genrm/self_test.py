@@ -56,7 +56,14 @@ WRITTEN_TOKENS = 512
 RETRY_S = 60.0
 
 _log = logging.getLogger(__name__)
-_TESTED = ("pointwise", "pairwise", "self-verification", "critique", "criterion")
+_TESTED = (
+    "pointwise",
+    "pairwise",
+    "self-verification",
+    "critique",
+    "meta-critique",
+    "criterion",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,13 +192,15 @@ class SelfTests:
         return test.task
 
     async def _run(self, template: Template, scoring: ScoringMode) -> Fitness:
+        refines = template.kind == "meta-critique"
         settings = ResolvedJudgeSettings(
-            template.ref,
+            "" if refines else template.ref,
             scoring,
             votes=1,
             temperature=0.0,
             max_tokens=min(template.max_tokens, WRITTEN_TOKENS),
             overflow="keep-ends",
+            meta_critique=refines,
             least_mass=self._least_mass,
         )
         batcher = RequestBatcher(self._served.engine)
@@ -245,7 +254,7 @@ class SelfTests:
 
 def _scoring(template: Template, *, writes: bool) -> ScoringMode:
     """How a template's verdicts are read; reasons are tested by what the judge writes."""
-    if template.kind == "critique":
+    if template.kind in ("critique", "meta-critique"):
         return "consensus"
     return "votes" if writes or template.style == "reasoned" else "token-probability"
 

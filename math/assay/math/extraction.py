@@ -209,7 +209,11 @@ def boxes(text: str) -> list[tuple[int, int]]:
     if "\\boxed" not in text and "\\fbox" not in text:
         return []
     spans = []
-    for mark in list(_BOX.finditer(text))[-_BOXES_READ:]:
+    first = len(text)
+    for _ in range(_BOXES_READ):
+        before = max(text.rfind("\\boxed", 0, first), text.rfind("\\fbox", 0, first))
+        first = first if before < 0 else before
+    for mark in _BOX.finditer(text, first):
         if mark[1] == "{":
             spans.append((mark.end(), _closing(text, mark.end())))
         else:

@@ -209,6 +209,9 @@ class Matcher:
         if not isinstance(left, Call) or not isinstance(right, Call):
             return no("a time against something else")
         if left.name != right.name:
+            halves = {Text("am"), Text("pm")}
+            if halves.intersection((*left.arguments, *right.arguments)):
+                return no("a time of day against a ratio")  # 1:3 is no 5:15 am
             return self._ratios(left, right)
         *one, half = left.arguments
         *other, other_half = right.arguments

@@ -7,6 +7,7 @@ import re
 
 from assay.math import exact, numeric, quantities, realset, renaming
 from assay.math.nodes import (
+    MINUS_ONE,
     Add,
     Call,
     Chain,
@@ -249,6 +250,16 @@ def _equations(matcher: PartMatcher, left: Chain, right: Chain) -> Verdict:
     return Verdict(True, "exact", "proportional equations")
 
 
+def _leaves_bound(left: Chain, right: Chain) -> bool:
+    """Whether the reference bounds a letter, `x > 2`, and the answer leaves it, `2x + 1 > 5`."""
+    names = symbols(left)
+    if len(names) != 1 or names != symbols(right):
+        return False
+    name = Symbol(next(iter(names)))
+    apart = (name, Mul((MINUS_ONE, name)))  # -x > -1 has but the sign to turn
+    return name in left.operands and not any(side in right.operands for side in apart)
+
+
 def _leaves_value(left: Chain, right: Chain) -> bool:
     """Whether the reference says what a letter is, `x = 4`, and the answer leaves it, `2x = 8`.
 
@@ -376,6 +387,8 @@ def _orders(matcher: PartMatcher, left: Chain, right: Chain) -> Verdict:
         return direct
     if not _are_expressions(right) or left.operators == ("in",):
         return direct
+    if _leaves_bound(left, right):
+        return _no("an inequality that is left to solve")
     ratio = _ratio(left, right)
     if ratio is None or isinstance(ratio, complex):
         return _no("inequalities that are not proportional")

@@ -146,7 +146,7 @@ _STEPS = Shape(
     process_pb2.StepScores,
     names={"first_error": "first_error_step"},
     within={"steps": _STEP, "usage": _USAGE},
-    ratios=frozenset({"aggregate", "error_threshold"}),
+    ratios=frozenset({"aggregate", "error_threshold", "verdict_mass"}),
     elsewhere=_TIMED | {"judge"},
 )
 _TURN = Shape(

@@ -329,7 +329,8 @@ class StepScores:
     """The steps of a response, in order and without overlap, and their scores.
 
     `passed`: the aggregate is not below the error threshold. `first_error`: index of the first step
-    below it, from 0; None for none.
+    below it, from 0; None for none. `verdict_mass` is the least of critiques that were held to
+    their form; see `ModelJudgement`.
     """
 
     steps: tuple[StepScore, ...]
@@ -341,6 +342,7 @@ class StepScores:
     judge: JudgeRef = JudgeRef()
     usage: Usage = Usage()
     timings: Timings = Timings()
+    verdict_mass: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from assay.genrm.engines.base import Splitting
+from assay.genrm.engines.base import Forms, Splitting
 from assay.kit.toml_config import STRICT
 
 Scalar = str | int | float | bool
@@ -61,6 +61,12 @@ class EngineConfig:
     """TOML file of `[[cases]]`, known answers of the field that it judges, for its self-test.
 
     Empty: the shipped ones, easy questions of every kind; "none": it is not tested.
+    """
+    structured: Forms = "again"
+    """When votes and critiques are held to their form by structured decoding.
+
+    again: those that cannot be read are written again so; always: from the start; never. An engine
+    that cannot, or cannot say how much of the probability the verdicts had, never does.
     """
     reload: bool = False
     """Serve other weights as soon as `path`, a folder, holds some; see `assay.genrm.reloading`."""

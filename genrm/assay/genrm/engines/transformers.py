@@ -163,6 +163,7 @@ class TransformersEngine:
             deterministic=True,
             error_threshold=self._config.error_threshold,
             splitting=self._config.splitting,
+            forms=self._config.structured if ready["forms"] else "never",
             template=loading.trained_on(opened.hf_config),
         )
         self._keeper = asyncio.create_task(self._keep())
@@ -457,6 +458,7 @@ def _job(pending: _PendingRequest) -> dict[str, Any]:
             "top_p": request.top_p,
             "seed": request.seed,
             "stop": request.stop,
+            "form": request.form and request.form.parts,
         }
     return body
 
@@ -467,7 +469,7 @@ def _answer(pending: _PendingRequest, body: dict[str, Any]) -> Answer:
     if isinstance(request, Choose):
         return Chosen(tuple(body["logprobs"]), tokens, cut)
     if isinstance(request, Write):
-        return Written(body["text"], body["finish"], tokens, cut)
+        return Written(body["text"], body["finish"], tokens, cut, body.get("mass"))
     if isinstance(request, RateDialogue):
         return Rated(tuple(body["logits"]), tokens, cut)
     return StepsRated(tuple(body["probabilities"]), tokens)

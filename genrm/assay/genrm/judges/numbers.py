@@ -39,19 +39,6 @@ def expected_value(logprobs: Sequence[float], values: Sequence[float]) -> float:
     return min(1.0, max(0.0, mean))
 
 
-def verdict_mass(options: Sequence[str], logprobs: Sequence[float]) -> float:
-    """The share of the model's probability on any of some texts, in [0, 1].
-
-    A text that begins with another one is counted with it.
-    """
-    counted = [
-        logprob
-        for option, logprob in zip(options, logprobs, strict=True)
-        if not any(option != other and option.startswith(other) for other in options)
-    ]
-    return min(1.0, math.fsum(map(math.exp, counted)))
-
-
 def least(numbers: Iterable[float | None]) -> float | None:
     """The least that there is."""
     return min((number for number in numbers if number is not None), default=None)

@@ -129,7 +129,7 @@ def comparison(
         _compare,
         prompt=tuple(prompt),
         ground_truth=ground_truth,
-        settings=settings,
+        settings=replace(settings, forms=model.forms),
         template=template,
         how=how,
     )

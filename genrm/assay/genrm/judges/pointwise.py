@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from assay.clients.judging.types import JudgeRef, ModelJudgement, ScoringMode
 from assay.genrm.domain import RATIONALE_CHARS, CandidateResponse, ResolvedJudgeSettings, Run
 from assay.genrm.engines.base import ModelInfo
@@ -34,6 +36,7 @@ def judge_response(
     require_reference(item.anchor, "anchor")
     require_reference(item.rubric, "rubric")
     mode = resolve_mode(settings, model, MODES)
+    settings = replace(settings, forms=model.forms)
     if mode == "consensus":
         require_bound(settings)
         return (yield from judge_by_consensus(item, settings, templates))

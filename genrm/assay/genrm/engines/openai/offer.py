@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+from assay.genrm.engines import thoughts
 from assay.genrm.engines.base import Capability, EngineError
 from assay.genrm.engines.config import EngineConfig
 from assay.genrm.engines.openai import answers
@@ -40,6 +41,9 @@ class Offer:
         top: how many of the likeliest tokens it lists.
         special: its special tokens, if known.
         system: its chat template takes a system message.
+        ends: how a dialogue ends that is open for the assistant, without thinking and with it, as
+            its chat template writes it; empty if unknown.
+        forms: it holds a text to a regular expression.
         scores: a scalar head is asked by /score.
     """
 
@@ -52,6 +56,8 @@ class Offer:
     top: int = 0
     special: tuple[str, ...] = ()
     system: bool = True
+    ends: tuple[str, str] = ("", "")
+    forms: bool = False
     scores: bool = False
 
     @property
@@ -156,7 +162,42 @@ async def _writer(transport: HttpTransport, name: str, offer: Offer) -> Offer:
     capabilities: set[Capability] = {"write", "choose"} if offer.top else {"write"}
     path = "/v1/chat/completions"
     system = not offer.chat or await _takes_system(transport, path, name)
-    return replace(offer, capabilities=frozenset(capabilities), system=system)
+    offer = replace(offer, capabilities=frozenset(capabilities), system=system)
+    if not (offer.tokens and offer.continues):
+        return offer
+    ends = [await _end(transport, name, begun) for begun in ("", thoughts.OURS)]
+    forms = await _holds(transport, name)
+    return replace(offer, ends=(ends[0], ends[1]), forms=forms)
+
+
+async def _end(transport: HttpTransport, name: str, begun: str) -> str:
+    """How a dialogue ends that is open for an answer begun so; empty if unknown."""
+    body = {"messages": _HELLO, "chat_template_kwargs": thoughts.switches(begun)}
+    ids = await _ids(transport, {"model": name, **body})
+    try:
+        said = await transport.post("/detokenize", {"model": name, "tokens": ids or []})
+    except (Refused, EngineError):
+        return ""
+    text = said.get("prompt")
+    end = text.rpartition("Say A.")[2] if isinstance(text, str) else ""
+    again = await _ids(transport, {"model": name, "prompt": end, "add_special_tokens": False})
+    # Told from what was said by the tokens themselves, or not at all.
+    return end if again and ids and ids[-len(again) :] == again else ""
+
+
+async def _holds(transport: HttpTransport, name: str) -> bool:
+    """Whether it knows `structured_outputs`, as vLLM does: a text of an unlikely form is one."""
+    body = {
+        "model": name,
+        "prompt": "A",
+        "max_tokens": 16,
+        "temperature": 0.0,
+        "structured_outputs": {"regex": "(?:q7j)"},
+    }
+    try:
+        return answers.choice(await transport.post("/v1/completions", body)).get("text") == "q7j"
+    except (Refused, EngineError):
+        return False
 
 
 async def _takes_system(transport: HttpTransport, path: str, name: str) -> bool:

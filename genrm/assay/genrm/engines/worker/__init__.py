@@ -10,6 +10,8 @@
     reading     which sequences go into the next forward pass
     writing     rows that are being written
     sampling    from logits to the next token
+    vocabulary  the bytes of tokens, and which of them a form allows
+    guiding     a row that is held to a form
     loop        admits, reads, writes, answers
 
 A crash costs the requests at work only, and computing never holds up the event loop. Why the

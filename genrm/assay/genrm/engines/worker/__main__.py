@@ -67,6 +67,7 @@ def _load(settings: WorkerSettings, line: socket.socket, inbox: Any) -> Any:
     from assay.genrm.engines.prompts import PromptEncoder  # noqa: PLC0415
     from assay.genrm.engines.worker.loop import BatchLoop  # noqa: PLC0415
     from assay.genrm.engines.worker.network import Network  # noqa: PLC0415
+    from assay.genrm.engines.worker.vocabulary import FormTables, token_bytes  # noqa: PLC0415
 
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
@@ -74,6 +75,8 @@ def _load(settings: WorkerSettings, line: socket.socket, inbox: Any) -> Any:
         torch.set_num_threads(settings.threads)
     network = Network(settings)
     tokenizer = AutoTokenizer.from_pretrained(settings.location, **settings.arguments)
+    writes = network.shape is not None
+    tokens = token_bytes(tokenizer) if writes and settings.head == "generative" else None
     loop = BatchLoop(
         network,
         settings,
@@ -83,8 +86,10 @@ def _load(settings: WorkerSettings, line: socket.socket, inbox: Any) -> Any:
             line, frames.DONE, {"answers": answers, "batches": ran[0], "rows": ran[1]}
         ),
         inbox=inbox,
+        tables=None if tokens is None else FormTables(tokens),
     )
-    _say(line, frames.READY, {"write": network.shape is not None, "labels": network.labels})
+    ready = {"write": writes, "labels": network.labels, "forms": tokens is not None}
+    _say(line, frames.READY, ready)
     return loop
 
 

@@ -1,8 +1,9 @@
 """Requests in the worker: which sequences to read, where, and what to make of the logits.
 
     {"id", "kind": "choose", "ids", "options"}          -> {"id", "logprobs"}
-    {"id", "kind": "write", "ids", "max_tokens", "temperature", "top_p", "seed", "stop"}
-                                                        -> {"id", "text", "finish", "completion"}
+    {"id", "kind": "write", "ids", "max_tokens", "temperature", "top_p", "seed", "stop", "form"}
+                                            -> {"id", "text", "finish", "completion"}, "mass" too
+                                               where there is a form (`forms.TextForm.parts`)
     {"id", "kind": "rate", "ids"}                       -> {"id", "logits"}
     {"id", "kind": "rate-steps", "ids", "positions"}    -> {"id", "probabilities"}
 
@@ -20,7 +21,9 @@ from typing import Any, Protocol
 import torch
 
 from assay.genrm.engines.steps import chance
+from assay.genrm.engines.worker.guiding import FormGuide
 from assay.genrm.engines.worker.sampling import RowSampler
+from assay.genrm.engines.worker.vocabulary import FormTables
 from assay.kit.reasons import Reason
 
 Ids = tuple[int, ...]
@@ -118,6 +121,7 @@ class WriteJob:
     max_tokens: int
     stop: tuple[str, ...]
     sampler: RowSampler
+    guide: FormGuide | None
     start: Callable[[WriteJob, Sequence, Logits], dict[str, Any] | None]
     adapter: str = ""
     cached: int | None = None
@@ -190,6 +194,7 @@ class Maker:
     good_label: int
     start: Callable[[WriteJob, Sequence, Logits], dict[str, Any] | None]
     scores: bool = False
+    tables: FormTables | None = None
 
     def __call__(self, body: dict[str, Any]) -> WorkerJob:
         """The job of a message."""
@@ -210,8 +215,17 @@ class Maker:
             case _:
                 numbers = random.Random(int(body["seed"]))  # noqa: S311  # sampling, not secrets
                 sampler = RowSampler(float(body["temperature"]), float(body["top_p"]), numbers)
-                stop = tuple(body["stop"])
-                return WriteJob(number, ids, int(body["max_tokens"]), stop, sampler, self.start)
+                stop, limit = tuple(body["stop"]), int(body["max_tokens"])
+                guide = self._guide(body.get("form"), limit)
+                return WriteJob(number, ids, limit, stop, sampler, guide, self.start)
+
+    def _guide(self, form: list[Any] | None, max_tokens: int) -> FormGuide | None:
+        if form is None:
+            return None
+        if self.tables is None:
+            raise ValueError("a form for a vocabulary that has none")
+        parts = tuple(tuple(part) if isinstance(part, list) else part for part in form)
+        return FormGuide(self.tables.of(parts), max_tokens)
 
 
 def error_answer(number: int, reason: str, message: str) -> dict[str, Any]:

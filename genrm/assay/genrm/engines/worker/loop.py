@@ -27,6 +27,7 @@ from assay.genrm.engines.worker.network import Network, RowInput
 from assay.genrm.engines.worker.prefixes import PrefixTree
 from assay.genrm.engines.worker.reading import PLANNED, BatchLimits, Planned, plan
 from assay.genrm.engines.worker.settings import WorkerSettings
+from assay.genrm.engines.worker.vocabulary import FormTables
 from assay.genrm.engines.worker.writing import Decode, Writer
 from assay.kit.reasons import Reason
 
@@ -48,6 +49,7 @@ class BatchLoop:
         answer: Callable[[list[dict[str, Any]], tuple[int, int]], None],
         *,
         inbox: queue.SimpleQueue[dict[str, Any]] | None = None,
+        tables: FormTables | None = None,
     ) -> None:
         """Starts without work.
 
@@ -58,6 +60,7 @@ class BatchLoop:
             decode: text of tokens that stand after others.
             answer: sends answers, with the forward passes since the last and the rows in them.
             inbox: where messages arrive.
+            tables: of forms, for a vocabulary that texts can be held to them in.
         """
         self.inbox = inbox or queue.SimpleQueue()
         self._network = network
@@ -70,7 +73,7 @@ class BatchLoop:
         self._tree = PrefixTree(settings.prefix_cache_tokens) if network.shape else None
         self._writer = Writer(network, self._limits, ends, decode)
         self._make = Maker(
-            network.pad_token, settings.good_label, self._first, settings.step_scores
+            network.pad_token, settings.good_label, self._first, settings.step_scores, tables
         )
         self._waiting: list[Sequence] = []
         self._begun: dict[int, WorkerJob] = {}

@@ -7,7 +7,7 @@ criterion is not met. A quotation that is not in the response is no reading: EVI
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from assay.clients.judging.rubrics import Criterion, CriterionKind, CriterionOrder
 from assay.clients.judging.types import Usage
@@ -77,6 +77,7 @@ def judge_criterion(
     template = _template(criterion, order, settings, templates)
     how: How = "probability" if mode == "token-probability" else "votes"
     require_bound(settings, template, how)
+    settings = replace(settings, forms=model.forms)
     slots = _slots(item, criterion)
     read_as = readings(template, settings.seed, slots)
     made = yield from read_verdict(read_as, slots, how, settings, settings.seed)

@@ -367,6 +367,7 @@ class StepScores(_message.Message):
     PASSED_FIELD_NUMBER: _builtins.int
     ERROR_THRESHOLD_FIELD_NUMBER: _builtins.int
     UNPARSED_VOTES_FIELD_NUMBER: _builtins.int
+    VERDICT_MASS_FIELD_NUMBER: _builtins.int
     aggregate: _builtins.float
     """All of them brought together, in [0, 1]."""
     first_error_step: _builtins.int
@@ -382,6 +383,10 @@ class StepScores(_message.Message):
     unparsed_votes: _builtins.int
     """Critiques that were sampled and could not be parsed; they count for nothing. When fewer than half can be, the item is a
     fault, JUDGE_UNPARSED.
+    """
+    verdict_mass: _builtins.float
+    """The least share of the model's probability, in [0, 1], that the verdicts of critiques held together where one was said.
+    Unset for step heads, and where no critique was held to its form, so that no probabilities were read.
     """
     @_builtins.property
     def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___StepScore]:
@@ -403,14 +408,20 @@ class StepScores(_message.Message):
         passed: _builtins.bool = ...,
         error_threshold: _builtins.float = ...,
         unparsed_votes: _builtins.int = ...,
+        verdict_mass: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_first_error_step", b"_first_error_step", "first_error_step", b"first_error_step", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_first_error_step", b"_first_error_step", "_verdict_mass", b"_verdict_mass", "first_error_step", b"first_error_step", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_first_error_step", b"_first_error_step", "aggregate", b"aggregate", "error_threshold", b"error_threshold", "first_error_step", b"first_error_step", "model", b"model", "model_revision", b"model_revision", "passed", b"passed", "steps", b"steps", "unparsed_votes", b"unparsed_votes", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_first_error_step", b"_first_error_step", "_verdict_mass", b"_verdict_mass", "aggregate", b"aggregate", "error_threshold", b"error_threshold", "first_error_step", b"first_error_step", "model", b"model", "model_revision", b"model_revision", "passed", b"passed", "steps", b"steps", "unparsed_votes", b"unparsed_votes", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__first_error_step: _TypeAlias = _typing.Literal["first_error_step"]  # noqa: Y015
     _WhichOneofArgType__first_error_step: _TypeAlias = _typing.Literal["_first_error_step", b"_first_error_step"]  # noqa: Y015
+    _WhichOneofReturnType__verdict_mass: _TypeAlias = _typing.Literal["verdict_mass"]  # noqa: Y015
+    _WhichOneofArgType__verdict_mass: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__first_error_step) -> _WhichOneofReturnType__first_error_step | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__verdict_mass) -> _WhichOneofReturnType__verdict_mass | None: ...
 
 Global___StepScores: _TypeAlias = StepScores  # noqa: Y015
 
@@ -496,7 +507,8 @@ class SelfVerificationSettings(_message.Message):
     """The verifier of reward/v1 that says whether an attempt is right. Empty: "math". Asked only where the item does not say."""
     model: _builtins.str
     """The model, as ListJudgeModels names it, whose probability of "correct" is reported for each verification. Empty: none
-    is asked, and no probabilities are reported.
+    is asked, and no probabilities are reported. Where it does not tell known answers apart by the server's template
+    "self-verification", the item is a fault, JUDGE_UNFIT: name another model, or none.
     """
     def __init__(
         self,

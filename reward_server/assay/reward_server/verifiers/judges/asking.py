@@ -30,6 +30,7 @@ from assay.clients.judging import (
     ModelJudgement,
     PairJudgement,
     RubricJudgement,
+    StepScores,
     Timings,
     Usage,
 )
@@ -106,6 +107,7 @@ OVERFLOW = ParameterSpec(
     allowed_values=("keep-ends", "overlong", "refuse"),
 )
 OVERLONG = "overlong"
+_ROOM = ("others_tokens", "limit_tokens")  # of genrm's fault CONTEXT_TOO_LONG
 ENSEMBLE = (
     ParameterSpec("models", "string-list", (), "An ensemble: models that each judge; none: model."),
     ParameterSpec(
@@ -297,7 +299,7 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
             if found.reason == Reason.MISSING_RESPONSE:
                 # Blank by genrm's reading, if not by ours.
                 return RemoteOutcome(self._blank(item))
-            if found.reason == Reason.CONTEXT_TOO_LONG and is_overlong(item):
+            if found.reason == Reason.CONTEXT_TOO_LONG and is_overlong(item, found):
                 return RemoteOutcome(self.least(item, OVERLONG, found.message))
             return RemoteOutcome(fault_of(found))
         outcome: Outcome
@@ -318,12 +320,21 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
 TOO_LONG = "the response is longer than the model's context"
 
 
-def is_overlong(item: VerifierItem) -> bool:
-    """Whether a text that did not fit makes the response `overlong`: asked for, and its doing."""
+def is_overlong(item: VerifierItem, fault: ClientFault | None = None) -> bool:
+    """Whether a text that did not fit makes the response `overlong`: asked for, and its doing.
+
+    It is the response's doing where all else takes at most half of the room, as genrm counts it
+    (`fault`), or where it is the longest text.
+    """
+    if item.parameters["overflow"] != OVERLONG:
+        return False
+    counts = [(fault.metadata if fault else {}).get(name, "") for name in _ROOM]
+    if all(count.isdecimal() for count in counts) and 2 * int(counts[0]) <= int(counts[1]):
+        return True
     others = [message.content for message in item.prompt]
     others += [*item.references, item.anchor or ""]
     longest = max(map(len, others), default=0)
-    return item.parameters["overflow"] == OVERLONG and len(item.response()) >= longest
+    return len(item.response()) >= longest
 
 
 def overflow(parameters: Parameters) -> Overflow:
@@ -418,7 +429,7 @@ def ensemble(parameters: Parameters) -> Ensemble | None:
 
 
 def measures(
-    found: ModelJudgement | PairJudgement | GroupRanking | RubricJudgement,
+    found: ModelJudgement | PairJudgement | GroupRanking | RubricJudgement | StepScores,
 ) -> list[Component]:
     """What else is known of a judgement, as components of weight 0."""
     known = {

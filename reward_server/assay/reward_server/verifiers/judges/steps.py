@@ -151,7 +151,9 @@ class StepVerifier(asking.OneByOne[StepSettings, StepItem, StepScores]):
         try:
             return judge_steps(found, item.parameters)
         except Unjudgeable as trouble:
-            if trouble.reason != UNSUPPORTED_INPUT or not asking.is_overlong(item):
+            # How many steps there are is the response's doing, whatever the prompt.
+            asked_for = item.parameters["overflow"] == asking.OVERLONG
+            if trouble.reason != UNSUPPORTED_INPUT or not asked_for:
                 raise
             return self.least(item, asking.OVERLONG, trouble.message)
 
@@ -170,6 +172,7 @@ def judge_steps(found: StepScores, parameters: asking.Parameters) -> Judgement:
     parts = [
         Component(f"{parameters['aggregation']}-of-steps", found.aggregate),
         Component("steps", float(len(found.steps)), 0.0),
+        *asking.measures(found),
     ]
     text = f"{found.aggregate:.4g} over {len(found.steps)} steps"
     first = found.first_error
