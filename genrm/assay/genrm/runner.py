@@ -6,7 +6,7 @@ import asyncio
 import re
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -337,25 +337,29 @@ class Runner:
     ) -> list[PendingJudgement]:
         """Judges a call's items, writes their results, and returns the settled items in order.
 
+        All of them are judged by the models of now, whatever is served before the call ends.
+
         Raises:
             CallError: the request as a whole is refused.
         """
         asks: dict[ServedModel | None, RequestBatcher] = {}
+        served = {model.name: model for model in self._models}
+        for model in served.values():
+            self._models.hold(model)
         shown = tracing.trail() is not None
 
         def admit(item: PendingJudgement, message: Any) -> None:
             item.size_bytes = message.ByteSize()
             convert.check_size(message)
             item.plan = plan(message)
-            item.asks = self._asks(item.plan.model, request, asks)
+            item.asks = self._asks(item.plan.model, request, asks, served)
             item.asked = [] if shown else None
 
         try:
             return await self._service.answer(request.items, response, admit, timeout_s)
         finally:
-            for model in asks:
-                if model is not None:
-                    self._models.release(model)
+            for model in served.values():
+                self._models.release(model)
 
     def _panel(
         self, request: judge_pb2.JudgeResponsesRequest | judge_pb2.JudgeRubricsRequest
@@ -374,8 +378,9 @@ class Runner:
         model: ServedModel | None,
         request: Any,
         asks: dict[ServedModel | None, RequestBatcher],
+        served: Mapping[str, ServedModel],
     ) -> RequestBatcher:
-        """The requests of a call to a model, which is held until the call ends.
+        """The requests of a call to a model, which is one of those that the call holds.
 
         Raises:
             Unjudgeable: INVALID_LABEL: the run's name is too long.
@@ -387,13 +392,13 @@ class Runner:
                 model.engine if model else None,
                 partial(self.metrics.answered, model.name if model else ""),
                 tests.require if tests else None,
-                lambda other: self._asks(self._models.judge(other), request, asks),
+                lambda other: self._asks(
+                    served[self._models.judge(other).name], request, asks, served
+                ),
                 bill=self._bill(model, convert.run_of(settings)) if model else None,
                 shared=self._answers_of(model) if model else None,
                 seeded="seed" in settings.DESCRIPTOR.fields_by_name and settings.HasField("seed"),
             )
-            if model is not None:
-                self._models.hold(model)
         return asks[model]
 
     def _bill(self, model: ServedModel, run: str) -> CallBill:

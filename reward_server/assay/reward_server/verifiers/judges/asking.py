@@ -328,6 +328,23 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
 TOO_LONG = "the response is longer than the model's context"
 
 
+def is_overlong(item: VerifierItem, fault: ClientFault | None = None) -> bool:
+    """Whether a text that did not fit makes the response `overlong`: asked for, and its doing.
+
+    It is the response's doing where all else takes at most half of the room, as genrm counts it
+    (`fault`), or where it is the longest text.
+    """
+    if item.parameters["overflow"] != OVERLONG:
+        return False
+    counts = [(fault.metadata if fault else {}).get(name, "") for name in _ROOM]
+    if all(count.isdecimal() for count in counts) and 2 * int(counts[0]) <= int(counts[1]):
+        return True
+    others = [message.content for message in item.prompt]
+    others += [*item.references, item.anchor or ""]
+    longest = max(map(len, others), default=0)
+    return len(said(item)) >= longest
+
+
 def said(item: VerifierItem) -> str:
     """All that the policy says, a dialogue's turns and calls joined."""
     if not item.candidate.turns:
@@ -348,23 +365,6 @@ def turns_of(item: VerifierItem) -> tuple[Turn, ...]:
         )
         for turn in item.candidate.turns
     )
-
-
-def is_overlong(item: VerifierItem, fault: ClientFault | None = None) -> bool:
-    """Whether a text that did not fit makes the response `overlong`: asked for, and its doing.
-
-    It is the response's doing where all else takes at most half of the room, as genrm counts it
-    (`fault`), or where it is the longest text.
-    """
-    if item.parameters["overflow"] != OVERLONG:
-        return False
-    counts = [(fault.metadata if fault else {}).get(name, "") for name in _ROOM]
-    if all(count.isdecimal() for count in counts) and 2 * int(counts[0]) <= int(counts[1]):
-        return True
-    others = [message.content for message in item.prompt]
-    others += [*item.references, item.anchor or ""]
-    longest = max(map(len, others), default=0)
-    return len(said(item)) >= longest
 
 
 def overflow(parameters: Parameters) -> Overflow:
