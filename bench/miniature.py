@@ -4,8 +4,7 @@ A miniature pretrains a model on text that a small program writes, and trains it
 does (assay.trainer.recipes.train), each run in a process of its own. The judge is a function in
 that process, behind the client that reaches a service: nothing listens on a port.
 
-On a CUDA device the same commands run there (`model.device` is "auto"); no figure of one is
-reported: none was at hand.
+On a CUDA device the same commands run there (`model.device` is "auto"); no figure is reported.
 """
 
 from __future__ import annotations
@@ -62,16 +61,16 @@ class Shape:
     learning_rate: float = 3e-3
 
 
-def tokenizer_of(words: Sequence[str]) -> Any:
+def tokenizer_of(words: Sequence[str], pattern: str = "") -> Any:
     """One token for each word, none of which begins another; the messages of a chat stand one after
-    the other, with nothing between."""
+    the other, with nothing between. `pattern` is a regular expression of all of them."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers  # noqa: PLC0415
     from transformers import PreTrainedTokenizerFast  # noqa: PLC0415
 
     vocabulary = {token: n for n, token in enumerate((PAD, END, "<unk>", *words))}
     core = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     longest_first = sorted(words, key=len, reverse=True)
-    pattern = "|".join(word.translate(_ESCAPES) for word in longest_first)
+    pattern = pattern or "|".join(word.translate(_ESCAPES) for word in longest_first)
     core.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), "isolated")
     core.decoder = decoders.Fuse()
     make: Any = PreTrainedTokenizerFast

@@ -19,7 +19,7 @@ asked at the ends of responses. All runs share the sizes of `SMALL`; what differ
 configs say. Each run is in a process of its own; those that are done are not repeated.
 
 Orderings and intervals are what this can show, and no magnitudes. On a CUDA device the same
-commands run there; no figure of one is reported: none was at hand.
+commands run there; no figure of one is reported.
 """
 
 from __future__ import annotations

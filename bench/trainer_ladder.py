@@ -20,7 +20,7 @@ done are not repeated, so that the command can be given again, with more seeds. 
 Orderings and intervals are what this can show, and no magnitudes: the published ones are of a model
 of 32 B parameters on competition problems.
 
-On a CUDA device the same commands run there; no figure of one is reported: none was at hand.
+On a CUDA device the same commands run there; no figure of one is reported.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
     python -m bench trainer-step --out DIR                       both models, both verifiers
     python -m bench trainer-step --models counting --rounds 3    some of it
+    python -m bench trainer-step --models qwen3-0.6b --judges instant --rounds 3     on a GPU
 
 The same weights, prompts, batch, optimizer and judge on both sides. Contestants take turns, each
 turn in a fresh process, with the same seed; a turn's figure is the median over its steps but the
@@ -9,6 +10,7 @@ first ones. Both sides run with the allocator settings of `assay train` (environ
 good for either.
 
     assay       the run of `assay train`, records and all; responses stream to the judge as they end
+    assay-paged the same, on the engine `paged`
     trl         GRPOTrainer with a plain function in the process: no client, no service
     trl-sync    GRPOTrainer with the same judge behind RewardClient (assay.clients.trainers.trl)
     trl-async   the same behind AsyncRewardClient, which TRL awaits
@@ -18,7 +20,8 @@ With an instant judge: assay against trl (aim: at most 3 % slower). With a slow 
 faster by the whole scoring time). The judge waits and does not compute: it stands for a service on
 other cores.
 
-On a CUDA device the same commands run there; no figure of one is reported: none was at hand.
+On a CUDA device the same commands run there, and memory is the device's. `qwen3-0.6b` is for one:
+the shape of Qwen3-0.6B with random weights, made on the spot, whose responses all reach the limit.
 """
 
 from __future__ import annotations
@@ -44,10 +47,20 @@ from transformers import TrainerCallback
 from assay.kit.runs import environment
 from assay.trainer.recipes.ladder.stats import SeedMean, estimate
 from bench.common import spread
-from bench.miniature import Item, Job, Service, as_data, keep, read, told, work_off, write_problems
+from bench.miniature import (
+    Item,
+    Job,
+    Service,
+    as_data,
+    keep,
+    read,
+    tokenizer_of,
+    told,
+    work_off,
+    write_problems,
+)
 from bench.miniature_tasks import LIMIT, counting, counts_right
 
-WARM_STEPS = 3
 INSTANT, SLOW = ("assay", "trl", "trl-sync"), ("assay", "trl-sync", "trl-async")
 
 
@@ -66,7 +79,9 @@ class Workload:
         learning_rate: of AdamW.
         item_s: what the slow judge takes for an item.
         workers: items that it judges at a time.
-        steps: of a turn, `WARM_STEPS` of them not counted.
+        steps: of a turn.
+        warm: the first of them, which are not counted.
+        micro_batch: samples in a pass of an update, 0 for all.
     """
 
     task: str
@@ -80,6 +95,8 @@ class Workload:
     item_s: float
     workers: int
     steps: int
+    warm: int = 3
+    micro_batch: int = 0
 
     @property
     def scoring_s(self) -> float:
@@ -124,10 +141,64 @@ def smollm2_load(folder: Path, steps: int) -> Workload:
     )
 
 
+def qwen3_load(folder: Path, steps: int) -> Workload:
+    """Qwen3-0.6B's shape with random weights: a GPU's load, without a hub. Small on a CPU."""
+    import torch  # noqa: PLC0415
+
+    full = torch.cuda.is_available()
+    problems = ((f"<{n}><{n + 1}>", str(n)) for n in range(100, 200))
+    return Workload(
+        task="counting",
+        model=str(_qwen3(folder / "qwen3-0.6b", full=full)),
+        data=str(write_problems(folder / "qwen3-train.jsonl", problems)),
+        template="{question}",
+        prompts=16,
+        group=8,
+        limit=128 if full else 8,
+        learning_rate=1e-6,
+        item_s=0.008,
+        workers=16,
+        steps=steps,
+        warm=1,
+        micro_batch=16,
+    )
+
+
+def _qwen3(folder: Path, *, full: bool) -> Path:
+    """The model, written once. Its tokens are `<0>`, `<1>`, ..."""
+    import torch  # noqa: PLC0415
+    from transformers import Qwen3Config, Qwen3ForCausalLM  # noqa: PLC0415
+
+    if (folder / "config.json").is_file():
+        return folder
+    torch.manual_seed(0)
+    vocabulary = 151_936 if full else 400
+    tokenizer = tokenizer_of([f"<{n}>" for n in range(vocabulary - 3)], pattern="<[^>]+>")
+    settings = Qwen3Config(
+        vocab_size=vocabulary,
+        hidden_size=1024 if full else 64,
+        intermediate_size=3072 if full else 128,
+        num_hidden_layers=28 if full else 2,
+        num_attention_heads=16 if full else 2,
+        num_key_value_heads=8 if full else 1,
+        head_dim=128 if full else 32,
+        max_position_embeddings=4096,
+        tie_word_embeddings=True,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        bos_token_id=None,
+    )
+    Qwen3ForCausalLM(settings).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
 LOADS: dict[str, tuple[Callable[[Path, int], Workload], int]] = {
     "counting": (counting_load, 33),
     "smollm2": (smollm2_load, 8),
+    "qwen3-0.6b": (qwen3_load, 4),
 }
+DEFAULT = "counting,smollm2"
 
 
 def names_the_number(item: Item) -> bool:
@@ -176,10 +247,11 @@ def turn(name: str, load: Workload, *, slow: bool, folder: Path) -> dict[str, An
             right, rewards=(0.0, 1.0), item_s=load.item_s if slow else 0.0, workers=load.workers
         )
 
-    parts = ours(load, service, folder) if name == "assay" else theirs(name, load, service, folder)
+    own = name in BACKENDS
+    parts = ours(name, load, service, folder) if own else theirs(name, load, service, folder)
     wall, cpu = zip(*Clock.readings, strict=True)
-    between = [b - a for a, b in itertools.pairwise(wall)][WARM_STEPS:]
-    cpu_between = [b - a for a, b in itertools.pairwise(cpu)][WARM_STEPS:]
+    between = [b - a for a, b in itertools.pairwise(wall)][load.warm :]
+    cpu_between = [b - a for a, b in itertools.pairwise(cpu)][load.warm :]
     return {
         "contestant": name,
         "slow": slow,
@@ -193,7 +265,10 @@ def turn(name: str, load: Workload, *, slow: bool, folder: Path) -> dict[str, An
     }
 
 
-def settings(load: Workload) -> Any:
+BACKENDS = {"assay": "hf", "assay-paged": "paged"}
+
+
+def settings(load: Workload, backend: str = "hf") -> Any:
     """Ours, as a Config: GRPO with a token-level loss, which is TRL's default."""
     from assay.trainer.settings import config  # noqa: PLC0415
 
@@ -202,8 +277,9 @@ def settings(load: Workload) -> Any:
         "data": {"source": "jsonl", "path": load.data, "template": load.template},
         "reward": {"verifier": "miniature"},
         "method": {"loss": {"aggregation": "token-mean"}},
-        "optim": {"learning_rate": load.learning_rate},
+        "optim": {"learning_rate": load.learning_rate, "micro_batch": load.micro_batch},
         "rollout": {
+            "backend": backend,
             "prompts_per_step": load.prompts,
             "group_size": load.group,
             "max_new_tokens": load.limit,
@@ -218,22 +294,25 @@ def settings(load: Workload) -> Any:
     return config.build(tree, origin="bench")
 
 
-def ours(load: Workload, service: Callable[[], Service], folder: Path) -> dict[str, Any]:
+def ours(name: str, load: Workload, service: Callable[[], Service], folder: Path) -> dict[str, Any]:
     """A run of `assay train`."""
     from assay.kit.runs.records import read_rows  # noqa: PLC0415
     from assay.trainer.records.folder import RunFolder  # noqa: PLC0415
     from bench.miniature import train  # noqa: PLC0415
 
-    train(settings(load), folder, service)
-    rows = read_rows(RunFolder(folder).metrics)[WARM_STEPS:]
+    train(settings(load, BACKENDS[name]), folder, service)
+    rows = read_rows(RunFolder(folder).metrics)[load.warm :]
     names = ("generate_s", "score_wait_s", "train_s", "response_length", "reward")
-    return {name: statistics.median(row[name] for row in rows) for name in names}
+    medians = {name: statistics.median(row[name] for row in rows) for name in names}
+    peaks = [row["peak_memory_gib"] for row in rows if row["peak_memory_gib"] is not None]
+    return {**medians, **({"peak_mb": 1024 * max(peaks), "at_start_mb": 0.0} if peaks else {})}
 
 
 def theirs(
     name: str, load: Workload, service: Callable[[], Service], folder: Path
 ) -> dict[str, Any]:
     """TRL's trainer as it is, on the same weights and prompts."""
+    import torch  # noqa: PLC0415
     from datasets import Dataset  # noqa: PLC0415
     from transformers import PrinterCallback, ProgressCallback  # noqa: PLC0415
     from trl import GRPOConfig, GRPOTrainer  # noqa: PLC0415
@@ -257,6 +336,7 @@ def theirs(
                     values.append(logs[key])
 
     on_cuda = policy.model.device.type == "cuda"
+    passes = load.prompts * load.group // load.micro_batch if load.micro_batch else 1
     trainer = GRPOTrainer(
         model=policy.model,
         processing_class=policy.tokenizer,
@@ -265,7 +345,8 @@ def theirs(
         callbacks=[Logs()],
         args=GRPOConfig(
             output_dir=str(folder),
-            per_device_train_batch_size=load.prompts * load.group,
+            per_device_train_batch_size=load.micro_batch or load.prompts * load.group,
+            gradient_accumulation_steps=passes,
             num_generations=load.group,
             max_steps=load.steps,
             max_completion_length=load.limit,
@@ -286,8 +367,9 @@ def theirs(
     for noisy in (PrinterCallback, ProgressCallback):
         trainer.remove_callback(noisy)
     trainer.train()
-    length, reward = (statistics.median(values[WARM_STEPS:]) for values in seen.values())
-    return {"response_length": length, "reward": reward}
+    length, reward = (statistics.median(values[load.warm :]) for values in seen.values())
+    peak = {"peak_mb": torch.cuda.max_memory_allocated() / 2**20, "at_start_mb": 0.0}
+    return {"response_length": length, "reward": reward, **(peak if on_cuda else {})}
 
 
 def _judge(name: str, load: Workload, service: Callable[[], Service]) -> Any:
@@ -337,7 +419,7 @@ def run(options: Sequence[str]) -> None:
 def _options(options: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench trainer-step", description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("runs/bench/trainer-step"))
-    parser.add_argument("--models", default=",".join(LOADS), help="which, with commas")
+    parser.add_argument("--models", default=DEFAULT, help="which, with commas")
     parser.add_argument("--judges", default="instant,slow", help="which, with commas")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each contestant")
     parser.add_argument("--steps", type=int, default=0, help="of a turn")

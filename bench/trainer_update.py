@@ -2,12 +2,14 @@
 
     python -m bench trainer-update --out DIR
     python -m bench trainer-update --lengths tail --rounds 7 --contestants assay,trl
+    python -m bench trainer-update --device cuda --rounds 5
 
 Responses are given and not generated: random tokens in log-normal lengths, the longest five times
 the mean (`tail`), or all of the mean's length (`equal`); the same lengths on both sides. A model of
 0.5 M random weights, GRPO's loss by tokens, one update of all rows a step, one thread. Contestants
 take turns of some steps in one process; a turn's figure is the median over its steps but the first,
-ratios are of CPU time, within rounds.
+ratios are of CPU time, within rounds. On CUDA the model has 126 M weights, responses are four times
+as long, TRL takes 16 rows a pass, for memory, and ratios are of the step's time.
 
     assay         as its settings are by default: `optim.micro_batch_tokens` = 16384
     assay-2048    with 2,048
@@ -25,6 +27,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +38,7 @@ from assay.trainer.recipes.ladder.stats import estimate
 from bench.common import spread
 from bench.miniature import Shape, keep, pretrained, told
 
-GROUPS, GROUP, PROMPT, MEAN = 8, 8, 16, 100
+GROUPS, GROUP, PROMPT = 8, 8, 16
 ROWS = GROUPS * GROUP
 SIGMA = 0.8
 STEPS = 4
@@ -43,19 +46,48 @@ LIMITS = {"assay": None, "assay-2048": 2048, "assay-0": 0}
 CONTESTANTS = (*LIMITS, "trl")
 
 
-def lengths_of(kind: str, step: int) -> list[int]:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What is measured where.
+
+    Attributes:
+        device: "cpu" or "cuda".
+        mean: tokens of a response.
+        shape: of the model.
+        trl_rows: of a pass of TRL's.
+        figure: of a turn, whose ratios are printed.
+    """
+
+    device: str
+    mean: int
+    shape: Shape
+    trl_rows: int
+    figure: str
+
+
+PLACES = {
+    "cpu": Place(
+        "cpu", 100, Shape(width=128, layers=3, context=2048, steps=3, batch=2), ROWS, "cpu_s"
+    ),
+    "cuda": Place(
+        "cuda", 400, Shape(width=1024, layers=12, context=4096, steps=3, batch=2), 16, "update_s"
+    ),
+}
+
+
+def lengths_of(kind: str, step: int, mean: int) -> list[int]:
     """Tokens of the responses of a step: quantiles, in an order of the step's own."""
     normal = statistics.NormalDist()
     quantiles = (normal.inv_cdf((row + 0.5) / ROWS) for row in range(ROWS))
     found = [
-        MEAN if kind == "equal" else max(1, round(MEAN * math.exp(SIGMA * z - SIGMA**2 / 2)))
+        mean if kind == "equal" else max(1, round(mean * math.exp(SIGMA * z - SIGMA**2 / 2)))
         for z in quantiles
     ]
     random.Random(step).shuffle(found)
     return found
 
 
-def rows_of(kind: str, step: int) -> list[tuple[list[int], list[int], float]]:
+def rows_of(kind: str, step: int, mean: int) -> list[tuple[list[int], list[int], float]]:
     """Prompt, response and reward of each row; tokens from 3 on."""
     dice = random.Random(1000 + step)
 
@@ -65,7 +97,7 @@ def rows_of(kind: str, step: int) -> list[tuple[list[int], list[int], float]]:
     prompts = [ids(PROMPT) for _ in range(GROUPS)]
     return [
         (prompts[row // GROUP], ids(length), float(dice.random() < 0.5))
-        for row, length in enumerate(lengths_of(kind, step))
+        for row, length in enumerate(lengths_of(kind, step, mean))
     ]
 
 
@@ -87,7 +119,7 @@ class Clock(TrainerCallback):
         self.padding = logs.get("padding_ratio", self.padding)
 
 
-def turn(trainer: Any, kind: str) -> dict[str, float]:
+def turn(trainer: Any, kind: str, mean: int) -> dict[str, float]:
     """Trains `STEPS` steps and says what one took, the first left out."""
     clock = Clock()
     trainer.add_callback(clock)
@@ -97,17 +129,17 @@ def turn(trainer: Any, kind: str) -> dict[str, float]:
         statistics.median([b - a for a, b in itertools.pairwise(times)][1:])
         for times in (clock.wall, clock.cpu)
     )
-    padding = _full(kind) if math.isnan(clock.padding) else clock.padding
+    padding = _full(kind, mean) if math.isnan(clock.padding) else clock.padding
     return {"update_s": wall_s, "cpu_s": cpu_s, "padding": padding}
 
 
-def _full(kind: str) -> float:
+def _full(kind: str, mean: int) -> float:
     """Positions by tokens where all rows are as wide as the longest."""
-    lengths = lengths_of(kind, 0)
+    lengths = lengths_of(kind, 0, mean)
     return ROWS * (PROMPT + max(lengths)) / (ROWS * PROMPT + sum(lengths))
 
 
-def ours(name: str, kind: str, model: str, folder: Path) -> Any:
+def ours(name: str, kind: str, model: str, folder: Path, place: Place) -> Any:
     """Our trainer with given responses in place of a rollout."""
     from assay.clients import Judgement, Result  # noqa: PLC0415
     from assay.trainer.core.build import build_trainer  # noqa: PLC0415
@@ -122,11 +154,12 @@ def ours(name: str, kind: str, model: str, folder: Path) -> Any:
         optim["micro_batch_tokens"] = LIMITS[name]
     config = configs.build(
         {
-            "model": {"name": model, "device": "cpu", "precision": "float32"},
+            "model": {"name": model, "device": place.device, "precision": "float32"},
             "method": {"loss": {"aggregation": "token-mean"}},
             "optim": optim,
             "rollout": {
-                "prompts_per_step": GROUPS, "group_size": GROUP, "max_new_tokens": 1024
+                "prompts_per_step": GROUPS, "group_size": GROUP,
+                "max_new_tokens": 10 * place.mean,
             },
             "eval": {"prompts": 0},
             "run": {"steps": STEPS, "checkpoint_every": 0, "report_to": []},
@@ -136,7 +169,7 @@ def ours(name: str, kind: str, model: str, folder: Path) -> Any:
 
     class Given:
         def collect(self, policy_step: int) -> Collected:
-            rows = rows_of(kind, policy_step)
+            rows = rows_of(kind, policy_step, place.mean)
             groups = []
             for number in range(GROUPS):
                 prompt = rows[number * GROUP][0]
@@ -169,7 +202,7 @@ def ours(name: str, kind: str, model: str, folder: Path) -> Any:
     )  # fmt: skip
 
 
-def theirs(kind: str, model: str, folder: Path) -> Any:
+def theirs(kind: str, model: str, folder: Path, place: Place) -> Any:
     """TRL's trainer with the same responses in place of its generation; padded as it pads."""
     import torch  # noqa: PLC0415
     from datasets import Dataset  # noqa: PLC0415
@@ -184,7 +217,7 @@ def theirs(kind: str, model: str, folder: Path) -> Any:
 
     class Given(GRPOTrainer):
         def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
-            rows = rows_of(kind, self.state.global_step)
+            rows = rows_of(kind, self.state.global_step, place.mean)
             sides: dict[str, Any] = {}
             for column, side, where in ((0, "prompt", "left"), (1, "completion", "right")):
                 ids = [torch.tensor(row[column]) for row in rows]
@@ -194,24 +227,27 @@ def theirs(kind: str, model: str, folder: Path) -> Any:
             rewards_PG = torch.tensor([row[2] for row in rows]).view(GROUPS, GROUP)
             centred_PG = rewards_PG - rewards_PG.mean(1, keepdim=True)
             advantages_PG = centred_PG / (rewards_PG.std(1, keepdim=True) + 1e-4)
-            return {
+            whole = {
                 **sides,
                 "advantages": advantages_PG.view(-1),
                 "num_items_in_batch": sides["completion_mask"].sum(),
             }
+            return {key: value.to(self.accelerator.device) for key, value in whole.items()}
 
     def unused(prompts: Sequence[str], **_columns: Any) -> list[float]:
         return [0.0] * len(prompts)
 
+    passes, on_cuda = ROWS // place.trl_rows, place.device == "cuda"
     trainer = Given(
         model=AutoModelForCausalLM.from_pretrained(model),
         processing_class=AutoTokenizer.from_pretrained(model),
         reward_funcs=unused,
         train_dataset=Dataset.from_dict({"prompt": ["x"] * ROWS}),
         args=GRPOConfig(
-            output_dir=str(folder), per_device_train_batch_size=ROWS, num_generations=GROUP,
-            max_steps=STEPS, max_completion_length=1024, learning_rate=1e-5,
-            lr_scheduler_type="constant", optim="adamw_torch_fused", beta=0.0, use_cpu=True,
+            output_dir=str(folder), per_device_train_batch_size=place.trl_rows,
+            gradient_accumulation_steps=passes, num_generations=GROUP,
+            max_steps=STEPS, max_completion_length=10 * place.mean, learning_rate=1e-5,
+            lr_scheduler_type="constant", optim="adamw_torch_fused", beta=0.0, use_cpu=not on_cuda,
             bf16=False, gradient_checkpointing=False, dataloader_pin_memory=False,
             save_strategy="no", logging_steps=1, disable_tqdm=True, report_to="none",
         ),
@@ -230,48 +266,50 @@ def run(options: Sequence[str]) -> None:
     parser.add_argument("--lengths", default="equal,tail", help="which, with commas")
     parser.add_argument("--rounds", type=int, default=9, help="turns of each contestant")
     parser.add_argument("--contestants", default=",".join(CONTESTANTS), help="which, with commas")
+    parser.add_argument("--device", choices=list(PLACES), default="cpu")
     chosen = parser.parse_args(options)
+    place = PLACES[chosen.device]
     environment.keep_freed_memory()
     environment.calm()
     import torch  # noqa: PLC0415
 
     torch.set_num_threads(1)
     words = [chr(sign) for sign in range(33, 126)]
-    shape = Shape(width=128, layers=3, context=2048, steps=3, batch=2)
-    model = str(pretrained(chosen.out / "model", words, lambda _dice: ("a", "b"), shape))
+    named = f"model-{place.device}"
+    model = str(pretrained(chosen.out / named, words, lambda _dice: ("a", "b"), place.shape))
     names = chosen.contestants.split(",")
     found: dict[str, Any] = {}
     for kind in chosen.lengths.split(","):
-        print(f"\n{kind} lengths: {ROWS} rows, {PROMPT} + {MEAN} tokens on average", flush=True)
+        print(
+            f"\n{kind} lengths: {ROWS} rows, {PROMPT} + {place.mean} tokens on average", flush=True
+        )
         turns: dict[str, list[dict[str, float]]] = {name: [] for name in names}
         with tempfile.TemporaryDirectory() as folder:
             trainers = {
-                name: theirs(kind, model, Path(folder))
+                name: theirs(kind, model, Path(folder), place)
                 if name == "trl"
-                else ours(name, kind, model, Path(folder))
+                else ours(name, kind, model, Path(folder), place)
                 for name in names
             }
             for number in range(-1, chosen.rounds):  # the first warms up
                 first = number % len(names)
                 for name in names[first:] + names[:first]:
-                    took = turn(trainers[name], kind)
+                    took = turn(trainers[name], kind, place.mean)
                     turns[name] += [took] if number >= 0 else []
-        _table(turns)
+        _table(turns, place.figure)
         found[kind] = turns
     keep(chosen.out / "trainer-update.json", found)
     print(f"\n{chosen.out / 'trainer-update.json'}")
 
 
-def _table(turns: Mapping[str, list[dict[str, float]]]) -> None:
+def _table(turns: Mapping[str, list[dict[str, float]]], figure: str) -> None:
     """Prints a line for each contestant, and its ratio to TRL's, round by round."""
     print(
         f"{'':>12}{'seconds an update, median [min, max]':>40}{'CPU s':>8}{'padding':>9}"
-        "   CPU to TRL's, median and mean of rounds"
+        f"   {figure} to TRL's, median and mean of rounds"
     )
     for name, rounds in turns.items():
-        ratios = [
-            a["cpu_s"] / b["cpu_s"] for a, b in zip(rounds, turns.get("trl", []), strict=False)
-        ]
+        ratios = [a[figure] / b[figure] for a, b in zip(rounds, turns.get("trl", []), strict=False)]
         cpu_s, padding = (
             statistics.median(one[key] for one in rounds) for key in ("cpu_s", "padding")
         )

@@ -40,8 +40,9 @@ USUALLY_THERE = (
     "hypothesis", "click", "sympy", "grpcio", "matplotlib", "tensorboard", "scipy",
 )  # fmt: skip
 """What a machine for PyTorch has, with all that these need."""
-NEWER = {"transformers": "5.19"}
-"""Versions below which a package that is there does not do: paged generation needs 5.19's loop."""
+NEWER = {"transformers": "5.19", "grpcio": "1.85", "protobuf": "7.35"}
+"""Versions below which a package that is there does not do: paged generation needs 5.19's loop, the
+generated code of the contract what it was generated for. One of unknown version is brought."""
 PLATFORMS = ("_2_28", "_2_27", "_2_17", "2014", "1")
 
 
@@ -59,7 +60,7 @@ def lacking(needed: Iterable[str], there: dict[str, str]) -> list[str]:
     brought = []
     for name in sorted(needed):
         version = there.get(name)
-        old = version and name in NEWER and _older(version, NEWER[name])
+        old = name in NEWER and (not version or _older(version, NEWER[name]))
         if version is None or old:
             brought.append(f"{name}=={distribution(name).version}")
     return brought
@@ -83,10 +84,11 @@ def download(pins: Iterable[str], python: str, out: Path) -> list[str]:
             built += ["--disable-pip-version-check", "--wheel-dir", str(out), pin]
             subprocess.run(built, capture_output=True, check=False)
             name = pin.partition("==")[0].replace("-", "_")
-            if not [
-                path for path in out.glob("*-none-any.whl") if path.name.lower().startswith(name)
-            ]:
+            wheels = [path for path in out.iterdir() if path.name.lower().startswith(f"{name}-")]
+            if not [path for path in wheels if path.name.endswith("-none-any.whl")]:
                 missing.append(pin)
+                for path in wheels:  # of this machine's Python
+                    path.unlink()
     return missing
 
 

@@ -31,6 +31,7 @@ class Worker:
             "prefix_cache_tokens": 32768,
         } | settings
         self.network = Network(self.settings())
+        self.tables: Any = None
         self.fresh()
 
     def settings(self, **changed: Any) -> WorkerSettings:
@@ -48,6 +49,7 @@ class Worker:
             self.network.end_tokens(self.tokenizer),
             self.encoder.decode,
             lambda answers, _: self.answers.update({answer["id"]: answer for answer in answers}),
+            tables=self.tables,
         )
         self._next = 0
 
@@ -71,7 +73,7 @@ class Worker:
 class Alone:
     """transformers, one sequence at a time, nothing kept."""
 
-    def __init__(self, folder: Path, head: str) -> None:
+    def __init__(self, folder: Path, head: str, adapter: Path | None = None) -> None:
         import transformers
 
         kinds = {
@@ -80,6 +82,10 @@ class Alone:
             "step": transformers.AutoModelForTokenClassification,
         }
         self.model = kinds[head].from_pretrained(folder).eval()
+        if adapter is not None:
+            from peft import PeftModel
+
+            self.model = PeftModel.from_pretrained(self.model, adapter).eval()
 
     def logits(self, ids: tuple[int, ...]) -> Any:
         """What the model says of one sequence."""

@@ -9,7 +9,10 @@ from typing import TypeVar
 import pytest
 
 from assay.genrm.domain import (
+    Asked,
+    Attempt,
     ChatMessage,
+    Reply,
     Run,
 )
 from assay.genrm.engines.base import (
@@ -17,6 +20,7 @@ from assay.genrm.engines.base import (
     Capability,
     Choose,
     Chosen,
+    EngineError,
     ModelInfo,
     Prompt,
     Rated,
@@ -26,7 +30,7 @@ from assay.genrm.engines.base import (
     Write,
     Written,
 )
-from assay.kit.faults import Unjudgeable
+from assay.kit.faults import ItemFault, Unjudgeable
 
 R = TypeVar("R")
 QUESTION = (ChatMessage("user", "What is two and two?"),)
@@ -44,12 +48,29 @@ SCALAR = model("rate")
 
 def drive(run: Run[R], answer: Callable[[Request], Answer]) -> tuple[R, list[tuple[Request, ...]]]:
     """What the run returns, and its rounds of requests."""
+    found, rounds = drive_by(run, lambda request, _: answer(request))
+    return found, rounds
+
+
+def drive_by(
+    run: Run[R], answer: Callable[[Request, str], Answer]
+) -> tuple[R, list[tuple[Request, ...]]]:
+    """The same with several models, each by its name; an answer that raises fails an attempt."""
+
+    def reply(one: Asked) -> Reply:
+        if not isinstance(one, Attempt):
+            return answer(one, "")
+        try:
+            return answer(one.request, one.model)
+        except (Unjudgeable, EngineError) as error:
+            return ItemFault(error.reason, error.message, error.metadata)
+
     rounds = []
     try:
         asked = next(run)
         while True:
-            rounds.append(asked)
-            asked = run.send(tuple(answer(request) for request in asked))
+            rounds.append(tuple(one.request if isinstance(one, Attempt) else one for one in asked))
+            asked = run.send(tuple(map(reply, asked)))
     except StopIteration as end:
         return end.value, rounds
 

@@ -105,3 +105,25 @@ def make_model(
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def make_adapter(folder: Path, base: Path, *, seed: int = 0, **settings: Any) -> Path:
+    """Saves a LoRA adapter with random weights of both its halves, as PEFT does.
+
+    Args:
+        folder: where to save.
+        base: a causal model.
+        seed: of the weights.
+        settings: of LoraConfig.
+    """
+    import torch
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoModelForCausalLM
+
+    plain = {"r": 4, "target_modules": ["q_proj", "v_proj", "up_proj"], "init_lora_weights": False}
+    state = torch.random.get_rng_state()
+    torch.manual_seed(seed)
+    config = LoraConfig(task_type="CAUSAL_LM", **(plain | settings))
+    get_peft_model(AutoModelForCausalLM.from_pretrained(base), config).save_pretrained(folder)
+    torch.random.set_rng_state(state)
+    return folder

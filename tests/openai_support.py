@@ -37,6 +37,9 @@ class TinyServer:
         context: most tokens.
         top: most log-probabilities listed.
         picks: knows logprob_token_ids.
+        template: its chat template; empty for the tokenizer's.
+        heads: the routes of a scalar head: /classify, /score.
+        raw: heeds use_activation; an embedding model's /score has similarities only.
         faults: of requests to come to completions, classify and pooling, the next one first.
         retry_after: what 429 and 503 say.
         asked: paths and bodies, in order.
@@ -50,6 +53,9 @@ class TinyServer:
     context: int = 4096
     top: int = 20
     picks: bool = True
+    template: str = ""
+    heads: tuple[str, ...] = ("/classify", "/score")
+    raw: bool = True
     faults: list[Fault] = field(default_factory=list)
     retry_after: str = ""
     asked: list[tuple[str, Json]] = field(default_factory=list)
@@ -73,12 +79,14 @@ class TinyServer:
         routes = {"/v1/models": self.models}
         if self.style == "vllm":
             routes["/tokenize"] = self.tokenize
+            routes["/detokenize"] = self.detokenize
         if self.kind == "causal" and self.style != "plain":
             routes["/v1/chat/completions"] = self.chat
         if self.kind == "causal" and self.style in ("vllm", "plain"):
             routes["/v1/completions"] = self.completion
         if self.kind == "scalar":
-            routes["/classify"] = self.classify
+            heads = {"/classify": self.classify, "/score": self.score}
+            routes |= {path: heads[path] for path in self.heads}
         if self.kind == "step":
             routes["/pooling"] = self.pooling
         if path not in routes:
@@ -97,6 +105,9 @@ class TinyServer:
         ids = self.ids_of(body)
         return 200, {"tokens": ids, "count": len(ids), "max_model_len": self.context}
 
+    def detokenize(self, body: Json) -> tuple[int, Json]:
+        return 200, {"prompt": self.tokenizer.decode(body["tokens"])}
+
     def ids_of(self, body: Json) -> list[int]:
         if "messages" not in body:
             return list(self.tokenizer(body["prompt"], add_special_tokens=False)["input_ids"])
@@ -105,6 +116,8 @@ class TinyServer:
             tokenize=False,
             add_generation_prompt=body.get("add_generation_prompt", True),
             continue_final_message=body.get("continue_final_message", False),
+            **({"chat_template": self.template} if self.template else {}),
+            **body.get("chat_template_kwargs", {}),
         )
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
@@ -150,14 +163,38 @@ class TinyServer:
         ids = self.ids_of({"add_generation_prompt": False, **body})
         if refused := self.too_long(ids, body):
             return refused
+        probs = self.head(ids, body)
+        entry = {"index": 0, "label": "LABEL_0", "probs": probs, "num_classes": len(probs)}
+        return 200, self.pooled("classify", [entry], ids)
+
+    def score(self, body: Json) -> tuple[int, Json]:
+        """A pair, as a cross-encoder of vLLM reads it; ScoreResponse of its protocol."""
+        ids = self.pair_ids(body["text_1"], body["text_2"])
+        if refused := self.too_long(ids, body):
+            return refused
+        [score] = self.head(ids, body)
+        return 200, self.pooled("embd", [{"index": 0, "object": "score", "score": score}], ids)
+
+    def pair_ids(self, question: str, response: str) -> list[int]:
+        parts = [self.tokenizer(text)["input_ids"] for text in (question, response)]
+        return [*parts[0], self.tokenizer.eos_token_id, *parts[1]]
+
+    def head(self, ids: list[int], body: Json) -> list[float]:
         logits = self.forward(ids)[0].tolist()
-        if body.get("use_activation", True):
+        if body.get("use_activation", True) or not self.raw:
             logits = [1 / (1 + math.exp(-value)) for value in logits]
-        return 200, {"data": [{"probs": logits}], "usage": self.usage(ids, [])}
+        return [float(value) for value in logits]
 
     def pooling(self, body: Json) -> tuple[int, Json]:
         ids = body["input"]
-        return 200, {"data": [{"data": self.forward(ids)[0].tolist()}], "usage": {}}
+        entry = {"index": 0, "object": "pooling", "data": self.forward(ids)[0].tolist()}
+        return 200, self.pooled("pool", [entry], ids)
+
+    def pooled(self, what: str, data: list[Json], ids: list[int]) -> Json:
+        """What the pooling routes of vLLM answer."""
+        usage = {"prompt_tokens": len(ids), "total_tokens": len(ids), "completion_tokens": 0}
+        head = {"id": f"{what}-1", "object": "list", "created": 1, "model": self.name}
+        return {**head, "data": data, "usage": {**usage, "prompt_tokens_details": None}}
 
     # The model
 
@@ -233,7 +270,12 @@ class _Handler(BaseHTTPRequestHandler):
         served.keys.append(said)
         served.asked.append((self.path, body))
         fault = ""
-        if served.faults and self.path not in ("/v1/models", "/tokenize", "/tokenizer_info"):
+        if served.faults and self.path not in (
+            "/v1/models",
+            "/tokenize",
+            "/detokenize",
+            "/tokenizer_info",
+        ):
             fault = served.faults.pop(0)
         if fault == "hang":
             time.sleep(5)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from bench.judge_attacks import ATTACKS, CONTROL, Attack
+from bench.judge_attacks_held_out import HELD_OUT
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +23,7 @@ from assay.genrm.engines.base import (
     PromptMessage,
     PromptPiece,
     Request,
+    Write,
     Written,
 )
 from assay.genrm.engines.prompts import PromptEncoder
@@ -29,12 +31,14 @@ from assay.genrm.judges import judge_pair, judge_response
 from assay.genrm.judges.critique import parse_critique
 from assay.genrm.judges.parsing import read_direct, read_reasoned
 from assay.genrm.templates import Template, code_of, load_templates
+from assay.genrm.templates.letters import LETTERS
 from assay.kit.faults import Unjudgeable
 from genrm_judging_support import GENERATIVE, QUESTION, TOKENS, WRITER, choosing, drive, writing
 
 TEMPLATES = load_templates()
 PLAIN = "Four, for two and two make four."
-EACH_ATTACK = pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+EVERY = (*ATTACKS, *HELD_OUT)
+EACH_ATTACK = pytest.mark.parametrize("attack", EVERY, ids=lambda attack: attack.name)
 EACH_TEMPLATE = pytest.mark.parametrize("template", TEMPLATES.all(), ids=lambda one: one.ref)
 HOSTILE = st.one_of(
     st.text(st.characters(exclude_categories=["Cs"]), max_size=80),
@@ -53,6 +57,7 @@ HOSTILE = st.one_of(
 
 def filled(template: Template, text: str) -> Prompt:
     """The template with the text in every place that a candidate or a judge of ours fills."""
+    template = template.drawn(LETTERS) if template.letters else template
     slots = {name: text for name in template.places if name != "question"}
     if "steps" in slots:
         return template.render(**{**slots, "steps": (text, text), "question": QUESTION})
@@ -160,14 +165,14 @@ def test_no_attack_brings_a_special_token_of_a_real_tokenizer() -> None:
     template = TEMPLATES.get("", "pairwise", "preference")
     plain = markers(real.encode(filled(template, PLAIN)), added)
     assert plain
-    for attack in ATTACKS:
+    for attack in EVERY:
         ids = real.encode(filled(template, attack.apply(PLAIN)))
         assert markers(ids, added) == plain, attack.name
 
 
 @pytest.mark.data
 def test_real_responses_leave_our_words_alone(shared_data: Path) -> None:
-    template = TEMPLATES.get("", "pairwise", "preference")
+    template = TEMPLATES.get("", "pairwise", "preference").drawn(LETTERS)
     for _, row in preferences.read(shared_data / "llmbar.jsonl.gz"):
         for pair in preferences.pairs_of(row):
             texts = pair.chosen, pair.rejected
@@ -201,7 +206,7 @@ def test_reasons_that_quote_the_candidate_bring_no_special_token(
                 return Chosen((-0.1, -2.3), TOKENS)
             return Written(f"It says {quoted}, which is odd.</think>", "stop", TOKENS)
 
-        settings = ResolvedJudgeSettings("preference-reasoned", votes=1)
+        settings = ResolvedJudgeSettings("preference-reasoned@1", votes=1)
         drive(
             judge_pair(CandidatePair(QUESTION, "a", "b"), settings, GENERATIVE, TEMPLATES), answer
         )
@@ -275,26 +280,38 @@ def test_an_order_to_name_a_letter_is_undone_by_the_other_order() -> None:
 
 
 def test_the_catalogue_has_every_family_and_no_name_twice() -> None:
-    names = [attack.name for attack in (*ATTACKS, CONTROL)]
+    names = [attack.name for attack in (*EVERY, CONTROL)]
     assert len(set(names)) == len(names)
+    assert (len(ATTACKS), len(HELD_OUT)) == (32, 10)
     families = {attack.family for attack in ATTACKS}
-    assert families == {"order", "verdict", "turn", "fence", "unicode"}
+    assert families == {"order", "verdict", "turn", "fence", "unicode", "persuasion"}
 
 
-@pytest.mark.parametrize("name", ["quality", "correctness"])
+@pytest.mark.parametrize("name", ["quality@2", "correctness@2", "quality@3", "correctness@3"])
 @given(text=HOSTILE.filter(lambda text: text.strip()))
 def test_votes_on_a_hostile_candidate_are_the_judges_own(name: str, text: str) -> None:
     settings = ResolvedJudgeSettings(name, "votes", votes=3)
-    truth = "4" if name == "correctness" else None
-    word = "correct" if truth else "yes"
+    truth = "4" if name.startswith("correctness") else None
     judgement, _ = drive(
         judge_response(
             CandidateResponse(QUESTION, text, ground_truth=truth), settings, WRITER, TEMPLATES
         ),
-        _writing_always(word),
+        _writing_always(name, "correct" if truth else "yes"),
     )
     assert judgement.score == 1.0
 
 
-def _writing_always(word: str) -> Callable[[Request], Any]:
-    return writing(lambda request: word)
+def _writing_always(name: str, word: str) -> Callable[[Request], Any]:
+    """A judge that is for it, whatever it reads: by the word, or the letter that we gave it."""
+    template = TEMPLATES.get(name, "pointwise", "")
+    if not template.letters:
+        return writing(lambda request: word)
+    meaning = template.verdicts[0].meaning
+
+    def letter(request: Write) -> str:
+        ours = request.prompt.messages[-1].pieces[-1]
+        assert ours.trusted
+        line = next(line for line in ours.text.split("\n") if line.endswith(f": {meaning}"))
+        return line.partition(":")[0]
+
+    return writing(letter)

@@ -60,7 +60,7 @@ def slow(count: int, tokens: int = 3000) -> judge_pb2.JudgeResponsesRequest:
     return judge_pb2.JudgeResponsesRequest(
         items=[item(f"{i}", f"Blue {i}.", ground_truth="blue") for i in range(count)],
         settings=judge_pb2.JudgeSettings(
-            template="correctness-reasoned",
+            template="correctness-reasoned@1",
             scoring_mode=judge_pb2.SCORING_MODE_VOTES,
             temperature=0,
             max_tokens=tokens,

@@ -71,7 +71,7 @@ async def test_a_killed_worker_costs_what_it_had_at_work(
         while not engine._working:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         tokenised = asyncio.create_task(engine.ask(LONG))
-        while not engine._inside:  # noqa: ASYNC110
+        while not engine._encoding._short._inside:  # noqa: ASYNC110
             await asyncio.sleep(0)
         fresh = asyncio.create_task(engine.ask(LONG))
         await asyncio.sleep(0)

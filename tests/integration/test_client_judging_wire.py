@@ -37,6 +37,8 @@ from genrm_service import running
 from genrm_support import make_model
 
 SUM = "What is 2 + 3?"
+SEEDED = JudgeSettings(seed=5)
+"""Equal letters for equal questions."""
 PAIRS = [
     {
         "id": f"p{n}",
@@ -135,8 +137,8 @@ def test_the_services_faults_come_as_they_are(service: str) -> None:
 async def test_concurrent_callers_share_an_asynchronous_client(service: str) -> None:
     async with AsyncJudgeClient(service) as client:
         items = [JudgeItem(SUM, f"{n}", ground_truth="5") for n in range(8)]
-        together = await client.judge_responses(items)
-        apart = await asyncio.gather(*(client.judge_responses([item]) for item in items))
+        together = await client.judge_responses(items, SEEDED)
+        apart = await asyncio.gather(*(client.judge_responses([item], SEEDED) for item in items))
     for one, [other] in zip(together, apart, strict=True):
         assert isinstance(one, ModelJudgement)
         assert isinstance(other, ModelJudgement)
@@ -146,11 +148,11 @@ async def test_concurrent_callers_share_an_asynchronous_client(service: str) -> 
 def test_a_client_survives_a_fork_and_is_shared_by_threads(service: str) -> None:
     item = JudgeItem(SUM, "5", ground_truth="5")
     with JudgeClient(service) as client:
-        [expected] = client.judge_responses([item])
+        [expected] = client.judge_responses([item], SEEDED)
         assert isinstance(expected, ModelJudgement)
         child = os.fork()
         if child == 0:
-            [found] = client.judge_responses([item])
+            [found] = client.judge_responses([item], SEEDED)
             same = isinstance(found, ModelJudgement) and found.score == pytest.approx(
                 expected.score
             )
@@ -158,7 +160,7 @@ def test_a_client_survives_a_fork_and_is_shared_by_threads(service: str) -> None
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         found: list[Any] = []
         threads = [
-            threading.Thread(target=lambda: found.extend(client.judge_responses([item])))
+            threading.Thread(target=lambda: found.extend(client.judge_responses([item], SEEDED)))
             for _ in range(4)
         ]
         for thread in threads:
@@ -247,9 +249,43 @@ def test_steps_and_points(service: str, tmp_path: Path) -> None:
     assert found["all"]["auc"] in (0, 0.5, 1)
 
 
+def test_a_benchmark_as_published_is_scored_as_there(
+    service: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        {"id": f"{n}", "prompt": SUM, "chosen": ["5"], "rejected": ["6", "7", f"{n}"],
+         "num_correct": 1, "subset": "Math"}
+        for n in range(10, 13)
+    ] + [
+        {"id": f"{kind}:0", "prompt": SUM, "chosen": ["5", "five"][:count], "rejected": ["6", "x"],
+         "num_correct": count, "subset": "Ties"}
+        for kind, count in (("ref", 1), ("tied", 2))
+    ]  # fmt: skip
+    file, out = write(tmp_path / "rb2.jsonl", rows), tmp_path / "out.jsonl"
+    report = tmp_path / "report.json"
+    assert evaluate(file, "--target", service, "-o", out, "--json", report) == 0
+    assert "RewardBench 2" in capsys.readouterr().out
+    found = json.loads(report.read_text())
+    assert (found["kind"], found["reading"]["form"]) == ("best", "rewardbench-2")
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    by_hand = sum(max(one["scores"]) == one["scores"][0] for one in lines[:3]) / 3
+    assert found["benchmark"]["parts"]["Math"]["score"] == pytest.approx(by_hand)
+    assert set(found["benchmark"]["parts"]) == {"Math", "Ties"}
+    again = ("--target", service, "--best-by", "ranking", "--against", out, "--json", report)
+    assert evaluate(file, *again) == 0
+    assert "agreement of judges" in capsys.readouterr().out
+    ranked = json.loads(report.read_text())
+    assert ranked["reading"]["best_by"] == "ranking"
+    [pair] = ranked["agreement"]["pairs"]
+    assert pair["judges"] == ["this judge", "out.jsonl"]
+    assert pair["both"] == 5
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
+        (("--target", "SERVICE", "--against", "FILE"), "holds no lines of `assay eval-judge -o`"),
+        (("--target", "SERVICE", "--format", "judgebench", "--as", "best"), "pairs.jsonl:1"),
         ((), "name one judge: --model PATH"),
         (("--target", "SERVICE", "--model", "x"), "name one judge"),
         (("--target", "SERVICE", "--judge", "nobody"), "it has: judge"),
@@ -271,7 +307,8 @@ def test_what_cannot_be_evaluated_is_one_line(
 ) -> None:
     monkeypatch.setattr("assay.cli.commands.eval_judge._READY_S", 0.5)
     file = write(tmp_path / "pairs.jsonl", PAIRS)
-    assert evaluate(file, *(service if word == "SERVICE" else word for word in arguments)) == 1
+    known = {"SERVICE": service, "FILE": file}
+    assert evaluate(file, *(known.get(word, word) for word in arguments)) == 1
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert says in err

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,6 +24,7 @@ from assay.genrm.engines.base import EngineError, JudgeEngine
 from assay.genrm.engines.config import EngineConfig
 from assay.genrm.engines.prompts import PromptEncoder
 from assay.genrm.judges import judge_group, judge_pair, judge_response
+from assay.genrm.judges.readings import readings
 from assay.genrm.judges.scalar import dialogue
 from assay.genrm.templates import Template, load_templates
 from assay.kit.faults import Unjudgeable
@@ -91,7 +92,11 @@ class Direct:
         self._model = AutoModelForCausalLM.from_pretrained(folder).eval()
         self._encoder = PromptEncoder(AutoTokenizer.from_pretrained(folder))
 
-    def expected(self, template: Template, **slots: Any) -> float:
+    def expected(self, read_as: Sequence[Template], **slots: Any) -> float:
+        """The mean over the readings."""
+        return sum(self._one(template, **slots) for template in read_as) / len(read_as)
+
+    def _one(self, template: Template, **slots: Any) -> float:
         import torch
 
         ids = list(self._encoder.encode(template.render(**slots)))
@@ -115,12 +120,17 @@ def direct(folders: dict[str, Path]) -> Direct:
 
 def win(direct: Direct, a: str, b: str) -> tuple[float, float]:
     template = TEMPLATES.get("", "pairwise", "preference")
-    first = direct.expected(template, question=QUESTION, response_a=a, response_b=b)
-    second = direct.expected(template, question=QUESTION, response_a=b, response_b=a)
+    low, high = sorted((a, b))
+    shown = {"question": QUESTION, "ground_truth": "", "response_a": low, "response_b": high}
+    read_as = readings(template, AUTO.seed, shown)
+    first = direct.expected(read_as, question=QUESTION, response_a=a, response_b=b)
+    second = direct.expected(read_as, question=QUESTION, response_a=b, response_b=a)
     return first, 1 - second
 
 
-async def test_a_pair_is_two_forward_passes(judge: JudgeEngine, direct: Direct) -> None:
+async def test_a_pair_is_the_forward_passes_of_its_readings_in_both_orders(
+    judge: JudgeEngine, direct: Direct
+) -> None:
     for a in RESPONSES:
         for b in RESPONSES:
             made = await drive(
@@ -153,22 +163,34 @@ async def test_a_group_is_its_pairs(judge: JudgeEngine, direct: Direct) -> None:
     ("template", "against"),
     [
         ("quality", {}),
+        ("quality@2", {}),
         ("correctness", {"ground_truth": "4"}),
+        ("correctness@2", {"ground_truth": "4"}),
         ("rubric", {"rubric": "says four and no more"}),
         ("self-verification", {}),
     ],
 )
-async def test_one_response_is_one_forward_pass(
+async def test_one_response_is_one_forward_pass_for_each_reading(
     judge: JudgeEngine, direct: Direct, template: str, against: dict[str, str]
 ) -> None:
-    known = {one.name: one for one in TEMPLATES.all()}[template]
+    known = TEMPLATES.get(template, "pointwise", "", "self-verification")
     for text in RESPONSES:
         item = CandidateResponse(QUESTION, text, **against)
         run = judge_response(
             item, ResolvedJudgeSettings(template, least_mass=0.0), judge.info, TEMPLATES
         )
-        expected = direct.expected(known, question=QUESTION, response=text, **against)
-        assert (await drive(run, judge)).score == pytest.approx(expected, abs=1e-5)
+        slots = {"ground_truth": None, "rubric": None, **against}
+        slots |= {"question": QUESTION, "response": text}
+        read_as = readings(known, 0, slots)
+        made = await drive(run, judge)
+        expected = direct.expected(read_as, **slots)
+        assert made.score == pytest.approx(expected, abs=1e-5)
+        if known.letters:
+            one, other = (direct.expected([reading], **slots) for reading in read_as)
+            assert made.letter_gap == pytest.approx(abs(one - other), abs=1e-5)
+            assert made.usage.cached > made.usage.prompt // 3
+        else:
+            assert made.letter_gap is None
 
 
 async def test_a_head_is_its_logit(head: JudgeEngine, folders: dict[str, Path]) -> None:
@@ -195,8 +217,8 @@ async def test_a_head_is_its_logit(head: JudgeEngine, folders: dict[str, Path]) 
     "settings",
     [
         ResolvedJudgeSettings(scoring="votes", votes=3, seed=1),
-        ResolvedJudgeSettings("correctness-reasoned", "votes", votes=2, max_tokens=24),
-        ResolvedJudgeSettings("correctness-reasoned", votes=2, max_tokens=24),
+        ResolvedJudgeSettings("correctness-reasoned@1", "votes", votes=2, max_tokens=24),
+        ResolvedJudgeSettings("correctness-reasoned@1", votes=2, max_tokens=24),
         ResolvedJudgeSettings(scoring="consensus", votes=2, max_tokens=24),
     ],
     ids=["votes", "reasoned", "reasoned-probability", "consensus"],
@@ -219,6 +241,6 @@ async def test_a_long_candidate_is_refused_or_cut(judge: JudgeEngine) -> None:
     settings = ResolvedJudgeSettings(overflow="keep-ends", least_mass=0.0)
     made = await drive(judge_response(item, settings, judge.info, TEMPLATES), judge)
     assert made.truncated
-    assert made.usage.prompt <= CONTEXT
+    assert made.usage.prompt <= 2 * CONTEXT  # both readings
     pair = CandidatePair(QUESTION, item.response, "Four.")
     assert (await drive(judge_pair(pair, settings, judge.info, TEMPLATES), judge)).truncated

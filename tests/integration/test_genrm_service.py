@@ -19,6 +19,7 @@ from assay.api.judge.v1 import judge_pb2
 from assay.api.process.v1 import process_pb2
 from assay.genrm.domain import ChatMessage
 from assay.genrm.engines.prompts import PromptEncoder
+from assay.genrm.judges.readings import readings
 from assay.genrm.templates import load_templates
 from assay.kit.errors import reason_of, status_sent
 
@@ -158,30 +159,51 @@ def test_a_score_is_what_a_direct_forward_pass_says(service: Stubs, folder: Path
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    template = load_templates().get("correctness", "pointwise", "")
     question = (ChatMessage("user", SKY[0].content),)
-    prompt = template.render(question=question, response="Blue.", ground_truth="blue")
+    slots = {"question": question, "response": "Blue.", "ground_truth": "blue", "rubric": None}
+    read_as = readings(load_templates().get("correctness", "pointwise", ""), 5, slots)
     encoder = PromptEncoder(AutoTokenizer.from_pretrained(folder / "judge"))
-    ids = list(encoder.encode(prompt))
     model = AutoModelForCausalLM.from_pretrained(folder / "judge").eval()
-    logprobs = []
-    for option in encoder.encode_options(template.options):
-        with torch.no_grad():
-            logits = model(torch.tensor([[*ids, *option]])).logits[0]
-        rows = logits[len(ids) - 1 : -1].log_softmax(-1)
-        logprobs.append(sum(float(rows[k, token]) for k, token in enumerate(option)))
-    weights = torch.tensor(logprobs, dtype=torch.float64).softmax(0)
-    expected = float(weights @ torch.tensor(template.values, dtype=torch.float64))
-    response = judge(service, item("a", "Blue.", ground_truth="blue"), template="correctness")
-    assert response.results[0].judgement.score == pytest.approx(expected, abs=1e-5)
+    expected = []
+    for template in read_as:
+        ids = list(encoder.encode(template.render(**slots)))
+        logprobs = []
+        for option in encoder.encode_options(template.options):
+            with torch.no_grad():
+                logits = model(torch.tensor([[*ids, *option]])).logits[0]
+            rows = logits[len(ids) - 1 : -1].log_softmax(-1)
+            logprobs.append(sum(float(rows[k, token]) for k, token in enumerate(option)))
+        weights = torch.tensor(logprobs, dtype=torch.float64).softmax(0)
+        expected.append(float(weights @ torch.tensor(template.values, dtype=torch.float64)))
+    asked = item("a", "Blue.", ground_truth="blue")
+    found = judge(service, asked, template="correctness", seed=5).results[0].judgement
+    assert found.score == pytest.approx(sum(expected) / 2, abs=1e-5)
+    assert found.letter_gap == pytest.approx(abs(expected[0] - expected[1]), abs=1e-5)
 
 
 def test_equal_calls_give_equal_judgements_whatever_stands_beside(service: Stubs) -> None:
-    alone = judge(service, item("a", "Blue."))
-    among = judge(service, *(item(f"{i}", "Red. " * i) for i in range(1, 9)), item("a", "Blue."))
+    beside = [item(f"{i}", "Red. " * i) for i in range(1, 9)]
+    alone = judge(service, item("a", "Blue."), seed=5)
+    among = judge(service, *beside, item("a", "Blue."), seed=5)
     assert among.results[-1].judgement.score == pytest.approx(
         alone.results[0].judgement.score, abs=1e-5
     )
+
+
+def test_letters_without_a_seed_are_new_for_each_call(service: Stubs) -> None:
+    found = [judge(service, item("a", "Blue.")).results[0].judgement for _ in range(6)]
+    assert len({judgement.score for judgement in found}) > 1
+    assert all(judgement.HasField("letter_gap") for judgement in found)
+
+
+def test_a_bound_on_letters_is_a_fault_of_its_own(service: Stubs) -> None:
+    asked = item("a", "Blue.")
+    gap = judge(service, asked, seed=5).results[0].judgement.letter_gap
+    assert gap > 0
+    assert reasons(judge(service, asked, seed=5, max_letter_gap=gap / 2)) == ["LETTER_GAP"]
+    assert reasons(judge(service, asked, seed=5, max_letter_gap=gap)) == ["judgement"]
+    wrong = judge(service, asked, max_letter_gap=1.5)
+    assert reasons(wrong) == ["INVALID_PARAMETER"]
 
 
 def test_votes_with_a_seed_are_repeatable(service: Stubs) -> None:

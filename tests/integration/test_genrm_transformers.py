@@ -31,7 +31,9 @@ from assay.genrm.engines.base import (
     Written,
 )
 from assay.genrm.engines.config import EngineConfig
+from assay.genrm.engines.forms import critique_form
 from assay.genrm.engines.transformers import TransformersEngine
+from assay.genrm.judges.critique import parse_critique
 from genrm_engine_support import Alone, Worker
 from genrm_support import make_model
 
@@ -128,6 +130,24 @@ async def test_writing(causal: TransformersEngine) -> None:
     stopped = await text(stop=("never there", stop))
     assert stopped.finish == "stop"
     assert stopped.text == whole.text[: whole.text.index(stop)]
+
+
+@MODULE
+async def test_a_text_is_held_to_a_form_and_the_verdicts_share_is_told(
+    causal: TransformersEngine,
+) -> None:
+    assert causal.info.forms == "again"
+    held = Write(judge("four"), 80, temperature=1.0, form=critique_form(1))
+    first, again = await asyncio.gather(causal.ask(held), causal.ask(held))
+    assert isinstance(first, Written)
+    assert isinstance(again, Written)
+    assert first.text == again.text
+    assert parse_critique(first.text, 1) is not None
+    assert first.mass is not None
+    assert 0.0 <= first.mass < 1.0
+    free = await causal.ask(Write(judge("four"), 4))
+    assert isinstance(free, Written)
+    assert free.mass is None
 
 
 @MODULE

@@ -7,13 +7,15 @@ arrives, unchanged, as a reward, and that what cannot be judged arrives as a fau
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from assay.cli.main import run
-from assay.clients import Anchor, EmbeddedServices, Item, Result, RewardClient, Turn
+from assay.clients import Anchor, Data, EmbeddedServices, Item, Result, RewardClient, Turn
 from assay.clients.execution import CallTest, Limits, TestSuite, suite_to_proto
 from assay.clients.judging import (
     GroupItem,
@@ -23,9 +25,12 @@ from assay.clients.judging import (
     ModelJudgement,
     PairItem,
     PairJudgement,
+    RubricItem,
+    RubricJudgement,
     StepItem,
     StepScores,
     StepSettings,
+    read_rubric,
 )
 from assay.clients.testing import Case, check_verifier
 from assay.kit import tracing
@@ -36,12 +41,14 @@ from tracing_support import Collector, collecting
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-NAMES = ("judge", "judge-pairwise", "judge-group", "reward-model", "prm")
+NAMES = ("judge", "judge-pairwise", "judge-group", "rubric", "reward-model", "prm")
 TESTS = suite_to_proto(
     TestSuite([CallTest("double", (n,), 2 * n) for n in (1, 2)], Limits(wall_time_s=5.0))
 )
 PROGRAM = "So:\n```python\ndef double(x):\n    return x + x\n```"
 PROMPT = [{"role": "user", "content": "What is 6 * 7?"}]
+SEEDED = JudgeSettings(seed=5)
+"""Equal letters for equal questions."""
 STEPS = "Six times seven.\n\nThat is 42."
 
 
@@ -106,11 +113,12 @@ def reason(result: Result) -> str:
 
 
 def test_rewards_are_what_genrm_says(client: RewardClient, genrm: JudgeClient) -> None:
+    judges: dict[str, Any] = {"prompt": PROMPT, "parameters": {"seed": 5}}
     [judged, against, beaten, rated, stepped] = client.score(
         [
-            Item("It is 42.", reference="42", verifier="judge", prompt=PROMPT),
-            Item("It is 42.", reference=Anchor("It is 41."), verifier="judge", prompt=PROMPT),
-            Item("It is 42.", reference=Anchor("It is 41."), task="judge-pairwise", prompt=PROMPT),
+            Item("It is 42.", reference="42", verifier="judge", **judges),
+            Item("It is 42.", reference=Anchor("It is 41."), verifier="judge", **judges),
+            Item("It is 42.", reference=Anchor("It is 41."), task="judge-pairwise", **judges),
             Item(
                 "It is 42.",
                 verifier="reward-model",
@@ -124,13 +132,14 @@ def test_rewards_are_what_genrm_says(client: RewardClient, genrm: JudgeClient) -
         [
             JudgeItem(PROMPT, "It is 42.", ground_truth="42"),
             JudgeItem(PROMPT, "It is 42.", anchor="It is 41."),
-        ]
+        ],
+        SEEDED,
     )
     assert isinstance(one, ModelJudgement)
     assert isinstance(other, ModelJudgement)
     assert reward(judged) == pytest.approx(one.score, abs=1e-5)
     assert reward(against) == pytest.approx(other.score, abs=1e-5)
-    [pair] = genrm.judge_pairs([PairItem(PROMPT, "It is 42.", "It is 41.")])
+    [pair] = genrm.judge_pairs([PairItem(PROMPT, "It is 42.", "It is 41.")], SEEDED)
     assert isinstance(pair, PairJudgement)
     assert reward(beaten) == pytest.approx(pair.win_probability, abs=1e-5)
     [logit] = genrm.judge_responses(
@@ -152,10 +161,13 @@ def test_rewards_are_what_genrm_says(client: RewardClient, genrm: JudgeClient) -
 def test_a_group_is_ranked_in_one_call(client: RewardClient, genrm: JudgeClient) -> None:
     texts = ["It is 42.", "It is 41.", "", "I do not know."]
     results = client.score(
-        [Item(text, verifier="judge-group", prompt=PROMPT, group_id="g") for text in texts]
+        [
+            Item(text, verifier="judge-group", prompt=PROMPT, group_id="g", parameters={"seed": 5})
+            for text in texts
+        ]
     )
     asked = [text for text in texts if text]
-    [ranking] = genrm.judge_groups([GroupItem(PROMPT, asked)])
+    [ranking] = genrm.judge_groups([GroupItem(PROMPT, asked)], SEEDED)
     scores = iter(getattr(ranking, "scores", ()))
     # Each of the others beats the blank one too: two comparisons of three were asked for.
     wanted = [(2 * next(scores) + 1) / 3 if text else 0.0 for text in texts]
@@ -164,20 +176,75 @@ def test_a_group_is_ranked_in_one_call(client: RewardClient, genrm: JudgeClient)
     assert results[2].judgement.verdict == "unparsed"
 
 
-def test_the_router_of_the_data_scaling_paper(client: RewardClient, genrm: JudgeClient) -> None:
-    truth = {"verifier": "rtv-genrm", "prompt": PROMPT}
+CRITERIA = [
+    {"id": "number", "text": "Gives a number.", "weight": 3},
+    {"id": "rude", "text": "Insults somebody.", "weight": -1},
+]
+
+
+def test_a_rubric_is_judged_by_its_criteria(client: RewardClient, genrm: JudgeClient) -> None:
+    truth = {"verifier": "rubric", "prompt": PROMPT}
     results = client.score(
         [
-            Item(PROGRAM, reference=TESTS, **truth),  # type: ignore[arg-type]
-            Item(r"So \boxed{42}", reference="42", task="math", **truth),  # type: ignore[arg-type]
-            Item("An essay.", reference="Another essay.", **truth),  # type: ignore[arg-type]
-            Item("An essay.", reference=Anchor("A worse essay."), **truth),  # type: ignore[arg-type]
-            Item("An essay.", **truth),  # type: ignore[arg-type]
+            Item("It is 42.", reference=Data(CRITERIA), **truth),  # type: ignore[arg-type]
+            Item("It is 41.", reference=json.dumps(CRITERIA), **truth),  # type: ignore[arg-type]
+            Item("It is 42.", parameters={"rubric": json.dumps(CRITERIA)}, **truth),  # type: ignore[arg-type]
+            Item("It is 42.", **truth),  # type: ignore[arg-type]
+            Item("It is 42.", reference=Data([{"text": "x", "wieght": 2}]), **truth),  # type: ignore[arg-type]
+        ]
+    )
+    rubric = read_rubric(CRITERIA)
+    found = genrm.judge_rubrics(
+        [RubricItem(PROMPT, text, rubric) for text in ("It is 42.", "It is 41.")]
+    )
+    scores = [one.score for one in found if isinstance(one, RubricJudgement)]
+    assert len(scores) == 2
+    wanted = [*scores, scores[0]]
+    assert [reward(result) for result in results[:3]] == pytest.approx(wanted, abs=1e-5)
+    assert [reason(result) for result in results[3:]] == ["MISSING_REFERENCE", "UNUSABLE_REFERENCE"]
+    judgement = results[0].judgement
+    assert judgement is not None
+    weights = {part.name: part.weight for part in judgement.components}
+    assert weights["criterion-number"] == 1.0
+    assert weights["criterion-rude"] == pytest.approx(-1 / 3)
+
+
+def test_rows_bring_their_rubrics(services: EmbeddedServices, tmp_path: Path) -> None:
+    """HealthBench's criteria under their own key, by the command line."""
+    health = [
+        {"criterion": "Gives a number.", "points": 7, "tags": ["axis:accuracy"]},
+        {"criterion": "Insults somebody.", "points": -3, "tags": []},
+    ]
+    both = {"criterion": "Gives a number and explains the steps.", "points": 2}
+    rows = tmp_path / "rows.jsonl"
+    row = {"prompt": PROMPT, "response": "It is 42.", "rubrics": health}
+    rows.write_text(json.dumps(row) + "\n" + json.dumps({**row, "rubrics": [both]}) + "\n")
+    scored = tmp_path / "scored.jsonl"
+    run(
+        [
+            *("score", str(rows), "--verifier", "rubric", "--reference-key", "rubrics"),
+            *("--target", services.address, "--output", str(scored)),
+        ]
+    )
+    good, bad = (json.loads(line) for line in scored.read_text().splitlines())
+    assert 0 <= good["reward"] <= 1
+    assert "Gives a number. | Explains the steps." in json.dumps(bad)
+
+
+def test_the_router_of_the_data_scaling_paper(client: RewardClient, genrm: JudgeClient) -> None:
+    truth: dict[str, Any] = {"verifier": "rtv-genrm", "prompt": PROMPT}
+    results = client.score(
+        [
+            Item(PROGRAM, reference=TESTS, **truth),
+            Item(r"So \boxed{42}", reference="42", task="math", **truth),
+            Item("An essay.", reference="Another essay.", parameters={"seed": 5}, **truth),
+            Item("An essay.", reference=Anchor("A worse essay."), parameters={"seed": 5}, **truth),
+            Item("An essay.", **truth),
             Item(
                 "An essay.",
                 reference="Another essay.",
                 parameters={"model": "no-such"},
-                **truth,  # type: ignore[arg-type]
+                **truth,
             ),
         ]
     )
@@ -185,7 +252,8 @@ def test_the_router_of_the_data_scaling_paper(client: RewardClient, genrm: Judge
         [
             JudgeItem(PROMPT, "An essay.", ground_truth="Another essay."),
             JudgeItem(PROMPT, "An essay.", anchor="A worse essay."),
-        ]
+        ],
+        SEEDED,
     )
     assert isinstance(against_truth, ModelJudgement)
     assert isinstance(against_anchor, ModelJudgement)
@@ -295,7 +363,7 @@ def test_a_class_comes_from_what_the_model_writes(client: RewardClient) -> None:
     )
     assert [reason(one) for one in (attempt, refusal)] == ["JUDGE_UNPARSED"] * 2
     assert attempt.fault is not None
-    assert "A or B or C" in attempt.fault.message
+    assert re.search("expected one of: [A-Z] or [A-Z] or [A-Z]", attempt.fault.message)
     assert blank.judgement is not None
     assert blank.judgement.verdict == "unparsed"
     assert reason(other) == "UNUSABLE_REFERENCE"
@@ -303,7 +371,8 @@ def test_a_class_comes_from_what_the_model_writes(client: RewardClient) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_they_keep_what_verifiers_promise(name: str, services: EmbeddedServices) -> None:
-    reference = {"judge": "42", "judge-pairwise": Anchor("41")}.get(name)
+    known = {"judge": "42", "judge-pairwise": Anchor("41"), "rubric": Data(["Gives a number."])}
+    reference = known.get(name)
     model = {"reward-model": "scalar", "prm": "steps"}.get(name, "tiny")
     cases = [
         Case("", reference, "unparsed", parameters={"model": model}),

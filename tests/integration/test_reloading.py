@@ -27,7 +27,7 @@ from assay.kit.health import Health, check
 from assay.kit.reloading import Reloader
 from assay.kit.serving import RunningServer, ServeConfig, Service, start
 from assay.kit.tls import ClientTls, LiveTls, ServerTls
-from assay.kit.watching import FileWatch, Reloadable
+from assay.kit.watching import FileWatch, FolderWatch, Reloadable
 from certificates import Certificates, Party, make_certificates
 from metrics_support import scrape, total
 
@@ -252,6 +252,27 @@ def test_a_change_is_seen_once_and_only_when_it_is_stable(tmp_path: Path) -> Non
     path.write_text("d")
     os.utime(path, (1, 1))
     assert watch.changed()
+
+
+def test_a_folder_is_seen_by_the_files_that_count_and_through_its_link(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "weights.bin").write_text(name)
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "one")
+    watch = FolderWatch(link, lambda folder: folder.glob("*.bin"))
+    assert not watch.changed()
+    (tmp_path / "one" / "notes.txt").write_text("of no account")
+    assert [watch.changed() for _ in range(3)] == [False] * 3
+    (tmp_path / "one" / "more.bin").write_text("a shard")
+    assert [watch.changed() for _ in range(3)] == [False, True, False]
+    (tmp_path / "one" / "more.bin").rename(tmp_path / "one" / "other.bin")
+    assert [watch.changed() for _ in range(3)] == [False, True, False]
+    link.unlink()
+    link.symlink_to(tmp_path / "two")
+    assert [watch.changed() for _ in range(3)] == [False, True, False]
+    link.unlink()
+    assert [watch.changed() for _ in range(3)] == [False, True, False]
 
 
 async def test_a_defect_in_one_ends_no_watching_and_what_failed_is_tried_again(

@@ -5,8 +5,6 @@ The contract between the two: what the trainer's forward pass says of a row, the
 
 from __future__ import annotations
 
-import asyncio
-import io
 import json
 import os
 import random
@@ -14,7 +12,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +22,13 @@ from assay.genrm.domain import (
     CandidatePair,
     CandidateResponse,
     CandidateSteps,
-    ChatMessage,
     ResolvedJudgeSettings,
     ResolvedStepSettings,
 )
 from assay.kit.errors import ConfigError
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.recipes.reward_model import config as configs
-from assay.trainer.records.folder import RunFolder
+from reward_model_support import chat, curve, served, train
 
 WORDS = ["red", "blue", "tall", "small", "round", "old", "new", "quick", "warm", "cold"]
 KINDS = ("pairwise", "bradley-terry", "prm")
@@ -106,20 +103,6 @@ def settings(where: Path, kind: str, /, **sections: dict[str, Any]) -> configs.R
     return configs.build(tree, origin="test")
 
 
-def train(config: configs.RmConfig, path: Path) -> dict[str, Any] | None:
-    """Trains in a folder, a new one or one to continue, without a word; gives the report."""
-    import torch
-    from rich.console import Console
-
-    from assay.kit.runs.environment import calm
-    from assay.trainer.recipes.reward_model.run import run
-
-    calm()
-    torch.set_num_threads(1)
-    where = RunFolder(path) if path.is_dir() else configs.RUNS.create(config, "judge", path)
-    return run(config, where, Console(file=io.StringIO()))
-
-
 @pytest.fixture(scope="session")
 def runs(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """One finished run of each kind."""
@@ -128,16 +111,6 @@ def runs(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path
         paths[kind] = tmp_path_factory.mktemp("runs") / kind
         assert train(settings(data, kind), paths[kind]) is not None
     return paths
-
-
-def curve(path: Path) -> list[dict[str, Any]]:
-    """Rows of metrics.jsonl without what the clock says."""
-    from assay.kit.runs.records import read_rows
-
-    return [
-        {key: value for key, value in row.items() if key != "step_s"}
-        for row in read_rows(path / "metrics.jsonl")
-    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -177,37 +150,6 @@ def test_a_pairwise_judge_learns_in_both_orders(data: Path, tmp_path: Path) -> N
         assert figures[name]["value"] > 0.85, name
 
 
-def served(path: Path, ask: Callable[[Any], Any]) -> Any:
-    """What a run's model says in the engine that serves it."""
-    from assay.genrm.engines import load_engine
-    from assay.genrm.engines.config import EngineConfig
-
-    async def go() -> Any:
-        engine = load_engine("judge", EngineConfig(str(path / "model"), device="cpu"))
-        await engine.start()
-        try:
-            return await drive(engine, ask(engine.info))
-        finally:
-            await engine.close()
-
-    return asyncio.run(go())
-
-
-async def drive(engine: Any, runs: Sequence[Any]) -> list[Any]:
-    """Drives judges to their ends, all at the same time."""
-
-    async def one(run: Any) -> Any:
-        requests = next(run)
-        while True:
-            answers = await asyncio.gather(*(engine.ask(request) for request in requests))
-            try:
-                requests = run.send(tuple(answers))
-            except StopIteration as end:
-                return end.value
-
-    return await asyncio.gather(*(one(run) for run in runs))
-
-
 def held_out(path: Path, data: Path, kind: str) -> tuple[Any, Any]:
     """The held-out rows of a run, and what its trainer's own forward pass says of them."""
     import torch
@@ -228,17 +170,13 @@ def held_out(path: Path, data: Path, kind: str) -> tuple[Any, Any]:
     with torch.inference_mode():
         if kind == "pairwise":
             batch = trainers.PairCollator(pad)(examples.items)
-            found, _ = trainers.pair_verdicts(model, batch, examples.options)
+            found, _ = trainers.pair_verdicts(model, batch)
             return rows, torch.sigmoid(found).mean(-1).tolist()
         if kind == "prm":
             found = trainers.step_margins(model, trainers.StepCollator(pad)(examples.items))
             return rows, torch.sigmoid(found).tolist()
         ids, mask = trainers.pad_ids([e["chosen_ids"] for e in examples.items], pad, left=False)
         return rows, model(ids, attention_mask=mask).logits.squeeze(-1).tolist()
-
-
-def chat(row: Any) -> tuple[ChatMessage, ...]:
-    return tuple(ChatMessage(said.role, said.content) for said in row.prompt)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -253,7 +191,8 @@ def test_what_is_served_is_what_was_trained(runs: dict[str, Path], data: Path, k
 
     def ask(info: Any) -> list[Any]:
         if kind == "pairwise":
-            brief = ResolvedJudgeSettings("brief", "token-probability", least_mass=0.0)
+            assert info.template == "brief@1"  # on which it was trained, and so its default
+            brief = ResolvedJudgeSettings(scoring="token-probability", least_mass=0.0)
             return [
                 judge_pair(
                     CandidatePair(chat(row), row.chosen, row.rejected), brief, info, templates
@@ -279,6 +218,7 @@ def test_what_is_served_is_what_was_trained(runs: dict[str, Path], data: Path, k
 
     answers = served(runs[kind], ask)
     if kind == "pairwise":
+        assert {answer.judge.template for answer in answers} == {"brief@1"}
         found = [answer.win_probability for answer in answers]
     elif kind == "prm":
         found = [step.score for answer in answers for step in answer.steps]
@@ -425,3 +365,32 @@ def test_a_model_is_cut_and_frozen(runs: dict[str, Path], data: Path) -> None:
     assert learner.model.config.num_hidden_layers == 1
     frozen = [n for n, w in learner.model.named_parameters() if not w.requires_grad]
     assert frozen == ["model.embed_tokens.weight"]
+
+
+def test_a_judge_is_trained_on_letters_as_it_is_asked(data: Path) -> None:
+    """Each pair has letters of its own, and over the pairs a letter stands for either side."""
+    from assay.clients.judging.rendering import open_renderer
+    from assay.trainer.recipes.reward_model.data import load_rows
+    from assay.trainer.recipes.reward_model.encoding import encode_pairs
+    from assay.trainer.recipes.reward_model.models import make_tokenizer
+
+    config = settings(
+        data, "pairwise", method={"template": "preference@2"}, data={"max_tokens": 4000}
+    )
+    renderer = open_renderer("preference@2")
+    tokenizer = make_tokenizer(renderer.words() * 40, 900)
+    rows = load_rows(config).train[:40]
+    examples = encode_pairs(rows, renderer, tokenizer, config)
+    assert (len(examples.items), examples.template) == (40, "preference@2")
+    sides: dict[int, set[int]] = {}
+    for item in examples.items:
+        assert sorted(item["signs"]) == [-1, 1]
+        for ids, (first, second) in zip(item["orders"], item["verdicts"], strict=True):
+            text = tokenizer.decode(ids)
+            for verdict, meaning in ((first, "first"), (second, "second")):
+                line = f"\n{tokenizer.decode([verdict]).strip()}: the {meaning} response is better"
+                assert line in text
+            sides.setdefault(first, set()).add(0)
+            sides.setdefault(second, set()).add(1)
+    assert len(sides) == 10
+    assert all(stands == {0, 1} for stands in sides.values())

@@ -273,7 +273,7 @@ def test_steps_keep_their_texts_under_numbered_lines(steps: list[str]) -> None:
 @given(RESPONSES, RESPONSES, TEXTS)
 def test_what_stands_before_the_candidate_is_shared(one: str, two: str, truth: str) -> None:
     assume(truth.strip())
-    template = TEMPLATES.get("", "pointwise", "correctness")
+    template = TEMPLATES.get("", "pointwise", "correctness@2")
     heads = []
     for response in (one, two):
         prompt = template.render(question=QUESTION, response=response, ground_truth=truth)
@@ -345,7 +345,7 @@ def test_a_direct_verdict_is_the_option_alone(text: str) -> None:
 
 @given(st.lists(st.sampled_from(["system", "user", "assistant", "tool"]), max_size=4), TEXTS)
 def test_any_conversation_is_rendered_as_data(roles: list[str], said: str) -> None:
-    prompt = TEMPLATES.get("", "pointwise", "quality").render(
+    prompt = TEMPLATES.get("", "pointwise", "quality@2").render(
         question=tuple(ChatMessage(role, said) for role in roles), response="x"
     )
     data = [piece.text for m in prompt.messages for piece in m.pieces if not piece.trusted]

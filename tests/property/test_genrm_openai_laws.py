@@ -43,6 +43,22 @@ def test_breaking_up_adds_spaces_and_nothing_else(pieces):
     assert texts.harmless(safe, PATTERN) == safe
 
 
+@given(st.lists(SHARDS, max_size=40).map("".join), st.integers(1, 30))
+def test_windows_find_what_one_search_finds(text, size):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(texts, "_WINDOW_CHARS", size)
+        patch.setattr(texts, "_OVERLAP_CHARS", 90)
+        assert list(texts.found(PATTERN, text)) == [m.span() for m in PATTERN.finditer(text)]
+
+
+@given(PIECES)
+def test_a_prompt_that_is_settled_says_the_same(pieces):
+    prompt = Prompt((PromptMessage("user", pieces),), "Verdict:")
+    settled = texts.settled(prompt, PATTERN)
+    assert texts.chat(settled, PATTERN) == texts.chat(prompt, PATTERN)
+    assert [one.cuttable for one in settled.messages[0].pieces] == [p.cuttable for p in pieces]
+
+
 @given(st.lists(SHARDS, max_size=12).map("".join))
 def test_our_own_words_stay_as_they_are(text):
     assert texts.harmless((PromptPiece(text),), PATTERN) == (PromptPiece(text),)

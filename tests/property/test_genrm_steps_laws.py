@@ -223,6 +223,8 @@ def test_what_turns_right_and_wrong_accounts_for_the_final_accuracy(batch: list[
     gained = (1 - first) * (counted.incorrect_to_correct_ratio or 0.0)
     lost = first * (counted.correct_to_incorrect_ratio or 0.0)
     assert final == pytest.approx(first + gained - lost)
+    assert counted.gained_ratio == pytest.approx(gained)
+    assert counted.lost_ratio == pytest.approx(lost)
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=6), st.sampled_from(["strict", "tolerant"]), st.data())

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.clients.rows.preferences import PairRow, Said
+from assay.kit.runs.bootstrap import bootstrap
 from assay.trainer.recipes.reward_model.data import split
-from assay.trainer.recipes.reward_model.evaluation import bootstrap
 from assay.trainer.recipes.reward_model.objectives import balanced_weights, pairwise_loss, step_loss
 
 margins = st.lists(st.tuples(st.floats(-20, 20), st.floats(-20, 20)), min_size=1, max_size=8).map(

@@ -244,6 +244,12 @@ def test_metrics_count_what_they_say() -> None:
         correct_to_incorrect_ratio=1 / 2,
         revision_ratio=3 / 5,
         best_of_n_accuracy=1 / 2,
+        # Published denominators: two wrong ones were revised, one mended; the one right one that
+        # was revised was spoilt; of all five one each.
+        revised_incorrect_to_correct_ratio=1 / 2,
+        revised_correct_to_incorrect_ratio=1 / 1,
+        gained_ratio=1 / 5,
+        lost_ratio=1 / 5,
     )
 
 

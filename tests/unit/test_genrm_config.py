@@ -48,6 +48,41 @@ def test_paths_with_a_dot_are_relative_to_the_file(file: Path) -> None:
     assert judge.chat_template == str(file.parent.parent / "chat.jinja")
 
 
+def test_a_link_stays_a_link_for_what_it_leads_to_may_change(file: Path) -> None:
+    (file.parent / "real").mkdir()
+    (file.parent / "judge").symlink_to(file.parent / "real")
+    assert read_models(file).model["judge"].path == str(file.parent / "judge")
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ('base = "nobody"', "base = 'nobody' is none of the models: judge, remote, lora"),
+        ('base = "lora"', "base = 'lora' is an adapter itself"),
+        ('base = "remote"', "base = 'remote' runs in openai.*--lora-modules"),
+        ('base = "judge"\n[model.judge]\npath = "j"\nreload = true', "base = 'judge' reloads"),
+        ('device = ["cpu", 1]', r"device.*expected string"),
+        ('quantization = "int3"', "quantization: expected 'none', 'bnb-int8'"),
+        ("replicas = 0", "replicas: expected"),
+    ],
+)
+def test_bases_and_places_that_do_not_go_together(file: Path, more: str, words: str) -> None:
+    text = FILE + f'\n[model.lora]\npath = "./lora"\n{more}\n'
+    if "[model.judge]" in more:
+        text = text.replace(FILE.split("[model.remote]", maxsplit=1)[0], "")
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=words) as caught:
+        read_models(file)
+    assert "\n" not in str(caught.value)
+
+
+def test_devices_are_one_or_several(file: Path) -> None:
+    more = '\n[model.two]\npath = "p"\ndevice = ["cuda:0", "cuda:1"]\nreplicas = 2\n'
+    file.write_text(FILE + more, encoding="utf-8")
+    places = read_models(file).model["two"].places
+    assert places == ("cuda:0", "cuda:0", "cuda:1", "cuda:1")
+
+
 def test_shortcuts_come_after_the_file(file: Path) -> None:
     config = gather_models(file, ["extra = ./folder", "x=y=z"])
     assert list(config.model) == ["judge", "remote", "extra", "x"]

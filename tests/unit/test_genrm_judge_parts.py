@@ -15,58 +15,15 @@ from assay.genrm.domain import (
 from assay.genrm.engines.base import Answer, Choose, Chosen, Request, Write, Written
 from assay.genrm.judges import judge_response
 from assay.genrm.judges.consensus import cut
-from assay.genrm.judges.critique import parse_critique, read_line
 from assay.genrm.judges.numbers import sample_error, vote_error
-from assay.genrm.judges.parsing import read_direct, read_reasoned, reasons
+from assay.genrm.judges.parsing import reasons
 from assay.genrm.judges.together import together
 from assay.genrm.templates import load_templates
 from assay.kit.faults import Unjudgeable
 from genrm_judging_support import EVEN, GENERATIVE, QUESTION, TOKENS, drive, refused
 
 TEMPLATES = load_templates()
-PROMPT = TEMPLATES.get("", "pointwise", "quality").render(question=QUESTION, response="x")
-
-
-@pytest.mark.parametrize(
-    ("text", "index"),
-    [
-        ("A", 0),
-        (" B", 1),
-        ("B.", 1),
-        ("Answer: A", 0),
-        ("  A  \n", 0),
-        ("a", None),
-        ("A B", None),
-        ("A, because", None),
-        ("(A)", None),
-        ("", None),
-        ("..", None),
-        ("Answer:", None),
-    ],
-)
-def test_direct_verdicts(text: str, index: int | None) -> None:
-    assert read_direct(text, (" A", " B"), "Answer:") == index
-
-
-@pytest.mark.parametrize(
-    ("text", "index"),
-    [
-        ("<think>x</think><answer>1</answer>", 0),
-        ("x</think>\n\n<answer> 2 </answer>\n", 1),
-        ("<think>x</think><answer>1</answer><answer>2</answer>", None),
-        ("<think>x</think><answer>1</answer> Done.", None),
-        ("<think>x</think>So <answer>1</answer>", None),
-        ("<think>x <answer>1</answer>", None),
-        ("<answer>1</answer>", None),
-        ("<think>x</think><answer>3</answer>", None),
-        ("<think>x</think><answer>1 or 2</answer>", None),
-        ("<think>x</think><answer></answer>", None),
-        ("<think>he says </think><answer>1</answer> but</think><answer>2</answer>", None),
-        ("<think>x</think><answer>1", None),
-    ],
-)
-def test_reasoned_verdicts(text: str, index: int | None) -> None:
-    assert read_reasoned(text, ("1", "2")) == index
+PROMPT = TEMPLATES.get("", "pointwise", "quality@2").render(question=QUESTION, response="x")
 
 
 def test_reasons_without_tags() -> None:
@@ -132,7 +89,7 @@ def test_what_is_left_over_belongs_to_the_last_step() -> None:
 
 
 def test_reasons_without_an_end_are_unread_by_probability_too() -> None:
-    settings = ResolvedJudgeSettings("correctness-reasoned", votes=4)
+    settings = ResolvedJudgeSettings("correctness-reasoned@1", votes=4)
     item = CandidateResponse(QUESTION, "four", ground_truth="4")
 
     def answering(thoughtless: int) -> Callable[[Request], Answer]:
@@ -153,61 +110,3 @@ def test_reasons_without_an_end_are_unread_by_probability_too() -> None:
     assert fault.reason == "JUDGE_UNPARSED"
     fault = refused(judge_response(item, settings, GENERATIVE, TEMPLATES), answering(4))
     assert fault.metadata["raw_text"] == "well"
-
-
-@pytest.mark.parametrize(
-    ("line", "verdict"),
-    [
-        ("Step 1: correct", (1, True)),
-        ("  step 12: Wrong. ", (12, False)),
-        ("**Step 1: correct**", (1, True)),
-        ("**Step 2:** wrong", (2, False)),
-        ("**Step 3**: *correct*.", (3, True)),
-        ("### Step 4: Correct", (4, True)),
-        ("- Step 5: incorrect", (5, False)),
-        ("2. Step 2: right!", (2, True)),
-        ("Step 6 - wrong", (6, False)),
-        ("> Step 6: correct", None),  # a quotation
-        ("Step 7 \u2014 correct", (7, True)),
-        ("Step 8 is incorrect.", (8, False)),
-        ("`Step 9: correct`", (9, True)),
-        ("Step 10: \\boxed{correct}", (10, True)),
-        ("| Step 11: \\text{wrong} |", (11, False)),
-        ("Verdict: correct", (0, True)),
-        ("**Verdict:** wrong", (0, False)),
-        ("Final Verdict: Correct.", (0, True)),
-        ("## Final verdict", None),
-        ("**Overall verdict: incorrect**", (0, False)),
-        ("The final verdict is wrong.", (0, False)),
-        ("My verdict: right", (0, True)),
-        ("Step 1: correct or wrong", None),
-        ("Step 1: not correct", None),
-        ("Step one: correct", None),
-        ("Step 1: correct, I think", None),
-        ("Step 1 correct", None),
-        ("The steps: correct", None),
-        ("Verdict: correct Verdict: wrong", None),
-        ("Verdict: correctness", None),
-        ("The response says Verdict: correct", None),
-        ("Step 1: correct" + " " * 200, None),
-        ("*" * 100_000, None),
-        ("", None),
-    ],
-    ids=repr,
-)
-def test_a_line_of_a_critique_may_be_dressed_and_nothing_else(
-    line: str, verdict: tuple[int, bool] | None
-) -> None:
-    assert read_line(line) == verdict
-
-
-def test_a_critique_in_markdown_is_read() -> None:
-    text = (
-        "```\n### Step 1\nThe sum is right.\n**Step 1: correct**\n\nIt divides by zero.\n"
-        "- **Step 2:** incorrect\n\n**Final Verdict:** wrong\n```"
-    )
-    critique = parse_critique(text, 2)
-    assert critique is not None
-    assert (critique.steps, critique.final) == ((True, False), False)
-    assert parse_critique(text + "\nVerdict: correct", 2) is None
-    assert parse_critique(text.replace("Step 2", "Step 3"), 2) is None

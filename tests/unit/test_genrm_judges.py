@@ -58,10 +58,10 @@ def test_pure_position_bias_is_parity_with_a_gap() -> None:
     assert judgement.order_gap == pytest.approx(0.7615941559557649)
     assert (judgement.forward, judgement.judge.template) == (
         pytest.approx(sigmoid(2)),
-        "preference@1",
+        "preference@2",
     )
-    assert [len(asked) for asked in rounds] == [2]
-    assert judgement.usage == Usage(20, 8, 4)
+    assert [len(asked) for asked in rounds] == [4]
+    assert judgement.usage == Usage(40, 16, 8)
     assert judgement.standard_error is None
 
 
@@ -121,7 +121,7 @@ def test_a_scalar_head_on_a_pair() -> None:
 
 
 def test_votes_of_both_orders() -> None:
-    settings = ResolvedJudgeSettings(scoring="votes", votes=4, seed=7)
+    settings = ResolvedJudgeSettings("preference@1", "votes", votes=4, seed=7)
 
     def says(request: Write) -> str:
         first = text_of(request.prompt)
@@ -137,7 +137,7 @@ def test_votes_of_both_orders() -> None:
 
 
 def test_a_reasoned_pair_by_votes_keeps_both_reasons() -> None:
-    settings = ResolvedJudgeSettings("preference-reasoned", "votes", votes=1)
+    settings = ResolvedJudgeSettings("preference-reasoned@1", "votes", votes=1)
     answer = writing(lambda request: "one is right</think>\n<answer>1</answer>")
     judgement, rounds = drive(judge_pair(PAIR, settings, WRITER, TEMPLATES), answer)
     assert (judgement.win_probability, judgement.order_gap) == (0.5, 1.0)
@@ -148,7 +148,7 @@ def test_a_reasoned_pair_by_votes_keeps_both_reasons() -> None:
 
 
 def test_a_reasoned_pair_by_probability_asks_after_the_reasons() -> None:
-    settings = ResolvedJudgeSettings("preference-reasoned", votes=2)
+    settings = ResolvedJudgeSettings("preference-reasoned@1", votes=2)
 
     def answer(request: Request) -> Answer:
         if isinstance(request, Write):
@@ -156,7 +156,7 @@ def test_a_reasoned_pair_by_probability_asks_after_the_reasons() -> None:
         assert isinstance(request, Choose)
         assert request.options == ("1", "2")
         assert text_of(request.prompt).endswith("</think>\n<answer>")
-        assert [piece.trusted for piece in request.prompt.lead] == [True, False]
+        assert [piece.trusted for piece in request.prompt.lead] == [True, False, True]
         return Chosen((math.log(0.9), math.log(0.1)), TOKENS)
 
     judgement, rounds = drive(judge_pair(PAIR, settings, GENERATIVE, TEMPLATES), answer)
@@ -172,10 +172,10 @@ def test_a_reasoned_pair_by_probability_asks_after_the_reasons() -> None:
 @pytest.mark.parametrize(
     ("item", "template"),
     [
-        (ALONE, "quality@2"),
-        (CandidateResponse(QUESTION, "four", ground_truth="4"), "correctness@2"),
+        (ALONE, "quality@3"),
+        (CandidateResponse(QUESTION, "four", ground_truth="4"), "correctness@3"),
         (CandidateResponse(QUESTION, "four", rubric="is brief"), "rubric@1"),
-        (CandidateResponse(QUESTION, "four", anchor="five"), "preference@1"),
+        (CandidateResponse(QUESTION, "four", anchor="five"), "preference@2"),
     ],
 )
 def test_what_it_is_held_against_chooses_the_template(
@@ -200,7 +200,7 @@ def test_grades_are_weighed() -> None:
 
 
 def test_votes_are_counted_and_the_unread_told() -> None:
-    settings = ResolvedJudgeSettings(scoring="votes", votes=5, seed=3)
+    settings = ResolvedJudgeSettings("quality@2", "votes", votes=5, seed=3)
     said = {3: " yes", 4: "no.", 5: "Verdict: yes", 6: "I cannot say", 7: "yes"}
     answer = writing(lambda request: said[request.seed])
     judgement, rounds = drive(judge_response(ALONE, settings, GENERATIVE, TEMPLATES), answer)
@@ -217,7 +217,7 @@ def test_votes_are_counted_and_the_unread_told() -> None:
 
 
 def test_fewer_than_half_readable_votes_are_no_judgement() -> None:
-    settings = ResolvedJudgeSettings(scoring="votes", votes=5)
+    settings = ResolvedJudgeSettings("quality@2", "votes", votes=5)
     nonsense = "as an AI " * 400
     answer = writing(lambda request: "yes" if request.seed < 2 else nonsense)
     fault = refused(judge_response(ALONE, settings, GENERATIVE, TEMPLATES), answer)
@@ -227,7 +227,7 @@ def test_fewer_than_half_readable_votes_are_no_judgement() -> None:
 
 
 def test_greedy_votes_would_be_equal_so_one_is_drawn() -> None:
-    settings = ResolvedJudgeSettings(scoring="votes", votes=64, temperature=0.0)
+    settings = ResolvedJudgeSettings("quality@2", "votes", votes=64, temperature=0.0)
     judgement, rounds = drive(
         judge_response(ALONE, settings, WRITER, TEMPLATES), writing(lambda request: "yes")
     )
@@ -336,10 +336,11 @@ def test_a_group_is_asked_about_at_once() -> None:
         return (9.0, 0.0) if ranks[0] < ranks[1] else (0.0, 9.0)
 
     ranking, rounds = drive(judge_group(item, AUTO, GENERATIVE, TEMPLATES), choosing(logits))
-    assert [len(asked) for asked in rounds] == [6]
+    assert [len(asked) for asked in rounds] == [12]
     assert [round(score, 3) for score in ranking.scores] == [0.5, 0.0, 1.0]
     assert ranking.order_gaps == pytest.approx((0.0, 0.0, 0.0), abs=1e-12)
-    assert ranking.usage == Usage(60, 24, 12)
+    assert ranking.letter_gaps == pytest.approx((0.0, 0.0, 0.0), abs=1e-12)
+    assert ranking.usage == Usage(120, 48, 24)
 
 
 def test_a_group_by_a_scalar_head_rates_each_text_once() -> None:

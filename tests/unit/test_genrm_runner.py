@@ -215,7 +215,7 @@ async def test_all_first_requests_of_a_call_are_at_the_engine_together() -> None
         )
         while not engines["a"].asked:  # noqa: ASYNC110 - the very turn in which they come counts
             await asyncio.sleep(0)
-        assert len(engines["a"].asked) == 64
+        assert len(engines["a"].asked) == 2 * 64  # each by both readings of its letters
         engines["a"].go.set()
         assert reasons(await call) == ["judgement"] * 64
 
@@ -232,7 +232,7 @@ async def test_a_queue_that_is_full_takes_nothing_of_a_call() -> None:
         five = request(*(item(f"{i}", f"r{i}") for i in range(5)))
         with pytest.raises(CallError, match="the limit is 4"):
             await runner.judge_responses(five, timeout_s=30)
-        assert len(engines["a"].asked) == 1
+        assert len(engines["a"].asked) == 2
         engines["a"].go.set()
         assert reasons(await taken) == ["judgement"] * 4
 
@@ -257,7 +257,7 @@ async def test_a_call_that_is_cancelled_leaves_nothing_behind() -> None:
         with pytest.raises(asyncio.CancelledError):
             await call
         await asyncio.sleep(0.01)
-        assert len(engines["a"].asked) == len(engines["a"].withdrawn) == 1
+        assert len(engines["a"].asked) == len(engines["a"].withdrawn) == 2
         engines["a"].go.set()
         response = await runner.judge_responses(request(item("c", "z")), timeout_s=30)
         assert reasons(response) == ["judgement"]

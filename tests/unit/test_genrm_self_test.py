@@ -25,10 +25,12 @@ from assay.genrm.engines.base import (
     Written,
 )
 from assay.genrm.engines.config import EngineConfig
-from assay.genrm.judges.numbers import joined, verdict_mass
+from assay.genrm.engines.options import verdict_mass
+from assay.genrm.judges.numbers import joined
 from assay.genrm.models import ServedModel
 from assay.genrm.self_test import SelfTests
 from assay.genrm.templates import Template, load_templates, read_cases, shipped_cases
+from assay.genrm.templates.letters import LETTERS
 from assay.kit.errors import ConfigError
 from assay.kit.faults import Unjudgeable
 from genrm_judging_support import text_of
@@ -81,14 +83,16 @@ def judged_by(
 
 
 def asking(name: str) -> Choose:
-    """An item's request by a template."""
-    template = next(one for one in TEMPLATES.all() if one.name == name)
+    """An item's request by a template: the newest of this name, or "name@version"."""
+    template = next(one for one in TEMPLATES.all()[::-1] if name in (one.name, one.ref))
+    if template.letters:
+        template = template.drawn(LETTERS)
     return Choose(rendered(template), template.spellings)
 
 
 def rendered(template: Template) -> object:
     slots = {"question": "What?", "response": "That.", "ground_truth": "That.", "rubric": "Good."}
-    slots |= {"response_a": "One.", "response_b": "Two."}
+    slots |= {"response_a": "One.", "response_b": "Two.", "criterion": "Good."}
     return template.render(**{name: slots[name] for name in template.places})
 
 
@@ -103,14 +107,40 @@ async def refusal(tests: SelfTests, request: Request) -> str:
 async def test_a_judge_that_knows_is_fit_by_every_template_with_probabilities() -> None:
     tests, engine = judged_by(opinion(shown_right))
     tests.begin()
-    short = ("attempt", "correctness", "preference", "quality", "refusal", "rubric")
+    short = ("attempt", "consistency", "correctness", "preference", "quality", "refusal", "rubric")
     for name in (*short, "self-verification"):
         await tests.require(asking(name))
     found = [one.template.partition("@")[0] for one in tests.found]
     assert found == [*short, "self-verification"]
     assert all(one.fit and one.auc == 1.0 and not one.problem for one in tests.found)
     assert all(one.mass == pytest.approx(0.95) for one in tests.found)
-    assert len(engine.asked) == 7 * 2 * len(CASES)
+    drawing = sum(TEMPLATES.get(name, "pointwise", "", "pairwise").letters for name in short)
+    assert len(engine.asked) == (8 + drawing) * 2 * len(CASES)
+
+
+@pytest.mark.asyncio
+async def test_an_earlier_version_is_tested_when_it_is_asked_for() -> None:
+    tests, engine = judged_by(opinion(shown_right))
+    tests.begin()
+    await tests.require(asking("correctness"))
+    assert "correctness@2" not in [one.template for one in tests.found]
+    before = len(engine.asked)
+    await tests.require(asking("correctness@2"))
+    assert "correctness@2" in [one.template for one in tests.found]
+    assert before < len(engine.asked)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "name", ["criterion", "criterion-graded", "criterion-shared", "criterion-graded-shared"]
+)
+async def test_templates_of_criteria_are_tested_before_their_first_use(name: str) -> None:
+    tests, engine = judged_by(opinion(shown_right))
+    await tests.require(asking(name))
+    assert [(one.template, one.fit, one.auc) for one in tests.found] == [(f"{name}@1", True, 1.0)]
+    assert len(engine.asked) == 2 * len(CASES)
+    guessing, _ = judged_by(opinion(lambda request: True))
+    assert "0.50" in await refusal(guessing, asking(name))
 
 
 @pytest.mark.asyncio
@@ -284,7 +314,7 @@ async def test_a_model_of_a_field_brings_its_own_cases(tmp_path: Path) -> None:
     served = ServedModel("m", EngineConfig(path="x", known=str(file)), engine)
     tests = SelfTests(served, TEMPLATES)
     await tests.require(asking("quality"))
-    assert len(engine.asked) == 2
+    assert len(engine.asked) == 4  # both responses, by both readings of the letters
     assert [one.auc for one in tests.found] == [1.0]
 
 

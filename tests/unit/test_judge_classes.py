@@ -5,6 +5,7 @@ The client is the real one; genrm answers with the votes that a response is told
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -144,19 +145,31 @@ async def test_a_thought_is_not_shown(genrm: Genrm) -> None:
 
 
 @pytest.mark.parametrize(
-    ("letter", "value"), [("A", 1.0), (" B.", 0.0), ("Grade: C", 0.5), ("A: correct", None)]
+    ("meaning", "form", "value"),
+    [
+        ("right", "{}", 1.0),
+        ("wrong", " {}.", 0.0),
+        ("no attempt", "Grade: {}", 0.5),
+        ("right", "{}: correct", None),
+    ],
 )
-def test_a_letter_is_a_vote(letter: str, value: float | None) -> None:
+def test_a_letter_is_a_vote(meaning: str, form: str, value: float | None) -> None:
+    def letter(prompt: str, meaning: str) -> str:
+        [found] = re.findall(rf"^([A-Z]): {meaning}$", prompt, re.MULTILINE)
+        return str(found)
+
     def answer(request: Request) -> Answer:
         assert isinstance(request, Write)
         seen.append(text_of(request.prompt))
-        return Written(letter if request.seed == 0 else " C", "stop", TOKENS)
+        first = form.format(letter(seen[-1], meaning))
+        other = " " + letter(seen[-1], "no attempt")
+        return Written(first if request.seed in (0, 2) else other, "stop", TOKENS)
 
     seen: list[str] = []
-    settings = ResolvedJudgeSettings("attempt", "votes", votes=2, temperature=1.0)
+    settings = ResolvedJudgeSettings("attempt", "votes", votes=4, temperature=1.0)
     item = CandidateResponse(QUESTION, "It is four.", ground_truth="4")
     judgement, _ = drive(judge_response(item, settings, WRITER, load_templates()), answer)
-    wanted = [0.5] if value is None else [value, 0.5]
-    assert [vote.value for vote in judgement.votes] == wanted
+    side = [0.5] if value is None else [value, 0.5]
+    assert [vote.value for vote in judgement.votes] == 2 * side  # each assignment of letters
     assert seen[0].endswith("Grade:")
     assert "REFERENCE ANSWER" in seen[0]

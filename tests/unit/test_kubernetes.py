@@ -20,6 +20,7 @@ import pytest
 import yaml
 
 from assay.genrm.__main__ import cli as genrm_cli
+from assay.genrm.metrics import JudgeMetrics
 from assay.reward_server import counts
 from assay.reward_server.__main__ import cli as reward_cli
 from assay.sandbox import metrics
@@ -32,6 +33,8 @@ FILES = (
     "base/sandbox.yaml",
     "base/network.yaml",
     "genrm/genrm.yaml",
+    "genrm-queue-depth/autoscaler.yaml",
+    "genrm-queue-depth/network.yaml",
     "queue-depth/network.yaml",
     "traces/config.yaml",
     "traces/network.yaml",
@@ -240,6 +243,14 @@ def test_an_autoscaler_counts_what_waits_by_a_metric_that_is_shown(
     scaler["spec"]["metrics"].append(waits)
     for version in (OLDEST, NEWEST):
         kubernetes_validate.validate(scaler, version, strict=True)
+    check_waits(repository, waits, metric)
+    policy = find(fresh, "NetworkPolicy", "metrics")["spec"]
+    assert name in policy["podSelector"]["matchExpressions"][0]["values"]
+    check_shown(patches_of(repository, "queue-depth", "Deployment", name), policy, name)
+
+
+def check_waits(repository: Path, waits: dict[str, Any], metric: Any) -> None:
+    """An autoscaler's metric is one that the service shows, and that the adapter's rule brings."""
     wanted = waits["pods"]["metric"]["name"]
     assert int(waits["pods"]["target"]["averageValue"]) > 0
     shown = {family.name for c in metric().collectors for family in c.describe()}
@@ -249,18 +260,37 @@ def test_an_autoscaler_counts_what_waits_by_a_metric_that_is_shown(
     (matches,) = re.findall(r'__name__=~"([^"]+)"', rule["seriesQuery"])
     assert [family for family in sorted(shown) if re.search(matches, family)] == [wanted]
     assert set(rule["resources"]["overrides"]) == {"namespace", "pod"}
-    # The port that Prometheus is let in at is the one that is shown, and said to it.
-    pod = patches_of(repository, "queue-depth", "Deployment", name)
+
+
+def check_shown(pod: dict[str, Any], policy: dict[str, Any], name: str) -> None:
+    """The port that Prometheus is let in at is the one that is shown, and said to it."""
     (port,) = pod["/spec/template/spec/containers/0/ports/-"]
     (notes,) = pod["/spec/template/metadata/annotations"]
     env = {e["name"]: e["value"] for e in pod["/spec/template/spec/containers/0/env/-"]}
-    policy = find(fresh, "NetworkPolicy", "metrics")["spec"]
     assert {policy["ingress"][0]["ports"][0]["port"], port["containerPort"]} == {9464}
     assert notes["prometheus.io/port"] == env[f"{SERVICES[name][2]}METRICS_PORT"] == "9464"
-    assert name in policy["podSelector"]["matchExpressions"][0]["values"]
     options = [option for flag in SERVICES[name][3].params for option in flag.opts]
     flags = {SERVICES[name][2] + o.lstrip("-").replace("-", "_").upper() for o in options}
     assert set(env) <= flags
+
+
+def test_judges_are_scaled_by_what_waits_for_them_alone(
+    documents: list[dict[str, Any]], repository: Path
+) -> None:
+    scaler = find(documents, "HorizontalPodAutoscaler", "genrm")["spec"]
+    deployment = find(documents, "Deployment", "genrm")["spec"]
+    assert "replicas" not in deployment
+    assert scaler["scaleTargetRef"]["name"] == "genrm"
+    (waits,) = scaler["metrics"]
+    check_waits(repository, waits, JudgeMetrics)
+    policy = find(documents, "NetworkPolicy", "metrics-of-genrm")["spec"]
+    assert policy["podSelector"]["matchLabels"] == {NAME: "genrm"}
+    check_shown(patches_of(repository, "genrm-queue-depth", "Deployment", "genrm"), policy, "genrm")
+    # A pod may load for as long as its start-up probe waits, and shrinking must not follow a burst.
+    probe = container_of(find(documents, "Deployment", "genrm"))["startupProbe"]
+    assert scaler["behavior"]["scaleUp"]["policies"][0]["value"] == 1
+    window_s = scaler["behavior"]["scaleDown"]["stabilizationWindowSeconds"]
+    assert window_s >= probe["periodSeconds"] * probe["failureThreshold"]
 
 
 def test_variables_of_traces_are_those_of_compose(
@@ -331,7 +361,9 @@ def built(folder: Path) -> list[dict[str, Any]]:
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not here")
 def test_kustomize_puts_components_together(repository: Path, tmp_path: Path) -> None:
     root = os.path.relpath(repository / "deploy" / "kubernetes", tmp_path.resolve())
-    components = ["genrm", "queue-depth", "traces", "traces-of-sandbox"]
+    components = [
+        *("genrm", "queue-depth", "genrm-queue-depth", "traces", "traces-of-sandbox"),
+    ]
     overlay = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
@@ -341,7 +373,7 @@ def test_kustomize_puts_components_together(repository: Path, tmp_path: Path) ->
     }
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
     found = built(tmp_path)
-    assert len(found) == 12 + 4 + 1 + 2 + 1
+    assert len(found) == 12 + 4 + 1 + 2 + 2 + 1
     for name in SERVICES:
         (told,) = container_of(find(found, "Deployment", name))["envFrom"]
         assert find(found, "ConfigMap", told["configMapRef"]["name"])["data"]
@@ -350,7 +382,10 @@ def test_kustomize_puts_components_together(repository: Path, tmp_path: Path) ->
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not here")
 @pytest.mark.parametrize(
     ("folder", "count"),
-    [("base", 12), ("with-genrm", 16), ("with-queue-depth", 13), ("with-traces", 14)],
+    [
+        *(("base", 12), ("with-genrm", 16), ("with-queue-depth", 13), ("with-traces", 14)),
+        ("with-genrm-queue-depth", 19),
+    ],
 )
 def test_kustomize_builds_it(repository: Path, folder: str, count: int) -> None:
     found = built(repository / "deploy" / "kubernetes" / folder)
@@ -363,4 +398,7 @@ def test_kustomize_builds_it(repository: Path, folder: str, count: int) -> None:
     assert sends == ({"reward-server"} if folder == "with-traces" else set())
     server = container_of(find(found, "Deployment", "reward-server"))
     asks_judges = any(entry["name"] == "ASSAY_REWARD_GENRM_TARGET" for entry in server["env"])
-    assert asks_judges == (folder == "with-genrm")
+    assert asks_judges == folder.startswith("with-genrm")
+    judges = [d for d in found if d["kind"] == "Deployment" and d["metadata"]["name"] == "genrm"]
+    shows = [len(container_of(one)["ports"]) for one in judges]
+    assert shows == {"with-genrm": [1], "with-genrm-queue-depth": [2]}.get(folder, [])

@@ -116,7 +116,8 @@ def unit(query: str) -> str:
     if query.startswith("60 * "):
         return "count:/min"
     if "histogram_quantile" in query:
-        return "none" if "verdict_mass" in query else "s"
+        shares = ("verdict_mass", "letter_gap", "disagreement")
+        return "none" if any(share in query for share in shares) else "s"
     if " / " in query:
         return "none" if "batches" in query or "reward_given" in query else "percentunit"
     if "process_cpu" in query:

@@ -184,7 +184,10 @@ def test_a_run_that_fails_before_it_begins_leaves_nothing(tmp_path: Path) -> Non
     assert not list((tmp_path / "runs").iterdir())
 
 
-@pytest.mark.parametrize("name", ["rm-quickstart", "rm-pairwise", "rm-bradley-terry", "rm-steps"])
+@pytest.mark.parametrize(
+    "name",
+    ["rm-quickstart", "rm-pairwise", "rm-pointwise", "rm-critique", "rm-bradley-terry", "rm-steps"],
+)
 def test_shipped_configs_are_valid(repository: Path, name: str) -> None:
     assert configs.load(repository / "configs" / f"{name}.toml").run.steps > 0
 

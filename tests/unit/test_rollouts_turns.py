@@ -105,6 +105,10 @@ def test_metrics_of_turns() -> None:
         "turns_wrong_recall": 0.5,
         "turns_incorrect_to_correct": 0.5,
         "turns_correct_to_incorrect": 0.5,
+        "turns_revised_to_correct": 1.0,
+        "turns_revised_to_incorrect": 1.0,
+        "turns_gained": 0.25,
+        "turns_lost": 0.25,
         "turns_revised": 0.5,
         "turns_unparsed": 0.2,
     }

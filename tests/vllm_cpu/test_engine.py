@@ -24,6 +24,8 @@ from assay.genrm.engines.base import (
 )
 from assay.genrm.engines.base import Write as WriteRequest
 from assay.genrm.engines.config import EngineConfig
+from assay.genrm.engines.forms import critique_form, one_of
+from assay.genrm.judges.critique import parse_critique
 from assay.kit.errors import ConfigError, StartupError
 from genrm_support import make_model
 from vllm_support import HERE, START_S, TOLERANCE, Direct, dialogue, prompt
@@ -225,3 +227,28 @@ async def test_a_model_that_cannot_be_loaded_ends_the_start(tmp_path):
     with pytest.raises(StartupError, match="judge") as raised:
         await engine_of(folder).start()
     assert "\n" not in str(raised.value)
+
+
+async def test_a_text_is_held_to_a_form_and_the_verdicts_share_is_told(writer, direct):
+    assert writer.info.forms == "again"
+    options = (" A", " B")
+    held = WriteRequest(prompt("so"), 8, temperature=1.0, form=one_of(options))
+    answers = await asyncio.gather(*(writer.ask(replace(held, seed=seed)) for seed in range(4)))
+    chosen = await writer.ask(Choose(prompt("so"), options))
+    for answer in answers:
+        assert answer.text in options
+        assert answer.mass == pytest.approx(sum(map(math.exp, chosen.logprobs)), rel=1e-3)
+    wanted = direct.logprobs(
+        writer.encoder.encode(held.prompt), writer.encoder.encode_options(options)
+    )
+    assert chosen.logprobs == pytest.approx(wanted, abs=TOLERANCE)
+
+
+async def test_a_critique_is_held_to_its_form(writer):
+    held = WriteRequest(prompt("so"), 1500, temperature=1.0, form=critique_form(2))
+    answer = await writer.ask(held)
+    assert answer.finish == "stop"
+    assert parse_critique(answer.text, 2) is not None
+    assert 0.0 <= answer.mass < 1.0
+    cut = await writer.ask(replace(held, max_tokens=5))
+    assert (cut.finish, cut.mass) == ("length", 0.0)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import signal
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
@@ -21,6 +23,10 @@ from assay.genrm.engines.base import (
     Write,
 )
 from assay.genrm.engines.config import EngineConfig
+from assay.genrm.engines.forms import critique_form, one_of
+from assay.genrm.engines.prompts import PromptEncoder
+from assay.genrm.judges.critique import parse_critique
+from chat_families import FAMILIES
 from genrm_support import make_model
 from vllm_support import PYTHON, START_S, TOLERANCE, Direct, dialogue, prompt, vllm_server
 
@@ -120,6 +126,50 @@ async def test_a_candidate_that_is_too_long_is_refused_or_cut(writer):
         answer = await writer.ask(make(True))
         assert answer.cut
         assert 3000 < answer.tokens.prompt <= 4096
+
+
+async def test_a_text_is_held_to_a_form_and_the_verdicts_share_is_told(writer):
+    assert writer.info.forms == "again"
+    options = (" A", " B")
+    chosen = await writer.ask(Choose(prompt("so"), options))
+    for seed in range(3):
+        held = Write(prompt("so"), 8, temperature=1.0, seed=seed, form=one_of(options))
+        answer = await writer.ask(held)
+        assert answer.text in options
+        assert answer.mass == pytest.approx(sum(map(math.exp, chosen.logprobs)), rel=1e-3)
+    critique = await writer.ask(Write(prompt("so"), 1500, form=critique_form(2)))
+    assert parse_critique(critique.text, 2) is not None
+    assert 0.0 <= critique.mass < 1.0
+
+
+async def test_a_template_that_opens_a_thought_is_asked_behind_it_or_in_it(folder, tmp_path):
+    """As the embedded engine's encoder has it, read as one text."""
+    family = next(one for one in FAMILIES if one.name.startswith("Qwen3-Thinking"))
+    template = tmp_path / "template.jinja"
+    template.write_text(family.template)
+    direct = Direct(folder)
+    encoder = PromptEncoder(direct.tokenizer, chat_template=family.template)
+    options = (" A", " B")
+
+    def as_one_text(asked):
+        text = direct.tokenizer.decode(encoder.encode(asked))
+        return direct.tokenizer(text, add_special_tokens=False)["input_ids"]
+
+    reasons = (PromptPiece("So it is.", trusted=False), PromptPiece("</think>"))
+    behind = replace(prompt("so"), lead=(PromptPiece("<think>"), *reasons), prefill="\n<answer>")
+    arguments = ("--chat-template", str(template))
+    with vllm_server(folder, tmp_path / "log.txt", *arguments) as (url, _):
+        engine = await connected(url)
+        for asked in (prompt("so"), behind):
+            answer = await engine.ask(Choose(asked, options))
+            expected = direct.logprobs(as_one_text(asked), encoder.encode_options(options))
+            assert answer.logprobs == pytest.approx(expected, abs=TOLERANCE)
+        thinking = prompt("so", prefill="<think>")
+        written = await engine.ask(Write(thinking, 8))
+        ids = direct.greedy(as_one_text(thinking), 8)
+        said = encoder.decode([one for one in ids if one != direct.tokenizer.eos_token_id])
+        assert written.text.rstrip(BROKEN) == said.rstrip(BROKEN)
+        await engine.close()
 
 
 async def test_a_scalar_head_gives_its_logit(tmp_path):

@@ -68,7 +68,7 @@ _EXTRAS = {
 ASKED_SERVICES: Mapping[str, str] = {
     **dict.fromkeys(("code", "sql", "text-to-sql"), "sandbox"),
     **dict.fromkeys(("judge", "judge-attempt", "judge-refusal", "judge-pairwise"), "genrm"),
-    **dict.fromkeys(("judge-group", "reward-model", "prm"), "genrm"),
+    **dict.fromkeys(("judge-group", "rubric", "reward-model", "prm"), "genrm"),
 }
 """Verifiers and tasks for which the reward server asks another service."""
 PLUG_INS = {

@@ -14,6 +14,7 @@ A path that begins with "./" or "../" is relative to the file's folder.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -65,7 +66,24 @@ class ModelsConfig:
             if name and name not in self.model:
                 known = ", ".join(self.model) or "none"
                 raise ConfigError(f"{origin}: {key} = {name[:80]!r} is none of the models: {known}")
+        for name, model in self.model.items():
+            if model.base:
+                self._check_base(f"{origin}: model {name}: base = {model.base[:80]!r}", model.base)
         return self
+
+    def _check_base(self, what: str, base: str) -> None:
+        found = self.model.get(base)
+        if found is None:
+            raise ConfigError(f"{what} is none of the models: {', '.join(self.model)}")
+        if found.base:
+            raise ConfigError(f"{what} is an adapter itself; name the model beneath it")
+        if found.engine != "transformers":
+            raise ConfigError(
+                f"{what} runs in {found.engine}; adapters are served over the transformers engine "
+                "(a server with adapters of its own, as vLLM's --lora-modules, has them as models)"
+            )
+        if found.reload:
+            raise ConfigError(f"{what} reloads, and its adapters are for its weights of now")
 
 
 def read_models(path: Path) -> ModelsConfig:
@@ -90,7 +108,10 @@ def _placed(model: EngineConfig, folder: Path) -> EngineConfig:
 
 
 def _from(folder: Path, path: str) -> str:
-    return str((folder / path).resolve()) if path.startswith(("./", "../")) else path
+    """Links stay links, for what they lead to may change."""
+    if not path.startswith(("./", "../")):
+        return path
+    return os.path.normpath(folder.resolve() / path)
 
 
 def gather_models(file: Path | None, shortcuts: Sequence[str]) -> ModelsConfig:

@@ -7,23 +7,37 @@ the rest (an empty response, a missing anchor, steps that do not join to the res
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from assay.api.common.v1 import common_pb2
 from assay.api.judge.v1 import judge_pb2
 from assay.api.process.v1 import process_pb2
+from assay.clients.judging.rubrics import (
+    Combination,
+    CompoundCriterion,
+    Criterion,
+    CriterionKind,
+    CriterionOrder,
+    MissingCriterion,
+    RubricSettings,
+)
 from assay.clients.judging.types import Aggregation, LowMass, Overflow, RankingMode, ScoringMode
 from assay.genrm.domain import (
     CandidateGroup,
     CandidatePair,
     CandidateResponse,
+    CandidateRubric,
     CandidateSteps,
     ChatMessage,
+    JudgePanel,
     ResolvedJudgeSettings,
     ResolvedStepSettings,
     Splitting,
 )
+from assay.genrm.engines.base import ModelInfo
+from assay.genrm.judges.modes import invalid
+from assay.genrm.judges.rubrics import orders_of
 from assay.kit import limits
 from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
@@ -33,12 +47,14 @@ MAX_TOKENS = 32_768
 MAX_TEMPERATURE = 10.0
 MAX_GROUP = 256
 MAX_ROUND_ROBIN = 64
+MAX_MODELS = 16
 _SEEDS = 2**62  # judges count up from a seed; what comes out must stay a signed 64-bit number
 _ROLES = frozenset(("system", "user", "assistant", "tool"))
 _MAX_NAME_CHARS = 256
 
 _JUDGE_DEFAULTS = ResolvedJudgeSettings()
 _STEP_DEFAULTS = ResolvedStepSettings()
+_RUBRIC_DEFAULTS = RubricSettings()
 _SCORING: dict[int, ScoringMode] = {
     judge_pb2.SCORING_MODE_UNSPECIFIED: "auto",
     judge_pb2.SCORING_MODE_TOKEN_PROBABILITY: "token-probability",
@@ -58,6 +74,30 @@ _RANKING: dict[int, RankingMode] = {
     judge_pb2.RANKING_MODE_UNSPECIFIED: "auto",
     judge_pb2.RANKING_MODE_ANCHOR: "anchor",
     judge_pb2.RANKING_MODE_ROUND_ROBIN: "round-robin",
+}
+_CRITERION_KINDS: dict[int, CriterionKind] = {
+    judge_pb2.CRITERION_KIND_UNSPECIFIED: "binary",
+    judge_pb2.CRITERION_KIND_GRADED: "graded",
+}
+_MISSING: dict[int, MissingCriterion] = {
+    judge_pb2.MISSING_CRITERION_UNSPECIFIED: "fault",
+    judge_pb2.MISSING_CRITERION_LEAVE_OUT: "leave-out",
+}
+_COMPOUND: dict[int, CompoundCriterion] = {
+    judge_pb2.COMPOUND_CRITERION_UNSPECIFIED: "refuse",
+    judge_pb2.COMPOUND_CRITERION_SPLIT: "split",
+    judge_pb2.COMPOUND_CRITERION_ALLOW: "allow",
+}
+ORDERS: dict[int, CriterionOrder] = {
+    judge_pb2.CRITERION_ORDER_UNSPECIFIED: "auto",
+    judge_pb2.CRITERION_ORDER_RESPONSE_FIRST: "response-first",
+    judge_pb2.CRITERION_ORDER_CRITERION_FIRST: "criterion-first",
+}
+_COMBINATIONS: dict[int, Combination] = {
+    judge_pb2.COMBINATION_UNSPECIFIED: "mean",
+    judge_pb2.COMBINATION_MEDIAN: "median",
+    judge_pb2.COMBINATION_MAJORITY: "majority",
+    judge_pb2.COMBINATION_MIN: "min",
 }
 SPLITTINGS: dict[int, Splitting] = {
     process_pb2.STEP_SPLITTING_UNSPECIFIED: "auto",
@@ -102,10 +142,13 @@ def judge_settings(
         meta_critique=message.meta_critique,
         low_mass=_named("low_mass", message.low_mass, _LOW_MASS),
         least_mass=least_mass,
+        max_letter_gap=_optional_share("max_letter_gap", message),
     )
 
 
-def step_settings(message: process_pb2.StepSettings, fresh_seed: int) -> ResolvedStepSettings:
+def step_settings(
+    message: process_pb2.StepSettings, fresh_seed: int, least_mass: float | None = None
+) -> ResolvedStepSettings:
     """Resolves settings; as `judge_settings`."""
     votes = _votes(message.votes, _STEP_DEFAULTS.votes)
     threshold = None
@@ -122,6 +165,7 @@ def step_settings(message: process_pb2.StepSettings, fresh_seed: int) -> Resolve
         seed=_seed(message, fresh_seed),
         meta_critique=message.meta_critique,
         template=_name("template", message.template),
+        least_mass=least_mass,
     )
 
 
@@ -133,9 +177,7 @@ def max_order_gap(
     Raises:
         Unjudgeable: INVALID_PARAMETER: not in [0, 1].
     """
-    if not message.HasField("max_order_gap"):
-        return None
-    return _between("max_order_gap", message.max_order_gap, 0.0, 1.0)
+    return _optional_share("max_order_gap", message)
 
 
 def judge_item(message: judge_pb2.JudgeItem) -> CandidateResponse:
@@ -205,6 +247,101 @@ def step_item(message: process_pb2.StepItem) -> CandidateSteps:
     )
 
 
+def rubric_settings(message: judge_pb2.RubricSettings) -> RubricSettings:
+    """How criteria become one score.
+
+    Raises:
+        Unjudgeable: INVALID_PARAMETER, naming the setting.
+    """
+    gate = None
+    if message.HasField("gate"):
+        gate = _between("gate", message.gate, 0.0, 1.0)
+        if not gate:
+            raise invalid("gate is 0, which every response passes; leave it out")
+    share = _RUBRIC_DEFAULTS.least_read
+    if message.HasField("least_read"):
+        share = _between("least_read", message.least_read, 0.0, 1.0)
+    margin = _between("margin", message.margin, 0.0, 0.5)
+    if margin and not message.second_model:
+        raise invalid("margin is above 0 and there is no second_model to ask; name one")
+    return RubricSettings(
+        missing=_named("missing", message.missing, _MISSING),
+        least_read=share,
+        gate=gate,
+        order=_named("order", message.order, ORDERS),
+        compound=_named("compound", message.compound, _COMPOUND),
+        second_model=message.second_model,
+        margin=margin,
+    )
+
+
+def rubric_item(message: judge_pb2.RubricItem) -> CandidateRubric:
+    """One response and its rubric.
+
+    Raises:
+        Unjudgeable: INVALID_PARAMETER: an unknown role, or an unknown kind of criterion.
+    """
+    criteria = tuple(
+        Criterion(
+            one.id,
+            one.text,
+            one.weight,
+            _named("kind", one.kind, _CRITERION_KINDS),
+            one.evidence_required,
+        )
+        for one in message.rubric.criteria
+    )
+    return CandidateRubric(chat(message.prompt), message.response, criteria)
+
+
+def orders(
+    items: Sequence[judge_pb2.RubricItem], settings: judge_pb2.RubricSettings
+) -> dict[str, CriterionOrder]:
+    """What comes first in the prompts of each item, by its id."""
+    ids = [item.id for item in items]
+    asked = ORDERS.get(settings.order, "auto")
+    if asked != "auto":
+        return dict.fromkeys(ids, asked)
+    groups = [
+        (
+            tuple((one.role, one.content) for one in item.prompt),
+            tuple(one.text for one in item.rubric.criteria),
+        )
+        for item in items
+    ]
+    lengths = [len(item.response) for item in items]
+    texts = [[len(one.text) for one in item.rubric.criteria] for item in items]
+    return dict(zip(ids, orders_of(groups, lengths, texts), strict=True))
+
+
+def panel(
+    message: judge_pb2.Ensemble,
+    settings: judge_pb2.JudgeSettings,
+    served: Callable[[str], ModelInfo],
+) -> JudgePanel:
+    """Who judges: the ensemble, or the one model of the settings.
+
+    `served` is the model of a name.
+
+    Raises:
+        Unjudgeable: INVALID_PARAMETER, or what `served` raises.
+    """
+    names = list(message.models)
+    if not names:
+        if message.quorum or message.combination:
+            raise invalid("the ensemble names no models")
+        return JudgePanel((served(settings.model),))
+    if settings.model:
+        raise invalid(f"the settings name the model {settings.model[:80]!r} beside an ensemble")
+    if not 2 <= len(names) <= MAX_MODELS or len(set(names)) < len(names):
+        raise invalid(
+            f"an ensemble has 2 to {MAX_MODELS} different models; it names {names!r}"[:300]
+        )
+    quorum = int(_between("quorum", message.quorum, 0, len(names))) or len(names) // 2 + 1
+    how = _named("combination", message.combination, _COMBINATIONS)
+    return JudgePanel(tuple(served(name) for name in names), how, quorum)
+
+
 def check_size(message: Any) -> None:
     """Refuses an item that is too large.
 
@@ -252,6 +389,13 @@ def _between(setting: str, value: float, least: float, most: float) -> float:
             f"{setting} is {value:.15g}; it must be from {least:g} to {most:g}",
         )
     return value
+
+
+def _optional_share(setting: str, message: Any) -> float | None:
+    """A setting in [0, 1] that may be unset."""
+    if not message.HasField(setting):
+        return None
+    return _between(setting, getattr(message, setting), 0.0, 1.0)
 
 
 def _votes(votes: int, default: int) -> int:

@@ -8,12 +8,14 @@ decides what happens at the same time.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from assay.clients.judging.rubrics import Combination, Criterion
 from assay.clients.judging.types import Aggregation, LowMass, Overflow, ScoringMode
 from assay.genrm.engines import base
-from assay.genrm.engines.base import Answer, Request
+from assay.genrm.engines.base import Answer, Forms, ModelInfo, Request
+from assay.kit.faults import ItemFault
 
 RATIONALE_CHARS = 4000
 CRITIQUE_CHARS = 2000
@@ -47,6 +49,9 @@ class ResolvedJudgeSettings:
         low_mass: what to do where the verdicts hold less of the probability than the template
             wants.
         least_mass: the server's word on that share, for every template; None for the templates'.
+        forms: when the model's texts are held to a form; `ModelInfo.forms`.
+        max_letter_gap: the greatest distance, in [0, 1], by which a verdict may move with the
+            letters that stand for it; None for any.
     """
 
     template: str = ""
@@ -59,6 +64,8 @@ class ResolvedJudgeSettings:
     meta_critique: bool = False
     low_mass: LowMass = "refuse"
     least_mass: float | None = None
+    forms: Forms = "never"
+    max_letter_gap: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +104,7 @@ class ResolvedStepSettings:
     """StepSettings of process.proto with its defaults filled in.
 
     Left to judging: an `error_threshold` of None is the model's, an empty `template` the default
-    critique, and `max_tokens` of 0 the template's.
+    critique, `max_tokens` of 0 and a `least_mass` of None the template's.
     """
 
     splitting: Splitting = "auto"
@@ -110,6 +117,7 @@ class ResolvedStepSettings:
     seed: int = 0
     meta_critique: bool = False
     template: str = ""
+    least_mass: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +130,58 @@ class CandidateSteps:
     steps: tuple[str, ...] = ()
 
 
-R = TypeVar("R")
-Run = Generator[tuple[Request, ...], tuple[Answer, ...], R]
-"""A judge at work: it yields requests, is sent one answer for each, in order, and returns.
+@dataclass(frozen=True, slots=True)
+class CandidateRubric:
+    """One response to judge by a rubric."""
 
-Raises Unjudgeable, before the first request where the item itself is at fault.
+    prompt: tuple[ChatMessage, ...]
+    response: str
+    criteria: tuple[Criterion, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgePanel:
+    """The models of an ensemble.
+
+    Attributes:
+        models: in the caller's order; one alone is no ensemble.
+        combination: how their scores become one.
+        quorum: models that must have judged, at least 1.
+    """
+
+    models: tuple[ModelInfo, ...]
+    combination: Combination = "mean"
+    quorum: int = 1
+
+    @property
+    def judge(self) -> ModelInfo:
+        """All of them as one, for a result to name."""
+        first, *others = self.models
+        if not others:
+            return first
+        names, revisions = (
+            "+".join(getattr(model, key) for model in self.models) for key in ("name", "revision")
+        )
+        return replace(first, name=names, revision=revisions)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A request that may fail: then its reply is the fault.
+
+    `model` is asked, by its name; empty for the run's own.
+    """
+
+    request: Request
+    model: str = ""
+
+
+R = TypeVar("R")
+Asked = Request | Attempt
+Reply = Answer | ItemFault
+Run = Generator[tuple[Asked, ...], tuple[Reply, ...], R]
+"""A judge at work: it yields requests, is sent one reply for each, in order, and returns.
+
+Only attempts are replied to with a fault. Raises Unjudgeable, before the first request where the
+item itself is at fault.
 """

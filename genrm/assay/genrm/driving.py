@@ -7,13 +7,15 @@ one call, equal requests whose answers would be equal are asked once.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from assay.genrm.domain import Run
-from assay.genrm.engines.base import Answer, JudgeEngine, Request, TokenCounts, Write
+from assay.genrm.domain import Asked, Attempt, Reply, Run
+from assay.genrm.engines.base import Answer, EngineError, JudgeEngine, Request, TokenCounts, Write
+from assay.kit.faults import ItemFault, Unjudgeable
 from assay.kit.trails import Stretch
 
 R = TypeVar("R")
@@ -29,7 +31,8 @@ class RequestBatcher:
     """The requests of one call to one engine, None for runs that ask nothing.
 
     `answered` is called once with every answer of the engine. `fit` returns where the engine may be
-    asked, and raises Unjudgeable where it may not.
+    asked, and raises Unjudgeable where it may not. `others` gives the requests of the same call to
+    another model, by its name, for attempts that name one.
     """
 
     def __init__(
@@ -37,11 +40,34 @@ class RequestBatcher:
         engine: JudgeEngine | None,
         answered: Callable[[Answer], None] = lambda _: None,
         fit: Callable[[Request], Awaitable[None]] | None = None,
+        others: Callable[[str], RequestBatcher] | None = None,
     ) -> None:
         self._engine = engine
+        self._others = others
         self._answered = answered
         self._fit = fit
         self._shared: dict[Request, _Asked] = {}
+
+    async def reply(self, asked: Sequence[Asked]) -> tuple[Reply, ...]:
+        """Answers a round's requests, all at the same time; an attempt that fails, by its fault.
+
+        Raises:
+            EngineError: of the first request that is no attempt and has no answer.
+            Unjudgeable: the engine may not be asked.
+        """
+        plain = [one for one in asked if not isinstance(one, Attempt)]
+        if len(plain) == len(asked):
+            return await self.ask(plain)
+        return tuple(await asyncio.gather(*map(self._reply, asked)))
+
+    async def _reply(self, asked: Asked) -> Reply:
+        if not isinstance(asked, Attempt):
+            return (await self.ask((asked,)))[0]
+        batcher = self if self._others is None or not asked.model else self._others(asked.model)
+        try:
+            return (await batcher.ask((asked.request,)))[0]
+        except (EngineError, Unjudgeable) as error:
+            return ItemFault(error.reason, error.message, error.metadata)
 
     async def ask(self, requests: Sequence[Request]) -> tuple[Answer, ...]:
         """Answers requests, all at the same time.
@@ -101,32 +127,55 @@ class RequestBatcher:
         return request if self._engine and self._engine.info.deterministic else None
 
 
-async def drive(run: Run[R], asks: RequestBatcher, asked: list[Stretch] | None = None) -> R:
+async def drive(
+    run: Run[R],
+    asks: RequestBatcher,
+    asked: list[Stretch] | None = None,
+    *,
+    is_large: bool = False,
+) -> R:
     """Runs a judge to its end, and closes it; `asked` gets a span of each round, for a trace.
+
+    A large item's judge runs in a thread: it takes a text apart, which must hold up nobody else.
 
     Raises:
         Unjudgeable: from the judge.
         EngineError: a request has no answer.
     """
+    answers: tuple[Reply, ...] | None = None
     try:
-        requests = next(run)
         while True:
+            if is_large:
+                requests, end = await asyncio.to_thread(_advance, run, answers)
+            else:
+                requests, end = _advance(run, answers)
+            if end is not None:
+                outcome: R = end.value
+                return outcome
             began_s = time.monotonic()
-            answers = await asks.ask(requests)
+            answers = await asks.reply(requests)
             if asked is not None and answers:
                 asked.append(_stretch(began_s, answers))
-            requests = run.send(answers)
-    except StopIteration as end:
-        outcome: R = end.value
-        return outcome
     finally:
-        run.close()
+        with contextlib.suppress(ValueError):  # cancelled while a thread is at it, which ends it
+            run.close()
 
 
-def _stretch(began_s: float, answers: Sequence[Answer]) -> Stretch:
+def _advance(
+    run: Run[R], answers: tuple[Reply, ...] | None
+) -> tuple[tuple[Asked, ...], StopIteration | None]:
+    """Sends a judge its answers, None at first; what it asks next, or its end."""
+    try:
+        return (next(run) if answers is None else run.send(answers)), None
+    except StopIteration as end:
+        return (), end
+
+
+def _stretch(began_s: float, replies: Sequence[Reply]) -> Stretch:
+    answers = [reply for reply in replies if not isinstance(reply, ItemFault)]
     tokens = [answer.tokens for answer in answers]
     facts = {
-        "assay.requests": len(answers),
+        "assay.requests": len(replies),
         "assay.tokens.prompt": sum(count.prompt for count in tokens),
         "assay.tokens.cached": sum(count.cached for count in tokens),
         "assay.tokens.completion": sum(count.completion for count in tokens),

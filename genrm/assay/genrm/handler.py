@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from assay.clients.judging.rubrics import RubricJudgement
 from assay.genrm import results
 from assay.genrm.domain import Run
 from assay.genrm.driving import RequestBatcher, drive
@@ -23,6 +24,9 @@ from assay.kit.batch.spans import Details
 from assay.kit.faults import Unjudgeable
 from assay.kit.metrics import OTHER
 from assay.kit.trails import Stretch
+
+LARGE_BYTES = 1 << 17
+"""Items that are larger are worked on beside the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,8 @@ class PendingJudgement(PendingItem):
         if self.plan is None or self.asks is None:
             raise ValueError("the item has no plan")
         try:
-            return await drive(self.plan.run, self.asks, self.asked)
+            is_large = self.size_bytes > LARGE_BYTES
+            return await drive(self.plan.run, self.asks, self.asked, is_large=is_large)
         except EngineError as error:
             raise Unjudgeable(error.reason, error.message, error.metadata) from error
 
@@ -111,7 +116,15 @@ class JudgeHandler(ItemHandler[PendingJudgement]):
     def count(self, item: PendingJudgement, who: str, result: Any) -> None:
         """Counts it by its kind."""
         del result
-        self._metrics.judged(who, _kind(item), getattr(item.outcome, "verdict_mass", None))
+        self._metrics.judged(
+            who,
+            _kind(item),
+            getattr(item.outcome, "verdict_mass", None),
+            getattr(item.outcome, "letter_gap", None),
+        )
+        self._metrics.disagreed(who, getattr(item.outcome, "disagreement", None))
+        if isinstance(item.outcome, RubricJudgement):
+            self._metrics.criteria(who, item.outcome.criteria)
 
     def details(self, item: PendingJudgement, result: Any) -> Details:
         """Its kind, and what its run asked."""

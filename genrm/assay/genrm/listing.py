@@ -63,6 +63,7 @@ def judge_models(
             description=template.description,
             kind=template.kind,
             least_mass=template.least_mass,
+            letters=template.letters,
         )
     return response
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
+
 from prometheus_client import Counter, Gauge, Histogram
 from prometheus_client.registry import Collector
 
+from assay.clients.judging.rubrics import CriterionResult, RubricJudgement
 from assay.clients.judging.types import (
     GroupRanking,
     ModelJudgement,
@@ -20,6 +24,7 @@ KINDS: dict[type, str] = {
     ModelJudgement: "response",
     PairJudgement: "pair",
     GroupRanking: "group",
+    RubricJudgement: "rubric",
     StepScores: "steps",
     DialogueScores: "dialogue",
 }
@@ -36,7 +41,7 @@ class JudgeMetrics:
         self.items = ItemMetrics("genrm", "model")
         self._judgements = Counter(
             "assay_genrm_judgements",
-            "Items answered with a judgement: response, pair, group, steps, dialogue",
+            "Items answered with a judgement: response, pair, group, rubric, steps, dialogue",
             ("model", "kind"),
             registry=None,
         )
@@ -45,6 +50,27 @@ class JudgeMetrics:
             "Share of the model's probability that the verdicts of a judgement held",
             ("model",),
             buckets=(0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0),
+            registry=None,
+        )
+        self._disagreement = Histogram(
+            "assay_genrm_disagreement",
+            "How far the models of an ensemble are apart in a judgement, from 0 to 1; model is the "
+            "first of them",
+            ("model",),
+            buckets=(0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0),
+            registry=None,
+        )
+        self._criteria = Counter(
+            "assay_genrm_criteria",
+            "Criteria of judged rubrics: read, unread (a fault), unasked (the gate was settled)",
+            ("model", "outcome"),
+            registry=None,
+        )
+        self._letter_gap = Histogram(
+            "assay_genrm_letter_gap",
+            "How far a judgement moved when the letters of its verdicts changed sides",
+            ("model",),
+            buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0),
             registry=None,
         )
         self._answers = Counter(
@@ -58,6 +84,9 @@ class JudgeMetrics:
         )
         self._queued = Gauge(
             "assay_genrm_queue_items", "Items that wait for a model", ("model",), registry=None
+        )
+        self._replicas = Gauge(
+            "assay_genrm_replicas", "Engines of a model that answer", ("model",), registry=None
         )
         self._passes = FunctionCounter(
             "assay_genrm_batches",
@@ -74,16 +103,23 @@ class JudgeMetrics:
     @property
     def collectors(self) -> list[Collector]:
         """To be registered."""
-        own = [self._judgements, self._mass, self._answers, self._tokens, self._queued]
+        own = [self._judgements, self._mass, self._letter_gap, self._answers, self._tokens]
+        own += [self._queued, self._replicas, self._disagreement, self._criteria]
         return [*self.items.collectors, *own, self._passes, self._rows, self._restarts]
 
     def watch(self, model: str, pool: CoroutinePool, engine: JudgeEngine | None) -> None:
         """Reads pool and engine at each scrape; the model "" stands for runs that ask nobody."""
         self._queued.labels(model or UNKNOWN).set_function(lambda: pool.queued)
         if engine is not None:
-            self._passes.by[model] = lambda: engine.tally.batches
-            self._rows.by[model] = lambda: engine.tally.rows
-            self._restarts.by[model] = lambda: engine.tally.restarts
+            self._replicas.labels(model).set_function(lambda: engine.tally.ready)
+            for counter, name in (
+                (self._passes, "batches"),
+                (self._rows, "rows"),
+                (self._restarts, "restarts"),
+            ):
+                # An engine in place of another goes on with its counts.
+                before = counter.by[model]() if model in counter.by else 0
+                counter.by[model] = partial(_count, before, engine, name)
 
     def answered(self, model: str, answer: Answer) -> None:
         """Counts an answer of a model's engine."""
@@ -96,11 +132,30 @@ class JudgeMetrics:
         ):
             self._tokens.labels(model, kind).inc(count)
 
-    def judged(self, model: str, kind: str, mass: float | None) -> None:
+    def judged(self, model: str, kind: str, mass: float | None, letter_gap: float | None) -> None:
         """Counts an item answered with a judgement; `model` is empty where nobody was asked.
 
-        `mass` is the share that its verdicts held, if that is known.
+        `mass` is the share that its verdicts held and `letter_gap` how far they moved with their
+        letters, if these are known.
         """
         self._judgements.labels(model or UNKNOWN, kind).inc()
         if mass is not None:
             self._mass.labels(model).observe(mass)
+        if letter_gap is not None:
+            self._letter_gap.labels(model).observe(letter_gap)
+
+    def disagreed(self, model: str, how_far: float | None) -> None:
+        """Counts how far an ensemble's models are apart; None where one judged."""
+        if how_far is not None:
+            self._disagreement.labels(model).observe(how_far)
+
+    def criteria(self, model: str, results: Iterable[CriterionResult]) -> None:
+        """Counts what came of a rubric's criteria."""
+        for one in results:
+            outcome = "unasked" if one.fault is None else "unread"
+            outcome = outcome if one.score is None else "read"
+            self._criteria.labels(model, outcome).inc()
+
+
+def _count(before: float, engine: JudgeEngine, name: str) -> float:
+    return before + float(getattr(engine.tally, name))

@@ -1,7 +1,7 @@
 """The models of the service: started, each proved by requests, found by name.
 
 vLLM's start one after another, after the others, because they measure a GPU's free memory at the
-start; the others start together.
+start; the others start together, and adapters after their bases.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import logging
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from assay.genrm.config import ModelsConfig
 from assay.genrm.engines import load_engine
+from assay.genrm.engines.adapter import AdapterEngine
 from assay.genrm.engines.base import (
     Capability,
     Choose,
@@ -29,7 +30,9 @@ from assay.genrm.engines.base import (
     Request,
     Write,
 )
+from assay.genrm.engines.checking import check
 from assay.genrm.engines.config import EngineConfig
+from assay.genrm.engines.replicas import Replica
 from assay.kit.errors import ConfigError, StartupError
 from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
@@ -48,13 +51,20 @@ _PROOFS: dict[Capability, Request] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class ServedModel:
-    """One running model."""
+    """One running model.
+
+    Attributes:
+        users: calls whose items it judges.
+        idle: set when the last of them has ended, for a model that has been replaced.
+    """
 
     name: str
     config: EngineConfig
     engine: JudgeEngine
+    users: int = 0
+    idle: asyncio.Event | None = None
 
     @property
     def info(self) -> ModelInfo:
@@ -87,6 +97,7 @@ class Models:
         self._config = config
         self._make = make
         self._served: dict[str, ServedModel] = {}
+        self._replaced: set[ServedModel] = set()
         self._judge = ""
         self._steps = ""
 
@@ -101,24 +112,84 @@ class Models:
                 work.
             ConfigError: a model's settings are wrong.
         """
+        adapters = {name: one for name, one in self._config.model.items() if one.base}
         for name, config in self._config.model.items():
-            self._served[name] = ServedModel(name, config, self._make(name, config))
+            if name not in adapters:
+                self._served[name] = self._made(name, config)
         alone = [model for model in self if model.config.engine == "vllm"]
         await _together([_start(model) for model in self if model not in alone])
+        above = {name: self._made(name, config) for name, config in adapters.items()}
+        self._served = {name: above.get(name) or self._served[name] for name in self._config.model}
+        await _together([_start(model) for model in above.values()])
         for model in alone:
             await _start(model)
         self._judge = self._default("default", lambda model: model.judges)
         self._steps = self._default_steps()
 
+    def hold(self, model: ServedModel) -> None:
+        """Notes a call that asks the model; `release` follows."""
+        model.users += 1
+
+    def release(self, model: ServedModel) -> None:
+        """Notes the end of a call that asked the model."""
+        model.users -= 1
+        if not model.users and model.idle is not None:
+            model.idle.set()
+
+    def served(self, name: str) -> ServedModel:
+        """The model that has the name now."""
+        return self._served[name]
+
+    async def renew(self, name: str) -> ServedModel:
+        """Starts a model anew from its settings, beside the old one, and gives it the name.
+
+        Returns:
+            The old one, for `end`.
+
+        Raises:
+            StartupError: it cannot be loaded, does not answer, or is of another kind; the old one
+                keeps the name.
+            ConfigError: as for `start`.
+        """
+        old = self._served[name]
+        fresh = self._made(name, old.config)
+        try:
+            await _start(fresh)
+            if fresh.info.capabilities != old.info.capabilities:
+                able = ", ".join(sorted(fresh.info.capabilities))
+                raise StartupError(f"model {name}: the new weights answer {able} only")
+        except BaseException:
+            await fresh.engine.close()
+            raise
+        old.idle = asyncio.Event()
+        if not old.users:
+            old.idle.set()
+        self._served[name] = fresh
+        self._replaced.add(old)
+        return old
+
+    async def end(self, old: ServedModel) -> None:
+        """Ends a model that has been replaced, when the calls that it judges have ended."""
+        if old.idle is not None:
+            await old.idle.wait()
+        await old.engine.close()
+        self._replaced.discard(old)
+        _log.info("model %s: the weights %s are gone", old.name, old.info.revision)
+
     async def close(self) -> None:
         """Ends every engine. May be called at any time, and more than once."""
-        served, self._served = self._served, {}
-        ended = await asyncio.gather(
-            *(model.engine.close() for model in served.values()), return_exceptions=True
-        )
-        for name, outcome in zip(served, ended, strict=True):
-            if outcome is not None:
-                _log.error("model %s did not close", name, exc_info=outcome)
+        models = [*self._served.values(), *self._replaced]
+        self._served, self._replaced = {}, set()
+        # Adapters first: they take leave of their bases.
+        for some in (True, False):
+            await _close([model for model in models if bool(model.config.base) is some])
+
+    def _made(self, name: str, config: EngineConfig) -> ServedModel:
+        if not config.base:
+            return ServedModel(name, config, self._make(name, config))
+        check(name, config)
+        base = cast("Replica", self._served[config.base].engine)
+        return ServedModel(name, config, AdapterEngine(name, config, base))
 
     @property
     def default_judge(self) -> str:
@@ -164,6 +235,15 @@ class Models:
         if not self._config.default_steps and heads:
             return named if named in heads else heads[0]
         return self._default("default_steps", lambda model: model.scores_steps)
+
+
+async def _close(models: Sequence[ServedModel]) -> None:
+    ended = await asyncio.gather(
+        *(model.engine.close() for model in models), return_exceptions=True
+    )
+    for model, outcome in zip(models, ended, strict=True):
+        if outcome is not None:
+            _log.error("model %s did not close", model.name, exc_info=outcome)
 
 
 async def _together(starts: Sequence[Coroutine[Any, Any, None]]) -> None:

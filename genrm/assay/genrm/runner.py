@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,11 +16,20 @@ from assay.api.process.v1 import process_pb2
 from assay.genrm import convert, dialogues, listing, results
 from assay.genrm.answers import AnswerVerifier, Attempts
 from assay.genrm.config import RunnerConfig
+from assay.genrm.domain import JudgePanel
 from assay.genrm.driving import RequestBatcher
 from assay.genrm.handler import JudgeHandler, PendingJudgement, PlannedRun
-from assay.genrm.judges import judge_group, judge_pair, judge_response
+from assay.genrm.judges import (
+    judge_by_ensemble,
+    judge_group,
+    judge_pair,
+    judge_response,
+    judge_rubric,
+)
+from assay.genrm.judges.rubrics.judging import RubricJudges
 from assay.genrm.metrics import JudgeMetrics
 from assay.genrm.models import Models, ServedModel
+from assay.genrm.reloading import reloadables
 from assay.genrm.self_test import SelfTests
 from assay.genrm.self_verification import score_dialogue
 from assay.genrm.steps import score_steps
@@ -38,6 +49,9 @@ class Runner:
     The models are by default those of the settings. Without `answers` callers must say which
     attempts are right.
 
+    Attributes:
+        reloadables: the weights that are looked at while it runs.
+
     Raises:
         ConfigError: a template is wrong.
     """
@@ -53,7 +67,9 @@ class Runner:
         self._models = models or Models(config.models)
         self._answers = answers
         self._templates = load_templates(config.templates)
-        self._tests: dict[str, SelfTests] = {}
+        self._tests: dict[ServedModel, SelfTests] = {}
+        self._retiring: set[asyncio.Task[None]] = set()
+        self.reloadables = reloadables(config.models, self._renew)
         self._start_ended = asyncio.Event()
         self.metrics = JudgeMetrics()
         self._handler = JudgeHandler(self.metrics)
@@ -69,15 +85,12 @@ class Runner:
         config = self._config
         try:
             await self._models.start()
-            if config.self_test:
-                judges = [one for one in self._models if one.judges and one.config.known != "none"]
-                self._tests = {
-                    model.name: SelfTests(model, self._templates, config.least_mass)
-                    for model in judges
-                }
-                for tests in self._tests.values():
-                    tests.begin()
-            at_work = {model.name: model.config.max_concurrent for model in self._models}
+            for model in self._models:
+                self._begin_tests(model)
+            at_work = {
+                model.name: model.config.max_concurrent * len(model.config.places)
+                for model in self._models
+            }
             # Runs that ask nobody have a pool of their own, without a name.
             pools = self._handler.pools
             for name, items in {**at_work, "": config.queue_items}.items():
@@ -88,12 +101,41 @@ class Runner:
         finally:
             self._start_ended.set()
 
+    def _begin_tests(self, model: ServedModel) -> None:
+        if self._config.self_test and model.judges and model.config.known != "none":
+            tests = SelfTests(model, self._templates, self._config.least_mass)
+            self._tests[model] = tests
+            tests.begin()
+
+    async def _renew(self, name: str, digest: str) -> str:
+        """Serves a model's folder as it is now; see `reloading`."""
+        await self.started()
+        before = self._models.served(name).info.revision
+        if digest in re.split("[+-]", before):
+            return f"weights of {name}: still {before}"
+        old = await self._models.renew(name)
+        fresh = self._models.served(name)
+        self._begin_tests(fresh)
+        self.metrics.watch(name, self._handler.pools[name], fresh.engine)
+        task = asyncio.create_task(self._retire(old))
+        self._retiring.add(task)
+        task.add_done_callback(self._retiring.discard)
+        return f"weights of {name}: {fresh.info.revision}, in place of {before}"
+
+    async def _retire(self, old: ServedModel) -> None:
+        await self._models.end(old)
+        if tests := self._tests.pop(old, None):
+            await tests.close()
+
     async def started(self) -> None:
         """Returns when `start` has ended, well or not."""
         await self._start_ended.wait()
 
     async def close(self) -> None:
         """Ends every engine. May be called at any time, and more than once."""
+        for task in self._retiring:
+            task.cancel()
+        await asyncio.gather(*self._retiring, return_exceptions=True)
         await asyncio.gather(*(tests.close() for tests in self._tests.values()))
         await self._models.close()
         if self._answers is not None:
@@ -112,11 +154,15 @@ class Runner:
         seed = secrets.randbits(_SEED_BITS)
 
         def plan(message: judge_pb2.JudgeItem) -> PlannedRun:
-            model = self._models.judge(request.settings.model)
+            panel = self._panel(request)
             settings = convert.judge_settings(request.settings, seed, self._config.least_mass)
             item = convert.judge_item(message)
-            run = judge_response(item, settings, model.info, self._templates)
-            return PlannedRun(model, run, partial(results.fill_judgement, model=model.info))
+            if len(panel.models) > 1:
+                run = judge_by_ensemble(item, settings, panel, self._templates)
+            else:
+                run = judge_response(item, settings, panel.models[0], self._templates)
+            model = self._models.judge(panel.models[0].name)
+            return PlannedRun(model, run, partial(results.fill_judgement, model=panel.judge))
 
         response = judge_pb2.JudgeResponsesResponse()
         await self._answer(request.items, plan, response, timeout_s)
@@ -161,6 +207,29 @@ class Runner:
         await self._answer(request.items, plan, response, timeout_s)
         return response
 
+    async def judge_rubrics(
+        self, request: judge_pb2.JudgeRubricsRequest, *, timeout_s: float
+    ) -> judge_pb2.JudgeRubricsResponse:
+        """Judges responses by rubrics; arguments and errors as for `judge_responses`."""
+        seed = secrets.randbits(_SEED_BITS)
+        orders = convert.orders(request.items, request.rubric_settings)
+
+        def plan(message: judge_pb2.RubricItem) -> PlannedRun:
+            panel = self._panel(request)
+            rules = convert.rubric_settings(request.rubric_settings)
+            settings = convert.judge_settings(request.settings, seed, self._config.least_mass)
+            second = None
+            if rules.second_model:
+                second = self._models.judge(rules.second_model).info
+            bench = RubricJudges(panel, settings, self._templates, orders[message.id], second)
+            run = judge_rubric(convert.rubric_item(message), rules, bench)
+            model = self._models.judge(panel.models[0].name)
+            return PlannedRun(model, run, partial(results.fill_rubric, model=panel.judge))
+
+        response = judge_pb2.JudgeRubricsResponse()
+        await self._answer(request.items, plan, response, timeout_s)
+        return response
+
     async def score_steps(
         self, request: process_pb2.ScoreStepsRequest, *, timeout_s: float
     ) -> process_pb2.ScoreStepsResponse:
@@ -169,7 +238,7 @@ class Runner:
 
         def plan(message: process_pb2.StepItem) -> PlannedRun:
             model = self._models.step_model(request.settings.model)
-            settings = convert.step_settings(request.settings, seed)
+            settings = convert.step_settings(request.settings, seed, self._config.least_mass)
             item = convert.step_item(message)
             run = score_steps(item, settings, model.info, self._templates)
             return PlannedRun(model, run, partial(results.fill_steps, model=model.info))
@@ -185,9 +254,12 @@ class Runner:
         deadline_s = time.monotonic() + timeout_s
         check_chunk(request.items, set(), self._config.max_batch_items)
         known = await self._attempts_correct(request, answer_by_s(0.0, timeout_s))
+        kind = "self-verification"
+        closing = self._templates.get("", kind, kind).ref
 
         def plan(message: process_pb2.SelfVerificationItem) -> PlannedRun:
             settings = dialogues.settings_from_proto(request.settings, self._config.least_mass)
+            settings = replace(settings, template=closing)
             name = request.settings.model
             model = self._models.chooser(name) if name else None
             item = dialogues.item_from_proto(message)
@@ -228,7 +300,8 @@ class Runner:
     ) -> judge_pb2.ListJudgeModelsResponse:
         """The judges, the templates, and the limits."""
         del request, timeout_s
-        known = {name: tests.found for name, tests in self._tests.items()}
+        served = list(self._models)
+        known = {one.name: self._tests[one].found for one in served if one in self._tests}
         return listing.judge_models(
             self._models, self._templates.all(), self._config.max_batch_items, known
         )
@@ -249,25 +322,55 @@ class Runner:
     ) -> list[PendingJudgement]:
         """Judges a call's items, writes their results, and returns the settled items in order.
 
+        All of them are judged by the models of now, whatever is served before the call ends.
+
         Raises:
             CallError: the request as a whole is refused.
         """
-        asks: dict[str, RequestBatcher] = {}
+        asks: dict[ServedModel | None, RequestBatcher] = {}
+        served = {model.name: model for model in self._models}
+        for model in served.values():
+            self._models.hold(model)
         shown = tracing.trail() is not None
 
         def admit(item: PendingJudgement, message: Any) -> None:
             item.size_bytes = message.ByteSize()
             convert.check_size(message)
             item.plan = plan(message)
-            item.asks = asks.get(item.plan.model_name) or self._asks(item.plan.model)
-            asks[item.plan.model_name] = item.asks
+            item.asks = self._asks(item.plan.model, asks, served)
             item.asked = [] if shown else None
 
-        return await self._service.answer(messages, response, admit, timeout_s)
+        try:
+            return await self._service.answer(messages, response, admit, timeout_s)
+        finally:
+            for model in served.values():
+                self._models.release(model)
 
-    def _asks(self, model: ServedModel | None) -> RequestBatcher:
-        if model is None:
-            return RequestBatcher(None)
-        tests = self._tests.get(model.name)
-        answered = partial(self.metrics.answered, model.name)
-        return RequestBatcher(model.engine, answered, tests.require if tests else None)
+    def _panel(
+        self, request: judge_pb2.JudgeResponsesRequest | judge_pb2.JudgeRubricsRequest
+    ) -> JudgePanel:
+        """Who judges a call.
+
+        Raises:
+            Unjudgeable: INVALID_PARAMETER, UNKNOWN_MODEL.
+        """
+        return convert.panel(
+            request.ensemble, request.settings, lambda name: self._models.judge(name).info
+        )
+
+    def _asks(
+        self,
+        model: ServedModel | None,
+        asks: dict[ServedModel | None, RequestBatcher],
+        served: Mapping[str, ServedModel],
+    ) -> RequestBatcher:
+        """The requests of a call to a model, which is one of those that the call holds."""
+        if model not in asks:
+            tests = self._tests.get(model) if model else None
+            asks[model] = RequestBatcher(
+                model.engine if model else None,
+                partial(self.metrics.answered, model.name if model else ""),
+                tests.require if tests else None,
+                lambda other: self._asks(served[self._models.judge(other).name], asks, served),
+            )
+        return asks[model]

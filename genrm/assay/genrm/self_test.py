@@ -8,8 +8,9 @@ that asks it by this template is the fault JUDGE_UNFIT.
 
 How verdicts are read is a part of what is tested. Those read from probabilities are tested as soon
 as the model answers: 24 short prompts for each template, and items wait for the test of theirs.
-Written ones are tested before their first use, because reasons take long. A test in which too
-little was judged counts for `RETRY_S`, since an engine may have been at fault.
+Written ones are tested before their first use, because reasons take long, and so are templates of
+which there is a newer version, and those about a rubric's criterion. A test in which too little was
+judged counts for `RETRY_S`, since an engine may have been at fault.
 
 A judge of another field than easy questions is tested on known answers of that field: its template
 brings some, or the model's settings name a file (`known`).
@@ -28,16 +29,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.clients.judging.types import ScoringMode
+from assay.clients.judging.rubrics import Criterion, CriterionKind
+from assay.clients.judging.types import ModelJudgement, ScoringMode
 from assay.genrm.domain import (
     CandidatePair,
     CandidateResponse,
+    CandidateRubric,
     ChatMessage,
     ResolvedJudgeSettings,
+    Run,
 )
 from assay.genrm.driving import RequestBatcher, drive
 from assay.genrm.engines.base import Choose, EngineError, Request, Write
 from assay.genrm.judges import judge_pair, judge_response
+from assay.genrm.judges.rubrics.criteria import CriterionReading, judge_criterion
 from assay.genrm.models import ServedModel
 from assay.genrm.templates import KnownCase, Template, Templates, read_cases, shipped_cases
 from assay.kit.faults import Unjudgeable
@@ -51,7 +56,14 @@ WRITTEN_TOKENS = 512
 RETRY_S = 60.0
 
 _log = logging.getLogger(__name__)
-_TESTED = ("pointwise", "pairwise", "self-verification", "critique")
+_TESTED = (
+    "pointwise",
+    "pairwise",
+    "self-verification",
+    "critique",
+    "meta-critique",
+    "criterion",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +138,18 @@ class SelfTests:
         self._tests: dict[tuple[str, ScoringMode], _Test] = {}
 
     def begin(self) -> None:
-        """Begins the tests of every template whose verdicts are read from probabilities."""
+        """Begins the tests of the newest templates whose verdicts are read from probabilities.
+
+        Those of rubrics' criteria begin with their first use: they are several, and few need them.
+        """
         if not self._served.does("choose"):
             return
-        for one in self._templates.all():
-            if one.kind in _TESTED and _scoring(one, writes=False) == "token-probability":
+        for one in filter(self._templates.is_newest, self._templates.all()):
+            if (
+                one.kind in _TESTED
+                and one.kind != "criterion"
+                and _scoring(one, writes=False) == "token-probability"
+            ):
                 self._test(one, "token-probability")
 
     async def require(self, request: Request) -> None:
@@ -173,13 +192,15 @@ class SelfTests:
         return test.task
 
     async def _run(self, template: Template, scoring: ScoringMode) -> Fitness:
+        refines = template.kind == "meta-critique"
         settings = ResolvedJudgeSettings(
-            template.ref,
+            "" if refines else template.ref,
             scoring,
             votes=1,
             temperature=0.0,
             max_tokens=min(template.max_tokens, WRITTEN_TOKENS),
             overflow="keep-ends",
+            meta_critique=refines,
             least_mass=self._least_mass,
         )
         batcher = RequestBatcher(self._served.engine)
@@ -213,9 +234,17 @@ class SelfTests:
             ]
         scores = []
         for right, text in ((True, case.right), (False, case.wrong)):
-            item = CandidateResponse(asked, text, **_against(template, case))
+            run: Run[CriterionReading] | Run[ModelJudgement]
+            if template.kind == "criterion":
+                kind: CriterionKind = "graded" if len(template.verdicts) > 2 else "binary"
+                criterion = Criterion("right", case.rubric, kind=kind)
+                shown = CandidateRubric(asked, text, (criterion,))
+                run = judge_criterion(shown, criterion, settings, info, templates)
+            else:
+                item = CandidateResponse(asked, text, **_against(template, case))
+                run = judge_response(item, settings, info, templates)
             try:
-                one = await drive(judge_response(item, settings, info, templates), batcher)
+                one: CriterionReading | ModelJudgement = await drive(run, batcher)
             except (Unjudgeable, EngineError) as error:
                 scores.append(_unjudged(right, error))
             else:
@@ -225,7 +254,7 @@ class SelfTests:
 
 def _scoring(template: Template, *, writes: bool) -> ScoringMode:
     """How a template's verdicts are read; reasons are tested by what the judge writes."""
-    if template.kind == "critique":
+    if template.kind in ("critique", "meta-critique"):
         return "consensus"
     return "votes" if writes or template.style == "reasoned" else "token-probability"
 

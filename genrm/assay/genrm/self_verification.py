@@ -28,8 +28,9 @@ from assay.clients.judging.self_verification import (
 from assay.clients.judging.types import Usage
 from assay.genrm.domain import ChatMessage, Run
 from assay.genrm.engines.base import Choose, Chosen, ModelInfo, Prompt, PromptMessage, PromptPiece
+from assay.genrm.engines.options import verdict_mass
 from assay.genrm.judges.modes import invalid
-from assay.genrm.judges.numbers import option_probabilities, verdict_mass
+from assay.genrm.judges.numbers import option_probabilities
 from assay.genrm.judges.verdict import expect, usage_of
 from assay.genrm.templates.template import LEAST_MASS
 from assay.kit.faults import Unjudgeable
@@ -52,12 +53,14 @@ class DialogueSettings:
     """How to score; see SelfVerificationSettings of process.proto.
 
     `least_mass` is the least share of the model's probability that "correct" and "wrong" must hold
-    for P(correct) to be reported.
+    for P(correct) to be reported. `template` is the "name@version" by which the model must be fit
+    for it: the closing sentence is that template's.
     """
 
     parsing: Parsing = "strict"
     shaping_weight: float = 0.0
     least_mass: float = LEAST_MASS
+    template: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,7 @@ def score_dialogue(
     usage = Usage()
     if model is not None and len(item.turns) > 1:
         chances, usage = yield from ask_probabilities(
-            item.prompt, item.turns, model, settings.least_mass
+            item.prompt, item.turns, model, settings.least_mass, settings.template
         )
     scores = score_turns(
         item.turns,
@@ -141,6 +144,7 @@ def ask_probabilities(
     turns: Sequence[str],
     model: ModelInfo,
     least_mass: float = LEAST_MASS,
+    template: str = "",
 ) -> Run[tuple[tuple[float | None, ...], Usage]]:
     """P(correct) in [0, 1] of each verification, all asked at once, and the tokens that they took.
 
@@ -153,7 +157,7 @@ def ask_probabilities(
     if "choose" not in model.capabilities:
         raise invalid(f"model {model.name} gives no probabilities of verdicts; choose another one")
     asked = tuple(
-        Choose(verification_prompt(prompt, turns[: index + 1]), OPTIONS)
+        Choose(verification_prompt(prompt, turns[: index + 1], template), OPTIONS)
         for index in range(1, len(turns), 2)
     )
     if not asked:
@@ -167,7 +171,9 @@ def ask_probabilities(
     return chances, usage_of(chosen)
 
 
-def verification_prompt(prompt: Sequence[ChatMessage], turns: Sequence[str]) -> Prompt:
+def verification_prompt(
+    prompt: Sequence[ChatMessage], turns: Sequence[str], template: str = ""
+) -> Prompt:
     """The dialogue up to the closing sentence of its last turn, a verification.
 
     The policy's words are data; the requests for its turns, and the closing sentence, are ours.
@@ -181,7 +187,8 @@ def verification_prompt(prompt: Sequence[ChatMessage], turns: Sequence[str]) -> 
     before = before_verdict(turns[-1])
     kept = before.rstrip()
     lead = (PromptPiece(kept, trusted=False),) if kept else ()
-    return Prompt(messages, (_gap(before[len(kept) :]) if kept else "") + CLOSING, lead)
+    prefill = (_gap(before[len(kept) :]) if kept else "") + CLOSING
+    return Prompt(messages, prefill, lead, template)
 
 
 def _gap(white_space: str) -> str:

@@ -26,5 +26,6 @@ def genrm_services(runner: Runner) -> list[Service]:
         self_test=runner.start,
         close=runner.close,
         collectors=runner.metrics.collectors,
+        reloadables=runner.reloadables,
     )
     return [judge, service_of(_PROCESS, runner, self_test=runner.started)]

@@ -59,6 +59,9 @@ class Reason(StrEnum):
     LOW_VERDICT_MASS = "LOW_VERDICT_MASS"
     JUDGE_UNFIT = "JUDGE_UNFIT"
     ORDER_GAP = "ORDER_GAP"
+    LETTER_GAP = "LETTER_GAP"
+    EVIDENCE_NOT_FOUND = "EVIDENCE_NOT_FOUND"
+    NO_QUORUM = "NO_QUORUM"
     ENGINE_DIED = "ENGINE_DIED"
     ENGINE_FAILED = "ENGINE_FAILED"
     SCORE_NOT_FINITE = "SCORE_NOT_FINITE"
@@ -231,6 +234,21 @@ LEXICON: dict[Reason, ReasonInfo] = {
         grpc.StatusCode.FAILED_PRECONDITION,
         "The judge's two orders differ by more than is allowed.",
         "Drop the sample.",
+    ),
+    Reason.LETTER_GAP: ReasonInfo(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        "The verdict moves with the letters that stand for it by more than is allowed.",
+        "Drop the sample; where it is frequent, choose another model.",
+    ),
+    Reason.EVIDENCE_NOT_FOUND: ReasonInfo(
+        _OURS,
+        "The judge called a criterion met by words that are not in the response.",
+        "Drop the sample, leave the criterion out, or choose another model.",
+    ),
+    Reason.NO_QUORUM: ReasonInfo(
+        _OURS,
+        "Too few models of an ensemble judged, or as many for as against.",
+        "Drop the sample; look at the models' own faults.",
     ),
     Reason.ENGINE_DIED: ReasonInfo(
         _OURS, "The engine that ran the model died.", "Drop the sample; look at the log."

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,19 +41,39 @@ class FileWatch:
         self._pending = stamp
         return False
 
+    def _now(self) -> Sequence[Path]:
+        return self.files
+
     def _look(self) -> tuple[object, bool]:
         found: list[object] = []
         settled = True
-        for file in self.files:
+        for file in self._now():
             try:
                 status = file.stat()
             except OSError as error:
                 found.append(error.errno)
                 settled = False
             else:
-                found.append(_stamp(status))
+                found.append((file, *_stamp(status)))
                 settled = settled and time.time() - status.st_mtime > LOOK_S
         return tuple(found), settled
+
+
+class FolderWatch(FileWatch):
+    """The same of the files that a folder holds when it is looked at, however they are called.
+
+    Args:
+        folder: may be a link, which may change.
+        files: those of a folder that count; none where there is no folder.
+    """
+
+    def __init__(self, folder: Path, files: Callable[[Path], Iterable[Path]]) -> None:
+        self._folder = folder
+        self._files = files
+        super().__init__([folder])
+
+    def _now(self) -> Sequence[Path]:
+        return sorted(self._files(self._folder)) or self.files
 
 
 @dataclass(frozen=True, slots=True)

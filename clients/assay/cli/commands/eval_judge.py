@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -20,7 +20,9 @@ from assay.cli.commands.eval_report import print_report
 from assay.cli.commands.options import ServerAccess, read_server, server_options
 from assay.cli.commands.pipeline import ask_in_order, progress_bar
 from assay.cli.commands.work import says_what_is_kept, tell_resume
-from assay.cli.evaluation.rows import AnyItem, AnyResult, JudgeQuestion, Kind, line_of
+from assay.cli.evaluation.agreement import agreement_report
+from assay.cli.evaluation.benchmarks import benchmark_report
+from assay.cli.evaluation.rows import AnyItem, AnyResult, BestBy, JudgeQuestion, Kind, line_of
 from assay.cli.evaluation.sheet import RowReading, Sheet, check_names, make_sheet, only_rates
 from assay.cli.evaluation.tallies import EvaluationTally
 from assay.cli.scoring.partial import PartialFile
@@ -28,12 +30,14 @@ from assay.cli.scoring.rows import dump
 from assay.clients.judging import (
     Aggregation,
     AsyncJudgeClient,
+    GroupItem,
     JudgeServerInfo,
     JudgeSettings,
     ScoringMode,
     StepSettings,
 )
 from assay.clients.rows.preferences import read
+from assay.clients.rows.published import FORMATS, RowFormat
 from assay.clients.services import EmbeddedServices
 from assay.kit.console import make_console
 from assay.kit.errors import ConfigError
@@ -41,7 +45,9 @@ from assay.kit.errors import ConfigError
 _START_S = 1800.0
 _READY_S = 60.0
 _CALLS_AHEAD = 2
-_KINDS = ("pairs", "points", "steps")
+_KINDS = ("pairs", "points", "steps", "best")
+_OF_LINES = {"id", "line", "kind", "fault"}
+_LINES = 2  # lines of another form are not gone on with
 _SCORINGS = ("auto", "token-probability", "votes", "scalar-head", "consensus")
 _AGGREGATIONS = ("min", "product", "last", "mean")
 
@@ -55,7 +61,9 @@ def asker(
         match kind:
             case "pairs":
                 return await client.judge_pairs(items, judging, on_error="raise")
-            case "points":
+            case "best" if items and isinstance(items[0], GroupItem):
+                return await client.judge_groups(items, judging, on_error="raise")
+            case "points" | "best":
                 return await client.judge_responses(items, judging, on_error="raise")
             case "steps":
                 return await client.score_steps(items, stepping, on_error="raise")
@@ -67,8 +75,8 @@ def asker(
 class JudgeEvaluation:
     """One evaluation, once the service answers.
 
-    `judging` is for pairs and points, `stepping` for steps; `batch` and `timeout_s` are of one
-    call.
+    `judging` is for pairs, points and several responses, `stepping` for steps; `batch` and
+    `timeout_s` are of one call; `lines` are those written so far.
     """
 
     server: ServerAccess
@@ -79,6 +87,7 @@ class JudgeEvaluation:
     output: str
     batch: int
     timeout_s: float
+    lines: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def settings(self) -> JudgeSettings | StepSettings:
@@ -90,6 +99,7 @@ class JudgeEvaluation:
         revisions = {f"{model.name} {model.revision}" for model in info.models}
         revisions |= {f"{model.name} {model.revision}" for model in info.process_models}
         return {
+            "lines": _LINES,
             "input": self.sheet.sha256,
             "reading": dataclasses.asdict(self.sheet.reading),
             "settings": dataclasses.asdict(self.settings),
@@ -109,7 +119,13 @@ class JudgeEvaluation:
             "skipped": dict(self.sheet.skipped),
             "seconds_per_item": seconds_per_item,
             **self.evaluation.numbers(),
+            "benchmark": benchmark_report(self.sheet.form, self.sheet.kind, self.lines),
         }
+
+    def count(self, line: dict[str, Any]) -> None:
+        """Counts a line, new or kept."""
+        self.evaluation.add(line)
+        self.lines.append(line)
 
     def carry_out(self, info: JudgeServerInfo, console: Console) -> float:
         """Asks everything; returns the seconds for each item asked in this run.
@@ -124,16 +140,14 @@ class JudgeEvaluation:
             file = None
             if self.output:
                 made_from = self.identity(info)
-                file = stack.enter_context(
-                    PartialFile(Path(self.output), made_from, evaluation.add)
-                )
+                file = stack.enter_context(PartialFile(Path(self.output), made_from, self.count))
                 tell_resume(file, len(questions), console)
                 show(evaluation)
 
             def take(chunk: list[tuple[JudgeQuestion, Sequence[AnyResult]]]) -> None:
                 for question, results in chunk:
                     line = line_of(question, results)
-                    evaluation.add(line)
+                    self.count(line)
                     if file is not None:
                         file.write(dump(line))
                 if file is not None:
@@ -213,6 +227,26 @@ def _arguments(model: str | None, models: str | None, templates: str | None) -> 
 @click.option("--templates", metavar="DIR", help="Prompts of your own, for a judge started here.")
 @click.option("--judge", default="", metavar="NAME", help="Which of the service's models.")
 @click.option("--as", "kind", type=click.Choice(_KINDS), help="Default: by the first row.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="The benchmark whose rows they are, as published; it is scored as there. Default: by the "
+    "first row's keys.",
+)
+@click.option(
+    "--best-by",
+    type=click.Choice(["ratings", "ranking"]),
+    default="ratings",
+    show_default=True,
+    help="Of several responses: rate each by itself, or compare each with each.",
+)
+@click.option(
+    "--against",
+    multiple=True,
+    metavar="OUT.jsonl",
+    help="What another judge said of these rows (-o): how far the judges agree. Repeatable.",
+)
 @click.option("--limit", type=click.IntRange(0), default=0, help="Rows, evenly spread; 0: all.")
 @click.option("--skip-bad", is_flag=True, help="Leave out rows that cannot be asked; count them.")
 @click.option(
@@ -264,6 +298,9 @@ def eval_judge(
     templates: str | None,
     judge: str,
     kind: Kind | None,
+    form: RowFormat | None,
+    best_by: BestBy,
+    against: tuple[str, ...],
     limit: int,
     skip_bad: bool,
     styles: Literal["same", "cross"],
@@ -279,18 +316,21 @@ def eval_judge(
     """Ask a judge about rows whose answer is known, and print how it did, by subset.
 
     Rows are preference pairs {prompt, chosen, rejected} (lists of styles as in RM-Bench, dialogues
-    as in hh-rlhf), steps {problem, steps, labels}, or points {prompt, response, label,
-    ground_truth?}. Pairs are asked in both orders; a scalar reward model reads each response of a
-    pair by itself, as --as points has any judge do. All rows are checked before anything is asked.
-    A fault counts for nobody; what is written with -o lets an interrupted run go on.
+    as in hh-rlhf), steps {problem, steps, labels}, points {prompt, response, label, ground_truth?},
+    several responses {prompt, responses, correct}, or those of RewardBench 2, JudgeBench,
+    ProcessBench, PRMBench, LLMBar and Auto-J as published. Pairs are asked in both orders; a scalar
+    reward model reads each response of a pair by itself, as --as points has any judge do. All rows
+    are checked before anything is asked. A fault counts for nobody; what is written with -o lets an
+    interrupted run go on.
     """
     if timeout <= 0:
         raise ConfigError(f"--timeout {timeout:g} is not positive; pass seconds")
     server = read_server(target, token_file, tls_ca)
     path = Path(in_file)
     rows = list(read(path))
-    reading = RowReading(kind, styles, with_truth, limit, skip_bad)
+    reading = RowReading(kind, form, styles, with_truth, limit, skip_bad, best_by)
     sheet = make_sheet(path, rows, reading)
+    others = _others(against)
     console = make_console(stderr=True)
     with ExitStack() as stack:
         server, info = reach_judge(server, _arguments(model, models, templates), stack)
@@ -309,8 +349,24 @@ def eval_judge(
         )
         seconds = job.carry_out(info, console)
     report = {"file": path.name, **job.report(seconds)}
+    if others:
+        names = {"this judge": job.lines, **others}
+        report["agreement"] = agreement_report(names, job.evaluation.threshold)
     _write_json(report, json_file)
     print_report(make_console(stderr=json_file == "-"), report)
+
+
+def _others(against: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """The lines of other judges, by the names of their files."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for name in against:
+        lines = [line for _, line in read(Path(name))]
+        if not lines or any(not line.keys() >= _OF_LINES for line in lines):
+            raise ConfigError(
+                f"{name} holds no lines of `assay eval-judge -o`; name a file that it wrote"
+            )
+        found[Path(name).name] = lines
+    return found
 
 
 def _settings(

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.cli.evaluation.rows import JudgeQuestion, Kind, kind_of_row, questions_of
+from assay.cli.evaluation.rows import BestBy, JudgeQuestion, Kind, kind_of_row, questions_of
 from assay.clients.judging import JudgeServerInfo
 from assay.clients.rows.items import RowError
 from assay.clients.rows.preferences import Styles
+from assay.clients.rows.published import RowFormat, as_plain, format_of
 from assay.kit.errors import ConfigError
 
 
@@ -23,17 +24,21 @@ class RowReading:
 
     Attributes:
         kind: None: by the first row.
+        form: the benchmark whose rows they are; None: by the first row.
         styles: how responses in several styles are paired.
         with_truth: see `questions_of`.
         limit: how many rows, evenly spread over the file; 0 for all.
         skip_bad: rows that make no question are left out and counted.
+        best_by: how several responses are asked about.
     """
 
     kind: Kind | None = None
+    form: RowFormat | None = None
     styles: Styles = "same"
     with_truth: bool | None = None
     limit: int = 0
     skip_bad: bool = False
+    best_by: BestBy = "ratings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,7 @@ class Sheet:
     """
 
     kind: Kind
+    form: RowFormat
     reading: RowReading
     questions: list[JudgeQuestion]
     skipped: Counter[str]
@@ -63,7 +69,8 @@ def make_sheet(path: Path, rows: Rows, reading: RowReading) -> Sheet:
     """
     if not rows:
         raise ConfigError(f"{path} holds no rows; write one JSON object on each line")
-    kind = reading.kind or kind_of_row(rows[0][1])
+    form = reading.form or format_of(rows[0][1])
+    kind = reading.kind or _kind_of(rows[0][1], form)
     if 0 < reading.limit < len(rows):
         rows = [rows[i * len(rows) // reading.limit] for i in range(reading.limit)]
     questions: list[JudgeQuestion] = []
@@ -73,7 +80,12 @@ def make_sheet(path: Path, rows: Rows, reading: RowReading) -> Sheet:
         digest.update(json.dumps(row, sort_keys=True).encode())
         try:
             questions += questions_of(
-                row, line, kind, reading.styles, with_truth=reading.with_truth
+                as_plain(row, form),
+                line,
+                kind,
+                reading.styles,
+                with_truth=reading.with_truth,
+                best_by=reading.best_by,
             )
         except RowError as error:
             if not reading.skip_bad:
@@ -82,9 +94,16 @@ def make_sheet(path: Path, rows: Rows, reading: RowReading) -> Sheet:
             skipped[str(error).partition(";")[0]] += 1
     if not questions:
         raise ConfigError(f"{path} holds no row that asks for {kind}: {next(iter(skipped))}")
-    return Sheet(
-        kind, dataclasses.replace(reading, kind=kind), questions, skipped, digest.hexdigest()
-    )
+    settled = dataclasses.replace(reading, kind=kind, form=form)
+    return Sheet(kind, form, settled, questions, skipped, digest.hexdigest())
+
+
+def _kind_of(row: dict[str, Any], form: RowFormat) -> Kind:
+    """The kind that the first row asks for; a bad one is named when all are read."""
+    try:
+        return kind_of_row(as_plain(row, form))
+    except RowError:
+        return kind_of_row(row)
 
 
 def check_names(info: JudgeServerInfo, kind: Kind, model: str, template: str) -> None:

@@ -8,6 +8,17 @@ print(result)
 """
 
 from assay.clients.judging.client import AsyncJudgeClient, JudgeClient
+from assay.clients.judging.rubrics import (
+    Criterion,
+    CriterionResult,
+    Ensemble,
+    Rubric,
+    RubricItem,
+    RubricJudgement,
+    RubricResult,
+    RubricSettings,
+    read_rubric,
+)
 from assay.clients.judging.self_verification import SelfVerificationMetrics, TurnScore
 from assay.clients.judging.types import (
     Aggregation,
@@ -21,6 +32,7 @@ from assay.clients.judging.types import (
     JudgeServerInfo,
     JudgeSettings,
     ModelJudgement,
+    Opinion,
     Overflow,
     PairItem,
     PairJudgement,
@@ -51,6 +63,9 @@ from assay.clients.types import Fault
 __all__ = [
     "Aggregation",
     "AsyncJudgeClient",
+    "Criterion",
+    "CriterionResult",
+    "Ensemble",
     "Fault",
     "GroupItem",
     "GroupRanking",
@@ -63,6 +78,7 @@ __all__ = [
     "JudgeServerInfo",
     "JudgeSettings",
     "ModelJudgement",
+    "Opinion",
     "Overflow",
     "PairItem",
     "PairJudgement",
@@ -70,6 +86,11 @@ __all__ = [
     "ProcessModelInfo",
     "Prompt",
     "RankingMode",
+    "Rubric",
+    "RubricItem",
+    "RubricJudgement",
+    "RubricResult",
+    "RubricSettings",
     "ScoringMode",
     "SelfVerificationItem",
     "SelfVerificationMetrics",
@@ -89,4 +110,5 @@ __all__ = [
     "TurnScore",
     "Usage",
     "Vote",
+    "read_rubric",
 ]

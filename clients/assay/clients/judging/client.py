@@ -22,6 +22,7 @@ from assay.clients.core.client import CallKind, OnError, ServiceClient
 from assay.clients.core.messages import Shape
 from assay.clients.core.portal import SyncClient
 from assay.clients.judging import convert
+from assay.clients.judging.rubrics import Ensemble, RubricItem, RubricResult, RubricSettings
 from assay.clients.judging.self_verification import dialogue_of, metrics
 from assay.clients.judging.types import (
     GroupItem,
@@ -41,6 +42,7 @@ from assay.clients.judging.types import (
     StepResult,
     StepSettings,
 )
+from assay.kit.errors import ConfigError
 
 R = TypeVar("R")
 _JUDGE = "assay.api.judge.v1.JudgeService"
@@ -65,16 +67,51 @@ class AsyncJudgeClient(ServiceClient[JudgeServerInfo]):
         items: Iterable[JudgeItem],
         settings: JudgeSettings = JudgeSettings(),  # noqa: B008  # frozen
         *,
+        ensemble: Ensemble | None = None,
         timeout_s: float | None = None,
         on_error: OnError = "fault",
     ) -> list[JudgeResult]:
-        """Judges responses one by one, in as many calls as the server's limits require."""
+        """Judges responses one by one, in as many calls as the server's limits require.
+
+        The models of an `ensemble` each judge every response; the settings then name no model.
+        """
         written = convert.write_settings(convert.JUDGE_SETTINGS, settings)
+        several = _written(ensemble)
         kind = self._kind(
             f"{_JUDGE}.JudgeResponses",
             convert.JUDGE_ITEM,
-            lambda sent: judge_pb2.JudgeResponsesRequest(items=sent, settings=written),
+            lambda sent: judge_pb2.JudgeResponsesRequest(
+                items=sent, settings=written, ensemble=several
+            ),
             convert.judge_result,
+        )
+        return await self._run(kind, list(items), timeout_s, on_error)
+
+    async def judge_rubrics(
+        self,
+        items: Iterable[RubricItem],
+        settings: JudgeSettings = JudgeSettings(),  # noqa: B008  # frozen
+        rules: RubricSettings = RubricSettings(),  # noqa: B008  # frozen
+        *,
+        ensemble: Ensemble | None = None,
+        timeout_s: float | None = None,
+        on_error: OnError = "fault",
+    ) -> list[RubricResult]:
+        """Judges responses by rubrics, each criterion a question of its own.
+
+        `rules` says how criteria become one score; the models of an `ensemble` each answer every
+        criterion.
+        """
+        written = convert.write_settings(convert.JUDGE_SETTINGS, settings)
+        ruled = convert.write_settings(convert.RUBRIC_SETTINGS, rules)
+        several = _written(ensemble)
+        kind = self._kind(
+            f"{_JUDGE}.JudgeRubrics",
+            convert.RUBRIC_ITEM,
+            lambda sent: judge_pb2.JudgeRubricsRequest(
+                items=sent, settings=written, rubric_settings=ruled, ensemble=several
+            ),
+            convert.rubric_result,
         )
         return await self._run(kind, list(items), timeout_s, on_error)
 
@@ -225,12 +262,32 @@ class JudgeClient(SyncClient[AsyncJudgeClient, JudgeServerInfo]):
         items: Iterable[JudgeItem],
         settings: JudgeSettings = JudgeSettings(),  # noqa: B008  # frozen
         *,
+        ensemble: Ensemble | None = None,
         timeout_s: float | None = None,
         on_error: OnError = "fault",
     ) -> list[JudgeResult]:
         """See `AsyncJudgeClient.judge_responses`."""
         return self._run(
-            lambda c: c.judge_responses(items, settings, timeout_s=timeout_s, on_error=on_error)
+            lambda c: c.judge_responses(
+                items, settings, ensemble=ensemble, timeout_s=timeout_s, on_error=on_error
+            )
+        )
+
+    def judge_rubrics(
+        self,
+        items: Iterable[RubricItem],
+        settings: JudgeSettings = JudgeSettings(),  # noqa: B008  # frozen
+        rules: RubricSettings = RubricSettings(),  # noqa: B008  # frozen
+        *,
+        ensemble: Ensemble | None = None,
+        timeout_s: float | None = None,
+        on_error: OnError = "fault",
+    ) -> list[RubricResult]:
+        """See `AsyncJudgeClient.judge_rubrics`."""
+        return self._run(
+            lambda c: c.judge_rubrics(
+                items, settings, rules, ensemble=ensemble, timeout_s=timeout_s, on_error=on_error
+            )
         )
 
     def judge_pairs(
@@ -306,3 +363,17 @@ class JudgeClient(SyncClient[AsyncJudgeClient, JudgeServerInfo]):
     def list_models(self, *, timeout_s: float | None = None) -> JudgeServerInfo:
         """See `AsyncJudgeClient.list_models`."""
         return self._run(lambda client: client.list_models(timeout_s=timeout_s))
+
+
+def _written(ensemble: Ensemble | None) -> judge_pb2.Ensemble | None:
+    """The ensemble on the wire.
+
+    Raises:
+        ConfigError: it names fewer than two models, or a value does not fit.
+    """
+    if ensemble is None:
+        return None
+    if isinstance(ensemble.models, str) or len(ensemble.models) < 2:
+        raise ConfigError("Ensemble: models is a list of at least two names")
+    message: judge_pb2.Ensemble = convert.write_settings(convert.ENSEMBLE, ensemble)
+    return message

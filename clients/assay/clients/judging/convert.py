@@ -19,7 +19,7 @@ from assay.api.process.v1 import process_pb2
 from assay.clients.convert import limits_from_proto
 from assay.clients.core.messages import NotFiniteError, SenselessError, Shape, add_prompt
 from assay.clients.faults import fault_from_proto, make_fault
-from assay.clients.judging import types
+from assay.clients.judging import rubrics, types
 from assay.clients.judging.self_verification import TurnScore
 from assay.clients.types import Fault
 from assay.kit.errors import ConfigError
@@ -61,6 +61,22 @@ SELF_VERIFICATION_ITEM = Shape(
     elsewhere=_PROMPT,
 )
 
+CRITERION = Shape(
+    rubrics.Criterion,
+    judge_pb2.Criterion,
+    names={"evidence": "evidence_required"},
+    zero={"kind": "binary"},
+)
+RUBRIC_ITEM = Shape(
+    rubrics.RubricItem, judge_pb2.RubricItem, elsewhere=_PROMPT | frozenset({"rubric"})
+)
+RUBRIC_SETTINGS = Shape(
+    rubrics.RubricSettings,
+    judge_pb2.RubricSettings,
+    zero={"missing": "fault", "order": "auto", "compound": "refuse"},
+)
+ENSEMBLE = Shape(rubrics.Ensemble, judge_pb2.Ensemble, zero={"combination": "mean"})
+
 _JUDGE = Shape(types.JudgeRef, judge_pb2.JudgeRef, names={"revision": "model_revision"})
 _USAGE = Shape(
     types.Usage,
@@ -74,6 +90,7 @@ _USAGE = Shape(
 _TIMINGS = Shape(types.Timings, common_pb2.Timings)
 _VOTE = Shape(types.Vote, judge_pb2.Vote, ratios=frozenset({"value"}))
 _BY: dict[str, Shape[Any]] = {"judge": _JUDGE, "usage": _USAGE}
+_SAID = frozenset({"opinions"})
 _CUT = {"truncated": "candidate_truncated"}
 _TIMED = frozenset({"timings"})
 _JUDGEMENT = Shape(
@@ -81,15 +98,33 @@ _JUDGEMENT = Shape(
     judge_pb2.ModelJudgement,
     names=_CUT,
     within={**_BY, "votes": _VOTE},
-    ratios=frozenset({"verdict_mass"}),
-    elsewhere=_TIMED,
+    ratios=frozenset({"verdict_mass", "letter_gap", "disagreement"}),
+    elsewhere=_TIMED | _SAID,
+)
+_CRITERION_RESULT = Shape(
+    rubrics.CriterionResult,
+    judge_pb2.CriterionResult,
+    within={"judge": _JUDGE},
+    ratios=frozenset({"verdict_mass", "disagreement"}),
+    elsewhere=_SAID | {"score", "fault", "evidence"},
+)
+_RUBRIC = Shape(
+    rubrics.RubricJudgement,
+    judge_pb2.RubricJudgement,
+    names=_CUT,
+    within=_BY,
+    zero={"order": "auto"},
+    ratios=frozenset({"score", "least", "greatest", "verdict_mass", "disagreement"}),
+    elsewhere=_TIMED | {"criteria"},
 )
 _PAIR = Shape(
     types.PairJudgement,
     judge_pb2.PairJudgement,
     names={**_CUT, "forward": "forward_probability", "reverse": "reverse_probability"},
     within=_BY,
-    ratios=frozenset({"win_probability", "forward", "reverse", "order_gap", "verdict_mass"}),
+    ratios=frozenset(
+        {"win_probability", "forward", "reverse", "order_gap", "verdict_mass", "letter_gap"}
+    ),
     elsewhere=_TIMED,
 )
 _RANKED = Shape(
@@ -97,7 +132,7 @@ _RANKED = Shape(
     judge_pb2.GroupRanking,
     names={"truncated": "candidates_truncated"},
     within=_BY,
-    ratios=frozenset({"scores", "order_gaps", "verdict_mass"}),
+    ratios=frozenset({"scores", "order_gaps", "verdict_mass", "letter_gaps"}),
     elsewhere=_TIMED,
 )
 _STEP = Shape(
@@ -111,7 +146,7 @@ _STEPS = Shape(
     process_pb2.StepScores,
     names={"first_error": "first_error_step"},
     within={"steps": _STEP, "usage": _USAGE},
-    ratios=frozenset({"aggregate", "error_threshold"}),
+    ratios=frozenset({"aggregate", "error_threshold", "verdict_mass"}),
     elsewhere=_TIMED | {"judge"},
 )
 _TURN = Shape(
@@ -179,6 +214,15 @@ def write_item(shape: Shape[Any], item: Any, wire_id: str) -> Any:
         if sum(x is not None for x in (item.ground_truth, item.anchor, item.rubric)) > 1:
             raise ValueError("pass one of ground_truth, anchor and rubric, not several")
     message = shape.write(item, id=wire_id)
+    if isinstance(item, rubrics.RubricItem):
+        _text("response", item.response)
+        if not isinstance(item.rubric, rubrics.Rubric):
+            raise TypeError(
+                f"rubric is {type(item.rubric).__name__}; pass a Rubric, or read_rubric"
+            )
+        message.rubric.criteria.extend(
+            CRITERION.write(one, id=one.id) for one in item.rubric.criteria
+        )
     add_prompt(item.prompt, message)
     return message
 
@@ -212,7 +256,56 @@ def _read(field: str, read: Callable[[Any, Any], J], sent: Any, message: Any) ->
 
 
 def _judgement(_: judge_pb2.JudgeItem, message: judge_pb2.JudgeResult) -> types.ModelJudgement:
-    return _JUDGEMENT.read(message.judgement, timings=_TIMINGS.read(message.timings))
+    found = message.judgement
+    return _JUDGEMENT.read(
+        found, timings=_TIMINGS.read(message.timings), opinions=_opinions(found.opinions)
+    )
+
+
+def _opinions(messages: Iterable[judge_pb2.Opinion]) -> tuple[types.Opinion, ...]:
+    return tuple(
+        types.Opinion(_JUDGE.read(one.judge), **_score_or_fault(one, f"model {one.judge.model}"))
+        for one in messages
+    )
+
+
+def _score_or_fault(message: Any, what: str) -> dict[str, Any]:
+    kind = message.WhichOneof("outcome")
+    if kind == "fault":
+        return {"fault": fault_from_proto(message.fault)}
+    if kind is None:
+        return {}
+    if not math.isfinite(message.score):
+        raise NotFiniteError(f"the server sent {message.score} as score of {what}")
+    return {"score": message.score}
+
+
+def _rubric(sent: judge_pb2.RubricItem, message: judge_pb2.RubricResult) -> rubrics.RubricJudgement:
+    found = message.judgement
+    if len(found.criteria) < len(sent.rubric.criteria):
+        raise SenselessError(
+            f"the server sent {len(found.criteria)} criteria for {len(sent.rubric.criteria)}"
+        )
+    if found.least > found.greatest:
+        raise SenselessError(f"the server sent {found.least} as least and {found.greatest} as most")
+    criteria = tuple(_criterion(one, len(sent.response)) for one in found.criteria)
+    return _RUBRIC.read(found, timings=_TIMINGS.read(message.timings), criteria=criteria)
+
+
+def _criterion(message: judge_pb2.CriterionResult, length: int) -> rubrics.CriterionResult:
+    said = _score_or_fault(message, f"criterion {message.id}")
+    if not 0 <= said.get("score", 0) <= 1:
+        raise SenselessError(
+            f"the server sent {message.score} as score of criterion {message.id}, not in [0, 1]"
+        )
+    evidence = None
+    if message.HasField("evidence"):
+        evidence = (message.evidence.start, message.evidence.end)
+        if not 0 <= evidence[0] < evidence[1] <= length:
+            raise SenselessError(f"the server sent evidence at {evidence} of {length} characters")
+    return _CRITERION_RESULT.read(
+        message, evidence=evidence, opinions=_opinions(message.opinions), **said
+    )
 
 
 def _pair(_: judge_pb2.PairItem, message: judge_pb2.PairResult) -> types.PairJudgement:
@@ -221,7 +314,10 @@ def _pair(_: judge_pb2.PairItem, message: judge_pb2.PairResult) -> types.PairJud
 
 def _ranking(sent: judge_pb2.GroupItem, message: judge_pb2.GroupResult) -> types.GroupRanking:
     found, count = message.ranking, len(sent.responses)
-    for name, values in (("scores", found.scores), ("order_gaps", found.order_gaps)):
+    lists = {"scores": found.scores, "order_gaps": found.order_gaps}
+    if found.letter_gaps:
+        lists["letter_gaps"] = found.letter_gaps
+    for name, values in lists.items():
         if len(values) != count:
             raise SenselessError(f"the server sent {len(values)} {name} for {count} responses")
     return _RANKED.read(found, timings=_TIMINGS.read(message.timings))
@@ -264,6 +360,7 @@ def _turn_scores(
 judge_result = partial(_read, "judgement", _judgement)
 pair_result = partial(_read, "judgement", _pair)
 group_result = partial(_read, "ranking", _ranking)
+rubric_result = partial(_read, "judgement", _rubric)
 step_result = partial(_read, "scores", _step_scores)
 self_verification_result = partial(_read, "scores", _turn_scores)
 

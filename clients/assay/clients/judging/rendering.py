@@ -19,6 +19,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol
 
+from assay.clients.rows.points import CritiqueRow, PointRow
 from assay.clients.rows.preferences import PairRow, Said, StepRow
 from assay.clients.services import PACKAGES, how_to_install
 from assay.kit.errors import ConfigError
@@ -33,23 +34,73 @@ Ids = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class PairIds:
-    """The prompts of a pair in both orders; `chosen_first` gives the order of each."""
+    """The prompts of a pair in both orders; `chosen_first` gives the order of each.
+
+    `verdicts` are, of each order, the ids of the tokens for "the first is better" and "the second
+    is better".
+    """
 
     orders: tuple[Ids, Ids]
     chosen_first: tuple[bool, bool]
+    verdicts: tuple[tuple[int, int], tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class ShownPairs:
     """Pairs as a generative judge reads them; None for one that does not fit.
 
-    `verdicts` are the ids of the tokens for "the first is better" and "the second is better";
     `template` is "name@version".
     """
 
     rows: list[PairIds | None]
-    verdicts: tuple[int, int]
     template: str
+
+
+@dataclass(frozen=True, slots=True)
+class PointIds:
+    """The prompt of a response, and the ids of the tokens for "right" and "wrong"."""
+
+    ids: Ids
+    verdicts: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPoints:
+    """Single responses as a generative judge reads them; None for one that does not fit.
+
+    `template` is "name@version".
+    """
+
+    rows: list[PointIds | None]
+    template: str
+
+
+@dataclass(frozen=True, slots=True)
+class CritiqueIds:
+    """A critique behind its prompt, with the end of the judge's turn.
+
+    `verdict` is the index in `completion` of the token that decides the closing verdict, and
+    `verdicts` are the token there and the one that would stand there for the other verdict.
+    """
+
+    prompt: Ids
+    completion: Ids
+    verdict: int
+    verdicts: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCritiques:
+    """Critiques as a judge writes them; `template` is "name@version".
+
+    Attributes:
+        rows: None for one that does not fit.
+        unreadable: indices of the rows whose critique the service could not read.
+    """
+
+    rows: list[CritiqueIds | None]
+    template: str
+    unreadable: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +119,13 @@ class Renderer(Protocol):
     response. A row that the tokenizer cannot show at all is a ConfigError.
     """
 
-    def words(self) -> tuple[str, ...]:
-        """The fixed text of prompts of pairs: a tokenizer made from scratch must know it.
+    def words(self, kind: str = "pairwise") -> tuple[str, ...]:
+        """The fixed text of prompts of this kind: a tokenizer made from scratch must know it.
+
+        `kind` is "pairwise", "pointwise" or "critique".
 
         Raises:
-            ConfigError: as for `pairs`.
+            ConfigError: the template does not exist, or is of another kind.
         """
 
     def pairs(self, rows: Sequence[PairRow], tokenizer: Any, max_tokens: int) -> ShownPairs:
@@ -81,6 +134,25 @@ class Renderer(Protocol):
         Raises:
             ConfigError: the template does not exist, thinks first, or has verdicts of several
                 tokens.
+        """
+
+    def points(self, rows: Sequence[PointRow], tokenizer: Any, max_tokens: int) -> ShownPoints:
+        """Prompts after which a language model says whether a response is right.
+
+        Without a template of its own, the service's for rows with a ground truth where all have
+        one, else for rows without.
+
+        Raises:
+            ConfigError: as for `pairs`, or a row lacks the ground truth that the template shows.
+        """
+
+    def critiques(
+        self, rows: Sequence[CritiqueRow], tokenizer: Any, max_tokens: int
+    ) -> ShownCritiques:
+        """Prompts with the critiques that a language model is to write.
+
+        Raises:
+            ConfigError: the template does not exist, or the tokenizer has no end of a turn.
         """
 
     def dialogues(
@@ -97,7 +169,7 @@ class Renderer(Protocol):
 def open_renderer(template: str = "", folders: Sequence[Path] = ()) -> Renderer:
     """The renderer of the judge service that is installed here.
 
-    `template` is of pairs; empty for the service's default. `folders` hold further templates.
+    `template` is of what is asked; empty for the service's default. `folders` hold further ones.
 
     Raises:
         ConfigError: no judge service is installed, or a folder or file of templates is wrong.

@@ -128,11 +128,15 @@ class SelfVerificationMetrics:
         verifier_accuracy: verdicts that match the truth; unparsed ones do not.
         correct_recall: verified right attempts that were called right.
         wrong_recall: verified wrong attempts that were called wrong.
-        incorrect_to_correct_ratio: wrong first attempts that ended right.
-        correct_to_incorrect_ratio: right first attempts that ended wrong.
+        incorrect_to_correct_ratio: wrong first attempts that ended right, of all wrong ones.
+        correct_to_incorrect_ratio: right first attempts that ended wrong, of all right ones.
         revision_ratio: dialogues with more than one attempt.
         best_of_n_accuracy: groups whose attempt of greatest P(correct) is right; ties share the
             point.
+        revised_incorrect_to_correct_ratio: of revised dialogues alone, `i_to_c_rate` of PAG's code.
+        revised_correct_to_incorrect_ratio: `c_to_i_rate`.
+        gained_ratio: from wrong to right, of all dialogues: `i_to_c_rate_gt`, SCoRe's i->c.
+        lost_ratio: from right to wrong, of all; `final = first + gained - lost`.
     """
 
     first_accuracy: float | None = None
@@ -145,6 +149,10 @@ class SelfVerificationMetrics:
     correct_to_incorrect_ratio: float | None = None
     revision_ratio: float | None = None
     best_of_n_accuracy: float | None = None
+    revised_incorrect_to_correct_ratio: float | None = None
+    revised_correct_to_incorrect_ratio: float | None = None
+    gained_ratio: float | None = None
+    lost_ratio: float | None = None
 
 
 def revision_due(verdict: Verdict, validation: bool = False) -> bool:
@@ -262,6 +270,7 @@ def metrics(dialogues: Iterable[Dialogue]) -> SelfVerificationMetrics:
         _check_alternation(len(dialogue.attempts_correct), len(dialogue.verdicts))
     pairs = [(d.attempts_correct[0], d.attempts_correct[-1]) for d in batch]
     revised = [d for d in batch if len(d.attempts_correct) > 1]
+    turned = [(d.attempts_correct[0], d.attempts_correct[-1]) for d in revised]
     judged = [
         (right, verdict)
         for dialogue in batch
@@ -278,6 +287,10 @@ def metrics(dialogues: Iterable[Dialogue]) -> SelfVerificationMetrics:
         correct_to_incorrect_ratio=_ratio(not last for first, last in pairs if first),
         revision_ratio=_ratio(len(d.attempts_correct) > 1 for d in batch),
         best_of_n_accuracy=_ratio(_best_of_n(batch).values()),
+        revised_incorrect_to_correct_ratio=_ratio(last for first, last in turned if not first),
+        revised_correct_to_incorrect_ratio=_ratio(not last for first, last in turned if first),
+        gained_ratio=_ratio(last and not first for first, last in pairs),
+        lost_ratio=_ratio(first and not last for first, last in pairs),
     )
 
 

@@ -15,6 +15,7 @@ from typing import Literal
 from assay.clients.judging.self_verification import SelfVerificationMetrics, TurnScore
 from assay.clients.judging.verdicts import Parsing
 from assay.clients.types import Fault, Message
+from assay.kit.faults import ItemFault
 
 ScoringMode = Literal["auto", "token-probability", "votes", "scalar-head", "consensus"]
 Overflow = Literal["refuse", "keep-ends"]
@@ -38,11 +39,13 @@ class JudgeSettings:
         votes: how many to sample.
         temperature: of votes and reasons; 0 is greedy. None: 1 for several samples, else 0.
         max_tokens: of one vote.
-        seed: None lets the server pick one.
+        seed: of sampling and of drawn letters; None: the server picks one that nobody knows ahead.
         overflow: for a candidate longer than the model's context: a fault, or keep head and tail.
         meta_critique: with "consensus": each critique is criticised and refined before it counts.
         low_mass: where the verdicts hold less of the model's probability than the template wants: a
             fault, or votes.
+        max_letter_gap: the greatest letter gap that counts; beyond it a fault, LETTER_GAP. None:
+            any.
     """
 
     model: str = ""
@@ -55,6 +58,7 @@ class JudgeSettings:
     overflow: Overflow = "refuse"
     meta_critique: bool = False
     low_mass: LowMass = "refuse"
+    max_letter_gap: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +214,19 @@ class Vote:
     text: str
 
 
+Unread = Fault | ItemFault
+"""Why there is no score: as a client reads it, or as a judge says it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What one model of several said: a score in [0, 1], or a fault."""
+
+    judge: JudgeRef
+    score: float | None = None
+    fault: Unread | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class ModelJudgement:
     """A model's judgement of one response.
@@ -223,6 +240,12 @@ class ModelJudgement:
         truncated: the candidate was cut to fit.
         verdict_mass: the share of the model's probability that its verdicts held, the least where
             several were read; None where none were. Near 1 for a judge that judges.
+        opinions: what each model of an ensemble said, in its order; empty where one judged.
+        disagreement: how far they are apart: the mean of |a - b| over all pairs of scores, in
+            [0, 1]. None for fewer than two.
+        letter_gap: how far the score moved when the letters of its verdicts changed sides; None
+            where the template draws none, or where votes were sampled. Near 0 for a judge that
+            judges.
     """
 
     score: float
@@ -235,6 +258,9 @@ class ModelJudgement:
     usage: Usage = Usage()
     timings: Timings = Timings()
     verdict_mass: float | None = None
+    opinions: tuple[Opinion, ...] = ()
+    disagreement: float | None = None
+    letter_gap: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +274,7 @@ class PairJudgement:
         order_gap: |forward - reverse|.
         standard_error: None where there is no estimate.
         verdict_mass: of the order in which the verdicts held less; see `ModelJudgement`.
+        letter_gap: of the order in which it is greater; see `ModelJudgement`.
     """
 
     win_probability: float
@@ -262,6 +289,7 @@ class PairJudgement:
     usage: Usage = Usage()
     timings: Timings = Timings()
     verdict_mass: float | None = None
+    letter_gap: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +298,7 @@ class GroupRanking:
 
     `truncated` says of each whether it was cut to fit: a comparison was cut in which it was the
     longer one; empty where the server does not say. `verdict_mass` is the least of all comparisons;
-    see `ModelJudgement`.
+    see `ModelJudgement`. `letter_gaps` are means too, empty where a comparison has none.
     """
 
     scores: tuple[float, ...]
@@ -280,6 +308,7 @@ class GroupRanking:
     timings: Timings = Timings()
     verdict_mass: float | None = None
     truncated: tuple[bool, ...] = ()
+    letter_gaps: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +329,8 @@ class StepScores:
     """The steps of a response, in order and without overlap, and their scores.
 
     `passed`: the aggregate is not below the error threshold. `first_error`: index of the first step
-    below it, from 0; None for none.
+    below it, from 0; None for none. `verdict_mass` is the least of critiques that were held to
+    their form; see `ModelJudgement`.
     """
 
     steps: tuple[StepScore, ...]
@@ -312,6 +342,7 @@ class StepScores:
     judge: JudgeRef = JudgeRef()
     usage: Usage = Usage()
     timings: Timings = Timings()
+    verdict_mass: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,14 +416,16 @@ class ProcessModelInfo:
 class TemplateInfo:
     """One prompt template: "name@version", its text, and its kind.
 
-    `kind` is "pointwise", "pairwise", "critique", "meta-critique" or "self-verification";
-    `least_mass` is the least share of the model's probability that its verdicts must hold.
+    `kind` is "pointwise", "pairwise", "critique", "meta-critique", "self-verification", "criterion"
+    or "evidence"; `least_mass` is the least share of the model's probability that its verdicts must
+    hold; `letters`: it draws letters for its verdicts and is asked twice.
     """
 
     name: str
     description: str
     kind: str
     least_mass: float = 0.0
+    letters: bool = False
 
 
 @dataclass(frozen=True, slots=True)

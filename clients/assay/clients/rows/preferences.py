@@ -1,6 +1,7 @@
 r"""Rows about judges: which of two responses is better, and which steps are right.
 
-`assay eval-judge` and `assay train-rm` read these shapes; another one is a RowError:
+`assay eval-judge` and `assay train-rm` read these shapes; another one is a RowError (`published`
+brings rows of benchmarks into them):
 
     prompt, chosen, rejected      texts; or `prompt` and both responses as chat messages
     prompt, chosen[], rejected[]  the same answer in several styles, in equal order (RM-Bench)
@@ -9,6 +10,7 @@ r"""Rows about judges: which of two responses is better, and which steps are rig
     problem, steps[], labels[]    1 right, 0 wrong, null unlabelled (PRM800K, PRMBench); with
                                   signed labels 1 right, -1 wrong, 0 neutral, null unlabelled
     prompt, code, labels[]        one signed label for each line of a program
+    prompt, responses[], correct  the first `correct` responses are right, the others wrong
 
 Pure, but for `read`.
 """
@@ -91,6 +93,22 @@ class StepRow:
         return "".join(self.steps)
 
 
+@dataclass(frozen=True, slots=True)
+class BestRow:
+    """Several responses to one prompt: the first `correct` are right, the others wrong.
+
+    Attributes:
+        prompt: at least one message.
+        responses: at least one of each kind.
+        subset: part of the data set, for tables; may be empty.
+    """
+
+    prompt: tuple[Said, ...]
+    responses: tuple[str, ...]
+    correct: int
+    subset: str = ""
+
+
 def group_of(prompt: Sequence[Said]) -> str:
     """The first question of a dialogue, without regard to space and case.
 
@@ -111,6 +129,32 @@ def is_steps(row: Mapping[str, Any]) -> bool:
     return "steps" in row or "code" in row
 
 
+def is_best(row: Mapping[str, Any]) -> bool:
+    """Whether a row holds several responses, the right ones first, by its keys."""
+    return "responses" in row and "correct" in row
+
+
+def best_of(row: Mapping[str, Any]) -> BestRow:
+    """The responses of a row.
+
+    Raises:
+        RowError: it has none, or not both kinds.
+    """
+    responses, correct = row.get("responses"), row.get("correct")
+    if not _is_texts(responses) or not responses:
+        raise RowError("'responses' must be a list of texts; the right ones come first")
+    if isinstance(correct, bool) or not isinstance(correct, int):
+        raise RowError(f"'correct' is {correct!r}; write how many of the responses are right")
+    if not 0 < correct < len(responses):
+        raise RowError(
+            f"'correct' is {correct} of {len(responses)} responses; at least one must be right, "
+            "and one wrong"
+        )
+    if any(not text.strip() for text in responses):
+        raise RowError("a response is empty; a judge needs a text")
+    return BestRow(prompt_of(row), tuple(responses), correct, str(row.get("subset") or ""))
+
+
 def pairs_of(row: Mapping[str, Any], styles: Styles = "same") -> list[PairRow]:
     """The pairs of a row. Of several styles, "same" pairs each with its own, "cross" with each.
 
@@ -121,12 +165,12 @@ def pairs_of(row: Mapping[str, Any], styles: Styles = "same") -> list[PairRow]:
         if key not in row:
             raise RowError(f"{key!r} is missing; a pair has 'prompt', 'chosen' and 'rejected'")
     chosen, rejected = row["chosen"], row["rejected"]
-    subset = str(row.get("subset") or "")
+    subset = str(row.get("subset") or row.get("domain") or "")
     if _is_texts(chosen) and _is_texts(rejected):
-        return _styled(_prompt(row), chosen, rejected, styles, subset)
+        return _styled(prompt_of(row), chosen, rejected, styles, subset)
     if "prompt" in row:
         good, bad = _response(chosen, "chosen"), _response(rejected, "rejected")
-        return [_pair(_prompt(row), good, bad, subset)]
+        return [_pair(prompt_of(row), good, bad, subset)]
     first, second = _dialogue(chosen, "chosen"), _dialogue(rejected, "rejected")
     if first[:-1] != second[:-1]:
         raise RowError(
@@ -172,7 +216,12 @@ def _is_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
-def _prompt(row: Mapping[str, Any], *keys: str) -> tuple[Said, ...]:
+def prompt_of(row: Mapping[str, Any], *keys: str) -> tuple[Said, ...]:
+    """What was asked: a text, or messages, under the first of the keys that the row has.
+
+    Raises:
+        RowError: it has none of them.
+    """
     names = keys or ("prompt", "problem", "question")
     key = next((name for name in names if row.get(name)), None)
     if key is None:
@@ -239,7 +288,7 @@ def steps_of(row: Mapping[str, Any], labels: Labels = "binary") -> StepRow:
     Raises:
         RowError: it holds none.
     """
-    prompt, subset = _prompt(row), str(row.get("subset") or row.get("classification") or "")
+    prompt, subset = prompt_of(row), str(row.get("subset") or row.get("classification") or "")
     if "code" in row:
         if not isinstance(row["code"], str):
             raise RowError(f"'code' is {kind_of(row['code'])}; write the program's text")

@@ -6,7 +6,9 @@ from importlib import import_module
 from typing import cast
 
 from assay.genrm.engines.base import JudgeEngine
+from assay.genrm.engines.checking import check
 from assay.genrm.engines.config import EngineConfig
+from assay.genrm.engines.replicas import ReplicatedEngine
 
 _ENGINES = {
     "transformers": ("assay.genrm.engines.transformers", "TransformersEngine"),
@@ -21,5 +23,11 @@ def load_engine(name: str, config: EngineConfig) -> JudgeEngine:
     Raises:
         ConfigError: its settings are wrong.
     """
+    check(name, config)
     module, kind = _ENGINES[config.engine]
-    return cast("JudgeEngine", getattr(import_module(module), kind)(name, config))
+    make = getattr(import_module(module), kind)
+    places = config.places
+    if len(places) == 1:
+        return cast("JudgeEngine", make(name, config))
+    engines = [make(name, config, device=place, replicas=len(places)) for place in places]
+    return ReplicatedEngine(name, engines)

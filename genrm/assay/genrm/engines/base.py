@@ -14,8 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from assay.genrm.engines.forms import TextForm
+
 Capability = Literal["choose", "write", "rate", "rate-steps"]
 Splitting = Literal["auto", "line", "paragraph", "tag", "code-line"]
+Forms = Literal["again", "always", "never"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,8 @@ class Write:
         seed: equal seeds give equal texts where the engine is deterministic.
         stop: the text ends before the first of these.
         keep_ends: as for `Choose`.
+        form: what the text must look like, for an engine that holds a model to it; stop texts do
+            not count then.
     """
 
     prompt: Prompt
@@ -100,6 +105,7 @@ class Write:
     seed: int = 0
     stop: tuple[str, ...] = ()
     keep_ends: bool = False
+    form: TextForm | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +149,17 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The text without the prefill, and why it ended."""
+    """The text without the prefill, and why it ended.
+
+    `mass`, of a text that was held to a form: the least share of the model's probability, in
+    [0, 1], that the form's verdicts had together where one was said; None of any other text.
+    """
 
     text: str
     finish: Literal["stop", "length"]
     tokens: TokenCounts
     cut: bool = False
+    mass: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +200,10 @@ class EngineError(Exception):
         self.metadata = metadata or {}
 
 
+class NotBegunError(EngineError):
+    """One of several engines died before it began with this request: another may take it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
     """What a loaded model is.
@@ -202,6 +217,9 @@ class ModelInfo:
         deterministic: equal requests get equal answers, but for rounding.
         error_threshold: for step heads, a chance below this is an error.
         splitting: how a response is cut where the caller does not say.
+        forms: when texts are held to a form: "again", where they cannot be read; "always"; or
+            "never", also where the engine cannot.
+        template: "name@version" of the prompt on which it was trained to judge; empty for none.
     """
 
     name: str
@@ -212,24 +230,29 @@ class ModelInfo:
     deterministic: bool
     error_threshold: float = 0.5
     splitting: Splitting = "auto"
+    forms: Forms = "never"
+    template: str = ""
 
 
 @dataclass(slots=True)
 class EngineTally:
     """Since the engine's start: `restarts` after a death, forward passes and sequences in them.
 
-    `batches` and `rows` stay 0 where somebody else batches.
+    `batches` and `rows` stay 0 where somebody else batches; `ready` is how many replicas answer.
     """
 
     restarts: int = 0
     batches: int = 0
     rows: int = 0
+    ready: int = 1
 
 
 class JudgeEngine(Protocol):
     """Runs one model. Belongs to the event loop that started it; other threads may read `tally`."""
 
-    tally: EngineTally
+    @property
+    def tally(self) -> EngineTally:
+        """What it has done so far."""
 
     @property
     def info(self) -> ModelInfo:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from assay.genrm.engines.base import Splitting
+from assay.genrm.engines.base import Forms, Splitting
 from assay.kit.toml_config import STRICT
 
 Scalar = str | int | float | bool
@@ -35,9 +35,24 @@ class EngineConfig:
     """
     trust_remote_code: bool = False
     """Run Python that comes with the model. Only for models whose authors you trust."""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
+    base: str = ""
+    """transformers: `path` is a LoRA adapter that PEFT saved, over this other model of the file.
+
+    What runs the base runs the adapter: of the settings only `revision`, `known`, `max_concurrent`,
+    `error_threshold`, `splitting`, `reload` and `start_timeout_s` are its own.
+    """
+    device: str | tuple[str, ...] = "auto"
+    """auto, cpu, cuda, or cuda:N; for the transformers engine also several, one replica on each."""
+    replicas: Positive = 1
+    """transformers: processes on each device, each with the weights; the least loaded is asked."""
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     """auto: float32 on CPU, bfloat16 on CUDA."""
+    quantization: Literal["none", "bnb-int8", "bnb-nf4", "torchao-int8"] = "none"
+    """transformers: how weights are made smaller when they are loaded.
+
+    bnb: by bitsandbytes; torchao: weights only, also on CPU. The package must be installed. A
+    folder that is quantised already (GPTQ, AWQ, ...) says so itself, in its config.json.
+    """
     context_tokens: NonNegative = 0
     """Most tokens of prompt and answer together; 0 for the model's own."""
     chat_template: str = ""
@@ -47,6 +62,14 @@ class EngineConfig:
 
     Empty: the shipped ones, easy questions of every kind; "none": it is not tested.
     """
+    structured: Forms = "again"
+    """When votes and critiques are held to their form by structured decoding.
+
+    again: those that cannot be read are written again so; always: from the start; never. An engine
+    that cannot, or cannot say how much of the probability the verdicts had, never does.
+    """
+    reload: bool = False
+    """Serve other weights as soon as `path`, a folder, holds some; see `assay.genrm.reloading`."""
     start_timeout_s: PositiveFloat = 600.0
     """For loading, or waiting for the server."""
 
@@ -75,9 +98,21 @@ class EngineConfig:
 
     base_url: str = ""
     """openai: as http://127.0.0.1:8000/v1."""
+    head_route: Literal["auto", "classify", "score"] = "auto"
+    """openai: how a scalar head is asked.
+
+    classify: the dialogue as the chat template writes it; score: prompt and response as a pair, as
+    rerankers want it, by vLLM's /score; auto: classify, or score where only that is offered.
+    """
     api_key_env: str = ""
     """openai: the environment variable that holds the key."""
     request_timeout_s: PositiveFloat = 120.0
     """openai: for one request."""
     vllm: dict[str, Scalar] = field(default_factory=dict)
     """vllm: further arguments of its engine, such as tensor_parallel_size = 2."""
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The device of each replica."""
+        devices = (self.device,) if isinstance(self.device, str) else self.device
+        return tuple(device for device in devices for _ in range(self.replicas))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from assay.clients.judging.rendering import SCORE, STEP_END, STEP_LAYOUT, STEP_OUTPUT
+from assay.clients.judging.rendering import SCORE, STEP_END, STEP_LAYOUT, STEP_OUTPUT, TEMPLATE
 from assay.genrm.engines.base import Capability
 from assay.genrm.engines.config import EngineConfig
 from assay.genrm.engines.prompts import PromptEncoder, StepLayout
@@ -51,7 +51,7 @@ class Opened:
     """A model without its weights.
 
     `location` is a folder or a hub name, for `from_pretrained`; `context_tokens` are of prompt and
-    answer together; `revision` is as in `ModelInfo`.
+    answer together; `revision` is as in `ModelInfo`; `digest` is `digest_of` the location.
     """
 
     location: str
@@ -61,6 +61,7 @@ class Opened:
     encoder: PromptEncoder
     context_tokens: int
     revision: str
+    digest: str = ""
 
 
 def open_model(name: str, config: EngineConfig) -> Opened:
@@ -71,7 +72,8 @@ def open_model(name: str, config: EngineConfig) -> Opened:
         StartupError: the model's files cannot be read.
     """
     with _READING:
-        location = pretrained.locate(config.path, _log.info)
+        location = settled(pretrained.locate(config.path, _log.info))
+        digest = digest_of(location)
         hf_config, tokenizer = _read(name, config, location)
     head = head_of(name, config, hf_config)
     layout = step_layout(name, config, hf_config, tokenizer) if head == "step" else None
@@ -83,7 +85,14 @@ def open_model(name: str, config: EngineConfig) -> Opened:
         encoder=PromptEncoder(tokenizer, chat_template=_chat_template(config), layout=layout),
         context_tokens=context_of(name, config, hf_config, tokenizer),
         revision=revision_of(config, location, hf_config),
+        digest=digest,
     )
+
+
+def settled(location: str) -> str:
+    """A folder by its own name, so that a link to it may change; a hub name as it is."""
+    folder = Path(location)
+    return str(folder.resolve()) if folder.is_dir() else location
 
 
 def hub_arguments(config: EngineConfig, location: str) -> dict[str, Any]:
@@ -157,6 +166,11 @@ def gives_scores(hf_config: Any) -> bool:
     return getattr(hf_config, STEP_OUTPUT, "") == SCORE
 
 
+def trained_on(hf_config: Any) -> str:
+    """The template on which a judge was trained (config.json: `assay_template`), if any."""
+    return str(getattr(hf_config, TEMPLATE, ""))
+
+
 def context_of(name: str, config: EngineConfig, hf_config: Any, tokenizer: Any) -> int:
     """Most tokens of prompt and answer together.
 
@@ -181,12 +195,29 @@ def context_of(name: str, config: EngineConfig, hf_config: Any, tokenizer: Any) 
 
 
 def revision_of(config: EngineConfig, location: str, hf_config: Any) -> str:
-    """The hub's commit; for a folder what the operator said, or a fingerprint of the weights."""
+    """The hub's commit; for a folder what the operator said, or a fingerprint of the weights.
+
+    Behind it stands how the weights of a folder were quantised, because they judge otherwise.
+    """
     folder = Path(location)
     if not folder.is_dir():
         commit = getattr(hf_config, "_commit_hash", None) or config.revision or "unknown"
         return str(commit)[:_REVISION_CHARS]
-    return config.revision or fingerprint(folder)
+    revision = config.revision or fingerprint(folder)
+    return revision if config.quantization == "none" else f"{revision}-{config.quantization}"
+
+
+def digest_of(location: str) -> str:
+    """The fingerprint of a folder; empty for a hub name, whose files do not change."""
+    folder = Path(location)
+    return fingerprint(folder) if folder.is_dir() else ""
+
+
+def files_of(folder: Path) -> tuple[set[Path], set[Path]]:
+    """Of a folder the weights, and what else says what the model is."""
+    weights = {path for pattern in _WEIGHTS for path in folder.glob(pattern)}
+    others = {path for path in folder.glob("*.json") if not path.name.startswith("trainer")}
+    return weights, others | set(folder.glob("*.jinja"))
 
 
 def fingerprint(folder: Path) -> str:
@@ -197,9 +228,7 @@ def fingerprint(folder: Path) -> str:
     tensor; two files that differ in fewer than a 64th of their bytes may pass for one.
     """
     digest = hashlib.sha256()
-    weights = {path for pattern in _WEIGHTS for path in folder.glob(pattern)}
-    others = {path for path in folder.glob("*.json") if not path.name.startswith("trainer")}
-    others |= set(folder.glob("*.jinja"))
+    weights, others = files_of(folder)
     for path in sorted(weights | others):
         size = path.stat().st_size
         digest.update(f"{path.name}\0{size}\0".encode())

@@ -5,6 +5,7 @@ The log-probability of an option is the sum over its tokens, each given those be
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 Ids = tuple[int, ...]
@@ -31,3 +32,16 @@ def totals(options: Sequence[Ids], found: Mapping[Ids, Mapping[int, float]]) -> 
         sum(found[option[:index]][token] for index, token in enumerate(option))
         for option in options
     )
+
+
+def verdict_mass(options: Sequence[str], logprobs: Sequence[float]) -> float:
+    """The share of the model's probability on any of some texts, in [0, 1].
+
+    A text that begins with another one is counted with it.
+    """
+    counted = [
+        logprob
+        for option, logprob in zip(options, logprobs, strict=True)
+        if not any(option != other and option.startswith(other) for other in options)
+    ]
+    return min(1.0, math.fsum(map(math.exp, counted)))

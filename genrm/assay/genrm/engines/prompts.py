@@ -8,12 +8,14 @@ prompts that begin alike begin with the same ids.
 1. Token borders lie where pieces meet: a template must not count on a merge across them.
 2. A chat template that trims or rewrites the content sees the mark instead of the data.
 3. Thinking modes are switched off, and a thought that the template opens all the same is closed:
-   verdicts are read where they begin. A prompt of ours that begins with a thought goes on in it.
+   verdicts are read where they begin. A prompt of ours that begins with a thought has one, in the
+   words of the model's family. See `thoughts`.
 4. A tokenizer without a chat template gets blocks, "role: text", and its usual special tokens.
 """
 
 from __future__ import annotations
 
+import copy
 import itertools
 import re
 from collections import OrderedDict
@@ -40,6 +42,7 @@ _CUT_ROUNDS = 24
 _LEAST_KEPT_CHARS = 2
 _ANCHOR_TOKENS = 4
 _GUARDS = ("\n", "-", "9", "a")
+_SWITCH = "/think"
 
 Ids = tuple[int, ...]
 V = TypeVar("V")
@@ -78,11 +81,17 @@ class PromptEncoder:
         """Reads the vocabulary; a chat_template (Jinja) replaces the tokenizer's."""
         self._tokenizer = tokenizer
         self._template: str = chat_template or getattr(tokenizer, "chat_template", None) or ""
+        self._layout = layout
         self._mark = layout.token if layout else None
         added = dict(tokenizer.added_tokens_decoder)
         self._added = frozenset(int(number) for number in added)
         contents = sorted({str(token.content) for token in added.values()} - {""}, key=len)
         self._looks = re.compile("|".join(map(re.escape, reversed(contents))) or r"(?!)")
+        self._kept = {
+            int(number): str(token.content)
+            for number, token in added.items()
+            if token.special and str(token.content) in thoughts.MARKS
+        }
         self._data: _Memory[Ids] = _Memory(len)
         self._parts: _Memory[tuple[Ids, ...]] = _Memory(lambda parts: sum(map(len, parts)))
         # Tokenizers of the SentencePiece family put a space before whatever they are given. Behind
@@ -92,6 +101,11 @@ class PromptEncoder:
         self._guards = guards if spaced else {}
         self._before, self._behind = self._around()
 
+    def twin(self) -> PromptEncoder:
+        """Another one that makes the same tokens, for another thread."""
+        tokenizer = copy.deepcopy(self._tokenizer)
+        return PromptEncoder(tokenizer, chat_template=self._template, layout=self._layout)
+
     def encode_request(self, request: Request, context_tokens: int) -> Encoded:
         """Any request, fitted into the context.
 
@@ -99,9 +113,13 @@ class PromptEncoder:
             EngineError: CONTEXT_TOO_LONG, or INVALID_PARAMETER for what cannot be rendered.
         """
         if isinstance(request, RateSteps):
+            chars = sum(map(len, request.steps))
+            if chars > fitting.CHARS_PER_TOKEN * context_tokens:
+                raise _too_long(chars // fitting.CHARS_PER_TOKEN, context_tokens)
             ids, positions = self.encode_steps(request.prompt, request.steps)
             if len(ids) > context_tokens:
-                raise _too_long(len(ids), context_tokens)
+                others = len(self.encode(request.prompt))
+                raise _too_long(len(ids), context_tokens, others)
             return Encoded(ids, positions=positions)
         limit = context_tokens
         options: tuple[Ids, ...] = ()
@@ -196,13 +214,15 @@ class PromptEncoder:
         given = sum(len(piece.text) for piece in pieces)
         is_vast = given > most
         least = max(limit + 1, given // fitting.CHARS_PER_TOKEN)
-        if is_vast and (not keep_ends or given - sum(len(one.text) for one in cuttable) > most):
+        others = given - sum(len(one.text) for one in cuttable)
+        if is_vast and others > most:
             raise _too_long(least, limit)
         tokens = least if is_vast else len(self.encode(prompt, closed=closed))
         if tokens <= limit:
             return prompt, False
         if not keep_ends or not cuttable:
-            raise _too_long(tokens, limit)
+            others = len(self.encode(fitting.without(prompt), closed=closed))
+            raise _too_long(tokens, limit, others if cuttable else None)
         lengths = sorted(self._size(piece, limit) for piece in cuttable)
         ours = len(self.encode(fitting.without(prompt), closed=closed))
         cap = fitting.level(lengths, limit - ours)
@@ -217,13 +237,36 @@ class PromptEncoder:
         raise _too_long(tokens, limit)
 
     def decode(self, ids: Sequence[int], after: Sequence[int] = ()) -> str:
-        """Text of tokens that stand after others, without special tokens."""
+        """Text of tokens that stand after others.
+
+        Without special tokens but those that tell thought from answer (`thoughts.MARKS`).
+        """
         if not self._guards or not after:
             return self._text(ids)
         before = list(after[-_ANCHOR_TOKENS:])
         return self._text([*before, *ids])[len(self._text(before)) :]
 
+    def told(self, text: str, ids: Sequence[int], after: Sequence[int]) -> str:
+        """An engine's text of tokens, with the tags of thoughts that it left out as special.
+
+        `text` may end before the tokens do, at a stop text.
+        """
+        if self._kept.keys().isdisjoint(ids):
+            return text
+        whole = self.decode(ids, after)
+        missing = len(self._decoded(ids)) - len(text)
+        return whole[: len(whole) - missing] if missing > 0 else whole
+
     def _text(self, ids: Sequence[int]) -> str:
+        if self._kept.keys().isdisjoint(ids):
+            return self._decoded(ids)
+        runs = itertools.groupby(ids, lambda token: self._kept.get(token, ""))
+        return "".join(
+            mark * len(run) if mark else self._decoded(run)
+            for mark, run in ((mark, list(run)) for mark, run in runs)
+        )
+
+    def _decoded(self, ids: Sequence[int]) -> str:
         return str(
             self._tokenizer.decode(
                 list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False
@@ -282,12 +325,19 @@ class PromptEncoder:
         def marked(pieces: Iterable[PromptPiece]) -> str:
             return "".join(p.text if p.trusted else mark.format(next(numbers)) for p in pieces)
 
-        messages = [{"role": m.role, "content": marked(m.pieces)} for m in prompt.messages]
+        # Some templates read "/think" as a switch and take it out of the messages, tags included.
+        shield = mark.format("s")
+        messages = [
+            {"role": m.role, "content": marked(m.pieces).replace(_SWITCH, shield)}
+            for m in prompt.messages
+        ]
         begun = marked(prompt.lead) + prompt.prefill
+        text = self._rendered(messages, begun)
         if messages and messages[-1]["role"] == "assistant":
-            text = self._rendered(messages) + begun
+            text += begun
         else:
-            text = thoughts.continued(self._rendered(messages), begun)
+            text = thoughts.continued(text, begun, self._template)
+        text = text.replace(shield, _SWITCH)
         texts = re.split(mark.format(r"(\d+)"), text)
         if [int(found) for found in texts[1::2]] != list(range(count)):
             raise EngineError(
@@ -302,32 +352,32 @@ class PromptEncoder:
             parts[-1] += self._behind if closed else ()
         return tuple(parts)
 
-    def _rendered(self, messages: list[dict[str, str]]) -> str:
+    def _rendered(self, messages: list[dict[str, str]], begun: str) -> str:
         """The messages as text, open for the assistant unless its message is last."""
         answered = bool(messages) and messages[-1]["role"] == "assistant"
         if not self._template:
             blocks = [f"{message['role']}: {message['content']}" for message in messages]
             return "\n\n".join(blocks if answered else [*blocks, "assistant: "])
         try:
-            return self._apply(messages, answered)
+            return self._apply(messages, answered, begun)
         except Exception as error:
             # What a chat template raises is its own affair; many refuse a system message.
             merged = fitting.without_system(messages)
             if merged != messages:
-                return self._rendered(merged)
+                return self._rendered(merged, begun)
             message = (str(error) or type(error).__name__).splitlines()[0][:200]
             raise EngineError(
                 Reason.INVALID_PARAMETER,
                 f"the model's chat template refuses these messages: {message}",
             ) from error
 
-    def _apply(self, messages: list[dict[str, str]], answered: bool) -> str:
+    def _apply(self, messages: list[dict[str, str]], answered: bool, begun: str) -> str:
         text = self._tokenizer.apply_chat_template(
             messages,
             chat_template=self._template,
             tokenize=False,
             add_generation_prompt=not answered,
-            enable_thinking=False,
+            **thoughts.switches(begun),
         )
         return str(text)
 
@@ -383,10 +433,14 @@ class _Memory(Generic[V]):
         return value
 
 
-def _too_long(tokens: int, limit: int) -> EngineError:
+def _too_long(tokens: int, limit: int, others: int | None = None) -> EngineError:
+    """`others` are the tokens of all but the candidate, where it has some."""
+    facts = {"prompt_tokens": str(tokens), "limit_tokens": str(max(limit, 0))}
+    if others is not None:
+        facts["others_tokens"] = str(others)
     return EngineError(
         Reason.CONTEXT_TOO_LONG,
         f"the prompt takes {tokens} tokens, and the model has room for {max(limit, 0)}; shorten "
         "it, allow the candidate to be cut (keep-ends), or give the model more context_tokens",
-        {"prompt_tokens": str(tokens), "limit_tokens": str(max(limit, 0))},
+        facts,
     )

@@ -1,12 +1,13 @@
 """The embedded engine: transformers, in a worker process that is started anew when it dies.
 
-This side tokenises, queues, and returns answers; the worker has the model, continuous batching and
-shared beginnings. Requests of one turn of the event loop travel in one message, so they are read
-together.
+This side tokenises, queues, and returns answers; the worker has the model, its adapters, continuous
+batching and shared beginnings. Requests of one turn of the event loop travel in one message, so
+they are read together.
 
-When the worker dies, its requests get ENGINE_DIED and waiting ones wait for the next worker. One
-that dies before its first answer is a failed start: pauses grow, and after three in a row requests
-are refused at once until one succeeds.
+When the worker dies, its requests get ENGINE_DIED and waiting ones wait for the next worker, or go
+to another engine of the same model. One that dies before its first answer is a failed start: pauses
+grow, and after three in a row requests are refused at once until one succeeds. A worker that has
+loaded other weights than those that `info` names does not serve: so answers never mix two of them.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ import itertools
 import json
 import logging
 import math
+import os
 from collections import deque
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from assay.genrm.engines import loading
@@ -32,6 +34,7 @@ from assay.genrm.engines.base import (
     EngineError,
     EngineTally,
     ModelInfo,
+    NotBegunError,
     Rated,
     RateDialogue,
     RateSteps,
@@ -42,6 +45,7 @@ from assay.genrm.engines.base import (
     Written,
 )
 from assay.genrm.engines.config import EngineConfig
+from assay.genrm.engines.encoding import Encoding
 from assay.genrm.engines.prompts import Encoded
 from assay.genrm.engines.worker.settings import WorkerSettings
 from assay.kit.calls import request_id_var
@@ -61,6 +65,7 @@ _REQUESTS = b"X"
 _JOBS_A_FRAME = 32
 _FAILED_STARTS = 3
 _BACKOFF_S = (0.0, 1.0, 4.0, 15.0)
+_SHUT_DOWN = (Reason.ENGINE_DIED, "the model is being shut down")
 _log = logging.getLogger(__name__)
 
 _CAPABILITY: dict[type[object], Capability] = {
@@ -71,17 +76,13 @@ _CAPABILITY: dict[type[object], Capability] = {
 }
 
 
-def _nothing() -> Encoded:
-    return Encoded(())
-
-
 @dataclass(slots=True, eq=False)
 class _PendingRequest:
     id: int
     request: Request
+    adapter: str
+    encoded: Encoded
     future: asyncio.Future[Answer]
-    encoded: Encoded = field(default_factory=_nothing)
-    error: EngineError | None = None
     request_id: str = field(default_factory=request_id_var.get)
 
     def fail(self, error: EngineError) -> None:
@@ -90,26 +91,38 @@ class _PendingRequest:
 
 
 class TransformersEngine:
-    """Runs one model with transformers. See `JudgeEngine`."""
+    """Runs one model with transformers. See `Replica`."""
 
-    def __init__(self, name: str, config: EngineConfig) -> None:
-        """Loads nothing yet; `name` is how the service calls the model."""
-        self.tally = EngineTally()
+    def __init__(
+        self, name: str, config: EngineConfig, *, device: str = "", replicas: int = 1
+    ) -> None:
+        """Loads nothing yet.
+
+        Args:
+            name: how the service calls the model.
+            config: its settings.
+            device: where this one runs; empty for where the settings say.
+            replicas: engines of this model on this machine, to which what this one has not begun
+                is left when it dies.
+        """
+        self.tally = EngineTally(ready=0)
         self._name = name
         self._config = config
+        self._device = device or config.places[0]
+        self._replicas = replicas
         self._opened: loading.Opened | None = None
         self._info: ModelInfo | None = None
         self._link: ChildLink | None = None
         self._lost = asyncio.Event()  # of the link
         self._answered = False
         self._keeper: asyncio.Task[None] | None = None
-        self._encoding: asyncio.Task[None] | None = None
-        self._encoder = ThreadPoolExecutor(1, thread_name_prefix=f"encode-{name}")
+        self._encoding: Encoding | None = None
         self._numbers = itertools.count(1)
-        self._fresh: deque[_PendingRequest] = deque()  # not tokenised yet
-        self._inside: list[_PendingRequest] = []  # being tokenised
         self._waiting: deque[_PendingRequest] = deque()
+        self._sending = False  # in this turn of the event loop
         self._working: dict[int, _PendingRequest] = {}
+        self._commands: dict[int, asyncio.Future[None]] = {}
+        self._adapters: dict[str, tuple[str, str]] = {}  # folder and fingerprint
         self._refusal: tuple[str, str] | None = None
 
     @property
@@ -126,9 +139,14 @@ class TransformersEngine:
 
     async def start(self) -> None:
         """Loads the model; see `JudgeEngine`."""
-        self._opened = await asyncio.to_thread(loading.open_model, self._name, self._config)
-        ready = await self._launch()
-        opened = self._opened
+        opened = await asyncio.to_thread(loading.open_model, self._name, self._config)
+        self._opened = opened
+        self._encoding = Encoding(self._what(), opened.encoder, opened.context_tokens)
+        try:
+            ready = await self._launch()
+        except StartupError:
+            await self.close()
+            raise
         if opened.head == "step" and self._config.good_label >= max(ready["labels"], 2):
             await self.close()
             raise ConfigError(
@@ -145,11 +163,17 @@ class TransformersEngine:
             deterministic=True,
             error_threshold=self._config.error_threshold,
             splitting=self._config.splitting,
+            forms=self._config.structured if ready["forms"] else "never",
+            template=loading.trained_on(opened.hf_config),
         )
         self._keeper = asyncio.create_task(self._keep())
 
     async def ask(self, request: Request) -> Answer:
         """Answers one request; see `JudgeEngine`."""
+        return await self.ask_with("", request)
+
+    async def ask_with(self, adapter: str, request: Request) -> Answer:
+        """Answers one request by an adapter; see `Replica`."""
         capability = _CAPABILITY[type(request)]
         able = self.info.capabilities
         if capability not in able:
@@ -158,68 +182,53 @@ class TransformersEngine:
                 f"model {self._name} does not answer {capability}, only {', '.join(sorted(able))}; "
                 "choose another model",
             )
+        if self._encoding is None or self._refusal:
+            raise EngineError(*(self._refusal or _SHUT_DOWN))
+        was_up = self._link is not None
+        encoded = await self._encoding.encode(request)
         if self._refusal:
             raise EngineError(*self._refusal)
-        pending = _PendingRequest(
-            next(self._numbers), request, asyncio.get_running_loop().create_future()
-        )
-        self._fresh.append(pending)
-        if self._encoding is None:
-            self._encoding = asyncio.create_task(self._encode())
+        if was_up and self._link is None and self._replicas > 1:
+            raise self._not_begun()
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        pending = _PendingRequest(next(self._numbers), request, adapter, encoded, future)
+        self._waiting.append(pending)
+        if not self._sending:
+            self._sending = True
+            asyncio.get_running_loop().call_soon(self._send)
         try:
             return await pending.future
         except asyncio.CancelledError:
             self._withdraw(pending)
             raise
 
+    async def load_adapter(self, key: str, folder: str) -> None:
+        """Loads an adapter; see `Replica`."""
+        digest = await asyncio.to_thread(loading.fingerprint, Path(folder))
+        await self._load_adapter(key, folder, digest)
+        self._adapters[key] = (folder, digest)
+
+    async def unload_adapter(self, key: str) -> None:
+        """Forgets an adapter; see `Replica`."""
+        self._adapters.pop(key, None)
+        with contextlib.suppress(EngineError):
+            await self._command({"unload": key})
+
     async def close(self) -> None:
         """Ends the worker; see `JudgeEngine`."""
         self._refuse(Reason.ENGINE_DIED, f"model {self._name} is being shut down")
-        for task in (self._keeper, self._encoding):
-            if task is not None:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
-        self._keeper = self._encoding = None
+        if self._keeper is not None:
+            self._keeper.cancel()
+            await asyncio.gather(self._keeper, return_exceptions=True)
+            self._keeper = None
+        if self._encoding is not None and self._refusal is not None:
+            await self._encoding.close(EngineError(*self._refusal))
         await self._unlink()
-        self._encoder.shutdown(wait=False, cancel_futures=True)
 
     # Requests on their way to the worker, and back.
 
-    async def _encode(self) -> None:
-        loop = asyncio.get_running_loop()
-        while self._fresh:
-            requests = [pending for pending in self._fresh if not pending.future.done()]
-            self._fresh.clear()
-            self._inside = requests
-            await loop.run_in_executor(self._encoder, self._encode_all, requests)
-            for pending in requests:
-                if pending.error is not None:
-                    pending.fail(pending.error)
-                elif not pending.future.done():
-                    self._waiting.append(pending)
-            self._inside = []
-            self._send()
-        self._encoding = None
-
-    def _encode_all(self, requests: list[_PendingRequest]) -> None:
-        if self._opened is None:
-            return
-        encoder, context = self._opened.encoder, self._opened.context_tokens
-        for pending in requests:
-            try:
-                pending.encoded = encoder.encode_request(pending.request, context)
-            except EngineError as error:
-                pending.error = error
-            except Exception as error:  # noqa: BLE001  # a model's own template and tokenizer
-                _log.exception("%s: a prompt cannot be made into tokens", self._what())
-                text = (str(error) or type(error).__name__).splitlines()[0][:300]
-                pending.error = EngineError(
-                    Reason.ENGINE_FAILED,
-                    f"the chat template or tokenizer of {self._what()} refuses the prompt: {text}",
-                )
-
     def _send(self) -> None:
+        self._sending = False
         if self._link is None:
             return
         jobs = []
@@ -248,6 +257,9 @@ class TransformersEngine:
         self.tally.batches += said["batches"]
         self.tally.rows += said["rows"]
         for body in said["answers"]:
+            if command := self._commands.pop(body["id"], None):
+                _settle(command, body)
+                continue
             pending = self._working.pop(body["id"], None)
             if pending is None:
                 continue  # withdrawn
@@ -259,12 +271,35 @@ class TransformersEngine:
 
     def _refuse(self, reason: Reason, message: str) -> None:
         self._refusal = (reason, message)
-        requests = [*self._fresh, *self._inside, *self._waiting, *self._working.values()]
-        self._fresh.clear()
+        requests = [*self._waiting, *self._working.values()]
         self._waiting.clear()
         self._working.clear()
         for pending in requests:
             pending.fail(EngineError(reason, message))
+
+    async def _command(self, body: dict[str, Any]) -> None:
+        """Has the worker load or forget an adapter.
+
+        Raises:
+            EngineError: it cannot, or is not there.
+        """
+        if self._link is None:
+            raise EngineError(Reason.ENGINE_DIED, f"{self._what()} is being started anew")
+        number = next(self._numbers)
+        done = self._commands[number] = asyncio.get_running_loop().create_future()
+        self._say({**body, "id": number})
+        await done
+
+    async def _load_adapter(self, key: str, folder: str, digest: str) -> None:
+        try:
+            async with asyncio.timeout(self._config.start_timeout_s):
+                await self._command({"load": key, "folder": folder})
+        except EngineError as error:
+            raise StartupError(f"the adapter {folder} cannot be loaded: {error.message}") from error
+        except TimeoutError as error:
+            raise StartupError(f"the adapter {folder} was not loaded in time") from error
+        if await asyncio.to_thread(loading.fingerprint, Path(folder)) != digest:
+            raise StartupError(f"the adapter {folder} changed while it was read")
 
     # The worker's life.
 
@@ -276,7 +311,7 @@ class TransformersEngine:
         """
         if self._opened is None:
             raise RuntimeError("the model was not opened")
-        told = json.dumps(_settings(self._config, self._opened))
+        told = json.dumps(self._settings(self._opened))
         command = Command(
             *("its process", "assay.genrm.engines.worker", ("--settings", told)),
             environment=environment_of_a_worker(),
@@ -289,7 +324,27 @@ class TransformersEngine:
         except LinkError as error:
             raise StartupError(f"{self._what()} cannot be loaded: {error}") from error
         self._link = link
+        try:
+            await self._check_weights(self._opened)
+        except StartupError:
+            await self._unlink()
+            raise
+        self.tally.ready = 1
         return link.ready
+
+    async def _check_weights(self, opened: loading.Opened) -> None:
+        """Holds what the worker has read to what `info` says, and gives it its adapters."""
+        if opened.digest != await asyncio.to_thread(loading.digest_of, opened.location):
+            raise StartupError(
+                f"{self._what()}: its folder holds other weights than those that it was opened "
+                f"with ({opened.digest}); start again when they are whole, or set reload"
+            )
+        for key, (folder, digest) in self._adapters.items():
+            try:
+                await self._load_adapter(key, folder, digest)
+            except StartupError as error:
+                _log.error("%s: %s; what asks it is a fault", self._what(), error)
+                await self._command({"unload": key})
 
     async def _keep(self) -> None:
         failures = 0
@@ -299,6 +354,7 @@ class TransformersEngine:
             await self._unlink()
             lost = list(self._working.values())
             self._working.clear()
+            self._leave_to_others()
             _log.warning("%s: the worker died with %d requests at work", self._what(), len(lost))
             for pending in lost:
                 pending.fail(
@@ -331,30 +387,57 @@ class TransformersEngine:
             self.tally.restarts += 1
             return failures
 
+    def _leave_to_others(self) -> None:
+        """What has not been begun goes to another engine, if there is one."""
+        if self._replicas > 1:
+            left = list(self._waiting)
+            self._waiting.clear()
+            for pending in left:
+                pending.fail(self._not_begun())
+
+    def _not_begun(self) -> NotBegunError:
+        return NotBegunError(Reason.ENGINE_DIED, f"{self._what()} died before it began with this")
+
     async def _unlink(self) -> None:
+        self.tally.ready = 0
         link, self._link = self._link, None
+        for command in self._commands.values():
+            if not command.done():
+                command.set_exception(EngineError(Reason.ENGINE_DIED, f"{self._what()} died"))
+        self._commands.clear()
         if link is not None:
             await link.close()
+
+    def _settings(self, opened: loading.Opened) -> dict[str, Any]:
+        config = self._config
+        return asdict(
+            WorkerSettings(
+                location=opened.location,
+                arguments=loading.hub_arguments(config, opened.location),
+                head=opened.head,
+                device=self._device,
+                precision=config.precision,
+                good_label=config.good_label,
+                max_batch_tokens=config.max_batch_tokens,
+                max_batch_items=config.max_batch_items,
+                prefix_cache_tokens=config.prefix_cache_tokens,
+                step_scores=loading.gives_scores(opened.hf_config),
+                quantization=config.quantization,
+                threads=(os.cpu_count() or 1) // self._replicas if self._replicas > 1 else 0,
+            )
+        )
 
     def _what(self) -> str:
         return f"model {self._name} ({self._config.path})"
 
 
-def _settings(config: EngineConfig, opened: loading.Opened) -> dict[str, Any]:
-    return asdict(
-        WorkerSettings(
-            location=opened.location,
-            arguments=loading.hub_arguments(config, opened.location),
-            head=opened.head,
-            device=config.device,
-            precision=config.precision,
-            good_label=config.good_label,
-            max_batch_tokens=config.max_batch_tokens,
-            max_batch_items=config.max_batch_items,
-            prefix_cache_tokens=config.prefix_cache_tokens,
-            step_scores=loading.gives_scores(opened.hf_config),
-        )
-    )
+def _settle(command: asyncio.Future[None], body: dict[str, Any]) -> None:
+    if command.done():
+        return
+    if "error" in body:
+        command.set_exception(EngineError(*body["error"]))
+    else:
+        command.set_result(None)
 
 
 def _job(pending: _PendingRequest) -> dict[str, Any]:
@@ -362,6 +445,8 @@ def _job(pending: _PendingRequest) -> dict[str, Any]:
     body: dict[str, Any] = {"id": pending.id, "kind": _CAPABILITY[type(request)]}
     body["request_id"] = pending.request_id
     body["ids"] = encoded.ids
+    if pending.adapter:
+        body["adapter"] = pending.adapter
     if isinstance(request, Choose):
         body["options"] = encoded.options
     elif isinstance(request, RateSteps):
@@ -373,6 +458,7 @@ def _job(pending: _PendingRequest) -> dict[str, Any]:
             "top_p": request.top_p,
             "seed": request.seed,
             "stop": request.stop,
+            "form": request.form and request.form.parts,
         }
     return body
 
@@ -383,7 +469,7 @@ def _answer(pending: _PendingRequest, body: dict[str, Any]) -> Answer:
     if isinstance(request, Choose):
         return Chosen(tuple(body["logprobs"]), tokens, cut)
     if isinstance(request, Write):
-        return Written(body["text"], body["finish"], tokens, cut)
+        return Written(body["text"], body["finish"], tokens, cut, body.get("mass"))
     if isinstance(request, RateDialogue):
         return Rated(tuple(body["logits"]), tokens, cut)
     return StepsRated(tuple(body["probabilities"]), tokens)

@@ -6,7 +6,9 @@ cache computes equal beginnings once.
 Choose        one sampled token brings the log-probabilities of just the tokens in question
               (`logprob_token_ids`), of the whole distribution. Options of several tokens are asked
               for along their tree, see `options`.
-Write         vLLM samples, seeded by request; the model's generation_config.json is not read.
+Write         vLLM samples, seeded by request; the model's generation_config.json is not read. Under
+              a form by its structured outputs, and the verdicts' share of the probability is then
+              asked for where each was said, for vLLM does not tell it.
 RateDialogue  pooling task "classify", logits.
 RateSteps     pooling task "token_classify", logits of every token, read where steps end.
 
@@ -46,14 +48,16 @@ from assay.genrm.engines.base import (
     Written,
 )
 from assay.genrm.engines.config import EngineConfig
+from assay.genrm.engines.encoding import Encoding
 from assay.genrm.engines.loading import (
     CAPABILITIES,
     Opened,
     first_line,
     gives_scores,
     open_model,
+    trained_on,
 )
-from assay.genrm.engines.options import Ids, branches, totals
+from assay.genrm.engines.options import Ids, branches, totals, verdict_mass
 from assay.genrm.engines.prompts import Encoded, PromptEncoder
 from assay.genrm.engines.revival import Revival
 from assay.genrm.engines.steps import chance
@@ -89,6 +93,7 @@ class VllmJudgeEngine:
         self._name = name
         self._config = config
         self._opened: Opened | None = None
+        self._encoding: Encoding | None = None
         self._info: ModelInfo | None = None
         self._slots = asyncio.Semaphore(config.max_concurrent)
         self._numbers = itertools.count()
@@ -110,6 +115,8 @@ class VllmJudgeEngine:
         """See `JudgeEngine`."""
         opened = await asyncio.to_thread(open_model, self._name, self._config)
         self._opened = opened
+        what = f"model {self._name} ({self._config.path})"
+        self._encoding = Encoding(what, opened.encoder, opened.context_tokens)
         await self._revival.start()
         self._info = ModelInfo(
             name=self._name,
@@ -120,13 +127,16 @@ class VllmJudgeEngine:
             deterministic=True,
             error_threshold=self._config.error_threshold,
             splitting=self._config.splitting,
+            forms=self._config.structured,
+            template=trained_on(opened.hf_config),
         )
 
     async def ask(self, request: Request) -> Answer:
         """See `JudgeEngine`."""
         self._can(request)
-        opened = self._known()
-        encoded = opened.encoder.encode_request(request, opened.context_tokens)
+        if self._encoding is None:
+            raise RuntimeError("the engine has not started")
+        encoded = await self._encoding.encode(request)
         async with self._slots:
             llm = await self._revival.living()
             try:
@@ -139,6 +149,9 @@ class VllmJudgeEngine:
     async def close(self) -> None:
         """See `JudgeEngine`."""
         await self._revival.close()
+        if self._encoding is not None:
+            closed = EngineError(Reason.ENGINE_DIED, f"model {self._name} is closed")
+            await self._encoding.close(closed)
         gc.collect()  # AsyncLLM is part of a cycle, and must not live until the exit either
 
     # Life
@@ -234,20 +247,44 @@ class VllmJudgeEngine:
             temperature=request.temperature,
             top_p=request.top_p,
             seed=request.seed,
-            stop=[word for word in request.stop if word],
+            stop=[word for word in request.stop if word] if request.form is None else [],
         )
+        if request.form is not None:
+            from vllm.sampling_params import (  # noqa: PLC0415
+                StructuredOutputsParams,
+            )
+
+            params.structured_outputs = StructuredOutputsParams(regex=request.form.pattern)
         output = await self._generated(llm, encoded.ids, params)
         written = output.outputs[0]
         if written.finish_reason not in ("stop", "length"):
             raise EngineError(
                 Reason.ENGINE_FAILED, f"vLLM ended the text with {written.finish_reason!r}"
             )
-        return Written(
-            written.text,
-            written.finish_reason,
-            _counts(output, len(written.token_ids)),
-            encoded.cut,
+        tokens = _counts(output, len(written.token_ids))
+        text = self._known().encoder.told(written.text, written.token_ids, encoded.ids)
+        if request.form is None:
+            return Written(text, written.finish_reason, tokens, encoded.cut)
+        mass, more = await self._share(llm, encoded, request.form.choices(text))
+        tokens = TokenCounts(tokens.prompt, tokens.cached, tokens.completion + more)
+        return Written(text, written.finish_reason, tokens, encoded.cut, mass)
+
+    async def _share(
+        self, llm: Any, encoded: Encoded, choices: Sequence[tuple[str, tuple[str, ...]]]
+    ) -> tuple[float, int]:
+        """The least share of the verdicts where each was said, 0 for none, and the tokens asked."""
+        encoder = self._known().encoder
+        asked = [
+            (Encoded((*encoded.ids, *encoder.encode_data(before)), options=ids), options)
+            for before, options in choices
+            for ids in [encoder.encode_options(options)]
+        ]
+        found = await asyncio.gather(*(self._choose(llm, one) for one, _ in asked))
+        shares = (
+            verdict_mass(options, answer.logprobs)
+            for (_, options), answer in zip(asked, found, strict=True)
         )
+        return min(shares, default=0.0), sum(answer.tokens.completion for answer in found)
 
     async def _rate_steps(self, llm: Any, encoded: Encoded) -> StepsRated:
         rows, counts = await self._pool(llm, encoded.ids, "token_classify")

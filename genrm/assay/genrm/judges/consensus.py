@@ -21,11 +21,21 @@ from assay.genrm.domain import (
     ResolvedJudgeSettings,
     Run,
 )
-from assay.genrm.engines.base import Written
+from assay.genrm.engines.base import Write, Written
+from assay.genrm.engines.forms import TextForm, critique_form
 from assay.genrm.judges.critique import FORM, Critique, majority, parse_critique
 from assay.genrm.judges.modes import invalid
 from assay.genrm.judges.numbers import vote_error
-from assay.genrm.judges.verdict import expect, require_half, usage_of, vote_requests
+from assay.genrm.judges.verdict import (
+    ask_again,
+    expect,
+    least_mass,
+    least_share,
+    require_half,
+    says_enough,
+    usage_of,
+    vote_requests,
+)
 from assay.genrm.templates import Template, Templates
 
 MAX_STEPS = 64
@@ -72,6 +82,7 @@ def judge_by_consensus(
         any(answer.cut for answer in written),
         JudgeRef(template=template.ref),
         usage,
+        verdict_mass=least_share(written),
     )
 
 
@@ -86,7 +97,7 @@ def critiques_of(
 ) -> Run[tuple[tuple[Critique | None, ...], tuple[Written, ...], Usage]]:
     """Samples critiques of a response in steps, each refined where the settings say so.
 
-    Of the settings votes, temperature, seed, max_tokens, overflow and meta_critique count;
+    Of the settings all count but template, scoring and low_mass;
     `templates` has the meta-critique's.
 
     Returns:
@@ -96,11 +107,12 @@ def critiques_of(
         Unjudgeable: JUDGE_UNPARSED, fewer than half can be read.
     """
     rendered = template.render(question=prompt, steps=tuple(steps), ground_truth=ground_truth)
-    requests = vote_requests(rendered, template, settings, settings.seed)
-    written = expect(Written, (yield requests))
-    usage = usage_of(written)
+    count = len(steps)
+    form = critique_form(count) if settings.forms != "never" and count <= MAX_STEPS else None
+    requests = vote_requests(rendered, template, settings, settings.seed, form)
+    written, usage = yield from _written(requests, count, template, settings, form)
     texts = [answer.text for answer in written]
-    critiques = [_read(answer, len(steps)) for answer in written]
+    critiques = [_read(answer, count, least_mass(template, settings)) for answer in written]
     if settings.meta_critique and any(critiques):
         again = templates.get("", "meta-critique", "meta-critique")
         kept = [index for index, critique in enumerate(critiques) if critique is not None]
@@ -113,21 +125,38 @@ def critiques_of(
                 critique=texts[index],
             )
             seed = settings.seed + len(requests) + index
-            asked.append(vote_requests(refining, again, settings, seed)[0])
-        refined = expect(Written, (yield tuple(asked)))
-        usage += usage_of(refined)
+            asked.append(vote_requests(refining, again, settings, seed, form)[0])
+        refined, more = yield from _written(tuple(asked), count, again, settings, form)
+        usage += more
         for index, answer in zip(kept, refined, strict=True):
             texts[index] = answer.text
-            critiques[index] = _read(answer, len(steps))
+            critiques[index] = _read(answer, count, least_mass(again, settings))
         written += refined
     unread = [text for text, one in zip(texts, critiques, strict=True) if one is None]
     require_half(len(texts) - len(unread), texts, unread, FORM)
     return tuple(critiques), written, usage
 
 
-def _read(answer: Written, step_count: int) -> Critique | None:
-    """None for a critique that was cut short: it may end in a quotation."""
-    return parse_critique(answer.text, step_count) if answer.finish == "stop" else None
+def _written(
+    requests: tuple[Write, ...],
+    step_count: int,
+    template: Template,
+    settings: ResolvedJudgeSettings,
+    form: TextForm | None,
+) -> Run[tuple[tuple[Written, ...], Usage]]:
+    """The critiques' texts, those that cannot be read written again under the form."""
+    written = expect(Written, (yield requests))
+    floor = least_mass(template, settings)
+    unread = [n for n, one in enumerate(written) if _read(one, step_count, floor) is None]
+    texts, more = yield from ask_again(requests, written, unread, form, settings)
+    return tuple(texts), usage_of(written) + more
+
+
+def _read(answer: Written, step_count: int, floor: float) -> Critique | None:
+    """None for a critique that was cut short, for it may end in a quotation, or says too little."""
+    if answer.finish != "stop" or not says_enough(answer, floor):
+        return None
+    return parse_critique(answer.text, step_count)
 
 
 def cut(response: str) -> tuple[str, ...]:

@@ -9,8 +9,9 @@ The judge writes freely, and gives each verdict on a line of its own:
     Verdict: wrong
 
 Strict in what is said: each step once, in order, one closing verdict, and nothing after it but the
-end of a fence. Tolerant in its dress, for models put verdicts in bold, in lists, under headings,
-and say "Final verdict: incorrect": `read_line` has the forms.
+end of a fence. Tolerant in how: verdicts in bold, in lists and tables, under headings, with emoji,
+"Step 2 is not correct", "Final verdict: incorrect". Every dialect is a row of
+tests/dialects/critiques.toml, beside what must stay unread.
 """
 
 from __future__ import annotations
@@ -20,16 +21,41 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay.genrm.domain import CRITIQUE_CHARS
+from assay.genrm.judges.dress import bare, marks, unwrapped
+from assay.genrm.judges.parsing import spoken
 
 FORM = '"Step k: correct" or "Step k: wrong" on a line for each step, then "Verdict: correct|wrong"'
 _LINE_CHARS = 120
-_DRESS = re.compile(r"[*_`#|~\s]+|\\(?:boxed|text|textbf)\{|[{}]")
-_LIST = re.compile(r"\A(?:[-+\u2022]|[0-9]{1,4}[.)])\s+")
-_WORDS = {"correct": True, "right": True, "wrong": False, "incorrect": False}
-_WORD = "|".join(_WORDS)
-_STEP = re.compile(rf"step ([0-9]{{1,4}}) ?(?:[:=\u2013\u2014-]|is) ?({_WORD})")
-_FINAL = re.compile(
-    rf"(?:my |the )?(?:final |overall |closing )?verdict ?(?:[:=\u2013\u2014-]|is) ?({_WORD})"
+_ROW_CHARS = 600
+_NUMBERED = re.compile(r"\A[0-9]{1,4}[.)]\s+(?=\S*(?:step|verdict|final|overall))", re.IGNORECASE)
+_WORDS = {
+    "correct": True,
+    "right": True,
+    "valid": True,
+    "wrong": False,
+    "incorrect": False,
+    "invalid": False,
+    "not correct": False,
+    "not right": False,
+    "not valid": False,
+}
+_WORD = "|".join(sorted(_WORDS, key=len, reverse=True))
+_SAID = rf"(?:(?:this|the|it)(?: step| response| solution| answer)? is )?[(\[]?({_WORD})?[)\]]?"
+_STEP = re.compile(
+    rf"(?:verdict (?:on|for|of) )?[(\[]?step #?([0-9]{{1,4}})[)\]]?(?:'s)?(?: verdict)?"
+    rf"(?: ?[:.] ?| is | - | )?{_SAID}"
+)
+_NUMBER = re.compile(rf"([0-9]{{1,4}}) ?[.):] ?({_WORD})")
+_NAME = (
+    r"(?:my |the |our )?"
+    r"(?:(?:final |overall |closing )?verdict|(?:final|overall|closing) (?:judge?ment|assessment))"
+    r"(?: (?:on|for|of) the (?:whole|response|solution))?"
+)
+_FINAL = re.compile(rf"{_NAME}(?: ?[:.] ?| is | - )?{_SAID}")
+_WHOLE = re.compile(
+    rf"(?:(?:overall|conclusion|result|in conclusion|final answer)[:,]? ?)?"
+    rf"(?:the (?:whole |overall |entire )?(?:response|solution|answer)(?: as a whole)? is )?"
+    rf"(?:overall )?({_WORD})"
 )
 
 
@@ -63,47 +89,148 @@ class Majority:
     share: float
 
 
+@dataclass(frozen=True, slots=True)
+class VerdictLine:
+    """A line that gives a verdict, or announces one.
+
+    `number` is the step's, 0 for the whole; `right` is None for a heading, whose verdict follows.
+    """
+
+    number: int
+    right: bool | None
+
+
+class _Reading:
+    """Takes up a critique line by line; `failed` once it does not keep to the form."""
+
+    def __init__(self, step_count: int) -> None:
+        self.steps: list[bool] = []
+        self.notes: list[str] = []
+        self.final: bool | None = None
+        self.failed = False
+        self._count = step_count
+        self._note: list[str] = []
+        self._heading: int | None = None
+
+    def take(self, line: str) -> None:
+        """The next line, which is not blank."""
+        if self.final is not None:
+            self.failed = self.failed or bool(line.strip().strip("`"))
+            return
+        found = read_line(line) or self._under_heading(line)
+        if found is None:
+            self._note.append(line)
+        elif found.right is None:
+            self._heading = found.number
+            self._note.append(line)
+        else:
+            self._verdict(found.number, found.right)
+
+    def _under_heading(self, line: str) -> VerdictLine | None:
+        """A verdict's word alone is that of the heading before it."""
+        word = _word(line)
+        if word is None or self._heading is None:
+            return None
+        return VerdictLine(self._heading, word)
+
+    def _verdict(self, number: int, right: bool) -> None:
+        if number == 0 and self._heading and len(self.steps) + 1 == self._heading:
+            number = self._heading  # "Verdict: correct" under "Step 2" is that of the step
+        self._heading = None
+        if number == 0:
+            self.final = right
+            return
+        self.steps.append(right)
+        self.notes.append("\n".join(self._note).strip()[:CRITIQUE_CHARS])
+        self._note = []
+        self.failed = self.failed or number != len(self.steps)
+
+    def close(self) -> None:
+        """At the end: the last line may say of the whole what it is, without the word verdict."""
+        last = next((line for line in reversed(self._note) if line.strip().strip("`")), "")
+        if self.final is None and len(self.steps) == self._count and self._note:
+            self.final = _of_whole(last)
+
+
 def parse_critique(text: str, step_count: int) -> Critique | None:
     """The verdicts of a critique of `step_count` steps; None where it does not keep to the form."""
-    steps: list[bool] = []
-    notes: list[str] = []
-    final: bool | None = None
-    note: list[str] = []
-    for line in text.split("\n"):
-        if final is not None:
-            if line.strip().strip("`"):
-                return None
-            continue
-        match read_line(line):
-            case (0, right):
-                final = right
-            case (number, right):
-                steps.append(right)
-                notes.append("\n".join(note).strip()[:CRITIQUE_CHARS])
-                note = []
-                if number != len(steps):
-                    return None
-            case None:
-                note.append(line)
-    if final is None or len(steps) != step_count:
+    said = spoken(text)
+    if said is None:
         return None
-    return Critique(tuple(steps), final, tuple(notes), text)
+    reading = _Reading(step_count)
+    for line in said.split("\n"):
+        if line.strip():
+            reading.take(line)
+    reading.close()
+    if reading.failed or reading.final is None or len(reading.steps) != step_count:
+        return None
+    return Critique(tuple(reading.steps), reading.final, tuple(reading.notes), text)
 
 
-def read_line(line: str) -> tuple[int, bool] | None:
-    """A verdict on a line of its own: the step's number, 0 for the whole, and whether it is right.
+def read_line(line: str) -> VerdictLine | None:
+    """A verdict on a line of its own, or a heading for one; None for any other line.
 
-    Ignored: letter case, marks of Markdown and of LaTeX's box, a list's bullet, a full stop.
+    Where a line's signs (a check mark, a cross) contradict its word, it is none.
     """
+    if line.count("|") > 1 and len(line) <= _ROW_CHARS:
+        return _of_row(line)
     if len(line) > _LINE_CHARS:
         return None
-    said = _LIST.sub("", line.strip(), count=1)
-    said = " ".join(_DRESS.sub(" ", said).lower().split()).rstrip(" .!").replace(" :", ":")
+    said = _lower(_NUMBERED.sub("", line.strip(), count=1))
     if match := _STEP.fullmatch(said):
-        return int(match[1]), _WORDS[match[2]]
+        return _line(int(match[1]), match[2], line)
     if match := _FINAL.fullmatch(said):
-        return 0, _WORDS[match[1]]
+        return _line(0, match[1], line)
+    if match := _NUMBER.fullmatch(said):
+        return _line(int(match[1]), match[2], line)
     return None
+
+
+def _lower(text: str) -> str:
+    return bare(text).lower().replace("isn't", "is not").replace("isn\u2019t", "is not")
+
+
+def _line(number: int, word: str | None, line: str) -> VerdictLine | None:
+    signs = marks(line)
+    right = None if word is None else _WORDS[word]
+    if right is None and len(signs) == 1:
+        right = next(iter(signs))
+    if right is None:
+        return None if signs else VerdictLine(number, None)
+    return VerdictLine(number, right) if signs <= {right} else None
+
+
+def _of_row(line: str) -> VerdictLine | None:
+    """A row of a table: what it is about first, its verdict last, and no other one between."""
+    first, *between = [cell.strip() for cell in line.strip().strip("|").split("|")]
+    if not between:
+        return read_line(first)
+    last = between.pop()
+    right = _word(last)
+    if right is None or any(_word(cell) is not None for cell in between):
+        return None
+    name = unwrapped(bare(first)).lower()
+    if match := re.fullmatch(r"(?:step )?#?([0-9]{1,4})", name):
+        return VerdictLine(int(match[1]), right)
+    return VerdictLine(0, right) if re.fullmatch(f"{_NAME}|overall|whole", name) else None
+
+
+def _word(text: str) -> bool | None:
+    """What a text of one verdict's word, or one sign, says."""
+    if len(text) > _LINE_CHARS:
+        return None
+    said, signs = bare(text).lower(), marks(text)
+    if said in _WORDS:
+        return _WORDS[said] if signs <= {_WORDS[said]} else None
+    return next(iter(signs)) if not said and len(signs) == 1 else None
+
+
+def _of_whole(line: str) -> bool | None:
+    match = _WHOLE.fullmatch(_lower(line)) if len(line) <= _LINE_CHARS else None
+    if match is None:
+        return None
+    right = _WORDS[match[1]]
+    return right if marks(line) <= {right} else None
 
 
 def majority(critiques: Sequence[Critique]) -> Majority:

@@ -9,15 +9,16 @@ from assay.clients.judging.types import GroupRanking, PairJudgement, RankingMode
 from assay.genrm.domain import CandidateGroup, ResolvedJudgeSettings, Run
 from assay.genrm.engines.base import ModelInfo
 from assay.genrm.judges.modes import invalid, require_text, resolve_mode
+from assay.genrm.judges.numbers import greatest, least
 from assay.genrm.judges.pairwise import (
     PAIR_MODES,
     comparison,
-    least,
     require_gap,
     turned,
     win_by_logits,
     within,
 )
+from assay.genrm.judges.readings import moved, require_unmoved
 from assay.genrm.judges.scalar import rate, refuse_reference
 from assay.genrm.judges.together import together
 from assay.genrm.templates import Templates
@@ -43,12 +44,13 @@ def judge_group(
     without. Round-robin scores sum to n / 2 where all comparisons count. The ranking "auto" is by
     the anchor where there is one, else round-robin.
 
-    A comparison with an order gap above `max_order_gap` does not count; a response that keeps fewer
-    than half of its comparisons makes the group unrankable.
+    A comparison with an order gap above `max_order_gap`, or that moves with the letters by more
+    than the settings allow, does not count; a response that keeps fewer than half of its
+    comparisons makes the group unrankable.
 
     Raises:
         Unjudgeable: MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER, UNKNOWN_TEMPLATE,
-            JUDGE_UNPARSED, SCORE_NOT_FINITE, ORDER_GAP; of the group as a whole.
+            JUDGE_UNPARSED, SCORE_NOT_FINITE, ORDER_GAP, LETTER_GAP; of the group as a whole.
     """
     anchored = _check(item, ranking)
     if resolve_mode(settings, model, PAIR_MODES) == "scalar-head":
@@ -66,7 +68,7 @@ def judge_group(
         cut[one] |= pair.truncated and len(texts[one]) >= len(texts[two])
         cut[two] |= pair.truncated and len(texts[two]) >= len(texts[one])
     usage = sum((pair.usage for pair in pairs), Usage())
-    counted = [_counted(own, max_order_gap) for own in results[:count]]
+    counted = [_counted(own, max_order_gap, settings) for own in results[:count]]
     return GroupRanking(
         tuple(_mean([pair.win_probability for pair in own]) for own in counted),
         tuple(_mean([pair.order_gap for pair in own]) for own in counted),
@@ -74,7 +76,16 @@ def judge_group(
         usage,
         verdict_mass=least(pair.verdict_mass for pair in pairs),
         truncated=tuple(cut[:count]),
+        letter_gaps=_letter_gaps(counted),
     )
+
+
+def _letter_gaps(counted: Results) -> tuple[float, ...]:
+    """The mean of each response; none where a comparison has none."""
+    gaps = [[pair.letter_gap for pair in own if pair.letter_gap is not None] for own in counted]
+    if any(len(some) < len(own) for some, own in zip(gaps, counted, strict=True)):
+        return ()
+    return tuple(map(_mean, gaps))
 
 
 def _check(item: CandidateGroup, ranking: RankingMode) -> bool:
@@ -96,10 +107,15 @@ def _pairs(count: int) -> list[tuple[int, int]]:
     return [(one, two) for one in range(count) for two in range(one + 1, count)]
 
 
-def _counted(own: Sequence[PairJudgement], max_order_gap: float | None) -> list[PairJudgement]:
-    counted = [pair for pair in own if within(pair, max_order_gap)]
+def _counted(
+    own: Sequence[PairJudgement], max_order_gap: float | None, settings: ResolvedJudgeSettings
+) -> list[PairJudgement]:
+    counted = [
+        pair for pair in own if within(pair, max_order_gap) and not moved(pair.letter_gap, settings)
+    ]
     if not counted or 2 * len(counted) < len(own):
         require_gap(max(own, key=lambda pair: pair.order_gap), max_order_gap)
+        require_unmoved(greatest(pair.letter_gap for pair in own), settings)
     return counted
 
 

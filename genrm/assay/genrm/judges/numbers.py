@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
@@ -39,17 +39,14 @@ def expected_value(logprobs: Sequence[float], values: Sequence[float]) -> float:
     return min(1.0, max(0.0, mean))
 
 
-def verdict_mass(options: Sequence[str], logprobs: Sequence[float]) -> float:
-    """The share of the model's probability on any of some texts, in [0, 1].
+def least(numbers: Iterable[float | None]) -> float | None:
+    """The least that there is."""
+    return min((number for number in numbers if number is not None), default=None)
 
-    A text that begins with another one is counted with it.
-    """
-    counted = [
-        logprob
-        for option, logprob in zip(options, logprobs, strict=True)
-        if not any(option != other and option.startswith(other) for other in options)
-    ]
-    return min(1.0, math.fsum(map(math.exp, counted)))
+
+def greatest(numbers: Iterable[float | None]) -> float | None:
+    """The greatest that there is."""
+    return max((number for number in numbers if number is not None), default=None)
 
 
 def joined(logprobs: Sequence[float]) -> float:

@@ -8,7 +8,7 @@ are not asked about.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -23,11 +23,19 @@ from assay.genrm.domain import (
 )
 from assay.genrm.engines.base import ModelInfo
 from assay.genrm.judges.modes import invalid, require_text, resolve_mode
-from assay.genrm.judges.numbers import debias, on_grid, sigmoid
+from assay.genrm.judges.numbers import debias, greatest, least, on_grid, sigmoid
+from assay.genrm.judges.readings import (
+    read_verdict,
+    readings,
+    require_bound,
+    require_unmoved,
+    seeds_taken,
+)
 from assay.genrm.judges.scalar import rate, refuse_reference
 from assay.genrm.judges.together import together
-from assay.genrm.judges.verdict import How, VerdictResult, verdict
+from assay.genrm.judges.verdict import How, VerdictResult
 from assay.genrm.templates import Template, Templates
+from assay.genrm.templates.template import Slot
 from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
 
@@ -55,13 +63,14 @@ def judge_pair(
 
     Raises:
         Unjudgeable: MISSING_RESPONSE, INVALID_PARAMETER, UNKNOWN_TEMPLATE, JUDGE_UNPARSED,
-            SCORE_NOT_FINITE, ORDER_GAP.
+            SCORE_NOT_FINITE, ORDER_GAP, LETTER_GAP.
     """
     require_text(item.a, "response a")
     require_text(item.b, "response b")
     compare = comparison(item.prompt, item.ground_truth, settings, model, templates)
     judgement = yield from compare(item.a, item.b)
     require_gap(judgement, max_order_gap)
+    require_unmoved(judgement.letter_gap, settings)
     return judgement
 
 
@@ -104,20 +113,23 @@ def comparison(
     """
     mode = resolve_mode(settings, model, PAIR_MODES)
     if mode == "scalar-head":
+        require_bound(settings)
         refuse_reference(model, ground_truth=ground_truth)
         return partial(_rated_pair, prompt=prompt, settings=settings, model=model)
-    template = templates.get(settings.template, "pairwise", DEFAULT_TEMPLATE)
+    default = templates.default(model.template, "pairwise", DEFAULT_TEMPLATE)
+    template = templates.get(settings.template, "pairwise", default)
     if template.places.get("ground_truth") and not ground_truth.strip():
         raise Unjudgeable(
             Reason.MISSING_REFERENCE,
             f"template {template.ref} needs a ground truth; give one, or choose another template",
         )
     how: How = "probability" if mode == "token-probability" else "votes"
+    require_bound(settings, template, how)
     return partial(
         _compare,
         prompt=tuple(prompt),
         ground_truth=ground_truth,
-        settings=settings,
+        settings=replace(settings, forms=model.forms),
         template=template,
         how=how,
     )
@@ -135,20 +147,25 @@ def _compare(
     how: How,
 ) -> Run[PairJudgement]:
     if a == b:
-        return PairJudgement(0.5, 0.5, 0.5, 0.0, judge=JudgeRef(template=template.ref))
-    low, high = sorted((a, b))
-    count = settings.votes if settings.temperature > 0 else 1
-    orders = [
-        verdict(
-            template.render(
-                question=prompt, ground_truth=ground_truth, response_a=first, response_b=second
-            ),
-            template,
-            how,
-            settings,
-            settings.seed + order * count,
+        gap = 0.0 if template.letters else None
+        return PairJudgement(
+            0.5, 0.5, 0.5, 0.0, judge=JudgeRef(template=template.ref), letter_gap=gap
         )
-        for order, (first, second) in enumerate(((low, high), (high, low)))
+    low, high = sorted((a, b))
+    asked: tuple[dict[str, Slot], ...] = tuple(
+        {
+            "question": prompt,
+            "ground_truth": ground_truth,
+            "response_a": first,
+            "response_b": second,
+        }
+        for first, second in ((low, high), (high, low))
+    )
+    read_as = readings(template, settings.seed, asked[0])
+    count = seeds_taken(read_as, settings)
+    orders = [
+        read_verdict(read_as, slots, how, settings, settings.seed + order * count)
+        for order, slots in enumerate(asked)
     ]
     low_first, high_first = yield from together(orders)
     judgement = _both_orders(low_first, high_first, template.ref)
@@ -176,12 +193,8 @@ def _both_orders(low_first: VerdictResult, high_first: VerdictResult, ref: str) 
         JudgeRef(template=ref),
         low_first.usage + high_first.usage,
         verdict_mass=least((low_first.mass, high_first.mass)),
+        letter_gap=greatest((low_first.letter_gap, high_first.letter_gap)),
     )
-
-
-def least(masses: Iterable[float | None]) -> float | None:
-    """The least that there is."""
-    return min((mass for mass in masses if mass is not None), default=None)
 
 
 def turned(judgement: PairJudgement) -> PairJudgement:

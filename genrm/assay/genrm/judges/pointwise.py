@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from assay.clients.judging.types import JudgeRef, ModelJudgement, ScoringMode
 from assay.genrm.domain import RATIONALE_CHARS, CandidateResponse, ResolvedJudgeSettings, Run
 from assay.genrm.engines.base import ModelInfo
 from assay.genrm.judges.consensus import judge_by_consensus
 from assay.genrm.judges.modes import invalid, require_reference, require_text, resolve_mode
 from assay.genrm.judges.pairwise import comparison
+from assay.genrm.judges.readings import read_verdict, readings, require_bound, require_unmoved
 from assay.genrm.judges.scalar import rate, refuse_reference
-from assay.genrm.judges.verdict import How, verdict
+from assay.genrm.judges.verdict import How
 from assay.genrm.templates import Templates
+from assay.genrm.templates.template import Slot
 
 MODES: tuple[ScoringMode, ...] = ("token-probability", "scalar-head", "votes", "consensus")
 
@@ -25,18 +29,21 @@ def judge_response(
 
     Raises:
         Unjudgeable: MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER, UNKNOWN_TEMPLATE,
-            JUDGE_UNPARSED, SCORE_NOT_FINITE.
+            JUDGE_UNPARSED, SCORE_NOT_FINITE, LETTER_GAP.
     """
     require_text(item.response, "the response")
     require_reference(item.ground_truth, "ground truth")
     require_reference(item.anchor, "anchor")
     require_reference(item.rubric, "rubric")
     mode = resolve_mode(settings, model, MODES)
+    settings = replace(settings, forms=model.forms)
     if mode == "consensus":
+        require_bound(settings)
         return (yield from judge_by_consensus(item, settings, templates))
     if item.anchor is not None:
         return (yield from _against_anchor(item, item.anchor, settings, model, templates))
     if mode == "scalar-head":
+        require_bound(settings)
         refuse_reference(model, ground_truth=item.ground_truth, rubric=item.rubric)
         return (yield from rate(item.prompt, (item.response,), settings, model))[0]
     how: How = "probability" if mode == "token-probability" else "votes"
@@ -52,13 +59,16 @@ def _alone(
     elif item.rubric is not None:
         default = "rubric"
     template = templates.get(settings.template, "pointwise", default, "self-verification")
-    prompt = template.render(
-        question=item.prompt,
-        response=item.response,
-        ground_truth=item.ground_truth,
-        rubric=item.rubric,
-    )
-    made = yield from verdict(prompt, template, how, settings, settings.seed)
+    require_bound(settings, template, how)
+    slots: dict[str, Slot] = {
+        "question": item.prompt,
+        "response": item.response,
+        "ground_truth": item.ground_truth,
+        "rubric": item.rubric,
+    }
+    read_as = readings(template, settings.seed, slots)
+    made = yield from read_verdict(read_as, slots, how, settings, settings.seed)
+    require_unmoved(made.letter_gap, settings)
     return ModelJudgement(
         made.value,
         made.standard_error,
@@ -69,6 +79,7 @@ def _alone(
         JudgeRef(template=template.ref),
         made.usage,
         verdict_mass=made.mass,
+        letter_gap=made.letter_gap,
     )
 
 
@@ -83,6 +94,7 @@ def _against_anchor(
         raise invalid("a response is held against one thing: leave out all but the anchor")
     compare = comparison(item.prompt, "", settings, model, templates)
     pair = yield from compare(item.response, anchor)
+    require_unmoved(pair.letter_gap, settings)
     return ModelJudgement(
         pair.win_probability,
         pair.standard_error,
@@ -93,4 +105,5 @@ def _against_anchor(
         pair.judge,
         pair.usage,
         verdict_mass=pair.verdict_mass,
+        letter_gap=pair.letter_gap,
     )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from assay.genrm.domain import Run
-from assay.genrm.engines.base import Answer, Request
+from assay.genrm.domain import Asked, Reply, Run
 
 R = TypeVar("R")
 
@@ -18,7 +17,7 @@ def together(runs: Sequence[Run[R]]) -> Run[tuple[R, ...]]:
         Unjudgeable: of the first that raised; the others are closed.
     """
     results: dict[int, R] = {}
-    waiting: dict[int, tuple[Request, ...]] = {}
+    waiting: dict[int, tuple[Asked, ...]] = {}
     try:
         for index, run in enumerate(runs):
             _step(index, run, None, waiting, results)
@@ -39,8 +38,8 @@ def together(runs: Sequence[Run[R]]) -> Run[tuple[R, ...]]:
 def _step(
     index: int,
     run: Run[R],
-    answers: tuple[Answer, ...] | None,
-    waiting: dict[int, tuple[Request, ...]],
+    answers: tuple[Reply, ...] | None,
+    waiting: dict[int, tuple[Asked, ...]],
     results: dict[int, R],
 ) -> None:
     try:

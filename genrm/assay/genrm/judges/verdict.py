@@ -7,14 +7,21 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 from assay.clients.judging.types import Usage, Vote
-from assay.genrm.domain import RATIONALE_CHARS, RAW_TEXT_CHARS, ResolvedJudgeSettings, Run
+from assay.genrm.domain import (
+    RATIONALE_CHARS,
+    RAW_TEXT_CHARS,
+    Reply,
+    ResolvedJudgeSettings,
+    Run,
+)
 from assay.genrm.engines.base import Answer, Choose, Chosen, Prompt, PromptPiece, Write, Written
-from assay.genrm.engines.thoughts import CLOSERS, OURS
+from assay.genrm.engines.forms import TextForm, one_of
+from assay.genrm.engines.options import verdict_mass
+from assay.genrm.engines.thoughts import OUR_END
 from assay.genrm.judges.numbers import (
     expected_value,
     joined,
     sample_error,
-    verdict_mass,
     vote_error,
 )
 from assay.genrm.judges.parsing import (
@@ -39,7 +46,8 @@ class VerdictResult:
     """What a judge made of one prompt: `value` in [0, 1], the rest as in ModelJudgement.
 
     `mass` is the least share of the model's probability that the verdicts held; None where no
-    probabilities were read.
+    probabilities were read. `letter_gap` is how far the verdict moved with the letters, in [0, 1];
+    None where none were drawn, or chance moves it too.
     """
 
     value: float
@@ -50,6 +58,7 @@ class VerdictResult:
     rationale: str = ""
     truncated: bool = False
     mass: float | None = None
+    letter_gap: float | None = None
 
 
 def verdict(
@@ -78,7 +87,9 @@ def verdict(
         return VerdictResult(value, usage_of([chosen]), truncated=chosen.cut, mass=mass)
     if settings.low_mass == "refuse":
         raise _low_mass(mass, template, settings)
-    made = yield from _voted(prompt, template, "votes", settings, seed)
+    # The model would say something else: a form would make it say a verdict all the same.
+    free = replace(settings, forms="never")
+    made = yield from _voted(prompt, template, "votes", free, seed)
     return replace(made, usage=usage_of([chosen]) + made.usage, mass=mass)
 
 
@@ -119,11 +130,19 @@ def keep_ends(settings: ResolvedJudgeSettings) -> bool:
     return settings.overflow == "keep-ends"
 
 
+def vote_count(settings: ResolvedJudgeSettings) -> int:
+    """How many votes are sampled: a single one at temperature 0."""
+    return settings.votes if settings.temperature > 0 else 1
+
+
 def vote_requests(
-    prompt: Prompt, template: Template, settings: ResolvedJudgeSettings, seed: int
+    prompt: Prompt,
+    template: Template,
+    settings: ResolvedJudgeSettings,
+    seed: int,
+    form: TextForm | None = None,
 ) -> tuple[Write, ...]:
-    """One request for each vote; a single one at temperature 0."""
-    count = settings.votes if settings.temperature > 0 else 1
+    """One request for each vote, held to the form from the start where the settings say so."""
     return tuple(
         Write(
             prompt,
@@ -132,9 +151,36 @@ def vote_requests(
             seed=seed + index,
             stop=("\n",) if template.style == "direct" and template.options else (),
             keep_ends=keep_ends(settings),
+            form=form if settings.forms == "always" else None,
         )
-        for index in range(count)
+        for index in range(vote_count(settings))
     )
+
+
+def ask_again(
+    requests: Sequence[Write],
+    written: Sequence[Written],
+    unread: Sequence[int],
+    form: TextForm | None,
+    settings: ResolvedJudgeSettings,
+) -> Run[tuple[list[Written], Usage]]:
+    """The texts, those that cannot be read written again under the form, and what that took.
+
+    Without a form, or where the settings hold texts to none or held these to it, they stay.
+    """
+    texts = list(written)
+    if form is None or settings.forms != "again" or not unread:
+        return texts, Usage()
+    held = tuple(replace(requests[index], form=form, stop=()) for index in unread)
+    answers = expect(Written, (yield held))
+    for index, answer in zip(unread, answers, strict=True):
+        texts[index] = answer
+    return texts, usage_of(answers)
+
+
+def says_enough(answer: Written, floor: float) -> bool:
+    """Whether a text was free, or the verdicts of its form held the share that they must."""
+    return answer.mass is None or answer.mass >= floor
 
 
 def usage_of(answers: Sequence[Answer]) -> Usage:
@@ -146,7 +192,7 @@ def usage_of(answers: Sequence[Answer]) -> Usage:
     return total
 
 
-def expect(kind: type[A], answers: Sequence[Answer]) -> tuple[A, ...]:
+def expect(kind: type[A], answers: Sequence[Reply]) -> tuple[A, ...]:
     """The answers, checked to be of a kind."""
     for answer in answers:
         if not isinstance(answer, kind):
@@ -174,30 +220,49 @@ def require_half(parsed: int, texts: Sequence[str], unread: Sequence[str], form:
 def _voted(
     prompt: Prompt, template: Template, how: How, settings: ResolvedJudgeSettings, seed: int
 ) -> Run[VerdictResult]:
-    written = expect(Written, (yield vote_requests(prompt, template, settings, seed)))
+    direct = template.style == "direct"
+    form = one_of(template.options) if direct and settings.forms != "never" else None
+    requests = vote_requests(prompt, template, settings, seed, form)
+    written: Sequence[Written] = expect(Written, (yield requests))
     usage = usage_of(written)
-    truncated = any(answer.cut for answer in written)
     mass = None
     if how == "probability":
         values, mass, more = yield from _values_after_reasons(prompt, template, settings, written)
-        usage += more
+    elif direct:
+        floor = least_mass(template, settings)
+        unread = [n for n, one in enumerate(written) if _read(one, template, floor) is None]
+        written, more = yield from ask_again(requests, written, unread, form, settings)
+        values = tuple(_read(one, template, floor) for one in written)
+        mass = least_share(written)
     else:
-        values, more = yield from _written_values(prompt, template, settings, written)
-        usage += more
+        values, mass, more = yield from _written_values(prompt, template, settings, written)
+    usage += more
     votes = tuple(
         Vote(value, answer.text[:RATIONALE_CHARS])
         for value, answer in zip(values, written, strict=True)
         if value is not None
     )
     texts = [answer.text for answer in written]
-    unread = [text for text, value in zip(texts, values, strict=True) if value is None]
-    require_half(len(votes), texts, unread, _form(template))
+    lost = [text for text, value in zip(texts, values, strict=True) if value is None]
+    require_half(len(votes), texts, lost, _form(template))
     counted = [vote.value for vote in votes]
     error = sample_error(counted) if how == "probability" else vote_error(counted)
     rationale = reasons(votes[0].text) if template.style == "reasoned" else ""
+    truncated = any(answer.cut for answer in written)
     return VerdictResult(
-        sum(counted) / len(counted), usage, error, votes, len(unread), rationale, truncated, mass
+        sum(counted) / len(counted), usage, error, votes, len(lost), rationale, truncated, mass
     )
+
+
+def least_share(written: Sequence[Written]) -> float | None:
+    """The least share of the texts that were held to a form."""
+    return min((one.mass for one in written if one.mass is not None), default=None)
+
+
+def _read(answer: Written, template: Template, floor: float) -> float | None:
+    if not says_enough(answer, floor):
+        return None
+    return _value(read_direct(answer.text, template.options, template.prefill), template)
 
 
 def _values_after_reasons(
@@ -223,47 +288,61 @@ def _values_after_reasons(
 
 
 def _after(prompt: Prompt, text: str) -> Prompt:
-    """The judge's answer up to its verdict: data, for its reasons may quote the candidate."""
-    said = (*prompt.lead, PromptPiece(prompt.prefill), PromptPiece(text, trusted=False))
-    return replace(prompt, lead=said, prefill=f"\n{ANSWER_BEGINS}")
+    """The judge's answer up to its verdict.
+
+    Its reasons are data, for they may quote the candidate; the end of its thought is ours.
+    """
+    reasons = (PromptPiece(text, trusted=False), PromptPiece(OUR_END))
+    lead = (*prompt.lead, PromptPiece(prompt.prefill), *reasons)
+    return replace(prompt, lead=lead, prefill=f"\n{ANSWER_BEGINS}")
 
 
 def _written_values(
     prompt: Prompt, template: Template, settings: ResolvedJudgeSettings, written: Sequence[Written]
-) -> Run[tuple[tuple[float | None, ...], Usage]]:
-    """The votes' values; None for one that cannot be read.
+) -> Run[tuple[tuple[float | None, ...], float | None, Usage]]:
+    """The votes' values, None for one that cannot be read, and the least share of asked ones.
 
     Reasons that reach the limit of tokens are ended there, and the judge is asked for its verdict:
-    what was cut short may end in a quotation.
+    what was cut short may end in a quotation. Where it can be held to a form, it is asked for every
+    verdict that cannot be read.
     """
-    if template.style == "direct":
-        said = [read_direct(one.text, template.options, template.prefill) for one in written]
-        return tuple(_value(index, template) for index in said), Usage()
     said = [
         read_reasoned(one.text, template.options) if one.finish == "stop" else None
         for one in written
     ]
-    late = [index for index, one in enumerate(written) if one.finish == "length"]
+    end = ANSWER_ENDS
+    form = one_of(template.options, end=end) if settings.forms != "never" else None
+    late = [
+        index
+        for index, one in enumerate(written)
+        if said[index] is None and (form or one.finish == "length")
+    ]
+    # A token is a byte or more, so that any option fits.
+    room = max(len(option.encode()) for option in template.options) + len(end) if form else 0
     asked = tuple(
         Write(
-            _after(prompt, _ended(written[index]) or ""),
-            _VERDICT_TOKENS,
-            stop=(ANSWER_ENDS,),
+            _after(prompt, _ended(written[index]) or f"{written[index].text.rstrip()}\n"),
+            max(_VERDICT_TOKENS, room),
+            stop=() if form else (end,),
             keep_ends=keep_ends(settings),
+            form=form,
         )
         for index in late
     )
     answers = expect(Written, (yield asked)) if asked else ()
+    floor = least_mass(template, settings)
     for index, answer in zip(late, answers, strict=True):
-        said[index] = read_direct(answer.text, template.options)
-    return tuple(_value(index, template) for index in said), usage_of(answers)
+        if says_enough(answer, floor):
+            said[index] = read_direct(answer.text.removesuffix(end), template.options)
+    values = tuple(_value(index, template) for index in said)
+    return values, least_share(answers), usage_of(answers)
 
 
 def _ended(answer: Written) -> str | None:
-    """The thought up to and with its end, which is ours where the tokens ran out in it."""
+    """The thought, which ends where the tokens ran out in it; None where it does not end."""
     ended = thought(answer.text)
     if ended is None and answer.finish == "length":
-        return f"{answer.text.rstrip()}\n{CLOSERS[OURS]}"
+        return f"{answer.text.rstrip()}\n"
     return ended
 
 

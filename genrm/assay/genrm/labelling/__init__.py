@@ -1,1 +1,1 @@
-"""Labels for lines of programs: process supervision for code (arXiv 2410.17621)."""
+"""Labels that models make: lines of programs (arXiv 2410.17621), critiques (arXiv 2512.03244)."""

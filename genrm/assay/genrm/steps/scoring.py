@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from assay.clients.judging.types import StepScore, StepScores, Usage
 from assay.genrm.domain import (
@@ -33,7 +34,7 @@ from assay.genrm.engines.fitting import CHARS_PER_TOKEN
 from assay.genrm.judges.consensus import critiques_of
 from assay.genrm.judges.critique import Critique, majority
 from assay.genrm.judges.modes import invalid, require_text
-from assay.genrm.judges.verdict import expect, usage_of
+from assay.genrm.judges.verdict import expect, least_share, usage_of
 from assay.genrm.steps.aggregation import aggregate
 from assay.genrm.steps.splitting import StepSpan, spans_of, split
 from assay.genrm.templates import Templates
@@ -95,7 +96,7 @@ def _require_room(tokens: float, model: ModelInfo) -> None:
             Reason.CONTEXT_TOO_LONG,
             f"the response takes far more than the {model.context_tokens} tokens for which model "
             f"{model.name} has room; shorten it, or give the model more context_tokens",
-            {"limit_tokens": str(model.context_tokens)},
+            {"limit_tokens": str(model.context_tokens), "others_tokens": "0"},
         )
 
 
@@ -140,7 +141,7 @@ def _criticised(
     model: ModelInfo,
     templates: Templates,
 ) -> Run[StepScores]:
-    critiques, _, usage = yield from critiques_of(
+    critiques, written, usage = yield from critiques_of(
         item.prompt,
         _shown(item.response, spans),
         item.ground_truth or None,
@@ -150,6 +151,8 @@ def _criticised(
             max_tokens=settings.max_tokens,
             seed=settings.seed,
             meta_critique=settings.meta_critique,
+            least_mass=settings.least_mass,
+            forms=model.forms,
         ),
         template=templates.get(settings.template, "critique", "critique"),
         templates=templates,
@@ -165,7 +168,8 @@ def _criticised(
         index = next(verdicts)
         share, note = agreed.shares[index], _note(counted, index, agreed.steps[index])
         scores.append(StepScore(span.start, span.end, share, note))
-    return _scores(scores, settings, model, usage, len(critiques) - len(counted))
+    found = _scores(scores, settings, model, usage, len(critiques) - len(counted))
+    return replace(found, verdict_mass=least_share(written))
 
 
 def _shown(response: str, spans: Sequence[StepSpan]) -> tuple[str, ...]:

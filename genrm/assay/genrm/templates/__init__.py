@@ -13,12 +13,14 @@ from pydantic import Field
 
 from assay.clients.judging.fencing import code_of
 from assay.genrm.templates.fencing import fence, fence_steps, join
+from assay.genrm.templates.letters import LETTERS
 from assay.genrm.templates.template import (
     ANY_RUBRIC,
     LEAST_MASS,
     NEEDED,
     PLACE,
     POSSIBLE,
+    VERDICTS,
     Kind,
     KnownCase,
     Style,
@@ -43,6 +45,8 @@ __all__ = [
 ]
 
 SHIPPED = Path(__file__).parent
+EARLIER = SHIPPED / "earlier"
+"""Earlier versions of shipped templates, for whoever asks for them by version."""
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -50,9 +54,10 @@ _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 class _Option:
     __pydantic_config__ = toml_config.STRICT
 
-    text: Annotated[str, Field(min_length=1, max_length=64)]
     value: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+    text: Annotated[str, Field(max_length=64)] = ""
     also: tuple[Annotated[str, Field(min_length=1, max_length=64)], ...] = ()
+    meaning: Annotated[str, Field(max_length=200)] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,7 @@ class _File:
     prefill: str = ""
     max_tokens: Annotated[int, Field(ge=1)] = 1024
     least_mass: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = LEAST_MASS
+    letters: bool = False
     verdicts: tuple[_Option, ...] = ()
     cases: tuple[_Case, ...] = ()
 
@@ -131,9 +137,21 @@ class Templates:
             f"template {wanted[:80]!r} {what}; known {kind} templates: {fitting}",
         )
 
+    def default(self, trained_on: str, kind: str, default: str) -> str:
+        """What an empty name means to a judge: the template of this kind on which it was trained.
+
+        One that is not known here stays, for `get` to refuse: another prompt is not what it learnt.
+        """
+        known = self._by_ref.get(trained_on)
+        return trained_on if trained_on and (known is None or known.kind == kind) else default
+
     def of(self, ref: str) -> Template | None:
         """The template "name@version"."""
         return self._by_ref.get(ref)
+
+    def is_newest(self, template: Template) -> bool:
+        """Whether its name alone means this version."""
+        return self._newest[template.name].version == template.version
 
     def all(self) -> tuple[Template, ...]:
         """All of them, sorted by name and version."""
@@ -151,7 +169,9 @@ def load_templates(folders: Sequence[Path] = ()) -> Templates:
     for folder in folders:
         if not folder.is_dir():
             raise ConfigError(f"template folder {folder} does not exist")
-    paths = [path for folder in (SHIPPED, *folders) for path in sorted(folder.glob("*.toml"))]
+    paths = [
+        path for folder in (SHIPPED, EARLIER, *folders) for path in sorted(folder.glob("*.toml"))
+    ]
     return Templates(read_template(path) for path in paths)
 
 
@@ -170,12 +190,15 @@ def read_template(path: Path) -> Template:
         description=made.description,
         system=made.system.strip("\n"),
         user=made.user.strip("\n"),
-        verdicts=tuple(VerdictOption(one.text, one.value, one.also) for one in made.verdicts),
+        verdicts=tuple(
+            VerdictOption(one.text, one.value, one.also, one.meaning) for one in made.verdicts
+        ),
         style=made.style,
         prefill=made.prefill,
         max_tokens=made.max_tokens,
         least_mass=made.least_mass,
         cases=_known(made.cases),
+        letters=made.letters,
     )
     if mistake := _mistake(template):
         raise ConfigError(f"{path}: {mistake}")
@@ -207,6 +230,8 @@ def _known(cases: Iterable[_Case]) -> tuple[KnownCase, ...]:
 def _mistake(template: Template) -> str:
     if not _NAME.fullmatch(template.name):
         return f"name {template.name!r} must be lower-case words joined by hyphens"
+    if template.letters:
+        return _mistake_in_places(template) or _mistake_in_letters(template)
     return _mistake_in_places(template) or _mistake_in_verdicts(template)
 
 
@@ -214,6 +239,8 @@ def _mistake_in_places(template: Template) -> str:
     needed, possible = NEEDED[template.kind], POSSIBLE[template.kind]
     lines = f"{template.system}\n{template.user}".split("\n")
     found = [match[1] for match in map(PLACE.fullmatch, lines) if match]
+    if template.letters:
+        found = [name for name in found if name != VERDICTS[1:-1]]
     for name in found:
         if name not in needed | possible:
             known = ", ".join(sorted(needed | possible))
@@ -227,8 +254,11 @@ def _mistake_in_places(template: Template) -> str:
 
 
 def _mistake_in_verdicts(template: Template) -> str:
-    if template.kind in ("critique", "meta-critique"):
-        return "critiques have no verdicts to choose from" if template.verdicts else ""
+    if template.kind in ("critique", "meta-critique", "evidence"):
+        what = "evidence has" if template.kind == "evidence" else "critiques have"
+        return f"{what} no verdicts to choose from" if template.verdicts else ""
+    if any(option.meaning for option in template.verdicts):
+        return "a verdict has a meaning where its letter is drawn: say letters = true"
     stripped = [option.strip() for option in template.options]
     if len(stripped) < 2 or len(set(stripped)) < len(stripped) or not all(stripped):
         return "verdicts must be at least two, and their texts must differ by more than space"
@@ -236,6 +266,25 @@ def _mistake_in_verdicts(template: Template) -> str:
         return "the text of a verdict is one line without angle brackets"
     if len(set(template.spellings)) < len(template.spellings):
         return "a verdict's text stands twice among the verdicts and their other spellings"
-    if len(set(template.values)) < 2:
-        return "verdicts must differ in value"
-    return ""
+    return _mistake_in_values(template)
+
+
+def _mistake_in_letters(template: Template) -> str:
+    if template.kind not in ("pointwise", "pairwise"):
+        return f"a {template.kind} template draws no letters"
+    if any(option.text or option.also for option in template.verdicts):
+        return "letters are drawn: a verdict has a meaning, and no text"
+    meanings = {option.meaning.strip() for option in template.verdicts}
+    if not 2 <= len(meanings) == len(template.verdicts) <= len(LETTERS) or not all(meanings):
+        return f"verdicts must be 2 to {len(LETTERS)}, each with a meaning of its own"
+    if any("\n" in option.meaning for option in template.verdicts):
+        return "the meaning of a verdict is one line"
+    lines = template.user.split("\n")
+    places = [at for at, line in enumerate(lines) if PLACE.fullmatch(line)]
+    if lines.count(VERDICTS) != 1 or lines.index(VERDICTS) != places[-1]:
+        return f"letters need one line that is {VERDICTS}, behind all places of `user`"
+    return _mistake_in_values(template)
+
+
+def _mistake_in_values(template: Template) -> str:
+    return "verdicts must differ in value" if len(set(template.values)) < 2 else ""

@@ -40,6 +40,15 @@ def fence_steps(
     return _between(label, code, inner)
 
 
+def one_line(label: str, text: str) -> tuple[PromptPiece, ...]:
+    """A text of the caller's, not the candidate's, as one line behind a label.
+
+    A line cannot hold one of ours, and needs a third of a fence's tokens: a rubric's prompts differ
+    in nothing else.
+    """
+    return (PromptPiece(f"{label}:"), PromptPiece(f" {' '.join(text.split())}", trusted=False))
+
+
 def join(pieces: Sequence[PromptPiece]) -> tuple[PromptPiece, ...]:
     """The same text in fewer pieces: touching trusted ones are merged, empty ones dropped."""
     joined: list[PromptPiece] = []

@@ -2,24 +2,35 @@
 
 A line `{name}` is the place of a fenced text, and `{name?}` of one that may be absent. What the
 candidates of one prompt have in common comes first: beginnings are shared.
+
+A template with `letters` names no option: the judge answers with a letter that is drawn anew for
+each judgement, and the line `{verdicts}`, behind all places, says which letter means what.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from assay.genrm.domain import (
     ChatMessage,
 )
 from assay.genrm.engines.base import Prompt, PromptMessage, PromptPiece
-from assay.genrm.templates.fencing import fence, fence_steps, join
+from assay.genrm.templates.fencing import fence, fence_steps, join, one_line
 from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
 
-Kind = Literal["pointwise", "pairwise", "critique", "meta-critique", "self-verification"]
+Kind = Literal[
+    "pointwise",
+    "pairwise",
+    "critique",
+    "meta-critique",
+    "self-verification",
+    "criterion",
+    "evidence",
+]
 Style = Literal["direct", "reasoned"]
 Slot = str | tuple[str, ...] | tuple[ChatMessage, ...] | None
 
@@ -34,7 +45,10 @@ LABELS = {
     "rubric": "RUBRIC",
     "steps": "RESPONSE",
     "critique": "CRITIQUE",
+    "criterion": "Criterion",
 }
+PLACED_LABELS = {"response_a": "FIRST RESPONSE", "response_b": "SECOND RESPONSE"}
+VERDICTS = "{verdicts}"
 NUMBERED_LABELS = {"response_a": "RESPONSE 1", "response_b": "RESPONSE 2"}
 LEAST_MASS = 0.5
 ANY_RUBRIC = "The response is right, and answers what was asked."
@@ -45,6 +59,8 @@ NEEDED: dict[Kind, frozenset[str]] = {
     "critique": frozenset({"question", "steps"}),
     "meta-critique": frozenset({"question", "steps", "critique"}),
     "self-verification": frozenset({"question", "response"}),
+    "criterion": frozenset({"question", "response", "criterion"}),
+    "evidence": frozenset({"question", "response", "criterion"}),
 }
 POSSIBLE: dict[Kind, frozenset[str]] = {
     "pointwise": frozenset({"ground_truth", "rubric"}),
@@ -52,6 +68,8 @@ POSSIBLE: dict[Kind, frozenset[str]] = {
     "critique": frozenset({"ground_truth"}),
     "meta-critique": frozenset({"ground_truth"}),
     "self-verification": frozenset(),
+    "criterion": frozenset(),
+    "evidence": frozenset(),
 }
 
 
@@ -63,11 +81,14 @@ class VerdictOption:
         text: what comes after the prefill, or stands in the answer tag; a leading space counts.
         value: in [0, 1]; of a pairwise template, the chance that the first response is better.
         also: other spellings whose probability counts for it, such as a capital letter.
+        meaning: what its letter stands for, in a template that draws them; `text` is the letter,
+            empty before it is drawn.
     """
 
     text: str
     value: float
     also: tuple[str, ...] = ()
+    meaning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +129,7 @@ class Template:
         least_mass: the least share of the model's probability, in [0, 1], that the verdicts must
             hold for their probabilities to be a verdict.
         cases: known answers of its own for the self-test; none for the shipped ones.
+        letters: its options are letters, which `drawn` gives it before it is rendered.
     """
 
     name: str
@@ -122,6 +144,7 @@ class Template:
     max_tokens: int = 1024
     least_mass: float = LEAST_MASS
     cases: tuple[KnownCase, ...] = ()
+    letters: bool = False
 
     @property
     def ref(self) -> str:
@@ -149,7 +172,24 @@ class Template:
         matches = [
             PLACE.fullmatch(line) for text in (self.system, self.user) for line in _lines(text)
         ]
-        return {match[1]: not match[2] for match in matches if match}
+        found = {match[1]: not match[2] for match in matches if match}
+        return {name: needed for name, needed in found.items() if name != VERDICTS[1:-1]}
+
+    def drawn(self, letters: Sequence[str], *, turned: bool = False) -> Template:
+        """This template with a letter for each verdict, in order; `turned`: in reverse order.
+
+        Its list says the letters in their order, so that turning changes a verdict's letter and its
+        place in the list.
+        """
+        count = len(self.verdicts)
+        order = range(count - 1, -1, -1) if turned else range(count)
+        space = " " if self.style == "direct" else ""
+        listed = [(letters[at], self.verdicts[index]) for at, index in enumerate(order)]
+        given = {verdict.meaning: letter for letter, verdict in listed}
+        lines = "\n".join(f"{letter}: {verdict.meaning}" for letter, verdict in listed)
+        verdicts = tuple(replace(one, text=space + given[one.meaning]) for one in self.verdicts)
+        user = "\n".join(lines if line == VERDICTS else line for line in _lines(self.user))
+        return replace(self, verdicts=verdicts, user=user)
 
     def render(self, **slots: Slot) -> Prompt:
         """The prompt with its places filled; None and blank texts are absent.
@@ -159,7 +199,10 @@ class Template:
         Raises:
             Unjudgeable: MISSING_REFERENCE, a place that must be filled is not; INVALID_PARAMETER,
                 there is no place for something that was given.
+            ValueError: its letters are not drawn.
         """
+        if self.letters and not all(self.options):
+            raise ValueError(f"the letters of template {self.ref} are not drawn")
         given = {name: slot for name, slot in slots.items() if not _absent(slot)}
         places = self.places
         for name in given:
@@ -203,11 +246,15 @@ class Template:
         label, cuttable = self._label(name), name in CUTTABLE
         if name == "question":
             return _conversation(label, slot)
+        if name == "criterion":
+            return one_line(label, str(slot))
         if isinstance(slot, tuple):
             return fence_steps(label, [str(step) for step in slot], cuttable=cuttable)
         return fence(label, slot if isinstance(slot, str) else "", cuttable=cuttable)
 
     def _label(self, name: str) -> str:
+        if self.letters:
+            return PLACED_LABELS.get(name, LABELS[name])
         numbered = {option.strip() for option in self.options} >= {"1", "2"}
         return (NUMBERED_LABELS if numbered else {}).get(name, LABELS[name])
 

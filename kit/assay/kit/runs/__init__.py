@@ -1,5 +1,7 @@
 """What training runs have in common, whatever they train.
 
+agreement     of several judges: kappa, alpha
+bootstrap     intervals of figures that are no proportion
 checkpoints   published whole by one rename, verified before use
 environment   quiet libraries, an allocator that suits large tensors
 interrupt     Ctrl-C and SIGTERM: the step in progress ends first

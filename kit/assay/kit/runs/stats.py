@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
@@ -78,7 +79,7 @@ def paired_change(gained: int, lost: int, pairs: int, z: float = Z95) -> tuple[f
 
 @dataclass(frozen=True, slots=True)
 class CalibrationBin:
-    """The numbers between two tenths: how many, their mean, and the share of right ones."""
+    """The numbers of one bin: how many, their mean, and the share of right ones."""
 
     count: int
     mean: float
@@ -86,10 +87,14 @@ class CalibrationBin:
 
 
 def calibration(scored: Sequence[tuple[float, bool]], bins: int = 10) -> list[CalibrationBin]:
-    """Bins of equal width with at least one number, from 0 to 1 (Guo et al., arXiv 1706.04599)."""
+    """Bins of equal width with at least one number, from 0 to 1 (Guo et al., arXiv 1706.04599).
+
+    As there, a bin has its upper end and not its lower one; 0 is in the first.
+    """
+    ends = [(index + 1) / bins for index in range(bins)]
     found: dict[int, list[tuple[float, bool]]] = {}
     for score, right in scored:
-        found.setdefault(min(bins - 1, int(score * bins)), []).append((score, right))
+        found.setdefault(bisect.bisect_left(ends, score), []).append((score, right))
     return [
         CalibrationBin(
             len(some),
@@ -132,6 +137,54 @@ def auc(scored: Sequence[tuple[float, bool]]) -> float | None:
         below += tied_wrong
         start = end
     return wins / (right * wrong)
+
+
+def auc_interval(
+    clusters: Sequence[Sequence[tuple[float, bool]]],
+) -> tuple[float, float] | None:
+    """95 % interval of `auc` over the scores of all clusters; None without both kinds.
+
+    A cluster's scores may depend on each other. The variance is Obuchowski's (1997, Biometrics
+    53:567), DeLong's (1988) where each cluster holds one score; the interval Wilson's at as many
+    trials as have it [derivation, as in `mean_over_problems`], at least the clusters of the rarer
+    kind, so that a perfect judge's has a width.
+    """
+    area = auc([one for cluster in clusters for one in cluster])
+    if area is None:
+        return None
+    right = sorted(score for cluster in clusters for score, label in cluster if label)
+    wrong = sorted(score for cluster in clusters for score, label in cluster if not label)
+    ups: list[float] = []  # of each cluster: by how much its right ones are above the wrong, less
+    downs: list[float] = []  # what the area has them be; and its wrong ones below the right
+    kinds = [0, 0]
+    for cluster in clusters:
+        own = [_below(wrong, score) - area for score, label in cluster if label]
+        other = [1 - _below(right, score) - area for score, label in cluster if not label]
+        kinds[0] += bool(own)
+        kinds[1] += bool(other)
+        ups.append(math.fsum(own) / len(right))
+        downs.append(math.fsum(other) / len(wrong))
+    variance = (
+        math.fsum(up * up for up in ups) * _unbiased(kinds[0])
+        + math.fsum(down * down for down in downs) * _unbiased(kinds[1])
+        + 2
+        * math.fsum(up * down for up, down in zip(ups, downs, strict=True))
+        * _unbiased(len(clusters))
+    )
+    trials = float(min(kinds))
+    if variance > 0:
+        trials = max(trials, area * (1 - area) / variance)
+    return wilson(min(1.0, area) * trials, trials)
+
+
+def _below(ordered: Sequence[float], score: float) -> float:
+    """The share of numbers below a score, ties half."""
+    low, high = bisect.bisect_left(ordered, score), bisect.bisect_right(ordered, score)
+    return (low + high) / 2 / len(ordered)
+
+
+def _unbiased(count: int) -> float:
+    return count / (count - 1) if count > 1 else 1.0
 
 
 def pass_at_k(judged: int, correct: int, k: int) -> float:

@@ -211,8 +211,10 @@ def require_padding(tokenizer: Any, name: str) -> None:
         )
 
 
-def with_adapters(model: Any, config: LoraConfig) -> Any:
+def with_adapters(model: Any, config: LoraConfig, task: str = "CAUSAL_LM") -> Any:
     """The model with low-rank adapters, the only weights that learn.
+
+    `task` is PEFT's; of a model with a new head (SEQ_CLS, TOKEN_CLS) the head learns whole.
 
     Raises:
         ConfigError: a target is no linear layer of the model.
@@ -225,7 +227,7 @@ def with_adapters(model: Any, config: LoraConfig) -> Any:
         lora_alpha=config.alpha,
         lora_dropout=config.dropout,
         target_modules=list(config.target_modules) or "all-linear",
-        task_type="CAUSAL_LM",
+        task_type=task,
     )
     try:
         return get_peft_model(model, settings)

@@ -233,6 +233,12 @@ def row(value: object) -> tuple[float, ...]:
     return logits
 
 
+def head_row(answer: Json) -> tuple[float, ...]:
+    """Logits of a head: the `probs` of /classify, or the `score` of /score."""
+    first = data(answer)
+    return row([first["score"]] if "score" in first else first.get("probs"))
+
+
 def data(answer: Json) -> Json:
     """The first entry of a pooling answer."""
     found = answer.get("data")

@@ -4,12 +4,17 @@ Choose        token ids: /tokenize renders the dialogue and the options, /v1/com
               log-probabilities of just the tokens asked for, option by option; exact, whatever the
               options. Otherwise the listed log-probabilities of one chat completion, matched by
               text: options must be one token each.
-Write         a chat completion.
-RateDialogue  /classify, logits.
+Write         a chat completion. Under a form by `structured_outputs`, and the verdicts' share of
+              the probability is then asked for where each was said.
+RateDialogue  /classify, logits; or /score of prompt and response, for models that read pairs.
 RateSteps     /pooling of token ids, read where each step ends.
 
 A server that cannot go on from the beginning of an answer (`prefill`) reads in the last message how
 to begin, or, for Choose, to answer with one of the options at once.
+
+Where its chat template opens a thought, or ours begins with one, templates rewrite an answer that
+was begun. So the open dialogue is asked for in tokens, and what `thoughts` puts behind it is added,
+where the server tokenises.
 """
 
 from __future__ import annotations
@@ -17,9 +22,10 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from assay.genrm.engines import fitting
+from assay.genrm.engines import fitting, thoughts
 from assay.genrm.engines.base import (
     Choose,
     Chosen,
@@ -33,11 +39,12 @@ from assay.genrm.engines.base import (
     Written,
 )
 from assay.genrm.engines.config import EngineConfig
+from assay.genrm.engines.forms import TextForm
 from assay.genrm.engines.openai import answers, texts
 from assay.genrm.engines.openai.fitting import TooLong
 from assay.genrm.engines.openai.offer import Offer
 from assay.genrm.engines.openai.transport import HttpTransport, Refused
-from assay.genrm.engines.options import Ids, branches, totals
+from assay.genrm.engines.options import Ids, branches, totals, verdict_mass
 from assay.genrm.engines.steps import chance
 from assay.kit.reasons import Reason
 
@@ -69,6 +76,10 @@ class ServerClient:
         self._options: dict[str, Ids] = {}
         self._limit = "max_tokens"
 
+    def settle(self, prompt: Prompt) -> Prompt:
+        """A long prompt with its data broken up; may run in a thread, while others are asked."""
+        return texts.settled(prompt, self._pattern)
+
     async def choose(self, prompt: Prompt, request: Choose, cut: bool) -> Chosen:
         """Log-probabilities of the options."""
         if self._offer.tokens:
@@ -77,11 +88,13 @@ class ServerClient:
 
     async def write(self, prompt: Prompt, request: Write, cut: bool) -> Written:
         """A chat completion, or a text completion where there is no chat."""
-        stop = [word for word in request.stop if word]
+        stop = [word for word in request.stop if word] if request.form is None else []
         begun = self._begun(prompt)
         hint = f"{_BEGIN}\n{begun}" if begun else ""
+        thinks = self._ended(begun) is not None
+        ids = await self._ids(prompt) if thinks else []
         body = {
-            **self._rendered(prompt, hint),
+            **({"model": self._model, "prompt": ids} if thinks else self._rendered(prompt, hint)),
             "max_tokens": request.max_tokens,
             "temperature": request.temperature,
             "top_p": request.top_p,
@@ -92,26 +105,55 @@ class ServerClient:
         if self._offer.continues:
             # Or the server takes what the model's generation_config.json says.
             body |= {"repetition_penalty": 1.0, "top_k": -1, "min_p": 0.0}
+        if thinks:
+            self._check(ids, request.max_tokens)
+            body["skip_special_tokens"] = False  # the end of a thought may be one
+        if request.form is not None:
+            body["structured_outputs"] = {"regex": request.form.pattern}
         try:
             answer = await self._speak(body)
         except Refused:
             await self._measure(prompt, request.max_tokens)
             raise
-        written = answers.written(answer, stop, chat=self._offer.chat, cut=cut)
+        written = answers.written(answer, stop, chat="messages" in body, cut=cut)
+        if request.form is not None:
+            return await self._with_share(written, prompt, request.form)
         if begun and self._offer.chat and not self._offer.continues:
             text = written.text.removeprefix(begun)
             return Written(text, written.finish, written.tokens, cut)
         return written
 
+    async def _with_share(self, written: Written, prompt: Prompt, form: TextForm) -> Written:
+        """The least share of the verdicts where each was said, 0 for none."""
+        lead = (*prompt.lead, PromptPiece(prompt.prefill))
+        asked = [
+            (replace(prompt, lead=(*lead, PromptPiece(before, trusted=False)), prefill=""), options)
+            for before, options in form.choices(written.text)
+        ]
+        found = await asyncio.gather(
+            *(self._choose_by_ids(one, options, cut=False) for one, options in asked)
+        )
+        shares = (
+            verdict_mass(options, answer.logprobs)
+            for (_, options), answer in zip(asked, found, strict=True)
+        )
+        more = sum(answer.tokens.completion for answer in found)
+        counts = replace(written.tokens, completion=written.tokens.completion + more)
+        return replace(written, mass=min(shares, default=0.0), tokens=counts)
+
     async def rate(self, prompt: Prompt, cut: bool) -> Rated:
         """The head's logits on the dialogue."""
         body: Json = {"model": self._model, "use_activation": False}
-        if self._offer.chat:
-            body |= {"messages": self._said(prompt), "add_generation_prompt": False}
+        path, said = "/classify", self._said(prompt)
+        if self._offer.scores:
+            path = "/score"
+            body |= {"text_1": texts.question(said[:-1]), "text_2": said[-1]["content"]}
+        elif self._offer.chat:
+            body |= {"messages": said, "add_generation_prompt": False}
         else:
-            body["input"] = texts.plain(self._said(prompt), "")
-        answer = await self._transport.post("/classify", body)
-        return Rated(answers.row(answers.data(answer).get("probs")), answers.counts(answer), cut)
+            body["input"] = texts.plain(said, "")
+        answer = await self._transport.post(path, body)
+        return Rated(answers.head_row(answer), answers.counts(answer), cut)
 
     async def rate_steps(self, prompt: Prompt, steps: Sequence[str]) -> StepsRated:
         """The chance that each step is right, by the head at its end."""
@@ -196,8 +238,33 @@ class ServerClient:
     async def _ids(self, prompt: Prompt) -> list[int]:
         if not self._offer.chat:
             return await self._tokens(self._plain(prompt), special=True)
-        body: Json = {"model": self._model, **self._messages(prompt)}
-        return _token_list(await self._transport.post("/tokenize", body))
+        begun = self._begun(prompt)
+        thinks, said = begun.startswith(thoughts.OURS), self._ended(begun)
+        if said is None:
+            body: Json = {"model": self._model, **self._messages(prompt)}
+            return _token_list(await self._transport.post("/tokenize", body))
+        body = {
+            "model": self._model,
+            "messages": self._said(prompt),
+            "chat_template_kwargs": thoughts.switches(begun),
+        }
+        ids = _token_list(await self._transport.post("/tokenize", body))
+        end = list(await self._option(self._offer.ends[thinks]))
+        if ids[-len(end) :] != end:
+            raise EngineError(
+                Reason.ENGINE_FAILED,
+                "the server's chat template ends one dialogue otherwise than another, so where its "
+                "thoughts begin is not known: use the embedded engine or vLLM in the process",
+            )
+        return [*ids[: -len(end)], *await self._tokens(said)]
+
+    def _ended(self, begun: str) -> str | None:
+        """The end of the open dialogue and the answer begun; None where the server may go on."""
+        thinks = begun.startswith(thoughts.OURS)
+        end = self._offer.ends[thinks]
+        said = thoughts.continued(end, begun, "".join(self._offer.ends))  # for the family's tags
+        plain = said == end + begun and not any(mark in end for mark in thoughts.MARKS)
+        return said if end and (thinks or not plain) else None
 
     async def _tokens(self, text: str, *, special: bool = False) -> list[int]:
         body = {"model": self._model, "prompt": text, "add_special_tokens": special}
@@ -279,7 +346,7 @@ class ServerClient:
         if not self._offer.continues:
             return {"messages": _hinted(said, hint)}
         # A template that knows a thinking mode: verdicts are read where the answer begins.
-        body: Json = {"messages": said, "chat_template_kwargs": {"enable_thinking": False}}
+        body: Json = {"messages": said, "chat_template_kwargs": thoughts.switches(begun)}
         if begun:
             said.append({"role": "assistant", "content": begun})
             body |= {"add_generation_prompt": False, "continue_final_message": True}
@@ -296,7 +363,7 @@ class ServerClient:
         return texts.plain(self._said(prompt), self._begun(prompt))
 
     async def _speak(self, body: Json) -> Json:
-        path = "/v1/chat/completions" if self._offer.chat else "/v1/completions"
+        path = "/v1/chat/completions" if "messages" in body else "/v1/completions"
         tokens = body.pop("max_tokens")
         try:
             return await self._transport.post(path, {**body, self._limit: tokens})

@@ -19,6 +19,7 @@ from assay.genrm.engines.base import (
     Write,
 )
 from assay.genrm.engines.config import EngineConfig
+from assay.genrm.engines.encoding import LONG_CHARS, chars_of
 from assay.genrm.engines.openai.asking import ServerClient
 from assay.genrm.engines.openai.fitting import fitted
 from assay.genrm.engines.openai.offer import Offer, look
@@ -74,6 +75,7 @@ class OpenAIEngine:
             deterministic=offer.continues,
             error_threshold=config.error_threshold,
             splitting=config.splitting,
+            forms=config.structured if offer.forms else "never",
         )
 
     async def _meet(self, transport: HttpTransport) -> Offer:
@@ -109,6 +111,8 @@ class OpenAIEngine:
 
     async def _answer(self, server: ServerClient, request: Request) -> Answer:
         prompt, context = request.prompt, self.info.context_tokens
+        if chars_of(request) > LONG_CHARS:
+            prompt = await asyncio.to_thread(server.settle, prompt)
         match request:
             case Choose():
                 self._can("choose")

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+from assay.genrm.engines import thoughts
 from assay.genrm.engines.base import Capability, EngineError
 from assay.genrm.engines.config import EngineConfig
 from assay.genrm.engines.openai import answers
@@ -40,6 +41,10 @@ class Offer:
         top: how many of the likeliest tokens it lists.
         special: its special tokens, if known.
         system: its chat template takes a system message.
+        ends: how a dialogue ends that is open for the assistant, without thinking and with it, as
+            its chat template writes it; empty if unknown.
+        forms: it holds a text to a regular expression.
+        scores: a scalar head is asked by /score.
     """
 
     capabilities: frozenset[Capability]
@@ -51,6 +56,9 @@ class Offer:
     top: int = 0
     special: tuple[str, ...] = ()
     system: bool = True
+    ends: tuple[str, str] = ("", "")
+    forms: bool = False
+    scores: bool = False
 
     @property
     def continues(self) -> bool:
@@ -73,16 +81,17 @@ async def look(transport: HttpTransport, config: EngineConfig) -> Offer:
         found = await _generative(transport, config.path, offer)
         if found is not None:
             return found
-    if config.head in ("auto", "scalar") and await _classifies(transport, config.path, chat):
-        system = not chat or await _takes_system(transport, "/classify", config.path)
-        return replace(offer, capabilities=frozenset({"rate"}), system=system)
+    if config.head in ("auto", "scalar"):
+        found = await _scalar(transport, config, offer)
+        if found is not None:
+            return found
     if config.head in ("auto", "step") and tokens and await _pools(transport, config.path):
         system = not chat or await _takes_system(transport, "/tokenize", config.path)
         return replace(offer, capabilities=frozenset({"rate-steps"}), system=system)
     raise StartupError(
         f"the server offers no route for {config.path!r} with head {config.head!r}: tried "
-        "/v1/chat/completions and /v1/completions (generative), /classify (scalar), /pooling "
-        "with /tokenize (step)"
+        "/v1/chat/completions and /v1/completions (generative), /classify and /score (scalar), "
+        "/pooling with /tokenize (step)"
     )
 
 
@@ -153,7 +162,42 @@ async def _writer(transport: HttpTransport, name: str, offer: Offer) -> Offer:
     capabilities: set[Capability] = {"write", "choose"} if offer.top else {"write"}
     path = "/v1/chat/completions"
     system = not offer.chat or await _takes_system(transport, path, name)
-    return replace(offer, capabilities=frozenset(capabilities), system=system)
+    offer = replace(offer, capabilities=frozenset(capabilities), system=system)
+    if not (offer.tokens and offer.continues):
+        return offer
+    ends = [await _end(transport, name, begun) for begun in ("", thoughts.OURS)]
+    forms = await _holds(transport, name)
+    return replace(offer, ends=(ends[0], ends[1]), forms=forms)
+
+
+async def _end(transport: HttpTransport, name: str, begun: str) -> str:
+    """How a dialogue ends that is open for an answer begun so; empty if unknown."""
+    body = {"messages": _HELLO, "chat_template_kwargs": thoughts.switches(begun)}
+    ids = await _ids(transport, {"model": name, **body})
+    try:
+        said = await transport.post("/detokenize", {"model": name, "tokens": ids or []})
+    except (Refused, EngineError):
+        return ""
+    text = said.get("prompt")
+    end = text.rpartition("Say A.")[2] if isinstance(text, str) else ""
+    again = await _ids(transport, {"model": name, "prompt": end, "add_special_tokens": False})
+    # Told from what was said by the tokens themselves, or not at all.
+    return end if again and ids and ids[-len(again) :] == again else ""
+
+
+async def _holds(transport: HttpTransport, name: str) -> bool:
+    """Whether it knows `structured_outputs`, as vLLM does: a text of an unlikely form is one."""
+    body = {
+        "model": name,
+        "prompt": "A",
+        "max_tokens": 16,
+        "temperature": 0.0,
+        "structured_outputs": {"regex": "(?:q7j)"},
+    }
+    try:
+        return answers.choice(await transport.post("/v1/completions", body)).get("text") == "q7j"
+    except (Refused, EngineError):
+        return False
 
 
 async def _takes_system(transport: HttpTransport, path: str, name: str) -> bool:
@@ -249,24 +293,35 @@ async def _writes(transport: HttpTransport, path: str, body: Json) -> int | None
     return 0
 
 
-async def _classifies(transport: HttpTransport, name: str, chat: bool) -> bool:
-    """Whether /classify gives logits.
+async def _scalar(transport: HttpTransport, config: EngineConfig, offer: Offer) -> Offer | None:
+    name, route = config.path, config.head_route
+    able = replace(offer, capabilities=frozenset({"rate"}))
+    said: Json = {"model": name, **({"messages": _SAID} if offer.chat else {"input": "A"})}
+    if route != "score" and await _gives_logits(transport, "/classify", said):
+        system = not offer.chat or await _takes_system(transport, "/classify", name)
+        return replace(able, system=system)
+    pair: Json = {"model": name, "text_1": "Say A.", "text_2": "A"}
+    if route != "classify" and await _gives_logits(transport, "/score", pair):
+        return replace(able, scores=True)
+    return None
+
+
+async def _gives_logits(transport: HttpTransport, path: str, body: Json) -> bool:
+    """Whether there is such a route, and it gives logits.
 
     Raises:
-        StartupError: it gives probabilities only.
+        StartupError: it gives probabilities, or similarities, only.
     """
-    body: Json = {"model": name, **({"messages": _SAID} if chat else {"input": "A"})}
     try:
-        raw = await transport.post("/classify", {**body, "use_activation": False})
-        activated = await transport.post("/classify", {**body, "use_activation": True})
+        raw = await transport.post(path, {**body, "use_activation": False})
+        activated = await transport.post(path, {**body, "use_activation": True})
     except (Refused, Absent):
         return False
-    logits = answers.row(answers.data(raw).get("probs"))
-    probabilities = answers.row(answers.data(activated).get("probs"))
-    if all(map(math.isclose, logits, probabilities)):
+    if all(map(math.isclose, answers.head_row(raw), answers.head_row(activated))):
         raise StartupError(
-            "the server's /classify gives probabilities where logits were asked for "
-            "(use_activation): use a newer vLLM, or another engine"
+            f"the server's {path} gives the same with and without use_activation, where logits "
+            "were asked for: use a newer vLLM, a model with a classification head (an embedding "
+            "model gives similarities), or another engine"
         )
     return True
 

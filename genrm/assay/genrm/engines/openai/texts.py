@@ -8,7 +8,7 @@ those of the public chat formats and of the server's own list.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from assay.genrm.engines import fitting
@@ -30,6 +30,11 @@ _FORMS = (
 # Tokens of some vocabularies that end nothing. Judges' own answers are made of them too.
 _TAGS = r"</?(?:think|tool_call|tool_response)>"
 _MIN_NAMED_CHARS = 2
+_MAX_NAMED_CHARS = 256
+# A search holds up every other thread until it ends, so a long text is searched by windows. What is
+# looked for is shorter than their overlap.
+_WINDOW_CHARS = 1 << 16
+_OVERLAP_CHARS = 512
 # Breaking one may leave another that overlapped it.
 _ROUNDS = 8
 
@@ -48,22 +53,49 @@ def lookalikes(named: Iterable[str] = (), *, tags: bool = True) -> re.Pattern[st
 
 def breakable(token: str) -> bool:
     """Whether a token of the server is one to break up: it has brackets."""
-    return len(token) >= _MIN_NAMED_CHARS and token[0] in "<[" and token[-1] in ">]"
+    is_sized = _MIN_NAMED_CHARS <= len(token) <= _MAX_NAMED_CHARS
+    return is_sized and token[0] in "<[" and token[-1] in ">]"
 
 
 def harmless(pieces: tuple[PromptPiece, ...], pattern: re.Pattern[str]) -> tuple[PromptPiece, ...]:
     """The pieces, with every special token that holds a character of data broken up."""
     for _ in range(_ROUNDS):
+        if all(piece.trusted for piece in pieces):
+            break
         text = "".join(piece.text for piece in pieces)
-        matches = list(pattern.finditer(text))
-        trusted = [piece.trusted for piece in pieces for _ in piece.text] if matches else []
-        breaks = [
-            match.start() + 1 for match in matches if not all(trusted[match.start() : match.end()])
-        ]
+        spans = list(found(pattern, text))
+        trusted = [piece.trusted for piece in pieces for _ in piece.text] if spans else []
+        breaks = [start + 1 for start, end in spans if not all(trusted[start:end])]
         if not breaks:
             break
         pieces = _spaced(pieces, breaks)
     return pieces
+
+
+def found(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
+    """Spans as of `pattern.finditer`, of matches up to the overlap's length, window by window."""
+    at = 0
+    for end in range(_WINDOW_CHARS, len(text) + _WINDOW_CHARS, _WINDOW_CHARS):
+        for match in pattern.finditer(text, at, end + _OVERLAP_CHARS):
+            if match.start() >= end:
+                break
+            yield match.span()
+            at = match.end()
+        at = max(at, end)
+
+
+def settled(prompt: Prompt, pattern: re.Pattern[str]) -> Prompt:
+    """The prompt with the data of its messages broken up already, not to be looked at again."""
+    messages = tuple(
+        replace(
+            message,
+            pieces=tuple(
+                replace(piece, trusted=True) for piece in harmless(message.pieces, pattern)
+            ),
+        )
+        for message in prompt.messages
+    )
+    return replace(prompt, messages=messages)
 
 
 def _spaced(pieces: tuple[PromptPiece, ...], breaks: list[int]) -> tuple[PromptPiece, ...]:
@@ -106,6 +138,13 @@ def plain(messages: Sequence[dict[str, str]], begun: str) -> str:
     if messages[-1]["role"] != "assistant":
         blocks.append(f"assistant: {begun}" if begun else "assistant:")
     return "\n\n".join(blocks)
+
+
+def question(messages: Sequence[dict[str, str]]) -> str:
+    """What a response answers, as one text: the user's words, or the dialogue as blocks."""
+    if len(messages) == 1:
+        return messages[0]["content"]
+    return "\n\n".join(f"{said['role']}: {said['content']}" for said in messages)
 
 
 def cuttable_chars(prompt: Prompt) -> int:

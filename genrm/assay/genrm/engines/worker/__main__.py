@@ -4,7 +4,8 @@ The engine starts it with one end of a socket pair; the kit's frames (`assay.kit
 JSON for many requests each, NaN and infinities included:
 
     X  to the worker      {"ask": [job, ...]}, handed over together, see jobs.py; or
-                          {"cancel": [id, ...]}: nobody waits for these any more
+                          {"cancel": [id, ...]}: nobody waits for these any more; or
+                          {"load": adapter, "folder", "id"}, {"unload": adapter, "id"}
     R  from the worker    loaded; what the engine must know of the model
     N                     it cannot be loaded; why, in a line
     D                     {"answers": [answer, ...], "batches", "rows"}
@@ -59,17 +60,23 @@ def _serve(line: socket.socket, settings: WorkerSettings) -> None:
 
 def _load(settings: WorkerSettings, line: socket.socket, inbox: Any) -> Any:
     # torch and transformers take seconds, and their failure is a failure to load.
+    import torch  # noqa: PLC0415
     import transformers  # noqa: PLC0415
     from transformers import AutoTokenizer  # noqa: PLC0415
 
     from assay.genrm.engines.prompts import PromptEncoder  # noqa: PLC0415
     from assay.genrm.engines.worker.loop import BatchLoop  # noqa: PLC0415
     from assay.genrm.engines.worker.network import Network  # noqa: PLC0415
+    from assay.genrm.engines.worker.vocabulary import FormTables, token_bytes  # noqa: PLC0415
 
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
+    if settings.threads and "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(settings.threads)
     network = Network(settings)
     tokenizer = AutoTokenizer.from_pretrained(settings.location, **settings.arguments)
+    writes = network.shape is not None
+    tokens = token_bytes(tokenizer) if writes and settings.head == "generative" else None
     loop = BatchLoop(
         network,
         settings,
@@ -79,8 +86,10 @@ def _load(settings: WorkerSettings, line: socket.socket, inbox: Any) -> Any:
             line, frames.DONE, {"answers": answers, "batches": ran[0], "rows": ran[1]}
         ),
         inbox=inbox,
+        tables=None if tokens is None else FormTables(tokens),
     )
-    _say(line, frames.READY, {"write": network.shape is not None, "labels": network.labels})
+    ready = {"write": writes, "labels": network.labels, "forms": tokens is not None}
+    _say(line, frames.READY, ready)
     return loop
 
 

@@ -1,13 +1,14 @@
 """Requests in the worker: which sequences to read, where, and what to make of the logits.
 
     {"id", "kind": "choose", "ids", "options"}          -> {"id", "logprobs"}
-    {"id", "kind": "write", "ids", "max_tokens", "temperature", "top_p", "seed", "stop"}
-                                                        -> {"id", "text", "finish", "completion"}
+    {"id", "kind": "write", "ids", "max_tokens", "temperature", "top_p", "seed", "stop", "form"}
+                                            -> {"id", "text", "finish", "completion"}, "mass" too
+                                               where there is a form (`forms.TextForm.parts`)
     {"id", "kind": "rate", "ids"}                       -> {"id", "logits"}
     {"id", "kind": "rate-steps", "ids", "positions"}    -> {"id", "probabilities"}
 
-Requests have the call's "request_id", for logs; answers have "cached", the known tokens of the
-prompt, or {"id", "error": [reason, message]}.
+Requests have the call's "request_id", for logs, and may have an "adapter" that was loaded; answers
+have "cached", the known tokens of the prompt, or {"id", "error": [reason, message]}.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from typing import Any, Protocol
 import torch
 
 from assay.genrm.engines.steps import chance
+from assay.genrm.engines.worker.guiding import FormGuide
 from assay.genrm.engines.worker.sampling import RowSampler
+from assay.genrm.engines.worker.vocabulary import FormTables
 from assay.kit.reasons import Reason
 
 Ids = tuple[int, ...]
@@ -60,6 +63,7 @@ class WorkerJob(Protocol):
     """A request at work."""
 
     id: int
+    adapter: str
     cached: int | None
 
     def sequences(self) -> list[Sequence]:
@@ -76,6 +80,7 @@ class ChooseJob:
     id: int
     ids: Ids
     options: tuple[Ids, ...]
+    adapter: str = ""
     cached: int | None = None
     _known: dict[Ids, float] = field(default_factory=dict)
     _waiting: dict[Ids, Sequence] = field(default_factory=dict)
@@ -116,7 +121,9 @@ class WriteJob:
     max_tokens: int
     stop: tuple[str, ...]
     sampler: RowSampler
+    guide: FormGuide | None
     start: Callable[[WriteJob, Sequence, Logits], dict[str, Any] | None]
+    adapter: str = ""
     cached: int | None = None
     written: list[int] = field(default_factory=list)
 
@@ -137,6 +144,7 @@ class RateJob:
     id: int
     ids: Ids
     pad_token: int | None
+    adapter: str = ""
     cached: int | None = None
 
     def sequences(self) -> list[Sequence]:
@@ -162,6 +170,7 @@ class RateStepsJob:
     positions: Ids
     good_label: int
     scores: bool = False
+    adapter: str = ""
     cached: int | None = None
 
     def sequences(self) -> list[Sequence]:
@@ -185,9 +194,15 @@ class Maker:
     good_label: int
     start: Callable[[WriteJob, Sequence, Logits], dict[str, Any] | None]
     scores: bool = False
+    tables: FormTables | None = None
 
     def __call__(self, body: dict[str, Any]) -> WorkerJob:
         """The job of a message."""
+        job = self._made(body)
+        job.adapter = body.get("adapter", "")
+        return job
+
+    def _made(self, body: dict[str, Any]) -> WorkerJob:
         number, ids = int(body["id"]), tuple(body["ids"])
         match body["kind"]:
             case "choose":
@@ -200,8 +215,17 @@ class Maker:
             case _:
                 numbers = random.Random(int(body["seed"]))  # noqa: S311  # sampling, not secrets
                 sampler = RowSampler(float(body["temperature"]), float(body["top_p"]), numbers)
-                stop = tuple(body["stop"])
-                return WriteJob(number, ids, int(body["max_tokens"]), stop, sampler, self.start)
+                stop, limit = tuple(body["stop"]), int(body["max_tokens"])
+                guide = self._guide(body.get("form"), limit)
+                return WriteJob(number, ids, limit, stop, sampler, guide, self.start)
+
+    def _guide(self, form: list[Any] | None, max_tokens: int) -> FormGuide | None:
+        if form is None:
+            return None
+        if self.tables is None:
+            raise ValueError("a form for a vocabulary that has none")
+        parts = tuple(tuple(part) if isinstance(part, list) else part for part in form)
+        return FormGuide(self.tables.of(parts), max_tokens)
 
 
 def error_answer(number: int, reason: str, message: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from assay.genrm.engines.worker.adapters import AdapterError
 from assay.genrm.engines.worker.jobs import (
     Logits,
     Maker,
@@ -26,10 +27,12 @@ from assay.genrm.engines.worker.network import Network, RowInput
 from assay.genrm.engines.worker.prefixes import PrefixTree
 from assay.genrm.engines.worker.reading import PLANNED, BatchLimits, Planned, plan
 from assay.genrm.engines.worker.settings import WorkerSettings
+from assay.genrm.engines.worker.vocabulary import FormTables
 from assay.genrm.engines.worker.writing import Decode, Writer
 from assay.kit.reasons import Reason
 
 _FREE_TOKENS = {"cpu": 256, "cuda": 8192}
+_NO_ADAPTER = "its adapter is not loaded, or has been replaced while it was asked; send it again"
 
 _log = logging.getLogger(__name__)
 
@@ -46,6 +49,7 @@ class BatchLoop:
         answer: Callable[[list[dict[str, Any]], tuple[int, int]], None],
         *,
         inbox: queue.SimpleQueue[dict[str, Any]] | None = None,
+        tables: FormTables | None = None,
     ) -> None:
         """Starts without work.
 
@@ -56,6 +60,7 @@ class BatchLoop:
             decode: text of tokens that stand after others.
             answer: sends answers, with the forward passes since the last and the rows in them.
             inbox: where messages arrive.
+            tables: of forms, for a vocabulary that texts can be held to them in.
         """
         self.inbox = inbox or queue.SimpleQueue()
         self._network = network
@@ -68,7 +73,7 @@ class BatchLoop:
         self._tree = PrefixTree(settings.prefix_cache_tokens) if network.shape else None
         self._writer = Writer(network, self._limits, ends, decode)
         self._make = Maker(
-            network.pad_token, settings.good_label, self._first, settings.step_scores
+            network.pad_token, settings.good_label, self._first, settings.step_scores, tables
         )
         self._waiting: list[Sequence] = []
         self._begun: dict[int, WorkerJob] = {}
@@ -90,7 +95,8 @@ class BatchLoop:
             self._write()
         if self._tree is not None:
             waiting = self._waiting[: PLANNED * self._limits.items]
-            self._tree.shrink(((s.ids, s.reads[0]) for s in waiting), self._limits.tokens)
+            sought = ((s.ids, s.reads[0], s.job.adapter) for s in waiting)
+            self._tree.shrink(sought, self._limits.tokens)
 
     def _receive(self, *, wait: bool) -> None:
         while True:
@@ -99,14 +105,40 @@ class BatchLoop:
             except queue.Empty:
                 return
             wait = False
+            if "load" in message:
+                self._load_adapter(message)
+            if "unload" in message:
+                self._unload_adapter(message)
             for body in message.get("ask", ()):
                 job = self._make(body)
                 self._begun[job.id] = job
                 self._request_ids[job.id] = body.get("request_id", "")
-                self._waiting += job.sequences()
+                if job.adapter and job.adapter not in self._network.adapters:
+                    self._finish([error_answer(job.id, Reason.ENGINE_FAILED, _NO_ADAPTER)])
+                else:
+                    self._waiting += job.sequences()
             if gone := set(message.get("cancel", ())) & self._begun.keys():
                 self._forget(gone)
                 self._writer.drop(gone)
+
+    def _load_adapter(self, message: dict[str, Any]) -> None:
+        answer: dict[str, Any] = {"id": message["id"]}
+        try:
+            self._network.adapters.load(message["load"], message["folder"])
+        except AdapterError as error:
+            answer = error_answer(message["id"], Reason.ENGINE_FAILED, str(error))
+        self._answer([answer], (0, 0))
+
+    def _unload_adapter(self, message: dict[str, Any]) -> None:
+        """Ends what goes through it first: without it a row would go through the base alone."""
+        key = message["unload"]
+        gone = [job for job in self._begun.values() if job.adapter == key]
+        self._writer.drop({job.id for job in gone})
+        self._finish([error_answer(job.id, Reason.ENGINE_FAILED, _NO_ADAPTER) for job in gone])
+        if self._tree is not None:
+            self._tree.forget(key)
+        self._network.adapters.unload(key)
+        self._answer([{"id": message["id"]}], (0, 0))
 
     def _forget(self, numbers: set[int]) -> None:
         for number in numbers:
@@ -167,7 +199,12 @@ class BatchLoop:
     def _read_batch(self, batch: list[Planned]) -> list[dict[str, Any]]:
         kv = self._loaded(batch)
         rows = [
-            RowInput(p.match.length, p.sequence.ids[p.match.length :], p.sequence.reads)
+            RowInput(
+                p.match.length,
+                p.sequence.ids[p.match.length :],
+                p.sequence.reads,
+                p.sequence.job.adapter,
+            )
             for p in batch
         ]
         self._ran(len(rows))
@@ -216,7 +253,7 @@ class BatchLoop:
             return kv.segment(index, start, end)
 
         if self._tree is not None:
-            self._tree.store(sequence.ids, cut)
+            self._tree.store(sequence.ids, cut, sequence.job.adapter)
         job = sequence.job
         if isinstance(job, WriteJob) and self._joining and self._joining[-1] is job:
             self._joining.pop()
@@ -253,9 +290,11 @@ class BatchLoop:
         ids = dict.fromkeys(self._request_ids.get(job.id, "") for job in jobs)
         _log.exception("a request failed", extra={"request_id": ",".join(filter(None, ids))})
 
-    def _store(self, ids: tuple[int, ...], cut: Callable[[int, int], KvSegment]) -> None:
+    def _store(
+        self, job: WriteJob, ids: tuple[int, ...], cut: Callable[[int, int], KvSegment]
+    ) -> None:
         if self._tree is not None:
-            self._tree.store(ids, cut)
+            self._tree.store(ids, cut, job.adapter)
 
     def _return(self, jobs: list[WriteJob]) -> None:
         for job in jobs:

@@ -18,16 +18,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from assay.genrm.engines.worker.adapters import Adapters
 from assay.genrm.engines.worker.kv_cache import KvCache, KvShape, Place, cache_of
 from assay.genrm.engines.worker.settings import WorkerSettings
+from assay.genrm.engines.worker.weights import LoadError, dtype_of, load
 
 _CHUNK_TOKENS = 2048
 _PROBE_TOKENS = 24
-_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-
-
-class LoadError(Exception):
-    """The model cannot be loaded; the text says why, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +35,13 @@ class RowInput:
         start: tokens that the cache holds already.
         ids: tokens to add.
         reads: positions to read, counted from the row's first token, not below `start`.
+        adapter: that it goes through; empty for none.
     """
 
     start: int
     ids: Sequence[int]
     reads: Sequence[int]
+    adapter: str = ""
 
 
 class Network:
@@ -55,9 +54,10 @@ class Network:
             LoadError: it cannot be loaded.
         """
         self.device = _device(settings.device)
-        self.dtype = _dtype(settings.precision, self.device)
+        self.dtype = dtype_of(settings.precision, self.device)
         self._head = settings.head
-        self._model = _load(settings, self.dtype).to(self.device).eval()
+        self._model = load(settings, self.dtype, self.device).eval()
+        self.adapters = Adapters(self._model, settings.head)
         config = self._model.config.get_text_config()
         self.pad_token: int | None = config.pad_token_id
         if config.pad_token_id is None:
@@ -122,6 +122,7 @@ class Network:
     ) -> torch.Tensor:
         picked = torch.tensor(wanted or [(0, 0)], device=self.device)
         self._picked = (picked[:, 0], picked[:, 1])
+        self.adapters.rows([row.adapter for row in rows])
         arguments: dict[str, Any] = {"input_ids": tokens_BS}
         if kv is None:
             lengths = torch.tensor([len(row.ids) for row in rows], device=self.device)
@@ -234,60 +235,13 @@ def _padded(ids: Sequence[int], size: int) -> list[int]:
 
 def _device(name: str) -> torch.device:
     available = torch.cuda.is_available()
-    if name == "cuda" and not available:
+    if name.startswith("cuda") and not available:
         raise LoadError('there is no CUDA device here; set device = "cpu", or "auto"')
+    kind, _, index = name.partition(":")
+    if index:
+        count = torch.cuda.device_count()
+        if int(index) >= count:
+            raise LoadError(f"there is no {name} here; CUDA devices are 0 to {count - 1}")
+        torch.cuda.set_device(int(index))
+        return torch.device(kind, int(index))
     return torch.device("cuda" if available and name != "cpu" else "cpu")
-
-
-def _dtype(name: str, device: torch.device) -> torch.dtype:
-    if name == "auto":
-        return torch.bfloat16 if device.type == "cuda" else torch.float32
-    return _DTYPES[name]
-
-
-def _load(settings: WorkerSettings, dtype: torch.dtype) -> Any:
-    kind = _kind(settings)
-    arguments = {**settings.arguments, "dtype": dtype, "output_loading_info": True}
-    try:
-        model, report = kind.from_pretrained(
-            settings.location, attn_implementation="sdpa", **arguments
-        )
-    except ValueError as error:
-        if "scaled_dot_product_attention" not in str(error):
-            raise
-        model, report = kind.from_pretrained(
-            settings.location, attn_implementation="eager", **arguments
-        )
-    missing = sorted(report["missing_keys"])
-    if missing:
-        raise LoadError(
-            f"its files lack {len(missing)} weights, such as {missing[0]}, so it has no "
-            f"{settings.head} head of its own; set head to what it has, or give another folder"
-        )
-    return model
-
-
-def _kind(settings: WorkerSettings) -> Any:
-    from transformers import (  # noqa: PLC0415  # each takes its time
-        AutoConfig,
-        AutoModel,
-        AutoModelForCausalLM,
-        AutoModelForSequenceClassification,
-        AutoModelForTokenClassification,
-    )
-
-    if settings.head == "generative":
-        return AutoModelForCausalLM
-    if settings.head == "scalar":
-        return AutoModelForSequenceClassification
-    config = AutoConfig.from_pretrained(settings.location, **settings.arguments)
-    names = [str(name) for name in config.architectures or ()]
-    if "Qwen2ForProcessRewardModel" in names:
-        from assay.genrm.engines.worker.qwen import (  # noqa: PLC0415
-            Qwen2ForProcessRewardModel,
-        )
-
-        return Qwen2ForProcessRewardModel
-    if any(name.endswith("ForProcessRewardModel") for name in names):
-        return AutoModel
-    return AutoModelForTokenClassification

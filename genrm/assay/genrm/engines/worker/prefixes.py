@@ -1,7 +1,8 @@
 """Keys and values of token sequences as a radix tree (RadixAttention, SGLang, arXiv 2312.07104).
 
-A path from the root is a sequence, and a node holds a segment of it. Least recently used leaves are
-dropped first. Unlike the paper's pages, segments are copied into the rows of a batch.
+A path from the root is a sequence, and a node holds a segment of it. Each adapter has a root of its
+own, because keys and values are those of its weights; the budget is one. Least recently used leaves
+are dropped first. Unlike the paper's pages, segments are copied into the rows of a batch.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ class Cacheable(Protocol):
 
 @dataclass(slots=True, eq=False)
 class PrefixNode:
-    """Tokens behind those of its parent."""
+    """Tokens behind those of its parent, or of its adapter's root."""
 
     ids: Ids
     kept: Cacheable
     parent: PrefixNode | None
+    adapter: str = ""
     children: dict[int, PrefixNode] = field(default_factory=dict)
     used: int = 0
 
@@ -50,16 +52,16 @@ class PrefixTree:
     def __init__(self, budget: int) -> None:
         """`budget` is in tokens; with 0 it keeps only what waiting sequences need."""
         self._budget = budget
-        self._children: dict[int, PrefixNode] = {}
+        self._roots: dict[str, dict[int, PrefixNode]] = {}
         self._clock = 0
         self.tokens = 0
 
-    def match(self, ids: Ids, limit: int) -> PrefixMatch:
+    def match(self, ids: Ids, limit: int, adapter: str = "") -> PrefixMatch:
         """The longest known beginning of a sequence, at most `limit` tokens."""
         self._clock += 1
         path: list[tuple[PrefixNode, int]] = []
         length = 0
-        children = self._children
+        children = self._roots.get(adapter, {})
         while length < limit and (node := children.get(ids[length])) is not None:
             same = common(node.ids, ids[length:limit])
             if not same:
@@ -72,11 +74,11 @@ class PrefixTree:
             children = node.children
         return PrefixMatch(tuple(path), length)
 
-    def store(self, ids: Ids, cut: Callable[[int, int], Cacheable]) -> None:
+    def store(self, ids: Ids, cut: Callable[[int, int], Cacheable], adapter: str = "") -> None:
         """Remembers a sequence; `cut(start, end)` gives what is kept of those tokens."""
         if not ids:
             return
-        match = self.match(ids, len(ids))
+        match = self.match(ids, len(ids), adapter)
         if match.length == len(ids):
             return
         parent: PrefixNode | None = None
@@ -84,20 +86,19 @@ class PrefixTree:
             parent, same = match.path[-1]
             if same < len(parent.ids):
                 parent = self._split(parent, same)
-        node = PrefixNode(
-            ids[match.length :], cut(match.length, len(ids)), parent, used=self._clock
-        )
-        (parent.children if parent else self._children)[node.ids[0]] = node
+        kept = cut(match.length, len(ids))
+        node = PrefixNode(ids[match.length :], kept, parent, adapter, used=self._clock)
+        self._siblings(node)[node.ids[0]] = node
         self.tokens += len(node.ids)
 
-    def shrink(self, waiting: Iterable[tuple[Ids, int]], extra: int) -> None:
+    def shrink(self, waiting: Iterable[tuple[Ids, int, str]], extra: int) -> None:
         """Forgets down to the budget, which may be exceeded by `extra` tokens of waiting sequences.
 
-        `waiting` are sequences that will be looked up, and up to where.
+        `waiting` are sequences that will be looked up, up to where, and by which adapter.
         """
         if self.tokens <= self._budget:
             return
-        needed = {id(node) for ids, limit in waiting for node, _ in self.match(ids, limit).path}
+        needed = {id(node) for sought in waiting for node, _ in self.match(*sought).path}
         while self.tokens > self._budget:
             leaves = [node for node in self._walk() if not node.children]
             spare = [node for node in leaves if id(node) not in needed]
@@ -107,29 +108,39 @@ class PrefixTree:
 
     def clear(self) -> None:
         """Forgets everything."""
-        self._children.clear()
+        self._roots.clear()
         self.tokens = 0
+
+    def forget(self, adapter: str) -> None:
+        """Forgets what is known of an adapter."""
+        nodes = list(self._roots.pop(adapter, {}).values())
+        while nodes:
+            node = nodes.pop()
+            self.tokens -= len(node.ids)
+            nodes.extend(node.children.values())
 
     def _drop_oldest(self, leaves: list[PrefixNode]) -> None:
         for node in sorted(leaves, key=lambda leaf: leaf.used):
-            siblings = node.parent.children if node.parent else self._children
-            del siblings[node.ids[0]]
+            del self._siblings(node)[node.ids[0]]
             self.tokens -= len(node.ids)
             if self.tokens <= self._budget:
                 return
 
     def _split(self, node: PrefixNode, at: int) -> PrefixNode:
-        upper = PrefixNode(node.ids[:at], node.kept.part(0, at), node.parent, used=node.used)
-        siblings = node.parent.children if node.parent else self._children
-        siblings[upper.ids[0]] = upper
+        kept = node.kept.part(0, at)
+        upper = PrefixNode(node.ids[:at], kept, node.parent, node.adapter, used=node.used)
+        self._siblings(upper)[upper.ids[0]] = upper
         node.kept = node.kept.part(at, len(node.ids))
         node.ids = node.ids[at:]
         node.parent = upper
         upper.children[node.ids[0]] = node
         return upper
 
+    def _siblings(self, node: PrefixNode) -> dict[int, PrefixNode]:
+        return node.parent.children if node.parent else self._roots.setdefault(node.adapter, {})
+
     def _walk(self) -> Iterator[PrefixNode]:
-        stack = list(self._children.values())
+        stack = [node for root in self._roots.values() for node in root.values()]
         while stack:
             node = stack.pop()
             yield node

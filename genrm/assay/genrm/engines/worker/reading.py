@@ -63,12 +63,14 @@ def plan(
     leaders: list[Planned] = []
     taken: set[tuple[object, ...]] = set()
     for sequence in waiting[: PLANNED * limits.items]:
-        match = PrefixMatch() if tree is None else tree.match(sequence.ids, sequence.reads[0])
+        match, adapter = PrefixMatch(), sequence.job.adapter
+        if tree is not None:
+            match = tree.match(sequence.ids, sequence.reads[0], adapter)
         ahead = sequence.ids[match.length : sequence.reads[0]][:SHARED_TOKENS]
         if tree is not None and len(ahead) == SHARED_TOKENS:
-            if (match.key, ahead) in taken:
+            if (adapter, match.key, ahead) in taken:
                 continue
-            taken.add((match.key, ahead))
+            taken.add((adapter, match.key, ahead))
         if admit(sequence):
             leaders.append(Planned(sequence, match))
     return _batch_of_oldest(leaders, limits)

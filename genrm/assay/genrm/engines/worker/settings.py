@@ -10,7 +10,8 @@ from typing import Any
 class WorkerSettings:
     """What a worker needs of `Opened` and `EngineConfig`, whose words these are.
 
-    `arguments` are of `from_pretrained`; `step_scores`: a step head gives one score from -1 to 1.
+    `arguments` are of `from_pretrained`; `step_scores`: a step head gives one score from -1 to 1;
+    `threads`: of a CPU, 0 for as many as torch takes.
     """
 
     location: str
@@ -23,3 +24,5 @@ class WorkerSettings:
     max_batch_items: int
     prefix_cache_tokens: int
     step_scores: bool = False
+    quantization: str = "none"
+    threads: int = 0

@@ -6,10 +6,13 @@ tokens, the newest gives way and is read anew later; its random numbers go on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
+from assay.genrm.engines.worker.guiding import FormGuide
 from assay.genrm.engines.worker.jobs import NOT_FINITE, Logits, WriteJob, error_answer
 from assay.genrm.engines.worker.kv_cache import KvCache, KvSegment
 from assay.genrm.engines.worker.network import Network, RowInput
@@ -19,7 +22,7 @@ from assay.genrm.engines.worker.sampling import next_tokens
 _ROOM_TOKENS = 64
 _STOP_TOKENS = 4  # more than a text's bytes, so that a stop text is seen across token borders
 Decode = Callable[[list[int], tuple[int, ...]], str]
-Store = Callable[[tuple[int, ...], Callable[[int, int], KvSegment]], None]
+Store = Callable[[WriteJob, tuple[int, ...], Callable[[int, int], KvSegment]], None]
 
 
 @dataclass(slots=True, eq=False)
@@ -55,7 +58,7 @@ class Writer:
 
     def first(self, job: WriteJob, logits: Logits) -> dict[str, Any] | None:
         """Writes the first token; returns the answer if it is the last."""
-        return self._add(job, next_tokens(logits.values, [job.sampler])[0])
+        return self._add(job, _drawn(logits.values, [job])[0])
 
     def join(self, job: WriteJob, segment: KvSegment) -> None:
         """Takes up a job; the segment is its prompt's keys and values."""
@@ -70,9 +73,12 @@ class Writer:
     def step(self, store: Store) -> list[dict[str, Any]]:
         """Writes one token in each row; the answers of those that ended."""
         self._reserve(len(self._rows), max(row.known for row in self._rows) + 1)
-        rows = [RowInput(row.known, row.job.written[-1:], (row.known,)) for row in self._rows]
+        rows = [
+            RowInput(row.known, row.job.written[-1:], (row.known,), row.job.adapter)
+            for row in self._rows
+        ]
         logits = self._network.run(rows, self._kv)
-        tokens = next_tokens(logits, [row.job.sampler for row in self._rows])
+        tokens = _drawn(logits, [row.job for row in self._rows])
         answers = []
         for index in reversed(range(len(self._rows))):
             row = self._rows[index]
@@ -113,6 +119,8 @@ class Writer:
         if token is None:
             return error_answer(job.id, *NOT_FINITE)
         job.written.append(token)
+        if job.guide is not None:
+            return self._guided(job, job.guide, token)
         if token in self._ends:
             return self._answer(job, "stop", self._text(job, job.written[:-1]))
         if (text := self._stopped(job)) is not None:
@@ -120,6 +128,14 @@ class Writer:
         if len(job.written) >= job.max_tokens:
             return self._answer(job, "length", self._text(job, job.written))
         return None
+
+    def _guided(self, job: WriteJob, guide: FormGuide, token: int) -> dict[str, Any] | None:
+        guide.advance(token)
+        if not guide.done and len(job.written) < job.max_tokens:
+            return None
+        finish = "stop" if guide.done else "length"
+        text = self._text(job, job.written)
+        return {**self._answer(job, finish, text), "mass": guide.mass}
 
     def _stopped(self, job: WriteJob) -> str | None:
         if not job.stop:
@@ -156,7 +172,7 @@ class Writer:
         row, kv = self._rows[index], self._kv
         if kv is not None:
             ids = (*row.job.ids, *row.job.written)[: row.known]
-            store(ids, lambda start, end: kv.segment(index, start, end))
+            store(row.job, ids, lambda start, end: kv.segment(index, start, end))
 
     def _leave(self, index: int) -> None:
         """Takes a row out; the last one moves into its place."""
@@ -167,3 +183,16 @@ class Writer:
         self._rows.pop()
         if not self._rows:
             self._kv = None
+
+
+def _drawn(logits_BV: torch.Tensor, jobs: Sequence[WriteJob]) -> list[int | None]:
+    """The next token of each row, of those that its form allows; None for logits not finite."""
+    if any(job.guide is not None for job in jobs):
+        rows = zip(logits_BV, jobs, strict=True)
+        logits_BV = torch.stack(
+            [
+                logits_V if job.guide is None else job.guide.narrow(logits_V)
+                for logits_V, job in rows
+            ]
+        )
+    return next_tokens(logits_BV, [job.sampler for job in jobs])

@@ -9,6 +9,10 @@ ErrorInfo's metadata under "raw_text" (cut to 2,000 characters). Nor has a model
 of its probability, LOW_VERDICT_MASS, or that does not tell known right answers from wrong ones, JUDGE_UNFIT. It is never a
 score of 0. The candidate's text is data to the judge; nothing in it is an instruction.
 
+Where a template draws letters (TemplateInfo.letters), the judge answers with letters that stand for the verdicts, drawn for
+each judgement from the seed and the texts. It is asked twice, with the letters on opposite sides, and the mean of both
+readings counts; their distance is the letter gap.
+
 Retries: a call may be retried on UNAVAILABLE, and on RESOURCE_EXHAUSTED when the status carries google.rpc.RetryInfo.
 Judges that sample are deterministic only for an equal seed and an equal engine; ListJudgeModels says which are.
 """
@@ -103,6 +107,34 @@ OVERFLOW_POLICY_KEEP_ENDS: OverflowPolicy.ValueType  # 1
 """Keep the head and the tail of the candidate, mark the cut, and set candidate_truncated in the result."""
 Global___OverflowPolicy: _TypeAlias = OverflowPolicy  # noqa: Y015
 
+class _Combination:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CombinationEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Combination.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    COMBINATION_UNSPECIFIED: _Combination.ValueType  # 0
+    """Their mean."""
+    COMBINATION_MEDIAN: _Combination.ValueType  # 1
+    """Their median; of an even number, the mean of the two in the middle."""
+    COMBINATION_MAJORITY: _Combination.ValueType  # 2
+    """1 where more of them say 0.5 or above than below, 0 where fewer do. As many: the fault NO_QUORUM."""
+    COMBINATION_MIN: _Combination.ValueType  # 3
+    """The least."""
+
+class Combination(_Combination, metaclass=_CombinationEnumTypeWrapper):
+    """How scores of several models become one."""
+
+COMBINATION_UNSPECIFIED: Combination.ValueType  # 0
+"""Their mean."""
+COMBINATION_MEDIAN: Combination.ValueType  # 1
+"""Their median; of an even number, the mean of the two in the middle."""
+COMBINATION_MAJORITY: Combination.ValueType  # 2
+"""1 where more of them say 0.5 or above than below, 0 where fewer do. As many: the fault NO_QUORUM."""
+COMBINATION_MIN: Combination.ValueType  # 3
+"""The least."""
+Global___Combination: _TypeAlias = Combination  # noqa: Y015
+
 class _RankingMode:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -127,6 +159,100 @@ RANKING_MODE_ROUND_ROBIN: RankingMode.ValueType  # 2
 """Each against each."""
 Global___RankingMode: _TypeAlias = RankingMode  # noqa: Y015
 
+class _CriterionKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CriterionKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CriterionKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CRITERION_KIND_UNSPECIFIED: _CriterionKind.ValueType  # 0
+    """Met or not: the score is the chance that it is met."""
+    CRITERION_KIND_GRADED: _CriterionKind.ValueType  # 1
+    """In five grades, 0 to 1: the score is their mean under the model's probabilities."""
+
+class CriterionKind(_CriterionKind, metaclass=_CriterionKindEnumTypeWrapper):
+    """How a criterion is answered."""
+
+CRITERION_KIND_UNSPECIFIED: CriterionKind.ValueType  # 0
+"""Met or not: the score is the chance that it is met."""
+CRITERION_KIND_GRADED: CriterionKind.ValueType  # 1
+"""In five grades, 0 to 1: the score is their mean under the model's probabilities."""
+Global___CriterionKind: _TypeAlias = CriterionKind  # noqa: Y015
+
+class _MissingCriterion:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _MissingCriterionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MissingCriterion.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    MISSING_CRITERION_UNSPECIFIED: _MissingCriterion.ValueType  # 0
+    """A fault of the whole: the criterion's own, which the message names."""
+    MISSING_CRITERION_LEAVE_OUT: _MissingCriterion.ValueType  # 1
+    """It is left out, and the weights of the others count alone."""
+
+class MissingCriterion(_MissingCriterion, metaclass=_MissingCriterionEnumTypeWrapper):
+    """What a criterion that could not be read means for the whole."""
+
+MISSING_CRITERION_UNSPECIFIED: MissingCriterion.ValueType  # 0
+"""A fault of the whole: the criterion's own, which the message names."""
+MISSING_CRITERION_LEAVE_OUT: MissingCriterion.ValueType  # 1
+"""It is left out, and the weights of the others count alone."""
+Global___MissingCriterion: _TypeAlias = MissingCriterion  # noqa: Y015
+
+class _CriterionOrder:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CriterionOrderEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CriterionOrder.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CRITERION_ORDER_UNSPECIFIED: _CriterionOrder.ValueType  # 0
+    """What costs clearly fewer tokens for the items of the call that have one prompt and one rubric. So the same response may be
+    asked about in another way in other company; RubricJudgement says in which.
+    """
+    CRITERION_ORDER_RESPONSE_FIRST: _CriterionOrder.ValueType  # 1
+    """The response: each is read once, and then the criteria."""
+    CRITERION_ORDER_CRITERION_FIRST: _CriterionOrder.ValueType  # 2
+    """The criterion: each is read once, and then the responses."""
+
+class CriterionOrder(_CriterionOrder, metaclass=_CriterionOrderEnumTypeWrapper):
+    """What of a prompt comes first."""
+
+CRITERION_ORDER_UNSPECIFIED: CriterionOrder.ValueType  # 0
+"""What costs clearly fewer tokens for the items of the call that have one prompt and one rubric. So the same response may be
+asked about in another way in other company; RubricJudgement says in which.
+"""
+CRITERION_ORDER_RESPONSE_FIRST: CriterionOrder.ValueType  # 1
+"""The response: each is read once, and then the criteria."""
+CRITERION_ORDER_CRITERION_FIRST: CriterionOrder.ValueType  # 2
+"""The criterion: each is read once, and then the responses."""
+Global___CriterionOrder: _TypeAlias = CriterionOrder  # noqa: Y015
+
+class _CompoundCriterion:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CompoundCriterionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CompoundCriterion.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    COMPOUND_CRITERION_UNSPECIFIED: _CompoundCriterion.ValueType  # 0
+    """Refuse: a fault of the whole, INVALID_PARAMETER, with the parts that it could be split into."""
+    COMPOUND_CRITERION_SPLIT: _CompoundCriterion.ValueType  # 1
+    """Ask each part, "ID-1", "ID-2", ..., with an equal share of the weight."""
+    COMPOUND_CRITERION_ALLOW: _CompoundCriterion.ValueType  # 2
+    """Ask it as it stands."""
+
+class CompoundCriterion(_CompoundCriterion, metaclass=_CompoundCriterionEnumTypeWrapper):
+    """What to do with a criterion that asks several things at once. English ones are recognised: several sentences, list entries,
+    "states ... and explains ...".
+    """
+
+COMPOUND_CRITERION_UNSPECIFIED: CompoundCriterion.ValueType  # 0
+"""Refuse: a fault of the whole, INVALID_PARAMETER, with the parts that it could be split into."""
+COMPOUND_CRITERION_SPLIT: CompoundCriterion.ValueType  # 1
+"""Ask each part, "ID-1", "ID-2", ..., with an equal share of the weight."""
+COMPOUND_CRITERION_ALLOW: CompoundCriterion.ValueType  # 2
+"""Ask it as it stands."""
+Global___CompoundCriterion: _TypeAlias = CompoundCriterion  # noqa: Y015
+
 @_typing.final
 class JudgeSettings(_message.Message):
     """How to judge: which model, which prompt, how the verdict is read."""
@@ -143,6 +269,7 @@ class JudgeSettings(_message.Message):
     OVERFLOW_POLICY_FIELD_NUMBER: _builtins.int
     META_CRITIQUE_FIELD_NUMBER: _builtins.int
     LOW_MASS_FIELD_NUMBER: _builtins.int
+    MAX_LETTER_GAP_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """The model, as ListJudgeModels names it. Empty: the server's default."""
     template: _builtins.str
@@ -150,19 +277,25 @@ class JudgeSettings(_message.Message):
     scoring_mode: Global___ScoringMode.ValueType
     """How a verdict becomes a number."""
     votes: _builtins.int
-    """Votes to sample, where votes are sampled. 0: the server's default."""
+    """Votes to sample, where votes are sampled. 0: the server's default. A template that draws letters shares them between its
+    two readings, at least one for each.
+    """
     temperature: _builtins.float
     """Sampling temperature of votes and reasons, at least 0; 0 is greedy. Unset: 1 where more than one vote is sampled, else 0."""
     max_tokens: _builtins.int
     """Most tokens that the judge may write for one vote. 0: the template's default."""
     seed: _builtins.int
-    """Seed of the sampling. Unset: the server picks one."""
+    """Seed of the sampling and of drawn letters. Unset: the server picks one that nobody can know ahead, anew for each call."""
     overflow_policy: Global___OverflowPolicy.ValueType
     """What to do with a candidate longer than the model's context."""
     meta_critique: _builtins.bool
     """With SCORING_MODE_CONSENSUS: each critique is itself criticised and its verdicts refined before they count."""
     low_mass: Global___LowMassPolicy.ValueType
     """What to do where the verdicts hold less of the model's probability than the template wants (TemplateInfo.least_mass)."""
+    max_letter_gap: _builtins.float
+    """Greatest letter gap that still counts as a judgement, in [0, 1]. Beyond it: the fault LETTER_GAP; in a group the comparison
+    does not count. Unset: any gap counts. A fault, INVALID_PARAMETER, where there will be no letter gap.
+    """
     def __init__(
         self,
         *,
@@ -176,15 +309,20 @@ class JudgeSettings(_message.Message):
         overflow_policy: Global___OverflowPolicy.ValueType = ...,
         meta_critique: _builtins.bool = ...,
         low_mass: Global___LowMassPolicy.ValueType = ...,
+        max_letter_gap: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "_temperature", b"_temperature", "seed", b"seed", "temperature", b"temperature"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_letter_gap", b"_max_letter_gap", "_seed", b"_seed", "_temperature", b"_temperature", "max_letter_gap", b"max_letter_gap", "seed", b"seed", "temperature", b"temperature"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "_temperature", b"_temperature", "low_mass", b"low_mass", "max_tokens", b"max_tokens", "meta_critique", b"meta_critique", "model", b"model", "overflow_policy", b"overflow_policy", "scoring_mode", b"scoring_mode", "seed", b"seed", "temperature", b"temperature", "template", b"template", "votes", b"votes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_letter_gap", b"_max_letter_gap", "_seed", b"_seed", "_temperature", b"_temperature", "low_mass", b"low_mass", "max_letter_gap", b"max_letter_gap", "max_tokens", b"max_tokens", "meta_critique", b"meta_critique", "model", b"model", "overflow_policy", b"overflow_policy", "scoring_mode", b"scoring_mode", "seed", b"seed", "temperature", b"temperature", "template", b"template", "votes", b"votes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__max_letter_gap: _TypeAlias = _typing.Literal["max_letter_gap"]  # noqa: Y015
+    _WhichOneofArgType__max_letter_gap: _TypeAlias = _typing.Literal["_max_letter_gap", b"_max_letter_gap"]  # noqa: Y015
     _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
     _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015
     _WhichOneofReturnType__temperature: _TypeAlias = _typing.Literal["temperature"]  # noqa: Y015
     _WhichOneofArgType__temperature: _TypeAlias = _typing.Literal["_temperature", b"_temperature"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_letter_gap) -> _WhichOneofReturnType__max_letter_gap | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__seed) -> _WhichOneofReturnType__seed | None: ...
     @_typing.overload
@@ -200,6 +338,7 @@ class JudgeResponsesRequest(_message.Message):
 
     ITEMS_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
+    ENSEMBLE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___JudgeItem]:
         """The responses. At least one; ids unique. Items of one prompt that stand together share its prefix."""
@@ -208,19 +347,96 @@ class JudgeResponsesRequest(_message.Message):
     def settings(self) -> Global___JudgeSettings:
         """How to judge."""
 
+    @_builtins.property
+    def ensemble(self) -> Global___Ensemble:
+        """Several models that judge each response. Unset: the one of the settings."""
+
     def __init__(
         self,
         *,
         items: _abc.Iterable[Global___JudgeItem] | None = ...,
         settings: Global___JudgeSettings | None = ...,
+        ensemble: Global___Ensemble | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["settings", b"settings"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ensemble", b"ensemble", "settings", b"settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["items", b"items", "settings", b"settings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ensemble", b"ensemble", "items", b"items", "settings", b"settings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___JudgeResponsesRequest: _TypeAlias = JudgeResponsesRequest  # noqa: Y015
+
+@_typing.final
+class Ensemble(_message.Message):
+    """Several models that judge the same thing."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODELS_FIELD_NUMBER: _builtins.int
+    COMBINATION_FIELD_NUMBER: _builtins.int
+    QUORUM_FIELD_NUMBER: _builtins.int
+    combination: Global___Combination.ValueType
+    """How their scores become one."""
+    quorum: _builtins.int
+    """Models that must have judged; with fewer, the fault NO_QUORUM, which names each model's own reason; where none judged and all
+    have the same reason, it is that. 0: more than half of them. At most as many as there are.
+    """
+    @_builtins.property
+    def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The models, as ListJudgeModels names them: 2 to 16, none twice. The settings then name no model. Each must give chances: a
+        scalar head's logit is none, except against an anchor.
+        """
+
+    def __init__(
+        self,
+        *,
+        models: _abc.Iterable[_builtins.str] | None = ...,
+        combination: Global___Combination.ValueType = ...,
+        quorum: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["combination", b"combination", "models", b"models", "quorum", b"quorum"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Ensemble: _TypeAlias = Ensemble  # noqa: Y015
+
+@_typing.final
+class Opinion(_message.Message):
+    """What one model of an ensemble said."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    JUDGE_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    FAULT_FIELD_NUMBER: _builtins.int
+    score: _builtins.float
+    """Its score, in [0, 1]."""
+    @_builtins.property
+    def judge(self) -> Global___JudgeRef:
+        """Which model, and by which template."""
+
+    @_builtins.property
+    def fault(self) -> _status_pb2.Status:
+        """It did not judge."""
+
+    def __init__(
+        self,
+        *,
+        judge: Global___JudgeRef | None = ...,
+        score: _builtins.float = ...,
+        fault: _status_pb2.Status | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["fault", b"fault", "judge", b"judge", "outcome", b"outcome", "score", b"score"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fault", b"fault", "judge", b"judge", "outcome", b"outcome", "score", b"score"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["score", "fault"]  # noqa: Y015
+    _WhichOneofArgType_outcome: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_outcome) -> _WhichOneofReturnType_outcome | None: ...
+
+Global___Opinion: _TypeAlias = Opinion  # noqa: Y015
 
 @_typing.final
 class JudgeResponsesResponse(_message.Message):
@@ -349,6 +565,9 @@ class ModelJudgement(_message.Message):
     USAGE_FIELD_NUMBER: _builtins.int
     UNPARSED_VOTES_FIELD_NUMBER: _builtins.int
     VERDICT_MASS_FIELD_NUMBER: _builtins.int
+    LETTER_GAP_FIELD_NUMBER: _builtins.int
+    OPINIONS_FIELD_NUMBER: _builtins.int
+    DISAGREEMENT_FIELD_NUMBER: _builtins.int
     score: _builtins.float
     """The score: a probability in [0, 1] (of being right, or of beating the anchor), or a scalar head's logit, unbounded."""
     standard_error: _builtins.float
@@ -365,6 +584,15 @@ class ModelJudgement(_message.Message):
     """The share of the model's probability that the verdicts held together, in [0, 1]; the least where several were read.
     Unset where no probabilities were read.
     """
+    letter_gap: _builtins.float
+    """How far the score moved when the letters of the verdicts changed sides, in [0, 1]: 0 for a judge that read the response, 1
+    for one that read the letters. Against an anchor: of the order in which it moved more. Unset where the template draws no
+    letters, or votes were sampled at a temperature above 0, which move by chance.
+    """
+    disagreement: _builtins.float
+    """How far the models of an ensemble are apart: the mean of |a - b| over all pairs of scores, in [0, 1]. Unset for fewer
+    than two.
+    """
     @_builtins.property
     def votes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Vote]:
         """The votes behind it, in the order drawn. Empty where none were sampled."""
@@ -376,6 +604,10 @@ class ModelJudgement(_message.Message):
     @_builtins.property
     def usage(self) -> _common_pb2.TokenUsage:
         """Tokens it took."""
+
+    @_builtins.property
+    def opinions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Opinion]:
+        """What each model of an ensemble said, in the ensemble's order. Empty where one model judged."""
 
     def __init__(
         self,
@@ -389,15 +621,26 @@ class ModelJudgement(_message.Message):
         usage: _common_pb2.TokenUsage | None = ...,
         unparsed_votes: _builtins.int = ...,
         verdict_mass: _builtins.float | None = ...,
+        letter_gap: _builtins.float | None = ...,
+        opinions: _abc.Iterable[Global___Opinion] | None = ...,
+        disagreement: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_standard_error", b"_standard_error", "_verdict_mass", b"_verdict_mass", "judge", b"judge", "standard_error", b"standard_error", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_disagreement", b"_disagreement", "_letter_gap", b"_letter_gap", "_standard_error", b"_standard_error", "_verdict_mass", b"_verdict_mass", "disagreement", b"disagreement", "judge", b"judge", "letter_gap", b"letter_gap", "standard_error", b"standard_error", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_standard_error", b"_standard_error", "_verdict_mass", b"_verdict_mass", "candidate_truncated", b"candidate_truncated", "judge", b"judge", "rationale", b"rationale", "score", b"score", "standard_error", b"standard_error", "unparsed_votes", b"unparsed_votes", "usage", b"usage", "verdict_mass", b"verdict_mass", "votes", b"votes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_disagreement", b"_disagreement", "_letter_gap", b"_letter_gap", "_standard_error", b"_standard_error", "_verdict_mass", b"_verdict_mass", "candidate_truncated", b"candidate_truncated", "disagreement", b"disagreement", "judge", b"judge", "letter_gap", b"letter_gap", "opinions", b"opinions", "rationale", b"rationale", "score", b"score", "standard_error", b"standard_error", "unparsed_votes", b"unparsed_votes", "usage", b"usage", "verdict_mass", b"verdict_mass", "votes", b"votes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__disagreement: _TypeAlias = _typing.Literal["disagreement"]  # noqa: Y015
+    _WhichOneofArgType__disagreement: _TypeAlias = _typing.Literal["_disagreement", b"_disagreement"]  # noqa: Y015
+    _WhichOneofReturnType__letter_gap: _TypeAlias = _typing.Literal["letter_gap"]  # noqa: Y015
+    _WhichOneofArgType__letter_gap: _TypeAlias = _typing.Literal["_letter_gap", b"_letter_gap"]  # noqa: Y015
     _WhichOneofReturnType__standard_error: _TypeAlias = _typing.Literal["standard_error"]  # noqa: Y015
     _WhichOneofArgType__standard_error: _TypeAlias = _typing.Literal["_standard_error", b"_standard_error"]  # noqa: Y015
     _WhichOneofReturnType__verdict_mass: _TypeAlias = _typing.Literal["verdict_mass"]  # noqa: Y015
     _WhichOneofArgType__verdict_mass: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__disagreement) -> _WhichOneofReturnType__disagreement | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__letter_gap) -> _WhichOneofReturnType__letter_gap | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__standard_error) -> _WhichOneofReturnType__standard_error | None: ...
     @_typing.overload
@@ -620,6 +863,7 @@ class PairJudgement(_message.Message):
     STANDARD_ERROR_FIELD_NUMBER: _builtins.int
     UNPARSED_VOTES_FIELD_NUMBER: _builtins.int
     VERDICT_MASS_FIELD_NUMBER: _builtins.int
+    LETTER_GAP_FIELD_NUMBER: _builtins.int
     win_probability: _builtins.float
     """Chance that a is better, both orders averaged, in [0, 1]; 0.5 is parity."""
     forward_probability: _builtins.float
@@ -638,6 +882,8 @@ class PairJudgement(_message.Message):
     """Votes of both orders that were sampled and could not be parsed; see ModelJudgement."""
     verdict_mass: _builtins.float
     """Of the order in which the verdicts held less; see ModelJudgement."""
+    letter_gap: _builtins.float
+    """Of the order in which it is greater; see ModelJudgement."""
     @_builtins.property
     def judge(self) -> Global___JudgeRef:
         """Which model judged, and by which template."""
@@ -660,15 +906,20 @@ class PairJudgement(_message.Message):
         standard_error: _builtins.float | None = ...,
         unparsed_votes: _builtins.int = ...,
         verdict_mass: _builtins.float | None = ...,
+        letter_gap: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_standard_error", b"_standard_error", "_verdict_mass", b"_verdict_mass", "judge", b"judge", "standard_error", b"standard_error", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_letter_gap", b"_letter_gap", "_standard_error", b"_standard_error", "_verdict_mass", b"_verdict_mass", "judge", b"judge", "letter_gap", b"letter_gap", "standard_error", b"standard_error", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_standard_error", b"_standard_error", "_verdict_mass", b"_verdict_mass", "candidate_truncated", b"candidate_truncated", "forward_probability", b"forward_probability", "judge", b"judge", "order_gap", b"order_gap", "rationale", b"rationale", "reverse_probability", b"reverse_probability", "standard_error", b"standard_error", "unparsed_votes", b"unparsed_votes", "usage", b"usage", "verdict_mass", b"verdict_mass", "win_probability", b"win_probability"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_letter_gap", b"_letter_gap", "_standard_error", b"_standard_error", "_verdict_mass", b"_verdict_mass", "candidate_truncated", b"candidate_truncated", "forward_probability", b"forward_probability", "judge", b"judge", "letter_gap", b"letter_gap", "order_gap", b"order_gap", "rationale", b"rationale", "reverse_probability", b"reverse_probability", "standard_error", b"standard_error", "unparsed_votes", b"unparsed_votes", "usage", b"usage", "verdict_mass", b"verdict_mass", "win_probability", b"win_probability"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__letter_gap: _TypeAlias = _typing.Literal["letter_gap"]  # noqa: Y015
+    _WhichOneofArgType__letter_gap: _TypeAlias = _typing.Literal["_letter_gap", b"_letter_gap"]  # noqa: Y015
     _WhichOneofReturnType__standard_error: _TypeAlias = _typing.Literal["standard_error"]  # noqa: Y015
     _WhichOneofArgType__standard_error: _TypeAlias = _typing.Literal["_standard_error", b"_standard_error"]  # noqa: Y015
     _WhichOneofReturnType__verdict_mass: _TypeAlias = _typing.Literal["verdict_mass"]  # noqa: Y015
     _WhichOneofArgType__verdict_mass: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__letter_gap) -> _WhichOneofReturnType__letter_gap | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__standard_error) -> _WhichOneofReturnType__standard_error | None: ...
     @_typing.overload
@@ -836,6 +1087,7 @@ class GroupRanking(_message.Message):
     USAGE_FIELD_NUMBER: _builtins.int
     VERDICT_MASS_FIELD_NUMBER: _builtins.int
     CANDIDATES_TRUNCATED_FIELD_NUMBER: _builtins.int
+    LETTER_GAPS_FIELD_NUMBER: _builtins.int
     verdict_mass: _builtins.float
     """Of the comparison in which the verdicts held least; see ModelJudgement."""
     @_builtins.property
@@ -858,6 +1110,10 @@ class GroupRanking(_message.Message):
     def candidates_truncated(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bool]:
         """For each response, whether it was cut to fit: a comparison was cut in which it was the longer one."""
 
+    @_builtins.property
+    def letter_gaps(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """One mean letter gap for each response, in [0, 1]; see ModelJudgement. Empty where a comparison has none."""
+
     def __init__(
         self,
         *,
@@ -867,16 +1123,432 @@ class GroupRanking(_message.Message):
         usage: _common_pb2.TokenUsage | None = ...,
         verdict_mass: _builtins.float | None = ...,
         candidates_truncated: _abc.Iterable[_builtins.bool] | None = ...,
+        letter_gaps: _abc.Iterable[_builtins.float] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass", "judge", b"judge", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass", "candidates_truncated", b"candidates_truncated", "judge", b"judge", "order_gaps", b"order_gaps", "scores", b"scores", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass", "candidates_truncated", b"candidates_truncated", "judge", b"judge", "letter_gaps", b"letter_gaps", "order_gaps", b"order_gaps", "scores", b"scores", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__verdict_mass: _TypeAlias = _typing.Literal["verdict_mass"]  # noqa: Y015
     _WhichOneofArgType__verdict_mass: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__verdict_mass) -> _WhichOneofReturnType__verdict_mass | None: ...
 
 Global___GroupRanking: _TypeAlias = GroupRanking  # noqa: Y015
+
+@_typing.final
+class Rubric(_message.Message):
+    """What a good response does, point by point."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CRITERIA_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def criteria(self) -> _containers.RepeatedCompositeFieldContainer[Global___Criterion]:
+        """1 to 128 criteria, at least one of a weight above 0. Their order does not matter."""
+
+    def __init__(
+        self,
+        *,
+        criteria: _abc.Iterable[Global___Criterion] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["criteria", b"criteria"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Rubric: _TypeAlias = Rubric  # noqa: Y015
+
+@_typing.final
+class Criterion(_message.Message):
+    """One point of a rubric."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    EVIDENCE_REQUIRED_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Its name: kebab-case, 1 to 64 characters, unique in the rubric."""
+    text: _builtins.str
+    """What is true of a response that meets it, in one sentence: "States the boiling point of water." At most 2,000 characters."""
+    weight: _builtins.float
+    """What meeting it adds; below 0 for what a response must not do. Its amount is from 1e-6 to 1e6."""
+    kind: Global___CriterionKind.ValueType
+    """How it is answered."""
+    evidence_required: _builtins.bool
+    """A judge that calls it met must quote where. See CriterionResult."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        text: _builtins.str = ...,
+        weight: _builtins.float = ...,
+        kind: Global___CriterionKind.ValueType = ...,
+        evidence_required: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["evidence_required", b"evidence_required", "id", b"id", "kind", b"kind", "text", b"text", "weight", b"weight"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Criterion: _TypeAlias = Criterion  # noqa: Y015
+
+@_typing.final
+class JudgeRubricsRequest(_message.Message):
+    """Responses to judge by rubrics."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ITEMS_FIELD_NUMBER: _builtins.int
+    SETTINGS_FIELD_NUMBER: _builtins.int
+    RUBRIC_SETTINGS_FIELD_NUMBER: _builtins.int
+    ENSEMBLE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___RubricItem]:
+        """The responses. At least one; ids unique."""
+
+    @_builtins.property
+    def settings(self) -> Global___JudgeSettings:
+        """How to judge. A template, if one is named, asks about criteria of the kind that its verdicts have (two: binary)."""
+
+    @_builtins.property
+    def rubric_settings(self) -> Global___RubricSettings:
+        """How criteria become one score."""
+
+    @_builtins.property
+    def ensemble(self) -> Global___Ensemble:
+        """Several models that judge each criterion. Unset: the one of the settings."""
+
+    def __init__(
+        self,
+        *,
+        items: _abc.Iterable[Global___RubricItem] | None = ...,
+        settings: Global___JudgeSettings | None = ...,
+        rubric_settings: Global___RubricSettings | None = ...,
+        ensemble: Global___Ensemble | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ensemble", b"ensemble", "rubric_settings", b"rubric_settings", "settings", b"settings"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ensemble", b"ensemble", "items", b"items", "rubric_settings", b"rubric_settings", "settings", b"settings"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JudgeRubricsRequest: _TypeAlias = JudgeRubricsRequest  # noqa: Y015
+
+@_typing.final
+class RubricSettings(_message.Message):
+    """How criteria become one score: sum(weight * score) / sum(weights above 0) over the criteria that count, clipped to [0, 1]."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MISSING_FIELD_NUMBER: _builtins.int
+    LEAST_READ_FIELD_NUMBER: _builtins.int
+    GATE_FIELD_NUMBER: _builtins.int
+    ORDER_FIELD_NUMBER: _builtins.int
+    COMPOUND_FIELD_NUMBER: _builtins.int
+    SECOND_MODEL_FIELD_NUMBER: _builtins.int
+    MARGIN_FIELD_NUMBER: _builtins.int
+    missing: Global___MissingCriterion.ValueType
+    """What a criterion that could not be read means for the whole."""
+    least_read: _builtins.float
+    """With MISSING_CRITERION_LEAVE_OUT: the least share of all weights, by their amount, that must have been read; with less, the
+    whole is the first criterion's fault. In [0, 1]; unset: 0.5.
+    """
+    gate: _builtins.float
+    """The least score that passes, in (0, 1]. Where it is set, the judgement's score is 1 or 0, passed or not, and criteria that
+    cannot change that any more are not asked. A criterion that could not be read is a fault of the whole only where it could.
+    """
+    order: Global___CriterionOrder.ValueType
+    """What of a prompt comes first, and so is read once."""
+    compound: Global___CompoundCriterion.ValueType
+    """What to do with a criterion that asks several things at once."""
+    second_model: _builtins.str
+    """A second model, asked about criteria where the first one's score is closer to 0.5 than `margin`, or where it did not judge;
+    then its word counts. Empty: none. Not together with an ensemble.
+    """
+    margin: _builtins.float
+    """In [0, 0.5]. Wants a second_model where it is above 0."""
+    def __init__(
+        self,
+        *,
+        missing: Global___MissingCriterion.ValueType = ...,
+        least_read: _builtins.float | None = ...,
+        gate: _builtins.float | None = ...,
+        order: Global___CriterionOrder.ValueType = ...,
+        compound: Global___CompoundCriterion.ValueType = ...,
+        second_model: _builtins.str = ...,
+        margin: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_gate", b"_gate", "_least_read", b"_least_read", "gate", b"gate", "least_read", b"least_read"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_gate", b"_gate", "_least_read", b"_least_read", "compound", b"compound", "gate", b"gate", "least_read", b"least_read", "margin", b"margin", "missing", b"missing", "order", b"order", "second_model", b"second_model"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__gate: _TypeAlias = _typing.Literal["gate"]  # noqa: Y015
+    _WhichOneofArgType__gate: _TypeAlias = _typing.Literal["_gate", b"_gate"]  # noqa: Y015
+    _WhichOneofReturnType__least_read: _TypeAlias = _typing.Literal["least_read"]  # noqa: Y015
+    _WhichOneofArgType__least_read: _TypeAlias = _typing.Literal["_least_read", b"_least_read"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gate) -> _WhichOneofReturnType__gate | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__least_read) -> _WhichOneofReturnType__least_read | None: ...
+
+Global___RubricSettings: _TypeAlias = RubricSettings  # noqa: Y015
+
+@_typing.final
+class RubricItem(_message.Message):
+    """One response and its rubric."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    PROMPT_FIELD_NUMBER: _builtins.int
+    RESPONSE_FIELD_NUMBER: _builtins.int
+    RUBRIC_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """The caller's name for the item: unique in the request, 1 to 256 bytes."""
+    response: _builtins.str
+    """The policy's text."""
+    @_builtins.property
+    def prompt(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.ChatMessage]:
+        """What the policy was asked."""
+
+    @_builtins.property
+    def rubric(self) -> Global___Rubric:
+        """What to judge it by."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        prompt: _abc.Iterable[_common_pb2.ChatMessage] | None = ...,
+        response: _builtins.str = ...,
+        rubric: Global___Rubric | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["rubric", b"rubric"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "prompt", b"prompt", "response", b"response", "rubric", b"rubric"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RubricItem: _TypeAlias = RubricItem  # noqa: Y015
+
+@_typing.final
+class JudgeRubricsResponse(_message.Message):
+    """What came of responses judged by rubrics."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESULTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___RubricResult]:
+        """One for each item, in the items' order."""
+
+    def __init__(
+        self,
+        *,
+        results: _abc.Iterable[Global___RubricResult] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["results", b"results"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JudgeRubricsResponse: _TypeAlias = JudgeRubricsResponse  # noqa: Y015
+
+@_typing.final
+class RubricResult(_message.Message):
+    """What came of one response."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    JUDGEMENT_FIELD_NUMBER: _builtins.int
+    FAULT_FIELD_NUMBER: _builtins.int
+    TIMINGS_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """The item's id."""
+    @_builtins.property
+    def judgement(self) -> Global___RubricJudgement:
+        """It was judged."""
+
+    @_builtins.property
+    def fault(self) -> _status_pb2.Status:
+        """It could not be judged. Says nothing about the response."""
+
+    @_builtins.property
+    def timings(self) -> _common_pb2.Timings:
+        """How long it took."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        judgement: Global___RubricJudgement | None = ...,
+        fault: _status_pb2.Status | None = ...,
+        timings: _common_pb2.Timings | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["fault", b"fault", "judgement", b"judgement", "outcome", b"outcome", "timings", b"timings"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fault", b"fault", "id", b"id", "judgement", b"judgement", "outcome", b"outcome", "timings", b"timings"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["judgement", "fault"]  # noqa: Y015
+    _WhichOneofArgType_outcome: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_outcome) -> _WhichOneofReturnType_outcome | None: ...
+
+Global___RubricResult: _TypeAlias = RubricResult  # noqa: Y015
+
+@_typing.final
+class RubricJudgement(_message.Message):
+    """What a response is worth by its rubric."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCORE_FIELD_NUMBER: _builtins.int
+    LEAST_FIELD_NUMBER: _builtins.int
+    GREATEST_FIELD_NUMBER: _builtins.int
+    CRITERIA_FIELD_NUMBER: _builtins.int
+    ORDER_FIELD_NUMBER: _builtins.int
+    CANDIDATE_TRUNCATED_FIELD_NUMBER: _builtins.int
+    JUDGE_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
+    VERDICT_MASS_FIELD_NUMBER: _builtins.int
+    DISAGREEMENT_FIELD_NUMBER: _builtins.int
+    score: _builtins.float
+    """The rubric's score in [0, 1]; with a gate, 1 where it passed and 0 where not."""
+    least: _builtins.float
+    """The least and the greatest score that the rubric could have come to, whatever the criteria that were not asked or not read:
+    both are the rubric's score where all that count were read.
+    """
+    greatest: _builtins.float
+    """See `least`."""
+    order: Global___CriterionOrder.ValueType
+    """What came first in the prompts."""
+    candidate_truncated: _builtins.bool
+    """The response was cut to fit."""
+    verdict_mass: _builtins.float
+    """The least over the criteria; see ModelJudgement."""
+    disagreement: _builtins.float
+    """The mean over the criteria; see ModelJudgement."""
+    @_builtins.property
+    def criteria(self) -> _containers.RepeatedCompositeFieldContainer[Global___CriterionResult]:
+        """Each criterion, in the rubric's order; parts of a split one stand in its place."""
+
+    @_builtins.property
+    def judge(self) -> Global___JudgeRef:
+        """Which model judged first; for an ensemble their names and revisions, joined by "+". The template is each criterion's."""
+
+    @_builtins.property
+    def usage(self) -> _common_pb2.TokenUsage:
+        """Tokens it took, all criteria together."""
+
+    def __init__(
+        self,
+        *,
+        score: _builtins.float = ...,
+        least: _builtins.float = ...,
+        greatest: _builtins.float = ...,
+        criteria: _abc.Iterable[Global___CriterionResult] | None = ...,
+        order: Global___CriterionOrder.ValueType = ...,
+        candidate_truncated: _builtins.bool = ...,
+        judge: Global___JudgeRef | None = ...,
+        usage: _common_pb2.TokenUsage | None = ...,
+        verdict_mass: _builtins.float | None = ...,
+        disagreement: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_disagreement", b"_disagreement", "_verdict_mass", b"_verdict_mass", "disagreement", b"disagreement", "judge", b"judge", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_disagreement", b"_disagreement", "_verdict_mass", b"_verdict_mass", "candidate_truncated", b"candidate_truncated", "criteria", b"criteria", "disagreement", b"disagreement", "greatest", b"greatest", "judge", b"judge", "least", b"least", "order", b"order", "score", b"score", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__disagreement: _TypeAlias = _typing.Literal["disagreement"]  # noqa: Y015
+    _WhichOneofArgType__disagreement: _TypeAlias = _typing.Literal["_disagreement", b"_disagreement"]  # noqa: Y015
+    _WhichOneofReturnType__verdict_mass: _TypeAlias = _typing.Literal["verdict_mass"]  # noqa: Y015
+    _WhichOneofArgType__verdict_mass: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__disagreement) -> _WhichOneofReturnType__disagreement | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__verdict_mass) -> _WhichOneofReturnType__verdict_mass | None: ...
+
+Global___RubricJudgement: _TypeAlias = RubricJudgement  # noqa: Y015
+
+@_typing.final
+class CriterionResult(_message.Message):
+    """What came of one criterion."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    FAULT_FIELD_NUMBER: _builtins.int
+    EVIDENCE_FIELD_NUMBER: _builtins.int
+    JUDGE_FIELD_NUMBER: _builtins.int
+    VERDICT_MASS_FIELD_NUMBER: _builtins.int
+    OPINIONS_FIELD_NUMBER: _builtins.int
+    DISAGREEMENT_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """The criterion's id."""
+    weight: _builtins.float
+    """Its weight, as given; of a part, its share."""
+    score: _builtins.float
+    """How far the response meets it, in [0, 1]."""
+    verdict_mass: _builtins.float
+    """See ModelJudgement."""
+    disagreement: _builtins.float
+    """See ModelJudgement."""
+    @_builtins.property
+    def fault(self) -> _status_pb2.Status:
+        """It could not be read. EVIDENCE_NOT_FOUND: the judge called it met, and what it quoted is not in the response."""
+
+    @_builtins.property
+    def evidence(self) -> _common_pb2.TextRange:
+        """Where the response meets it, as the judge quoted it. Unset where no evidence was required, or the criterion is not met. A
+        judge that calls a criterion met and, asked for a quotation, says that there is none, leaves it unmet: the score is 0.
+        """
+
+    @_builtins.property
+    def judge(self) -> Global___JudgeRef:
+        """Whose word counts, and by which template."""
+
+    @_builtins.property
+    def opinions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Opinion]:
+        """What each model of an ensemble said, in its order; or the first model, and then the second, where a second one was asked."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        weight: _builtins.float = ...,
+        score: _builtins.float = ...,
+        fault: _status_pb2.Status | None = ...,
+        evidence: _common_pb2.TextRange | None = ...,
+        judge: Global___JudgeRef | None = ...,
+        verdict_mass: _builtins.float | None = ...,
+        opinions: _abc.Iterable[Global___Opinion] | None = ...,
+        disagreement: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_disagreement", b"_disagreement", "_verdict_mass", b"_verdict_mass", "disagreement", b"disagreement", "evidence", b"evidence", "fault", b"fault", "judge", b"judge", "outcome", b"outcome", "score", b"score", "verdict_mass", b"verdict_mass"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_disagreement", b"_disagreement", "_verdict_mass", b"_verdict_mass", "disagreement", b"disagreement", "evidence", b"evidence", "fault", b"fault", "id", b"id", "judge", b"judge", "opinions", b"opinions", "outcome", b"outcome", "score", b"score", "verdict_mass", b"verdict_mass", "weight", b"weight"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__disagreement: _TypeAlias = _typing.Literal["disagreement"]  # noqa: Y015
+    _WhichOneofArgType__disagreement: _TypeAlias = _typing.Literal["_disagreement", b"_disagreement"]  # noqa: Y015
+    _WhichOneofReturnType__verdict_mass: _TypeAlias = _typing.Literal["verdict_mass"]  # noqa: Y015
+    _WhichOneofArgType__verdict_mass: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass"]  # noqa: Y015
+    _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["score", "fault"]  # noqa: Y015
+    _WhichOneofArgType_outcome: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__disagreement) -> _WhichOneofReturnType__disagreement | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__verdict_mass) -> _WhichOneofReturnType__verdict_mass | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_outcome) -> _WhichOneofReturnType_outcome | None: ...
+
+Global___CriterionResult: _TypeAlias = CriterionResult  # noqa: Y015
 
 @_typing.final
 class ListJudgeModelsRequest(_message.Message):
@@ -1048,14 +1720,19 @@ class TemplateInfo(_message.Message):
     DESCRIPTION_FIELD_NUMBER: _builtins.int
     KIND_FIELD_NUMBER: _builtins.int
     LEAST_MASS_FIELD_NUMBER: _builtins.int
+    LETTERS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name and version, "name@version"."""
     description: _builtins.str
     """What it asks, in one sentence."""
     kind: _builtins.str
-    """What it is for: "pointwise", "pairwise", "critique", "meta-critique" or "self-verification"."""
+    """What it is for: "pointwise", "pairwise", "critique", "meta-critique", "self-verification", "criterion" or
+    "evidence".
+    """
     least_mass: _builtins.float
     """The least share of the model's probability that its verdicts must hold to be one, in [0, 1]."""
+    letters: _builtins.bool
+    """It draws letters for its verdicts and is asked twice."""
     def __init__(
         self,
         *,
@@ -1063,10 +1740,11 @@ class TemplateInfo(_message.Message):
         description: _builtins.str = ...,
         kind: _builtins.str = ...,
         least_mass: _builtins.float = ...,
+        letters: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "kind", b"kind", "least_mass", b"least_mass", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "kind", b"kind", "least_mass", b"least_mass", "letters", b"letters", "name", b"name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -50,6 +50,11 @@ class JudgeServiceStub:
                 request_serializer=assay_dot_api_dot_judge_dot_v1_dot_judge__pb2.JudgeGroupsRequest.SerializeToString,
                 response_deserializer=assay_dot_api_dot_judge_dot_v1_dot_judge__pb2.JudgeGroupsResponse.FromString,
                 _registered_method=True)
+        self.JudgeRubrics = channel.unary_unary(
+                '/assay.api.judge.v1.JudgeService/JudgeRubrics',
+                request_serializer=assay_dot_api_dot_judge_dot_v1_dot_judge__pb2.JudgeRubricsRequest.SerializeToString,
+                response_deserializer=assay_dot_api_dot_judge_dot_v1_dot_judge__pb2.JudgeRubricsResponse.FromString,
+                _registered_method=True)
         self.ListJudgeModels = channel.unary_unary(
                 '/assay.api.judge.v1.JudgeService/ListJudgeModels',
                 request_serializer=assay_dot_api_dot_judge_dot_v1_dot_judge__pb2.ListJudgeModelsRequest.SerializeToString,
@@ -71,7 +76,8 @@ class JudgeServiceServicer:
         - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same.
         - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
         Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER,
-        CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
+        CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED;
+        LETTER_GAP besides, for a verdict that moves with the letters by more than the caller allows.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -89,6 +95,16 @@ class JudgeServiceServicer:
     def JudgeGroups(self, request, context):
         """Ranks the responses of each group and answers when all groups are ranked, in the groups' order. Errors and faults as
         for JudgePairs; a fault is one of the whole group.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def JudgeRubrics(self, request, context):
+        """Judges each response by the criteria of its rubric, each criterion a question of its own, and answers when all are judged, in
+        the items' order. A criterion that cannot be read is a fault of that criterion; RubricSettings says what it means for the
+        whole. Items of one prompt and one rubric that stand in one call share what they have in common. Errors and faults as for
+        JudgeResponses; EVIDENCE_NOT_FOUND and NO_QUORUM besides, of one criterion.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -118,6 +134,11 @@ def add_JudgeServiceServicer_to_server(servicer, server):
                     servicer.JudgeGroups,
                     request_deserializer=assay_dot_api_dot_judge_dot_v1_dot_judge__pb2.JudgeGroupsRequest.FromString,
                     response_serializer=assay_dot_api_dot_judge_dot_v1_dot_judge__pb2.JudgeGroupsResponse.SerializeToString,
+            ),
+            'JudgeRubrics': grpc.unary_unary_rpc_method_handler(
+                    servicer.JudgeRubrics,
+                    request_deserializer=assay_dot_api_dot_judge_dot_v1_dot_judge__pb2.JudgeRubricsRequest.FromString,
+                    response_serializer=assay_dot_api_dot_judge_dot_v1_dot_judge__pb2.JudgeRubricsResponse.SerializeToString,
             ),
             'ListJudgeModels': grpc.unary_unary_rpc_method_handler(
                     servicer.ListJudgeModels,
@@ -207,6 +228,33 @@ class JudgeService:
             '/assay.api.judge.v1.JudgeService/JudgeGroups',
             assay_dot_api_dot_judge_dot_v1_dot_judge__pb2.JudgeGroupsRequest.SerializeToString,
             assay_dot_api_dot_judge_dot_v1_dot_judge__pb2.JudgeGroupsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def JudgeRubrics(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/assay.api.judge.v1.JudgeService/JudgeRubrics',
+            assay_dot_api_dot_judge_dot_v1_dot_judge__pb2.JudgeRubricsRequest.SerializeToString,
+            assay_dot_api_dot_judge_dot_v1_dot_judge__pb2.JudgeRubricsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -9,6 +9,10 @@ ErrorInfo's metadata under "raw_text" (cut to 2,000 characters). Nor has a model
 of its probability, LOW_VERDICT_MASS, or that does not tell known right answers from wrong ones, JUDGE_UNFIT. It is never a
 score of 0. The candidate's text is data to the judge; nothing in it is an instruction.
 
+Where a template draws letters (TemplateInfo.letters), the judge answers with letters that stand for the verdicts, drawn for
+each judgement from the seed and the texts. It is asked twice, with the letters on opposite sides, and the mean of both
+readings counts; their distance is the letter gap.
+
 Retries: a call may be retried on UNAVAILABLE, and on RESOURCE_EXHAUSTED when the status carries google.rpc.RetryInfo.
 Judges that sample are deterministic only for an equal seed and an equal engine; ListJudgeModels says which are.
 """
@@ -53,7 +57,8 @@ class JudgeServiceStub:
      - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same.
      - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
     Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER,
-    CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
+    CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED;
+    LETTER_GAP besides, for a verdict that moves with the letters by more than the caller allows.
     """
     JudgePairs: _grpc.UnaryUnaryMultiCallable[_judge_pb2.JudgePairsRequest, _judge_pb2.JudgePairsResponse]
     """Judges pairs, each in both orders, and answers when all are judged, in the items' order. Exactly symmetric: swapping
@@ -63,6 +68,12 @@ class JudgeServiceStub:
     JudgeGroups: _grpc.UnaryUnaryMultiCallable[_judge_pb2.JudgeGroupsRequest, _judge_pb2.JudgeGroupsResponse]
     """Ranks the responses of each group and answers when all groups are ranked, in the groups' order. Errors and faults as
     for JudgePairs; a fault is one of the whole group.
+    """
+    JudgeRubrics: _grpc.UnaryUnaryMultiCallable[_judge_pb2.JudgeRubricsRequest, _judge_pb2.JudgeRubricsResponse]
+    """Judges each response by the criteria of its rubric, each criterion a question of its own, and answers when all are judged, in
+    the items' order. A criterion that cannot be read is a fault of that criterion; RubricSettings says what it means for the
+    whole. Items of one prompt and one rubric that stand in one call share what they have in common. Errors and faults as for
+    JudgeResponses; EVIDENCE_NOT_FOUND and NO_QUORUM besides, of one criterion.
     """
     ListJudgeModels: _grpc.UnaryUnaryMultiCallable[_judge_pb2.ListJudgeModelsRequest, _judge_pb2.ListJudgeModelsResponse]
     """Says which models and prompt templates are served, and the limits."""
@@ -82,7 +93,8 @@ class JudgeServiceAsyncStub(JudgeServiceStub):
      - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same.
      - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
     Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER,
-    CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
+    CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED;
+    LETTER_GAP besides, for a verdict that moves with the letters by more than the caller allows.
     """
     JudgePairs: _aio.UnaryUnaryMultiCallable[_judge_pb2.JudgePairsRequest, _judge_pb2.JudgePairsResponse]  # type: ignore[assignment]
     """Judges pairs, each in both orders, and answers when all are judged, in the items' order. Exactly symmetric: swapping
@@ -92,6 +104,12 @@ class JudgeServiceAsyncStub(JudgeServiceStub):
     JudgeGroups: _aio.UnaryUnaryMultiCallable[_judge_pb2.JudgeGroupsRequest, _judge_pb2.JudgeGroupsResponse]  # type: ignore[assignment]
     """Ranks the responses of each group and answers when all groups are ranked, in the groups' order. Errors and faults as
     for JudgePairs; a fault is one of the whole group.
+    """
+    JudgeRubrics: _aio.UnaryUnaryMultiCallable[_judge_pb2.JudgeRubricsRequest, _judge_pb2.JudgeRubricsResponse]  # type: ignore[assignment]
+    """Judges each response by the criteria of its rubric, each criterion a question of its own, and answers when all are judged, in
+    the items' order. A criterion that cannot be read is a fault of that criterion; RubricSettings says what it means for the
+    whole. Items of one prompt and one rubric that stand in one call share what they have in common. Errors and faults as for
+    JudgeResponses; EVIDENCE_NOT_FOUND and NO_QUORUM besides, of one criterion.
     """
     ListJudgeModels: _aio.UnaryUnaryMultiCallable[_judge_pb2.ListJudgeModelsRequest, _judge_pb2.ListJudgeModelsResponse]  # type: ignore[assignment]
     """Says which models and prompt templates are served, and the limits."""
@@ -114,7 +132,8 @@ class JudgeServiceServicer(metaclass=_abc_1.ABCMeta):
          - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same.
          - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
         Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER,
-        CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
+        CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED;
+        LETTER_GAP besides, for a verdict that moves with the letters by more than the caller allows.
         """
 
     @_abc_1.abstractmethod
@@ -136,6 +155,18 @@ class JudgeServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_judge_pb2.JudgeGroupsResponse, _abc.Awaitable[_judge_pb2.JudgeGroupsResponse]]:
         """Ranks the responses of each group and answers when all groups are ranked, in the groups' order. Errors and faults as
         for JudgePairs; a fault is one of the whole group.
+        """
+
+    @_abc_1.abstractmethod
+    def JudgeRubrics(
+        self,
+        request: _judge_pb2.JudgeRubricsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_judge_pb2.JudgeRubricsResponse, _abc.Awaitable[_judge_pb2.JudgeRubricsResponse]]:
+        """Judges each response by the criteria of its rubric, each criterion a question of its own, and answers when all are judged, in
+        the items' order. A criterion that cannot be read is a fault of that criterion; RubricSettings says what it means for the
+        whole. Items of one prompt and one rubric that stand in one call share what they have in common. Errors and faults as for
+        JudgeResponses; EVIDENCE_NOT_FOUND and NO_QUORUM besides, of one criterion.
         """
 
     @_abc_1.abstractmethod

@@ -367,6 +367,7 @@ class StepScores(_message.Message):
     PASSED_FIELD_NUMBER: _builtins.int
     ERROR_THRESHOLD_FIELD_NUMBER: _builtins.int
     UNPARSED_VOTES_FIELD_NUMBER: _builtins.int
+    VERDICT_MASS_FIELD_NUMBER: _builtins.int
     aggregate: _builtins.float
     """All of them brought together, in [0, 1]."""
     first_error_step: _builtins.int
@@ -382,6 +383,10 @@ class StepScores(_message.Message):
     unparsed_votes: _builtins.int
     """Critiques that were sampled and could not be parsed; they count for nothing. When fewer than half can be, the item is a
     fault, JUDGE_UNPARSED.
+    """
+    verdict_mass: _builtins.float
+    """The least share of the model's probability, in [0, 1], that the verdicts of critiques held together where one was said.
+    Unset for step heads, and where no critique was held to its form, so that no probabilities were read.
     """
     @_builtins.property
     def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___StepScore]:
@@ -403,14 +408,20 @@ class StepScores(_message.Message):
         passed: _builtins.bool = ...,
         error_threshold: _builtins.float = ...,
         unparsed_votes: _builtins.int = ...,
+        verdict_mass: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_first_error_step", b"_first_error_step", "first_error_step", b"first_error_step", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_first_error_step", b"_first_error_step", "_verdict_mass", b"_verdict_mass", "first_error_step", b"first_error_step", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_first_error_step", b"_first_error_step", "aggregate", b"aggregate", "error_threshold", b"error_threshold", "first_error_step", b"first_error_step", "model", b"model", "model_revision", b"model_revision", "passed", b"passed", "steps", b"steps", "unparsed_votes", b"unparsed_votes", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_first_error_step", b"_first_error_step", "_verdict_mass", b"_verdict_mass", "aggregate", b"aggregate", "error_threshold", b"error_threshold", "first_error_step", b"first_error_step", "model", b"model", "model_revision", b"model_revision", "passed", b"passed", "steps", b"steps", "unparsed_votes", b"unparsed_votes", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__first_error_step: _TypeAlias = _typing.Literal["first_error_step"]  # noqa: Y015
     _WhichOneofArgType__first_error_step: _TypeAlias = _typing.Literal["_first_error_step", b"_first_error_step"]  # noqa: Y015
+    _WhichOneofReturnType__verdict_mass: _TypeAlias = _typing.Literal["verdict_mass"]  # noqa: Y015
+    _WhichOneofArgType__verdict_mass: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__first_error_step) -> _WhichOneofReturnType__first_error_step | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__verdict_mass) -> _WhichOneofReturnType__verdict_mass | None: ...
 
 Global___StepScores: _TypeAlias = StepScores  # noqa: Y015
 
@@ -496,7 +507,8 @@ class SelfVerificationSettings(_message.Message):
     """The verifier of reward/v1 that says whether an attempt is right. Empty: "math". Asked only where the item does not say."""
     model: _builtins.str
     """The model, as ListJudgeModels names it, whose probability of "correct" is reported for each verification. Empty: none
-    is asked, and no probabilities are reported.
+    is asked, and no probabilities are reported. Where it does not tell known answers apart by the server's template
+    "self-verification", the item is a fault, JUDGE_UNFIT: name another model, or none.
     """
     def __init__(
         self,
@@ -727,6 +739,10 @@ class SelfVerificationMetrics(_message.Message):
     CORRECT_TO_INCORRECT_RATIO_FIELD_NUMBER: _builtins.int
     REVISION_RATIO_FIELD_NUMBER: _builtins.int
     BEST_OF_N_ACCURACY_FIELD_NUMBER: _builtins.int
+    REVISED_INCORRECT_TO_CORRECT_RATIO_FIELD_NUMBER: _builtins.int
+    REVISED_CORRECT_TO_INCORRECT_RATIO_FIELD_NUMBER: _builtins.int
+    GAINED_RATIO_FIELD_NUMBER: _builtins.int
+    LOST_RATIO_FIELD_NUMBER: _builtins.int
     first_accuracy: _builtins.float
     """First attempts that are right."""
     final_accuracy: _builtins.float
@@ -740,13 +756,25 @@ class SelfVerificationMetrics(_message.Message):
     wrong_recall: _builtins.float
     """Wrong attempts that were called wrong."""
     incorrect_to_correct_ratio: _builtins.float
-    """Wrong first attempts that ended right."""
+    """Wrong first attempts that ended right.
+    The denominator is all wrong first attempts, revised or not; see fields 11 to 14 for the published ones.
+    """
     correct_to_incorrect_ratio: _builtins.float
-    """Right first attempts that ended wrong."""
+    """Right first attempts that ended wrong, of all right first attempts, revised or not."""
     revision_ratio: _builtins.float
     """Dialogues with a revision."""
     best_of_n_accuracy: _builtins.float
     """Groups whose attempt of greatest correct_probability is right. Unset without probabilities or groups."""
+    revised_incorrect_to_correct_ratio: _builtins.float
+    """Revised dialogues with a wrong first attempt that ended right: i_to_c_rate of PAG's code."""
+    revised_correct_to_incorrect_ratio: _builtins.float
+    """Revised dialogues with a right first attempt that ended wrong: c_to_i_rate of PAG's code."""
+    gained_ratio: _builtins.float
+    """Dialogues that went from wrong to right, of all: i_to_c_rate_gt of PAG's code, the i->c of SCoRe (arXiv 2409.12917).
+    final_accuracy = first_accuracy + gained_ratio - lost_ratio.
+    """
+    lost_ratio: _builtins.float
+    """Dialogues that went from right to wrong, of all: c_to_i_rate_gt of PAG's code, the c->i of SCoRe."""
     def __init__(
         self,
         *,
@@ -760,10 +788,14 @@ class SelfVerificationMetrics(_message.Message):
         correct_to_incorrect_ratio: _builtins.float | None = ...,
         revision_ratio: _builtins.float | None = ...,
         best_of_n_accuracy: _builtins.float | None = ...,
+        revised_incorrect_to_correct_ratio: _builtins.float | None = ...,
+        revised_correct_to_incorrect_ratio: _builtins.float | None = ...,
+        gained_ratio: _builtins.float | None = ...,
+        lost_ratio: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer_change_ratio", b"_answer_change_ratio", "_best_of_n_accuracy", b"_best_of_n_accuracy", "_correct_recall", b"_correct_recall", "_correct_to_incorrect_ratio", b"_correct_to_incorrect_ratio", "_final_accuracy", b"_final_accuracy", "_first_accuracy", b"_first_accuracy", "_incorrect_to_correct_ratio", b"_incorrect_to_correct_ratio", "_revision_ratio", b"_revision_ratio", "_verifier_accuracy", b"_verifier_accuracy", "_wrong_recall", b"_wrong_recall", "answer_change_ratio", b"answer_change_ratio", "best_of_n_accuracy", b"best_of_n_accuracy", "correct_recall", b"correct_recall", "correct_to_incorrect_ratio", b"correct_to_incorrect_ratio", "final_accuracy", b"final_accuracy", "first_accuracy", b"first_accuracy", "incorrect_to_correct_ratio", b"incorrect_to_correct_ratio", "revision_ratio", b"revision_ratio", "verifier_accuracy", b"verifier_accuracy", "wrong_recall", b"wrong_recall"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer_change_ratio", b"_answer_change_ratio", "_best_of_n_accuracy", b"_best_of_n_accuracy", "_correct_recall", b"_correct_recall", "_correct_to_incorrect_ratio", b"_correct_to_incorrect_ratio", "_final_accuracy", b"_final_accuracy", "_first_accuracy", b"_first_accuracy", "_gained_ratio", b"_gained_ratio", "_incorrect_to_correct_ratio", b"_incorrect_to_correct_ratio", "_lost_ratio", b"_lost_ratio", "_revised_correct_to_incorrect_ratio", b"_revised_correct_to_incorrect_ratio", "_revised_incorrect_to_correct_ratio", b"_revised_incorrect_to_correct_ratio", "_revision_ratio", b"_revision_ratio", "_verifier_accuracy", b"_verifier_accuracy", "_wrong_recall", b"_wrong_recall", "answer_change_ratio", b"answer_change_ratio", "best_of_n_accuracy", b"best_of_n_accuracy", "correct_recall", b"correct_recall", "correct_to_incorrect_ratio", b"correct_to_incorrect_ratio", "final_accuracy", b"final_accuracy", "first_accuracy", b"first_accuracy", "gained_ratio", b"gained_ratio", "incorrect_to_correct_ratio", b"incorrect_to_correct_ratio", "lost_ratio", b"lost_ratio", "revised_correct_to_incorrect_ratio", b"revised_correct_to_incorrect_ratio", "revised_incorrect_to_correct_ratio", b"revised_incorrect_to_correct_ratio", "revision_ratio", b"revision_ratio", "verifier_accuracy", b"verifier_accuracy", "wrong_recall", b"wrong_recall"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_change_ratio", b"_answer_change_ratio", "_best_of_n_accuracy", b"_best_of_n_accuracy", "_correct_recall", b"_correct_recall", "_correct_to_incorrect_ratio", b"_correct_to_incorrect_ratio", "_final_accuracy", b"_final_accuracy", "_first_accuracy", b"_first_accuracy", "_incorrect_to_correct_ratio", b"_incorrect_to_correct_ratio", "_revision_ratio", b"_revision_ratio", "_verifier_accuracy", b"_verifier_accuracy", "_wrong_recall", b"_wrong_recall", "answer_change_ratio", b"answer_change_ratio", "best_of_n_accuracy", b"best_of_n_accuracy", "correct_recall", b"correct_recall", "correct_to_incorrect_ratio", b"correct_to_incorrect_ratio", "final_accuracy", b"final_accuracy", "first_accuracy", b"first_accuracy", "incorrect_to_correct_ratio", b"incorrect_to_correct_ratio", "revision_ratio", b"revision_ratio", "verifier_accuracy", b"verifier_accuracy", "wrong_recall", b"wrong_recall"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_change_ratio", b"_answer_change_ratio", "_best_of_n_accuracy", b"_best_of_n_accuracy", "_correct_recall", b"_correct_recall", "_correct_to_incorrect_ratio", b"_correct_to_incorrect_ratio", "_final_accuracy", b"_final_accuracy", "_first_accuracy", b"_first_accuracy", "_gained_ratio", b"_gained_ratio", "_incorrect_to_correct_ratio", b"_incorrect_to_correct_ratio", "_lost_ratio", b"_lost_ratio", "_revised_correct_to_incorrect_ratio", b"_revised_correct_to_incorrect_ratio", "_revised_incorrect_to_correct_ratio", b"_revised_incorrect_to_correct_ratio", "_revision_ratio", b"_revision_ratio", "_verifier_accuracy", b"_verifier_accuracy", "_wrong_recall", b"_wrong_recall", "answer_change_ratio", b"answer_change_ratio", "best_of_n_accuracy", b"best_of_n_accuracy", "correct_recall", b"correct_recall", "correct_to_incorrect_ratio", b"correct_to_incorrect_ratio", "final_accuracy", b"final_accuracy", "first_accuracy", b"first_accuracy", "gained_ratio", b"gained_ratio", "incorrect_to_correct_ratio", b"incorrect_to_correct_ratio", "lost_ratio", b"lost_ratio", "revised_correct_to_incorrect_ratio", b"revised_correct_to_incorrect_ratio", "revised_incorrect_to_correct_ratio", b"revised_incorrect_to_correct_ratio", "revision_ratio", b"revision_ratio", "verifier_accuracy", b"verifier_accuracy", "wrong_recall", b"wrong_recall"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__answer_change_ratio: _TypeAlias = _typing.Literal["answer_change_ratio"]  # noqa: Y015
     _WhichOneofArgType__answer_change_ratio: _TypeAlias = _typing.Literal["_answer_change_ratio", b"_answer_change_ratio"]  # noqa: Y015
@@ -777,8 +809,16 @@ class SelfVerificationMetrics(_message.Message):
     _WhichOneofArgType__final_accuracy: _TypeAlias = _typing.Literal["_final_accuracy", b"_final_accuracy"]  # noqa: Y015
     _WhichOneofReturnType__first_accuracy: _TypeAlias = _typing.Literal["first_accuracy"]  # noqa: Y015
     _WhichOneofArgType__first_accuracy: _TypeAlias = _typing.Literal["_first_accuracy", b"_first_accuracy"]  # noqa: Y015
+    _WhichOneofReturnType__gained_ratio: _TypeAlias = _typing.Literal["gained_ratio"]  # noqa: Y015
+    _WhichOneofArgType__gained_ratio: _TypeAlias = _typing.Literal["_gained_ratio", b"_gained_ratio"]  # noqa: Y015
     _WhichOneofReturnType__incorrect_to_correct_ratio: _TypeAlias = _typing.Literal["incorrect_to_correct_ratio"]  # noqa: Y015
     _WhichOneofArgType__incorrect_to_correct_ratio: _TypeAlias = _typing.Literal["_incorrect_to_correct_ratio", b"_incorrect_to_correct_ratio"]  # noqa: Y015
+    _WhichOneofReturnType__lost_ratio: _TypeAlias = _typing.Literal["lost_ratio"]  # noqa: Y015
+    _WhichOneofArgType__lost_ratio: _TypeAlias = _typing.Literal["_lost_ratio", b"_lost_ratio"]  # noqa: Y015
+    _WhichOneofReturnType__revised_correct_to_incorrect_ratio: _TypeAlias = _typing.Literal["revised_correct_to_incorrect_ratio"]  # noqa: Y015
+    _WhichOneofArgType__revised_correct_to_incorrect_ratio: _TypeAlias = _typing.Literal["_revised_correct_to_incorrect_ratio", b"_revised_correct_to_incorrect_ratio"]  # noqa: Y015
+    _WhichOneofReturnType__revised_incorrect_to_correct_ratio: _TypeAlias = _typing.Literal["revised_incorrect_to_correct_ratio"]  # noqa: Y015
+    _WhichOneofArgType__revised_incorrect_to_correct_ratio: _TypeAlias = _typing.Literal["_revised_incorrect_to_correct_ratio", b"_revised_incorrect_to_correct_ratio"]  # noqa: Y015
     _WhichOneofReturnType__revision_ratio: _TypeAlias = _typing.Literal["revision_ratio"]  # noqa: Y015
     _WhichOneofArgType__revision_ratio: _TypeAlias = _typing.Literal["_revision_ratio", b"_revision_ratio"]  # noqa: Y015
     _WhichOneofReturnType__verifier_accuracy: _TypeAlias = _typing.Literal["verifier_accuracy"]  # noqa: Y015
@@ -798,7 +838,15 @@ class SelfVerificationMetrics(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__first_accuracy) -> _WhichOneofReturnType__first_accuracy | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gained_ratio) -> _WhichOneofReturnType__gained_ratio | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__incorrect_to_correct_ratio) -> _WhichOneofReturnType__incorrect_to_correct_ratio | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__lost_ratio) -> _WhichOneofReturnType__lost_ratio | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__revised_correct_to_incorrect_ratio) -> _WhichOneofReturnType__revised_correct_to_incorrect_ratio | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__revised_incorrect_to_correct_ratio) -> _WhichOneofReturnType__revised_incorrect_to_correct_ratio | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__revision_ratio) -> _WhichOneofReturnType__revision_ratio | None: ...
     @_typing.overload

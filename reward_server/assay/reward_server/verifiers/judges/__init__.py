@@ -10,6 +10,7 @@ from assay.reward_server.verifiers.judges.classes import AttemptVerifier, Refusa
 from assay.reward_server.verifiers.judges.group import GroupVerifier
 from assay.reward_server.verifiers.judges.pairwise import PairwiseVerifier
 from assay.reward_server.verifiers.judges.pointwise import JudgeVerifier
+from assay.reward_server.verifiers.judges.rubric import RubricVerifier
 from assay.reward_server.verifiers.judges.scalar import RewardModelVerifier
 from assay.reward_server.verifiers.judges.steps import StepVerifier
 
@@ -19,6 +20,7 @@ VERIFIERS: tuple[Callable[[AsyncJudgeClient], Verifier], ...] = (
     RefusalVerifier,
     PairwiseVerifier,
     GroupVerifier,
+    RubricVerifier,
     RewardModelVerifier,
     StepVerifier,
 )

@@ -9,7 +9,7 @@ or a fault, as the parameter `overflow` has it. Where the prompt, the reference 
 longest text, the length is not the candidate's doing, and `overlong` is no verdict.
 
 None of them is cached: the cache's key knows the verifier's version and the item, while the weights
-behind a model's name may change while the server runs.
+behind a model's name may change while the server runs, and letters are drawn anew for each call.
 
 Not covered: an item's own time-out; the call's deadline counts.
 """
@@ -23,18 +23,23 @@ from typing import Generic, Literal, Protocol, TypeVar, cast
 
 from assay.clients.judging import (
     AsyncJudgeClient,
+    Ensemble,
     GroupRanking,
     JudgeRef,
     JudgeSettings,
     ModelJudgement,
     PairJudgement,
+    RubricJudgement,
+    StepScores,
     Timings,
     Usage,
 )
+from assay.clients.judging.rubrics import Combination
 from assay.clients.judging.types import LowMass, Overflow, ScoringMode
 from assay.clients.types import Fault as ClientFault
 from assay.kit.reasons import Reason
 from assay.reward_server.domain import (
+    INVALID_PARAMETER,
     MISSING_REFERENCE,
     UNSUPPORTED_INPUT,
     UNUSABLE_REFERENCE,
@@ -80,7 +85,13 @@ MAX_TOKENS = ParameterSpec(
     minimum=0,
     maximum=32768,
 )
-SEED = ParameterSpec("seed", "int", 0, "Of the sampling; votes count up from it.", minimum=0)
+SEED = ParameterSpec(
+    "seed",
+    "int",
+    -1,
+    "Of the sampling and of drawn letters; below 0: one for each call that nobody can know ahead.",
+    minimum=-1,
+)
 META_CRITIQUE = ParameterSpec(
     "meta_critique",
     "bool",
@@ -96,6 +107,25 @@ OVERFLOW = ParameterSpec(
     allowed_values=("keep-ends", "overlong", "refuse"),
 )
 OVERLONG = "overlong"
+_ROOM = ("others_tokens", "limit_tokens")  # of genrm's fault CONTEXT_TOO_LONG
+ENSEMBLE = (
+    ParameterSpec("models", "string-list", (), "An ensemble: models that each judge; none: model."),
+    ParameterSpec(
+        "combination",
+        "string",
+        "mean",
+        "How the scores of an ensemble become one; majority: 1 or 0, by the side of 0.5.",
+        allowed_values=("mean", "median", "majority", "min"),
+    ),
+    ParameterSpec(
+        "quorum",
+        "int",
+        0,
+        "Models of an ensemble that must have judged; 0: more than half.",
+        minimum=0,
+        maximum=16,
+    ),
+)
 
 
 LOW_MASS = ParameterSpec(
@@ -106,6 +136,38 @@ LOW_MASS = ParameterSpec(
     "would say something else: refuse (a fault), or sample votes.",
     allowed_values=("refuse", "votes"),
 )
+
+
+MAX_LETTER_GAP = ParameterSpec(
+    "max_letter_gap",
+    "float",
+    1.0,
+    "The greatest distance by which the verdict may move when the letters that stand for it change "
+    "sides; 1: any.",
+    minimum=0.0,
+    maximum=1.0,
+)
+ON_LETTER_GAP = ParameterSpec(
+    "on_letter_gap",
+    "string",
+    "fault",
+    "What becomes of an item past max_letter_gap: the fault LETTER_GAP, the verdict abstained with "
+    "gap_reward, or half the gap off its reward, which is the lower of the two readings.",
+    allowed_values=("fault", "abstain", "lower"),
+)
+ABSTAINED = "abstained"
+
+
+def gap_reward(default: float) -> ParameterSpec:
+    """The parameter `gap_reward` with this default."""
+    return ParameterSpec(
+        "gap_reward",
+        "float",
+        default,
+        "The reward of the verdict abstained.",
+        minimum=0.0,
+        maximum=1.0,
+    )
 
 
 def scoring(*modes: str) -> ParameterSpec:
@@ -237,7 +299,7 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
             if found.reason == Reason.MISSING_RESPONSE:
                 # Blank by genrm's reading, if not by ours.
                 return RemoteOutcome(self._blank(item))
-            if found.reason == Reason.CONTEXT_TOO_LONG and is_overlong(item):
+            if found.reason == Reason.CONTEXT_TOO_LONG and is_overlong(item, found):
                 return RemoteOutcome(self.least(item, OVERLONG, found.message))
             return RemoteOutcome(fault_of(found))
         outcome: Outcome
@@ -258,12 +320,21 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
 TOO_LONG = "the response is longer than the model's context"
 
 
-def is_overlong(item: VerifierItem) -> bool:
-    """Whether a text that did not fit makes the response `overlong`: asked for, and its doing."""
+def is_overlong(item: VerifierItem, fault: ClientFault | None = None) -> bool:
+    """Whether a text that did not fit makes the response `overlong`: asked for, and its doing.
+
+    It is the response's doing where all else takes at most half of the room, as genrm counts it
+    (`fault`), or where it is the longest text.
+    """
+    if item.parameters["overflow"] != OVERLONG:
+        return False
+    counts = [(fault.metadata if fault else {}).get(name, "") for name in _ROOM]
+    if all(count.isdecimal() for count in counts) and 2 * int(counts[0]) <= int(counts[1]):
+        return True
     others = [message.content for message in item.prompt]
     others += [*item.references, item.anchor or ""]
     longest = max(map(len, others), default=0)
-    return item.parameters["overflow"] == OVERLONG and len(item.response()) >= longest
+    return len(item.response()) >= longest
 
 
 def overflow(parameters: Parameters) -> Overflow:
@@ -274,6 +345,9 @@ def overflow(parameters: Parameters) -> Overflow:
 def judge_settings(parameters: Parameters) -> JudgeSettings:
     """The settings in the parameters; genrm chooses the rest."""
     temperature = number(parameters, "temperature", -1.0)
+    seed = int(number(parameters, "seed", -1))
+    bound = number(parameters, "max_letter_gap", 1.0)
+    strict = parameters.get("on_letter_gap", "fault") == "fault" and bound < 1.0
     return JudgeSettings(
         model=str(parameters["model"]),
         template=str(parameters.get("template", "")),
@@ -281,18 +355,88 @@ def judge_settings(parameters: Parameters) -> JudgeSettings:
         votes=int(number(parameters, "votes", 0)),
         temperature=None if temperature < 0 else temperature,
         max_tokens=int(number(parameters, "max_tokens", 0)),
-        seed=int(number(parameters, "seed", 0)),
+        seed=None if seed < 0 else seed,
         overflow=overflow(parameters),
         meta_critique=parameters.get("meta_critique") is True,
         low_mass=cast("LowMass", parameters.get("low_mass", "refuse")),
+        max_letter_gap=bound if strict else None,
     )
 
 
-def measures(found: ModelJudgement | PairJudgement | GroupRanking) -> list[Component]:
+def letter_excess(
+    found: ModelJudgement | PairJudgement, parameters: Parameters
+) -> Literal["", "abstain", "lower"]:
+    """What becomes of a judgement that moved with the letters by more than `max_letter_gap`.
+
+    Empty where it did not.
+
+    Raises:
+        Unjudgeable: INVALID_PARAMETER, there is a bound and no letter gap to hold against it.
+    """
+    bound = number(parameters, "max_letter_gap", 1.0)
+    if bound >= 1.0:
+        return ""
+    if found.letter_gap is None:
+        raise Unjudgeable(
+            INVALID_PARAMETER,
+            f"template {found.judge.template!r} drew no letters, or votes were sampled: there is "
+            "no letter gap; leave out max_letter_gap",
+        )
+    if found.letter_gap <= bound:
+        return ""
+    return "abstain" if parameters["on_letter_gap"] == "abstain" else "lower"
+
+
+def withheld(name: str, reward: float, parameters: Parameters) -> list[Component]:
+    """The components of a judgement that abstains: `gap_reward` in place of its reward."""
+    return [
+        Component(name, reward, 0.0),
+        Component(ABSTAINED, number(parameters, "gap_reward", 0.0)),
+    ]
+
+
+def weighed(
+    name: str, reward: float, found: ModelJudgement | PairJudgement, parameters: Parameters
+) -> tuple[list[Component], bool]:
+    """The components of a reward in [0, 1], and whether the judgement abstains.
+
+    The verdict's distance between its two readings costs what `on_letter_gap` says.
+    """
+    match letter_excess(found, parameters):
+        case "abstain":
+            return withheld(name, reward, parameters), True
+        case "lower":
+            taken = min(reward, (found.letter_gap or 0.0) / 2)
+            return [Component(name, reward), Component("letter-gap-penalty", -taken)], False
+    return [Component(name, reward)], False
+
+
+def ensemble(parameters: Parameters) -> Ensemble | None:
+    """The ensemble of the parameters; None for one model.
+
+    Raises:
+        Unjudgeable: INVALID_PARAMETER, it has one model.
+    """
+    models = parameters["models"]
+    if not isinstance(models, tuple) or not models:
+        return None
+    if len(models) < 2:
+        raise Unjudgeable(
+            INVALID_PARAMETER, "parameter 'models' names one model; name several, or use 'model'"
+        )
+    combination = cast("Combination", parameters["combination"])
+    return Ensemble(models, combination, int(number(parameters, "quorum", 0)))
+
+
+def measures(
+    found: ModelJudgement | PairJudgement | GroupRanking | RubricJudgement | StepScores,
+) -> list[Component]:
     """What else is known of a judgement, as components of weight 0."""
     known = {
         "standard-error": getattr(found, "standard_error", None),
         "verdict-mass": found.verdict_mass,
+        "disagreement": getattr(found, "disagreement", None),
+        "letter-gap": getattr(found, "letter_gap", None),
     }
     return [Component(name, value, 0.0) for name, value in known.items() if value is not None]
 

@@ -84,7 +84,7 @@ def _spec(
 ) -> VerifierSpec:
     return VerifierSpec(
         name=name,
-        version="1",
+        version="2",
         description=description,
         tasks=(name,),
         min_reward=_LEAST,

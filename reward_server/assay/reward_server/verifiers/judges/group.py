@@ -7,6 +7,10 @@ else every other response of the group (round-robin); 0.5 is parity. Right answe
 have any, are shown to the model. The items of a group must agree in prompt, reference and
 parameters, and travel in one call.
 
+A comparison past `max_order_gap`, or that moves with the letters of its verdicts by more than
+`max_letter_gap`, does not count; where a response keeps fewer than half of its own, its group is a
+fault. The component `letter-gap`, of weight 0, is the mean of a response's comparisons.
+
 A blank response is not shown to the model. It gets the verdict `unparsed` and 0; in a round-robin
 every response that is not blank beats it.
 
@@ -52,7 +56,7 @@ _VERDICTS = ("better", "worse")
 
 _SPEC = VerifierSpec(
     name="judge-group",
-    version="2",
+    version="3",
     description="Samples of one prompt ranked by a model, against each other or against an anchor.",
     tasks=("judge-group",),
     min_reward=0.0,
@@ -76,6 +80,7 @@ _SPEC = VerifierSpec(
         asking.SEED,
         asking.OVERFLOW,
         asking.LOW_MASS,
+        asking.MAX_LETTER_GAP,
         asking.threshold("better"),
     ),
     deterministic=False,
@@ -168,6 +173,7 @@ def rank(members: Sequence[VerifierItem], ranking: GroupRanking | None) -> list[
     least = asking.number(members[0].parameters, "threshold", 0.5)
     scores = iter(ranking.scores if ranking else [1.0] * asked)
     gaps = iter(ranking.order_gaps if ranking else [0.0] * asked)
+    moved = iter((ranking.letter_gaps if ranking else ()) or [None] * asked)
     cut = iter((ranking.truncated if ranking else ()) or [False] * asked)
     outcomes = []
     for item, is_blank in zip(members, blank, strict=True):
@@ -177,7 +183,7 @@ def rank(members: Sequence[VerifierItem], ranking: GroupRanking | None) -> list[
             continue
         compared = asked - 1 if others else 1
         score = (next(scores) * compared + others) / (compared + others)
-        judgement = _judgement(score, next(gaps), least, ranking)
+        judgement = _judgement(score, (next(gaps), next(moved)), least, ranking)
         if next(cut) and asking.is_overlong(item):
             judgement = _least(asking.OVERLONG, asking.TOO_LONG)
         timings = ranking.timings if ranking else None
@@ -189,7 +195,11 @@ def rank(members: Sequence[VerifierItem], ranking: GroupRanking | None) -> list[
     return outcomes
 
 
-def _judgement(score: float, gap: float, least: float, ranking: GroupRanking | None) -> Judgement:
+def _judgement(
+    score: float, gaps: tuple[float, float | None], least: float, ranking: GroupRanking | None
+) -> Judgement:
+    """Of a response; `gaps` are its mean order gap and mean letter gap."""
+    gap, moved = gaps
     text = f"beats what it is held against with {score:.4g} (mean order gap {gap:.3g})"
     if ranking is None:
         text += "; the other responses are blank, no model was asked"
@@ -200,6 +210,7 @@ def _judgement(score: float, gap: float, least: float, ranking: GroupRanking | N
         (
             Component("win-probability", score),
             Component("order-gap", gap, 0.0),
+            *([] if moved is None else [Component("letter-gap", moved, 0.0)]),
             *(asking.measures(ranking) if ranking else ()),
         ),
         explanation=text,

@@ -5,7 +5,8 @@ and averages: w = (p_first + p_second) / 2, which removes a model's preference f
 reward is w, in [0, 1]; 0.5 is parity with the anchor. The difference of the two orders is the
 component `order-gap`, of weight 0. Above `max_order_gap` the place decided more than the text: then
 the item is a fault, ORDER_GAP, or with `on_gap=abstain` it has the verdict `abstained` and earns
-`gap_reward`, which the profile chose.
+`gap_reward`, which the profile chose. In each order the letters of the verdicts stand for each side
+once: `letter-gap`, `max_letter_gap` and `on_letter_gap` are as in `judge`.
 
 What a policy could game. As `judge`. With `on_gap=abstain` a text that confuses the model earns
 `gap_reward`: keep it at or below parity.
@@ -49,12 +50,12 @@ MAX_ORDER_GAP = ParameterSpec(
 
 _SPEC = VerifierSpec(
     name="judge-pairwise",
-    version="2",
+    version="3",
     description="The chance that the response beats the anchor, asked of a model in both orders.",
     tasks=("judge-pairwise",),
     min_reward=0.0,
     max_reward=1.0,
-    verdicts=(*_VERDICTS, "abstained", "unparsed", asking.OVERLONG),
+    verdicts=(*_VERDICTS, asking.ABSTAINED, "unparsed", asking.OVERLONG),
     parameters=(
         MAX_ORDER_GAP,
         ParameterSpec(
@@ -65,14 +66,7 @@ _SPEC = VerifierSpec(
             "abstained.",
             allowed_values=("fault", "abstain"),
         ),
-        ParameterSpec(
-            "gap_reward",
-            "float",
-            0.5,
-            "The reward of the verdict abstained.",
-            minimum=0.0,
-            maximum=1.0,
-        ),
+        asking.gap_reward(0.5),
         asking.MODEL,
         asking.TEMPLATE,
         asking.scoring("auto", "token-probability", "votes", "scalar-head"),
@@ -82,6 +76,8 @@ _SPEC = VerifierSpec(
         asking.SEED,
         asking.OVERFLOW,
         asking.LOW_MASS,
+        asking.MAX_LETTER_GAP,
+        asking.ON_LETTER_GAP,
         asking.threshold("better"),
     ),
     deterministic=False,
@@ -133,12 +129,17 @@ class PairwiseVerifier(asking.OneByOne[Ask, PairItem, PairJudgement]):
 
 
 def judge_pair(found: PairJudgement, parameters: asking.Parameters) -> Judgement:
-    """The judgement of a response against an anchor; in `found` a is the response. Pure."""
+    """The judgement of a response against an anchor; in `found` a is the response. Pure.
+
+    Raises:
+        Unjudgeable: INVALID_PARAMETER, there is no letter gap for `max_letter_gap`.
+    """
     won, gap = found.win_probability, found.order_gap
-    abstains = gap > asking.number(parameters, "max_order_gap", 1.0)
-    parts = [Component("win-probability", won, 0.0 if abstains else 1.0)]
-    if abstains:
-        parts.append(Component("abstained", asking.number(parameters, "gap_reward", 0.5)))
+    if gap > asking.number(parameters, "max_order_gap", 1.0):
+        parts, abstains = asking.withheld("win-probability", won, parameters), True
+    else:
+        parts, abstains = asking.weighed("win-probability", won, found, parameters)
+    earned = sum(part.score * part.weight for part in parts)
     parts += [
         Component("order-gap", gap, 0.0),
         Component("first-place", found.forward, 0.0),
@@ -149,9 +150,9 @@ def judge_pair(found: PairJudgement, parameters: asking.Parameters) -> Judgement
     text += f"{found.reverse:.4g}, order gap {gap:.3g}) " + asking.signature(
         found.judge, found.usage, cut=found.truncated, unparsed=found.unparsed_votes
     )
-    verdict = asking.graded(won, asking.number(parameters, "threshold", 0.5), _VERDICTS)
+    verdict = asking.graded(earned, asking.number(parameters, "threshold", 0.5), _VERDICTS)
     return Judgement.composed(
-        "abstained" if abstains else verdict,
+        asking.ABSTAINED if abstains else verdict,
         tuple(parts),
         explanation=f"{text}: {found.rationale}" if found.rationale else text,
     )

@@ -7,15 +7,25 @@ anchor, 0.5 being parity. It comes from the probabilities of the verdict's token
 gives them, else from sampled votes; `consensus` samples critiques of every step and takes their
 majority. The component `verdict-mass`, of weight 0, is the share of the model's probability that
 the verdicts held; below the template's floor the item is the fault LOW_VERDICT_MASS, or voted on
-(`low_mass`). A model that does not tell known answers apart is JUDGE_UNFIT. Where there is an
-estimate of the score's standard error, that is the component `standard-error`, of weight 0. Several
-right answers are shown to the model together. For best-of-n, `against=prompt` with
-`template=self-verification` gives the model's P(correct).
+(`low_mass`). The letters with which the model answers are drawn anew for each item and stand for
+each side once; the distance of the two readings is the component `letter-gap`, of weight 0. Past
+`max_letter_gap` the item is the fault LETTER_GAP, or as `on_letter_gap` says: `abstain` gives the
+verdict `abstained` and `gap_reward`, `lower` takes half the gap off. A model that does not tell
+known answers apart is JUDGE_UNFIT. Where there is an estimate of the score's standard error, that
+is the component `standard-error`, of weight 0. Several right answers are shown to the model
+together. For best-of-n, `against=prompt` with `template=self-verification` gives the model's
+P(correct).
+
+`models` is an ensemble: each judges, `combination` makes one score of theirs, the component
+`disagreement`, of weight 0, says how far they are apart, and where fewer than `quorum` judged it is
+the fault NO_QUORUM.
 
 What a policy could game. A model can be flattered, and be impressed by length or by confidence.
 genrm fences the candidate's text, which keeps it from speaking as the judge and not from
-persuading it. Prefer rules where there are any, a ground truth to an anchor, and either to the
-prompt alone.
+persuading it. A verdict that is written into the response falls out of the mean of both readings;
+an order that names no letter does not. With `on_letter_gap=abstain` a text that confuses the model
+earns `gap_reward`: keep it low. Prefer rules where there are any, a ground truth to an anchor, and
+either to the prompt alone.
 
 Limits. One response, not several turns. The verdict is only as good as the model.
 
@@ -30,7 +40,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.clients.judging import JudgeItem, JudgeSettings, ModelJudgement
+from assay.clients.judging import Ensemble, JudgeItem, JudgeSettings, ModelJudgement
 from assay.clients.types import Fault as ClientFault
 from assay.reward_server.domain import (
     INVALID_PARAMETER,
@@ -50,12 +60,12 @@ _VERDICTS = ("correct", "incorrect")
 
 _SPEC = VerifierSpec(
     name="judge",
-    version="2",
+    version="3",
     description="A model's opinion of the response, against a right answer, an anchor or a rubric.",
     tasks=("judge",),
     min_reward=0.0,
     max_reward=1.0,
-    verdicts=(*_VERDICTS, "unparsed", asking.OVERLONG),
+    verdicts=(*_VERDICTS, asking.ABSTAINED, "unparsed", asking.OVERLONG),
     parameters=(
         ParameterSpec(
             "against",
@@ -67,6 +77,7 @@ _SPEC = VerifierSpec(
         ),
         ParameterSpec("rubric", "string", "", "What a good response does, in words."),
         asking.MODEL,
+        *asking.ENSEMBLE,
         asking.TEMPLATE,
         asking.scoring("auto", "token-probability", "votes", "consensus"),
         asking.VOTES,
@@ -76,6 +87,9 @@ _SPEC = VerifierSpec(
         asking.META_CRITIQUE,
         asking.OVERFLOW,
         asking.LOW_MASS,
+        asking.MAX_LETTER_GAP,
+        asking.ON_LETTER_GAP,
+        asking.gap_reward(0.0),
         asking.threshold("correct"),
     ),
     deterministic=False,
@@ -85,7 +99,9 @@ _SPEC = VerifierSpec(
 )
 
 
-class JudgeVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgement]):
+class JudgeVerifier(
+    asking.OneByOne[tuple[JudgeSettings, Ensemble | None], JudgeItem, ModelJudgement]
+):
     """Asks a model about each response by itself."""
 
     @property
@@ -99,7 +115,9 @@ class JudgeVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgement]):
         blank = VerifierItem(Candidate(" \n"), references=("42",), parameters=_SPEC.complete({}))
         return (VerifierExample(blank, "unparsed"),)
 
-    def question(self, item: VerifierItem) -> tuple[JudgeSettings, JudgeItem]:
+    def question(
+        self, item: VerifierItem
+    ) -> tuple[tuple[JudgeSettings, Ensemble | None], JudgeItem]:
         """See `OneByOne.question`."""
         asking.refuse_data(item)
         kind, text = _against(item)
@@ -110,13 +128,20 @@ class JudgeVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgement]):
             anchor=text if kind == "anchor" else None,
             rubric=text if kind == "rubric" else None,
         )
-        return asking.judge_settings(item.parameters), question
+        settings = asking.judge_settings(item.parameters)
+        return (settings, asking.ensemble(item.parameters)), question
 
     async def send(
-        self, questions: list[JudgeItem], settings: JudgeSettings, timeout_s: float
+        self,
+        questions: list[JudgeItem],
+        settings: tuple[JudgeSettings, Ensemble | None],
+        timeout_s: float,
     ) -> Sequence[ModelJudgement | ClientFault]:
         """See `OneByOne.send`."""
-        return await self._client.judge_responses(questions, settings, timeout_s=timeout_s)
+        judging, ensemble = settings
+        return await self._client.judge_responses(
+            questions, judging, ensemble=ensemble, timeout_s=timeout_s
+        )
 
     def answer(self, item: VerifierItem, found: ModelJudgement) -> Judgement:
         """See `OneByOne.answer`."""
@@ -127,7 +152,7 @@ class JudgeVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgement]):
                 f"the model {found.judge.model!r} has a scalar head, which by itself gives a logit "
                 "and no chance: ask for it by the verifier 'reward-model'",
             )
-        return judge_score(found, kind, asking.number(item.parameters, "threshold", 0.5))
+        return judge_score(found, kind, item.parameters)
 
     def least(self, item: VerifierItem, verdict: str, why: str) -> Judgement:
         """See `OneByOne.least`."""
@@ -135,15 +160,23 @@ class JudgeVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgement]):
         return Judgement.composed(verdict, (Component("score", 0.0),), explanation=why)
 
 
-def judge_score(found: ModelJudgement, kind: asking.Against, least: float) -> Judgement:
+def judge_score(
+    found: ModelJudgement, kind: asking.Against, parameters: asking.Parameters
+) -> Judgement:
     """The judgement of a score in [0, 1]. Pure.
 
     Args:
         found: genrm's answer.
         kind: what the response was compared with.
-        least: the least score of a right response.
+        parameters: the item's.
+
+    Raises:
+        Unjudgeable: INVALID_PARAMETER, there is no letter gap for `max_letter_gap`.
     """
-    parts = [Component("score", found.score), *asking.measures(found)]
+    parts, abstains = asking.weighed("score", found.score, found, parameters)
+    earned = sum(part.score * part.weight for part in parts)
+    verdict = asking.graded(earned, asking.number(parameters, "threshold", 0.5), _VERDICTS)
+    parts += asking.measures(found)
     text = f"{found.score:.4g} against the {kind}"
     if found.standard_error is not None:
         text += f", standard error {found.standard_error:.2g}"
@@ -153,7 +186,7 @@ def judge_score(found: ModelJudgement, kind: asking.Against, least: float) -> Ju
         found.judge, found.usage, cut=found.truncated, unparsed=found.unparsed_votes
     )
     return Judgement.composed(
-        asking.graded(found.score, least, _VERDICTS),
+        asking.ABSTAINED if abstains else verdict,
         tuple(parts),
         explanation=f"{text}: {found.rationale}" if found.rationale else text,
     )

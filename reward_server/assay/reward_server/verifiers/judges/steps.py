@@ -151,7 +151,9 @@ class StepVerifier(asking.OneByOne[StepSettings, StepItem, StepScores]):
         try:
             return judge_steps(found, item.parameters)
         except Unjudgeable as trouble:
-            if trouble.reason != UNSUPPORTED_INPUT or not asking.is_overlong(item):
+            # How many steps there are is the response's doing, whatever the prompt.
+            asked_for = item.parameters["overflow"] == asking.OVERLONG
+            if trouble.reason != UNSUPPORTED_INPUT or not asked_for:
                 raise
             return self.least(item, asking.OVERLONG, trouble.message)
 
@@ -170,6 +172,7 @@ def judge_steps(found: StepScores, parameters: asking.Parameters) -> Judgement:
     parts = [
         Component(f"{parameters['aggregation']}-of-steps", found.aggregate),
         Component("steps", float(len(found.steps)), 0.0),
+        *asking.measures(found),
     ]
     text = f"{found.aggregate:.4g} over {len(found.steps)} steps"
     first = found.first_error
@@ -206,6 +209,7 @@ def _spans(found: StepScores, kind: str) -> tuple[Span, ...]:
 def _settings(parameters: asking.Parameters) -> StepSettings:
     threshold = asking.number(parameters, "threshold", -1.0)
     temperature = asking.number(parameters, "temperature", -1.0)
+    seed = int(asking.number(parameters, "seed", -1))
     return StepSettings(
         model=str(parameters["model"]),
         splitting=cast("Splitting", parameters["splitting"]),
@@ -215,7 +219,7 @@ def _settings(parameters: asking.Parameters) -> StepSettings:
         votes=int(asking.number(parameters, "votes", 0)),
         temperature=None if temperature < 0 else temperature,
         max_tokens=int(asking.number(parameters, "max_tokens", 0)),
-        seed=int(asking.number(parameters, "seed", 0)),
+        seed=None if seed < 0 else seed,
         meta_critique=parameters["meta_critique"] is True,
         template=str(parameters["template"]),
     )

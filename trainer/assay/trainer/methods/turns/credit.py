@@ -62,6 +62,10 @@ _METRICS = {
     "turns_wrong_recall": "wrong_recall",
     "turns_incorrect_to_correct": "incorrect_to_correct_ratio",
     "turns_correct_to_incorrect": "correct_to_incorrect_ratio",
+    "turns_revised_to_correct": "revised_incorrect_to_correct_ratio",
+    "turns_revised_to_incorrect": "revised_correct_to_incorrect_ratio",
+    "turns_gained": "gained_ratio",
+    "turns_lost": "lost_ratio",
     "turns_revised": "revision_ratio",
     "turns_best_of_n": "best_of_n_accuracy",
 }

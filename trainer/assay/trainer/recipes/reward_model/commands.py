@@ -18,7 +18,7 @@ from assay.trainer.run_options import Asked, run_options
 @click.command("train-rm")
 @run_options
 def train_rm(asked: Asked) -> None:
-    """Train a judge: pairwise, Bradley-Terry, or a process reward model.
+    """Train a judge: of pairs, single responses or steps, by verdicts, critiques or a head.
 
     CONFIG.toml says everything; KEY=VALUE changes it, such as optim.learning_rate=1e-5. What comes
     out is served by `assay serve genrm --model NAME=RUN_DIR/model`.

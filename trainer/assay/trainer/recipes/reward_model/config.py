@@ -21,22 +21,25 @@ from assay.trainer.settings.kinds import (
     Strict,
 )
 from assay.trainer.settings.overrides import with_source
-from assay.trainer.settings.reading import given_by, only, said_of, settled
+from assay.trainer.settings.reading import given_by, only, other_than, said_of, settled
 from assay.trainer.settings.sections import (
     DataSection,
     EvalSection,
+    LoraConfig,
     ModelSection,
     OptimSection,
     RunSection,
 )
 
-Kind = Literal["pairwise", "bradley-terry", "prm"]
+Kind = Literal["pairwise", "pointwise", "critique", "bradley-terry", "prm"]
 StepLoss = Literal["cross-entropy", "mse", "regression"]
 
 TINY = "tiny"
 _FILES = only("data.source", "jsonl")
 _PAIRS = only("method.kind", "pairwise", "bradley-terry")
 _PAIRWISE = only("method.kind", "pairwise")
+_ASKED = only("method.kind", "pairwise", "pointwise", "critique")
+_VERDICTS = only("method.kind", "pairwise", "pointwise")
 _STEPS = only("method.kind", "prm")
 
 
@@ -50,6 +53,7 @@ class RmModelConfig(ModelSection):
     """Train only the last layers and the head; 0 trains everything."""
     precision: Literal["auto", "float32", "mixed"] = "auto"
     """mixed: float32 weights that compute in bfloat16. auto: mixed on CUDA, else float32."""
+    lora: LoraConfig = field(default_factory=LoraConfig)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +66,29 @@ class TinyConfig(Strict):
 
 
 @dataclass(frozen=True, slots=True)
+class CleanConfig(Strict):
+    """Rows to leave out, counted by rule; see assay.trainer.recipes.reward_model.cleaning."""
+
+    duplicates: bool = False
+    """The same prompt and responses again."""
+    contradictions: bool = False
+    """The same prompt and responses with opposite labels."""
+    ties: Annotated[bool, _PAIRS] = False
+    """Pairs whose own scores (`score_chosen`, `score_rejected`) are equal."""
+    least_chars: NonNegative = 0
+    """Responses with fewer characters; 0 keeps all."""
+    against: tuple[str, ...] = ()
+    """Files of benchmarks, .jsonl or .jsonl.gz: prompts that overlap with theirs."""
+    judged: Annotated[tuple[str, ...], _PAIRS] = ()
+    """Pairs whose better response another judge does not score higher: what `assay eval-judge -o`
+    wrote about each file of data.paths, in their order. A fault of it says nothing."""
+    least_margin: Annotated[NonNegativeFloat, other_than("data.clean.judged", ())] = 0.0
+    """judged: how much higher; in probability, or in a scalar head's logits."""
+
+
+@dataclass(frozen=True, slots=True)
 class RmDataConfig(DataSection):
-    """Preference pairs, or responses with labelled steps; see assay.clients.rows.preferences."""
+    """Pairs, labelled responses, critiques, or responses in steps; see assay.clients.rows."""
 
     source: Literal["jsonl", "hub"] = "jsonl"
     paths: Annotated[tuple[str, ...], _FILES] = ()
@@ -78,6 +103,7 @@ class RmDataConfig(DataSection):
     labels: Annotated[Literal["binary", "signed"], _STEPS] = "binary"
     """Of steps: 1 right and 0 wrong, or 1 right, -1 wrong and 0 neutral."""
     bad_rows: Literal["stop", "skip"] = "stop"
+    clean: CleanConfig = field(default_factory=CleanConfig)
     max_tokens: Positive = 1024
     """Longer dialogues: a pair's are cut in the middle of a response where that helps, else left
     out and counted; a response in steps is left out."""
@@ -88,19 +114,23 @@ class MethodConfig(Strict):
     """What is learned."""
 
     kind: Kind = "pairwise"
-    """pairwise: a language model that names the better of two responses. bradley-terry: one number
-    for a response. prm: a probability for each step to be right."""
-    template: Annotated[str, _PAIRWISE] = ""
-    """pairwise: "name" or "name@version" of the judge's prompt; empty for the default."""
-    templates: Annotated[tuple[str, ...], _PAIRWISE] = ()
-    """pairwise: folders with further templates."""
+    """pairwise: a language model that names the better of two responses. pointwise: one that says
+    whether a response is right. critique: one that writes critiques, by the cross-entropy of
+    written ones. bradley-terry: one number for a response. prm: a probability for each step to be
+    right."""
+    template: Annotated[str, _ASKED] = ""
+    """Language models: "name" or "name@version" of the judge's prompt; empty for the default, which
+    for pointwise is `correctness` where all rows have a ground truth, else `quality`."""
+    templates: Annotated[tuple[str, ...], _ASKED] = ()
+    """Language models: folders with further templates."""
     orders: Annotated[Literal["both", "one"], _PAIRWISE] = "both"
     """pairwise: show every pair in both orders, or in one that the seed draws."""
     consistency: Annotated[NonNegativeFloat, _PAIRWISE] = 0.0
     """pairwise: weight of the squared difference between the orders; needs both."""
-    mass: Annotated[NonNegativeFloat, _PAIRWISE] = 1.0
-    """pairwise: weight of -log of the share of the probability that both verdicts hold. 1: the
-    cross-entropy over all words; 0: of the two alone, with which a judge may not say either."""
+    mass: Annotated[NonNegativeFloat, _VERDICTS] = 1.0
+    """pairwise, pointwise: weight of -log of the share of the probability that both verdicts hold.
+    1: the cross-entropy over all words; 0: of the two alone, with which a judge may not say
+    either."""
     center: Annotated[NonNegativeFloat, only("method.kind", "bradley-terry")] = 0.0
     """bradley-terry: weight of the squared sum of both numbers, which centres them at 0."""
     loss: Annotated[StepLoss, _STEPS] = "cross-entropy"
@@ -206,12 +236,25 @@ def _conflicts(config: RmConfig) -> Iterable[str]:
         yield 'data.paths is missing, which data.source = "jsonl" needs; name files'
     if data.source == "hub" and not data.name:
         yield 'data.name is missing, which data.source = "hub" needs; name a data set'
+    judged = data.clean.judged
+    if judged and (data.source != "jsonl" or len(judged) != len(data.paths)):
+        yield (
+            f"data.clean.judged names {len(judged)} files and data.paths {len(data.paths)}; give "
+            "what `assay eval-judge -o` wrote about each"
+        )
     if optim.batch % config.micro_batch():
         yield f"optim.micro_batch = {optim.micro_batch} does not divide the batch of {optim.batch}"
     if method.consistency and method.orders == "one":
         yield 'method.consistency needs method.orders = "both"'
     if config.model.name == TINY and config.model.layers:
         yield "model.layers cuts a pretrained model; set tiny.layers"
+    lora = config.model.lora
+    if lora.rank and config.model.name == TINY:
+        yield "model.lora trains adapters of a pretrained model, and tiny has only random weights"
+    if lora.rank and config.model.train_layers:
+        yield "model.lora.rank and model.train_layers both say what learns; take one of the two out"
+    if lora.base != "float32" and not lora.rank:
+        yield "model.lora.base is for weights beneath adapters; set model.lora.rank"
 
 
 def to_toml(config: RmConfig) -> str:

@@ -8,19 +8,33 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from assay.clients.rows.items import RowError
-from assay.clients.rows.preferences import PairRow, StepRow, pairs_of, read, steps_of
+from assay.clients.rows.points import CritiqueRow, PointRow, critique_of, points_of
+from assay.clients.rows.preferences import (
+    PairRow,
+    Said,
+    StepRow,
+    is_pair,
+    pairs_of,
+    prompt_of,
+    read,
+    steps_of,
+)
+from assay.clients.rows.published import as_plain, format_of
 from assay.kit.errors import ConfigError
 from assay.trainer.data.origin import shortened
 from assay.trainer.data.sources import hub_rows
+from assay.trainer.recipes.reward_model.cleaning import ReadRow, cleaned
 from assay.trainer.recipes.reward_model.config import RmConfig, RmDataConfig
 
-R = TypeVar("R", PairRow, StepRow)
+_PROMPT_KEYS = ("prompt", "problem", "question", "query")
+R = TypeVar("R", PairRow, PointRow, CritiqueRow, StepRow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +44,29 @@ class Rows(Generic[R]):
     train: tuple[R, ...]  # to learn from; not empty
     eval: tuple[R, ...]  # held out; no prompt of theirs is in `train`
     skipped: int = 0  # rows that were not as they should be, with data.bad_rows = "skip"
+    left_out: Mapping[str, int] = field(default_factory=dict)  # by rule of data.clean
 
 
-AnyRows = Rows[PairRow] | Rows[StepRow]
+AnyRows = Rows[PairRow] | Rows[PointRow] | Rows[CritiqueRow] | Rows[StepRow]
 
 
 def load_rows(config: RmConfig) -> AnyRows:
-    """Reads and splits the settings' rows: pairs, or responses in steps for a PRM.
+    """Reads and splits the settings' rows, of the shape that the kind of judge learns from.
 
     Raises:
         ConfigError: a file or data set cannot be read, a row is malformed (the text names file and
             line), or nothing is left to learn from.
     """
     data = config.data
-    if config.method.kind == "prm":
-        return _load(config, lambda row: [steps_of(row, data.labels)])
-    return _load(config, lambda row: pairs_of(row, data.styles))
+    match config.method.kind:
+        case "prm":
+            return _load(config, lambda row: [steps_of(row, data.labels)])
+        case "pointwise":
+            return _load(config, points_of)
+        case "critique":
+            return _load(config, lambda row: [critique_of(row)])
+        case _:
+            return _load(config, lambda row: pairs_of(row, data.styles))
 
 
 def described(config: RmConfig, rows: AnyRows) -> dict[str, Any]:
@@ -60,6 +81,7 @@ def described(config: RmConfig, rows: AnyRows) -> dict[str, Any]:
         "train": len(rows.train),
         "eval": len(rows.eval),
         "skipped": rows.skipped,
+        "left_out": dict(rows.left_out),
         "digest": f"sha256:{digest.hexdigest()}",
         "example": shortened(" ".join(said.content for said in rows.train[0].prompt)),
     }
@@ -82,10 +104,14 @@ def against(earlier: Mapping[str, Any] | None, now: Mapping[str, Any]) -> None:
 def _load(config: RmConfig, parse: Callable[[dict[str, Any]], list[R]]) -> Rows[R]:
     data = config.data
     hub = data.source == "hub"
-    rows, skipped = _parsed(_hub(data, data.split) if hub else _files(data.paths), data, parse)
+    drawn, skipped = _parsed(_hub(data, data.split) if hub else _files(data.paths), data, parse)
+    rows, left_out = cleaned(
+        _with_margins(drawn, data), data.clean, _prompts_of(data.clean.against)
+    )
     if data.eval_split if hub else data.eval_paths:
         separate = _hub(data, data.eval_split) if hub else _files(data.eval_paths)
-        own, more = _parsed(separate, data, parse)
+        held, more = _parsed(separate, data, parse)
+        own = [one.row for one in held]
         skipped += more
         train, held_out = _apart(rows, own, config.eval.prompts, data.seed)
     else:
@@ -94,23 +120,75 @@ def _load(config: RmConfig, parse: Callable[[dict[str, Any]], list[R]]) -> Rows[
         train = random.Random(data.seed).sample(train, data.max_rows)  # noqa: S311  # no secret
     if not train:
         raise ConfigError(
-            f"no rows to learn from: {len(rows)} rows, {len(held_out)} of them held out; lower "
-            "eval.prompts, or give more data"
+            f"no rows to learn from: {len(rows)} rows, {len(held_out)} of them held out"
+            + (f", {left_out.total()} left out by data.clean" if left_out else "")
+            + "; lower eval.prompts, or give more data"
         )
-    return Rows(tuple(train), tuple(held_out), skipped)
+    return Rows(tuple(train), tuple(held_out), skipped, left_out)
+
+
+def _prompts_of(paths: Sequence[str]) -> Iterator[Sequence[Said]]:
+    """The prompts of benchmarks, in any shape that is read."""
+    for where, row in _files(paths):
+        try:
+            plain = as_plain(row, format_of(row))
+            dialogue = is_pair(plain) and "prompt" not in plain
+            yield pairs_of(plain)[0].prompt if dialogue else prompt_of(plain, *_PROMPT_KEYS)
+        except RowError as error:
+            raise ConfigError(f"data.clean.against: {where}: {error}") from error
+
+
+def _with_margins(drawn: Sequence[ReadRow[R]], data: RmDataConfig) -> list[ReadRow[R]]:
+    """The rows with what another judge said of them, where it was asked.
+
+    Raises:
+        ConfigError: it was asked about other rows, or not about pairs.
+    """
+    if not data.clean.judged:
+        return list(drawn)
+    margins: defaultdict[str, list[float | None]] = defaultdict(list)
+    for path, judged in zip(data.paths, data.clean.judged, strict=True):
+        for _, line in read(Path(judged).expanduser()):
+            margins[f"{path}:{line.get('line')}"].append(_margin(line, judged))
+    places: Counter[str] = Counter()
+    found = []
+    for one in drawn:
+        said, place = margins[one.where], places[one.where]
+        if place >= len(said):
+            raise ConfigError(
+                f"data.clean.judged: nothing is said of {one.where}; evaluate the whole file, with "
+                "the same --styles as data.styles"
+            )
+        places[one.where] += 1
+        found.append(replace(one, margin=said[place]))
+    return found
+
+
+def _margin(line: Mapping[str, Any], where: str) -> float | None:
+    if line.get("fault") is not None:
+        return None
+    if "win_probability" in line:
+        return float(2 * line["win_probability"] - 1)
+    if "score_chosen" in line:
+        return float(line["score_chosen"] - line["score_rejected"])
+    raise ConfigError(
+        f"data.clean.judged: {where} holds no judgements of pairs; name what `assay eval-judge -o` "
+        "wrote about the pairs"
+    )
 
 
 def _parsed(
     rows: Iterable[tuple[str, dict[str, Any]]],
     data: RmDataConfig,
     parse: Callable[[dict[str, Any]], list[R]],
-) -> tuple[list[R], int]:
+) -> tuple[list[ReadRow[R]], int]:
     """Rows of the wanted subsets, and how many were skipped.
 
     Raises:
         ConfigError: a row is malformed, or a subset is empty.
     """
-    wanted, parsed, skipped = set(data.only_subsets), [], 0
+    wanted, skipped = set(data.only_subsets), 0
+    parsed: list[ReadRow[R]] = []
     seen: set[str] = set()
     for where, row in rows:
         subset = str(row.get("subset") or row.get("classification") or "")
@@ -118,7 +196,8 @@ def _parsed(
         if wanted and subset not in wanted:
             continue
         try:
-            parsed += parse(row)
+            plain = as_plain(row, format_of(row))
+            parsed += [ReadRow(one, where, _own_scores(row)) for one in parse(dict(plain))]
         except RowError as error:
             if data.bad_rows == "stop":
                 raise ConfigError(
@@ -129,6 +208,12 @@ def _parsed(
         known = ", ".join(sorted(seen)[:20]) or "none"
         raise ConfigError(f"data.only_subsets: no rows of {missing[0]!r}; there are {known}")
     return parsed, skipped
+
+
+def _own_scores(row: Mapping[str, Any]) -> tuple[float, float] | None:
+    found = [row.get(key) for key in ("score_chosen", "score_rejected")]
+    numbers = [one for one in found if isinstance(one, int | float) and not isinstance(one, bool)]
+    return (numbers[0], numbers[1]) if len(numbers) == 2 else None
 
 
 def _files(paths: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:

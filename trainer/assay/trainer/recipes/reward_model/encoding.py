@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.clients.judging.rendering import Renderer
+from assay.clients.rows.points import CritiqueRow, PointRow
 from assay.clients.rows.preferences import PairRow, StepRow
 from assay.kit.errors import ConfigError
+from assay.trainer.data.origin import shortened
 from assay.trainer.recipes.reward_model.config import RmConfig
 from assay.trainer.recipes.reward_model.objectives import balanced_weights
 
@@ -27,15 +29,16 @@ class Examples:
     # evaluation needs: `group`, of its prompt, and of pairs `longer`
     items: list[Example]
     dropped: int = 0  # rows that are longer than data.max_tokens
-    # token ids of the verdicts "the first" and "the second", of pairwise examples
-    options: tuple[int, int] | None = None
-    template: str = ""  # "name@version" that they were written by, of pairwise examples
+    template: str = ""  # "name@version" that they were written by, of language models
+    unreadable: int = 0  # critiques that the service could not read, with data.bad_rows = "skip"
 
 
 def encode_pairs(
     rows: Sequence[PairRow], renderer: Renderer, tokenizer: Any, config: RmConfig
 ) -> Examples:
     """Both orders of each pair: `orders`, and `signs`: 1 where the chosen one is shown first.
+
+    `verdicts` are token ids of "the first" and "the second", of each order.
 
     Raises:
         ConfigError: the template is unsuitable (see `Renderer.pairs`), or no row fits.
@@ -47,11 +50,12 @@ def encode_pairs(
         else {
             "orders": [list(order) for order in ids.orders],
             "signs": [1 if first else -1 for first in ids.chosen_first],
+            "verdicts": [list(verdicts) for verdicts in ids.verdicts],
             **_about(row),
         }
         for row, ids in zip(rows, shown.rows, strict=True)
     ]
-    return Examples(*_fitting(items, config), shown.verdicts, shown.template)
+    return Examples(*_fitting(items, config), shown.template)
 
 
 def one_order(items: Sequence[Example], seed: int) -> list[Example]:
@@ -59,7 +63,7 @@ def one_order(items: Sequence[Example], seed: int) -> list[Example]:
     dice = random.Random(seed)  # noqa: S311  # no secret
     drawn = [dice.randrange(len(item["orders"])) for item in items]
     return [
-        {"orders": [item["orders"][place]], "signs": [item["signs"][place]]}
+        {key: [item[key][place]] for key in ("orders", "signs", "verdicts")}
         for item, place in zip(items, drawn, strict=True)
     ]
 
@@ -81,6 +85,66 @@ def encode_preferences(
         for row, chosen, rejected in zip(rows, shown[::2], shown[1::2], strict=True)
     ]
     return Examples(*_fitting(items, config))
+
+
+def encode_points(
+    rows: Sequence[PointRow], renderer: Renderer, tokenizer: Any, config: RmConfig
+) -> Examples:
+    """One prompt of each response: `orders`, of one, and `signs`: 1 where it is right, else -1.
+
+    `verdicts` are token ids of "right" and "wrong".
+
+    Raises:
+        ConfigError: the template is unsuitable (see `Renderer.points`), or no row fits.
+    """
+    shown = renderer.points(rows, tokenizer, config.data.max_tokens)
+    items = [
+        None
+        if ids is None
+        else {
+            "orders": [list(ids.ids)],
+            "signs": [1 if row.right else -1],
+            "verdicts": [list(ids.verdicts)],
+            "group": row.group,
+        }
+        for row, ids in zip(rows, shown.rows, strict=True)
+    ]
+    return Examples(*_fitting(items, config), shown.template)
+
+
+def encode_critiques(
+    rows: Sequence[CritiqueRow], renderer: Renderer, tokenizer: Any, config: RmConfig
+) -> Examples:
+    """Critiques behind their prompts: `ids`, of which the judge writes the last `written`.
+
+    `place` is the closing verdict's among these, `options` its token and that of the other verdict.
+
+    Raises:
+        ConfigError: a critique is one that the service could not read, or no row fits.
+    """
+    shown = renderer.critiques(rows, tokenizer, config.data.max_tokens)
+    if shown.unreadable and config.data.bad_rows == "stop":
+        row = rows[shown.unreadable[0]]
+        raise ConfigError(
+            f"{len(shown.unreadable)} critiques cannot be read as the judge's are, such as "
+            f"{shortened(row.critique)!r}: they need a verdict on each step and one on the whole, "
+            f'as {shown.template} asks; or pass data.bad_rows="skip" to leave such rows out'
+        )
+    items = [
+        None
+        if ids is None
+        else {
+            "ids": [*ids.prompt, *ids.completion],
+            "written": len(ids.completion),
+            "place": ids.verdict,
+            "options": list(ids.verdicts),
+            "group": row.group,
+        }
+        for row, ids in zip(rows, shown.rows, strict=True)
+    ]
+    kept, left_out = _fitting(items, config)
+    unread = len(shown.unreadable)
+    return Examples(kept, left_out - unread, shown.template, unread)
 
 
 def encode_steps(

@@ -8,7 +8,7 @@ half; plain accuracy stands beside the share of the more frequent label.
 
 from __future__ import annotations
 
-import random
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -17,60 +17,25 @@ from typing import Any, TypeVar
 
 import torch
 
-from assay.kit.runs.stats import auc, wilson
+from assay.kit.runs.bootstrap import Figure, bootstrap
+from assay.kit.runs.stats import auc, calibration_error, wilson
 from assay.trainer.engines.models import Loaded
 from assay.trainer.recipes.reward_model.encoding import Example, Examples
+from assay.trainer.recipes.reward_model.objectives import critique_loss
 from assay.trainer.recipes.reward_model.trainers import (
+    CritiqueCollator,
     PairCollator,
     StepCollator,
     pad_ids,
     pair_verdicts,
     step_margins,
+    written_logits,
 )
 
 Advance = Callable[[int], None]
 THRESHOLD = 0.5
+AUC = "AUC"
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A figure and its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
-
-
-def bootstrap(
-    clusters: Sequence[Sequence[T]],
-    figure: Callable[[Sequence[T]], float | None],
-    *,
-    rounds: int = 500,
-    seed: int = 0,
-) -> Figure | None:
-    """A figure with its 2.5 % and 97.5 % quantiles from bootstrapping clusters, if any.
-
-    A cluster's elements, such as the steps of one problem, have dependent errors.
-    """
-    value = figure([element for cluster in clusters for element in cluster])
-    if value is None:
-        return None
-    dice = random.Random(seed)  # noqa: S311  # no secret
-    drawn = []
-    for _ in range(rounds):
-        chosen = dice.choices(clusters, k=len(clusters))
-        again = figure([element for cluster in chosen for element in cluster])
-        if again is not None:
-            drawn.append(again)
-    drawn.sort()
-    if not drawn:
-        return Figure(value, value, value)
-    last = len(drawn) - 1
-    return Figure(value, drawn[round(0.025 * last)], drawn[round(0.975 * last)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +70,13 @@ def evaluate_pairwise(
     learner: Loaded, examples: Examples, batch_size: int, advance: Advance
 ) -> RmEvaluation:
     """Of a language model that names the better of two responses."""
-    options = examples.options
-    assert options is not None  # noqa: S101  # encode_pairs made them
     collate = PairCollator(learner.tokenizer.pad_token_id)
 
     masses: list[float] = []
 
     def chances(batch: Sequence[Example]) -> list[list[float]]:
         placed = _placed(learner, collate(batch))
-        margins_BR, log_masses_BR = pair_verdicts(learner.model, placed, options)
+        margins_BR, log_masses_BR = pair_verdicts(learner.model, placed)
         masses.extend(log_masses_BR.exp().flatten().tolist())
         return torch.sigmoid(margins_BR).tolist()
 
@@ -144,6 +107,80 @@ def evaluate_pairwise(
             "median verdict mass": statistics.median(masses),
             "chance of the first shown": statistics.fmean(first),
         },
+    )
+
+
+def evaluate_points(
+    learner: Loaded, examples: Examples, batch_size: int, advance: Advance
+) -> RmEvaluation:
+    """Of a language model that says whether a response is right."""
+    collate = PairCollator(learner.tokenizer.pad_token_id)
+    masses: list[float] = []
+
+    def chances(batch: Sequence[Example]) -> list[float]:
+        placed = _placed(learner, collate(batch))
+        margins_BR, log_masses_BR = pair_verdicts(learner.model, placed)
+        masses.extend(log_masses_BR.exp().flatten().tolist())
+        of_right = margins_BR * placed["signs"]  # of "right", whatever the label
+        return torch.sigmoid(of_right).flatten().tolist()
+
+    def length(example: Example) -> int:
+        return len(example["orders"][0])
+
+    values = _over(learner, examples.items, batch_size, chances, length=length, advance=advance)
+    scored = [
+        (value, example["signs"][0] > 0)
+        for value, example in zip(values, examples.items, strict=True)
+    ]
+    groups = [example["group"] for example in examples.items]
+    area = bootstrap(_by_group(scored, groups), auc)
+    right = [float((value >= THRESHOLD) == label) for value, label in scored]
+    labels = statistics.fmean(label for _, label in scored)
+    error = calibration_error(scored)
+    return RmEvaluation(
+        {**({} if area is None else {AUC: area}), "accuracy": _share(right, groups)},
+        {
+            **_sizes(groups),
+            "rule: the frequent label": max(labels, 1 - labels),
+            "median verdict mass": statistics.median(masses),
+            "calibration error": error or 0.0,
+        },
+    )
+
+
+def _by_group(values: Sequence[T], groups: Sequence[str]) -> list[list[T]]:
+    together: dict[str, list[T]] = {}
+    for value, group in zip(values, groups, strict=True):
+        together.setdefault(group, []).append(value)
+    return list(together.values())
+
+
+def evaluate_critiques(
+    learner: Loaded, examples: Examples, batch_size: int, advance: Advance
+) -> RmEvaluation:
+    """Of a language model that writes critiques, on written ones.
+
+    Whether it would close the critique with the verdict that is there, and how likely its tokens
+    are. What it writes by itself is measured by `assay eval-judge`.
+    """
+    collate = CritiqueCollator(learner.tokenizer.pad_token_id)
+
+    def measure(batch: Sequence[Example]) -> list[tuple[float, float]]:
+        placed = _placed(learner, collate(batch))
+        logits_BTV, margins_B = written_logits(learner.model, placed)
+        losses = [
+            critique_loss(logits_BTV[n : n + 1], placed["ids"][n : n + 1], one[None]).item()
+            for n, one in enumerate(placed["written"])
+        ]
+        return list(zip(margins_B.tolist(), losses, strict=True))
+
+    found = _over(learner, examples.items, batch_size, measure, length=_tokens, advance=advance)
+    groups = [example["group"] for example in examples.items]
+    tokens = [example["written"] for example in examples.items]
+    total = math.fsum(loss * count for (_, loss), count in zip(found, tokens, strict=True))
+    return RmEvaluation(
+        {"closing verdict": _share([_won(margin, 0.0) for margin, _ in found], groups)},
+        {**_sizes(groups), "loss of a token": total / sum(tokens)},
     )
 
 
@@ -213,7 +250,7 @@ def _judge_steps(responses: Sequence[tuple[str, Sequence[_Step]]]) -> RmEvaluati
     steps = [step for cluster in clusters for step in cluster]
     figures = {
         "balanced accuracy": bootstrap(clusters, _balanced),
-        "AUC": bootstrap(clusters, lambda s: auc([(x.chance, x.right) for x in s])),
+        AUC: bootstrap(clusters, lambda s: auc([(x.chance, x.right) for x in s])),
         "accuracy": bootstrap(clusters, _accuracy),
     }
     groups = [group for group, _ in responses]

@@ -23,14 +23,20 @@ from assay.trainer.recipes.reward_model import encoding, evaluation
 from assay.trainer.recipes.reward_model.config import Kind, RmConfig
 from assay.trainer.recipes.reward_model.encoding import Example, Examples
 from assay.trainer.recipes.reward_model.evaluation import RmEvaluation
-from assay.trainer.recipes.reward_model.objectives import pairwise_loss, step_loss
+from assay.trainer.recipes.reward_model.objectives import (
+    critique_loss,
+    pairwise_loss,
+    step_loss,
+)
 from assay.trainer.recipes.reward_model.trainers import (
     BradleyTerryTrainer,
+    CritiqueCollator,
     LossTrainer,
     PairCollator,
     StepCollator,
     pair_verdicts,
     step_margins,
+    written_logits,
 )
 from assay.trainer.records.folder import RunFolder
 
@@ -52,19 +58,30 @@ class KindOf:
 def _pairwise(
     config: RmConfig, learner: Loaded, examples: Examples, common: dict[str, Any]
 ) -> Trainer:
-    items = _columns(examples, "orders", "signs")
+    items = _columns(examples, "orders", "signs", "verdicts")
     if config.method.orders == "one":
         items = encoding.one_order(items, config.run.seed)
-    options, method = examples.options, config.method
-    assert options is not None  # noqa: S101  # encode_pairs made them
+    method = config.method
 
     def loss(model: Any, batch: Any) -> tuple[Tensor, Tensor]:
-        margins_BR, log_masses_BR = pair_verdicts(model, batch, options)
+        margins_BR, log_masses_BR = pair_verdicts(model, batch)
         made = pairwise_loss(margins_BR, log_masses_BR, method.consistency, method.mass)
         return made, margins_BR
 
     collator = PairCollator(learner.tokenizer.pad_token_id)
     dataset = Dataset.from_list(items)
+    return LossTrainer(train_dataset=dataset, data_collator=collator, loss=loss, **common)
+
+
+def _critique(
+    _config: RmConfig, learner: Loaded, examples: Examples, common: dict[str, Any]
+) -> Trainer:
+    def loss(model: Any, batch: Any) -> tuple[Tensor, Tensor]:
+        logits_BTV, margins_B = written_logits(model, batch)
+        return critique_loss(logits_BTV, batch["ids"], batch["written"]), margins_B
+
+    collator = CritiqueCollator(learner.tokenizer.pad_token_id)
+    dataset = Dataset.from_list(_columns(examples, "ids", "written", "place", "options"))
     return LossTrainer(train_dataset=dataset, data_collator=collator, loss=loss, **common)
 
 
@@ -92,6 +109,8 @@ def _columns(examples: Examples, *keys: str) -> list[Example]:
 
 KINDS: Mapping[Kind, KindOf] = {
     "pairwise": KindOf(encoding.encode_pairs, _pairwise, evaluation.evaluate_pairwise),
+    "pointwise": KindOf(encoding.encode_points, _pairwise, evaluation.evaluate_points),
+    "critique": KindOf(encoding.encode_critiques, _critique, evaluation.evaluate_critiques),
     "bradley-terry": KindOf(
         encoding.encode_preferences, _bradley_terry, evaluation.evaluate_preferences, RewardConfig
     ),

@@ -23,7 +23,14 @@ from transformers import (
 )
 
 from assay.kit.errors import ConfigError
-from assay.trainer.engines.models import Loaded, device_of, fetched, load_errors, require_padding
+from assay.trainer.engines.models import (
+    Loaded,
+    device_of,
+    fetched,
+    load_errors,
+    require_padding,
+    with_adapters,
+)
 from assay.trainer.recipes.reward_model.config import TINY, Kind, MethodConfig, RmConfig, TinyConfig
 
 TINY_CONTEXT = 4096
@@ -36,12 +43,24 @@ _CHAT_TEMPLATE = (
 _STACKS = ("layers", "h", "blocks", "layer")
 _AUTO: dict[Kind, Any] = {
     "pairwise": AutoModelForCausalLM,
+    "pointwise": AutoModelForCausalLM,
+    "critique": AutoModelForCausalLM,
     "bradley-terry": AutoModelForSequenceClassification,
     "prm": AutoModelForTokenClassification,
+}
+# PEFT's tasks: with a head, which is made anew, the head learns whole beside the adapters
+_TASKS: dict[Kind, str] = {
+    "pairwise": "CAUSAL_LM",
+    "pointwise": "CAUSAL_LM",
+    "critique": "CAUSAL_LM",
+    "bradley-terry": "SEQ_CLS",
+    "prm": "TOKEN_CLS",
 }
 _ONE_OUTPUT: dict[str, Any] = {"num_labels": 1}
 _HEAD: dict[Kind, dict[str, Any]] = {
     "pairwise": {},
+    "pointwise": {},
+    "critique": {},
     "bradley-terry": _ONE_OUTPUT,
     "prm": {"id2label": {0: "wrong", 1: "right"}, "label2id": {"wrong": 0, "right": 1}},
 }
@@ -67,10 +86,25 @@ def load_learner(
     learner = _tiny(config, texts, tokenizer) if tiny else _pretrained(config, say)
     learner.model.config.pad_token_id = learner.tokenizer.pad_token_id
     _freeze(learner.model, config.model.train_layers)
-    learner.model.to(device)
+    model = learner.model
+    if config.model.lora.rank:
+        model = with_adapters(model, config.model.lora, _TASKS[config.method.kind])
+        if config.model.gradient_checkpointing:
+            model.enable_input_require_grads()
+    model.to(device)
     wanted = config.model.precision
     mixed = wanted == "mixed" or (wanted == "auto" and device.type == "cuda")
-    return Loaded(learner.model, learner.tokenizer, mixed)
+    return Loaded(model, learner.tokenizer, mixed)
+
+
+def merged(model: Any) -> Any:
+    """The whole model, with low-rank adapters in its weights where there are some.
+
+    In float32, so that frozen weights of fewer bits round no small change off.
+    """
+    if not hasattr(model, "merge_and_unload"):
+        return model
+    return model.float().merge_and_unload()
 
 
 def _pretrained(config: RmConfig, say: Callable[[str], None]) -> Loaded:
@@ -83,7 +117,7 @@ def _pretrained(config: RmConfig, say: Callable[[str], None]) -> Loaded:
         model = _AUTO[kind].from_pretrained(
             source,
             config=shape,
-            dtype=torch.float32,
+            dtype=torch.bfloat16 if config.model.lora.base == "bfloat16" else torch.float32,
             ignore_mismatched_sizes=True,  # a head of another kind is made anew
         )
     require_padding(tokenizer, name)

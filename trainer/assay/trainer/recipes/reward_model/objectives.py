@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from assay.trainer.recipes.reward_model.config import StepLoss
 
@@ -41,6 +41,19 @@ def pairwise_loss(
         chances_BR = torch.sigmoid(margins_BR)
         loss = loss + consistency * (chances_BR[:, 0] - chances_BR[:, 1]).square().mean()
     return loss
+
+
+def critique_loss(logits_BTV: Tensor, ids_BT: Tensor, written_BT: Tensor) -> Tensor:
+    """The cross-entropy of the tokens that a judge writes, their mean over the batch.
+
+    Args:
+        logits_BTV: of the next token at each place.
+        ids_BT: prompts with their critiques.
+        written_BT: 1 for tokens of critiques, 0 for prompts and padding; some are 1.
+    """
+    targets_BT = ids_BT[:, 1:]
+    learned = written_BT[:, 1:].bool()
+    return cross_entropy(logits_BTV[:, :-1][learned].float(), targets_BT[learned])
 
 
 def step_loss(

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from assay.kit.runs.records import read_rows
 from assay.trainer.recipes.reward_model.config import RmConfig
-from assay.trainer.recipes.reward_model.evaluation import RmEvaluation
+from assay.trainer.recipes.reward_model.evaluation import AUC, RmEvaluation
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.records.report import grid, markdown_table
 
@@ -34,7 +34,8 @@ def outcome(
         such a figure.
     """
     name, main = after.main if after is not None else ("", None)
-    if config.method.kind == "prm" and name != "balanced accuracy":
+    needed = {"prm": "balanced accuracy", "pointwise": AUC}.get(config.method.kind, name)
+    if name != needed:
         main = None  # only one label is held out: there is no chance to be above
     return {
         "run": {

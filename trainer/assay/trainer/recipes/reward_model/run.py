@@ -30,6 +30,7 @@ from assay.clients.judging.rendering import (
     Renderer,
     open_renderer,
 )
+from assay.clients.rows.points import CritiqueRow, PointRow
 from assay.clients.rows.preferences import PairRow, StepRow
 from assay.kit.console import make_console
 from assay.kit.errors import ConfigError
@@ -46,11 +47,13 @@ from assay.trainer.recipes.reward_model.data import AnyRows, against, described,
 from assay.trainer.recipes.reward_model.encoding import Examples
 from assay.trainer.recipes.reward_model.evaluation import RmEvaluation
 from assay.trainer.recipes.reward_model.kinds import KINDS, build_trainer
-from assay.trainer.recipes.reward_model.models import load_learner
+from assay.trainer.recipes.reward_model.models import load_learner, merged
 from assay.trainer.records.folder import RunFolder, record, recorded_data
 from assay.trainer.records.progress import StepDisplay, fitting, interruptible
 from assay.trainer.records.report import write
 from assay.trainer.records.reporting import attach, check_reporters
+
+AnyRow = PairRow | PointRow | CritiqueRow | StepRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +123,22 @@ def check_processes(config: RmConfig, processes: int) -> None:
         )
 
 
-def _texts(
-    config: RmConfig, rows: Sequence[PairRow | StepRow], renderer: Renderer
-) -> Iterator[str]:
+def _texts(config: RmConfig, rows: Sequence[AnyRow], renderer: Renderer) -> Iterator[str]:
     """Text for the tokenizer of a model from scratch: the rows, and the judge's words."""
-    ours = renderer.words() if config.method.kind == "pairwise" else ()
+    kind = config.method.kind
+    ours = renderer.words(kind) if kind in ("pairwise", "pointwise", "critique") else ()
     for row in rows:
         yield from ours
         yield from (said.content for said in row.prompt)
-        yield from row.steps if isinstance(row, StepRow) else (row.chosen, row.rejected)
+        match row:
+            case StepRow():
+                yield from row.steps
+            case PairRow():
+                yield from (row.chosen, row.rejected)
+            case PointRow():
+                yield from (row.response, row.ground_truth or "")
+            case CritiqueRow():
+                yield from (row.response, row.critique)
 
 
 def _introduce(session: _Session, data: Mapping[str, Any]) -> None:
@@ -137,6 +147,7 @@ def _introduce(session: _Session, data: Mapping[str, Any]) -> None:
     total = sum(w.numel() for w in weights) / 1e6
     trained = sum(w.numel() for w in weights if w.requires_grad) / 1e6
     dropped = train.dropped + (held_out.dropped if held_out else 0)
+    unread = train.unreadable + (held_out.unreadable if held_out else 0)
     session.display.note(
         f"run {session.folder.path}: {config.method.kind}, {config.model.name} on "
         f"{session.learner.model.device.type}, {total:.1f} M parameters, {trained:.1f} M of them "
@@ -148,7 +159,11 @@ def _introduce(session: _Session, data: Mapping[str, Any]) -> None:
         f"{len(train.items)} training rows, {len(held_out.items) if held_out else 0} held out"
         + (f", {dropped} too long" if dropped else "")
         + (f", {skipped} not as they should be" if skipped else "")
+        + (f", {unread} critiques that cannot be read" if unread else "")
     )
+    if data["left_out"]:
+        counts = ", ".join(f"{count} {rule}" for rule, count in data["left_out"].items())
+        session.display.note(f"left out by data.clean: {counts}")
 
 
 def _before(session: _Session, checkpoint: Path | None) -> RmEvaluation | None:
@@ -238,16 +253,22 @@ def check_whole(kind: DistributedType) -> None:
 
 
 def _save_model(session: _Session) -> None:
-    """Saves model and tokenizer; the folder appears by one rename."""
+    """Saves model and tokenizer, and adapters beside; each folder appears by one rename."""
     target = session.folder.model
     beside = target.with_name(".model-saving")
     shutil.rmtree(beside, ignore_errors=True)
-    model, kind = session.learner.model, session.config.method.kind
+    kind = session.config.method.kind
+    if session.config.model.lora.rank:
+        adapter = target.with_name(".adapter-saving")
+        shutil.rmtree(adapter, ignore_errors=True)
+        session.learner.model.save_pretrained(adapter)
+        publish(adapter, session.folder.adapter)
+    model = merged(session.learner.model)
     if kind == "prm":
         setattr(model.config, STEP_LAYOUT, STEP_END)
     if session.config.method.loss == "regression":
         setattr(model.config, STEP_OUTPUT, SCORE)
-    if kind == "pairwise":
+    if session.train.template:
         setattr(model.config, TEMPLATE, session.train.template)
     model.save_pretrained(beside)
     session.learner.tokenizer.save_pretrained(beside)

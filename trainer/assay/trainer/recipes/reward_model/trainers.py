@@ -3,7 +3,8 @@
 Overrides:
 
     LossTrainer          compute_loss: of the verdict tokens at the answer's place (pair_verdicts),
-                         or of the head at the last token of each step (step_margins)
+                         of what the judge writes (written_logits), or of the head at the last token
+                         of each step (step_margins)
     BradleyTerryTrainer  TRL's RewardTrainer on token ids that were made as the engine makes them
     both                 _save_checkpoint: see core/publishing.py
 
@@ -45,11 +46,40 @@ class PairCollator:
     pad_id: int
 
     def __call__(self, examples: Sequence[Example]) -> dict[str, Tensor]:
-        """ids, mask [B*R, T], padded on the left; signs [B, R], see encode_pairs."""
+        """ids, mask [B*R, T], padded on the left; signs [B, R], verdicts [B*R, 2].
+
+        See encode_pairs.
+        """
         rows = [ids for example in examples for ids in example["orders"]]
         ids_BT, mask_BT = pad_ids(rows, self.pad_id, left=True)
         signs = torch.tensor([example["signs"] for example in examples], dtype=torch.float32)
-        return {"ids": ids_BT, "mask": mask_BT, "signs": signs}
+        verdicts = [ids for example in examples for ids in example["verdicts"]]
+        told = torch.tensor(verdicts, dtype=torch.long)
+        return {"ids": ids_BT, "mask": mask_BT, "signs": signs, "verdicts": told}
+
+
+@dataclass(frozen=True, slots=True)
+class CritiqueCollator:
+    """Critiques behind their prompts as one batch."""
+
+    pad_id: int
+
+    def __call__(self, examples: Sequence[Example]) -> dict[str, Tensor]:
+        """ids, mask, written [B, T]; places [B], of the closing verdicts, and options [B, 2]."""
+        ids_BT, mask_BT = pad_ids([example["ids"] for example in examples], self.pad_id, left=False)
+        written_BT = torch.zeros_like(ids_BT)
+        places = []
+        for index, example in enumerate(examples):
+            end = len(example["ids"])
+            written_BT[index, end - example["written"] : end] = 1
+            places.append(end - example["written"] + example["place"])
+        return {
+            "ids": ids_BT,
+            "mask": mask_BT,
+            "written": written_BT,
+            "places": torch.tensor(places),
+            "options": torch.tensor([example["options"] for example in examples]),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +106,11 @@ class StepCollator:
         }
 
 
-def pair_verdicts(
-    model: Any, batch: Mapping[str, Tensor], options: tuple[int, int]
-) -> tuple[Tensor, Tensor]:
+def pair_verdicts(model: Any, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
     """The verdicts where the answer begins, [B, R] each.
 
     The logit of the verdict for the chosen response less that of the other, and the logarithm of
-    the share of the probability that both hold together. `options` are token ids of the verdicts
-    "the first" and "the second".
+    the share of the probability that both hold together.
     """
     mask_BT = batch["mask"]
     logits = model(
@@ -93,11 +120,23 @@ def pair_verdicts(
         logits_to_keep=1,
         use_cache=False,
     ).logits[:, -1]
-    first, second = options
+    told = logits.gather(-1, batch["verdicts"])
     signs_BR = batch["signs"]
-    margins_BR = (logits[:, first] - logits[:, second]).float().view_as(signs_BR) * signs_BR
-    held = torch.logsumexp(logits[:, [first, second]].float(), -1)
+    margins_BR = (told[:, 0] - told[:, 1]).float().view_as(signs_BR) * signs_BR
+    held = torch.logsumexp(told.float(), -1)
     return margins_BR, (held - torch.logsumexp(logits.float(), -1)).view_as(signs_BR)
+
+
+def written_logits(model: Any, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+    """The logits of a batch of critiques, [B, T, V], and the margins of their verdicts, [B].
+
+    A margin is the logit of the verdict that is written less that of the other, at its place.
+    """
+    logits = model(input_ids=batch["ids"], attention_mask=batch["mask"], use_cache=False).logits
+    rows = torch.arange(len(logits), device=logits.device)
+    at = logits[rows, batch["places"] - 1].float()
+    found = at.gather(1, batch["options"])
+    return logits, found[:, 0] - found[:, 1]
 
 
 def step_margins(model: Any, batch: Mapping[str, Tensor]) -> Tensor:
