@@ -152,7 +152,7 @@ def test_a_judge_of_single_responses_is_served_as_it_was_trained(
     model = AutoModelForCausalLM.from_pretrained(runs["pointwise"] / "model").eval()
     batch = trainers.PairCollator(tokenizer.pad_token_id)(examples.items)
     with torch.inference_mode():
-        margins, masses = trainers.pair_verdicts(model, batch, examples.options)
+        margins, masses = trainers.pair_verdicts(model, batch)
     expected = torch.sigmoid(margins * batch["signs"]).flatten().tolist()
 
     def ask(info: Any) -> list[Any]:

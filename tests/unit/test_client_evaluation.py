@@ -250,6 +250,7 @@ def pair_line(win: float, longer_better: bool | None) -> dict[str, Any]:
         order_gap=0.0,
         longer_better=longer_better,
         verdict_mass=win,
+        letter_gap=1.0 - win,
     )
 
 
@@ -265,6 +266,7 @@ def test_the_calibration_and_the_length_of_pairs_are_counted() -> None:
     assert numbers["ece"] == pytest.approx((0.05 + 2 * 0.35 + 0.25) / 4)
     assert [one["count"] for one in numbers["calibration"]] == [1, 2, 1]
     assert numbers["verdict_mass"] == {"median": 0.75, "least": 0.15}
+    assert numbers["letter_gap"] == {"mean": pytest.approx(0.36), "greatest": 0.85}
 
 
 def test_logits_have_no_calibration_and_a_perfect_judge_an_error_of_0() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import re
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -322,25 +322,29 @@ class Runner:
     ) -> list[PendingJudgement]:
         """Judges a call's items, writes their results, and returns the settled items in order.
 
+        All of them are judged by the models of now, whatever is served before the call ends.
+
         Raises:
             CallError: the request as a whole is refused.
         """
         asks: dict[ServedModel | None, RequestBatcher] = {}
+        served = {model.name: model for model in self._models}
+        for model in served.values():
+            self._models.hold(model)
         shown = tracing.trail() is not None
 
         def admit(item: PendingJudgement, message: Any) -> None:
             item.size_bytes = message.ByteSize()
             convert.check_size(message)
             item.plan = plan(message)
-            item.asks = self._asks(item.plan.model, asks)
+            item.asks = self._asks(item.plan.model, asks, served)
             item.asked = [] if shown else None
 
         try:
             return await self._service.answer(messages, response, admit, timeout_s)
         finally:
-            for model in asks:
-                if model is not None:
-                    self._models.release(model)
+            for model in served.values():
+                self._models.release(model)
 
     def _panel(
         self, request: judge_pb2.JudgeResponsesRequest | judge_pb2.JudgeRubricsRequest
@@ -355,17 +359,18 @@ class Runner:
         )
 
     def _asks(
-        self, model: ServedModel | None, asks: dict[ServedModel | None, RequestBatcher]
+        self,
+        model: ServedModel | None,
+        asks: dict[ServedModel | None, RequestBatcher],
+        served: Mapping[str, ServedModel],
     ) -> RequestBatcher:
-        """The requests of a call to a model, which is held until the call ends."""
+        """The requests of a call to a model, which is one of those that the call holds."""
         if model not in asks:
             tests = self._tests.get(model) if model else None
             asks[model] = RequestBatcher(
                 model.engine if model else None,
                 partial(self.metrics.answered, model.name if model else ""),
                 tests.require if tests else None,
-                lambda other: self._asks(self._models.judge(other), asks),
+                lambda other: self._asks(served[self._models.judge(other).name], asks, served),
             )
-            if model is not None:
-                self._models.hold(model)
         return asks[model]

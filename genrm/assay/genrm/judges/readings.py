@@ -1,10 +1,8 @@
 """Both readings of a verdict whose letters are drawn: each letter stands for either side once.
 
-A template without letters has one reading. The value is the mean of the readings, and their
-distance is the letter gap: how far the verdict moved when the letters changed sides. 0 is a judge
-that read the responses, 1 one that read the letters.
-
-Both readings share all but their last lines, which an engine that keeps beginnings reads once.
+The value is the mean of the readings, and their distance the letter gap. What a judge gives to a
+letter, to its place in the list, or to a letter that the candidate wrote falls out of the mean.
+Both share all but their last lines, so an engine that keeps beginnings reads the rest once.
 """
 
 from __future__ import annotations
