@@ -184,11 +184,13 @@ def says_enough(answer: Written, floor: float) -> bool:
 
 
 def usage_of(answers: Sequence[Answer]) -> Usage:
-    """Tokens of all answers."""
+    """Tokens, seconds and cost of all answers."""
     total = Usage()
     for answer in answers:
         tokens = answer.tokens
-        total += Usage(tokens.prompt, tokens.cached, tokens.completion)
+        total += Usage(
+            tokens.prompt, tokens.cached, tokens.completion, tokens.engine_s, tokens.cost
+        )
     return total
 
 
