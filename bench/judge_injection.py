@@ -325,10 +325,11 @@ def structure(model: str, task: str, row: Row, attacks: Sequence[Attack]) -> Non
 
 
 def _rows(task: str, options: argparse.Namespace) -> list[Row]:
+    count = options.skip + options.rows
     if task == "correctness":
-        return correctness_rows(options.rows)
+        return correctness_rows(count)[options.skip :]
     path = Path(options.pairs or DATA / "llmbar.jsonl.gz")
-    return preference_rows(path, options.rows, options.subsets)
+    return preference_rows(path, count, options.subsets)[options.skip :]
 
 
 async def _run(options: argparse.Namespace, rows: Sequence[Row], attacks: Sequence[Attack]) -> None:
@@ -365,6 +366,7 @@ def run(arguments: list[str] | None = None) -> None:
     parser.add_argument("--judge", default=MODEL, help="a folder or hub name")
     parser.add_argument("--lettered-judge", help="another one for the arms with letters")
     parser.add_argument("--rows", type=int, default=12)
+    parser.add_argument("--skip", type=int, default=0, help="rows of an earlier run")
     parser.add_argument("--minutes", type=float, default=15.0, help="no row begins after these")
     parser.add_argument("--bound", type=float, default=0.2, help="the letter gap of the profile")
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))

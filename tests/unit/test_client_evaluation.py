@@ -125,10 +125,17 @@ def test_a_limit_is_spread_over_the_file() -> None:
 
 def test_lines_hold_what_is_counted() -> None:
     [pair] = questions_of(PAIR, 1, "pairs")
-    judgement = PairJudgement(0.25, 0.75, 0.0, 0.75, judge=JUDGE, usage=Usage(9, 4, 1))
+    judgement = PairJudgement(0.25, 0.75, 0.0, 0.75, judge=JUDGE, usage=Usage(9, 4, 1, 2.0, 0.5))
     line = line_of(pair, [judgement])
     assert (line["win_probability"], line["order_gap"], line["fault"]) == (0.25, 0.75, None)
-    assert line["usage"] == {"prompt": 9, "cached": 4, "completion": 1}
+    assert line["usage"] == {
+        "prompt": 9, "cached": 4, "completion": 1, "engine_s": 2.0, "cost": 0.5
+    }  # fmt: skip
+    evaluation = EvaluationTally("pairs")
+    for _ in range(2):
+        evaluation.add(line)
+    assert evaluation.numbers()["all"]["cost"] == 1.0
+    assert evaluation.numbers()["all"]["engine_seconds"] == 4.0
     [points] = questions_of(PAIR, 1, "points")
     both = [ModelJudgement(2.0, judge=JUDGE), ModelJudgement(-1.0, judge=JUDGE)]
     scores = line_of(points, both)
@@ -250,6 +257,7 @@ def pair_line(win: float, longer_better: bool | None) -> dict[str, Any]:
         order_gap=0.0,
         longer_better=longer_better,
         verdict_mass=win,
+        letter_gap=1.0 - win,
     )
 
 
@@ -265,6 +273,7 @@ def test_the_calibration_and_the_length_of_pairs_are_counted() -> None:
     assert numbers["ece"] == pytest.approx((0.05 + 2 * 0.35 + 0.25) / 4)
     assert [one["count"] for one in numbers["calibration"]] == [1, 2, 1]
     assert numbers["verdict_mass"] == {"median": 0.75, "least": 0.15}
+    assert numbers["letter_gap"] == {"mean": pytest.approx(0.36), "greatest": 0.85}
 
 
 def test_logits_have_no_calibration_and_a_perfect_judge_an_error_of_0() -> None:

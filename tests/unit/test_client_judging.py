@@ -31,7 +31,7 @@ from assay.clients.judging import (
     StepScores,
     StepSettings,
 )
-from assay.clients.judging.convert import judge_result
+from assay.clients.judging.convert import group_result, judge_result, pair_result
 from assay.kit.errors import BadRequestError, ConfigError, UnavailableError, refuse
 from assay.kit.reasons import Reason
 
@@ -368,3 +368,25 @@ def test_nobody_at_the_address_is_said_in_one_line() -> None:
     assert isinstance(fault, Fault)
     assert fault.reason == "UNREACHABLE"
     assert "assay serve genrm" in fault.message
+
+
+@pytest.mark.parametrize("gaps", [[0.1], [0.1, 1.5]])
+def test_letter_gaps_that_do_not_fit_are_a_fault(gaps: list[float]) -> None:
+    sent = judge_pb2.GroupItem(id="g", responses=["a", "b"])
+    message = ranked(sent)
+    assert getattr(group_result(sent, message), "letter_gaps", None) == ()
+    message.ranking.letter_gaps.extend([0.1, 0.2])
+    assert getattr(group_result(sent, message), "letter_gaps", None) == (0.1, 0.2)
+    del message.ranking.letter_gaps[:]
+    message.ranking.letter_gaps.extend(gaps)
+    found = group_result(sent, message)
+    assert isinstance(found, Fault)
+    assert found.reason == "INTERNAL"
+
+
+def test_a_letter_gap_is_absent_or_a_number() -> None:
+    sent = judge_pb2.PairItem(id="p")
+    message = paired(sent)
+    assert getattr(pair_result(sent, message), "letter_gap", 1) is None
+    message.judgement.letter_gap = 0.0
+    assert getattr(pair_result(sent, message), "letter_gap", None) == 0.0

@@ -70,6 +70,11 @@ def test_seeds_leave_room_to_count_up_from(seed: int) -> None:
     assert 0 <= convert.judge_settings(judge_pb2.JudgeSettings(seed=seed), 5).seed < 2**62
 
 
+def test_a_bound_of_0_is_a_bound() -> None:
+    assert convert.judge_settings(judge_pb2.JudgeSettings(max_letter_gap=0), 0).max_letter_gap == 0
+    assert convert.judge_settings(judge_pb2.JudgeSettings(), 0).max_letter_gap is None
+
+
 @pytest.mark.parametrize(
     ("message", "setting"),
     [
@@ -80,6 +85,8 @@ def test_seeds_leave_room_to_count_up_from(seed: int) -> None:
         (judge_pb2.JudgeSettings(temperature=math.inf), "temperature"),
         (judge_pb2.JudgeSettings(max_tokens=-1), "max_tokens"),
         (judge_pb2.JudgeSettings(max_tokens=2**31 - 1), "max_tokens"),
+        (judge_pb2.JudgeSettings(max_letter_gap=1.01), "max_letter_gap"),
+        (judge_pb2.JudgeSettings(max_letter_gap=math.nan), "max_letter_gap"),
         (judge_pb2.JudgeSettings(scoring_mode=99), "scoring_mode"),  # type: ignore[arg-type]
         (judge_pb2.JudgeSettings(overflow_policy=99), "overflow_policy"),  # type: ignore[arg-type]
         (judge_pb2.JudgeSettings(template="x" * 257), "template"),

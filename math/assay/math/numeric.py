@@ -154,6 +154,8 @@ class _Evaluator:
         power = self.value(exponent)
         if isinstance(power, complex) and not power.imag:
             power = power.real
+        if below == 1 and abs(power) == math.inf:
+            raise Invalid("an indeterminate form")
         if isinstance(below, float) and below < 0 and isinstance(power, float):
             result = self._negative_power(below, power, exponent)
         else:

@@ -1,8 +1,8 @@
-"""Real constants to sixty digits, where floating point says that two of them agree.
+"""Real constants to seventy digits, where floating point says that two of them agree.
 
 `10^10 sqrt(2)` and `10^10 sqrt(2) + 1` agree to ten digits. Whatever is made of numbers, pi, e,
-roots, powers, exponentials and logarithms is computed again in decimal arithmetic; trigonometry is
-not, and for it the agreement in floating point stands.
+roots, powers, exponentials, logarithms, sines, cosines and tangents is computed again in decimal
+arithmetic; inverse functions are not, and for them the agreement in floating point stands.
 """
 
 # ruff: noqa: C901, PLR0911, PLR0912 - one case, one return
@@ -22,10 +22,12 @@ from assay.math.nodes import (
     Pow,
 )
 
-_DIGITS = 60
-_AGREEMENT = Decimal(10) ** -40
+_DIGITS = 70
+_AGREEMENT = Decimal(10) ** -60
+_LARGEST_ANGLE = 10**6
 _CONTEXT = decimal.Context(prec=_DIGITS, Emin=-(10**6), Emax=10**6)
 _PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620900")
+_SMALLEST_TERM = Decimal(10) ** -(_DIGITS + 5)
 _MAX_EXPONENT = 10**5
 
 
@@ -34,7 +36,7 @@ class Unknown(Exception):
 
 
 def agree(left: Node, right: Node) -> bool | None:
-    """Whether two real constants agree to forty digits; None where that cannot be said.
+    """Whether two real constants agree to sixty digits; None where that cannot be said.
 
     The difference is measured against the largest number that was met on the way.
     """
@@ -83,6 +85,8 @@ class _Calculator:
                 return self._log(argument)
             case Call("log", (argument, base)):
                 return self._log(argument) / self._log(base)
+            case Call("sin" | "cos" | "tan", (argument,)):
+                return self._trigonometric(node.name, self.value(argument))
             case Call("abs", (argument,)):
                 return abs(self._value(argument))
             case _:
@@ -101,6 +105,24 @@ class _Calculator:
         if value <= 0:
             raise Unknown
         return value.ln()
+
+    def _trigonometric(self, name: str, angle: Decimal) -> Decimal:
+        """A sine, cosine or tangent by its series."""
+        if abs(angle) > _LARGEST_ANGLE:
+            raise Unknown
+        if name == "tan":
+            below = self._trigonometric("cos", angle)
+            if abs(below) < _AGREEMENT:
+                raise Unknown
+            return self._trigonometric("sin", angle) / below
+        reduced = angle - 2 * _PI * (angle / (2 * _PI)).to_integral_value()
+        term, at = (reduced, 1) if name == "sin" else (Decimal(1), 0)
+        total = Decimal(0)
+        while abs(term) > _SMALLEST_TERM:
+            total += term
+            term *= -reduced * reduced / ((at + 1) * (at + 2))
+            at += 2
+        return total
 
     def _power(self, base: Decimal, exponent: Decimal) -> Decimal:
         if abs(exponent) > _MAX_EXPONENT:

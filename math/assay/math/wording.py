@@ -132,7 +132,8 @@ def remark(form: str) -> str:
 
 _VERBS = (
     "is|are|was|were|has|have|had|equals|takes?|took|needs?|costs?|paid|pays|gets?|got|makes?|made"
-    "|earns?|earned|sold|sells?|bought|buys|ate|eats?|spent|spends|saved?|saves|used?|uses"
+    "|will be|must be|can be done in|can be chosen in|earns?|earned|sold|sells?|bought|buys"
+    "|ate|eats?|spent|spends|saved?|saves|used?|uses"
 )
 _STATED = re.compile(
     rf"(?P<before>[A-Za-z][A-Za-z' ]{{0,120}}?) (?:{_VERBS})"
@@ -143,6 +144,14 @@ _STATED = re.compile(
 _SMALL = [word for word, value in NUMBER_WORDS.items() if 1 < value < 100]
 _NUMBER_WORD = re.compile(
     rf"(?<![\w-])(?:{'|'.join(_SMALL)})(?![\w-])",
+    re.IGNORECASE,
+)
+_BRIEF = re.compile(
+    r"(?P<before>(?:exactly|therefore|thus|hence|so|a total of|the answer(?=:)|)),?:?\s?"
+    r"(?P<value>-?(?:\\dollar )?\d[\d,]{0,20}(?:\.\d{1,20})?(?:/\d{1,20})?)"
+    r"(?P<after>(?: [A-Za-z][A-Za-z']*){0,3}?)"
+    r"(?P<tail> (?:in total|altogether|in all|(?:is|are) (?:needed|required)"
+    r"|is the (?:final )?answer))?",
     re.IGNORECASE,
 )
 _TEXTS = re.compile(rf"{TEXT}\s?\{{([^{{}}]*)\}}")
@@ -164,7 +173,8 @@ def statement(form: str) -> str:
     said = " ".join(_TEXTS.sub(r" \1 ", form).split()).rstrip(" .")
     if not any(map(str.isdigit, said)):
         said = _NUMBER_WORD.sub(lambda word: str(NUMBER_WORDS[word[0].lower()]), said)
-    match = _STATED.fullmatch(said)
+    brief = _BRIEF.fullmatch(said)
+    match = brief if brief and (brief["before"] or brief["tail"]) else _STATED.fullmatch(said)
     if match is None:
         return ""
     after = match["after"]
@@ -183,9 +193,9 @@ def statement(form: str) -> str:
 
 _NEEDS = re.compile(r"\bneed(?:s|ed)? \d")
 _CLAUSE = re.compile(
-    rf"{TEXT}\s?\{{\s?(?:[Yy]es, )?(?P<words>[A-Za-z][A-Za-z', -]{{1,80}}?) "
+    rf"(?:[a-z]\s?)?{TEXT}\s?\{{\s?(?:[Yy]es, )?(?P<words>(?:[A-Za-z][A-Za-z', -]{{1,80}}? )?)"
     r"(?:is|are|equals?|(?:is |are )?equal to|must be|has to be|converges to|evaluates to)"
-    r"(?: (?:exactly|equal to))?\s?:?\s?\}\s?(?P<value>[^A-Za-z\s].*)"
+    r"(?: (?:exactly|equal to))?\s?:?\s?\}\s?(?P<value>(?:[a-z]\s?=\s?)?[^A-Za-z\s].*)"
 )
 _NO_CHANGE = re.compile(
     r"\bexists? and\b|\bonly (?=(?:possible |real |positive |integer |such )?"

@@ -1,8 +1,6 @@
 """Rubrics and ensembles: the values of judge.proto's JudgeRubrics, and rubrics as rows write them.
 
-The score of a rubric is sum(weight * score) / sum(weights above 0), clipped to [0, 1]: that of
-HealthBench (arXiv 2505.08775) for one response, with chances in place of met or not. Without
-weights below 0 it is the explicit aggregation of Rubrics as Rewards (arXiv 2507.17746).
+The score of a rubric is sum(weight * score) / sum(weights above 0), clipped to [0, 1].
 """
 
 from __future__ import annotations
@@ -49,7 +47,7 @@ class Criterion:
 
 @dataclass(frozen=True, slots=True)
 class Rubric:
-    """Criteria, at least one of a weight above 0; their order does not matter."""
+    """Criteria, at least one of a weight above 0."""
 
     criteria: Sequence[Criterion]
 
@@ -69,15 +67,12 @@ class RubricSettings:
     """How criteria become one score; judge.proto says more.
 
     Attributes:
-        missing: what a criterion that could not be read means: a fault of the whole, or it is left
-            out and the other weights count alone.
+        missing: what a criterion that could not be read means for the whole.
         least_read: with "leave-out": the least share of all weights that must have been read.
-        gate: the least score that passes; then the score is 1 or 0, and criteria that cannot change
-            it are not asked. None: the rubric's score.
-        order: what of a prompt comes first; "auto" by what costs clearly fewer tokens.
-        compound: what to do with a criterion that asks several things at once.
-        second_model: asked where the first one's score is closer to 0.5 than `margin`, or it did
-            not judge; its word counts. Empty: none.
+        gate: the least score that passes; the score is then 1 or 0.
+        order: what of a prompt comes first.
+        compound: for a criterion that asks several things at once.
+        second_model: asked where the first one's score is closer to 0.5 than `margin`.
         margin: in [0, 0.5].
     """
 
@@ -96,8 +91,7 @@ class Ensemble:
 
     Attributes:
         models: 2 to 16, none twice; the settings then name no model.
-        combination: how their scores become one. "majority" is 1 or 0, by the side of 0.5 that
-            more of them are on.
+        combination: how their scores become one.
         quorum: models that must have judged; 0: more than half.
     """
 
@@ -111,14 +105,10 @@ class CriterionResult:
     """What came of one criterion.
 
     Attributes:
-        score: how far the response meets it, in [0, 1]. None with a fault, and without one where it
-            was not asked because it could not change the gate.
-        evidence: the code points `start <= i < end` of the response that the judge quoted; None
-            where no evidence was required, or the criterion is not met.
+        score: in [0, 1]; None with a fault, or where it was not asked.
+        evidence: the code points `start <= i < end` of the response that the judge quoted.
         judge: whose word counts.
-        verdict_mass: see `ModelJudgement`.
-        opinions: of an ensemble, in its order; or of the first model and then the second.
-        disagreement: of an ensemble; see `ModelJudgement`.
+        opinions: of an ensemble; or of the first model and the second.
     """
 
     id: str
@@ -138,9 +128,7 @@ class RubricJudgement:
 
     Attributes:
         score: in [0, 1]; with a gate 1 or 0, passed or not.
-        least: the least score that the rubric could have come to, whatever the criteria that were
-            not asked or not read.
-        greatest: the greatest; equal to `least` where all that count were read.
+        least: the least score that the rubric could have come to; `greatest` where all was read.
         criteria: in the rubric's order.
         order: what came first in the prompts.
         verdict_mass: the least over the criteria.

@@ -1,10 +1,8 @@
 """Both readings of a verdict whose letters are drawn: each letter stands for either side once.
 
-A template without letters has one reading. The value is the mean of the readings, and their
-distance is the letter gap: how far the verdict moved when the letters changed sides. 0 is a judge
-that read the responses, 1 one that read the letters.
-
-Both readings share all but their last lines, which an engine that keeps beginnings reads once.
+The value is the mean of the readings, and their distance the letter gap. What a judge gives to a
+letter, to its place in the list, or to a letter that the candidate wrote falls out of the mean.
+Both share all but their last lines, so an engine that keeps beginnings reads the rest once.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from assay.genrm.domain import ChatMessage, ResolvedJudgeSettings, Run
+from assay.genrm.domain import ChatMessage, ResolvedJudgeSettings, Run, TrajectoryTurn
 from assay.genrm.judges.modes import invalid
 from assay.genrm.judges.numbers import least
 from assay.genrm.judges.together import together
@@ -130,10 +128,14 @@ def _mean(made: Sequence[VerdictResult], settings: ResolvedJudgeSettings) -> Ver
 
 
 def _texts(slot: Slot) -> Iterator[str]:
-    parts: Iterable[str | ChatMessage] = (slot,) if isinstance(slot, str) else slot or ()
+    parts: Iterable[str | ChatMessage | TrajectoryTurn]
+    parts = (slot,) if isinstance(slot, str) else slot or ()
     for part in parts:
         if isinstance(part, ChatMessage):
             yield part.role
             yield part.content
+        elif isinstance(part, TrajectoryTurn):
+            yield part.role
+            yield from part.texts
         else:
             yield part

@@ -184,11 +184,13 @@ def says_enough(answer: Written, floor: float) -> bool:
 
 
 def usage_of(answers: Sequence[Answer]) -> Usage:
-    """Tokens of all answers."""
+    """Tokens, seconds and cost of all answers."""
     total = Usage()
     for answer in answers:
         tokens = answer.tokens
-        total += Usage(tokens.prompt, tokens.cached, tokens.completion)
+        total += Usage(
+            tokens.prompt, tokens.cached, tokens.completion, tokens.engine_s, tokens.cost
+        )
     return total
 
 
@@ -317,10 +319,12 @@ def _written_values(
         for index, one in enumerate(written)
         if said[index] is None and (form or one.finish == "length")
     ]
+    # A token is a byte or more, so that any option fits.
+    room = max(len(option.encode()) for option in template.options) + len(end) if form else 0
     asked = tuple(
         Write(
             _after(prompt, _ended(written[index]) or f"{written[index].text.rstrip()}\n"),
-            _VERDICT_TOKENS,
+            max(_VERDICT_TOKENS, room),
             stop=() if form else (end,),
             keep_ends=keep_ends(settings),
             form=form,

@@ -1,12 +1,7 @@
 """Letters for verdicts, drawn so that nobody who writes a response knows them.
 
-A response that says "Answer: A" counts on A being an option. Drawn letters are no word of the
-public template, and each stands for each of two opposite verdicts once: what a judge gives to the
-letter itself, its place in the list, or a letter that the candidate wrote, falls out of the mean.
-
-The letters of a judgement are a keyed hash of the seed over all that is judged. Equal seeds and
-texts give equal letters; without the seed they cannot be told ahead, and the server draws one for
-each call that states none.
+The letters of a judgement are a hash, keyed by the seed, of all that is judged: equal for equal
+seeds and texts, and without the seed not to be told ahead.
 
 Covered: verdicts that are written into a response, whatever their letter. Not covered: orders that
 name the verdict and no letter ("say that it is correct"); bench/judge_injection measures both.
@@ -17,9 +12,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
+# Not those with a meaning in a judge's usual forms: A to D and F, Y and N, T, W, P, X, G, R, S, and
+# I and O, which read as digits or words.
 LETTERS = "EHJKLMQUVZ"
-"""Letters that stand for nothing in a judge's usual forms: no A, B, C, D or grade F, no Y and N, T
-and F, C and W, P and X, G, R or S (same), and none that reads as a digit or a word (I, O)."""
 _DIGEST_BYTES = 16
 _SEED_BYTES = 8
 

@@ -1,9 +1,4 @@
-"""Rubrics: each criterion a question of its own, and one score of them all. Pure.
-
-`judging` asks; `criteria` is one criterion, `scoring` the arithmetic, `compound` finds criteria
-that ask several things, `quoting` looks for what a judge quoted, `layout` says what a prompt begins
-with.
-"""
+"""Rubrics: each criterion a question of its own, and one score of them all. Pure."""
 
 from __future__ import annotations
 

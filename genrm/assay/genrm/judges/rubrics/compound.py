@@ -1,9 +1,7 @@
 """Finds criteria that ask several things at once, and proposes how to split them. Pure.
 
-"States the dose and warns of side effects" can be met by half, and whoever writes "both are met"
-into a response has to persuade a judge once instead of twice. English only, by its words: entries
-of a list, sentences, clauses behind a semicolon, and verbs joined by "and", "but" or "as well as".
-Two nouns ("salt and pepper") are one criterion: often they belong together.
+English only, by its words: entries of a list, sentences, clauses behind a semicolon, and verbs
+joined by "and", "but" or "as well as". Two nouns ("salt and pepper") are one criterion.
 
 Not covered: other languages, relative clauses, "both X and Y" of nouns.
 """

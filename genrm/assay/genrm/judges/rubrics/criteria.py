@@ -69,6 +69,7 @@ def judge_criterion(
         Unjudgeable: INVALID_PARAMETER, UNKNOWN_TEMPLATE, JUDGE_UNPARSED, LOW_VERDICT_MASS,
             SCORE_NOT_FINITE, LETTER_GAP, EVIDENCE_NOT_FOUND.
     """
+    settings = replace(settings, forms=model.forms)
     mode = resolve_mode(settings, model, ("token-probability", "votes"))
     if mode == "scalar-head":
         raise invalid(

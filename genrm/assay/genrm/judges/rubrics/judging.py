@@ -1,11 +1,7 @@
 """A response by its rubric: asks the criteria, several at once, and makes one score of them.
 
-All criteria are asked at the same time, so what their prompts begin with is read once. With a gate
-the heaviest come first, as few as could settle it, and no more once nothing that is left can change
-it: the outcome is that of asking them all (a law in tests/property/test_rubric_laws.py).
-
-A second model is asked where the first one's score is near the middle, or where it did not judge,
-and then its word counts. Or an ensemble is asked, each model about each criterion.
+With a gate the heaviest come first, as few as could settle it, and no more once nothing that is
+left can change it: the outcome is that of asking them all (tests/property/test_rubric_laws.py).
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """What the prompts of a rubric begin with, by what it costs. Pure.
 
-R responses of one prompt and C criteria of one rubric make R * C prompts. What they begin with is
-read once: with the response first R responses and then R * C criteria, with the criterion first C
-criteria and then C * R responses. Lengths are counted in characters, because both sides of the
-comparison are texts of one kind and their tokens are not counted yet.
+R responses by C criteria make R * C prompts, and what they begin with is read once: R responses and
+then R * C criteria, or C criteria and then C * R responses. Lengths are in characters.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Looks for what a judge quoted in the response. Pure.
 
 A quotation counts where the response holds it, letter by letter but for case, spaces and the shape
-of quotation marks, and not in the middle of a word. Parts around "..." are looked for one after the
-other. So a judge cannot call a criterion met by words that nobody wrote.
+of quotation marks, and not in the middle of a word. Parts around "..." follow one another.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
     score = sum(weight * score) / sum(weights above 0), over what counts, clipped to [0, 1]
 
-That is HealthBench's (arXiv 2505.08775) for one response, with chances in place of met or not, and
-without weights below 0 the explicit aggregation of Rubrics as Rewards (arXiv 2507.17746). One
-difference: HealthBench clips the mean of all responses, we each, because each is a reward.
+That is HealthBench's (arXiv 2505.08775), with chances in place of met or not. One difference: it
+clips the mean of all responses, we each, because each is a reward.
 
 All of it in exact fractions, so neither the order of the criteria nor that of asking changes a bit.
 """

@@ -57,8 +57,8 @@ class JudgeServiceStub:
      - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same.
      - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
     Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER,
-    CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED;
-    LETTER_GAP besides, for a verdict that moves with the letters by more than the caller allows.
+    INVALID_LABEL, CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, BUDGET_SPENT, SCORE_NOT_FINITE,
+    ENGINE_DIED, DEADLINE_EXCEEDED; LETTER_GAP besides, for a verdict that moves with the letters by more than the caller allows.
     """
     JudgePairs: _grpc.UnaryUnaryMultiCallable[_judge_pb2.JudgePairsRequest, _judge_pb2.JudgePairsResponse]
     """Judges pairs, each in both orders, and answers when all are judged, in the items' order. Exactly symmetric: swapping
@@ -93,8 +93,8 @@ class JudgeServiceAsyncStub(JudgeServiceStub):
      - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same.
      - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
     Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER,
-    CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED;
-    LETTER_GAP besides, for a verdict that moves with the letters by more than the caller allows.
+    INVALID_LABEL, CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, BUDGET_SPENT, SCORE_NOT_FINITE,
+    ENGINE_DIED, DEADLINE_EXCEEDED; LETTER_GAP besides, for a verdict that moves with the letters by more than the caller allows.
     """
     JudgePairs: _aio.UnaryUnaryMultiCallable[_judge_pb2.JudgePairsRequest, _judge_pb2.JudgePairsResponse]  # type: ignore[assignment]
     """Judges pairs, each in both orders, and answers when all are judged, in the items' order. Exactly symmetric: swapping
@@ -132,8 +132,8 @@ class JudgeServiceServicer(metaclass=_abc_1.ABCMeta):
          - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same.
          - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
         Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER,
-        CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED;
-        LETTER_GAP besides, for a verdict that moves with the letters by more than the caller allows.
+        INVALID_LABEL, CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, BUDGET_SPENT, SCORE_NOT_FINITE,
+        ENGINE_DIED, DEADLINE_EXCEEDED; LETTER_GAP besides, for a verdict that moves with the letters by more than the caller allows.
         """
 
     @_abc_1.abstractmethod

@@ -11,7 +11,8 @@ once: `letter-gap`, `max_letter_gap` and `on_letter_gap` are as in `judge`.
 What a policy could game. As `judge`. With `on_gap=abstain` a text that confuses the model earns
 `gap_reward`: keep it at or below parity.
 
-Limits. One response, not several turns. An item without an anchor is a fault.
+Limits. A dialogue of several turns is shown turn by turn, and the anchor is one text. An item
+without an anchor is a fault.
 
 Source: Pairwise-RL, arXiv 2504.04950; w - 1/2, another reward of that paper, is an `offset` of a
 profile.
@@ -102,12 +103,18 @@ class PairwiseVerifier(asking.OneByOne[Ask, PairItem, PairJudgement]):
         blank = VerifierItem(Candidate(" \n"), anchor="Hello.", parameters=_SPEC.complete({}))
         return (VerifierExample(blank, "unparsed"),)
 
+    def text(self, item: VerifierItem) -> str:
+        """See `OneByOne.text`; of a dialogue what the policy says in it."""
+        return asking.said(item)
+
     def question(self, item: VerifierItem) -> tuple[Ask, PairItem]:
         """See `OneByOne.question`."""
-        question = PairItem(asking.prompt_of(item), item.response(), asking.anchor_of(item))
+        turns = asking.turns_of(item)
+        text = "" if turns else item.response()
+        question = PairItem(asking.prompt_of(item), text, asking.anchor_of(item), turns_a=turns)
         gap = asking.number(item.parameters, "max_order_gap", 1.0)
         strict = item.parameters["on_gap"] == "fault" and gap < 1.0
-        return (asking.judge_settings(item.parameters), gap if strict else None), question
+        return (asking.judge_settings(item.parameters, item.run), gap if strict else None), question
 
     async def send(
         self, questions: list[PairItem], settings: Ask, timeout_s: float

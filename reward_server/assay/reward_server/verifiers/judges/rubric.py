@@ -30,7 +30,9 @@ Limits. One response, not several turns. Compound criteria are recognised in Eng
 Sources: HealthBench, arXiv 2505.08775 (the sum; it clips the mean of all responses, we each);
 Rubrics as Rewards, arXiv 2507.17746.
 
-Measured: docs/understand/results/judges.md, section Rubrics.
+Measured: its error is its model's. With SmolLM2-135M, 16 responses by 8 criteria took 8 to 30 times
+one criterion of one response, and attacks raised split criteria less than half as often as one
+prompt (docs/understand/results/judges.md); measure yours by `assay eval-judge`.
 """
 
 from __future__ import annotations
@@ -174,7 +176,7 @@ class RubricVerifier(asking.OneByOne[_Settings, RubricItem, RubricJudgement]):
     def question(self, item: VerifierItem) -> tuple[_Settings, RubricItem]:
         """See `OneByOne.question`."""
         question = RubricItem(asking.prompt_of(item), item.response(), rubric_of(item))
-        settings = asking.judge_settings(item.parameters)
+        settings = asking.judge_settings(item.parameters, item.run)
         return (settings, _rules(item.parameters), asking.ensemble(item.parameters)), question
 
     async def send(
