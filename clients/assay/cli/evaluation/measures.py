@@ -95,10 +95,7 @@ def _bin(one: CalibrationBin) -> dict[str, Any]:
 
 
 class PlaceBias:
-    """How often a judge of pairs picks what stands first; one half is no bias.
-
-    Each pair is asked in both orders, so that the better response stands first as often as second.
-    """
+    """How often a judge of pairs picks what stands first, over both orders; one half is no bias."""
 
     def __init__(self) -> None:
         self._picks: list[float] = []
@@ -117,10 +114,7 @@ class PlaceBias:
 
 
 class LengthBias:
-    """Whether a judge prefers the longer response more often than it is the better one.
-
-    Counts pairs whose responses differ in length, and that were decided.
-    """
+    """Whether a judge prefers the longer response more often than it is the better one."""
 
     def __init__(self) -> None:
         self._pairs = 0

@@ -20,13 +20,8 @@ _ROUNDS = 200
 class StepCells:
     """The steps of one response by label and verdict.
 
-    Attributes:
-        kept: right and called right.
-        rejected: right and called wrong.
-        missed: wrong and called right.
-        found: wrong and called wrong.
-        has_error: a step is labelled wrong.
-        first_right: judge and labels name the same first error, or both none.
+    Right ones are `kept` or `rejected`, wrong ones `missed` or `found`; `first_right`: judge and
+    labels name the same first error, or none.
     """
 
     kept: int

@@ -95,13 +95,7 @@ class StepRow:
 
 @dataclass(frozen=True, slots=True)
 class BestRow:
-    """Several responses to one prompt: the first `correct` are right, the others wrong.
-
-    Attributes:
-        prompt: at least one message.
-        responses: at least one of each kind.
-        subset: part of the data set, for tables; may be empty.
-    """
+    """Several responses to one prompt: the first `correct` are right, the others wrong."""
 
     prompt: tuple[Said, ...]
     responses: tuple[str, ...]
