@@ -84,8 +84,8 @@ class JudgeServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def JudgePairs(self, request, context):
-        """Judges pairs, each in both orders, and answers when all are judged, in the items' order. Exactly symmetric: swapping
-        a and b gives 1 - win_probability. Errors and faults as for JudgeResponses; ORDER_GAP besides, for a pair on which the
+        """Judges pairs, each in both orders, and answers when all are judged, in the items' order. Exactly symmetric in one call,
+        and between calls with an equal seed: swapping a and b gives 1 - win_probability. Errors and faults as for JudgeResponses; ORDER_GAP besides, for a pair on which the
         two orders differ by more than the caller allows.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -61,8 +61,8 @@ class JudgeServiceStub:
     ENGINE_DIED, DEADLINE_EXCEEDED; LETTER_GAP besides, for a verdict that moves with the letters by more than the caller allows.
     """
     JudgePairs: _grpc.UnaryUnaryMultiCallable[_judge_pb2.JudgePairsRequest, _judge_pb2.JudgePairsResponse]
-    """Judges pairs, each in both orders, and answers when all are judged, in the items' order. Exactly symmetric: swapping
-    a and b gives 1 - win_probability. Errors and faults as for JudgeResponses; ORDER_GAP besides, for a pair on which the
+    """Judges pairs, each in both orders, and answers when all are judged, in the items' order. Exactly symmetric in one call,
+    and between calls with an equal seed: swapping a and b gives 1 - win_probability. Errors and faults as for JudgeResponses; ORDER_GAP besides, for a pair on which the
     two orders differ by more than the caller allows.
     """
     JudgeGroups: _grpc.UnaryUnaryMultiCallable[_judge_pb2.JudgeGroupsRequest, _judge_pb2.JudgeGroupsResponse]
@@ -97,8 +97,8 @@ class JudgeServiceAsyncStub(JudgeServiceStub):
     ENGINE_DIED, DEADLINE_EXCEEDED; LETTER_GAP besides, for a verdict that moves with the letters by more than the caller allows.
     """
     JudgePairs: _aio.UnaryUnaryMultiCallable[_judge_pb2.JudgePairsRequest, _judge_pb2.JudgePairsResponse]  # type: ignore[assignment]
-    """Judges pairs, each in both orders, and answers when all are judged, in the items' order. Exactly symmetric: swapping
-    a and b gives 1 - win_probability. Errors and faults as for JudgeResponses; ORDER_GAP besides, for a pair on which the
+    """Judges pairs, each in both orders, and answers when all are judged, in the items' order. Exactly symmetric in one call,
+    and between calls with an equal seed: swapping a and b gives 1 - win_probability. Errors and faults as for JudgeResponses; ORDER_GAP besides, for a pair on which the
     two orders differ by more than the caller allows.
     """
     JudgeGroups: _aio.UnaryUnaryMultiCallable[_judge_pb2.JudgeGroupsRequest, _judge_pb2.JudgeGroupsResponse]  # type: ignore[assignment]
@@ -142,8 +142,8 @@ class JudgeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _judge_pb2.JudgePairsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_judge_pb2.JudgePairsResponse, _abc.Awaitable[_judge_pb2.JudgePairsResponse]]:
-        """Judges pairs, each in both orders, and answers when all are judged, in the items' order. Exactly symmetric: swapping
-        a and b gives 1 - win_probability. Errors and faults as for JudgeResponses; ORDER_GAP besides, for a pair on which the
+        """Judges pairs, each in both orders, and answers when all are judged, in the items' order. Exactly symmetric in one call,
+        and between calls with an equal seed: swapping a and b gives 1 - win_probability. Errors and faults as for JudgeResponses; ORDER_GAP besides, for a pair on which the
         two orders differ by more than the caller allows.
         """
 

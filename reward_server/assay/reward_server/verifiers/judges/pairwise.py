@@ -6,7 +6,8 @@ reward is w, in [0, 1]; 0.5 is parity with the anchor. The difference of the two
 component `order-gap`, of weight 0. Above `max_order_gap` the place decided more than the text: then
 the item is a fault, ORDER_GAP, or with `on_gap=abstain` it has the verdict `abstained` and earns
 `gap_reward`, which the profile chose. In each order the letters of the verdicts stand for each side
-once: `letter-gap`, `max_letter_gap` and `on_letter_gap` are as in `judge`.
+once: `letter-gap`, `max_letter_gap` and `on_letter_gap` are as in `judge`. With `lower`, 1 - w is
+not what the other response would earn: where both are trained, choose a fault or `abstain`.
 
 What a policy could game. As `judge`. With `on_gap=abstain` a text that confuses the model earns
 `gap_reward`: keep it at or below parity.
