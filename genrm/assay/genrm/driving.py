@@ -80,8 +80,8 @@ class RequestBatcher:
     async def _reply(self, asked: Asked) -> Reply:
         if not isinstance(asked, Attempt):
             return (await self.ask((asked,)))[0]
-        batcher = self if self._others is None or not asked.model else self._others(asked.model)
         try:
+            batcher = self if self._others is None or not asked.model else self._others(asked.model)
             return (await batcher.ask((asked.request,)))[0]
         except (EngineError, Unjudgeable) as error:
             return ItemFault(error.reason, error.message, error.metadata)

@@ -251,7 +251,7 @@ class StepTally(LineTally):
         return {
             **step_measures(self._rows, self._scored),
             **share("whole_accuracy", self._whole_right, self.judged),
-            **calibrated(steps),
+            **calibrated(steps, self._scored),
         }
 
 
