@@ -24,7 +24,7 @@ from assay.genrm.judges.readings import moved, require_unmoved
 from assay.genrm.judges.scalar import rate, refuse_reference
 from assay.genrm.judges.strengths import Pair, joined_up, shares, strengths
 from assay.genrm.judges.swiss import default_rounds, swiss
-from assay.genrm.judges.together import attempted, together
+from assay.genrm.judges.together import caught, together
 from assay.genrm.templates import Templates
 from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
@@ -68,7 +68,7 @@ def judge_group(
     texts = (*item.responses, item.anchor) if anchored else item.responses
     count = len(item.responses)
     places = [(one, count) for one in range(count)] if anchored else _pairs(count)
-    compared = yield from together([attempted(compare(texts[a], texts[b])) for a, b in places])
+    compared = yield from together([caught(compare(texts[a], texts[b])) for a, b in places])
     found = Comparisons(texts, max_order_gap, settings)
     found.add(dict(zip(places, compared, strict=True)))
     counted = [found.counted(one) for one in range(count)]
@@ -186,7 +186,7 @@ def _by_rounds(
     schedule = swiss(len(texts), rounds or default_rounds(len(texts)))
     pairs = next(schedule)
     while True:
-        runs = [attempted(compare(texts[one], texts[two])) for one, two in pairs]
+        runs = [caught(compare(texts[one], texts[two])) for one, two in pairs]
         outcomes = yield from together(runs)
         try:
             pairs = schedule.send(found.add(dict(zip(pairs, outcomes, strict=True))))

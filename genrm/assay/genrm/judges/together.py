@@ -36,7 +36,7 @@ def together(runs: Sequence[Run[R]]) -> Run[tuple[R, ...]]:
     return tuple(results[index] for index in range(len(runs)))
 
 
-def attempted(run: Run[R]) -> Run[R | Unjudgeable]:
+def caught(run: Run[R]) -> Run[R | Unjudgeable]:
     """The run; where it judges nothing, it returns why."""
     try:
         return (yield from run)
