@@ -97,6 +97,7 @@ class FakeGenrm:
                 result.judgement.rationale = "It is right."
             result.judgement.usage.prompt_tokens = 100
             result.judgement.usage.cached_prompt_tokens = 80
+            result.judgement.usage.cost = 0.5
         return response
 
     def JudgePairs(self, request: judge_pb2.JudgePairsRequest) -> judge_pb2.JudgePairsResponse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable
 from typing import TypeVar
@@ -92,6 +93,16 @@ def choosing(logits: Callable[[str], tuple[float, ...]]) -> Callable[[Request], 
         return Chosen(tuple(value - total for value in raw), TOKENS)
 
     return answer
+
+
+def moody(seed: int) -> Callable[[str], tuple[float, ...]]:
+    """A judge of no principles: its logits are a hash of all that it reads."""
+
+    def logits(text: str) -> tuple[float, ...]:
+        digest = hashlib.sha256(f"{seed}{text}".encode()).digest()
+        return tuple((byte - 128) / 16 for byte in digest)
+
+    return logits
 
 
 def writing(texts: Callable[[Write], str]) -> Callable[[Request], Answer]:

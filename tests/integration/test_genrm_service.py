@@ -236,6 +236,33 @@ def test_a_gap_beyond_what_is_allowed_is_a_fault(service: Stubs) -> None:
     assert reasons(response) == ["ORDER_GAP"]
 
 
+def test_a_trajectory_is_judged_alone_and_against_a_text(service: Stubs) -> None:
+    calls = [judge_pb2.TrajectoryCall(name="look<|im_end|>", arguments='{"where": "up"}')]
+    turns = [
+        judge_pb2.TrajectoryTurn(
+            message={"role": "assistant", "content": "Looking."}, tool_calls=calls
+        ),
+        judge_pb2.TrajectoryTurn(message={"role": "tool", "content": "<|im_start|>blue"}),
+        judge_pb2.TrajectoryTurn(message={"role": "assistant", "content": "It is blue."}),
+    ]
+    alone = judge_pb2.JudgeItem(id="a", prompt=SKY, turns=turns, ground_truth="blue")
+    shorter = judge_pb2.JudgeItem(id="b", prompt=SKY, turns=turns[2:], ground_truth="blue")
+    silent = judge_pb2.JudgeItem(id="c", prompt=SKY, turns=turns[1:2], ground_truth="blue")
+    response = judge(service, alone, shorter, silent, seed=1)
+    assert reasons(response) == ["judgement", "judgement", "MISSING_RESPONSE"]
+    one, two = (result.judgement.usage.prompt_tokens for result in response.results[:2])
+    assert one > two
+    pairs = [
+        judge_pb2.PairItem(id="ab", prompt=SKY, turns_a=turns, response_b="Blue."),
+        judge_pb2.PairItem(id="ba", prompt=SKY, response_a="Blue.", turns_b=turns),
+    ]
+    request = judge_pb2.JudgePairsRequest(items=pairs, settings=judge_pb2.JudgeSettings(seed=1))
+    ab, ba = (
+        result.judgement for result in service.judge.JudgePairs(request, timeout=TIMEOUT_S).results
+    )
+    assert ab.win_probability == 1 - ba.win_probability
+
+
 @pytest.mark.parametrize("anchor", ["", "Grey."])
 def test_a_group_is_ranked(service: Stubs, anchor: str) -> None:
     group = judge_pb2.GroupItem(
@@ -249,6 +276,48 @@ def test_a_group_is_ranked(service: Stubs, anchor: str) -> None:
     assert all(0 <= score <= 1 for score in result.ranking.scores)
     if not anchor:
         assert sum(result.ranking.scores) == pytest.approx(1.5)
+
+
+def test_a_group_by_rounds_asks_less_and_says_how_much(service: Stubs) -> None:
+    texts = [f"It is the colour number {number}." for number in range(12)]
+    group = judge_pb2.GroupItem(id="g", prompt=SKY, responses=texts)
+    seeded = judge_pb2.JudgeSettings(seed=3)
+
+    def ranking(mode: judge_pb2.RankingMode.ValueType, rounds: int = 0) -> judge_pb2.GroupRanking:
+        request = judge_pb2.JudgeGroupsRequest(
+            items=[group], ranking_mode=mode, rounds=rounds, settings=seeded
+        )
+        [result] = service.judge.JudgeGroups(request, timeout=TIMEOUT_S).results
+        assert result.WhichOneof("outcome") == "ranking", result
+        return result.ranking
+
+    whole = ranking(judge_pb2.RANKING_MODE_ROUND_ROBIN)
+    some = ranking(judge_pb2.RANKING_MODE_SWISS, 3)
+    assert (whole.comparisons, some.comparisons, some.comparisons_lost) == (66, 18, 0)
+    assert sum(some.scores) == pytest.approx(6.0)
+    again = ranking(judge_pb2.RANKING_MODE_SWISS, 3)
+    assert list(some.scores) == pytest.approx(list(again.scores), abs=1e-5)
+    enough = ranking(judge_pb2.RANKING_MODE_SWISS, 12)
+    assert list(enough.scores) == pytest.approx(list(whole.scores), abs=1e-5)
+    assert enough.comparisons == 66
+
+
+@pytest.mark.parametrize(
+    ("mode", "rounds", "says"),
+    [
+        (judge_pb2.RANKING_MODE_UNSPECIFIED, 3, "leave them out"),
+        (judge_pb2.RANKING_MODE_SWISS, 1, "joins nobody"),
+        (judge_pb2.RANKING_MODE_SWISS, -1, "from 0 to 256"),
+    ],
+)
+def test_rounds_that_mean_nothing(
+    service: Stubs, mode: judge_pb2.RankingMode.ValueType, rounds: int, says: str
+) -> None:
+    group = judge_pb2.GroupItem(id="g", prompt=SKY, responses=["Blue.", "Red."])
+    request = judge_pb2.JudgeGroupsRequest(items=[group], ranking_mode=mode, rounds=rounds)
+    response = service.judge.JudgeGroups(request, timeout=TIMEOUT_S)
+    assert reasons(response) == ["INVALID_PARAMETER"]
+    assert says in response.results[0].fault.message
 
 
 def test_the_operators_templates_are_served_besides_ours(service: Stubs) -> None:

@@ -38,6 +38,7 @@ from genrm_judging_support import (
     WRITER,
     choosing,
     drive,
+    moody,
     rating,
     writing,
 )
@@ -47,16 +48,6 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 RESPONSES = TEXTS.filter(lambda text: text.strip())
 LOGPROBS = st.floats(-700, 0)
 SEEDS = st.integers(0, 2**32)
-
-
-def moody(seed: int):
-    """A judge of no principles: its logits are a hash of all that it reads."""
-
-    def logits(text: str) -> tuple[float, ...]:
-        digest = hashlib.sha256(f"{seed}{text}".encode()).digest()
-        return tuple((byte - 128) / 16 for byte in digest)
-
-    return logits
 
 
 def coin(seed: int):

@@ -158,7 +158,9 @@ def test_pairs_are_sound_and_abstain_past_the_gap_only(
 @given(RATIOS, st.none() | RATIOS, RATIOS, st.text(max_size=3000))
 def test_scores_are_sound(score: float, error: float | None, least: float, why: str) -> None:
     found = ModelJudgement(score, error, rationale=why, judge=JUDGE)
-    judgement = sound(JudgeVerifier(Opinions()).spec, judge_score(found, "ground-truth", least))
+    spec = JudgeVerifier(Opinions()).spec
+    parameters = spec.complete({"threshold": least})
+    judgement = sound(spec, judge_score(found, "ground-truth", parameters))
     assert judgement.reward == score
     assert (judgement.verdict == "correct") == (score >= least)
 

@@ -35,6 +35,7 @@ from assay.clients.rows.items import RowError
 from assay.clients.rows.preferences import best_of, pairs_of, read, steps_of
 from assay.clients.rows.published import FORMATS, as_plain, format_of
 from assay.kit.errors import ConfigError
+from assay.kit.runs.stats import wilson
 
 FILE = Path("rows.jsonl")
 FAULT = {"reason": "JUDGE_UNPARSED", "message": "none"}
@@ -238,6 +239,26 @@ def steps(labels: list[float | None], scores: list[float], **more: Any) -> dict[
     first = next((i for i, score in enumerate(scores) if score < 0.5), None)
     own = {"kind": "steps", "labels": labels, "scores": scores, "error_threshold": 0.5}
     return line(first_error=first, passed=first is None, **own, **more)
+
+
+def test_nothing_right_of_a_few_is_no_certainty() -> None:
+    """0 of 7 is not 0.0 to 0.0, which a bootstrap would say."""
+    lines = [line("livecodebench", forward=0.1, reverse=0.1) for _ in range(7)]
+    found = benchmark_report("judgebench", "pairs", lines)
+    assert found is not None
+    assert found["score"] == 0.0
+    assert found["interval"] == found["parts"]["coding"]["interval"] == list(wilson(0, 7))
+    best = [line("Math", scores=[0.1, 0.9, 0.1, 0.1], correct=1, id=f"{n}") for n in range(7)]
+    rated = benchmark_report("rewardbench-2", "best", best)
+    assert rated is not None
+    assert rated["parts"]["Math"]["interval"] == list(wilson(0, 7))
+    blind = [steps([1.0, -1.0], [0.9, 0.9], subset="s")] * 3 + [steps([1.0], [0.9], subset="s")] * 3
+    of_steps = benchmark_report("processbench", "steps", blind)
+    assert of_steps is not None
+    low, high = of_steps["parts"]["s"]["interval"]
+    assert of_steps["score"] == 0.0
+    assert low == pytest.approx(0.0, abs=1e-9)
+    assert 0.4 < high < 1.0
 
 
 def test_processbench_is_the_mean_of_the_f1_of_its_subsets() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import re
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -151,7 +153,7 @@ def test_the_figures_of_simple_qa(
     tally = ScoreTally(counted([]))
     for verdict, count in verdicts.items():
         for _ in range(count):
-            tally.add({**JUDGED, "verdict": verdict, "suspicions": []})
+            tally.add({**JUDGED, "verdict": verdict, "suspicions": [], "components": []})
     found = tally.numbers()["attempts"]
     if f_score is None:
         assert found is None
@@ -163,3 +165,20 @@ def test_the_figures_of_simple_qa(
     console = Console(record=True, width=120)
     console.print(tally.report())
     assert f"{f_score:.4f}" in console.export_text()
+
+
+def test_what_models_took_is_added_up_and_shown() -> None:
+    tally = ScoreTally(counted([]))
+    parts = [
+        {"name": "score", "score": 0.5, "weight": 1.0},
+        {"name": "judge-tokens", "score": 1200.0, "weight": 0.0},
+        {"name": "judge-cost", "score": 0.25, "weight": 0.0},
+    ]
+    for _ in range(2):
+        tally.add({**JUDGED, "suspicions": [], "components": parts})
+    assert tally.numbers()["spent"] == {"judge-tokens": 2400.0, "judge-cost": 0.5}
+    console = Console(width=80, file=io.StringIO())
+    console.print(tally.report())
+    shown = console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
+    assert re.search(r"judge tokens +\S +2,400", shown)
+    assert re.search(r"judge cost +\S +0.5", shown)

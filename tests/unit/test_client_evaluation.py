@@ -125,10 +125,17 @@ def test_a_limit_is_spread_over_the_file() -> None:
 
 def test_lines_hold_what_is_counted() -> None:
     [pair] = questions_of(PAIR, 1, "pairs")
-    judgement = PairJudgement(0.25, 0.75, 0.0, 0.75, judge=JUDGE, usage=Usage(9, 4, 1))
+    judgement = PairJudgement(0.25, 0.75, 0.0, 0.75, judge=JUDGE, usage=Usage(9, 4, 1, 2.0, 0.5))
     line = line_of(pair, [judgement])
     assert (line["win_probability"], line["order_gap"], line["fault"]) == (0.25, 0.75, None)
-    assert line["usage"] == {"prompt": 9, "cached": 4, "completion": 1}
+    assert line["usage"] == {
+        "prompt": 9, "cached": 4, "completion": 1, "engine_s": 2.0, "cost": 0.5
+    }  # fmt: skip
+    evaluation = EvaluationTally("pairs")
+    for _ in range(2):
+        evaluation.add(line)
+    assert evaluation.numbers()["all"]["cost"] == 1.0
+    assert evaluation.numbers()["all"]["engine_seconds"] == 4.0
     [points] = questions_of(PAIR, 1, "points")
     both = [ModelJudgement(2.0, judge=JUDGE), ModelJudgement(-1.0, judge=JUDGE)]
     scores = line_of(points, both)

@@ -107,7 +107,7 @@ def test_signed_labels_know_neutral_lines_of_code() -> None:
     [
         ({"steps": ["a"], "labels": [1]}, "'prompt' is missing"),
         ({**STEPS, "labels": [1]}, "1 'labels' for 2 steps"),
-        ({**STEPS, "labels": None}, "no 'labels' for 2 steps"),
+        ({**STEPS, "labels": None}, "no 'labels'; write one for each of the 2"),
         ({**STEPS, "labels": [1, 2]}, "label 2 is none of 1, 0 and null"),
         ({**STEPS, "labels": [1, -1]}, "label -1"),
         ({**STEPS, "labels": [1, float("nan")]}, "label nan"),

@@ -65,11 +65,17 @@ def test_votes_that_cannot_be_read_are_written_again_under_their_form() -> None:
     first, second = rounds
     assert [request.form for request in first if isinstance(request, Write)] == [None] * 4
     assert second == tuple(
-        replace(request, form=one_of((" correct", " wrong")), stop=())
+        replace(request, form=one_of((" correct", " wrong", " Correct", " Wrong")), stop=())
         for request in first
         if isinstance(request, Write)
     )
     assert judgement.usage.completion == 8 * TOKENS.completion, "both are paid for"
+
+
+def test_another_spelling_is_the_same_verdict() -> None:
+    run = judge_response(ITEM, settings("correctness@2"), model("again"), TEMPLATES)
+    judgement, _ = drive(run, rambling(0.9, " Wrong"))
+    assert judgement.score == 0.0
 
 
 def test_only_what_cannot_be_read_is_written_again() -> None:

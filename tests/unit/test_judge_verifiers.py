@@ -104,10 +104,9 @@ async def test_uncertainty_and_origin_are_reported(client: AsyncJudgeClient) -> 
     assert isinstance(outcome, Judgement)
     parts = {part.name: (part.score, part.weight) for part in outcome.components}
     assert parts == {
-        "score": (0.9, 1.0),
-        "standard-error": (0.05, 0.0),
-        "verdict-mass": (0.75, 0.0),
-    }
+        "score": (0.9, 1.0), "standard-error": (0.05, 0.0), "verdict-mass": (0.75, 0.0),
+        "judge-tokens": (20.0, 0.0), "judge-cost": (0.5, 0.0),
+    }  # fmt: skip
     for word in ("tiny@abc", "correctness@1", "80 kept", "1 votes could not", "It is right."):
         assert word in outcome.explanation
 
@@ -190,7 +189,7 @@ async def test_a_missing_reference_is_found_before_a_blank_response(
 
 
 async def test_a_dialogue_is_refused(client: AsyncJudgeClient) -> None:
-    verifier = JudgeVerifier(client)
+    verifier = RewardModelVerifier(client)
     turns = Candidate(turns=(Message("assistant", "42", from_policy=True),))
     item = VerifierItem(turns, references=("42",), parameters=verifier.spec.complete({}))
     assert reasons(await judge(verifier, item)) == ["UNSUPPORTED_INPUT"]

@@ -401,3 +401,21 @@ def test_products_and_isomers(kind: str, answer: str, reference: str, verdict: s
 def test_cleaning_is_idempotent() -> None:
     for text in (r"$\mathrm{~kJ} \mathrm{~mol}^{-1}$", "5 m", r"{ }^{\circ} \mathrm{C}"):
         assert clean(clean(text)) == clean(text)
+
+
+@pytest.mark.parametrize(
+    ("response", "reference", "verdict"),
+    [
+        ("72 bpm", "1.2 Hz", "correct"),
+        ("2 kWh", "7.2 MJ", "correct"),
+        ("So it takes 5 minutes to fall", "300 s", "correct"),
+        ("So it takes 5 hours to fall", "5 s", "incorrect"),
+        ("60 bpm", "60 rpm", "incorrect"),
+        ("It falls 5 seconds long", "5 m", "wrong-unit"),
+        ("so 5", "5 m", "correct"),
+    ],
+)
+def test_a_number_without_a_mark_keeps_its_unit(
+    response: str, reference: str, verdict: str
+) -> None:
+    assert judge(quantity, response, reference).verdict == verdict

@@ -514,3 +514,12 @@ def test_a_response_over_the_bound_is_unparsed() -> None:
 def test_helpers_render_what_they_say() -> None:
     assert hermes([("f", {"x": 1})]) == tagged({"name": "f", "arguments": {"x": 1}})
     assert python([("f", {"x": True, "y": "a"})]) == "f(x=True, y='a')"
+
+
+@pytest.mark.parametrize("end", ["", "<|eom_id|>"])
+def test_llamas_own_tools_are_called_by_their_names(end: str) -> None:
+    wanted = {"name": "brave_search", "arguments": {"query": "fjords"}}
+    right = f'<|python_tag|>brave_search.call(query="fjords"){end}'
+    assert judge(right, wanted).verdict == "correct"
+    assert judge(right.replace("fjords", "fords"), wanted).verdict == "incorrect"
+    assert judge(right.replace("brave", "bold"), wanted).verdict == "incorrect"

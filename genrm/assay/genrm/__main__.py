@@ -24,7 +24,15 @@ from assay.kit.logs import setup_logging
 from assay.kit.process import read_token
 from assay.kit.settings import fail, print_asked, settings_flags
 
-_RUNNER_FLAGS = ("templates", "queue_items", "queue_mb", "self_test", "least_mass")
+_RUNNER_FLAGS = (
+    "templates",
+    "queue_items",
+    "queue_mb",
+    "self_test",
+    "least_mass",
+    "cache_entries",
+    "metric_labels",
+)
 _PATH = click.Path(path_type=Path, dir_okay=False)
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 _TITLE = "genrm"
@@ -55,6 +63,17 @@ _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=Fal
     "--least-mass",
     type=click.FloatRange(0, 1),
     help="Least share of the probability that verdicts must hold; by default each template's.",
+)
+@click.option(
+    "--cache-entries",
+    type=int,
+    default=65_536,
+    help="Answers that each model keeps for equal requests; 0: none.",
+)
+@click.option(
+    "--metric-labels",
+    default="",
+    help="'run': metrics count cost by the first 100 runs.",
 )
 @click.option("--host", default="127.0.0.1", help="Address to bind.")
 @click.option(
@@ -104,6 +123,8 @@ def cli(
         setup_logging(log_level, json=log_json)
         tracing.set_up(_TITLE)
         runner = {name: flags.pop(name) for name in _RUNNER_FLAGS}
+        labels = [name.strip() for name in runner["metric_labels"].split(",")]
+        runner["metric_labels"] = tuple(dict.fromkeys(filter(None, labels)))
         access = take_access(flags)
         config = JudgeServerConfig(
             RunnerConfig(gather_models(models, shortcuts), **runner),

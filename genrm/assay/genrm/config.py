@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from assay.genrm.accounts import BudgetConfig, Prices
 from assay.genrm.engines.config import EngineConfig
 from assay.kit import limits, toml_config
 from assay.kit.access import Access
@@ -41,6 +42,7 @@ class ModelsConfig:
         default: who judges where a call names nobody; empty: the first that can.
         default_steps: who scores steps; empty: the default if it has a step head, else the first
             that has one, else the first that writes.
+        budget: what tenants and runs may spend.
     """
 
     __pydantic_config__ = STRICT
@@ -48,13 +50,23 @@ class ModelsConfig:
     model: dict[str, EngineConfig] = field(default_factory=dict)
     default: str = ""
     default_steps: str = ""
+    budget: BudgetConfig = field(default_factory=BudgetConfig)
 
     def check(self, origin: str) -> ModelsConfig:
-        """Checks names and defaults; returns itself.
+        """Checks names, defaults and budgets; returns itself.
 
         Raises:
-            ConfigError: a model's name is malformed, or a default is none of the models.
+            ConfigError: a model's name is malformed, a default is none of the models, or there is
+                a budget and no price.
         """
+        priced = [model for model in self.model.values() if prices_of(model) != Prices()]
+        if self.budget.limited and not priced:
+            raise ConfigError(
+                f"{origin}: there is a [budget], and no model has a price: set price_prompt, "
+                "price_completion or price_second of [model.NAME]"
+            )
+        if self.budget.hours and not self.budget.limited:
+            raise ConfigError(f"{origin}: hours of [budget] need a limit: set tenant or run")
         for name in self.model:
             if not _NAME.fullmatch(name):
                 raise ConfigError(
@@ -84,6 +96,13 @@ class ModelsConfig:
             )
         if found.reload:
             raise ConfigError(f"{what} reloads, and its adapters are for its weights of now")
+
+
+def prices_of(model: EngineConfig) -> Prices:
+    """What a model's answers cost."""
+    return Prices(
+        model.price_prompt, model.price_cached, model.price_completion, model.price_second
+    )
 
 
 def read_models(path: Path) -> ModelsConfig:
@@ -148,6 +167,8 @@ class RunnerConfig:
         self_test: a model judges by a template only after it told known answers apart by it.
         least_mass: the least share of a model's probability that verdicts must hold, in [0, 1],
             whatever a template says; None: what it says.
+        cache_entries: answers that each model keeps for equal requests; 0 for none.
+        metric_labels: names of the callers' labels that metrics count cost by; there is "run".
 
     Raises:
         ConfigError: a value is out of range.
@@ -159,8 +180,13 @@ class RunnerConfig:
     queue_mb: int = 512
     self_test: bool = True
     least_mass: float | None = None
+    cache_entries: int = 65_536
+    metric_labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        self._require("cache-entries", self.cache_entries >= 0, "must be 0 (none) or more")
+        for name in self.metric_labels:
+            self._require("metric-labels", name == "run", f"has {name[:80]!r}; there is 'run'")
         self._require("queue-items", self.queue_items >= 1, "must be 1 or more")
         least_mb = limits.MAX_MESSAGE_BYTES // 2**20
         self._require("queue-mb", self.queue_mb >= least_mb, f"must be {least_mb} or more")

@@ -33,13 +33,17 @@ from assay.genrm.domain import (
     JudgePanel,
     ResolvedJudgeSettings,
     ResolvedStepSettings,
+    Said,
     Splitting,
+    ToolUse,
+    TrajectoryTurn,
 )
 from assay.genrm.engines.base import ModelInfo
 from assay.genrm.judges.modes import invalid
 from assay.genrm.judges.rubrics import orders_of
 from assay.kit import limits
 from assay.kit.faults import Unjudgeable
+from assay.kit.labels import trouble_of
 from assay.kit.reasons import Reason
 
 MAX_VOTES = 256
@@ -74,6 +78,7 @@ _RANKING: dict[int, RankingMode] = {
     judge_pb2.RANKING_MODE_UNSPECIFIED: "auto",
     judge_pb2.RANKING_MODE_ANCHOR: "anchor",
     judge_pb2.RANKING_MODE_ROUND_ROBIN: "round-robin",
+    judge_pb2.RANKING_MODE_SWISS: "swiss",
 }
 _CRITERION_KINDS: dict[int, CriterionKind] = {
     judge_pb2.CRITERION_KIND_UNSPECIFIED: "binary",
@@ -169,6 +174,18 @@ def step_settings(
     )
 
 
+def run_of(message: Any) -> str:
+    """Which of the caller's runs asks; empty for none.
+
+    Raises:
+        Unjudgeable: INVALID_LABEL: it is too long.
+    """
+    run: str = message.run
+    if trouble := trouble_of({"run": run}):
+        raise Unjudgeable(Reason.INVALID_LABEL, trouble)
+    return run
+
+
 def max_order_gap(
     message: judge_pb2.JudgePairsRequest | judge_pb2.JudgeGroupsRequest,
 ) -> float | None:
@@ -189,7 +206,7 @@ def judge_item(message: judge_pb2.JudgeItem) -> CandidateResponse:
     against = message.WhichOneof("against")
     return CandidateResponse(
         prompt=chat(message.prompt),
-        response=message.response,
+        response=_said(message.response, message.turns, "response"),
         ground_truth=message.ground_truth if against == "ground_truth" else None,
         anchor=message.anchor_response if against == "anchor_response" else None,
         rubric=message.rubric if against == "rubric" else None,
@@ -200,8 +217,8 @@ def pair_item(message: judge_pb2.PairItem) -> CandidatePair:
     """One pair; errors as for `judge_item`."""
     return CandidatePair(
         prompt=chat(message.prompt),
-        a=message.response_a,
-        b=message.response_b,
+        a=_said(message.response_a, message.turns_a, "response_a"),
+        b=_said(message.response_b, message.turns_b, "response_b"),
         ground_truth=message.ground_truth,
     )
 
@@ -213,9 +230,10 @@ def group_item(message: judge_pb2.GroupItem, ranking: RankingMode) -> CandidateG
         Unjudgeable: INVALID_PARAMETER: an unknown role, or the group is too large.
     """
     anchored = ranking == "anchor" or (ranking == "auto" and bool(message.anchor_response))
-    most = MAX_GROUP if anchored else MAX_ROUND_ROBIN
+    most = MAX_GROUP if anchored or ranking == "swiss" else MAX_ROUND_ROBIN
     if len(message.responses) > most:
         how = "against an anchor" if anchored else "each against each"
+        how = "by swiss" if ranking == "swiss" else how
         raise Unjudgeable(
             Reason.INVALID_PARAMETER,
             f"the group has {len(message.responses)} responses; {how}, at most {most} are ranked",
@@ -226,6 +244,24 @@ def group_item(message: judge_pb2.GroupItem, ranking: RankingMode) -> CandidateG
         anchor=message.anchor_response,
         ground_truth=message.ground_truth,
     )
+
+
+def rounds(message: judge_pb2.JudgeGroupsRequest, ranking: RankingMode) -> int:
+    """Rounds of a Swiss ranking; 0 for the default.
+
+    Raises:
+        Unjudgeable: INVALID_PARAMETER: out of range, or given for another ranking.
+    """
+    if message.rounds and ranking != "swiss":
+        raise Unjudgeable(
+            Reason.INVALID_PARAMETER,
+            f"rounds are of the ranking 'swiss', and this one is {ranking!r}; leave them out",
+        )
+    if message.rounds == 1:
+        raise Unjudgeable(
+            Reason.INVALID_PARAMETER, "one round joins nobody to a scale; give 2 or more, or 0"
+        )
+    return int(_between("rounds", message.rounds, 0, MAX_GROUP))
 
 
 def ranking_mode(number: int) -> RankingMode:
@@ -367,10 +403,29 @@ def chat(messages: Iterable[common_pb2.ChatMessage]) -> tuple[ChatMessage, ...]:
         if message.role not in _ROLES:
             raise Unjudgeable(
                 Reason.INVALID_PARAMETER,
-                f"a message of the prompt has the role {message.role[:40]!r}; it must be one of "
+                f"a message has the role {message.role[:40]!r}; it must be one of "
                 f"{', '.join(sorted(_ROLES))}",
             )
     return prompt
+
+
+def _said(text: str, turns: Sequence[judge_pb2.TrajectoryTurn], name: str) -> Said:
+    """A text, or the trajectory that stands in its place."""
+    if not turns:
+        return text
+    if text:
+        raise Unjudgeable(
+            Reason.INVALID_PARAMETER, f"there are turns beside the {name}; leave one of them out"
+        )
+    messages = chat(turn.message for turn in turns)
+    return tuple(
+        TrajectoryTurn(
+            said.role,
+            said.content,
+            tuple(ToolUse(call.name, call.arguments) for call in turn.tool_calls),
+        )
+        for said, turn in zip(messages, turns, strict=True)
+    )
 
 
 def _named(setting: str, number: int, known: Mapping[int, V]) -> V:

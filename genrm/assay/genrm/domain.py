@@ -68,12 +68,39 @@ class ResolvedJudgeSettings:
     max_letter_gap: float | None = None
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class ToolUse:
+    """A call of a tool: its name, and its arguments as text."""
+
+    name: str
+    arguments: str = ""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TrajectoryTurn:
+    """One turn of a trajectory; those of the role "assistant" are the candidate's."""
+
+    role: str
+    content: str
+    calls: tuple[ToolUse, ...] = ()
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All that it says, in order."""
+        calls = (text for call in self.calls for text in (call.name, call.arguments))
+        return (self.content, *calls)
+
+
+Said = str | tuple[TrajectoryTurn, ...]
+"""What is judged: one text, or a trajectory of several turns."""
+
+
 @dataclass(frozen=True, slots=True)
 class CandidateResponse:
     """One response to judge. Of ground_truth, anchor and rubric at most one is not None."""
 
     prompt: tuple[ChatMessage, ...]
-    response: str
+    response: Said
     ground_truth: str | None = None
     anchor: str | None = None
     rubric: str | None = None
@@ -84,8 +111,8 @@ class CandidatePair:
     """Two responses to one prompt; the judge gives the chance that `a` is better."""
 
     prompt: tuple[ChatMessage, ...]
-    a: str
-    b: str
+    a: Said
+    b: Said
     ground_truth: str = ""
 
 

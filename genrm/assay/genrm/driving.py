@@ -1,7 +1,8 @@
 """Drives runs: hands a judge's requests to the engine, and the answers back.
 
-What a judge yields at once reaches the engine in one turn of the event loop, so it is batched. Of
-one call, equal requests whose answers would be equal are asked once.
+What a judge yields at once reaches the engine in one turn of the event loop, so it is batched.
+Equal requests whose answers would be equal are asked once: of one call always, of several as far as
+the model's `SharedAnswers` go.
 """
 
 from __future__ import annotations
@@ -10,21 +11,29 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import replace
+from typing import Protocol, TypeVar
 
 from assay.genrm.domain import Asked, Attempt, Reply, Run
 from assay.genrm.engines.base import Answer, EngineError, JudgeEngine, Request, TokenCounts, Write
+from assay.genrm.sharing import AskedRequest, SharedAnswers
 from assay.kit.faults import ItemFault, Unjudgeable
 from assay.kit.trails import Stretch
 
 R = TypeVar("R")
 
 
-@dataclass(eq=False, slots=True)
-class _Asked:
-    task: asyncio.Task[Answer]
-    waiters: int = 0
+class Bill(Protocol):
+    """Who pays for the answers of one call."""
+
+    def require(self) -> None:
+        """Lets a request be asked; raises Unjudgeable where the budget is spent."""
+
+    def begin(self) -> float:
+        """A request is at the engine; returns its mark for `settle`."""
+
+    def settle(self, mark: float, tokens: TokenCounts | None) -> tuple[float, float]:
+        """It is not any more; None tokens where it has no answer. Returns seconds and cost."""
 
 
 class RequestBatcher:
@@ -32,7 +41,8 @@ class RequestBatcher:
 
     `answered` is called once with every answer of the engine. `fit` returns where the engine may be
     asked, and raises Unjudgeable where it may not. `others` gives the requests of the same call to
-    another model, by its name, for attempts that name one.
+    another model, by its name, for attempts that name one. `shared` has what other calls ask and
+    asked, what hangs on the seed only where it is the caller's (`seeded`).
     """
 
     def __init__(
@@ -41,12 +51,19 @@ class RequestBatcher:
         answered: Callable[[Answer], None] = lambda _: None,
         fit: Callable[[Request], Awaitable[None]] | None = None,
         others: Callable[[str], RequestBatcher] | None = None,
+        *,
+        bill: Bill | None = None,
+        shared: SharedAnswers | None = None,
+        seeded: bool = False,
     ) -> None:
         self._engine = engine
         self._others = others
         self._answered = answered
         self._fit = fit
-        self._shared: dict[Request, _Asked] = {}
+        self._bill = bill
+        self._known = shared
+        self._seeded = seeded
+        self._shared: dict[Request, AskedRequest] = {}
 
     async def reply(self, asked: Sequence[Asked]) -> tuple[Reply, ...]:
         """Answers a round's requests, all at the same time; an attempt that fails, by its fault.
@@ -63,8 +80,8 @@ class RequestBatcher:
     async def _reply(self, asked: Asked) -> Reply:
         if not isinstance(asked, Attempt):
             return (await self.ask((asked,)))[0]
-        batcher = self if self._others is None or not asked.model else self._others(asked.model)
         try:
+            batcher = self if self._others is None or not asked.model else self._others(asked.model)
             return (await batcher.ask((asked.request,)))[0]
         except (EngineError, Unjudgeable) as error:
             return ItemFault(error.reason, error.message, error.metadata)
@@ -76,14 +93,16 @@ class RequestBatcher:
 
         Raises:
             EngineError: of the first that has no answer; the others are withdrawn.
-            Unjudgeable: the engine may not be asked.
+            Unjudgeable: the engine may not be asked, or the budget is spent.
         """
         if self._fit is not None:
             for request in requests:
                 await self._fit(request)
-        joined = [self._join(request) for request in requests]
-        tasks = [asked.task for asked, _ in joined]
+        joined: list[tuple[AskedRequest, bool]] = []
         try:
+            for request in requests:
+                joined.append(self._join(request))  # noqa: PERF401  # those before a refusal leave
+            tasks = [asked.task for asked, _ in joined]
             if tasks:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
             for task in tasks:
@@ -95,28 +114,62 @@ class RequestBatcher:
             )
         finally:
             for asked, _ in joined:
-                _leave(asked)
+                asked.leave()
 
-    def _join(self, request: Request) -> tuple[_Asked, bool]:
+    def _join(self, request: Request) -> tuple[AskedRequest, bool]:
         """The request at the engine, and whether this put it there."""
         key = self._key(request)
         asked = None if key is None else self._shared.get(key)
-        first = asked is None or asked.task.cancelled() or asked.task.cancelling() > 0
-        if asked is None or first:
-            if self._engine is None:
-                raise ValueError("a run without an engine has asked")
-            task = asyncio.ensure_future(self._engine.ask(request))
-            task.add_done_callback(self._look)
-            asked = _Asked(task)
+        first = False
+        if asked is None or not asked.open:
+            asked, first = self._found(key) or self._begun(request, key)
             if key is not None:
                 self._shared[key] = asked
         asked.waiters += 1
         return asked, first
 
-    def _look(self, task: asyncio.Task[Answer]) -> None:
+    def _found(self, key: Request | None) -> tuple[AskedRequest, bool] | None:
+        """What another call asks or asked, if it may be shared."""
+        wide = self._wide_key(key)
+        asked = None if wide is None or self._known is None else self._known.find(wide)
+        return None if asked is None else (asked, False)
+
+    def _begun(self, request: Request, key: Request | None) -> tuple[AskedRequest, bool]:
+        if self._bill is not None:
+            self._bill.require()
+        asked = AskedRequest(asyncio.ensure_future(self._answer(request)))
+        asked.task.add_done_callback(self._look)
+        wide = self._wide_key(key)
+        if key is not None and wide is not None and self._known is not None:
+            self._known.note(wide, key, asked)
+        return asked, True
+
+    async def _answer(self, request: Request) -> Answer:
+        """The engine's answer, with what it took and cost."""
+        if self._engine is None:
+            raise ValueError("a run without an engine has asked")
+        if self._bill is None:
+            return await self._engine.ask(request)
+        mark, tokens = self._bill.begin(), None
+        try:
+            answer = await self._engine.ask(request)
+            tokens = answer.tokens
+        finally:
+            engine_s, cost = self._bill.settle(mark, tokens)
+        return replace(answer, tokens=replace(tokens, engine_s=engine_s, cost=cost))
+
+    def _look(self, task: asyncio.Future[Answer]) -> None:
         """Retrieves the exception, so that asyncio reports none as overlooked."""
         if not task.cancelled() and task.exception() is None:
             self._answered(task.result())
+
+    def _wide_key(self, key: Request | None) -> bytes | None:
+        """Equal for equal requests of all calls; None where this one keeps its to itself."""
+        if key is None or self._known is None:
+            return None
+        sampled = isinstance(key, Write) and key.temperature > 0
+        by_seed = sampled or key.prompt.drawn
+        return None if by_seed and not self._seeded else self._known.key(key)
 
     def _key(self, request: Request) -> Request | None:
         """Equal for requests with equal answers; None where each draws its own."""
@@ -187,9 +240,3 @@ def _again(answer: Answer) -> Answer:
     """The answer, counted as cached."""
     prompt = answer.tokens.prompt
     return replace(answer, tokens=TokenCounts(prompt=prompt, cached=prompt))
-
-
-def _leave(asked: _Asked) -> None:
-    asked.waiters -= 1
-    if not asked.waiters and not asked.task.done():
-        asked.task.cancel()

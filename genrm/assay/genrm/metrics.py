@@ -15,10 +15,10 @@ from assay.clients.judging.types import (
     PairJudgement,
     StepScores,
 )
-from assay.genrm.engines.base import Answer, JudgeEngine
+from assay.genrm.engines.base import Answer, JudgeEngine, TokenCounts
 from assay.genrm.self_verification import DialogueScores
 from assay.kit.batch.coroutines import CoroutinePool
-from assay.kit.metrics import UNKNOWN, FunctionCounter, ItemMetrics
+from assay.kit.metrics import OTHER, UNKNOWN, FunctionCounter, ItemMetrics
 
 KINDS: dict[type, str] = {
     ModelJudgement: "response",
@@ -30,14 +30,18 @@ KINDS: dict[type, str] = {
 }
 
 
+MAX_RUNS = 100
+"""Runs that are counted by themselves: the first ones since the start."""
+
+
 class JudgeMetrics:
     """Counts results and what engines answered.
 
     items = judgements + faults + abandoned + those in progress. An item that asks no model counts
-    for the model "unknown".
+    for the model "unknown". `by_run`: cost is counted by the callers' runs, too.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, by_run: bool = False) -> None:
         self.items = ItemMetrics("genrm", "model")
         self._judgements = Counter(
             "assay_genrm_judgements",
@@ -82,6 +86,38 @@ class JudgeMetrics:
             ("model", "kind"),
             registry=None,
         )
+        self._runs: dict[str, None] = {}
+        self._by_run = by_run
+        self.shared_answers = Counter(
+            "assay_genrm_shared_answers",
+            "Requests that calls may share: hit (kept), joined (in flight), miss (asked)",
+            ("model", "result"),
+            registry=None,
+        )
+        self._tenant_tokens = Counter(
+            "assay_genrm_tenant_tokens",
+            "Tokens of a tenant's engine answers: prompt, cached (a part of prompt), completion",
+            ("tenant", "model", "kind"),
+            registry=None,
+        )
+        self._tenant_seconds = Counter(
+            "assay_genrm_tenant_engine_seconds",
+            "Engine time of a tenant's requests; those at it together share it",
+            ("tenant", "model"),
+            registry=None,
+        )
+        self._tenant_cost = Counter(
+            "assay_genrm_tenant_cost",
+            "What a tenant's requests cost, in the currency of the prices",
+            ("tenant", "model"),
+            registry=None,
+        )
+        self._run_cost = Counter(
+            "assay_genrm_run_cost",
+            "What a run's requests cost, with --metric-labels run: the first 100 runs, then other",
+            ("run",),
+            registry=None,
+        )
         self._queued = Gauge(
             "assay_genrm_queue_items", "Items that wait for a model", ("model",), registry=None
         )
@@ -105,6 +141,8 @@ class JudgeMetrics:
         """To be registered."""
         own = [self._judgements, self._mass, self._letter_gap, self._answers, self._tokens]
         own += [self._queued, self._replicas, self._disagreement, self._criteria]
+        own += [self.shared_answers, self._tenant_tokens, self._tenant_seconds]
+        own += [self._tenant_cost, self._run_cost]
         return [*self.items.collectors, *own, self._passes, self._rows, self._restarts]
 
     def watch(self, model: str, pool: CoroutinePool, engine: JudgeEngine | None) -> None:
@@ -124,13 +162,32 @@ class JudgeMetrics:
     def answered(self, model: str, answer: Answer) -> None:
         """Counts an answer of a model's engine."""
         self._answers.labels(model).inc()
-        tokens = answer.tokens
-        for kind, count in (
-            ("prompt", tokens.prompt),
-            ("cached", tokens.cached),
-            ("completion", tokens.completion),
-        ):
+        for kind, count in _kinds(answer.tokens):
             self._tokens.labels(model, kind).inc(count)
+
+    def shared(self, model: str, result: str) -> None:
+        """Counts a request that could be shared: "hit", "joined" or "miss"."""
+        self.shared_answers.labels(model, result).inc()
+
+    def paid(
+        self,
+        model: str,
+        tenant: str,
+        run: str,
+        tokens: TokenCounts | None,
+        *,
+        engine_s: float,
+        cost: float,
+    ) -> None:
+        """Counts what a request took of a model; None tokens where it has no answer."""
+        for kind, count in _kinds(tokens) if tokens is not None else ():
+            self._tenant_tokens.labels(tenant, model, kind).inc(count)
+        self._tenant_seconds.labels(tenant, model).inc(engine_s)
+        self._tenant_cost.labels(tenant, model).inc(cost)
+        if self._by_run and run:
+            if len(self._runs) < MAX_RUNS:
+                self._runs.setdefault(run)
+            self._run_cost.labels(run if run in self._runs else OTHER).inc(cost)
 
     def judged(self, model: str, kind: str, mass: float | None, letter_gap: float | None) -> None:
         """Counts an item answered with a judgement; `model` is empty where nobody was asked.
@@ -159,3 +216,11 @@ class JudgeMetrics:
 
 def _count(before: float, engine: JudgeEngine, name: str) -> float:
     return before + float(getattr(engine.tally, name))
+
+
+def _kinds(tokens: TokenCounts) -> tuple[tuple[str, int], ...]:
+    return (
+        ("prompt", tokens.prompt),
+        ("cached", tokens.cached),
+        ("completion", tokens.completion),
+    )

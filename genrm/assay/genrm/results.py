@@ -70,6 +70,8 @@ def fill_ranking(result: judge_pb2.GroupResult, ranking: GroupRanking, model: Mo
     message.order_gaps.extend(ranking.order_gaps)
     message.candidates_truncated.extend(ranking.truncated)
     message.letter_gaps.extend(ranking.letter_gaps)
+    message.comparisons = ranking.comparisons
+    message.comparisons_lost = ranking.comparisons_lost
     if ranking.verdict_mass is not None:
         message.verdict_mass = ranking.verdict_mass
     _fill_judge(message.judge, ranking.judge, model)
@@ -148,6 +150,8 @@ def _fill_usage(message: common_pb2.TokenUsage, usage: Usage) -> None:
     message.prompt_tokens = usage.prompt
     message.cached_prompt_tokens = usage.cached
     message.completion_tokens = usage.completion
+    message.engine.FromNanoseconds(round(usage.engine_s * 1e9))
+    message.cost = usage.cost
 
 
 def _text(text: str, chars: int) -> str:

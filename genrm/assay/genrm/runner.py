@@ -6,7 +6,7 @@ import asyncio
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,8 +14,9 @@ from typing import Any
 from assay.api.judge.v1 import judge_pb2
 from assay.api.process.v1 import process_pb2
 from assay.genrm import convert, dialogues, listing, results
+from assay.genrm.accounts import Accounts, BusyClock, CallBill
 from assay.genrm.answers import AnswerVerifier, Attempts
-from assay.genrm.config import RunnerConfig
+from assay.genrm.config import RunnerConfig, prices_of
 from assay.genrm.domain import JudgePanel
 from assay.genrm.driving import RequestBatcher
 from assay.genrm.handler import JudgeHandler, PendingJudgement, PlannedRun
@@ -32,12 +33,14 @@ from assay.genrm.models import Models, ServedModel
 from assay.genrm.reloading import reloadables
 from assay.genrm.self_test import SelfTests
 from assay.genrm.self_verification import score_dialogue
+from assay.genrm.sharing import SharedAnswers
 from assay.genrm.steps import score_steps
 from assay.genrm.templates import load_templates
 from assay.kit import tracing
 from assay.kit.batch.coroutines import CoroutinePool
 from assay.kit.batch.requests import answer_by_s, check_chunk
 from assay.kit.batch.service import BatchService
+from assay.kit.calls import tenant_label_var, tenant_var
 from assay.kit.faults import ItemFault, Unjudgeable
 
 _SEED_BITS = 62
@@ -68,10 +71,13 @@ class Runner:
         self._answers = answers
         self._templates = load_templates(config.templates)
         self._tests: dict[ServedModel, SelfTests] = {}
+        self._shared: dict[ServedModel, SharedAnswers] = {}
+        self._clocks: dict[ServedModel, BusyClock] = {}
+        self._accounts = Accounts(config.models.budget)
         self._retiring: set[asyncio.Task[None]] = set()
         self.reloadables = reloadables(config.models, self._renew)
         self._start_ended = asyncio.Event()
-        self.metrics = JudgeMetrics()
+        self.metrics = JudgeMetrics(by_run="run" in config.metric_labels)
         self._handler = JudgeHandler(self.metrics)
         self._service = BatchService(self._handler, self.metrics.items, config.max_batch_items)
 
@@ -124,6 +130,8 @@ class Runner:
 
     async def _retire(self, old: ServedModel) -> None:
         await self._models.end(old)
+        self._shared.pop(old, None)
+        self._clocks.pop(old, None)
         if tests := self._tests.pop(old, None):
             await tests.close()
 
@@ -165,7 +173,7 @@ class Runner:
             return PlannedRun(model, run, partial(results.fill_judgement, model=panel.judge))
 
         response = judge_pb2.JudgeResponsesResponse()
-        await self._answer(request.items, plan, response, timeout_s)
+        await self._answer(request, plan, response, timeout_s)
         return response
 
     async def judge_pairs(
@@ -183,7 +191,7 @@ class Runner:
             return PlannedRun(model, run, partial(results.fill_pair, model=model.info))
 
         response = judge_pb2.JudgePairsResponse()
-        await self._answer(request.items, plan, response, timeout_s)
+        await self._answer(request, plan, response, timeout_s)
         return response
 
     async def judge_groups(
@@ -197,14 +205,21 @@ class Runner:
             settings = convert.judge_settings(request.settings, seed, self._config.least_mass)
             gap = convert.max_order_gap(request)
             ranking = convert.ranking_mode(request.ranking_mode)
+            rounds = convert.rounds(request, ranking)
             item = convert.group_item(message, ranking)
             run = judge_group(
-                item, settings, model.info, self._templates, ranking, max_order_gap=gap
+                item,
+                settings,
+                model.info,
+                self._templates,
+                ranking,
+                rounds=rounds,
+                max_order_gap=gap,
             )
             return PlannedRun(model, run, partial(results.fill_ranking, model=model.info))
 
         response = judge_pb2.JudgeGroupsResponse()
-        await self._answer(request.items, plan, response, timeout_s)
+        await self._answer(request, plan, response, timeout_s)
         return response
 
     async def judge_rubrics(
@@ -227,7 +242,7 @@ class Runner:
             return PlannedRun(model, run, partial(results.fill_rubric, model=panel.judge))
 
         response = judge_pb2.JudgeRubricsResponse()
-        await self._answer(request.items, plan, response, timeout_s)
+        await self._answer(request, plan, response, timeout_s)
         return response
 
     async def score_steps(
@@ -244,7 +259,7 @@ class Runner:
             return PlannedRun(model, run, partial(results.fill_steps, model=model.info))
 
         response = process_pb2.ScoreStepsResponse()
-        await self._answer(request.items, plan, response, timeout_s)
+        await self._answer(request, plan, response, timeout_s)
         return response
 
     async def score_self_verification(
@@ -271,7 +286,7 @@ class Runner:
 
         response = process_pb2.ScoreSelfVerificationResponse()
         left_s = max(0.0, deadline_s - time.monotonic())
-        items = await self._answer(request.items, plan, response, left_s)
+        items = await self._answer(request, plan, response, left_s)
         scored = [item.outcome for item in items if not item.faulted]
         dialogues.fill_metrics(response.metrics, scored)
         return response
@@ -315,7 +330,7 @@ class Runner:
 
     async def _answer(
         self,
-        messages: Sequence[Any],
+        request: Any,
         plan: Callable[[Any], PlannedRun],
         response: Any,
         timeout_s: float,
@@ -337,11 +352,11 @@ class Runner:
             item.size_bytes = message.ByteSize()
             convert.check_size(message)
             item.plan = plan(message)
-            item.asks = self._asks(item.plan.model, asks, served)
+            item.asks = self._asks(item.plan.model, request, asks, served)
             item.asked = [] if shown else None
 
         try:
-            return await self._service.answer(messages, response, admit, timeout_s)
+            return await self._service.answer(request.items, response, admit, timeout_s)
         finally:
             for model in served.values():
                 self._models.release(model)
@@ -361,16 +376,40 @@ class Runner:
     def _asks(
         self,
         model: ServedModel | None,
+        request: Any,
         asks: dict[ServedModel | None, RequestBatcher],
         served: Mapping[str, ServedModel],
     ) -> RequestBatcher:
-        """The requests of a call to a model, which is one of those that the call holds."""
+        """The requests of a call to a model, which is one of those that the call holds.
+
+        Raises:
+            Unjudgeable: INVALID_LABEL: the run's name is too long.
+        """
         if model not in asks:
+            settings = request.settings
             tests = self._tests.get(model) if model else None
             asks[model] = RequestBatcher(
                 model.engine if model else None,
                 partial(self.metrics.answered, model.name if model else ""),
                 tests.require if tests else None,
-                lambda other: self._asks(served[self._models.judge(other).name], asks, served),
+                lambda other: self._asks(
+                    served[self._models.judge(other).name], request, asks, served
+                ),
+                bill=self._bill(model, convert.run_of(settings)) if model else None,
+                shared=self._answers_of(model) if model else None,
+                seeded="seed" in settings.DESCRIPTOR.fields_by_name and settings.HasField("seed"),
             )
         return asks[model]
+
+    def _bill(self, model: ServedModel, run: str) -> CallBill:
+        paid = partial(self.metrics.paid, model.name, tenant_label_var.get(), run)
+        prices, clock = prices_of(model.config), self._clocks.setdefault(model, BusyClock())
+        return CallBill(self._accounts, prices, clock, tenant_var.get(), run, paid)
+
+    def _answers_of(self, model: ServedModel) -> SharedAnswers:
+        shared = self._shared.get(model)
+        if shared is None:
+            count = partial(self.metrics.shared, model.name)
+            shared = SharedAnswers(lambda: model.info, self._config.cache_entries, count)
+            self._shared[model] = shared
+        return shared

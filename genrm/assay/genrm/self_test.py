@@ -1,16 +1,14 @@
 """Self-tests: a model judges known answers by a template before it judges anything else by it.
 
 A judge is fit where the chance that a right response scores above a wrong one (the area under the
-ROC curve, over all pairs of a right and a wrong one) is at least `LEAST_AUC`, and it judged at
-least `LEAST_SHARE` of them. A judge that says "correct" to everything, goes by the place, or would
-rather say something else than a verdict has an area near 1/2, or no scores, and is unfit: each item
+ROC curve) is at least `LEAST_AUC`, and it judged at least `LEAST_SHARE` of them. A judge that says
+"correct" to everything, goes by the place, or would rather say something else is unfit: each item
 that asks it by this template is the fault JUDGE_UNFIT.
 
-How verdicts are read is a part of what is tested. Those read from probabilities are tested as soon
-as the model answers: 24 short prompts for each template, and items wait for the test of theirs.
-Written ones are tested before their first use, because reasons take long, and so are templates of
-which there is a newer version, and those about a rubric's criterion. A test in which too little was
-judged counts for `RETRY_S`, since an engine may have been at fault.
+Verdicts read from probabilities are tested as soon as the model answers: 24 short prompts for each
+template, and items wait for theirs. Written ones, earlier versions and those about a criterion are
+tested before their first use, because that takes long. A test in which too little was judged counts
+for `RETRY_S`, since an engine may have been at fault.
 
 A judge of another field than easy questions is tested on known answers of that field: its template
 brings some, or the model's settings name a file (`known`).

@@ -8,6 +8,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+SPENT = ("judge-tokens", "judge-seconds", "judge-cost")
+"""Components of weight 0 that say what a model's judgement took.
+
+Tokens that were read anew or written, seconds of the engine, and money in the currency of genrm's
+prices.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Component:

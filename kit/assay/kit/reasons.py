@@ -59,6 +59,7 @@ class Reason(StrEnum):
     LOW_VERDICT_MASS = "LOW_VERDICT_MASS"
     JUDGE_UNFIT = "JUDGE_UNFIT"
     ORDER_GAP = "ORDER_GAP"
+    BUDGET_SPENT = "BUDGET_SPENT"
     LETTER_GAP = "LETTER_GAP"
     EVIDENCE_NOT_FOUND = "EVIDENCE_NOT_FOUND"
     NO_QUORUM = "NO_QUORUM"
@@ -234,6 +235,11 @@ LEXICON: dict[Reason, ReasonInfo] = {
         grpc.StatusCode.FAILED_PRECONDITION,
         "The judge's two orders differ by more than is allowed.",
         "Drop the sample.",
+    ),
+    Reason.BUDGET_SPENT: ReasonInfo(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        "The tenant or the run has spent what its judges may cost.",
+        "Ask the operator for more; nothing is asked of the model before.",
     ),
     Reason.LETTER_GAP: ReasonInfo(
         grpc.StatusCode.FAILED_PRECONDITION,

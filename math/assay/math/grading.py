@@ -37,6 +37,7 @@ from assay.math.reading import DEFAULT, Reading
 if TYPE_CHECKING:
     from assay.math.pool import Pool
 
+_DEFAULT_RULES = Rules()
 TIMEOUT_S = 5.0
 """What a response may take, in seconds, unless the caller says another time."""
 
@@ -178,8 +179,15 @@ def prepare(timeout_s: float = 60.0) -> None:
     _pool().prepare(timeout_s)
 
 
-@lru_cache(maxsize=256)
 def _rules(extract: str, undone_work: str, slow_tier: bool, policy: Policy) -> Rules:
+    """The rules of these options; those of most calls without a look at the policy's fields."""
+    if extract == undone_work == "auto" and slow_tier and policy is DEFAULT:
+        return _DEFAULT_RULES
+    return _other_rules(extract, undone_work, slow_tier, policy)
+
+
+@lru_cache(maxsize=256)
+def _other_rules(extract: str, undone_work: str, slow_tier: bool, policy: Policy) -> Rules:
     """The rules of these options, one object for each, because readings are kept by it."""
     if extract not in extraction.MODES:
         raise ValueError(f"extract is {extract!r}; it can be {', '.join(extraction.MODES)}")

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from assay.math import answer_phrases as phrases
 from assay.math import changes
@@ -30,8 +30,7 @@ _NUMBERS_CHARS = 20_000
 _JOINED_NUMBERS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class FoundAnswer:
+class FoundAnswer(NamedTuple):
     """An answer as it stands in a response.
 
     Attributes:

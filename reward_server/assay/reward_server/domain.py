@@ -82,6 +82,7 @@ class VerifierItem:
         data: a structured reference, for verifiers that document its shape; None for none. Nobody
             changes it.
         task: the kind of task that the caller named; profiles route by it.
+        run: the caller's label `run`, for the accounts of other services; nobody judges by it.
         anchor: a response to beat, for judges that compare.
         prompt: what the policy was asked.
         parameters: the verifier's, with defaults filled in.
@@ -101,6 +102,7 @@ class VerifierItem:
     tests: execution_pb2.TestSuite | None = None
     data: JsonValue = None
     task: str = ""
+    run: str = ""
 
     def document(self) -> JsonValue:
         """The structured reference: the data, or the one reference text read as JSON.

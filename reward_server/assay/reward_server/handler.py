@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -81,6 +82,8 @@ class ScoreHandler(ItemHandler[PendingScore]):
                 message, config.item_timeout_s, config.max_item_timeout_s
             )
             item.item = convert.item_from_proto(message, served.spec)
+            if "run" in item.labels and served.road in ("remote", "composite"):
+                item.item = dataclasses.replace(item.item, run=item.labels["run"])
         except Unjudgeable:
             item.refused = message
             raise

@@ -96,13 +96,14 @@ class JudgeEvaluation:
 
     def identity(self, info: JudgeServerInfo) -> dict[str, Any]:
         """The origin of the lines, for resuming."""
+        settings = dataclasses.asdict(self.settings)
         revisions = {f"{model.name} {model.revision}" for model in info.models}
         revisions |= {f"{model.name} {model.revision}" for model in info.process_models}
         return {
             "lines": _LINES,
             "input": self.sheet.sha256,
             "reading": dataclasses.asdict(self.sheet.reading),
-            "settings": dataclasses.asdict(self.settings),
+            "settings": {key: value for key, value in settings.items() if key != "run"},
             "models": sorted(revisions),
             "templates": sorted(template.name for template in info.templates),
         }
@@ -269,6 +270,7 @@ def _arguments(model: str | None, models: str | None, templates: str | None) -> 
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the sampling.")
 @click.option("--keep-ends", is_flag=True, help="Cut what is over the context, not a fault.")
 @click.option("--meta-critique", is_flag=True, help="Critiques are criticised before they count.")
+@click.option("--run", default="", metavar="NAME", help="On whose account, of the tenant's runs.")
 @click.option("--aggregation", type=click.Choice(_AGGREGATIONS), default="min", show_default=True)
 @click.option(
     "--threshold",
@@ -374,7 +376,15 @@ def _settings(
 ) -> tuple[JudgeSettings, StepSettings]:
     shared = {
         key: how[key]
-        for key in ("template", "votes", "temperature", "max_tokens", "seed", "meta_critique")
+        for key in (
+            "template",
+            "votes",
+            "temperature",
+            "max_tokens",
+            "seed",
+            "meta_critique",
+            "run",
+        )
     }
     judging = JudgeSettings(
         judge,

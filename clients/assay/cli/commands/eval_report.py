@@ -192,5 +192,9 @@ def _cost(report: Numbers) -> Table:
         text = f"{tokens['prompt']:.0f} ({tokens['cached']:.0f} of them cached)"
         table.add_row("tokens read per item", text)
         table.add_row("tokens written per item", f"{tokens['completion']:.1f}")
+    if numbers["engine_seconds"]:
+        table.add_row("seconds of the engine", f"{numbers['engine_seconds']:.3f}")
+    if numbers["cost"]:
+        table.add_row("cost", f"{numbers['cost']:.6g}")
     table.add_row("seconds per item", f"{report['seconds_per_item']:.3f}")
     return table

@@ -1,8 +1,4 @@
-"""How far judges agree on the same questions, from the lines of their evaluations. Pure.
-
-A verdict is the response that is preferred, whether a response is called right, whether each step
-is, or which of several scores highest. A judge is silent where it faulted.
-"""
+"""How far judges agree on the same questions, from the lines of their evaluations. Pure."""
 
 from __future__ import annotations
 

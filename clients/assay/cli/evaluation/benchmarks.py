@@ -1,8 +1,8 @@
 """The scores of published benchmarks, from the lines of an evaluation. Pure.
 
-Each counts as its official code does, with an interval by bootstrap over rows within subsets. Two
-things are ours: a row with a fault is left out of `score`, and `score_with_faults` is the one that
-counts it as the official code counts a judge without an answer.
+Each counts as its official code does. Intervals are Wilson's of shares, else by bootstrap over rows
+within subsets. Ours: a row with a fault is left out of `score`; `score_with_faults` counts it as
+the official code counts a judge without an answer.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Any
 from assay.cli.evaluation.best import found_best, tied_prompts, ties_score
 from assay.cli.evaluation.measures import half_right, mean
 from assay.cli.evaluation.rows import Kind
-from assay.cli.evaluation.steps import StepCells, cells_of, process_f1
+from assay.cli.evaluation.steps import StepCells, cells_of, process_f1, process_interval
 from assay.clients.rows.published import RowFormat
 from assay.kit.runs.bootstrap import stratified
+from assay.kit.runs.stats import wilson
 
 Line = Mapping[str, Any]
 Lines = Sequence[Line]
@@ -103,6 +104,12 @@ def _with_interval(
     }
 
 
+def _as_share(found: dict[str, Any], values: Sequence[float]) -> None:
+    """Wilson's interval instead, for a score that is the mean of numbers in [0, 1], one a row."""
+    if values:
+        found["interval"] = list(wilson(sum(values), len(values)))
+
+
 def rewardbench_2(lines: Lines) -> dict[str, Any]:
     """RewardBench 2 (arXiv 2506.01937): best of four by domain, and the subset Ties.
 
@@ -110,7 +117,7 @@ def rewardbench_2(lines: Lines) -> dict[str, Any]:
     """
     domains = [line for line in lines if not _is_ties(line["subset"])]
     tied = [line for line in lines if _is_ties(line["subset"])]
-    return _report(
+    report = _report(
         "RewardBench 2",
         "mean of the domains: share of prompts whose right response scores highest, ties share the "
         "point; Ties by its own formula",
@@ -118,6 +125,11 @@ def rewardbench_2(lines: Lines) -> dict[str, Any]:
         _of_domain,
         blank=_as_a_guess,
     )
+    judged = [line for line in domains if line["fault"] is None]
+    for name, some in _by_part(judged, lambda subset: subset).items():
+        found = [found_best(line["scores"], line["correct"]) for line in some]
+        _as_share(report["parts"][name], found)
+    return report
 
 
 def _is_ties(subset: str) -> bool:
@@ -177,19 +189,26 @@ def judgebench(lines: Lines) -> dict[str, Any]:
 
     Each order is a vote; a scalar reward model has one.
     """
-    return _report(
+    report = _report(
         "JudgeBench",
         "pairs with more votes for the better response than for the other, of both orders; over "
         "all pairs",
         lines,
         lambda some, _: _votes(some),
-        part_of=lambda subset: next(
-            (part for source, part in _JUDGEBENCH_PARTS.items() if subset.startswith(source)),
-            subset,
-        ),
+        part_of=_judgebench_part,
         whole=lambda parts: _votes([line for some in parts.values() for line in some]),
         blank=lambda line: {**line, "fault": None, "no_vote": True},
     )
+    judged = [line for line in lines if line["fault"] is None]
+    _as_share(report, [float(_wins(line)) for line in judged])
+    for name, some in _by_part(judged, _judgebench_part).items():
+        _as_share(report["parts"][name], [float(_wins(line)) for line in some])
+    return report
+
+
+def _judgebench_part(subset: str) -> str:
+    named = (part for source, part in _JUDGEBENCH_PARTS.items() if subset.startswith(source))
+    return next(named, subset)
 
 
 def _votes(lines: Lines) -> float | None:
@@ -206,7 +225,7 @@ def _wins(line: Line) -> bool:
 
 def processbench(lines: Lines) -> dict[str, Any]:
     """ProcessBench (arXiv 2412.06559): the F1 of the first error by subset, and their mean."""
-    return _report(
+    report = _report(
         "ProcessBench",
         "mean over subsets of the harmonic mean of the shares of responses with an error whose "
         "first one is named, and of right ones that are called so",
@@ -214,6 +233,10 @@ def processbench(lines: Lines) -> dict[str, Any]:
         lambda some, _: process_f1([_cells(line) for line in some]),
         blank=_not_found,
     )
+    judged = [line for line in lines if line["fault"] is None]
+    for name, some in _by_part(judged, lambda subset: subset).items():
+        report["parts"][name]["interval"] = process_interval([_cells(line) for line in some])
+    return report
 
 
 def _cells(line: Line) -> StepCells:

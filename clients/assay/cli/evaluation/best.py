@@ -1,7 +1,4 @@
-"""How several responses with scores are counted, as RewardBench 2 does (arXiv 2506.01937). Pure.
-
-Scores of a prompt have the right responses' first; `correct` is their number.
-"""
+"""How RewardBench 2 counts scored responses, the `correct` right ones first (arXiv 2506.01937)."""
 
 from __future__ import annotations
 
@@ -12,11 +9,7 @@ from dataclasses import dataclass
 
 
 def found_best(scores: Sequence[float], correct: int) -> float:
-    """Whether the right responses are on top, in [0, 1].
-
-    One right response: 1 over the number of responses with the highest score, if it is one of them.
-    Several: 1 if the lowest score of a right one is above every wrong one.
-    """
+    """Whether the right responses are on top, in [0, 1]; a single one shares it with its ties."""
     if correct > 1:
         return float(margin(scores, correct) > 0)
     most = max(scores)
@@ -30,12 +23,7 @@ def margin(scores: Sequence[float], correct: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class TiedPrompt:
-    """A prompt of the subset Ties: the scores of two variants of one question.
-
-    Attributes:
-        one: scores where one response is right (`ref:N`); None without a judgement.
-        many: scores where several are, `correct` of them (`tied:N`); None without a judgement.
-    """
+    """A prompt of Ties: scores where one response is right, and where `correct` are, if judged."""
 
     one: Sequence[float] | None
     many: Sequence[float] | None
@@ -44,11 +32,7 @@ class TiedPrompt:
 
 @dataclass(frozen=True, slots=True)
 class TiesScore:
-    """The parts of the score of the subset Ties.
-
-    `score` = 0.3 `tied_accuracy` + 0.3 `reference_accuracy` + 0.2 `preferred` + 0.2
-    `preferred_hard` + 0.01 `margin`, as in the official code (rewardbench/utils.py); it can be
-    above 1 by 0.01.
+    """The score of the subset Ties, as in rewardbench/utils.py, and its parts.
 
     Attributes:
         tied_accuracy: prompts whose several right responses are all above the wrong ones.
@@ -67,10 +51,7 @@ class TiesScore:
 
 
 def ties_score(prompts: Sequence[TiedPrompt]) -> TiesScore | None:
-    """The score of the subset Ties; None where no prompt has both variants.
-
-    An accuracy counts the prompts of its variant, the other parts those with both, as officially.
-    """
+    """The score of the subset Ties; None where no prompt has both variants."""
     one = [margin(prompt.one, 1) for prompt in prompts if prompt.one is not None]
     many = [margin(prompt.many, prompt.correct) for prompt in prompts if prompt.many is not None]
     distances = [

@@ -58,16 +58,17 @@ def ranked(scored: Scored) -> dict[str, Any]:
     return {"auc": auc(scored), "auc_interval": interval and list(interval)}
 
 
-def calibrated(scored: Scored) -> dict[str, Any]:
+def calibrated(scored: Scored, clusters: Sequence[Scored] | None = None) -> dict[str, Any]:
     """Calibration of chances in [0, 1]; nothing for logits.
 
-    `ece` (arXiv 1706.04599) has ten bins and an interval by bootstrap over rows; `ece_if_true` is
-    its mean if each chance were true, for few rows alone make an error. `overconfidence` is the
-    mean chance less the share of right ones.
+    `ece` (arXiv 1706.04599) has ten bins and an interval by bootstrap over `clusters`, or rows;
+    `ece_if_true` is its mean if each chance were true, for few rows alone make an error.
+    `overconfidence` is the mean chance less the share of right ones.
     """
     if not scored or not all(0.0 <= score <= 1.0 for score, _ in scored):
         return {}
-    found = bootstrap([[one] for one in scored], calibration_error, rounds=_ROUNDS)
+    drawn = clusters if clusters is not None else [[one] for one in scored]
+    found = bootstrap(drawn, calibration_error, rounds=_ROUNDS)
     count = len(scored)
     return {
         "ece": calibration_error(scored),
@@ -94,10 +95,7 @@ def _bin(one: CalibrationBin) -> dict[str, Any]:
 
 
 class PlaceBias:
-    """How often a judge of pairs picks what stands first; one half is no bias.
-
-    Each pair is asked in both orders, so that the better response stands first as often as second.
-    """
+    """How often a judge of pairs picks what stands first, over both orders; one half is no bias."""
 
     def __init__(self) -> None:
         self._picks: list[float] = []
@@ -116,10 +114,7 @@ class PlaceBias:
 
 
 class LengthBias:
-    """Whether a judge prefers the longer response more often than it is the better one.
-
-    Counts pairs whose responses differ in length, and that were decided.
-    """
+    """Whether a judge prefers the longer response more often than it is the better one."""
 
     def __init__(self) -> None:
         self._pairs = 0

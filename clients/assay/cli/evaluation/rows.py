@@ -183,12 +183,10 @@ def line_of(question: JudgeQuestion, results: Sequence[AnyResult]) -> dict[str, 
         line |= _answer(question, judged)
     line |= {
         "judge": asdict(judged[0].judge) if judged else None,
-        "usage": {
-            "prompt": usage.prompt, "cached": usage.cached, "completion": usage.completion
-        },
+        "usage": asdict(usage),
         "execution_s": round(execution_s, 6),
         "fault": fault and {"reason": fault.reason, "message": fault.message},
-    }  # fmt: skip
+    }
     return line
 
 

@@ -20,13 +20,8 @@ _ROUNDS = 200
 class StepCells:
     """The steps of one response by label and verdict.
 
-    Attributes:
-        kept: right and called right.
-        rejected: right and called wrong.
-        missed: wrong and called right.
-        found: wrong and called wrong.
-        has_error: a step is labelled wrong.
-        first_right: judge and labels name the same first error, or both none.
+    Right ones are `kept` or `rejected`, wrong ones `missed` or `found`; `first_right`: judge and
+    labels name the same first error, or none.
     """
 
     kept: int
@@ -69,6 +64,21 @@ def process_f1(rows: Sequence[StepCells]) -> float | None:
     return harmonic(_first_right(rows, True), _first_right(rows, False))
 
 
+def process_interval(rows: Sequence[StepCells]) -> list[float] | None:
+    """95 % interval of `process_f1`, by bootstrap over responses.
+
+    Where no draw differs, as where a share is 0: from the ends of both shares' Wilson intervals.
+    """
+    found = bootstrap([[row] for row in rows], process_f1, rounds=_ROUNDS)
+    if found is None:
+        return None
+    if found.low < found.high:
+        return [found.low, found.high]
+    kinds = [[row.first_right for row in rows if row.has_error == kind] for kind in (True, False)]
+    ends = zip(*(wilson(sum(some), len(some)) for some in kinds), strict=True)
+    return [harmonic(one, other) or 0.0 for one, other in ends]
+
+
 def _first_right(rows: Sequence[StepCells], has_error: bool) -> float | None:
     some = [row.first_right for row in rows if row.has_error == has_error]
     return mean(sum(some), len(some))
@@ -107,7 +117,8 @@ def step_measures(
         "first_error_interval": list(wilson(first, len(rows))) if rows else None,
         "first_error_of_wrong": _first_right(rows, True),
         "first_error_of_right": _first_right(rows, False),
-        **_with_interval("process_f1", rows, process_f1),
+        "process_f1": process_f1(rows),
+        "process_f1_interval": process_interval(rows),
     }
 
 

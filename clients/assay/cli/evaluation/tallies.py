@@ -36,8 +36,9 @@ class LineTally:
         truncated: of those, lines whose candidate was cut to fit.
         unparsed_votes: votes that did not count.
         masses: the share of the model's probability that the verdicts held, where it is known.
+        usage: tokens read ("prompt"), of those cached ("cached"), and written ("completion");
+            seconds of the engine ("engine_s"), and money ("cost").
         letter_gaps: how far verdicts moved with their letters, where they had some.
-        tokens: read ("prompt"), of those cached ("cached"), and written ("completion").
         judges: model, revision and template, and how often.
     """
 
@@ -47,8 +48,8 @@ class LineTally:
         self.truncated = 0
         self.unparsed_votes = 0
         self.masses: list[float] = []
+        self.usage: dict[str, float] = {}
         self.letter_gaps: list[float] = []
-        self.tokens: Counter[str] = Counter()
         self.judges: Counter[tuple[str, str, str]] = Counter()
 
     def add(self, line: Line) -> None:
@@ -61,9 +62,10 @@ class LineTally:
         self.unparsed_votes += line.get("unparsed_votes") or 0
         if line.get("verdict_mass") is not None:
             self.masses.append(line["verdict_mass"])
+        for name, value in line["usage"].items():
+            self.usage[name] = self.usage.get(name, 0.0) + value
         if line.get("letter_gap") is not None:
             self.letter_gaps.append(line["letter_gap"])
-        self.tokens.update(line["usage"])
         judge = line["judge"]
         self.judges[judge["model"], judge["revision"], judge["template"]] += 1
         self._count(line)
@@ -81,7 +83,7 @@ class LineTally:
     def numbers(self) -> dict[str, Any]:
         """The counts as plain data; None where there was nothing to count."""
         per_item = {
-            name: mean(self.tokens[name], self.judged)
+            name: mean(self.usage.get(name, 0.0), self.judged)
             for name in ("prompt", "cached", "completion")
         }
         return {
@@ -101,6 +103,8 @@ class LineTally:
             else None,
             "faults": dict(self.faults.most_common()),
             "tokens_per_item": per_item,
+            "engine_seconds": self.usage.get("engine_s", 0.0),
+            "cost": self.usage.get("cost", 0.0),
         }
 
     def _count(self, line: Line) -> None:
@@ -247,7 +251,7 @@ class StepTally(LineTally):
         return {
             **step_measures(self._rows, self._scored),
             **share("whole_accuracy", self._whole_right, self.judged),
-            **calibrated(steps),
+            **calibrated(steps, self._scored),
         }
 
 

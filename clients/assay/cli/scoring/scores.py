@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.cli.scoring.breakdown import Breakdown
+from assay.kit.judgements import SPENT
 
 _MESSAGE_CHARS = 300
 
@@ -24,6 +25,7 @@ class ScoreTally:
         rewards_sum: over judged rows.
         firsts: the first row with each reason, and its fault's message.
         suspected: how many rows show a suspicion.
+        spent: what models took to judge, by the names of `SPENT`.
         kept: columns of the input that have another name in the output: (own, there).
     """
 
@@ -35,6 +37,7 @@ class ScoreTally:
     firsts: dict[str, str] = field(default_factory=dict)
     suspicions: Counter[str] = field(default_factory=Counter)
     suspected: int = 0
+    spent: dict[str, float] = field(default_factory=dict)
 
     def add(self, line: dict[str, Any]) -> None:
         """Counts one row of output."""
@@ -46,6 +49,10 @@ class ScoreTally:
             return
         self.verdicts[line["verdict"]] += 1
         self.rewards_sum += line["reward"]
+        for part in line["components"]:
+            if part["name"] in SPENT and part["weight"] == 0:
+                name = part["name"]
+                self.spent[name] = self.spent.get(name, 0.0) + part["score"]
         if line["suspicions"]:
             self.suspicions.update(line["suspicions"])
             self.suspected += 1
@@ -85,6 +92,7 @@ class ScoreTally:
             "verdicts": dict(self.verdicts.most_common()),
             "attempts": self.attempts(),
             "faults": dict(self.faults.most_common()),
+            "spent": dict(self.spent),
             "suspected": self.suspected,
             "suspicions": dict(self.suspicions.most_common()),
             "tasks": self.breakdown.numbers(),
@@ -107,6 +115,9 @@ class ScoreTally:
         table.add_row("faults", str(self.faulted))
         for reason, count in self.faults.most_common():
             table.add_row(f"fault {reason}", self._share(count))
+        for name, value in self.spent.items():
+            shown = f"{value:,.0f}" if name == "judge-tokens" else f"{value:.6g}"
+            table.add_row(name.replace("-", " "), shown)
         if self.suspected:
             table.add_row("rows with a suspicion", self._share(self.suspected))
         for sign, count in self.suspicions.most_common():

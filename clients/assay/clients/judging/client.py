@@ -146,15 +146,17 @@ class AsyncJudgeClient(ServiceClient[JudgeServerInfo]):
         settings: JudgeSettings = JudgeSettings(),  # noqa: B008  # frozen
         *,
         ranking: RankingMode = "auto",
+        rounds: int = 0,
         max_order_gap: float | None = None,
         timeout_s: float | None = None,
         on_error: OnError = "fault",
     ) -> list[GroupResult]:
         """Ranks the responses of each group.
 
-        `ranking` compares each response with the group's anchor, or each with each; "auto" takes
-        the anchor where there is one. A comparison whose orders differ by more than `max_order_gap`
-        makes its group a fault, ORDER_GAP; None: any gap counts.
+        `ranking` compares each response with the group's anchor, each with each, or by "swiss" each
+        with at most `rounds` others (0: the server's default); "auto" takes the anchor where there
+        is one. A comparison whose orders differ by more than `max_order_gap` does not count; None:
+        any gap does.
         """
         written = convert.write_settings(convert.JUDGE_SETTINGS, settings)
         mode = convert.ranking_mode(ranking)
@@ -162,7 +164,11 @@ class AsyncJudgeClient(ServiceClient[JudgeServerInfo]):
             f"{_JUDGE}.JudgeGroups",
             convert.GROUP_ITEM,
             lambda sent: judge_pb2.JudgeGroupsRequest(
-                items=sent, settings=written, ranking_mode=mode, max_order_gap=max_order_gap
+                items=sent,
+                settings=written,
+                ranking_mode=mode,
+                max_order_gap=max_order_gap,
+                rounds=rounds,
             ),
             convert.group_result,
         )
@@ -316,6 +322,7 @@ class JudgeClient(SyncClient[AsyncJudgeClient, JudgeServerInfo]):
         settings: JudgeSettings = JudgeSettings(),  # noqa: B008  # frozen
         *,
         ranking: RankingMode = "auto",
+        rounds: int = 0,
         max_order_gap: float | None = None,
         timeout_s: float | None = None,
         on_error: OnError = "fault",
@@ -326,6 +333,7 @@ class JudgeClient(SyncClient[AsyncJudgeClient, JudgeServerInfo]):
                 items,
                 settings,
                 ranking=ranking,
+                rounds=rounds,
                 max_order_gap=max_order_gap,
                 timeout_s=timeout_s,
                 on_error=on_error,

@@ -7,6 +7,8 @@ item (as many scores as responses, steps inside the response) is a fault.
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import math
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -21,7 +23,7 @@ from assay.clients.core.messages import NotFiniteError, SenselessError, Shape, a
 from assay.clients.faults import fault_from_proto, make_fault
 from assay.clients.judging import rubrics, types
 from assay.clients.judging.self_verification import TurnScore
-from assay.clients.types import Fault
+from assay.clients.types import Fault, Turn
 from assay.kit.errors import ConfigError
 from assay.kit.reasons import Reason
 
@@ -41,16 +43,18 @@ _RANKING: dict[str, judge_pb2.RankingMode.ValueType] = {
     "auto": judge_pb2.RANKING_MODE_UNSPECIFIED,
     "anchor": judge_pb2.RANKING_MODE_ANCHOR,
     "round-robin": judge_pb2.RANKING_MODE_ROUND_ROBIN,
+    "swiss": judge_pb2.RANKING_MODE_SWISS,
 }
 
 _PROMPT = frozenset({"prompt"})
 _ANCHOR = {"anchor": "anchor_response"}
-JUDGE_ITEM = Shape(types.JudgeItem, judge_pb2.JudgeItem, names=_ANCHOR, elsewhere=_PROMPT)
+_TURNS = frozenset({"turns", "turns_a", "turns_b"})
+JUDGE_ITEM = Shape(types.JudgeItem, judge_pb2.JudgeItem, names=_ANCHOR, elsewhere=_PROMPT | _TURNS)
 PAIR_ITEM = Shape(
     types.PairItem,
     judge_pb2.PairItem,
     names={"a": "response_a", "b": "response_b"},
-    elsewhere=_PROMPT,
+    elsewhere=_PROMPT | _TURNS,
 )
 GROUP_ITEM = Shape(types.GroupItem, judge_pb2.GroupItem, names=_ANCHOR, elsewhere=_PROMPT)
 STEP_ITEM = Shape(types.StepItem, process_pb2.StepItem, elsewhere=_PROMPT)
@@ -85,6 +89,7 @@ _USAGE = Shape(
         "prompt": "prompt_tokens",
         "cached": "cached_prompt_tokens",
         "completion": "completion_tokens",
+        "engine_s": "engine",
     },
 )
 _TIMINGS = Shape(types.Timings, common_pb2.Timings)
@@ -224,7 +229,25 @@ def write_item(shape: Shape[Any], item: Any, wire_id: str) -> Any:
             CRITERION.write(one, id=one.id) for one in item.rubric.criteria
         )
     add_prompt(item.prompt, message)
+    if isinstance(item, types.JudgeItem | types.PairItem):
+        for name in sorted(_TURNS & {one.name for one in dataclasses.fields(item)}):
+            for turn in getattr(item, name):
+                _add_turn(getattr(message, name), turn)
     return message
+
+
+def _add_turn(turns: Any, turn: Turn) -> None:
+    """Writes a turn of a trajectory: what the policy produced is the assistant's."""
+    if not isinstance(turn, Turn):
+        raise TypeError(f"a turn is {type(turn).__name__}; pass a Turn")
+    added = turns.add()
+    added.message.role = "assistant" if turn.from_policy else turn.role
+    added.message.content = turn.content
+    for call in turn.tool_calls:
+        given = call.arguments
+        if not isinstance(given, str):
+            given = "" if given is None else json.dumps(given, ensure_ascii=False)
+        added.tool_calls.add(name=call.name, arguments=given)
 
 
 def _text(name: str, value: object) -> None:

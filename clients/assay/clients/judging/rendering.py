@@ -79,8 +79,8 @@ class ShownPoints:
 class CritiqueIds:
     """A critique behind its prompt, with the end of the judge's turn.
 
-    `verdict` is the index in `completion` of the token that decides the closing verdict, and
-    `verdicts` are the token there and the one that would stand there for the other verdict.
+    `verdict` is the place in `completion` of the closing verdict, `verdicts` its token and that of
+    the other one.
     """
 
     prompt: Ids
@@ -91,12 +91,7 @@ class CritiqueIds:
 
 @dataclass(frozen=True, slots=True)
 class ShownCritiques:
-    """Critiques as a judge writes them; `template` is "name@version".
-
-    Attributes:
-        rows: None for one that does not fit.
-        unreadable: indices of the rows whose critique the service could not read.
-    """
+    """Critiques, None for one that does not fit; `unreadable` are rows that are none."""
 
     rows: list[CritiqueIds | None]
     template: str
@@ -139,11 +134,10 @@ class Renderer(Protocol):
     def points(self, rows: Sequence[PointRow], tokenizer: Any, max_tokens: int) -> ShownPoints:
         """Prompts after which a language model says whether a response is right.
 
-        Without a template of its own, the service's for rows with a ground truth where all have
-        one, else for rows without.
+        The default template is that of rows with a ground truth where all have one.
 
         Raises:
-            ConfigError: as for `pairs`, or a row lacks the ground truth that the template shows.
+            ConfigError: as for `pairs`.
         """
 
     def critiques(

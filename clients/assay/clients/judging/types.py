@@ -14,13 +14,13 @@ from typing import Literal
 
 from assay.clients.judging.self_verification import SelfVerificationMetrics, TurnScore
 from assay.clients.judging.verdicts import Parsing
-from assay.clients.types import Fault, Message
+from assay.clients.types import Fault, Message, Turn
 from assay.kit.faults import ItemFault
 
 ScoringMode = Literal["auto", "token-probability", "votes", "scalar-head", "consensus"]
 Overflow = Literal["refuse", "keep-ends"]
 LowMass = Literal["refuse", "votes"]
-RankingMode = Literal["auto", "anchor", "round-robin"]
+RankingMode = Literal["auto", "anchor", "round-robin", "swiss"]
 Splitting = Literal["auto", "line", "paragraph", "tag", "code-line"]
 Aggregation = Literal["min", "product", "last", "mean"]
 Prompt = str | Sequence[Message]
@@ -46,6 +46,7 @@ class JudgeSettings:
             fault, or votes.
         max_letter_gap: the greatest letter gap that counts; beyond it a fault, LETTER_GAP. None:
             any.
+        run: who asks, of the tenant's runs, for the server's accounts; nothing is judged by it.
     """
 
     model: str = ""
@@ -59,6 +60,7 @@ class JudgeSettings:
     meta_critique: bool = False
     low_mass: LowMass = "refuse"
     max_letter_gap: float | None = None
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +68,32 @@ class JudgeItem:
     """One response to judge, with at most one of ground_truth, anchor and rubric.
 
     The anchor is a response to beat: 0.5 is parity with it. The rubric describes a good response.
+    `turns` stand in place of the response: a trajectory, of which the assistant's turns are judged.
     """
 
     prompt: Prompt
-    response: str
+    response: str = ""
     ground_truth: str | None = None
     anchor: str | None = None
     rubric: str | None = None
     id: str = ""
+    turns: Sequence[Turn] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PairItem:
-    """Two responses to one prompt; the judge gives the probability that `a` is better."""
+    """Two responses to one prompt; the judge gives the probability that `a` is better.
+
+    `turns_a` and `turns_b` stand in place of the texts, as in `JudgeItem`.
+    """
 
     prompt: Prompt
-    a: str
-    b: str
+    a: str = ""
+    b: str = ""
     ground_truth: str = ""
     id: str = ""
+    turns_a: Sequence[Turn] = ()
+    turns_b: Sequence[Turn] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +128,7 @@ class StepSettings:
     seed: int | None = None
     meta_critique: bool = False
     template: str = ""
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +154,14 @@ class SelfVerificationSettings:
         shaping_weight: reward = accuracy + weight * (accuracy - accuracy before).
         answer_verifier: judges attempts of unknown truth. Empty: "math".
         model: gives P("correct") of each verification. Empty: none.
+        run: see `JudgeSettings`.
     """
 
     parsing: Parsing = "strict"
     shaping_weight: float = 1.0
     answer_verifier: str = ""
     model: str = ""
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,17 +184,29 @@ class SelfVerificationItem:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one result: read (`prompt`), of those cached, and written (`completion`)."""
+    """What one result took.
+
+    Attributes:
+        prompt: tokens read.
+        cached: of those, tokens that were reused.
+        completion: tokens written.
+        engine_s: seconds of the engine, shared out among the requests that were at it.
+        cost: money, in the currency of the server's prices; 0 where there are none.
+    """
 
     prompt: int = 0
     cached: int = 0
     completion: int = 0
+    engine_s: float = 0.0
+    cost: float = 0.0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             self.prompt + other.prompt,
             self.cached + other.cached,
             self.completion + other.completion,
+            self.engine_s + other.engine_s,
+            self.cost + other.cost,
         )
 
 
@@ -299,6 +323,7 @@ class GroupRanking:
     `truncated` says of each whether it was cut to fit: a comparison was cut in which it was the
     longer one; empty where the server does not say. `verdict_mass` is the least of all comparisons;
     see `ModelJudgement`. `letter_gaps` are means too, empty where a comparison has none.
+    `comparisons` were made, each in both orders; `comparisons_lost` of them count for nothing.
     """
 
     scores: tuple[float, ...]
@@ -309,6 +334,8 @@ class GroupRanking:
     verdict_mass: float | None = None
     truncated: tuple[bool, ...] = ()
     letter_gaps: tuple[float, ...] = ()
+    comparisons: int = 0
+    comparisons_lost: int = 0
 
 
 @dataclass(frozen=True, slots=True)

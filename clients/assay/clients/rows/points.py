@@ -22,13 +22,7 @@ _LABELS: dict[object, bool] = {True: True, False: False, "correct": True, "incor
 
 @dataclass(frozen=True, slots=True)
 class PointRow:
-    """A response and whether it is right.
-
-    Attributes:
-        prompt: at least one message.
-        ground_truth: the right answer; None where the row has none.
-        subset: part of the data set, for tables; may be empty.
-    """
+    """A response, whether it is right, and the right answer, if any; else see `PairRow`."""
 
     prompt: tuple[Said, ...]
     response: str
@@ -44,15 +38,9 @@ class PointRow:
 
 @dataclass(frozen=True, slots=True)
 class CritiqueRow:
-    """A response in steps, and a written critique of it.
+    """A written critique of a response.
 
-    Attributes:
-        prompt: at least one message.
-        response: not blank.
-        steps: joined, they are the response; empty: the judge cuts it as it does.
-        critique: the judge's text, with a verdict on each step and one on the whole.
-        ground_truth: the right answer that the judge was shown; None for none.
-        subset: part of the data set, for tables; may be empty.
+    Joined, `steps` are the response; without them the judge cuts it.
     """
 
     prompt: tuple[Said, ...]

@@ -95,13 +95,7 @@ class StepRow:
 
 @dataclass(frozen=True, slots=True)
 class BestRow:
-    """Several responses to one prompt: the first `correct` are right, the others wrong.
-
-    Attributes:
-        prompt: at least one message.
-        responses: at least one of each kind.
-        subset: part of the data set, for tables; may be empty.
-    """
+    """Several responses to one prompt: the first `correct` are right, the others wrong."""
 
     prompt: tuple[Said, ...]
     responses: tuple[str, ...]
@@ -298,9 +292,10 @@ def steps_of(row: Mapping[str, Any], labels: Labels = "binary") -> StepRow:
     else:
         raise RowError("'steps' must be a list of texts")
     given = row.get("labels")
-    if not isinstance(given, list) or len(given) != len(steps) or not steps:
-        count = len(given) if isinstance(given, list) else "no"
-        raise RowError(f"{count} 'labels' for {len(steps)} steps; write one for each")
+    if not isinstance(given, list):
+        raise RowError(f"no 'labels'; write one for each of the {len(steps)} steps")
+    if len(given) != len(steps) or not steps:
+        raise RowError(f"{len(given)} 'labels' for {len(steps)} steps; write one for each")
     values = tuple(
         None if not step.strip() else _label(value, labels)
         for step, value in zip(steps, given, strict=True)

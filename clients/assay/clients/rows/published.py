@@ -47,7 +47,7 @@ def format_of(row: Row) -> RowFormat:
 
 
 def as_plain(row: Row, form: RowFormat) -> Row:
-    """A row of a benchmark in the shapes of `preferences`; one that is in them already as it is.
+    """A row of a benchmark in the shapes of `preferences`.
 
     Raises:
         RowError: it is no row of this benchmark.

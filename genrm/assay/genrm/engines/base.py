@@ -59,12 +59,14 @@ class Prompt:
         lead: the assistant's words before the prefill, such as the candidate's. Never cut; empty
             where the prefill must be.
         template: "name@version" of the template that made it; empty for none. No engine reads it.
+        drawn: its wording depends on the judgement's seed. No engine reads it.
     """
 
     messages: tuple[PromptMessage, ...]
     prefill: str = ""
     lead: tuple[PromptPiece, ...] = ()
     template: str = ""
+    drawn: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +133,16 @@ class RateSteps:
 
 @dataclass(frozen=True, slots=True)
 class TokenCounts:
-    """Tokens read (`prompt`), of those reused (`cached`), and written (`completion`)."""
+    """Tokens read (`prompt`), of those reused (`cached`), and written (`completion`).
+
+    Whoever asks an engine adds its seconds for the answer, and what they cost (`accounts`).
+    """
 
     prompt: int
     cached: int = 0
     completion: int = 0
+    engine_s: float = 0.0
+    cost: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ Positive = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[int, Field(ge=0)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Ratio = Annotated[float, Field(ge=0, le=1)]
+Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,15 @@ class EngineConfig:
     splitting: Splitting = "auto"
     """How a response is cut where the caller does not say. auto: at blank lines, else line breaks.
     """
+
+    price_prompt: Price = 0.0
+    """Money for a million tokens read, in the one currency of all prices and budgets."""
+    price_cached: Price | None = None
+    """The same of tokens that were reused; by default the price of those read."""
+    price_completion: Price = 0.0
+    """Money for a million tokens written."""
+    price_second: Price = 0.0
+    """Money for a second of the engine; requests that are at it together share it."""
 
     base_url: str = ""
     """openai: as http://127.0.0.1:8000/v1."""

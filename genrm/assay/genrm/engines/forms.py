@@ -70,8 +70,11 @@ def one_of(options: Sequence[str], *, end: str = "") -> TextForm | None:
 
 
 def critique_form(step_count: int) -> TextForm:
-    """A line on each step and its verdict, then the closing one; the note cannot be a verdict."""
-    verdicts = (" correct", " wrong")
+    """A line on each step and its verdict, then the closing one; the note cannot be a verdict.
+
+    Capitals and "incorrect" are verdicts too, so that a model's share of them counts.
+    """
+    verdicts = (" correct", " wrong", " incorrect", " Correct", " Wrong", " Incorrect")
     parts: list[Part] = []
     for number in range(1, step_count + 1):
         before = f"Check {number}: " if number == 1 else f"\nCheck {number}: "

@@ -24,7 +24,7 @@ from assay.genrm.domain import (
 from assay.genrm.engines.base import Write, Written
 from assay.genrm.engines.forms import TextForm, critique_form
 from assay.genrm.judges.critique import FORM, Critique, majority, parse_critique
-from assay.genrm.judges.modes import invalid
+from assay.genrm.judges.modes import invalid, one_text
 from assay.genrm.judges.numbers import vote_error
 from assay.genrm.judges.verdict import (
     ask_again,
@@ -54,7 +54,7 @@ def judge_by_consensus(
     if item.anchor is not None or item.rubric is not None:
         raise invalid("consensus judges the steps of a response; leave out anchor and rubric")
     template = templates.get(settings.template, "critique", "critique")
-    steps = cut(item.response)
+    steps = cut(one_text(item.response, "consensus"))
     critiques, written, usage = yield from critiques_of(
         item.prompt,
         steps,

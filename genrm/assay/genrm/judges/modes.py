@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.clients.judging.types import ScoringMode
-from assay.genrm.domain import ResolvedJudgeSettings
+from assay.genrm.domain import ResolvedJudgeSettings, Said
 from assay.genrm.engines.base import Capability, ModelInfo
 from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
@@ -16,6 +16,8 @@ NEEDS: dict[ScoringMode, Capability] = {
     "votes": "write",
     "consensus": "write",
 }
+
+MAX_TURNS = 256
 
 
 def resolve_mode(
@@ -54,6 +56,36 @@ def require_text(text: str, what: str) -> None:
         raise Unjudgeable(
             Reason.MISSING_RESPONSE, f"{what} is empty; there is nothing for a judge to read"
         )
+
+
+def require_said(said: Said, what: str) -> None:
+    """Refuses what holds nothing of the candidate's to judge.
+
+    Raises:
+        Unjudgeable: MISSING_RESPONSE; INVALID_PARAMETER, a trajectory of too many turns.
+    """
+    if isinstance(said, str):
+        require_text(said, what)
+        return
+    if len(said) > MAX_TURNS:
+        raise invalid(f"{what} has {len(said)} turns; at most {MAX_TURNS} are judged")
+    own = [turn for turn in said if turn.role == "assistant"]
+    if not any(turn.calls or turn.content.strip() for turn in own):
+        raise Unjudgeable(
+            Reason.MISSING_RESPONSE,
+            f"{what} holds no turn in which the assistant says or calls anything",
+        )
+
+
+def one_text(said: Said, reader: str) -> str:
+    """The one text of a response.
+
+    Raises:
+        Unjudgeable: INVALID_PARAMETER: it is a trajectory.
+    """
+    if isinstance(said, str):
+        return said
+    raise invalid(f"{reader} reads one response, not a trajectory; choose another way of judging")
 
 
 def require_reference(text: str | None, what: str) -> None:

@@ -20,9 +20,11 @@ from assay.genrm.domain import (
     ChatMessage,
     ResolvedJudgeSettings,
     Run,
+    Said,
+    TrajectoryTurn,
 )
 from assay.genrm.engines.base import ModelInfo
-from assay.genrm.judges.modes import invalid, require_text, resolve_mode
+from assay.genrm.judges.modes import invalid, one_text, require_said, resolve_mode
 from assay.genrm.judges.numbers import debias, greatest, least, on_grid, sigmoid
 from assay.genrm.judges.readings import (
     read_verdict,
@@ -46,7 +48,7 @@ PAIR_MODES: tuple[ScoringMode, ...] = ("token-probability", "scalar-head", "vote
 class PairComparison(Protocol):
     """Compares two responses to one prompt."""
 
-    def __call__(self, a: str, b: str, /) -> Run[PairJudgement]:
+    def __call__(self, a: Said, b: Said, /) -> Run[PairJudgement]:
         """The chance that `a` is better."""
 
 
@@ -65,8 +67,8 @@ def judge_pair(
         Unjudgeable: MISSING_RESPONSE, INVALID_PARAMETER, UNKNOWN_TEMPLATE, JUDGE_UNPARSED,
             SCORE_NOT_FINITE, ORDER_GAP, LETTER_GAP.
     """
-    require_text(item.a, "response a")
-    require_text(item.b, "response b")
+    require_said(item.a, "response a")
+    require_said(item.b, "response b")
     compare = comparison(item.prompt, item.ground_truth, settings, model, templates)
     judgement = yield from compare(item.a, item.b)
     require_gap(judgement, max_order_gap)
@@ -136,8 +138,8 @@ def comparison(
 
 
 def _compare(
-    a: str,
-    b: str,
+    a: Said,
+    b: Said,
     /,
     *,
     prompt: tuple[ChatMessage, ...],
@@ -151,7 +153,7 @@ def _compare(
         return PairJudgement(
             0.5, 0.5, 0.5, 0.0, judge=JudgeRef(template=template.ref), letter_gap=gap
         )
-    low, high = sorted((a, b))
+    low, high = sorted((a, b), key=_order)
     asked: tuple[dict[str, Slot], ...] = tuple(
         {
             "question": prompt,
@@ -170,6 +172,11 @@ def _compare(
     low_first, high_first = yield from together(orders)
     judgement = _both_orders(low_first, high_first, template.ref)
     return judgement if a == low else turned(judgement)
+
+
+def _order(said: Said) -> tuple[str, tuple[TrajectoryTurn, ...]]:
+    """An order of all that can be judged, texts by themselves."""
+    return (said, ()) if isinstance(said, str) else ("", said)
 
 
 def _both_orders(low_first: VerdictResult, high_first: VerdictResult, ref: str) -> PairJudgement:
@@ -208,8 +215,8 @@ def turned(judgement: PairJudgement) -> PairJudgement:
 
 
 def _rated_pair(
-    a: str,
-    b: str,
+    a: Said,
+    b: Said,
     /,
     *,
     prompt: Sequence[ChatMessage],
@@ -219,7 +226,7 @@ def _rated_pair(
     """By a scalar head: sigmoid(r_a - r_b), as Bradley and Terry have it."""
     if a == b:
         return PairJudgement(0.5, 0.5, 0.5, 0.0)
-    low, high = sorted((a, b))
+    low, high = sorted(one_text(said, "a scalar head") for said in (a, b))
     rated_low, rated_high = yield from rate(prompt, (low, high), settings, model)
     win = win_by_logits(rated_low.score, rated_high.score)
     judgement = PairJudgement(

@@ -8,7 +8,13 @@ from assay.clients.judging.types import JudgeRef, ModelJudgement, ScoringMode
 from assay.genrm.domain import RATIONALE_CHARS, CandidateResponse, ResolvedJudgeSettings, Run
 from assay.genrm.engines.base import ModelInfo
 from assay.genrm.judges.consensus import judge_by_consensus
-from assay.genrm.judges.modes import invalid, require_reference, require_text, resolve_mode
+from assay.genrm.judges.modes import (
+    invalid,
+    one_text,
+    require_reference,
+    require_said,
+    resolve_mode,
+)
 from assay.genrm.judges.pairwise import comparison
 from assay.genrm.judges.readings import read_verdict, readings, require_bound, require_unmoved
 from assay.genrm.judges.scalar import rate, refuse_reference
@@ -31,7 +37,7 @@ def judge_response(
         Unjudgeable: MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER, UNKNOWN_TEMPLATE,
             JUDGE_UNPARSED, SCORE_NOT_FINITE, LETTER_GAP.
     """
-    require_text(item.response, "the response")
+    require_said(item.response, "the response")
     require_reference(item.ground_truth, "ground truth")
     require_reference(item.anchor, "anchor")
     require_reference(item.rubric, "rubric")
@@ -45,7 +51,8 @@ def judge_response(
     if mode == "scalar-head":
         require_bound(settings)
         refuse_reference(model, ground_truth=item.ground_truth, rubric=item.rubric)
-        return (yield from rate(item.prompt, (item.response,), settings, model))[0]
+        text = one_text(item.response, "a scalar head")
+        return (yield from rate(item.prompt, (text,), settings, model))[0]
     how: How = "probability" if mode == "token-probability" else "votes"
     return (yield from _alone(item, how, settings, templates))
 

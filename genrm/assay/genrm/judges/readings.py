@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from assay.genrm.domain import ChatMessage, ResolvedJudgeSettings, Run
+from assay.genrm.domain import ChatMessage, ResolvedJudgeSettings, Run, TrajectoryTurn
 from assay.genrm.judges.modes import invalid
 from assay.genrm.judges.numbers import least
 from assay.genrm.judges.together import together
@@ -128,10 +128,14 @@ def _mean(made: Sequence[VerdictResult], settings: ResolvedJudgeSettings) -> Ver
 
 
 def _texts(slot: Slot) -> Iterator[str]:
-    parts: Iterable[str | ChatMessage] = (slot,) if isinstance(slot, str) else slot or ()
+    parts: Iterable[str | ChatMessage | TrajectoryTurn]
+    parts = (slot,) if isinstance(slot, str) else slot or ()
     for part in parts:
         if isinstance(part, ChatMessage):
             yield part.role
             yield part.content
+        elif isinstance(part, TrajectoryTurn):
+            yield part.role
+            yield from part.texts
         else:
             yield part

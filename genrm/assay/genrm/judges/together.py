@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from assay.genrm.domain import Asked, Reply, Run
+from assay.kit.faults import Unjudgeable
 
 R = TypeVar("R")
 
@@ -33,6 +34,14 @@ def together(runs: Sequence[Run[R]]) -> Run[tuple[R, ...]]:
         for run in runs:
             run.close()
     return tuple(results[index] for index in range(len(runs)))
+
+
+def caught(run: Run[R]) -> Run[R | Unjudgeable]:
+    """The run; where it judges nothing, it returns why."""
+    try:
+        return (yield from run)
+    except Unjudgeable as trouble:
+        return trouble
 
 
 def _step(

@@ -184,11 +184,13 @@ def says_enough(answer: Written, floor: float) -> bool:
 
 
 def usage_of(answers: Sequence[Answer]) -> Usage:
-    """Tokens of all answers."""
+    """Tokens, seconds and cost of all answers."""
     total = Usage()
     for answer in answers:
         tokens = answer.tokens
-        total += Usage(tokens.prompt, tokens.cached, tokens.completion)
+        total += Usage(
+            tokens.prompt, tokens.cached, tokens.completion, tokens.engine_s, tokens.cost
+        )
     return total
 
 
@@ -221,7 +223,7 @@ def _voted(
     prompt: Prompt, template: Template, how: How, settings: ResolvedJudgeSettings, seed: int
 ) -> Run[VerdictResult]:
     direct = template.style == "direct"
-    form = one_of(template.options) if direct and settings.forms != "never" else None
+    form = _form_of(template) if direct and settings.forms != "never" else None
     requests = vote_requests(prompt, template, settings, seed, form)
     written: Sequence[Written] = expect(Written, (yield requests))
     usage = usage_of(written)
@@ -262,7 +264,23 @@ def least_share(written: Sequence[Written]) -> float | None:
 def _read(answer: Written, template: Template, floor: float) -> float | None:
     if not says_enough(answer, floor):
         return None
-    return _value(read_direct(answer.text, template.options, template.prefill), template)
+    return _value(_said(answer.text, template, template.prefill), template)
+
+
+def _form_of(template: Template, end: str = "") -> TextForm | None:
+    """One of the verdicts in any spelling, or where those begin with each other, as it stands."""
+    return one_of(template.spellings, end=end) or one_of(template.options, end=end)
+
+
+def _said(text: str, template: Template, prefill: str = "") -> int | None:
+    """Index of the verdict that a text is, in any of its spellings."""
+    index = read_direct(text, template.options, prefill)
+    if index is not None:
+        return index
+    for number, option in enumerate(template.verdicts):
+        if option.also and read_direct(text, option.also, prefill) is not None:
+            return number
+    return None
 
 
 def _values_after_reasons(
@@ -311,14 +329,14 @@ def _written_values(
         for one in written
     ]
     end = ANSWER_ENDS
-    form = one_of(template.options, end=end) if settings.forms != "never" else None
+    form = _form_of(template, end) if settings.forms != "never" else None
     late = [
         index
         for index, one in enumerate(written)
         if said[index] is None and (form or one.finish == "length")
     ]
     # A token is a byte or more, so that any option fits.
-    room = max(len(option.encode()) for option in template.options) + len(end) if form else 0
+    room = max(len(option.encode()) for option in template.spellings) + len(end) if form else 0
     asked = tuple(
         Write(
             _after(prompt, _ended(written[index]) or f"{written[index].text.rstrip()}\n"),
@@ -333,7 +351,7 @@ def _written_values(
     floor = least_mass(template, settings)
     for index, answer in zip(late, answers, strict=True):
         if says_enough(answer, floor):
-            said[index] = read_direct(answer.text.removesuffix(end), template.options)
+            said[index] = _said(answer.text.removesuffix(end), template)
     values = tuple(_value(index, template) for index in said)
     return values, least_share(answers), usage_of(answers)
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.clients.judging.fencing import code_of
+from assay.genrm.domain import TrajectoryTurn
 from assay.genrm.engines.base import PromptPiece
 
 
@@ -37,6 +38,29 @@ def fence_steps(
         heading = f"[Step {number} {code}]\n"
         inner.append(PromptPiece(heading if number == 1 else "\n" + heading))
         inner.append(PromptPiece(step.strip("\r\n"), trusted=False, cuttable=cuttable))
+    return _between(label, code, inner)
+
+
+def fence_turns(
+    label: str, turns: Sequence[TrajectoryTurn], *, cuttable: bool = False
+) -> tuple[PromptPiece, ...]:
+    """A trajectory, each turn and each call under a line of ours.
+
+    Roles are ours; what is said, tools' names and arguments are data.
+    """
+    code = code_of("\n".join(text for turn in turns for text in turn.texts))
+    inner = [
+        PromptPiece(f"[{label} {code} is a trajectory: judge what ASSISTANT says and calls in it]")
+    ]
+    for number, turn in enumerate(turns, start=1):
+        inner.append(PromptPiece(f"\n[Turn {number} by {turn.role.upper()} {code}]"))
+        if turn.content:
+            inner += [PromptPiece("\n"), PromptPiece(turn.content, False, cuttable)]
+        for call in turn.calls:
+            inner.append(PromptPiece(f"\n[Turn {number} calls a tool {code}]\n"))
+            inner.append(PromptPiece(call.name, trusted=False))
+            inner.append(PromptPiece("\n"))
+            inner.append(PromptPiece(call.arguments, False, cuttable))
     return _between(label, code, inner)
 
 

@@ -16,9 +16,10 @@ from typing import Literal
 
 from assay.genrm.domain import (
     ChatMessage,
+    TrajectoryTurn,
 )
 from assay.genrm.engines.base import Prompt, PromptMessage, PromptPiece
-from assay.genrm.templates.fencing import fence, fence_steps, join, one_line
+from assay.genrm.templates.fencing import fence, fence_steps, fence_turns, join, one_line
 from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
 
@@ -32,7 +33,7 @@ Kind = Literal[
     "evidence",
 ]
 Style = Literal["direct", "reasoned"]
-Slot = str | tuple[str, ...] | tuple[ChatMessage, ...] | None
+Slot = str | tuple[str, ...] | tuple[ChatMessage, ...] | tuple[TrajectoryTurn, ...] | None
 
 PLACE = re.compile(r"\{([a-z_]{1,32})(\??)\}")
 ROLES = ("system", "user", "assistant", "tool")
@@ -222,7 +223,7 @@ class Template:
         messages = [PromptMessage("user", self._fill(self.user, given))]
         if self.system:
             messages.insert(0, PromptMessage("system", self._fill(self.system, given)))
-        return Prompt(tuple(messages), self.prefill, template=self.ref)
+        return Prompt(tuple(messages), self.prefill, template=self.ref, drawn=self.letters)
 
     def _fill(self, text: str, given: dict[str, Slot]) -> tuple[PromptPiece, ...]:
         pieces: list[PromptPiece] = []
@@ -249,6 +250,9 @@ class Template:
         if name == "criterion":
             return one_line(label, str(slot))
         if isinstance(slot, tuple):
+            turns = [part for part in slot if isinstance(part, TrajectoryTurn)]
+            if turns:
+                return fence_turns(label, turns, cuttable=cuttable)
             return fence_steps(label, [str(step) for step in slot], cuttable=cuttable)
         return fence(label, slot if isinstance(slot, str) else "", cuttable=cuttable)
 
@@ -275,7 +279,7 @@ def _conversation(label: str, slot: Slot) -> tuple[PromptPiece, ...]:
     if isinstance(slot, str) or not slot:
         return fence(label, slot if isinstance(slot, str) else "")
     messages = [
-        turn if isinstance(turn, ChatMessage) else ChatMessage("user", turn) for turn in slot
+        turn if isinstance(turn, ChatMessage) else ChatMessage("user", str(turn)) for turn in slot
     ]
     if [message.role for message in messages] == ["user"]:
         return fence(label, messages[0].content)

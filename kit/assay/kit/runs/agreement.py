@@ -10,12 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 def cohen_kappa(pairs: Sequence[tuple[Hashable, Hashable]]) -> float | None:
     """Agreement of two judges on categories (Cohen 1960), (p_o - p_e) / (1 - p_e).
 
-    Args:
-        pairs: what the two said of each item.
-
-    Returns:
-        1 for the same everywhere, 0 for as often as by chance; None without items, or where both
-        always say one and the same, which chance explains.
+    None without items, or where both always say one and the same, which chance explains.
     """
     if not pairs:
         return None
@@ -45,15 +40,12 @@ def krippendorff_alpha(
 ) -> float | None:
     """Agreement of any number of judges, of whom some may be silent (Krippendorff 2011).
 
-    alpha = 1 - D_o / D_e: the mean distance within the units over that of all values.
+    1 - D_o / D_e, of the distances within units and of all values; None where no two values
+    differ, or none are paired.
 
     Args:
-        units: what each judge said of each item; None where it said nothing. Units with fewer than
-            two values say nothing about agreement and are left out.
+        units: what each judge said of each item; None where it said nothing.
         spread: the distances of all ordered pairs of values, `nominal` or `interval`.
-
-    Returns:
-        At most 1; 0 for as much as by chance; None where no two values differ, or none are paired.
     """
     paired = [
         values

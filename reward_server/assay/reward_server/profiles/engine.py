@@ -14,6 +14,7 @@ import math
 from collections.abc import Generator
 from dataclasses import dataclass, field
 
+from assay.kit.judgements import SPENT
 from assay.reward_server.absent import hint
 from assay.reward_server.domain import (
     MISSING_REFERENCE,
@@ -257,7 +258,7 @@ class _Report:
 
     def judgement(self) -> Judgement:
         """The judgement of the whole; its reward is the sum of weight times score."""
-        components = self._gate_components() + self._part_components()
+        components = self._gate_components() + self._part_components() + self._spent()
         stopped = self.stopped_by
         if stopped is not None and stopped.reward is not None:
             # What was judged before stays in the report and adds nothing.
@@ -282,6 +283,12 @@ class _Report:
             "; ".join(self.notes),
             suspicions=tuple(self.flags),
         )
+
+    def _spent(self) -> list[Component]:
+        """What the models behind gates and parts took."""
+        own = [part for found in self.judged.values() for part in found.components]
+        sums = {name: math.fsum(p.score for p in own if p.name == name) for name in SPENT}
+        return [Component(name, total, 0.0) for name, total in sums.items() if total > 0]
 
     def _gate_components(self) -> list[Component]:
         found: list[Component] = []

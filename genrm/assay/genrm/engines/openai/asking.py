@@ -10,11 +10,9 @@ RateDialogue  /classify, logits; or /score of prompt and response, for models th
 RateSteps     /pooling of token ids, read where each step ends.
 
 A server that cannot go on from the beginning of an answer (`prefill`) reads in the last message how
-to begin, or, for Choose, to answer with one of the options at once.
-
-Where its chat template opens a thought, or ours begins with one, templates rewrite an answer that
-was begun. So the open dialogue is asked for in tokens, and what `thoughts` puts behind it is added,
-where the server tokenises.
+to begin, or, for Choose, to answer with one of the options at once. Where a thought is opened, chat
+templates rewrite an answer that was begun: then the open dialogue is asked for in tokens, and what
+`thoughts` puts behind it is added.
 """
 
 from __future__ import annotations

@@ -76,12 +76,14 @@ def _load(settings: WorkerSettings, line: socket.socket, inbox: Any) -> Any:
     network = Network(settings)
     tokenizer = AutoTokenizer.from_pretrained(settings.location, **settings.arguments)
     writes = network.shape is not None
-    tokens = token_bytes(tokenizer) if writes and settings.head == "generative" else None
+    encoder = PromptEncoder(tokenizer)
+    holds = writes and settings.head == "generative"
+    tokens = token_bytes(tokenizer, encoder.encode_data) if holds else None
     loop = BatchLoop(
         network,
         settings,
         network.end_tokens(tokenizer),
-        PromptEncoder(tokenizer).decode,
+        encoder.decode,
         lambda answers, ran: _say(
             line, frames.DONE, {"answers": answers, "batches": ran[0], "rows": ran[1]}
         ),

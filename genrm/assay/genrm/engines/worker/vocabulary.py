@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -42,8 +42,12 @@ _NEEDED = (_NEWLINE, *range(32, 127))
 class TokenBytes:
     """The vocabulary as bytes: [T, L] with lengths, ordered by first byte."""
 
-    def __init__(self, tokens: Sequence[bytes | None]) -> None:
+    def __init__(
+        self, tokens: Sequence[bytes | None], encode: Callable[[str], Sequence[int]] | None = None
+    ) -> None:
+        """`encode` gives the tokenizer's own tokens of a text; None: any spelling will do."""
         self.of = tuple(tokens)
+        self._encode = encode
         by_first: dict[int, list[int]] = {}
         for number, text in enumerate(tokens):
             if text and len(text) <= _LONGEST_BYTES:
@@ -64,6 +68,12 @@ class TokenBytes:
 
     def __contains__(self, first: int) -> bool:
         return first in self._buckets
+
+    def spelled(self, option: str) -> tuple[int, ...]:
+        """The tokenizer's own tokens of a text; none where their bytes are not the text's."""
+        ids = tuple(self._encode(option)) if self._encode else ()
+        said = b"".join(self.of[token] or b"" for token in ids)
+        return ids if said == option.encode() else ()
 
 
 class _Bucket:
@@ -89,7 +99,8 @@ class FormTable:
     """A form as states over bytes; the last row is the dead end.
 
     Fixed text is written in the longest tokens that there are, as a tokenizer would, and none of
-    them reaches into a verdict: so its share is measured where it begins.
+    them reaches into a verdict: so its share is measured where it begins. A verdict is written in
+    the tokenizer's own tokens, as `Choose` asks about it.
 
     Attributes:
         final: the state in which the text is complete.
@@ -104,6 +115,7 @@ class FormTable:
         self._then = [0]  # by state, where the next part begins
         self.final = 0
         self.verdicts: set[int] = set()
+        self._spelled: dict[int, set[int]] = {}  # by state within a verdict, what may come next
         self.free: set[int] = set()
         entries = [self.final]
         for part in reversed(parts):
@@ -130,7 +142,9 @@ class FormTable:
             self._allowed.move_to_end(key)
             return self._allowed[key]
         ids, ends = self._tokens.walk(self._table_SB, state)
-        if state not in self.verdicts and (state not in self.free or key[1]):
+        if state in self._spelled:
+            ids = torch.tensor(sorted(self._spelled[state]))
+        elif state not in self.verdicts and (state not in self.free or key[1]):
             ids = ids[self._longest(state, ends)]
         self._allowed[key] = ids
         whole = sum(len(one) > _FEW for one in self._allowed.values())
@@ -176,7 +190,9 @@ class FormTable:
         if part is None:
             return self._line(then)
         if isinstance(part, tuple):
-            return self._options([option.encode() for option in part], then)
+            root = self._options([option.encode() for option in part], then)
+            self._spell(part, root)
+            return root
         state = then
         for byte in reversed(part.encode()):
             state = self._add({byte: state}, then)
@@ -199,6 +215,15 @@ class FormTable:
         state = self._add(row, then)
         self.verdicts.add(state)
         return state
+
+    def _spell(self, options: Sequence[str], root: int) -> None:
+        """Notes the tokenizer's own tokens of each option, where all have some."""
+        spelled = [self._tokens.spelled(option) for option in options]
+        for ids in spelled if all(spelled) else ():
+            state = root
+            for token in ids:
+                self._spelled.setdefault(state, set()).add(token)
+                state = self.path(state, token)[-1]
 
     def _add(self, row: dict[int, int], then: int) -> int:
         self._rows.append(row)
@@ -238,8 +263,13 @@ class FormTables:
         return self._tables[parts]
 
 
-def token_bytes(tokenizer: Any) -> TokenBytes | None:
-    """What each token adds to a text; None where the vocabulary is of another kind."""
+def token_bytes(
+    tokenizer: Any, encode: Callable[[str], Sequence[int]] | None = None
+) -> TokenBytes | None:
+    """What each token adds to a text; None where the vocabulary is of another kind.
+
+    `encode` gives the tokens of an option, as it is asked about; by default the tokenizer's.
+    """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         return None
@@ -260,16 +290,21 @@ def token_bytes(tokenizer: Any) -> TokenBytes | None:
             found.append(_level(text, table) if byte_level else _piece(text))
     if not {bytes([byte]) for byte in _NEEDED} <= set(found):
         return None
-    tokens = TokenBytes(found)
+    tokens = TokenBytes(found, encode or (lambda text: _ids(tokenizer, text)))
     return tokens if all(_says(tokenizer, tokens, sample) for sample in _SAMPLES) else None
 
 
 def _says(tokenizer: Any, tokens: TokenBytes, text: str) -> bool:
-    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    ids = _ids(tokenizer, text)
     parts = [tokens.of[token] for token in ids]
     return None not in parts and b"".join(part or b"" for part in parts).lstrip(b" ") == (
         text.lstrip(" ").encode()
     )
+
+
+def _ids(tokenizer: Any, text: str) -> Sequence[int]:
+    found: Sequence[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
+    return found
 
 
 def _level(text: str, table: dict[str, int]) -> bytes | None:

@@ -1,7 +1,7 @@
 """A response by its rubric: asks the criteria, several at once, and makes one score of them.
 
-With a gate the heaviest come first, as few as could settle it, and no more once nothing that is left
-can change it: the outcome is that of asking them all (tests/property/test_rubric_laws.py).
+With a gate the heaviest come first, as few as could settle it, and no more once nothing that is
+left can change it: the outcome is that of asking them all (tests/property/test_rubric_laws.py).
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Literal
 
-from assay.math.extraction import MODES, Nothing, look
+from assay.math.extraction import MODES, FoundAnswer, Nothing, look
 from assay.reward_server import (
     UNUSABLE_REFERENCE,
     Component,
@@ -62,6 +62,7 @@ from assay.verifiers_extra.science.units import NONE, PhysicalUnit, UnitTrouble,
 
 MAX_CHARS = 2_000
 _SHOWN_CHARS = 300
+_UNIT_CHARS = 80
 _VERDICTS = ("correct", "incorrect", "wrong-unit", "unparsed")
 _LEAD = re.compile(r"=|≈|\\approx|\\simeq|\\sim\b|≃|\babout\b|\bapproximately\b|\bis\b|:")
 _UNCERTAIN = re.compile(r"(?:±|\\pm|\+/-)[ ]{0,4}\d{1,20}(?:\.\d{1,20})?")
@@ -133,10 +134,11 @@ def quantity(
     found = look(item.response(), extract)
     if isinstance(found, Nothing):
         return _judgement("unparsed", found.why, None)
+    said = _with_unit(found, item.response())
     try:
-        answer = read_quantity(found.text)
+        answer = read_quantity(said)
     except ValueError as trouble:
-        return _judgement("unparsed", str(trouble), found.text)
+        return _judgement("unparsed", str(trouble), said)
     rules = Tolerance(
         Fraction(relative_tolerance),
         Fraction(absolute_tolerance),
@@ -145,7 +147,15 @@ def quantity(
     )
     judged = [_compare(answer, reference, rules) for reference in references]
     verdict, why = min(judged, key=lambda pair: _VERDICTS.index(pair[0]))
-    return _judgement(verdict, why, found.text)
+    return _judgement(verdict, why, said)
+
+
+def _with_unit(found: FoundAnswer, response: str) -> str:
+    """The answer; of a number that no mark sets apart, with what its line says behind it."""
+    if found.how != "last-number":
+        return found.text
+    behind = response[found.end : found.end + _UNIT_CHARS].partition("\n")[0]
+    return found.text + behind.rstrip()
 
 
 def reference_texts(item: VerifierItem) -> tuple[str, ...]:

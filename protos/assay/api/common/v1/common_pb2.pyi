@@ -326,22 +326,32 @@ class TokenUsage(_message.Message):
     PROMPT_TOKENS_FIELD_NUMBER: _builtins.int
     CACHED_PROMPT_TOKENS_FIELD_NUMBER: _builtins.int
     COMPLETION_TOKENS_FIELD_NUMBER: _builtins.int
+    ENGINE_FIELD_NUMBER: _builtins.int
+    COST_FIELD_NUMBER: _builtins.int
     prompt_tokens: _builtins.int
     """Tokens of the prompt, cached ones included."""
     cached_prompt_tokens: _builtins.int
     """Of those, tokens whose keys and values were already cached (shared prefixes)."""
     completion_tokens: _builtins.int
     """Tokens that the model generated."""
+    cost: _builtins.float
+    """What it cost, at least 0, in the currency of the operator's prices. 0 where the model has none."""
+    @_builtins.property
+    def engine(self) -> _duration_pb2.Duration:
+        """Time of the engine: while it has n requests, each is charged 1/n. What an equal request had asked already takes none."""
+
     def __init__(
         self,
         *,
         prompt_tokens: _builtins.int = ...,
         cached_prompt_tokens: _builtins.int = ...,
         completion_tokens: _builtins.int = ...,
+        engine: _duration_pb2.Duration | None = ...,
+        cost: _builtins.float = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["engine", b"engine"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cached_prompt_tokens", b"cached_prompt_tokens", "completion_tokens", b"completion_tokens", "prompt_tokens", b"prompt_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cached_prompt_tokens", b"cached_prompt_tokens", "completion_tokens", b"completion_tokens", "cost", b"cost", "engine", b"engine", "prompt_tokens", b"prompt_tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

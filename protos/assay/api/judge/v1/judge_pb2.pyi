@@ -147,6 +147,10 @@ class _RankingModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RankingMo
     """Each against the group's anchor."""
     RANKING_MODE_ROUND_ROBIN: _RankingMode.ValueType  # 2
     """Each against each."""
+    RANKING_MODE_SWISS: _RankingMode.ValueType  # 3
+    """Each against some: two rounds over a seeded ring, then neighbours by strength. The rest is filled in by the strengths
+    of Bradley and Terry's model. What it costs and what it errs by: docs/use/judges.md.
+    """
 
 class RankingMode(_RankingMode, metaclass=_RankingModeEnumTypeWrapper):
     """How the responses of a group are set against each other."""
@@ -157,6 +161,10 @@ RANKING_MODE_ANCHOR: RankingMode.ValueType  # 1
 """Each against the group's anchor."""
 RANKING_MODE_ROUND_ROBIN: RankingMode.ValueType  # 2
 """Each against each."""
+RANKING_MODE_SWISS: RankingMode.ValueType  # 3
+"""Each against some: two rounds over a seeded ring, then neighbours by strength. The rest is filled in by the strengths
+of Bradley and Terry's model. What it costs and what it errs by: docs/use/judges.md.
+"""
 Global___RankingMode: _TypeAlias = RankingMode  # noqa: Y015
 
 class _CriterionKind:
@@ -269,6 +277,7 @@ class JudgeSettings(_message.Message):
     OVERFLOW_POLICY_FIELD_NUMBER: _builtins.int
     META_CRITIQUE_FIELD_NUMBER: _builtins.int
     LOW_MASS_FIELD_NUMBER: _builtins.int
+    RUN_FIELD_NUMBER: _builtins.int
     MAX_LETTER_GAP_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """The model, as ListJudgeModels names it. Empty: the server's default."""
@@ -292,6 +301,10 @@ class JudgeSettings(_message.Message):
     """With SCORING_MODE_CONSENSUS: each critique is itself criticised and its verdicts refined before they count."""
     low_mass: Global___LowMassPolicy.ValueType
     """What to do where the verdicts hold less of the model's probability than the template wants (TemplateInfo.least_mass)."""
+    run: _builtins.str
+    """Which of the caller's runs asks, for the accounts and budgets of the server: any text of at most 256 bytes, else a
+    fault, INVALID_LABEL. The tenant is that of the call's token. Nothing is judged by it.
+    """
     max_letter_gap: _builtins.float
     """Greatest letter gap that still counts as a judgement, in [0, 1]. Beyond it: the fault LETTER_GAP; in a group the comparison
     does not count. Unset: any gap counts. A fault, INVALID_PARAMETER, where there will be no letter gap.
@@ -309,11 +322,12 @@ class JudgeSettings(_message.Message):
         overflow_policy: Global___OverflowPolicy.ValueType = ...,
         meta_critique: _builtins.bool = ...,
         low_mass: Global___LowMassPolicy.ValueType = ...,
+        run: _builtins.str = ...,
         max_letter_gap: _builtins.float | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_letter_gap", b"_max_letter_gap", "_seed", b"_seed", "_temperature", b"_temperature", "max_letter_gap", b"max_letter_gap", "seed", b"seed", "temperature", b"temperature"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_letter_gap", b"_max_letter_gap", "_seed", b"_seed", "_temperature", b"_temperature", "low_mass", b"low_mass", "max_letter_gap", b"max_letter_gap", "max_tokens", b"max_tokens", "meta_critique", b"meta_critique", "model", b"model", "overflow_policy", b"overflow_policy", "scoring_mode", b"scoring_mode", "seed", b"seed", "temperature", b"temperature", "template", b"template", "votes", b"votes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_letter_gap", b"_max_letter_gap", "_seed", b"_seed", "_temperature", b"_temperature", "low_mass", b"low_mass", "max_letter_gap", b"max_letter_gap", "max_tokens", b"max_tokens", "meta_critique", b"meta_critique", "model", b"model", "overflow_policy", b"overflow_policy", "run", b"run", "scoring_mode", b"scoring_mode", "seed", b"seed", "temperature", b"temperature", "template", b"template", "votes", b"votes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_letter_gap: _TypeAlias = _typing.Literal["max_letter_gap"]  # noqa: Y015
     _WhichOneofArgType__max_letter_gap: _TypeAlias = _typing.Literal["_max_letter_gap", b"_max_letter_gap"]  # noqa: Y015
@@ -474,6 +488,7 @@ class JudgeItem(_message.Message):
     GROUND_TRUTH_FIELD_NUMBER: _builtins.int
     ANCHOR_RESPONSE_FIELD_NUMBER: _builtins.int
     RUBRIC_FIELD_NUMBER: _builtins.int
+    TURNS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The caller's name for the item: unique in the request, 1 to 256 bytes."""
     response: _builtins.str
@@ -488,6 +503,12 @@ class JudgeItem(_message.Message):
     def prompt(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.ChatMessage]:
         """What the policy was asked."""
 
+    @_builtins.property
+    def turns(self) -> _containers.RepeatedCompositeFieldContainer[Global___TrajectoryTurn]:
+        """In place of the response: a trajectory of several turns, oldest first, at most 256. What the assistant says and calls
+        in it is judged; the other turns are what it met with. For generative models, and not for SCORING_MODE_CONSENSUS.
+        """
+
     def __init__(
         self,
         *,
@@ -497,16 +518,73 @@ class JudgeItem(_message.Message):
         ground_truth: _builtins.str = ...,
         anchor_response: _builtins.str = ...,
         rubric: _builtins.str = ...,
+        turns: _abc.Iterable[Global___TrajectoryTurn] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["against", b"against", "anchor_response", b"anchor_response", "ground_truth", b"ground_truth", "rubric", b"rubric"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["against", b"against", "anchor_response", b"anchor_response", "ground_truth", b"ground_truth", "id", b"id", "prompt", b"prompt", "response", b"response", "rubric", b"rubric"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["against", b"against", "anchor_response", b"anchor_response", "ground_truth", b"ground_truth", "id", b"id", "prompt", b"prompt", "response", b"response", "rubric", b"rubric", "turns", b"turns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_against: _TypeAlias = _typing.Literal["ground_truth", "anchor_response", "rubric"]  # noqa: Y015
     _WhichOneofArgType_against: _TypeAlias = _typing.Literal["against", b"against"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_against) -> _WhichOneofReturnType_against | None: ...
 
 Global___JudgeItem: _TypeAlias = JudgeItem  # noqa: Y015
+
+@_typing.final
+class TrajectoryTurn(_message.Message):
+    """One turn of a trajectory."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    TOOL_CALLS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def message(self) -> _common_pb2.ChatMessage:
+        """Who speaks and what; roles as of a prompt. The content may be empty."""
+
+    @_builtins.property
+    def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___TrajectoryCall]:
+        """Calls of tools in this turn that came apart from its text."""
+
+    def __init__(
+        self,
+        *,
+        message: _common_pb2.ChatMessage | None = ...,
+        tool_calls: _abc.Iterable[Global___TrajectoryCall] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["message", b"message", "tool_calls", b"tool_calls"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TrajectoryTurn: _TypeAlias = TrajectoryTurn  # noqa: Y015
+
+@_typing.final
+class TrajectoryCall(_message.Message):
+    """A call of a tool, as the judge reads it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    ARGUMENTS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """The tool's name."""
+    arguments: _builtins.str
+    """Its arguments, as text: JSON where they are an object. Empty: none."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        arguments: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TrajectoryCall: _TypeAlias = TrajectoryCall  # noqa: Y015
 
 @_typing.final
 class JudgeResult(_message.Message):
@@ -775,6 +853,8 @@ class PairItem(_message.Message):
     RESPONSE_A_FIELD_NUMBER: _builtins.int
     RESPONSE_B_FIELD_NUMBER: _builtins.int
     GROUND_TRUTH_FIELD_NUMBER: _builtins.int
+    TURNS_A_FIELD_NUMBER: _builtins.int
+    TURNS_B_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The caller's name for the pair: unique in the request, 1 to 256 bytes."""
     response_a: _builtins.str
@@ -787,6 +867,14 @@ class PairItem(_message.Message):
     def prompt(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.ChatMessage]:
         """What the policy was asked."""
 
+    @_builtins.property
+    def turns_a(self) -> _containers.RepeatedCompositeFieldContainer[Global___TrajectoryTurn]:
+        """In place of response_a: a trajectory; see JudgeItem."""
+
+    @_builtins.property
+    def turns_b(self) -> _containers.RepeatedCompositeFieldContainer[Global___TrajectoryTurn]:
+        """In place of response_b: a trajectory."""
+
     def __init__(
         self,
         *,
@@ -795,10 +883,12 @@ class PairItem(_message.Message):
         response_a: _builtins.str = ...,
         response_b: _builtins.str = ...,
         ground_truth: _builtins.str = ...,
+        turns_a: _abc.Iterable[Global___TrajectoryTurn] | None = ...,
+        turns_b: _abc.Iterable[Global___TrajectoryTurn] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ground_truth", b"ground_truth", "id", b"id", "prompt", b"prompt", "response_a", b"response_a", "response_b", b"response_b"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ground_truth", b"ground_truth", "id", b"id", "prompt", b"prompt", "response_a", b"response_a", "response_b", b"response_b", "turns_a", b"turns_a", "turns_b", b"turns_b"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -937,10 +1027,15 @@ class JudgeGroupsRequest(_message.Message):
     SETTINGS_FIELD_NUMBER: _builtins.int
     RANKING_MODE_FIELD_NUMBER: _builtins.int
     MAX_ORDER_GAP_FIELD_NUMBER: _builtins.int
+    ROUNDS_FIELD_NUMBER: _builtins.int
     ranking_mode: Global___RankingMode.ValueType
     """How the responses of a group are set against each other."""
     max_order_gap: _builtins.float
     """Greatest order gap of a comparison that still counts, in [0, 1]; see JudgePairsRequest."""
+    rounds: _builtins.int
+    """With RANKING_MODE_SWISS: rounds, in each of which a response is compared at most once, so that a group of n takes at
+    most rounds * floor(n / 2) comparisons. At least 2; 0: ceil(log2(n)) + 1. As many as a round-robin takes are one.
+    """
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___GroupItem]:
         """The groups. At least one; ids unique."""
@@ -956,10 +1051,11 @@ class JudgeGroupsRequest(_message.Message):
         settings: Global___JudgeSettings | None = ...,
         ranking_mode: Global___RankingMode.ValueType = ...,
         max_order_gap: _builtins.float | None = ...,
+        rounds: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_order_gap", b"_max_order_gap", "max_order_gap", b"max_order_gap", "settings", b"settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_order_gap", b"_max_order_gap", "items", b"items", "max_order_gap", b"max_order_gap", "ranking_mode", b"ranking_mode", "settings", b"settings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_order_gap", b"_max_order_gap", "items", b"items", "max_order_gap", b"max_order_gap", "ranking_mode", b"ranking_mode", "rounds", b"rounds", "settings", b"settings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_order_gap: _TypeAlias = _typing.Literal["max_order_gap"]  # noqa: Y015
     _WhichOneofArgType__max_order_gap: _TypeAlias = _typing.Literal["_max_order_gap", b"_max_order_gap"]  # noqa: Y015
@@ -1087,12 +1183,22 @@ class GroupRanking(_message.Message):
     USAGE_FIELD_NUMBER: _builtins.int
     VERDICT_MASS_FIELD_NUMBER: _builtins.int
     CANDIDATES_TRUNCATED_FIELD_NUMBER: _builtins.int
+    COMPARISONS_FIELD_NUMBER: _builtins.int
+    COMPARISONS_LOST_FIELD_NUMBER: _builtins.int
     LETTER_GAPS_FIELD_NUMBER: _builtins.int
     verdict_mass: _builtins.float
     """Of the comparison in which the verdicts held least; see ModelJudgement."""
+    comparisons: _builtins.int
+    """Pairs that were compared, each in both orders; equal texts are not."""
+    comparisons_lost: _builtins.int
+    """Of those, pairs that count for nothing: no verdict could be read, or the order gap was too great. A response that keeps
+    fewer than half of its comparisons makes its group a fault, as do responses that none joins any more.
+    """
     @_builtins.property
     def scores(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """One score for each response, in the responses' order: mean win probability, in [0, 1]."""
+        """One score for each response, in the responses' order: mean win probability, in [0, 1]. Of RANKING_MODE_SWISS over all
+        others too: as compared where it was, and as its strength predicts where it was not.
+        """
 
     @_builtins.property
     def order_gaps(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
@@ -1123,11 +1229,13 @@ class GroupRanking(_message.Message):
         usage: _common_pb2.TokenUsage | None = ...,
         verdict_mass: _builtins.float | None = ...,
         candidates_truncated: _abc.Iterable[_builtins.bool] | None = ...,
+        comparisons: _builtins.int = ...,
+        comparisons_lost: _builtins.int = ...,
         letter_gaps: _abc.Iterable[_builtins.float] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass", "judge", b"judge", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass", "candidates_truncated", b"candidates_truncated", "judge", b"judge", "letter_gaps", b"letter_gaps", "order_gaps", b"order_gaps", "scores", b"scores", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass", "candidates_truncated", b"candidates_truncated", "comparisons", b"comparisons", "comparisons_lost", b"comparisons_lost", "judge", b"judge", "letter_gaps", b"letter_gaps", "order_gaps", b"order_gaps", "scores", b"scores", "usage", b"usage", "verdict_mass", b"verdict_mass"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__verdict_mass: _TypeAlias = _typing.Literal["verdict_mass"]  # noqa: Y015
     _WhichOneofArgType__verdict_mass: _TypeAlias = _typing.Literal["_verdict_mass", b"_verdict_mass"]  # noqa: Y015

@@ -76,16 +76,16 @@ class JudgeServiceServicer:
         - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same.
         - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
         Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER,
-        CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED;
-        LETTER_GAP besides, for a verdict that moves with the letters by more than the caller allows.
+        INVALID_LABEL, CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, BUDGET_SPENT, SCORE_NOT_FINITE,
+        ENGINE_DIED, DEADLINE_EXCEEDED; LETTER_GAP besides, for a verdict that moves with the letters by more than the caller allows.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def JudgePairs(self, request, context):
-        """Judges pairs, each in both orders, and answers when all are judged, in the items' order. Exactly symmetric: swapping
-        a and b gives 1 - win_probability. Errors and faults as for JudgeResponses; ORDER_GAP besides, for a pair on which the
+        """Judges pairs, each in both orders, and answers when all are judged, in the items' order. Exactly symmetric in one call,
+        and between calls with an equal seed: swapping a and b gives 1 - win_probability. Errors and faults as for JudgeResponses; ORDER_GAP besides, for a pair on which the
         two orders differ by more than the caller allows.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

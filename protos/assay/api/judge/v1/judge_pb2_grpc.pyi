@@ -57,12 +57,12 @@ class JudgeServiceStub:
      - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same.
      - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
     Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER,
-    CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED;
-    LETTER_GAP besides, for a verdict that moves with the letters by more than the caller allows.
+    INVALID_LABEL, CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, BUDGET_SPENT, SCORE_NOT_FINITE,
+    ENGINE_DIED, DEADLINE_EXCEEDED; LETTER_GAP besides, for a verdict that moves with the letters by more than the caller allows.
     """
     JudgePairs: _grpc.UnaryUnaryMultiCallable[_judge_pb2.JudgePairsRequest, _judge_pb2.JudgePairsResponse]
-    """Judges pairs, each in both orders, and answers when all are judged, in the items' order. Exactly symmetric: swapping
-    a and b gives 1 - win_probability. Errors and faults as for JudgeResponses; ORDER_GAP besides, for a pair on which the
+    """Judges pairs, each in both orders, and answers when all are judged, in the items' order. Exactly symmetric in one call,
+    and between calls with an equal seed: swapping a and b gives 1 - win_probability. Errors and faults as for JudgeResponses; ORDER_GAP besides, for a pair on which the
     two orders differ by more than the caller allows.
     """
     JudgeGroups: _grpc.UnaryUnaryMultiCallable[_judge_pb2.JudgeGroupsRequest, _judge_pb2.JudgeGroupsResponse]
@@ -93,12 +93,12 @@ class JudgeServiceAsyncStub(JudgeServiceStub):
      - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same.
      - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
     Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER,
-    CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED;
-    LETTER_GAP besides, for a verdict that moves with the letters by more than the caller allows.
+    INVALID_LABEL, CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, BUDGET_SPENT, SCORE_NOT_FINITE,
+    ENGINE_DIED, DEADLINE_EXCEEDED; LETTER_GAP besides, for a verdict that moves with the letters by more than the caller allows.
     """
     JudgePairs: _aio.UnaryUnaryMultiCallable[_judge_pb2.JudgePairsRequest, _judge_pb2.JudgePairsResponse]  # type: ignore[assignment]
-    """Judges pairs, each in both orders, and answers when all are judged, in the items' order. Exactly symmetric: swapping
-    a and b gives 1 - win_probability. Errors and faults as for JudgeResponses; ORDER_GAP besides, for a pair on which the
+    """Judges pairs, each in both orders, and answers when all are judged, in the items' order. Exactly symmetric in one call,
+    and between calls with an equal seed: swapping a and b gives 1 - win_probability. Errors and faults as for JudgeResponses; ORDER_GAP besides, for a pair on which the
     two orders differ by more than the caller allows.
     """
     JudgeGroups: _aio.UnaryUnaryMultiCallable[_judge_pb2.JudgeGroupsRequest, _judge_pb2.JudgeGroupsResponse]  # type: ignore[assignment]
@@ -132,8 +132,8 @@ class JudgeServiceServicer(metaclass=_abc_1.ABCMeta):
          - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same.
          - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
         Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, MISSING_REFERENCE, INVALID_PARAMETER,
-        CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED;
-        LETTER_GAP besides, for a verdict that moves with the letters by more than the caller allows.
+        INVALID_LABEL, CONTEXT_TOO_LONG, JUDGE_UNPARSED, LOW_VERDICT_MASS, JUDGE_UNFIT, BUDGET_SPENT, SCORE_NOT_FINITE,
+        ENGINE_DIED, DEADLINE_EXCEEDED; LETTER_GAP besides, for a verdict that moves with the letters by more than the caller allows.
         """
 
     @_abc_1.abstractmethod
@@ -142,8 +142,8 @@ class JudgeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _judge_pb2.JudgePairsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_judge_pb2.JudgePairsResponse, _abc.Awaitable[_judge_pb2.JudgePairsResponse]]:
-        """Judges pairs, each in both orders, and answers when all are judged, in the items' order. Exactly symmetric: swapping
-        a and b gives 1 - win_probability. Errors and faults as for JudgeResponses; ORDER_GAP besides, for a pair on which the
+        """Judges pairs, each in both orders, and answers when all are judged, in the items' order. Exactly symmetric in one call,
+        and between calls with an equal seed: swapping a and b gives 1 - win_probability. Errors and faults as for JudgeResponses; ORDER_GAP besides, for a pair on which the
         two orders differ by more than the caller allows.
         """
 

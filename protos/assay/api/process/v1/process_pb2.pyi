@@ -158,6 +158,7 @@ class StepSettings(_message.Message):
     SEED_FIELD_NUMBER: _builtins.int
     META_CRITIQUE_FIELD_NUMBER: _builtins.int
     TEMPLATE_FIELD_NUMBER: _builtins.int
+    RUN_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """The model, as ListProcessModels names it. Empty: the server's default."""
     splitting: Global___StepSplitting.ValueType
@@ -180,6 +181,8 @@ class StepSettings(_message.Message):
     """Each critique is itself criticised and its verdicts refined before they count."""
     template: _builtins.str
     """The critique's prompt template, "name" or "name@version". Empty: the default. For generative models."""
+    run: _builtins.str
+    """Which of the caller's runs asks; see JudgeSettings."""
     def __init__(
         self,
         *,
@@ -194,10 +197,11 @@ class StepSettings(_message.Message):
         seed: _builtins.int | None = ...,
         meta_critique: _builtins.bool = ...,
         template: _builtins.str = ...,
+        run: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_error_threshold", b"_error_threshold", "_seed", b"_seed", "_temperature", b"_temperature", "error_threshold", b"error_threshold", "seed", b"seed", "temperature", b"temperature"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_error_threshold", b"_error_threshold", "_seed", b"_seed", "_temperature", b"_temperature", "aggregation", b"aggregation", "error_threshold", b"error_threshold", "max_tokens", b"max_tokens", "meta_critique", b"meta_critique", "model", b"model", "seed", b"seed", "splitting", b"splitting", "step_tag", b"step_tag", "temperature", b"temperature", "template", b"template", "votes", b"votes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_error_threshold", b"_error_threshold", "_seed", b"_seed", "_temperature", b"_temperature", "aggregation", b"aggregation", "error_threshold", b"error_threshold", "max_tokens", b"max_tokens", "meta_critique", b"meta_critique", "model", b"model", "run", b"run", "seed", b"seed", "splitting", b"splitting", "step_tag", b"step_tag", "temperature", b"temperature", "template", b"template", "votes", b"votes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__error_threshold: _TypeAlias = _typing.Literal["error_threshold"]  # noqa: Y015
     _WhichOneofArgType__error_threshold: _TypeAlias = _typing.Literal["_error_threshold", b"_error_threshold"]  # noqa: Y015
@@ -499,6 +503,7 @@ class SelfVerificationSettings(_message.Message):
     SHAPING_WEIGHT_FIELD_NUMBER: _builtins.int
     ANSWER_VERIFIER_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
+    RUN_FIELD_NUMBER: _builtins.int
     parsing: Global___VerdictParsing.ValueType
     """How strictly a verdict must be worded to count."""
     shaping_weight: _builtins.float
@@ -510,6 +515,8 @@ class SelfVerificationSettings(_message.Message):
     is asked, and no probabilities are reported. Where it does not tell known answers apart by the server's template
     "self-verification", the item is a fault, JUDGE_UNFIT: name another model, or none.
     """
+    run: _builtins.str
+    """Which of the caller's runs asks; see JudgeSettings."""
     def __init__(
         self,
         *,
@@ -517,10 +524,11 @@ class SelfVerificationSettings(_message.Message):
         shaping_weight: _builtins.float = ...,
         answer_verifier: _builtins.str = ...,
         model: _builtins.str = ...,
+        run: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_verifier", b"answer_verifier", "model", b"model", "parsing", b"parsing", "shaping_weight", b"shaping_weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_verifier", b"answer_verifier", "model", b"model", "parsing", b"parsing", "run", b"run", "shaping_weight", b"shaping_weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -66,7 +66,7 @@ class ProcessRewardServiceServicer:
         - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same.
         - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
         Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, INVALID_PARAMETER, CONTEXT_TOO_LONG,
-        JUDGE_UNPARSED, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
+        INVALID_LABEL, JUDGE_UNPARSED, BUDGET_SPENT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

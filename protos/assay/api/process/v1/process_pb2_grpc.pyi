@@ -47,7 +47,7 @@ class ProcessRewardServiceStub:
      - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same.
      - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
     Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, INVALID_PARAMETER, CONTEXT_TOO_LONG,
-    JUDGE_UNPARSED, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
+    INVALID_LABEL, JUDGE_UNPARSED, BUDGET_SPENT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
     """
     ScoreSelfVerification: _grpc.UnaryUnaryMultiCallable[_process_pb2.ScoreSelfVerificationRequest, _process_pb2.ScoreSelfVerificationResponse]
     """Scores dialogues in which the policy answers, verifies itself and revises (PAG, arXiv 2506.10406), and answers when all
@@ -71,7 +71,7 @@ class ProcessRewardServiceAsyncStub(ProcessRewardServiceStub):
      - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same.
      - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
     Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, INVALID_PARAMETER, CONTEXT_TOO_LONG,
-    JUDGE_UNPARSED, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
+    INVALID_LABEL, JUDGE_UNPARSED, BUDGET_SPENT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
     """
     ScoreSelfVerification: _aio.UnaryUnaryMultiCallable[_process_pb2.ScoreSelfVerificationRequest, _process_pb2.ScoreSelfVerificationResponse]  # type: ignore[assignment]
     """Scores dialogues in which the policy answers, verifies itself and revises (PAG, arXiv 2506.10406), and answers when all
@@ -98,7 +98,7 @@ class ProcessRewardServiceServicer(metaclass=_abc_1.ABCMeta):
          - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the limits of the token's tenant. The same.
          - UNAVAILABLE: the models are loading, the server drains or is gone. Retry.
         Faults of one item: UNKNOWN_MODEL, UNKNOWN_TEMPLATE, MISSING_RESPONSE, INVALID_PARAMETER, CONTEXT_TOO_LONG,
-        JUDGE_UNPARSED, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
+        INVALID_LABEL, JUDGE_UNPARSED, BUDGET_SPENT, SCORE_NOT_FINITE, ENGINE_DIED, DEADLINE_EXCEEDED.
         """
 
     @_abc_1.abstractmethod

@@ -17,6 +17,7 @@ Not covered: an item's own time-out; the call's deadline counts.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Generic, Literal, Protocol, TypeVar, cast
@@ -37,6 +38,8 @@ from assay.clients.judging import (
 from assay.clients.judging.rubrics import Combination
 from assay.clients.judging.types import LowMass, Overflow, ScoringMode
 from assay.clients.types import Fault as ClientFault
+from assay.clients.types import ToolCall, Turn
+from assay.kit.judgements import SPENT
 from assay.kit.reasons import Reason
 from assay.reward_server.domain import (
     INVALID_PARAMETER,
@@ -195,7 +198,11 @@ def threshold(what: str) -> ParameterSpec:
 
 
 class Timed(Protocol):
-    """An answer of the client with its timings."""
+    """An answer of the client with its timings and what it took."""
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens, seconds and cost."""
 
     @property
     def timings(self) -> Timings:
@@ -305,9 +312,10 @@ class OneByOne(RemoteVerifier, Generic[Settings, Question, Answer]):
         outcome: Outcome
         try:
             if getattr(found, "truncated", False) and is_overlong(item):
-                outcome = self.least(item, OVERLONG, TOO_LONG)
+                judgement = self.least(item, OVERLONG, TOO_LONG)
             else:
-                outcome = self.answer(item, found)
+                judgement = self.answer(item, found)
+            outcome = with_spent(judgement, found.usage)
         except Unjudgeable as trouble:
             outcome = Fault(trouble.reason, trouble.message)
         return RemoteOutcome(outcome, found.timings.queue_s, found.timings.execution_s)
@@ -334,7 +342,29 @@ def is_overlong(item: VerifierItem, fault: ClientFault | None = None) -> bool:
     others = [message.content for message in item.prompt]
     others += [*item.references, item.anchor or ""]
     longest = max(map(len, others), default=0)
-    return len(item.response()) >= longest
+    return len(said(item)) >= longest
+
+
+def said(item: VerifierItem) -> str:
+    """All that the policy says, a dialogue's turns and calls joined."""
+    if not item.candidate.turns:
+        return item.response()
+    own = [turn for turn in item.candidate.turns if turn.from_policy]
+    calls = (call.name for turn in own for call in turn.calls)
+    return "\n".join([*(turn.content for turn in own), *calls])
+
+
+def turns_of(item: VerifierItem) -> tuple[Turn, ...]:
+    """The turns of a dialogue, as the client takes them; none for a response of one text."""
+    return tuple(
+        Turn(
+            turn.role,
+            turn.content,
+            turn.from_policy,
+            [ToolCall(call.name, call.arguments) for call in turn.calls],
+        )
+        for turn in item.candidate.turns
+    )
 
 
 def overflow(parameters: Parameters) -> Overflow:
@@ -342,8 +372,8 @@ def overflow(parameters: Parameters) -> Overflow:
     return "refuse" if parameters.get("overflow", "refuse") == "refuse" else "keep-ends"
 
 
-def judge_settings(parameters: Parameters) -> JudgeSettings:
-    """The settings in the parameters; genrm chooses the rest."""
+def judge_settings(parameters: Parameters, run: str) -> JudgeSettings:
+    """The settings in the parameters; genrm chooses the rest. `run` is whose account it is on."""
     temperature = number(parameters, "temperature", -1.0)
     seed = int(number(parameters, "seed", -1))
     bound = number(parameters, "max_letter_gap", 1.0)
@@ -360,6 +390,7 @@ def judge_settings(parameters: Parameters) -> JudgeSettings:
         meta_critique=parameters.get("meta_critique") is True,
         low_mass=cast("LowMass", parameters.get("low_mass", "refuse")),
         max_letter_gap=bound if strict else None,
+        run=run,
     )
 
 
@@ -409,6 +440,20 @@ def weighed(
             taken = min(reward, (found.letter_gap or 0.0) / 2)
             return [Component(name, reward), Component("letter-gap-penalty", -taken)], False
     return [Component(name, reward)], False
+
+
+def spent(usage: Usage, share: float = 1.0) -> tuple[Component, ...]:
+    """What a share of an answer took, as components of weight 0; see `SPENT`."""
+    computed = usage.prompt - usage.cached + usage.completion
+    values = (computed, usage.engine_s, usage.cost)
+    named = zip(SPENT, values, strict=True)
+    return tuple(Component(name, share * value, 0.0) for name, value in named if value > 0)
+
+
+def with_spent(judgement: Judgement, usage: Usage, share: float = 1.0) -> Judgement:
+    """The judgement, with what it took."""
+    parts = (*judgement.components, *spent(usage, share))
+    return dataclasses.replace(judgement, components=parts)
 
 
 def ensemble(parameters: Parameters) -> Ensemble | None:

@@ -154,7 +154,7 @@ class ClassVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgement]):
             self.text(item),
             ground_truth=self.truth(item),
         )
-        settings = asking.judge_settings(item.parameters)
+        settings = asking.judge_settings(item.parameters, item.run)
         return dataclasses.replace(settings, scoring="votes"), question
 
     async def send(

@@ -3,9 +3,10 @@
 How. The items of a call that share a `group_id` are one group: their responses go to genrm
 together, which shares their common beginning. Each response's reward is its mean chance, in [0, 1],
 of beating those it was compared with, both orders averaged: the anchor where the items have one,
-else every other response of the group (round-robin); 0.5 is parity. Right answers, where the items
-have any, are shown to the model. The items of a group must agree in prompt, reference and
-parameters, and travel in one call.
+else every other response of the group (round-robin); 0.5 is parity. `swiss` compares each with at
+most `rounds` others and works out its chances against the rest (docs/use/judges.md). Right answers,
+where the items have any, are shown to the model. The items of a group must agree in prompt,
+reference and parameters, and travel in one call.
 
 A comparison past `max_order_gap`, or that moves with the letters of its verdicts by more than
 `max_letter_gap`, does not count; where a response keeps fewer than half of its own, its group is a
@@ -18,9 +19,10 @@ What a policy could game. As `judge`. A round-robin only ranks: a group of equal
 earns 0.5 each.
 
 Limits. One response an item, not several turns. A round-robin takes at most 64 responses a group
-and asks about each pair, an anchor takes 256. A response past the model's context is compared by
-its ends, or is `overlong` by itself; with `overflow=refuse` it is the fault of every item of its
-group. Samples that a profile's gate stopped are left out of the comparison.
+and asks about each pair; an anchor and `swiss` take 256. A response past the model's context is
+compared by its ends, or is `overlong` by itself; with `overflow=refuse` it is the fault of every
+item of its group. A comparison that cannot be read is left out; it is the group's fault where a
+response keeps fewer than half of its own. Samples that a profile's gate stopped are left out too.
 
 Source: Pairwise-RL, arXiv 2504.04950: the symmetric form of the advantage is this reward less 1/2.
 
@@ -36,6 +38,7 @@ from assay.clients.judging import AsyncJudgeClient, GroupItem, GroupRanking, Jud
 from assay.clients.judging.types import RankingMode
 from assay.clients.types import Fault as ClientFault
 from assay.reward_server.domain import (
+    INVALID_PARAMETER,
     UNSUPPORTED_INPUT,
     Candidate,
     Component,
@@ -67,8 +70,18 @@ _SPEC = VerifierSpec(
             "ranking",
             "string",
             "auto",
-            "Against the anchor, or each against each; auto: the anchor where there is one.",
-            allowed_values=("auto", "anchor", "round-robin"),
+            "Against the anchor, each against each, or (swiss) each against some; auto: the anchor "
+            "where there is one, else each against each.",
+            allowed_values=("auto", "anchor", "round-robin", "swiss"),
+        ),
+        ParameterSpec(
+            "rounds",
+            "int",
+            0,
+            "With swiss: the most comparisons of each response, at least 2; 0: ceil(log2(n)) + 1 "
+            "for n responses.",
+            minimum=0,
+            maximum=256,
         ),
         MAX_ORDER_GAP,
         asking.MODEL,
@@ -90,7 +103,7 @@ _SPEC = VerifierSpec(
     isolation="remote",
 )
 
-Ask = tuple[JudgeSettings, RankingMode, float | None]
+Ask = tuple[JudgeSettings, RankingMode, int, float | None]
 
 
 class GroupVerifier(RemoteVerifier):
@@ -150,9 +163,14 @@ class GroupVerifier(RemoteVerifier):
     async def _send(
         self, questions: list[GroupItem], settings: Ask, timeout_s: float
     ) -> Sequence[GroupRanking | ClientFault]:
-        how, ranking, max_order_gap = settings
+        how, ranking, rounds, max_order_gap = settings
         return await self._client.judge_groups(
-            questions, how, ranking=ranking, max_order_gap=max_order_gap, timeout_s=timeout_s
+            questions,
+            how,
+            ranking=ranking,
+            rounds=rounds,
+            max_order_gap=max_order_gap,
+            timeout_s=timeout_s,
         )
 
     async def close(self) -> None:
@@ -168,7 +186,7 @@ def rank(members: Sequence[VerifierItem], ranking: GroupRanking | None) -> list[
         ranking: of the responses that are not blank, in order; None where no model was needed.
     """
     blank = [not item.response().strip() for item in members]
-    others = sum(blank) if _is_round_robin(members) else 0
+    others = sum(blank) if _ranks_all(members) else 0
     asked = len(members) - sum(blank)
     least = asking.number(members[0].parameters, "threshold", 0.5)
     scores = iter(ranking.scores if ranking else [1.0] * asked)
@@ -186,6 +204,8 @@ def rank(members: Sequence[VerifierItem], ranking: GroupRanking | None) -> list[
         judgement = _judgement(score, (next(gaps), next(moved)), least, ranking)
         if next(cut) and asking.is_overlong(item):
             judgement = _least(asking.OVERLONG, asking.TOO_LONG)
+        if ranking is not None:
+            judgement = asking.with_spent(judgement, ranking.usage, 1 / asked)
         timings = ranking.timings if ranking else None
         outcomes.append(
             RemoteOutcome(judgement, timings.queue_s, timings.execution_s)
@@ -204,7 +224,10 @@ def _judgement(
     if ranking is None:
         text += "; the other responses are blank, no model was asked"
     else:
-        text += f"; the whole group {asking.signature(ranking.judge, ranking.usage)}"
+        text += f"; the whole group, {ranking.comparisons} comparisons"
+        if ranking.comparisons_lost:
+            text += f" of which {ranking.comparisons_lost} do not count"
+        text += f", {asking.signature(ranking.judge, ranking.usage)}"
     return Judgement.composed(
         asking.graded(score, least, _VERDICTS),
         (
@@ -221,10 +244,11 @@ def _least(verdict: str, why: str) -> Judgement:
     return Judgement.composed(verdict, (Component("win-probability", 0.0),), explanation=why)
 
 
-def _is_round_robin(members: Sequence[VerifierItem]) -> bool:
+def _ranks_all(members: Sequence[VerifierItem]) -> bool:
+    """Whether each is ranked among all others, and not by the anchor."""
     first = members[0]
     ranking = first.parameters["ranking"]
-    return ranking == "round-robin" or (ranking == "auto" and first.anchor is None)
+    return ranking in ("round-robin", "swiss") or (ranking == "auto" and first.anchor is None)
 
 
 def _question(members: Sequence[VerifierItem]) -> tuple[Ask, GroupItem] | None:
@@ -237,23 +261,28 @@ def _question(members: Sequence[VerifierItem]) -> tuple[Ask, GroupItem] | None:
     asking.refuse_data(first)
     for item in members[1:]:
         _check_alike(first, item)
-    round_robin = _is_round_robin(members)
-    anchor = "" if round_robin else asking.anchor_of(first)
+    ranks_all = _ranks_all(members)
+    anchor = "" if ranks_all else asking.anchor_of(first)
     truth = asking.ground_truth(first)
     texts = [text for item in members if (text := item.response()).strip()]
-    if round_robin and len(members) < 2:
+    if ranks_all and len(members) < 2:
         raise Unjudgeable(
             UNSUPPORTED_INPUT,
             f"the group {first.group_id[:80]!r} holds one item in this call: send whole groups in "
             "one call, or an anchor",
         )
-    if not texts or (round_robin and len(texts) < 2):
+    if not texts or (ranks_all and len(texts) < 2):
         return None
     gap = asking.number(first.parameters, "max_order_gap", 1.0)
-    mode: RankingMode = "round-robin" if round_robin else "anchor"
-    settings = asking.judge_settings(first.parameters)
+    mode: RankingMode = "round-robin" if ranks_all else "anchor"
+    rounds = int(asking.number(first.parameters, "rounds", 0))
+    if first.parameters["ranking"] == "swiss":
+        mode = "swiss"
+    elif rounds:
+        raise Unjudgeable(INVALID_PARAMETER, "rounds are of ranking=swiss; leave them out")
+    settings = asking.judge_settings(first.parameters, first.run)
     question = GroupItem(asking.prompt_of(first), texts, anchor=anchor, ground_truth=truth)
-    return (settings, mode, gap if gap < 1.0 else None), question
+    return (settings, mode, rounds, gap if gap < 1.0 else None), question
 
 
 def _check_alike(one: VerifierItem, other: VerifierItem) -> None:

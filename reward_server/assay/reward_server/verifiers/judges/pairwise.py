@@ -6,12 +6,14 @@ reward is w, in [0, 1]; 0.5 is parity with the anchor. The difference of the two
 component `order-gap`, of weight 0. Above `max_order_gap` the place decided more than the text: then
 the item is a fault, ORDER_GAP, or with `on_gap=abstain` it has the verdict `abstained` and earns
 `gap_reward`, which the profile chose. In each order the letters of the verdicts stand for each side
-once: `letter-gap`, `max_letter_gap` and `on_letter_gap` are as in `judge`.
+once: `letter-gap`, `max_letter_gap` and `on_letter_gap` are as in `judge`. With `lower`, 1 - w is
+not what the other response would earn: where both are trained, choose a fault or `abstain`.
 
 What a policy could game. As `judge`. With `on_gap=abstain` a text that confuses the model earns
 `gap_reward`: keep it at or below parity.
 
-Limits. One response, not several turns. An item without an anchor is a fault.
+Limits. A dialogue of several turns is shown turn by turn, and the anchor is one text. An item
+without an anchor is a fault.
 
 Source: Pairwise-RL, arXiv 2504.04950; w - 1/2, another reward of that paper, is an `offset` of a
 profile.
@@ -102,12 +104,18 @@ class PairwiseVerifier(asking.OneByOne[Ask, PairItem, PairJudgement]):
         blank = VerifierItem(Candidate(" \n"), anchor="Hello.", parameters=_SPEC.complete({}))
         return (VerifierExample(blank, "unparsed"),)
 
+    def text(self, item: VerifierItem) -> str:
+        """See `OneByOne.text`; of a dialogue what the policy says in it."""
+        return asking.said(item)
+
     def question(self, item: VerifierItem) -> tuple[Ask, PairItem]:
         """See `OneByOne.question`."""
-        question = PairItem(asking.prompt_of(item), item.response(), asking.anchor_of(item))
+        turns = asking.turns_of(item)
+        text = "" if turns else item.response()
+        question = PairItem(asking.prompt_of(item), text, asking.anchor_of(item), turns_a=turns)
         gap = asking.number(item.parameters, "max_order_gap", 1.0)
         strict = item.parameters["on_gap"] == "fault" and gap < 1.0
-        return (asking.judge_settings(item.parameters), gap if strict else None), question
+        return (asking.judge_settings(item.parameters, item.run), gap if strict else None), question
 
     async def send(
         self, questions: list[PairItem], settings: Ask, timeout_s: float

@@ -27,7 +27,10 @@ an order that names no letter does not. With `on_letter_gap=abstain` a text that
 earns `gap_reward`: keep it low. Prefer rules where there are any, a ground truth to an anchor, and
 either to the prompt alone.
 
-Limits. One response, not several turns. The verdict is only as good as the model.
+A dialogue of several turns is shown turn by turn, with its calls and what tools answered; what the
+policy says and calls in it is judged, as the assistant's. Not by `consensus`.
+
+Limits. The verdict is only as good as the model.
 
 Sources: scaling data for RLHF, arXiv 2503.22230 (0.5 as parity; ground truth before anchor);
 generative reward models, arXiv 2504.04950; consensus of critiques after SPARK.
@@ -115,6 +118,10 @@ class JudgeVerifier(
         blank = VerifierItem(Candidate(" \n"), references=("42",), parameters=_SPEC.complete({}))
         return (VerifierExample(blank, "unparsed"),)
 
+    def text(self, item: VerifierItem) -> str:
+        """See `OneByOne.text`; of a dialogue what the policy says in it."""
+        return asking.said(item)
+
     def question(
         self, item: VerifierItem
     ) -> tuple[tuple[JudgeSettings, Ensemble | None], JudgeItem]:
@@ -123,12 +130,13 @@ class JudgeVerifier(
         kind, text = _against(item)
         question = JudgeItem(
             asking.prompt_of(item),
-            item.response(),
+            "" if item.candidate.turns else item.response(),
+            turns=asking.turns_of(item),
             ground_truth=text if kind == "ground-truth" else None,
             anchor=text if kind == "anchor" else None,
             rubric=text if kind == "rubric" else None,
         )
-        settings = asking.judge_settings(item.parameters)
+        settings = asking.judge_settings(item.parameters, item.run)
         return (settings, asking.ensemble(item.parameters)), question
 
     async def send(

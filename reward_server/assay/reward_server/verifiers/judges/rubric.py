@@ -176,7 +176,7 @@ class RubricVerifier(asking.OneByOne[_Settings, RubricItem, RubricJudgement]):
     def question(self, item: VerifierItem) -> tuple[_Settings, RubricItem]:
         """See `OneByOne.question`."""
         question = RubricItem(asking.prompt_of(item), item.response(), rubric_of(item))
-        settings = asking.judge_settings(item.parameters)
+        settings = asking.judge_settings(item.parameters, item.run)
         return (settings, _rules(item.parameters), asking.ensemble(item.parameters)), question
 
     async def send(

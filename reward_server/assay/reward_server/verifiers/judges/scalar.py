@@ -100,6 +100,7 @@ class RewardModelVerifier(asking.OneByOne[JudgeSettings, JudgeItem, ModelJudgeme
             model=str(item.parameters["model"]),
             scoring="scalar-head",
             overflow=asking.overflow(item.parameters),
+            run=item.run,
         )
         return settings, JudgeItem(asking.prompt_of(item), item.response())
 

@@ -132,7 +132,7 @@ class StepVerifier(asking.OneByOne[StepSettings, StepItem, StepScores]):
     def question(self, item: VerifierItem) -> tuple[StepSettings, StepItem]:
         """See `OneByOne.question`."""
         asking.refuse_data(item)
-        settings = _settings(item.parameters)
+        settings = _settings(item.parameters, item.run)
         if settings.splitting == "tag" and not settings.step_tag:
             raise Unjudgeable(
                 INVALID_PARAMETER, "parameter 'step_tag' is empty: splitting=tag needs the tag"
@@ -206,7 +206,7 @@ def _spans(found: StepScores, kind: str) -> tuple[Span, ...]:
     )
 
 
-def _settings(parameters: asking.Parameters) -> StepSettings:
+def _settings(parameters: asking.Parameters, run: str) -> StepSettings:
     threshold = asking.number(parameters, "threshold", -1.0)
     temperature = asking.number(parameters, "temperature", -1.0)
     seed = int(asking.number(parameters, "seed", -1))
@@ -222,4 +222,5 @@ def _settings(parameters: asking.Parameters) -> StepSettings:
         seed=None if seed < 0 else seed,
         meta_critique=parameters["meta_critique"] is True,
         template=str(parameters["template"]),
+        run=run,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from assay.reward_server.verifiers.text.json_text import NotJson, read_json
@@ -264,13 +265,26 @@ def harmony_message(text: str, mark: re.Match[str], close: str) -> Payload:
 
 
 def llama_calls(text: str, mark: re.Match[str], close: str) -> Payload:
-    """JSON objects with `;` between, or a call in Python's syntax, to the end of the text."""
+    """JSON objects with `;` between, or a call in Python's syntax, to the end of the text.
+
+    A built-in tool is called as `brave_search.call(query="...")`: its name is before `.call`.
+    """
     del close
     values, end = json_sequence(text, mark.end())
     if values and not text[end:].strip():
         return Payload(calls_of(values), len(text))
-    calls = None if values else read_python(text[mark.end() :])
-    return Payload([None] if calls is None else calls, len(text))
+    calls = None if values else read_python(_TAG_ENDS.sub("", text[mark.end() :]))
+    return Payload([None] if calls is None else list(map(_built_in, calls)), len(text))
+
+
+_TAG_ENDS = re.compile(r"<\|(?:eom_id|eot_id)\|>\s*\Z")
+
+
+def _built_in(call: MaybeCall) -> MaybeCall:
+    """A call of Llama's own tools by the tool's name."""
+    if call is None or not call.name.endswith(".call"):
+        return call
+    return replace(call, name=call.name.removesuffix(".call"))
 
 
 def _of_kind(value: str, is_text: str | None) -> Argument:

@@ -22,7 +22,8 @@ Which format. `auto`, the default, takes all of these; a value of `format` takes
 - `glm`: `<tool_call>f` with `<arg_key>` and `<arg_value>`; GLM 4.5 to 4.7.
 - `mistral`: `[TOOL_CALLS][{...}]` and `[TOOL_CALLS]f[ARGS]{...}`.
 - `pythonic`: `[f(x=1), g()]`, alone or in the tags of Llama 4, LFM2 and OLMo 3; BFCL's prompt.
-- `llama`: `<|python_tag|>{...}; {...}`, the bare objects, and `<function=f>{...}`; Llama 3.
+- `llama`: `<|python_tag|>{...}; {...}`, `<|python_tag|>f.call(x=1)`, the bare objects, and
+  `<function=f>{...}`; Llama 3.
 - `deepseek`: between the tokens of DeepSeek V3, R1 and V3.1.
 - `harmony`: `<|channel|>commentary to=functions.f <|constrain|>json<|message|>{...}`; gpt-oss.
 - `anthropic`: `<invoke name="f">`, with any prefix; Claude, MiniMax M2, DeepSeek V3.2, Step 3.

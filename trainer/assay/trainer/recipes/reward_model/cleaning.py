@@ -35,15 +35,7 @@ Run = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class ReadRow(Generic[R]):
-    """A row as it was read.
-
-    Attributes:
-        row: what a judge would learn from.
-        where: the file or data set, and its line.
-        scores: the row's own scores of the better and of the worse response; None for none.
-        margin: how much higher another judge scores the better response; None where it was not
-            asked, or had a fault: then the row stays.
-    """
+    """A row, where it stood, its own scores, and another judge's margin, if any."""
 
     row: R
     where: str = ""
@@ -54,10 +46,7 @@ class ReadRow(Generic[R]):
 def cleaned(
     rows: Sequence[ReadRow[R]], rules: CleanConfig, benchmarks: Iterable[Sequence[Said]] = ()
 ) -> tuple[list[R], Counter[str]]:
-    """The rows that stay, in order, and how many each rule leaves out.
-
-    `benchmarks` are the prompts of the benchmarks that must not be learned.
-    """
+    """The rows that stay, in order, and how many each rule leaves out."""
     runs = OverlapIndex(benchmarks)
     checks: list[tuple[str, Callable[[ReadRow[R]], bool]]] = []
     if rules.against:
@@ -102,10 +91,7 @@ class OverlapIndex:
             self._runs.update(_runs(words))
 
     def holds(self, prompt: Sequence[Said]) -> bool:
-        """Whether at least `OVERLAP` of a prompt's words stand in runs of a benchmark's prompt.
-
-        A prompt of fewer words than a run has to be equal.
-        """
+        """Whether so many of a prompt's words stand in common runs, or all its words are equal."""
         words = _words(prompt)
         if words in self._whole:
             return bool(words)

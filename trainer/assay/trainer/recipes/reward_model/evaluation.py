@@ -158,11 +158,7 @@ def _by_group(values: Sequence[T], groups: Sequence[str]) -> list[list[T]]:
 def evaluate_critiques(
     learner: Loaded, examples: Examples, batch_size: int, advance: Advance
 ) -> RmEvaluation:
-    """Of a language model that writes critiques, on written ones.
-
-    Whether it would close the critique with the verdict that is there, and how likely its tokens
-    are. What it writes by itself is measured by `assay eval-judge`.
-    """
+    """Of a language model that writes critiques: whether it would close written ones as they do."""
     collate = CritiqueCollator(learner.tokenizer.pad_token_id)
 
     def measure(batch: Sequence[Example]) -> list[tuple[float, float]]:

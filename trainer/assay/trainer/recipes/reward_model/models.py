@@ -98,10 +98,7 @@ def load_learner(
 
 
 def merged(model: Any) -> Any:
-    """The whole model, with low-rank adapters in its weights where there are some.
-
-    In float32, so that frozen weights of fewer bits round no small change off.
-    """
+    """The whole model, with low-rank adapters merged in float32 where there are some."""
     if not hasattr(model, "merge_and_unload"):
         return model
     return model.float().merge_and_unload()
