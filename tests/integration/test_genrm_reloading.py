@@ -67,7 +67,7 @@ def service(folder: Path) -> Iterator[Stubs]:
 
 
 def judged(service: Stubs, model: str = "", **settings: Any) -> judge_pb2.ModelJudgement:
-    settings["model"] = model
+    settings |= {"model": model, "seed": 7}  # letters are drawn by it
     request = judge_pb2.JudgeResponsesRequest(
         items=[item("i", "It is blue.", ground_truth="blue")],
         settings=judge_pb2.JudgeSettings(**settings),
