@@ -28,7 +28,8 @@ def words(data: Path, kind: str, **more: Any) -> list[str]:
     """The command line of a tiny run."""
     path = data / "pairs.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in PAIRS), encoding="utf-8")
-    (data / "rm.toml").write_text(f"[data]\npaths = ['{path}']\n[method]\nkind = '{kind}'\n")
+    method = f"kind = '{kind}'\n" + ("template = 'preference@1'\n" if kind == "pairwise" else "")
+    (data / "rm.toml").write_text(f"[data]\npaths = ['{path}']\n[method]\n{method}")
     given = SMALL | {key.replace("__", "."): value for key, value in more.items()}
     return [str(data / "rm.toml"), *(f"{key}={json.dumps(value)}" for key, value in given.items())]
 

@@ -106,11 +106,12 @@ def test_an_attack_changes_none_of_our_words(template: Template, attack: Attack)
         steps = "\n".join((one, one)), "\n".join((PLAIN, PLAIN))
         assert skeleton(prompt, one, steps[0]) == skeleton(filled(template, PLAIN), PLAIN, steps[1])
         data = [p.text for m in prompt.messages for p in m.pieces if not p.trusted]
-        assert set(data) == {
-            QUESTION[0].content,
-            one.strip("\r\n") if "steps" in template.places else one,
-            one,
-        }
+        shown = {QUESTION[0].content, one}
+        if "steps" in template.places:
+            shown.add(one.strip("\r\n"))
+        if "criterion" in template.places:  # behind its label, on one line
+            shown.add(f" {' '.join(one.split())}")
+        assert set(data) == shown
 
 
 @EACH_TEMPLATE

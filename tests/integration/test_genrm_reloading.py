@@ -58,7 +58,7 @@ def point(folder: Path, link: str, target: str) -> None:
 def service(folder: Path) -> Iterator[Stubs]:
     point(folder, "current", "one")
     point(folder, "adapter", "first")
-    flags = ("--models", folder / "models.toml", "--metrics-port", "0")
+    flags = ("--models", folder / "models.toml", "--metrics-port", "0", "--cache-entries", "0")
     with running(*flags) as (address, process), stubs(address) as made:
         assert process.stdout is not None
         made.metrics = process.stdout.readline().split()[-1]

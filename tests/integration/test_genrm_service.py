@@ -485,7 +485,8 @@ def test_judgements_and_faults_together_are_the_items(service: Stubs) -> None:
 
 def test_what_is_answered_is_counted_by_model(service: Stubs) -> None:
     before = scrape(service.metrics)
-    items = [item("yes", "Blue."), item("also", "Red."), item("long", LONG)]
+    # Texts of its own: what was answered before is not asked again.
+    items = [item("yes", "Blue, counted."), item("also", "Red, counted."), item("long", LONG)]
     answer = judge(service, *items, model="reward")
     assert reasons(answer) == ["judgement", "judgement", "CONTEXT_TOO_LONG"]
     assert set(reasons(judge(service, item("x", "Blue."), model="nobody"))) == {"UNKNOWN_MODEL"}

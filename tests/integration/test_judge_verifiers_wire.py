@@ -74,9 +74,10 @@ def services(
     tiny = make_model(folder / "tiny")
     scalar = make_model(folder / "scalar", "scalar")
     steps = make_model(folder / "steps", "step")
+    (folder / "models.toml").write_text(f'[model.tiny]\npath = "{tiny}"\nstructured = "never"\n')
     arguments = {
         "genrm": [
-            *("--model", f"tiny={tiny}"),
+            *("--models", str(folder / "models.toml")),
             *("--model", f"scalar={scalar}"),
             *("--model", f"steps={steps}"),
             *UNTESTED,

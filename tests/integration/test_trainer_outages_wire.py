@@ -70,7 +70,11 @@ def test_judges_that_are_restarted_say_what_they_would_have_said(
         ends.callback(second.stop)
         first.start()
         config = RewardConfig(
-            target=server.address, verifier=verifier, timeout_s=2.0, max_outage_s=240.0
+            target=server.address,
+            verifier=verifier,
+            parameters={"seed": 7},  # letters are drawn anew for each call without one
+            timeout_s=2.0,
+            max_outage_s=240.0,
         )
         with open_judge(config) as judge:
             calm = rewards(judge)
