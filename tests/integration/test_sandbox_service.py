@@ -116,6 +116,18 @@ def test_signals_do_to_a_program_what_they_do_anywhere(
         assert (run.end, run.signal) == ("signalled", number), run
 
 
+def test_programs_of_a_service_under_nohup_end_at_a_hangup() -> None:
+    source = f"import os\nos.kill(os.getpid(), {signal.SIGHUP})"
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        started = running("--slots", "1", "--languages", "python")
+        with started as (address, _), ExecutionClient(address) as client:
+            run = run_one(client, python(source))
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert (run.end, run.signal) == ("signalled", signal.SIGHUP), run
+
+
 def test_output_is_binary_capped_and_counted(client: ExecutionClient) -> None:
     source = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 8192)"
     run = run_one(client, python(source, output_bytes=1000))

@@ -21,7 +21,7 @@ import struct
 import sys
 
 # The C modules beneath socket and signal: whatever is loaded here, every run pays for.
-from _signal import SIG_DFL, SIG_IGN, SIGINT, SIGPIPE, SIGXFSZ, default_int_handler
+from _signal import SIG_DFL, SIG_IGN, SIGHUP, SIGINT, SIGPIPE, SIGXFSZ, default_int_handler
 from _signal import signal as set_signal
 from _socket import (
     AF_UNIX,
@@ -162,6 +162,7 @@ def _prepare(message: bytes, descriptors: list[int], confinement: Confinement) -
     if job.environment:
         os.environ.update(job.environment)
     set_signal(SIGINT, default_int_handler)
+    set_signal(SIGHUP, SIG_DFL)  # a service under nohup ignores it, and that is inherited
     return job
 
 
