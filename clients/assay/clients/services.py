@@ -290,18 +290,35 @@ class EmbeddedServices:
             StartupError: A service ended (the text has its last line on stderr), or was not ready
                 in time, or the start was given up.
         """
-        packages = {name: package_of(name) for name in self._names}
+        for name in self._names:
+            package_of(name)
         try:
-            first = [name for name in self._names if name in _ADDRESSES_FOR["reward"]]
-            for stage in (first, [name for name in self._names if name not in first]):
+            for stage in self._stages():
                 deadline_s = time.monotonic() + self._start_timeout_s
-                for name in stage:
-                    self._children[name] = self._spawn(name, packages[name])
+                self._launch(stage)
                 for name in stage:
                     self.addresses[name] = self._wait_ready(name, deadline_s)
         except BaseException:
             self.stop()
             raise
+
+    def launch(self) -> None:
+        """Begins the processes that need no other's address, and returns at once; `start` waits.
+
+        Raises:
+            ConfigError: A service is unknown or not installed.
+        """
+        self._launch(next(stage for stage in self._stages() if stage))
+
+    def _stages(self) -> tuple[list[str], list[str]]:
+        """Who starts first, and who is told the addresses of those."""
+        first = [name for name in self._names if name in _ADDRESSES_FOR["reward"]]
+        return first, [name for name in self._names if name not in first]
+
+    def _launch(self, names: Sequence[str]) -> None:
+        for name in names:
+            if name not in self._children:
+                self._children[name] = self._spawn(name, package_of(name))
 
     def stop(self, grace_s: float = 12.0) -> None:
         """Stops every service: SIGTERM, after `grace_s` seconds SIGKILL. May be called twice."""

@@ -60,6 +60,9 @@ class ServerAhead:
 
     It runs for as long as the stack. A started server gets the command-line arguments.
 
+    Attributes:
+        pid: of the server that starts; None for a named one.
+
     Raises:
         ConfigError: No reward server is installed.
     """
@@ -71,9 +74,12 @@ class ServerAhead:
         self._given_up = threading.Event()
         self._services: EmbeddedServices | None = None
         self._started: Future[None] = Future()
+        self.pid: int | None = None
         if not server.target:
             package_of("reward")
             self._services = EmbeddedServices(arguments={"reward": arguments}, stop=self._given_up)
+            self._services.launch()  # not in the thread, which a caller who computes would starve
+            self.pid = self._services.pid()
             stack.callback(self._stop)
             self._thread = threading.Thread(target=self._start, name="assay-start", daemon=True)
             self._thread.start()

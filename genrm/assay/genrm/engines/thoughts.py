@@ -1,14 +1,13 @@
 """Chat templates that begin the answer inside a thought, or before a channel is chosen. Text only.
 
 A verdict is read where the answer begins, so no thought may be open there: the template's own
-switch for thinking is off, a thought that it opens all the same is closed at once, and one that it
-writes as empty before every answer is written empty here too. A prompt of ours that begins with a
-thought turns the switch on and has exactly one, between the tags of the model's family: an empty
-one is taken away, and one that the template opens goes on.
+switch is off, a thought that it opens all the same is closed, and one that it writes empty before
+every answer is empty here too. A prompt of ours that begins with a thought has exactly one, between
+the tags of the model's family.
 
 Facts of the public templates of Qwen3, QwQ, DeepSeek-R1 and V3.1, GLM-4.5, Seed-OSS, Magistral,
-gpt-oss (harmony), Gemma 4, Command A, MiniMax-M2, Kimi-K2-Thinking, Nemotron, SmolLM3, Hunyuan and
-Ernie 4.5; none of their text.
+gpt-oss (harmony), Gemma 4, MiniMax-M2, Kimi-K2-Thinking and Nemotron, and from memory of Command A,
+SmolLM3, Hunyuan and Ernie 4.5; none of their text.
 """
 
 from __future__ import annotations

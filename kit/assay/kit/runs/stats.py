@@ -239,9 +239,8 @@ def mean_over_problems(values: Sequence[float], trials: float) -> Estimate:
     Wilson's score interval (Wilson 1927) at an effective number of trials: how many coin flips
     would have the variance of the problems, as for clustered surveys [derivation]. With one answer
     a problem it is Wilson's interval. It stays within 0 and 1, and has a width when every problem
-    came out the same, unlike a bootstrap over problems: with 30 problems of which most are solved,
-    that covered pass@4 in 34 % of simulations, this one in 98 %, and nowhere in less than 91 % for
-    30 problems or more (tests/property/test_trainer_evaluation_laws.py repeats both).
+    came out the same, unlike a bootstrap over problems (both are simulated in
+    tests/property/test_trainer_evaluation_laws.py).
 
     The effective number of trials is p (1 - p) / Var(mean), at least the number of problems, as if
     all responses to a problem were alike, and at most `trials`, as if all were independent: their

@@ -24,13 +24,11 @@ responses of one turn). In each step the new tokens train with what is known:
        ends
     2. an open turn's reward is unknown, as is that of a first attempt that earns its
        verification's: the critic's value stands behind its last token
-    3. where turns are joined, the value stands behind the last token drawn, beside that turn's
-       reward
-    4. a fault removes the tokens of this step and later ones, by the table above; earlier steps
-       have trained
+    3. where turns are joined, it stands behind the last token drawn, beside that turn's reward
+    4. a fault removes the tokens of this step and later ones, by the table above
     5. the critic learns from whole dialogues, in the step in which they end
 
-All five are [derivation]s: the papers do not join the two.
+All five are [derivation]s.
 """
 
 from __future__ import annotations
