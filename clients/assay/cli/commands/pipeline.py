@@ -22,7 +22,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from assay.cli.commands.options import IMPATIENT, ServerAccess
 from assay.cli.scoring.hub import HUB, spooled_hub
 from assay.clients.reward import AsyncRewardClient, RewardClient
-from assay.clients.services import EmbeddedServices, installed_services, package_of
+from assay.clients.services import EmbeddedServices, installed_services
 from assay.clients.types import Item, Result, ServerInfo
 
 # Larger chunks are no faster (20,000 rows of GSM8K), and an interrupted run loses more.
@@ -76,7 +76,6 @@ class ServerAhead:
         self._started: Future[None] = Future()
         self.pid: int | None = None
         if not server.target:
-            package_of("reward")
             self._services = EmbeddedServices(arguments={"reward": arguments}, stop=self._given_up)
             self._services.launch()  # not in the thread, which a caller who computes would starve
             self.pid = self._services.pid()

@@ -84,40 +84,22 @@ def _rewardbench_2(row: Row) -> dict[str, Any]:
 
 def _judgebench(row: Row) -> dict[str, Any]:
     a, b = row["response_A"], row["response_B"]
-    chosen, rejected = _labelled(row["label"], {"A>B": (a, b), "B>A": (b, a)})
-    return {
-        "id": str(row["pair_id"]),
-        "prompt": row["question"],
-        "chosen": chosen,
-        "rejected": rejected,
-        "subset": row.get("source", ""),
-    }
+    known = {"A>B": (a, b), "B>A": (b, a)}
+    return _preference(row, known, id_=row["pair_id"], prompt="question", subset="source")
 
 
 def _llmbar(row: Row) -> dict[str, Any]:
     one, two = row["output_1"], row["output_2"]
-    chosen, rejected = _labelled(row["label"], {1: (one, two), 2: (two, one)})
-    return {
-        "id": str(row.get("id", "")),
-        "prompt": row["input"],
-        "chosen": chosen,
-        "rejected": rejected,
-        "subset": row.get("subset", ""),
-    }
+    known = {1: (one, two), 2: (two, one)}
+    return _preference(row, known, id_=row.get("id", ""), prompt="input", subset="subset")
 
 
 def _auto_j(row: Row) -> dict[str, Any]:
     one, two = row["response 1"], row["response 2"]
     if row["label"] == 2:
         raise RowError("'label' is 2, a tie, which is no preference; such rows are left out")
-    chosen, rejected = _labelled(row["label"], {0: (one, two), 1: (two, one)})
-    return {
-        "id": str(row.get("id", "")),
-        "prompt": row["prompt"],
-        "chosen": chosen,
-        "rejected": rejected,
-        "subset": row.get("scenario", ""),
-    }
+    known = {0: (one, two), 1: (two, one)}
+    return _preference(row, known, id_=row.get("id", ""), prompt="prompt", subset="scenario")
 
 
 def _processbench(row: Row) -> dict[str, Any]:
@@ -156,10 +138,21 @@ def _prmbench(row: Row) -> dict[str, Any]:
     }
 
 
-def _labelled(label: object, known: Mapping[Any, tuple[Any, Any]]) -> tuple[Any, Any]:
+def _preference(
+    row: Row, known: Mapping[Any, tuple[Any, Any]], *, id_: object, prompt: str, subset: str
+) -> dict[str, Any]:
+    """A pair whose label says which is chosen, and which rejected."""
+    label = row["label"]
     if isinstance(label, bool) or not isinstance(label, str | int) or label not in known:
         raise RowError(f"'label' is {label!r}; write {' or '.join(map(repr, known))}")
-    return known[label]
+    chosen, rejected = known[label]
+    return {
+        "id": str(id_),
+        "prompt": row[prompt],
+        "chosen": chosen,
+        "rejected": rejected,
+        "subset": row.get(subset, ""),
+    }
 
 
 def _texts(row: Row, key: str) -> list[str]:

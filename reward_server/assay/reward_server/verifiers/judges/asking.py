@@ -185,6 +185,12 @@ def scoring(*modes: str) -> ParameterSpec:
     )
 
 
+def judged_by(*modes: str) -> tuple[ParameterSpec, ...]:
+    """The model, its template and how it is read, with these modes of `scoring`."""
+    how = (VOTES, TEMPERATURE, MAX_TOKENS, SEED, OVERFLOW, LOW_MASS)
+    return MODEL, TEMPLATE, scoring(*modes), *how
+
+
 def threshold(what: str) -> ParameterSpec:
     """The parameter `threshold`, from which on the verdict is `what`."""
     return ParameterSpec(
