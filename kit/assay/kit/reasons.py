@@ -66,6 +66,18 @@ class Reason(StrEnum):
     ENGINE_DIED = "ENGINE_DIED"
     ENGINE_FAILED = "ENGINE_FAILED"
     SCORE_NOT_FINITE = "SCORE_NOT_FINITE"
+    SESSION_NOT_FOUND = "SESSION_NOT_FOUND"
+    SESSION_ENDED = "SESSION_ENDED"
+    SESSION_LOST = "SESSION_LOST"
+    SESSION_BUSY = "SESSION_BUSY"
+    SESSIONS_FULL = "SESSIONS_FULL"
+    LEASE_EXPIRED = "LEASE_EXPIRED"
+    WRONG_REPLICA = "WRONG_REPLICA"
+    CANNOT_FORK = "CANNOT_FORK"
+    TOO_MANY_COPIES = "TOO_MANY_COPIES"
+    UNKNOWN_CHECKPOINT = "UNKNOWN_CHECKPOINT"
+    CHECKPOINT_LOST = "CHECKPOINT_LOST"
+    DISK_FULL = "DISK_FULL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +94,7 @@ _BUSY = grpc.StatusCode.RESOURCE_EXHAUSTED
 _GONE = grpc.StatusCode.UNAVAILABLE
 _LATE = grpc.StatusCode.DEADLINE_EXCEEDED
 _OURS = grpc.StatusCode.INTERNAL
+_NOT_NOW = grpc.StatusCode.FAILED_PRECONDITION
 
 LEXICON: dict[Reason, ReasonInfo] = {
     Reason.DEADLINE_REQUIRED: ReasonInfo(
@@ -268,5 +281,63 @@ LEXICON: dict[Reason, ReasonInfo] = {
         _OURS,
         "The model's numbers are not finite.",
         "Drop the sample; look at the model's weights and precision.",
+    ),
+    Reason.SESSION_NOT_FOUND: ReasonInfo(
+        grpc.StatusCode.NOT_FOUND,
+        "No session has this id: it was closed, or is another tenant's.",
+        "Open one, and keep its id.",
+    ),
+    Reason.SESSION_ENDED: ReasonInfo(
+        _NOT_NOW,
+        "The program ended its session earlier; it is no fault.",
+        "Judge it by that, roll back, or open another.",
+    ),
+    Reason.SESSION_LOST: ReasonInfo(
+        grpc.StatusCode.DATA_LOSS,
+        "A session was lost by our doing: its process, its host or its server ended.",
+        "Drop the sample; open another.",
+    ),
+    Reason.SESSION_BUSY: ReasonInfo(
+        grpc.StatusCode.ABORTED,
+        "The session does something else; nothing was done.",
+        "Wait for the other call, then repeat.",
+    ),
+    Reason.SESSIONS_FULL: ReasonInfo(
+        _BUSY, "As many sessions are open as fit.", "Wait as RetryInfo says, then retry."
+    ),
+    Reason.LEASE_EXPIRED: ReasonInfo(
+        _NOT_NOW,
+        "The session's lease ran out before anybody renewed it.",
+        "Renew in time, or ask for a longer lease.",
+    ),
+    Reason.WRONG_REPLICA: ReasonInfo(
+        _NOT_NOW,
+        "Another replica holds the session; nothing was done.",
+        'Send the session\'s replica in the metadata "assay-replica".',
+    ),
+    Reason.CANNOT_FORK: ReasonInfo(
+        _NOT_NOW,
+        "The session holds what no copy can: threads, child processes, sockets and the like.",
+        "End what the metadata names, then ask again.",
+    ),
+    Reason.TOO_MANY_COPIES: ReasonInfo(
+        _NOT_NOW,
+        "The session has as many checkpoints and forks as it may.",
+        "Drop checkpoints or close forks.",
+    ),
+    Reason.UNKNOWN_CHECKPOINT: ReasonInfo(
+        grpc.StatusCode.NOT_FOUND,
+        "The session has no such checkpoint.",
+        "Use one that it made and did not drop.",
+    ),
+    Reason.CHECKPOINT_LOST: ReasonInfo(
+        _NOT_NOW,
+        "The session's own memory limit ended the checkpoint; it is no fault.",
+        "Judge it by that, or open another session.",
+    ),
+    Reason.DISK_FULL: ReasonInfo(
+        _NOT_NOW,
+        "The session's disk has no room for the file.",
+        "Remove files, or ask for a larger disk.",
     ),
 }
