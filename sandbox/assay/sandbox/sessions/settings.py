@@ -1,4 +1,4 @@
-"""What the host of sessions is told when it starts, and the limits of a session, as plain values."""
+"""What the host of sessions is told when it starts, and the limits of a session: plain values."""
 
 from __future__ import annotations
 
