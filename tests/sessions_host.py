@@ -101,9 +101,7 @@ class Host:
         assert request.cpu_time.ToNanoseconds() > 0
         word, _, rest = request.code.partition(" ")
         self.cells[key] += 1
-        result = session_pb2.CellResult(
-            end=session_pb2.CELL_END_COMPLETED, number=self.cells[key]
-        )
+        result = session_pb2.CellResult(end=session_pb2.CELL_END_COMPLETED, number=self.cells[key])
         if word == "die":
             os.kill(os.getpid(), signal.SIGKILL)
         elif word == "lost":

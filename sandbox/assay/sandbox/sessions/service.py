@@ -103,12 +103,22 @@ class Sessions:
             computing=lambda: self._turns.taken,
             waiting=lambda: self._turns.waiting,
             up=lambda: self._up,
-            restarts=lambda: 0 if self._link is None else self._link.restarts,
+            restarts=lambda: self.host_restarts,
         )
 
     @property
     def _up(self) -> bool:
         return self._link is not None and self._link.up
+
+    @property
+    def host_pid(self) -> int | None:
+        """For logs and tests."""
+        return None if self._link is None else self._link.pid
+
+    @property
+    def host_restarts(self) -> int:
+        """How often the host was started in place of one that died."""
+        return 0 if self._link is None else self._link.restarts
 
     async def start(self) -> None:
         """Starts the host. Whatever becomes of that is said by the calls."""
