@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from dataclasses import dataclass, field
 
 from assay.api.session.v1 import session_pb2
-from assay.kit.durations import fill_duration
+from assay.kit.durations import fill_duration, seconds_of
 from assay.sandbox.domain import MIB, PYTHON_PACKAGES
 
 LANGUAGES = ("bash", "python")
@@ -31,6 +32,29 @@ class Limits:
         """Each at most that of `most`."""
         names = [one.name for one in dataclasses.fields(self)]
         return Limits(**{name: min(getattr(self, name), getattr(most, name)) for name in names})
+
+    def lowered(self, *, wall_s: float, cpu_s: float) -> Limits:
+        """With lower limits for one cell; 0 for none."""
+        return dataclasses.replace(
+            self,
+            cell_wall_s=min(self.cell_wall_s, wall_s or math.inf),
+            cell_cpu_s=min(self.cell_cpu_s, cpu_s or math.inf),
+        )
+
+    @staticmethod
+    def from_proto(message: session_pb2.SessionLimits) -> Limits:
+        """Those of a message in which every field is set."""
+        return Limits(
+            cpu_s=seconds_of(message.cpu_time),
+            cell_cpu_s=seconds_of(message.cell_cpu_time),
+            cell_wall_s=seconds_of(message.cell_wall_time),
+            memory_bytes=message.memory_bytes,
+            disk_bytes=message.disk_bytes,
+            processes=message.processes,
+            output_bytes=message.output_bytes,
+            max_output_bytes=message.max_output_bytes,
+            checkpoints=message.checkpoints,
+        )
 
     def to_proto(self) -> session_pb2.SessionLimits:
         """Every field set."""
