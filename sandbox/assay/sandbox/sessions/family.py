@@ -281,11 +281,12 @@ class Family:
         control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self._loop.add_reader(control, self._hear)
 
-    async def begin(self, ends: Ends, join: Callable[[int], None]) -> Branch:
+    async def begin(self, ends: Ends, join: Callable[[int], None], *, waits: bool) -> Branch:
         """Waits for the keeper and its first branch.
 
         Args:
-            join: called with the keeper's process id, before it has children.
+            join: called with the keeper's process id.
+            waits: the keeper has no children before that.
 
         Raises:
             FamilyLost: it does not come up.
@@ -294,7 +295,8 @@ class Family:
             pid = await self._here
             self._keeper = os.pidfd_open(pid)
             join(pid)
-            self._control.send(b"G")
+            if waits:
+                self._control.send(b"G")
             facts, given = await self._up
         user = facts["up"]
         ends.hand_over(self._host_user(user))

@@ -144,10 +144,17 @@ class Nursery:
         ends = Ends()
         try:
             message = b"K" + marshal.dumps(self._family_settings(number))
-            descriptors = [theirs.fileno(), *ends.theirs]
+            doors = group.doors() if group is not None else []
+            descriptors = [theirs.fileno(), *ends.theirs, *doors]
             socket.send_fds(link.control, [message], descriptors)
             theirs.close()
-            return family, await family.begin(ends, lambda pid: _join(group, pid))
+            for door in doors:
+                os.close(door)
+            entering = None if doors else group
+            branch = await family.begin(
+                ends, lambda pid: _join(entering, pid), waits=not doors
+            )
+            return family, branch
         except BaseException:
             ends.close()
             self.give_back(family)
