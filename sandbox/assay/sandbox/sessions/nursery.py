@@ -139,7 +139,7 @@ class Nursery:
         group, self.group_missing = cgroups.open_group(f"{owners.name(self._config.slot)}-{number}")
         control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         first = None if self._users.program is None else self._users.program + number * USERS
-        family = Family(control, group, first, number)
+        family = Family(control, group, first, number, self._settings.default_limits.disk_bytes)
         self._families.add(family)
         ends = Ends()
         try:
@@ -154,6 +154,8 @@ class Nursery:
             branch = await family.begin(
                 ends, lambda pid: _join(entering, pid), waits=not doors
             )
+            if group is not None:
+                group.settle()
             return family, branch
         except BaseException:
             ends.close()
