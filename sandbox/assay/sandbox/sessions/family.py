@@ -96,7 +96,7 @@ class Ends:
 
 
 class Listener:
-    """What a branch's owner hears of it; as it stands, of a branch that nobody asked for anything."""
+    """What a branch's owner hears of it; as it stands, of one that nobody asked for anything."""
 
     def heard(self, message: HarnessFrame) -> bool:
         """A frame came; whether it was expected."""
