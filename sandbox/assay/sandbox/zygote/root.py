@@ -11,6 +11,7 @@ Not covered: what the languages' paths hold is readable.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from _socket import sethostname
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ WRITABLE = "/sandbox"  # Landlock sees the folder around a mount point, not the 
 SCRATCH = f"{WRITABLE}/run"
 TMP, SHM = f"{SCRATCH}/tmp", f"{SCRATCH}/shm"  # noqa: S108
 TMP_LINK, SHM_LINK = "/tmp", "/dev/shm"  # noqa: S108  # of the new root
+COMMANDS = f"{WRITABLE}/bin"  # links of ours, read-only as the root is
 _KEPT = f"{WRITABLE}/shown"  # what is shown beneath them, in the root's own tmpfs
 DEVICES = ("null", "zero", "full", "random", "urandom")
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -81,7 +83,10 @@ def links() -> dict[str, str]:
 
 
 def build(
-    sources: Sequence[HostPath], system_links: dict[str, str], listed: Sequence[str] = ()
+    sources: Sequence[HostPath],
+    system_links: dict[str, str],
+    listed: Sequence[str] = (),
+    commands: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Makes the new root and moves into it; returns what could not be done, for people.
 
@@ -89,6 +94,7 @@ def build(
         sources: what it shows.
         system_links: the symbolic links of its top level.
         listed: folders on the way to the sources that may be listed; they hold nothing else.
+        commands: links in the folder of commands, and where they lead.
 
     Raises:
         OSError: the namespaces do not allow it.
@@ -113,9 +119,12 @@ def build(
         with open(base + path, "w") as file:
             file.write(text)
     os.makedirs(base + SCRATCH)
+    os.mkdir(base + COMMANDS)
+    for name, target in (commands or {}).items():
+        os.symlink(target, f"{base}{COMMANDS}/{name}")
     os.mkdir(base + "/proc")
     try:
-        _mount_proc(base + "/proc")
+        mount_proc(base + "/proc")
     except OSError as error:
         missing.append(f"private-proc: {error}")
     syscalls.pivot_root(base)
@@ -139,7 +148,8 @@ def kept(sources: Sequence[HostPath]) -> dict[str, str]:
     return found
 
 
-def _mount_proc(target: str) -> None:
+def mount_proc(target: str) -> None:
+    """A /proc of the caller's own process namespace."""
     flags = syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC
     try:
         syscalls.mount("proc", target, "proc", flags, _HIDING)
@@ -197,6 +207,28 @@ def make_folders(scratch: str, user: int | None) -> int:
         if user is not None:
             os.chown(path, user, user)
     return os.open(f"{scratch}/box", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def fresh_folders(
+    size_bytes: int, inodes: int, user: int | None, group: int, places: Mapping[str, str]
+) -> int:
+    """The folders of a session's branch in place of those in sight; their parent, open."""
+    with contextlib.suppress(OSError):
+        syscalls.umount(SCRATCH)
+    options = f"size={size_bytes},nr_inodes={inodes},mode=755"
+    syscalls.mount("tmpfs", SCRATCH, "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, options)
+    for name in ("box", "tmp", "shm"):
+        os.mkdir(f"{SCRATCH}/{name}", 0o755)
+        if user is not None:
+            os.chown(f"{SCRATCH}/{name}", user, group)
+    show_kept(places)
+    return os.open(SCRATCH, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def resize_scratch(size_bytes: int) -> None:
+    """Changes the size of the folders in sight."""
+    flags = syscalls.MS_REMOUNT | syscalls.MS_NOSUID | syscalls.MS_NODEV
+    syscalls.mount("tmpfs", SCRATCH, "tmpfs", flags, f"size={size_bytes}")
 
 
 def show_kept(places: Mapping[str, str]) -> None:
