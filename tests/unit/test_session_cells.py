@@ -450,7 +450,7 @@ _HOSTILE = {
     "a signal": "import signal\ndef f(*a): raise TimeoutError\nsignal.signal(signal.SIGALRM, f)\n"
     "signal.setitimer(signal.ITIMER_REAL, 0.001)",
     "own SIGINT": "import signal; signal.signal(signal.SIGINT, lambda *a: 1 / 0)",
-    "import hook": "import sys\nclass F:\n    def find_spec(*a): 1 / 0\nsys.meta_path.insert(0, F())",
+    "import hook": "import sys\nclass F:\n  def find_spec(*a): 1 / 0\nsys.meta_path.insert(0, F())",
     "importers": "import sys; sys.path_importer_cache = None; sys.path = None",
     "closed 1": "import os; os.close(1)",
     "threads": "import threading\n"
@@ -501,8 +501,8 @@ def test_a_trace_function_sees_the_program_alone(own: Process) -> None:
 @pytest.mark.parametrize(
     "wait",
     ["while True: pass", "import time; time.sleep(99)", "await __import__('asyncio').sleep(99)",
-     "import threading; threading.Event().wait()", "class R:\n    def __repr__(s):\n"
-     "        while True: pass\nR()",
+     "import threading; threading.Event().wait()",
+     "class R:\n    def __repr__(s): time.sleep(99)\nimport time; R()",
      "import subprocess; subprocess.run(['sleep', '99'])"],
 )  # fmt: skip
 def test_an_interrupt_ends_the_cell_alone(own: Process, wait: str) -> None:
@@ -524,7 +524,7 @@ def test_an_interrupt_between_cells_is_for_nobody(own: Process) -> None:
 
 def test_a_program_may_catch_an_interrupt(own: Process) -> None:
     ran = own.run(
-        "import time\nprint('begun')\ntry:\n    time.sleep(99)\nexcept KeyboardInterrupt:\n"
+        "import time\ntry:\n    print('begun')\n    time.sleep(99)\nexcept KeyboardInterrupt:\n"
         "    print('caught')",
         when=lambda p: b"begun" in p.out and (p.interrupt() or True),
     )
