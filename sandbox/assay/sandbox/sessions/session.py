@@ -364,12 +364,11 @@ class Session:
     def _fail_ended(self) -> NoReturn:
         assert self._over is not None  # noqa: S101  # the callers looked
         end, detail = self._over
-        name = pb.CellEnd.Name(end)
-        word = name.removeprefix("CELL_END_").lower().replace("_", "-")
+        word = pb.CellEnd.Name(end).removeprefix("CELL_END_").lower().replace("_", "-")
         raise SandboxFault(
             Reason.SESSION_ENDED,
             f"the program ended its session earlier: {word} {detail}".rstrip(),
-            end=name,
+            end=word,
         )
 
     def _died(self) -> tuple[pb.CellEnd.ValueType, str]:
@@ -408,6 +407,7 @@ class Session:
     def _lose(self) -> None:
         if self._cell is not None:
             self._cell.give_up(self._lost(self.family.why_lost))
+        self._free(self.family)
 
 
 class _Ended(Exception):

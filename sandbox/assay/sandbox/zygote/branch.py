@@ -100,6 +100,7 @@ def begin(setup: Setup, line: socket, given: list[int]) -> NoReturn:
 
 
 def _confine(setup: Setup, line: socket, given: list[int]) -> None:
+    child.lower_common_limits()
     set_wakeup_fd(-1)
     set_signal(SIGCHLD, SIG_DFL)
     set_signal(SIGHUP, SIG_DFL)
