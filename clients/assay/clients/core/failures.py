@@ -17,6 +17,7 @@ _NAMES = {"reward": "a reward server", "sandbox": "a sandbox", "genrm": "a judge
 _SERVED_BY = {
     "RewardService": "reward",
     "ExecutionService": "sandbox",
+    "SessionService": "sandbox",
     "JudgeService": "genrm",
     "ProcessRewardService": "genrm",
 }
