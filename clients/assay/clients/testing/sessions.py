@@ -266,7 +266,11 @@ class _Servicer(session_pb2_grpc.SessionServiceServicer):
             raise refuse(Reason.UNKNOWN_LANGUAGE, f"the fake serves no {request.language}")
         limits = session_pb2.SessionLimits()
         fill_duration(limits.cell_wall_time, _WALL_S)
-        limits.MergeFrom(request.limits)
+        for asked, value in request.limits.ListFields():
+            if asked.message_type is None:
+                setattr(limits, asked.name, value)
+            else:
+                getattr(limits, asked.name).CopyFrom(value)
         made = [self._fake.new(request.lease, limits) for _ in range(request.count or 1)]
         for session in made:
             session.cells.space["__environment__"] = dict(request.environment)
@@ -317,9 +321,9 @@ class _Servicer(session_pb2_grpc.SessionServiceServicer):
     ) -> session_pb2.GetFilesResponse:
         folder = self._fake.find(request.session_id, context, ended=True).cells.folder
         response = session_pb2.GetFilesResponse()
-        found = [one for one in sorted(folder.rglob("*")) if one.is_file()]
+        found = [one for one in folder.rglob("*") if one.is_file()]
         by_path = {one.relative_to(folder).as_posix(): one for one in found}
-        for path in request.paths or by_path:
+        for path in request.paths or sorted(by_path):
             if (one := by_path.get(path)) is not None:
                 facts = one.stat()
                 response.files.add(
