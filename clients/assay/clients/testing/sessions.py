@@ -21,9 +21,9 @@ from typing import Any
 import grpc
 
 from assay.api.session.v1 import session_pb2, session_pb2_grpc
-from assay.clients.sessions.calls import REPLICA_KEY
 from assay.clients.testing.cells import STREAMS, CannotCopyError, Cells
 from assay.clients.testing.served import FakeServer, nothing_to_test
+from assay.kit.calls import REPLICA_KEY
 from assay.kit.durations import fill_duration, seconds_of
 from assay.kit.errors import CallError, refuse
 from assay.kit.reasons import Reason
@@ -202,7 +202,7 @@ class FakeSessionServer(FakeServer):
             raise refuse(
                 Reason.CANNOT_FORK,
                 "the session holds 2 threads; a socket",
-                holds="2 threads; a socket",
+                holds="2 threads\na socket",
             )
         if session.busy:
             raise refuse(Reason.SESSION_BUSY, "a cell runs")
