@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing, suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+from google.protobuf.message import Message
 
 from assay.api.session.v1 import session_pb2
 from assay.kit.durations import duration
 from assay.kit.errors import CallError, refuse
 from assay.kit.reasons import Reason
 from assay.sandbox.http import SandboxFront
+from assay.sandbox.sessions.service import Sessions as SandboxSessions
 
 _CLOSE_S = 10.0
+_SETTLE_S = 0.02
+_Response = TypeVar("_Response")
 
 
 class Cell(NamedTuple):
@@ -32,7 +37,7 @@ class Sessions:
     """Methods of `SessionService`, in this process and for the caller's tenant.
 
     Deadlines are by the clock of the loop. What fails raises CallError, with the reasons of
-    session.proto.
+    session.proto. A session that is not free yet is waited for: nothing was done.
     """
 
     def __init__(self, front: SandboxFront) -> None:
@@ -40,11 +45,10 @@ class Sessions:
         self._limits: session_pb2.SessionLimits | None = None
 
     @property
-    def _service(self) -> Any:
-        service = getattr(self._front, "sessions", None)
-        if service is None:
-            raise refuse(Reason.UNKNOWN_LANGUAGE, "this sandbox serves no sessions")
-        return service
+    def _service(self) -> SandboxSessions:
+        if self._front.sessions is None:
+            raise refuse(Reason.NO_SESSIONS, "this server keeps no sessions")
+        return self._front.sessions
 
     async def max_limits(self, due_s: float) -> session_pb2.SessionLimits:
         """The greatest limits that a session may have."""
@@ -75,9 +79,20 @@ class Sessions:
         request = session_pb2.ExecuteRequest(session_id=session_id, code=code)
         if wall_s is not None:
             request.wall_time.CopyFrom(duration(wall_s))
-        async with aclosing(self._service.execute(request, timeout_s=left(due_s))) as events:
-            async for event in events:
-                yield event
+        begun = False
+        while True:
+            try:
+                running = self._service.execute(request, timeout_s=left(due_s))
+                async with aclosing(running) as events:
+                    async for event in events:
+                        begun = True
+                        yield event
+            except CallError as error:
+                if begun or not _is_settling(error, due_s):
+                    raise
+                await asyncio.sleep(_SETTLE_S)
+            else:
+                return
 
     async def run(
         self,
@@ -100,21 +115,21 @@ class Sessions:
 
     async def put(self, request: session_pb2.PutFilesRequest, due_s: float) -> None:
         """Writes files."""
-        await self._service.put_files(request, timeout_s=left(due_s))
+        await _settled(self._service.put_files, request, due_s)
 
     async def get(
         self, session_id: str, paths: list[str], due_s: float
     ) -> list[session_pb2.SessionFile]:
         """Reads files, or lists all of them."""
         request = session_pb2.GetFilesRequest(session_id=session_id, paths=paths)
-        response = await self._service.get_files(request, timeout_s=left(due_s))
+        response = await _settled(self._service.get_files, request, due_s)
         return list(response.files)
 
     async def fork(
         self, request: session_pb2.ForkRequest, due_s: float
     ) -> list[session_pb2.Session]:
         """Copies a session."""
-        response = await self._service.fork(request, timeout_s=left(due_s))
+        response = await _settled(self._service.fork, request, due_s)
         return list(response.sessions)
 
     async def renew(
@@ -132,6 +147,23 @@ class Sessions:
         request = session_pb2.CloseRequest(session_ids=session_ids)
         with suppress(CallError):
             await asyncio.shield(self._service.close(request, timeout_s=_CLOSE_S))
+
+
+async def _settled(
+    method: Callable[..., Coroutine[Any, Any, _Response]], request: Message, due_s: float
+) -> _Response:
+    while True:
+        try:
+            return await method(request, timeout_s=left(due_s))
+        except CallError as error:
+            if not _is_settling(error, due_s):
+                raise
+            await asyncio.sleep(_SETTLE_S)
+
+
+def _is_settling(error: CallError, due_s: float) -> bool:
+    """A cell that was interrupted, say, is on its way out."""
+    return error.reason == Reason.SESSION_BUSY and left(due_s) > _SETTLE_S
 
 
 def left(due_s: float) -> float:

@@ -8,17 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 
-def call(body: str, **given: object) -> str:
-    """An expression: `body` with these names, as JSON; the program's own names stay as they are."""
-    names = ", ".join(["_os", "_json", *given])
-    values = ", ".join(['__import__("os")', '__import__("json")', *map(repr, given.values())])
-    return f"(lambda {names}: _json.dumps({body}))({values})"
+_HOME = '__import__("os").path.expanduser("~")'
+
+
+def call(body: str, depth: int = 1, **paths: str) -> str:
+    """An expression: `body` as JSON, with paths by name, below the working directory."""
+    given = [f"_os.path.normpath(_os.path.join(_home, {path!r}))" for path in paths.values()]
+    inner = f"(lambda {', '.join(paths)}: _json.dumps({body}))({', '.join(given)})"
+    values = f'__import__("os"), __import__("json"), {_HOME}, {depth}'
+    return f"(lambda _os, _json, _home, _depth: {inner})({values})"
 
 
 def _entry(path: str) -> str:
     """The expression of an entry's facts; `path` is one itself."""
     return f"""(lambda at, own: {{
- "name": _os.path.basename(at), "path": at, "size": own.st_size, "mode": own.st_mode & 0o7777,
+ "path": _os.path.relpath(at, _home), "size": own.st_size, "mode": own.st_mode & 0o7777,
  "type": "FILE_TYPE_DIRECTORY" if _os.path.isdir(at) else "FILE_TYPE_FILE",
  "permissions": __import__("stat").filemode(own.st_mode), "owner": str(own.st_uid),
  "group": str(own.st_gid), "isSymlink": _os.path.islink(at), "modifiedTime":
@@ -27,13 +31,13 @@ def _entry(path: str) -> str:
 
 
 STAT = f'{{"entry": {_entry("path")}}}'
-LIST = f"""{{"entries": [{_entry("_os.path.normpath(_os.path.join(root, name))")}
+LIST = f"""{{"entries": [{_entry("_os.path.join(root, name)")}
  for root, folders, files in _os.walk(path) for name in sorted(folders + files)
- if _os.path.relpath(root, path).count("/") + (root != path) < depth]}}
+ if _os.path.relpath(root, path).count("/") + (root != path) < _depth]}}
  if _os.path.isdir(path) else 1 / 0"""
 MAKE = "[_os.makedirs(path), {}][1]"
-MOVE = f"""[_os.makedirs(_os.path.dirname(target) or ".", exist_ok=True),
- _os.rename(path, target), {{"entry": {_entry("target")}}}][2]"""
+MOVE = f"""[_os.makedirs(_os.path.dirname(target), exist_ok=True), _os.rename(path, target),
+ {{"entry": {_entry("target")}}}][2]"""
 REMOVE = """[(_os.remove if _os.path.islink(path) or not _os.path.isdir(path)
  else __import__("shutil").rmtree)(path), {}][1]"""
 
@@ -41,7 +45,8 @@ REMOVE = """[(_os.remove if _os.path.islink(path) or not _os.path.isdir(path)
 def command(arguments: list[str], folder: str, environment: Mapping[str, str]) -> str:
     """Runs a program whose output is the cell's; its value is the exit code."""
     return (
-        f'__import__("subprocess").run({arguments!r}, stdin=-3, cwd={folder!r}, '
+        f'__import__("subprocess").run({arguments!r}, stdin=-3, '
+        f'cwd=__import__("os").path.join({_HOME}, {folder!r}), '
         f'env={{**__import__("os").environ, **{dict(environment)!r}}}).returncode'
     )
 

@@ -36,6 +36,11 @@ CALL_S = 60.0
 GONE = frozenset({Reason.SESSION_NOT_FOUND, Reason.LEASE_EXPIRED})
 """The sandbox is not there any more, which is no fault of ours."""
 
+_STATUSES: dict[str, int] = {
+    **dict.fromkeys(GONE, 502),
+    Reason.SESSION_ENDED: 410,
+    Reason.NO_SESSIONS: 501,
+}
 _STREAM = "application/connect+json"
 _CODES = {400: "invalid_argument", 401: "unauthenticated", 404: "not_found", 409: "aborted",
           429: "resource_exhausted", 501: "unimplemented", 502: "unavailable",
@@ -111,7 +116,9 @@ def _connect(boxes: Boxes) -> list[Route]:
         method = request.path_params["method"]
         if method not in _CHANGES:
             return _connect_error(501, f"{method[:40]} is not served")
-        script = code.call(_CHANGES[method], **_given(Fields(await read_json(request))))
+        body = Fields(await read_json(request))
+        depth = max(1, int(body.number("depth", 1)))
+        script = code.call(_CHANGES[method], depth, **_paths(body))
         context = await _here(boxes, request)
         async with context.turn:
             cell = await boxes.sessions.run(context.session_id, script, soon())
@@ -131,11 +138,11 @@ def _connect(boxes: Boxes) -> list[Route]:
     ]
 
 
-def _given(body: Fields) -> dict[str, object]:
-    """What a change of files is told."""
+def _paths(body: Fields) -> dict[str, str]:
+    """The paths that a change of files is about."""
     if body.has("source"):
         return {"path": _path(body, "source"), "target": _path(body, "destination")}
-    return {"path": _path(body, "path"), "depth": int(body.number("depth", 1)) or 1}
+    return {"path": _path(body, "path")}
 
 
 def _found(result: session_pb2.CellResult) -> Json:
@@ -249,9 +256,7 @@ def _connected(endpoint: Endpoint) -> Endpoint:
 
 def _status(error: CallError) -> int:
     """A status in the words of the proxy before the daemon; 410 where the program ended it."""
-    if error.reason in GONE:
-        return 502
-    return 410 if error.reason == Reason.SESSION_ENDED else http_status(error)
+    return _STATUSES.get(error.reason) or http_status(error)
 
 
 def _said(error: CallError) -> str:

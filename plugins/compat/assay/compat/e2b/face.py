@@ -48,6 +48,11 @@ from assay.sandbox.http import SandboxFront
 LEASE_S = 300.0
 """A sandbox's time-out where its caller says none."""
 
+_STATUSES: dict[str, int] = {
+    **dict.fromkeys(envd.GONE, 404),
+    Reason.CANNOT_FORK: 409,
+    Reason.NO_SESSIONS: 501,
+}
 _LINES = "application/x-ndjson"
 
 
@@ -208,8 +213,7 @@ def _managed(endpoint: Endpoint) -> Endpoint:
         except BadField as error:
             return failure(400, str(error))
         except CallError as error:
-            status = 404 if error.reason in envd.GONE else http_status(error)
-            status = 409 if error.reason == Reason.CANNOT_FORK else status
+            status = _STATUSES.get(error.reason) or http_status(error)
             return failure(status, f"{error.reason}: {error}")
 
     return answered

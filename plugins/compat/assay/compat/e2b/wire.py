@@ -22,6 +22,7 @@ from assay.kit.http.codec import write
 
 HOME = "/home/user"
 """The working directory, in the peer's words."""
+_ALSO_HOME = ("/box", "/mnt", "/sandbox/run/box")
 ENVD = "0.5.2"
 """What of the peer's daemon is served: uploads are forms."""
 
@@ -100,11 +101,11 @@ def relative(path: str) -> str:
     Raises:
         BadField: it lies elsewhere.
     """
-    plain = posixpath.normpath(posixpath.join(HOME, path))
-    try:
-        return str(PurePosixPath(plain).relative_to(HOME))
-    except ValueError:
-        raise BadField(("path",), f"must be relative, or below {HOME}") from None
+    plain = PurePosixPath(posixpath.normpath(posixpath.join(HOME, path)))
+    for home in (HOME, *_ALSO_HOME):
+        if plain.is_relative_to(home):
+            return str(plain.relative_to(home))
+    raise BadField(("path",), f"must be relative, or below {HOME}")
 
 
 def absolute(path: str) -> str:
