@@ -18,7 +18,7 @@ from assay.api.session.v1 import session_pb2
 from assay.compat.e2b import code, wire
 from assay.compat.fields import BadField
 
-STDOUT, STDERR = session_pb2.OUTPUT_STREAM_STDOUT, session_pb2.OUTPUT_STREAM_STDERR
+STDERR = session_pb2.OUTPUT_STREAM_STDERR
 
 
 def lines(event: session_pb2.ExecuteResponse, decoders: wire.Decoders | None = None) -> list[Any]:
