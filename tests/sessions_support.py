@@ -19,8 +19,9 @@ from assay.kit.errors import CallError, call_error, status_sent
 from assay.kit.pool.link import Command
 from assay.kit.serving import RunningServer, ServeConfig, start
 from assay.sandbox.service import session_service
+from assay.sandbox.sessions.core import SessionSettings
 from assay.sandbox.sessions.requests import Rules
-from assay.sandbox.sessions.service import Sessions, SessionSettings
+from assay.sandbox.sessions.service import Sessions
 from assay.sandbox.sessions.settings import Limits
 
 TIMEOUT_S = 30.0

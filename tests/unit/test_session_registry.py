@@ -19,7 +19,7 @@ from assay.kit.errors import CallError
 from assay.kit.queue import QueueFull
 from assay.sandbox.sessions import requests
 from assay.sandbox.sessions.place import fitting
-from assay.sandbox.sessions.registry import CLOSED, Ended, Registry, Session
+from assay.sandbox.sessions.registry import CLOSED, Ended, OpenSession, Registry
 from assay.sandbox.sessions.requests import Rules
 from assay.sandbox.sessions.rooms import FairRoom, SessionRoom
 from assay.sandbox.sessions.settings import HostSettings, Limits
@@ -29,13 +29,13 @@ LIMITS = Limits()
 SHORT_S, LONG_S = 0.05, 60.0
 
 
-def registry(name: str = "here:1") -> tuple[Registry, list[Session]]:
-    expired: list[Session] = []
+def registry(name: str = "here:1") -> tuple[Registry, list[OpenSession]]:
+    expired: list[OpenSession] = []
     made = Registry(name, expired.append)
     return made, expired
 
 
-def add(registry: Registry, tenant: str = "", lease_s: float = LONG_S) -> Session:
+def add(registry: Registry, tenant: str = "", lease_s: float = LONG_S) -> OpenSession:
     return registry.add(registry.key(), tenant, "python", LIMITS, lease_s)
 
 

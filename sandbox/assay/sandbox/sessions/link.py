@@ -29,7 +29,7 @@ _STEADY_S = 10.0
 _log = logging.getLogger(__name__)
 
 
-class HostLost(Exception):
+class HostGone(Exception):
     """The host died before it answered. The text says how."""
 
 
@@ -38,7 +38,7 @@ class HostCall:
     """A call that the host has not answered.
 
     Attributes:
-        answer: the payload of DONE; raises HostLost, or the CallError of FAULT.
+        answer: the payload of DONE; raises HostGone, or the CallError of FAULT.
         on_event: called with the payload of each EVENT.
     """
 
@@ -106,11 +106,11 @@ class HostLink:
     def call(
         self, kind: bytes, payload: bytes, on_event: Callable[[bytes], None] | None = None
     ) -> HostCall:
-        """Sends a call; where the host is down its answer is HostLost."""
+        """Sends a call; where the host is down its answer is HostGone."""
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         call = HostCall(next(self._numbers), future, on_event)
         if self._link is None or not self._up.is_set():
-            future.set_exception(HostLost("it is not running"))
+            future.set_exception(HostGone("it is not running"))
             return call
         try:
             self._link.send(kind, call.number, payload)
@@ -193,7 +193,7 @@ class HostLink:
         calls, self._calls = self._calls, {}
         for call in calls.values():
             if not call.answer.done():
-                call.answer.set_exception(HostLost(how))
+                call.answer.set_exception(HostGone(how))
                 call.answer.exception()  # seen: its caller may have gone away
 
 

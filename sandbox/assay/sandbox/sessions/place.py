@@ -12,8 +12,9 @@ from assay.kit.pool.places import LOCAL
 from assay.kit.process import usable_cores
 from assay.sandbox.config import SandboxServerConfig
 from assay.sandbox.domain import MIB
+from assay.sandbox.sessions.core import SessionSettings
 from assay.sandbox.sessions.requests import Rules
-from assay.sandbox.sessions.service import Sessions, SessionSettings
+from assay.sandbox.sessions.service import Sessions
 from assay.sandbox.sessions.settings import HostSettings, Limits
 from assay.sandbox.site import SurveyedMachine
 from assay.sandbox.workers.place import environment_of_a_supervisor
@@ -39,6 +40,7 @@ def open_sessions(config: SandboxServerConfig, site: SurveyedMachine | None) -> 
         cells=asked.session_cells or _CELLS_PER_CORE * usable_cores(),
         waiting_cells=config.runner.queue_items,
         drain_s=asked.session_drain_s,
+        layers=() if site is None else site.layers,
     )
     why_not = _why_not(config)
     if why_not or site is None:

@@ -51,7 +51,7 @@ CLOSED = Ended("closed", "the session was closed")
 
 
 @dataclass(slots=True, eq=False)
-class Session:
+class OpenSession:
     """An open session.
 
     Attributes:
@@ -91,34 +91,36 @@ class Registry:
         expired: called with a session whose lease has run out.
     """
 
-    def __init__(self, replica: str, expired: Callable[[Session], None]) -> None:
+    def __init__(self, replica: str, expired: Callable[[OpenSession], None]) -> None:
         self.replica = replica
         self._boot = secrets.token_hex(_BOOT_BYTES)
         self._expired = expired
         self._keys = itertools.count(1)
-        self._open: dict[str, Session] = {}
+        self._open: dict[str, OpenSession] = {}
         self._ended: OrderedDict[str, tuple[str, Ended]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def __iter__(self) -> Iterator[Session]:
+    def __iter__(self) -> Iterator[OpenSession]:
         return iter(tuple(self._open.values()))
 
     def key(self) -> int:
         """A key that was never used."""
         return next(self._keys)
 
-    def add(self, key: int, tenant: str, language: str, limits: Limits, lease_s: float) -> Session:
+    def add(
+        self, key: int, tenant: str, language: str, limits: Limits, lease_s: float
+    ) -> OpenSession:
         """Opens a session; its lease begins."""
         loop = asyncio.get_running_loop()
         name = f"{self.replica}.{self._boot}{secrets.token_urlsafe(_SECRET_BYTES)}"
-        session = Session(name, key, tenant, language, limits, lease_s, loop.time())
+        session = OpenSession(name, key, tenant, language, limits, lease_s, loop.time())
         self._open[name] = session
         self.touch(session)
         return session
 
-    def find(self, session_id: str, tenant: str) -> Session:
+    def find(self, session_id: str, tenant: str) -> OpenSession:
         """An open session of a tenant; its lease begins anew.
 
         Raises:
@@ -130,7 +132,7 @@ class Registry:
         self.touch(session)
         return session
 
-    def touch(self, session: Session) -> None:
+    def touch(self, session: OpenSession) -> None:
         """Begins its lease anew."""
         loop = asyncio.get_running_loop()
         session.expires_s = loop.time() + session.lease_s
@@ -141,7 +143,7 @@ class Registry:
         if session.timer is None:
             session.timer = loop.call_at(session.expires_s, self._look, session)
 
-    def end(self, session: Session, ended: Ended) -> bool:
+    def end(self, session: OpenSession, ended: Ended) -> bool:
         """Takes a session out, remembers how it ended; False where it was out already."""
         if session.ended is not None:
             return False
@@ -192,7 +194,7 @@ class Registry:
                 )
         return refuse(Reason.SESSION_NOT_FOUND, "no session has this id")
 
-    def _look(self, session: Session) -> None:
+    def _look(self, session: OpenSession) -> None:
         """The lease may have ended.
 
         After a pause of the loop a renewal may lie in a socket: it looks twice.

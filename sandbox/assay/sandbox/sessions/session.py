@@ -89,7 +89,8 @@ class Session:
         limits, family = self.limits, self.family
         self.language = request.language
         _set_group(family, limits, 1)
-        family.tell("resize", self._branch.user, limits.disk_bytes)
+        if limits.disk_bytes != family.disk_bytes:
+            await family.ask("resize", self._branch.user, limits.disk_bytes)
         lowered = {
             "RLIMIT_CPU": math.ceil(limits.cpu_s) + 2,
             "RLIMIT_FSIZE": limits.disk_bytes,
@@ -389,7 +390,7 @@ class Session:
             return pb.CELL_END_BUDGET_SPENT, f"more than {self.limits.cpu_s:g} s of CPU time"
         if number != signal.SIGKILL:
             return None
-        if self.family.group is not None and self.family.group.memory_kills():
+        if self.family.memory_killed():
             return pb.CELL_END_MEMORY_LIMIT, "the kernel ended it for lack of memory"
         # The program cannot send it to itself (`zygote.consent`).
         raise self._lost("its process was killed from outside, perhaps for the machine's memory")

@@ -60,7 +60,7 @@ from _socket import (
 from select import POLLIN, poll
 from typing import Any, NamedTuple, NoReturn
 
-from assay.sandbox.zygote import branch, inspection, landlock, root, seccomp, syscalls
+from assay.sandbox.zygote import branch, inspection, landlock, root, syscalls
 from assay.sandbox.zygote.consent import Consent
 from assay.sandbox.zygote.folders import Copying
 from assay.sandbox.zygote.protocol import descriptors_of, sender_of
@@ -104,13 +104,20 @@ class Branch(NamedTuple):
 class Keeper:
     """Makes, copies and ends the branches of one family."""
 
-    def __init__(self, settings: dict[str, Any], kept: dict[str, str], given: list[int]) -> None:
+    def __init__(
+        self,
+        settings: dict[str, Any],
+        kept: dict[str, str],
+        program_filter: syscalls.SeccompFilter,
+        given: list[int],
+    ) -> None:
         self._settings = settings
         self._kept = kept
+        self._filter = program_filter
         self._copies: bool = settings["copies"]
         self._disk_bytes: int = settings["disk_bytes"]
         self._control = socket(fileno=given[0])
-        self._first = given[1:]
+        self._first, self._doors = given[1:4], given[4:]
         self._free = list(range(FIRST_USER + settings["users"] - 1, FIRST_USER - 1, -1))
         self._branches: dict[int, Branch] = {}
         self._cpu_s: dict[int, float] = {}  # of a user's processes that have ended
@@ -119,12 +126,15 @@ class Keeper:
 
     def serve(self) -> NoReturn:
         """Serves until the host is gone."""
+        for door in self._doors:  # of its control group, before it has children
+            os.write(door, b"0")
+            os.close(door)
         self._build()
         wake, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         set_signal(SIGCHLD, lambda *_: None)
         set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         self._say({"here": True})
-        if self._control.recv(16) != b"G":
+        if not self._doors and self._control.recv(16) != b"G":
             os._exit(0)
         self._start_first()
         self._waiting = poll()
@@ -151,13 +161,6 @@ class Keeper:
         if self._settings["landlock"]:
             writable = [root.WRITABLE, "/proc", *map("/dev/{}".format, root.DEVICES)]
             self._rules = landlock.ruleset(["/"], writable, [], sockets=True)
-        policy = seccomp.SyscallPolicy(
-            sockets=True,
-            fork=True,
-            own_user=self._copies and self._settings["own_user"],
-            session=True,
-        )
-        self._filter = syscalls.SeccompFilter(seccomp.build(policy))
 
     def _start_first(self) -> None:
         user = self._free.pop() if self._copies else None
