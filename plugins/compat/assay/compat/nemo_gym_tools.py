@@ -1,9 +1,9 @@
 """NeMo Gym's Python tools, each rollout with a session of its own.
 
-The cookie names the session. Every answer sets it, and an agent hands the last one on, to /verify
-too, as it does with Gym's own; so any replica of the server knows a rollout. Once a call has failed
-by no doing of the policy's, the cookie says why instead: later calls fail alike, and /verify answers
-with a failed row, whatever the response. A session that nobody verifies ends with its lease.
+The cookie names the session. Every answer sets it, and an agent hands the last one on, also to
+/verify, as it does with Gym's own; so any replica of the server knows a rollout. Once a call has
+failed by no doing of the policy's, the cookie says why instead: later calls fail alike, and /verify
+makes a failed row, whatever the response. A session that nobody verifies ends with its lease.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-
 _HOME = '__import__("os").path.expanduser("~")'
 
 
