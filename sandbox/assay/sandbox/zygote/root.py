@@ -42,6 +42,7 @@ _FILES = {
 _LINKS = {
     "/box": f"{SCRATCH}/box",
     "/mnt": f"{SCRATCH}/box",  # where programs that were written for other sandboxes put files
+    "/home/user": f"{SCRATCH}/box",
     TMP_LINK: TMP,
     SHM_LINK: SHM,
     "/dev/fd": "/proc/self/fd",
