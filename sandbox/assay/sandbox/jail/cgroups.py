@@ -55,6 +55,9 @@ class ControlGroup(Protocol):
     def close(self) -> None:
         """Removes the group; its processes must be dead."""
 
+    def remove(self) -> bool:
+        """As `close`, without waiting; whether it is removed."""
+
 
 class _File:
     """A file of a group, kept open: it is read or written in every run."""
@@ -157,6 +160,9 @@ class GroupV1:
     def close(self) -> None:  # noqa: D102
         _close(self._files, self._folders)
 
+    def remove(self) -> bool:  # noqa: D102
+        return _remove(self._files, self._folders)
+
 
 def _shares(accounts: Path, root: Path, own: dict[str, str], name: str) -> tuple[Path, ...]:
     """The directory of CPU shares, made, where it is not that of CPU accounts."""
@@ -242,6 +248,9 @@ class GroupV2:
     def close(self) -> None:  # noqa: D102
         _close(self._files, (self._folder,))
 
+    def remove(self) -> bool:  # noqa: D102
+        return _remove(self._files, (self._folder,))
+
 
 def open_group(name: str) -> tuple[ControlGroup | None, str]:
     """A group for a box, or None and why there is none."""
@@ -322,16 +331,22 @@ def _own_v2() -> str:
 
 
 def _close(files: list[_File], folders: tuple[Path, ...]) -> None:
+    for _ in range(50):  # the kernel frees a dead process's place a moment later
+        if _remove(files, folders):
+            break
+        time.sleep(0.01)
+
+
+def _remove(files: list[_File], folders: tuple[Path, ...]) -> bool:
     for file in files:
         file.close()
     files.clear()
+    removed = True
     for folder in folders:
-        for _ in range(50):  # the kernel frees a dead process's place a moment later
-            try:
-                folder.rmdir()
-            except FileNotFoundError:
-                break
-            except OSError:
-                time.sleep(0.01)
-            else:
-                break
+        try:
+            folder.rmdir()
+        except FileNotFoundError:
+            continue
+        except OSError:
+            removed = False
+    return removed
