@@ -26,7 +26,7 @@ from assay.sandbox.backends import find_backend  # noqa: E402
 from assay.sandbox.config import SandboxConfig  # noqa: E402
 from assay.sandbox.domain import MIB, RunLimits  # noqa: E402
 from assay.sandbox.site import survey  # noqa: E402
-from assay.sandbox.zygote import syscalls
+from assay.sandbox.zygote import syscalls  # noqa: E402
 
 FRAMES = st.lists(st.tuples(st.sampled_from([b"O", b"E", b"C", b"D"]), st.binary(max_size=300)))
 
