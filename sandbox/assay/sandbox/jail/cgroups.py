@@ -29,6 +29,12 @@ class ControlGroup(Protocol):
     def add(self, pid: int) -> None:
         """Moves a process into the group."""
 
+    def doors(self) -> list[int]:
+        """Files into which a process writes "0" to enter the group, for the caller to close.
+
+        Far faster than `add`, for which the kernel waits until no process forks. None in version 2.
+        """
+
     def settle(self) -> None:
         """Counts what the group uses now as the box's own, not the programs'."""
 
@@ -126,6 +132,9 @@ class GroupV1:
         for folder in self._folders:
             (folder / "cgroup.procs").write_text(str(pid))
 
+    def doors(self) -> list[int]:  # noqa: D102
+        return [os.open(folder / "tasks", os.O_WRONLY | os.O_CLOEXEC) for folder in self._folders]
+
     def settle(self) -> None:  # noqa: D102
         self._base_bytes = self._usage.number() + _SLACK_BYTES
 
@@ -213,6 +222,9 @@ class GroupV2:
 
     def add(self, pid: int) -> None:  # noqa: D102
         (self._folder / "cgroup.procs").write_text(str(pid))
+
+    def doors(self) -> list[int]:  # noqa: D102
+        return []
 
     def settle(self) -> None:  # noqa: D102
         self._base_bytes = self._usage.number() + _SLACK_BYTES

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import json
 import marshal
+import math
 import os
 import signal
 import socket
@@ -32,6 +33,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _ANSWER_S = 60.0
 _GROUP_S, _GROUP_TRIES = 0.05, 8  # until an ended family's group can be removed
+_KILLED_S = 2.0  # several processes may be ended for one lack of memory
 _OWN_FOLDERS = 4  # that a branch has without any of the program's
 
 
@@ -222,7 +224,7 @@ class Branch:
             message = split(bytes(self._unread[_LENGTH.size : end]))
             del self._unread[:end]
             self.listener.heard(message)
-            if self._ends is None:
+            if self.folder < 0:  # the listener closed it
                 return
         if not data:
             self._loop.remove_reader(self._ends.channel)
@@ -250,6 +252,7 @@ class Family:
 
     Args:
         control: the host's end of the keeper's control socket.
+        disk_bytes: size of the first branch's folders.
         first_host_user: the host's id behind the family's user 1000; None where there is one user.
     """
 
@@ -259,8 +262,10 @@ class Family:
         group: ControlGroup | None,
         first_host_user: int | None,
         number: int,
+        disk_bytes: int,
     ) -> None:
         self.number = number
+        self.disk_bytes = disk_bytes
         self.group = group
         self.members = 0
         self.on_lost: set[Callable[[], None]] = set()
@@ -273,6 +278,7 @@ class Family:
         self._first_host_user = first_host_user
         self._loop = asyncio.get_running_loop()
         self._keeper = -1
+        self._killed_s = -math.inf
         self._asked = 0
         self._waiting: dict[int, asyncio.Future[tuple[dict[str, Any], list[int]]]] = {}
         self._here: asyncio.Future[int] = self._loop.create_future()
@@ -281,11 +287,13 @@ class Family:
         control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self._loop.add_reader(control, self._hear)
 
-    async def begin(self, ends: Ends, join: Callable[[int], None]) -> Branch:
+    async def begin(self, ends: Ends, join: Callable[[int], None], *, waits: bool) -> Branch:
         """Waits for the keeper and its first branch.
 
         Args:
-            join: called with the keeper's process id, before it has children.
+            ends: of that branch.
+            join: called with the keeper's process id.
+            waits: the keeper has no children before that.
 
         Raises:
             FamilyLost: it does not come up.
@@ -294,7 +302,8 @@ class Family:
             pid = await self._here
             self._keeper = os.pidfd_open(pid)
             join(pid)
-            self._control.send(b"G")
+            if waits:
+                self._control.send(b"G")
             facts, given = await self._up
         user = facts["up"]
         ends.hand_over(self._host_user(user))
@@ -322,6 +331,13 @@ class Family:
             ends.hand_over(self._host_user(facts["user"]))
         return self._add(facts["user"], given, ends)
 
+    def memory_killed(self) -> bool:
+        """Whether the kernel has just ended a process at the family's limit of memory."""
+        now_s = self._loop.time()
+        if self.group is not None and self.group.memory_kills():
+            self._killed_s = now_s
+        return now_s - self._killed_s < _KILLED_S
+
     def end(self, branch: Branch) -> None:
         """Ends a branch's processes; nobody waits for it."""
         self.branches.pop(branch.user, None)
@@ -329,7 +345,7 @@ class Family:
         self.tell("kill", branch.user)
 
     async def ask(
-        self, *request: object, descriptors: Sequence[int] = ()
+        self, *request: Any, descriptors: Sequence[int] = ()
     ) -> tuple[dict[str, Any], list[int]]:
         """Asks the keeper; its answer, with what came along.
 
@@ -348,12 +364,12 @@ class Family:
         finally:
             self._waiting.pop(number, None)
 
-    def tell(self, *request: object) -> None:
+    def tell(self, *request: Any) -> None:
         """Asks the keeper for what needs no answer."""
         with contextlib.suppress(FamilyLost):
             self._send(request, ())
 
-    def _send(self, request: Sequence[object], descriptors: Sequence[int]) -> int:
+    def _send(self, request: Sequence[Any], descriptors: Sequence[int]) -> int:
         if self.lost:
             raise FamilyLost(self.why_lost)
         self._asked += 1
@@ -374,12 +390,8 @@ class Family:
         """Gives the family up: kills the keeper, and tells everybody who waits."""
         if self.lost:
             return
-        self.lost, self.why_lost = True, why
+        self.why_lost = why
         self.close()
-        for waiting in (*self._waiting.values(), self._here, self._up):
-            if not waiting.done():
-                waiting.set_exception(FamilyLost(why))
-                waiting.exception()  # it may be that nobody waits
         for call in list(self.on_lost):
             call()
 
@@ -398,6 +410,12 @@ class Family:
         for branch in self.branches.values():
             branch.close()
         self.branches.clear()
+        unanswered: list[asyncio.Future[Any]]
+        unanswered = [*self._waiting.values(), self._here, self._up]
+        for waiting in unanswered:
+            if not waiting.done():
+                waiting.set_exception(FamilyLost(self.why_lost))
+                waiting.exception()  # it may be that nobody waits
         group, self.group = self.group, None
         if group is not None:
             # The kernel takes a moment to empty it.

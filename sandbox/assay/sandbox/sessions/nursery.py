@@ -10,12 +10,10 @@ import logging
 import marshal
 import os
 import socket
-import struct
 from collections import deque
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
-
 
 from assay.sandbox.domain import SandboxFault
 from assay.sandbox.jail import cgroups, owners, packages
@@ -89,7 +87,8 @@ class Nursery:
         try:
             made = await self._make()
         except (FamilyLost, LaunchError, OSError, TimeoutError) as error:
-            text = f"the sandbox cannot make a session: {error or type(error).__name__}"
+            why = str(error) or type(error).__name__
+            text = f"the sandbox cannot make a session: {why}"
             raise SandboxFault("WORKER_DIED", text) from error
         self.fill()
         return made
@@ -139,15 +138,22 @@ class Nursery:
         group, self.group_missing = cgroups.open_group(f"{owners.name(self._config.slot)}-{number}")
         control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         first = None if self._users.program is None else self._users.program + number * USERS
-        family = Family(control, group, first, number)
+        family = Family(control, group, first, number, self._settings.default_limits.disk_bytes)
         self._families.add(family)
         ends = Ends()
         try:
             message = b"K" + marshal.dumps(self._family_settings(number))
-            descriptors = [theirs.fileno(), *ends.theirs]
+            doors = group.doors() if group is not None else []
+            descriptors = [theirs.fileno(), *ends.theirs, *doors]
             socket.send_fds(link.control, [message], descriptors)
             theirs.close()
-            return family, await family.begin(ends, lambda pid: _join(group, pid))
+            for door in doors:
+                os.close(door)
+            entering = None if doors else group
+            branch = await family.begin(ends, lambda pid: _join(entering, pid), waits=not doors)
+            if group is not None:
+                group.settle()
+            return family, branch
         except BaseException:
             ends.close()
             self.give_back(family)

@@ -3,8 +3,9 @@
 It is process 1 of the box and holds no session's data. The host talks to it over the control
 socket:
 
-    host -> zygote    b"K" + marshalled settings of a family, with four descriptors: the keeper's
-                      control socket; channel, stdout and stderr of the family's first branch
+    host -> zygote    b"K" + marshalled settings of a family, with descriptors: the keeper's control
+                      socket; channel, stdout and stderr of the family's first branch; the doors of
+                      its control group, where a process can enter it by itself
     zygote -> host    b"R" + marshalled {"missing": [...]}: ready
                       b"E" + text: no keeper could be forked for the last b"K"
 
@@ -25,11 +26,11 @@ import os
 # The C modules beneath socket and signal: whatever is loaded here, every session pays for.
 from _signal import SIGCHLD, set_wakeup_fd
 from _signal import signal as set_signal
-from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC, socket
+from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC
 from select import POLLIN, poll
 from typing import Any, NoReturn
 
-from assay.sandbox.zygote import branch, child, keeper, syscalls
+from assay.sandbox.zygote import branch, child, keeper, seccomp, syscalls
 from assay.sandbox.zygote.protocol import descriptors_of
 from assay.sandbox.zygote.walls import Box
 
@@ -49,11 +50,14 @@ class FamilyZygote(Box):
     def start(self) -> list[str]:
         """As of `Box`; warms up what sessions run."""
         missing = super().start()
+        policy = seccomp.SyscallPolicy(own_user=self._settings["user"] is not None, session=True)
+        self._filter = syscalls.SeccompFilter(seccomp.build(policy))
         child.lower_common_limits()
         branch.warm_up()
         child.forget_modules()
         gc.collect()
         gc.freeze()
+        gc.disable()
         return missing
 
     def serve(self, missing: list[str]) -> NoReturn:
@@ -75,7 +79,7 @@ class FamilyZygote(Box):
 
     def _make(self) -> None:
         message, ancillary, _, _ = self._control.recvmsg(
-            _MAX_MESSAGE, CMSG_SPACE(4 * 8), MSG_CMSG_CLOEXEC
+            _MAX_MESSAGE, CMSG_SPACE(4 * 16), MSG_CMSG_CLOEXEC
         )
         if not message:
             os._exit(0)
@@ -95,7 +99,7 @@ class FamilyZygote(Box):
             pid = syscalls.fork(_NAMESPACES)
             if pid == 0:
                 os.close(mapped)
-                _become_keeper(mapped_read, self._control, settings, self._kept, given)
+                self._become_keeper(mapped_read, settings, given)
             _map_users(pid, settings)
             os.write(mapped, b"M")
         finally:
@@ -103,21 +107,18 @@ class FamilyZygote(Box):
             os.close(mapped_read)
             os.close(mapped)
 
-
-def _become_keeper(
-    mapped: int, control: socket, settings: dict[str, Any], kept: dict[str, str], given: list[int]
-) -> NoReturn:
-    try:
-        syscalls.die_with_parent()
-        if os.read(mapped, 1) != b"M":
+    def _become_keeper(self, mapped: int, settings: dict[str, Any], given: list[int]) -> NoReturn:
+        try:
+            syscalls.die_with_parent()
+            if os.read(mapped, 1) != b"M":
+                os._exit(1)
+            syscalls.set_dumpable(dumpable=False)
+            os.close(mapped)
+            self._control.close()
+            set_wakeup_fd(-1)
+            keeper.Keeper(settings, self._kept, self._filter, given).serve()
+        finally:
             os._exit(1)
-        syscalls.set_dumpable(dumpable=False)
-        os.close(mapped)
-        control.close()
-        set_wakeup_fd(-1)
-        keeper.Keeper(settings, kept, given).serve()
-    finally:
-        os._exit(1)
 
 
 def _map_users(pid: int, settings: dict[str, Any]) -> None:

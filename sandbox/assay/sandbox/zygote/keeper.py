@@ -1,8 +1,8 @@
-"""The keeper of a family: process 1 of its namespaces, parent of a session, its checkpoints and forks.
+"""The keeper of a family: process 1 of its namespaces, and parent of all that runs in them.
 
-Each of these is a branch: a process that runs `branch`, with a user, a mount namespace and folders
-of its own. The keeper runs no cell. It makes the first branch; a further one is a copy that a
-branch makes of itself while the keeper looks on:
+A session, its checkpoints and its forks are branches: each is a process that runs `branch`, with a
+user, a mount namespace and folders of its own. The keeper runs no cell. It makes the first branch;
+a further one is a copy that a branch makes of itself while the keeper looks on:
 
     keeper -> branch   b"F" + the marshalled user, with the copy's end of a new line and, for a
                        branch that will run cells, its channel, stdout and stderr
@@ -60,7 +60,7 @@ from _socket import (
 from select import POLLIN, poll
 from typing import Any, NamedTuple, NoReturn
 
-from assay.sandbox.zygote import branch, inspection, landlock, root, seccomp, syscalls
+from assay.sandbox.zygote import branch, inspection, landlock, root, syscalls
 from assay.sandbox.zygote.consent import Consent
 from assay.sandbox.zygote.folders import Copying
 from assay.sandbox.zygote.protocol import descriptors_of, sender_of
@@ -104,13 +104,20 @@ class Branch(NamedTuple):
 class Keeper:
     """Makes, copies and ends the branches of one family."""
 
-    def __init__(self, settings: dict[str, Any], kept: dict[str, str], given: list[int]) -> None:
+    def __init__(
+        self,
+        settings: dict[str, Any],
+        kept: dict[str, str],
+        program_filter: syscalls.SeccompFilter,
+        given: list[int],
+    ) -> None:
         self._settings = settings
         self._kept = kept
+        self._filter = program_filter
         self._copies: bool = settings["copies"]
         self._disk_bytes: int = settings["disk_bytes"]
         self._control = socket(fileno=given[0])
-        self._first = given[1:]
+        self._first, self._doors = given[1:4], given[4:]
         self._free = list(range(FIRST_USER + settings["users"] - 1, FIRST_USER - 1, -1))
         self._branches: dict[int, Branch] = {}
         self._cpu_s: dict[int, float] = {}  # of a user's processes that have ended
@@ -119,12 +126,15 @@ class Keeper:
 
     def serve(self) -> NoReturn:
         """Serves until the host is gone."""
+        for door in self._doors:  # of its control group, before it has children
+            os.write(door, b"0")
+            os.close(door)
         self._build()
         wake, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         set_signal(SIGCHLD, lambda *_: None)
         set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         self._say({"here": True})
-        if self._control.recv(16) != b"G":
+        if not self._doors and self._control.recv(16) != b"G":
             os._exit(0)
         self._start_first()
         self._waiting = poll()
@@ -151,13 +161,6 @@ class Keeper:
         if self._settings["landlock"]:
             writable = [root.WRITABLE, "/proc", *map("/dev/{}".format, root.DEVICES)]
             self._rules = landlock.ruleset(["/"], writable, [], sockets=True)
-        policy = seccomp.SyscallPolicy(
-            sockets=True,
-            fork=True,
-            own_user=self._copies and self._settings["own_user"],
-            session=True,
-        )
-        self._filter = syscalls.SeccompFilter(seccomp.build(policy))
 
     def _start_first(self) -> None:
         user = self._free.pop() if self._copies else None
@@ -259,7 +262,7 @@ class Keeper:
         deadline_s = time.monotonic() + _HANDSHAKE_S
         process = self._await_birth(source, ours, deadline_s)
         consent = self._consent
-        assert consent is not None  # noqa: S101  # `_copy` looked
+        assert consent is not None  # `_copy` looked
         consent.give(process, user)
         self._expect(b"U", ours, deadline_s, process)
         consent.take_back()
@@ -335,9 +338,7 @@ class Keeper:
         if not (alone and users and bare and own_mounts) or helpers:
             raise Refused([_UNRULY])
 
-    def _check_holdings(
-        self, source: Branch, made: Branch, inodes: set[tuple[int, int]]
-    ) -> None:
+    def _check_holdings(self, source: Branch, made: Branch, inodes: set[tuple[int, int]]) -> None:
         allowed = inspection.Allowed(inodes, made.device)
         try:
             holds = [
@@ -406,7 +407,10 @@ class Keeper:
     def _weigh(self, user: int, score: int) -> None:
         found = self._branches.get(user)
         if found is not None:
-            with contextlib.suppress(OSError), open(f"/proc/{found.process}/oom_score_adj", "w") as f:
+            with (
+                contextlib.suppress(OSError),
+                open(f"/proc/{found.process}/oom_score_adj", "w") as f,
+            ):
                 f.write(str(score))
 
     def _resize(self, user: int, size_bytes: int) -> None:
