@@ -196,7 +196,9 @@ async def test_of_a_killed_replica_its_sessions_alone_are_lost(front: Front) -> 
         assert await caller.cell(held[living.name], "x") == repr(living.name)
     await killed.start()
     # The same address and another life: it says that it has lost them.
-    while (code := await caller.refused(held[killed.name])) is grpc.StatusCode.UNAVAILABLE:
+    code = grpc.StatusCode.UNAVAILABLE
+    while code is grpc.StatusCode.UNAVAILABLE:
+        code = await caller.refused(held[killed.name])
         await asyncio.sleep(0.05)
     assert code is grpc.StatusCode.DATA_LOSS
     await caller.create_on_both({killed.name, living.name})
