@@ -18,6 +18,7 @@ import shutil
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import tempfile
 import threading
@@ -29,6 +30,7 @@ from concurrent import futures
 from pathlib import Path
 from typing import Any, NoReturn
 
+_TERMINAL = (signal.SIGUSR1, signal.SIGTERM, signal.SIGIO)
 _SIZE = struct.Struct("!I")
 
 
@@ -114,6 +116,8 @@ def _copy(line: socket.socket, request: Any, descriptor: int) -> socket.socket:
 def _nursery(control: socket.socket) -> NoReturn:
     """Forks first processes of sessions; reaps nothing, for the kernel does."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    for number in _TERMINAL:
+        signal.signal(number, signal.SIG_IGN)
     while True:
         try:
             request, [descriptor] = _receive(control)
@@ -122,7 +126,8 @@ def _nursery(control: socket.socket) -> NoReturn:
         pid = os.fork()
         if pid == 0:
             control.close()
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for number in (*_TERMINAL, signal.SIGCHLD):
+                signal.signal(number, signal.SIG_DFL)
             _live(socket.socket(fileno=descriptor), request["folder"])
         os.close(descriptor)
         _send(control, pid)
@@ -294,6 +299,8 @@ def _raise_loopback() -> None:
 
 
 def main(top: str) -> None:
+    for place in ("/tmp", "/dev/shm"):
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", place], check=True)
     _raise_loopback()
     control, theirs = socket.socketpair()
     if os.fork() == 0:

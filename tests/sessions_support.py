@@ -239,6 +239,7 @@ def sandbox(*flags: str, **environment: str) -> Iterator[Server]:
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, **environment},
+        start_new_session=True,  # a signal to a whole group must not reach the tests
     ) as process:
         try:
             assert process.stdout is not None
@@ -258,10 +259,12 @@ def sandbox(*flags: str, **environment: str) -> Iterator[Server]:
 def naive() -> Iterator[Server]:
     """Sessions without walls, in namespaces of their own so that an attack ends there."""
     script = Path(__file__).parent / "sessions_naive.py"
-    with tempfile.TemporaryDirectory(prefix="assay-naive-") as folder:
-        command = ["unshare", "--pid", "--net", "--mount", "--ipc", "--fork", "--kill-child"]
+    with tempfile.TemporaryDirectory(prefix="assay-naive-", dir="/var/tmp") as folder:
+        command = ["env", "--ignore-signal=USR1", "unshare", "--pid", "--net", "--mount", "--ipc", "--fork", "--kill-child"]
         command += ["--mount-proc", sys.executable, str(script), folder]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, start_new_session=True
+        ) as process:
             try:
                 assert process.stdout is not None
                 assert process.stdout.readline() == "ready\n"
