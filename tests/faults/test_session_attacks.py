@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import pytest
 from bench.sandbox_census import Census, settle, take
 
-import sessions_support as support
+import sessions_wire as support
 from abuse import canaries, sessions
-from sessions_support import Cell, Server, Session
+from sessions_wire import Cell, Server, Session
 
 pytestmark = pytest.mark.skipif(os.uname().sysname != "Linux", reason="sessions are forks")
 ATTACKS = sessions.load()

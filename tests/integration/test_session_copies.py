@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
-import sessions_support as support
-from sessions_support import Refused, Server
+import sessions_wire as support
+from sessions_wire import Refused, Server
 
 pytestmark = pytest.mark.skipif(os.uname().sysname != "Linux", reason="sessions are forks")
 

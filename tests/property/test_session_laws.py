@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import sessions_support as support
+import sessions_wire as support
 from sessions_model import DIGEST, PRELUDE, Model, Seen, cells
-from sessions_support import Server, Session
+from sessions_wire import Server, Session
 
 pytestmark = pytest.mark.skipif(os.uname().sysname != "Linux", reason="sessions are forks")
 FEW = settings(max_examples=25, suppress_health_check=list(HealthCheck))

@@ -224,7 +224,7 @@ class Branch:
             message = split(bytes(self._unread[_LENGTH.size : end]))
             del self._unread[:end]
             self.listener.heard(message)
-            if self._ends is None:
+            if self.folder < 0:  # the listener closed it
                 return
         if not data:
             self._loop.remove_reader(self._ends.channel)
@@ -291,6 +291,7 @@ class Family:
         """Waits for the keeper and its first branch.
 
         Args:
+            ends: of that branch.
             join: called with the keeper's process id.
             waits: the keeper has no children before that.
 
@@ -344,7 +345,7 @@ class Family:
         self.tell("kill", branch.user)
 
     async def ask(
-        self, *request: object, descriptors: Sequence[int] = ()
+        self, *request: Any, descriptors: Sequence[int] = ()
     ) -> tuple[dict[str, Any], list[int]]:
         """Asks the keeper; its answer, with what came along.
 
@@ -363,12 +364,12 @@ class Family:
         finally:
             self._waiting.pop(number, None)
 
-    def tell(self, *request: object) -> None:
+    def tell(self, *request: Any) -> None:
         """Asks the keeper for what needs no answer."""
         with contextlib.suppress(FamilyLost):
             self._send(request, ())
 
-    def _send(self, request: Sequence[object], descriptors: Sequence[int]) -> int:
+    def _send(self, request: Sequence[Any], descriptors: Sequence[int]) -> int:
         if self.lost:
             raise FamilyLost(self.why_lost)
         self._asked += 1
@@ -409,7 +410,9 @@ class Family:
         for branch in self.branches.values():
             branch.close()
         self.branches.clear()
-        for waiting in (*self._waiting.values(), self._here, self._up):
+        unanswered: list[asyncio.Future[Any]]
+        unanswered = [*self._waiting.values(), self._here, self._up]
+        for waiting in unanswered:
             if not waiting.done():
                 waiting.set_exception(FamilyLost(self.why_lost))
                 waiting.exception()  # it may be that nobody waits

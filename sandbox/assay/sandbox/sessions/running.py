@@ -1,7 +1,7 @@
 """A cell in progress, from its code to its result. Belongs to the host's event loop.
 
 Covered: output is read whatever its size, and never blocks the program for long; what the program
-says is hostile data, and what breaks the protocol ends the session as its own doing; time is counted
+says is hostile data, and what breaks the protocol ends the session as its own doing; time counts
 from the cell's first moment to its last.
 Not covered: CPU time of processes that outlive the cell, until they end.
 """
@@ -15,13 +15,13 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 
-
 from assay.api.session.v1 import session_pb2 as pb
 from assay.kit.durations import fill_duration
 from assay.kit.plain import to_plain
 from assay.sandbox.domain import SandboxFault
-from assay.sandbox.harness.codec import CodecError, decode
+from assay.sandbox.harness.codec import decode
 from assay.sandbox.harness.protocol import TAG_BYTES, HarnessFrame
+from assay.sandbox.harness.references import CodecError
 from assay.sandbox.sessions.family import Branch, Listener
 from assay.sandbox.sessions.settings import Limits
 
@@ -139,7 +139,9 @@ class RunningCell(Listener):
 
     def _must_have_ended(self) -> None:
         if self._branch.gone is None:
-            self.kill(pb.CELL_END_PROTOCOL_VIOLATION, "its line to us is closed, or holds no frames")
+            self.kill(
+                pb.CELL_END_PROTOCOL_VIOLATION, "its line to us is closed, or holds no frames"
+            )
 
     def ended(self) -> None:
         """See `Listener`: the session is over."""

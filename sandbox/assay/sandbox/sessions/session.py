@@ -13,9 +13,9 @@ import math
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from assay.api.execution.v1 import execution_pb2
 from assay.api.session.v1 import session_pb2 as pb
@@ -24,7 +24,6 @@ from assay.kit.reasons import Reason
 from assay.sandbox.domain import SandboxFault
 from assay.sandbox.harness.protocol import TAG_BYTES, HarnessFrame
 from assay.sandbox.sessions import files
-from assay.sandbox.sessions.running import Emit, RunningCell
 from assay.sandbox.sessions.family import (
     ASLEEP,
     LIVE,
@@ -35,6 +34,7 @@ from assay.sandbox.sessions.family import (
     Listener,
     Refused,
 )
+from assay.sandbox.sessions.running import Emit, RunningCell
 from assay.sandbox.sessions.settings import Limits
 
 _REPLY_S = 60.0
@@ -319,7 +319,7 @@ class Session:
             )
         return checkpoint
 
-    async def _write(self, given: list[execution_pb2.SourceFile]) -> None:
+    async def _write(self, given: Iterable[execution_pb2.SourceFile]) -> None:
         request = [(file.path, file.content, 0o644) for file in given]
         problem = (await self._ask(b"P", b"p", request)).decode("utf-8", "replace")[:1000]
         kind, _, text = problem.partition(":")
@@ -328,7 +328,7 @@ class Session:
         if kind:
             raise SandboxFault(Reason.INVALID_PROGRAM, f"a file cannot be written: {text}")
 
-    async def _ask(self, kind: bytes, answer: bytes, request: object) -> bytes:
+    async def _ask(self, kind: bytes, answer: bytes, request: Any) -> bytes:
         """A request that the branch answers at once."""
         waiting = _Reply(self._branch, answer)
         try:

@@ -1,4 +1,4 @@
-"""What the host of sessions is told when it starts, and the limits of a session, as plain values."""
+"""What the host of sessions is told when it starts, and the limits of a session: plain values."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Limits:
     """`SessionLimits` in seconds and bytes. The values here are the usual ones."""
 
     cpu_s: float = 600.0
-    cell_cpu_s: float = 30.0
-    cell_wall_s: float = 60.0
+    cell_cpu_s: float = 20.0
+    cell_wall_s: float = 120.0
     memory_bytes: int = 1024 * MIB
     disk_bytes: int = 64 * MIB
     processes: int = 64

@@ -26,7 +26,7 @@ import os
 # The C modules beneath socket and signal: whatever is loaded here, every session pays for.
 from _signal import SIGCHLD, set_wakeup_fd
 from _signal import signal as set_signal
-from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC, socket
+from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC
 from select import POLLIN, poll
 from typing import Any, NoReturn
 

@@ -1,8 +1,8 @@
-"""The keeper of a family: process 1 of its namespaces, parent of a session, its checkpoints and forks.
+"""The keeper of a family: process 1 of its namespaces, and parent of all that runs in them.
 
-Each of these is a branch: a process that runs `branch`, with a user, a mount namespace and folders
-of its own. The keeper runs no cell. It makes the first branch; a further one is a copy that a
-branch makes of itself while the keeper looks on:
+A session, its checkpoints and its forks are branches: each is a process that runs `branch`, with a
+user, a mount namespace and folders of its own. The keeper runs no cell. It makes the first branch;
+a further one is a copy that a branch makes of itself while the keeper looks on:
 
     keeper -> branch   b"F" + the marshalled user, with the copy's end of a new line and, for a
                        branch that will run cells, its channel, stdout and stderr
@@ -262,7 +262,7 @@ class Keeper:
         deadline_s = time.monotonic() + _HANDSHAKE_S
         process = self._await_birth(source, ours, deadline_s)
         consent = self._consent
-        assert consent is not None  # noqa: S101  # `_copy` looked
+        assert consent is not None  # `_copy` looked
         consent.give(process, user)
         self._expect(b"U", ours, deadline_s, process)
         consent.take_back()
@@ -338,9 +338,7 @@ class Keeper:
         if not (alone and users and bare and own_mounts) or helpers:
             raise Refused([_UNRULY])
 
-    def _check_holdings(
-        self, source: Branch, made: Branch, inodes: set[tuple[int, int]]
-    ) -> None:
+    def _check_holdings(self, source: Branch, made: Branch, inodes: set[tuple[int, int]]) -> None:
         allowed = inspection.Allowed(inodes, made.device)
         try:
             holds = [
@@ -409,7 +407,10 @@ class Keeper:
     def _weigh(self, user: int, score: int) -> None:
         found = self._branches.get(user)
         if found is not None:
-            with contextlib.suppress(OSError), open(f"/proc/{found.process}/oom_score_adj", "w") as f:
+            with (
+                contextlib.suppress(OSError),
+                open(f"/proc/{found.process}/oom_score_adj", "w") as f,
+            ):
                 f.write(str(score))
 
     def _resize(self, user: int, size_bytes: int) -> None:
