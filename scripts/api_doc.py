@@ -222,7 +222,7 @@ def render() -> dict[str, str]:
 
 {_WRITTEN}
 
-What crosses the wire between a trainer and the services: gRPC, five packages. Each page lists the
+What crosses the wire between a trainer and the services: gRPC, six packages. Each page lists the
 calls with their errors and who retries, then the messages. Every server answers reflection and
 health besides; the reasons of faults are in [errors.md](errors.md), the Python client is in
 [clients.md](clients.md).

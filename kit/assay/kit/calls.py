@@ -20,6 +20,7 @@ __all__ = [
     "AUTHORIZATION_KEY",
     "BY_CERTIFICATE",
     "METADATA_KEY",
+    "REPLICA_KEY",
     "accept_request_id",
     "add_faults",
     "add_log_fields",
@@ -33,6 +34,8 @@ __all__ = [
 
 METADATA_KEY = "x-request-id"
 AUTHORIZATION_KEY = "authorization"
+REPLICA_KEY = "assay-replica"
+"""Of calls about what one replica alone holds: the replica's name."""
 tenant_var: ContextVar[str] = ContextVar("assay_tenant", default="")
 """The tenant of the call in progress; empty outside a call, and where no token is needed."""
 

@@ -6,7 +6,7 @@ The drain waits for the running calls, and ends those that outstay it. One event
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, cast
@@ -73,6 +73,7 @@ class CallGate:
         self._running: set[ServerCall] = set()
         self._changed = asyncio.Event()
         self._hurry = asyncio.Event()
+        self._lingering: tuple[str, ...] = ()
 
     @property
     def running(self) -> int:
@@ -100,7 +101,7 @@ class CallGate:
         if not call.always_open:
             if self.phase is Phase.STARTING:
                 raise refuse(Reason.STARTING, "the server is starting: its self-test is not done")
-            if self.phase is Phase.DRAINING:
+            if self.phase is Phase.DRAINING and not call.method.startswith(self._lingering):
                 raise refuse(Reason.DRAINING, "the server is shutting down")
             if self.running >= self._max_concurrent_calls:
                 raise refuse(
@@ -129,23 +130,34 @@ class CallGate:
         """Ends a drain now: running calls are cancelled."""
         self._hurry.set()
 
+    def drain_but(self, services: Sequence[str]) -> None:
+        """Refuses new calls but to these services, until `drain`."""
+        self.phase = Phase.DRAINING
+        self._lingering = tuple(f"/{name}/" for name in services)
+
+    async def wait_or_hurry(
+        self, work: asyncio.Future[Any], timeout_s: float | None = None
+    ) -> None:
+        """Waits for some work, and cancels it at `hurry` or when the time is over."""
+        hurry = asyncio.ensure_future(self._hurry.wait())
+        try:
+            await asyncio.wait(
+                {work, hurry}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            hurry.cancel()
+            work.cancel()
+
     async def drain(self, drain_s: float) -> int:
         """Refuses new calls, waits `drain_s` seconds for the running ones, and cancels the rest.
 
         Returns:
             How many calls were cancelled, without health and reflection.
         """
-        self.phase = Phase.DRAINING
+        self.drain_but(())
         if self.running and drain_s > 0 and not self._hurry.is_set():
             idle = asyncio.ensure_future(self._wait_until(counted_only=True))
-            hurry = asyncio.ensure_future(self._hurry.wait())
-            try:
-                await asyncio.wait(
-                    {idle, hurry}, timeout=drain_s, return_when=asyncio.FIRST_COMPLETED
-                )
-            finally:
-                idle.cancel()
-                hurry.cancel()
+            await self.wait_or_hurry(idle, drain_s)
         outstayed = [call for call in self._running if not call.always_open]
         for call in list(self._running):
             call.evicted = True

@@ -71,6 +71,7 @@ class Reason(StrEnum):
     SESSION_LOST = "SESSION_LOST"
     SESSION_BUSY = "SESSION_BUSY"
     SESSIONS_FULL = "SESSIONS_FULL"
+    NO_SESSIONS = "NO_SESSIONS"
     LEASE_EXPIRED = "LEASE_EXPIRED"
     WRONG_REPLICA = "WRONG_REPLICA"
     CANNOT_FORK = "CANNOT_FORK"
@@ -304,6 +305,11 @@ LEXICON: dict[Reason, ReasonInfo] = {
     ),
     Reason.SESSIONS_FULL: ReasonInfo(
         _BUSY, "As many sessions are open as fit.", "Wait as RetryInfo says, then retry."
+    ),
+    Reason.NO_SESSIONS: ReasonInfo(
+        grpc.StatusCode.UNIMPLEMENTED,
+        "The server keeps no sessions: its walls, its back end or its operator do not allow it.",
+        "Read the message; programs run there all the same.",
     ),
     Reason.LEASE_EXPIRED: ReasonInfo(
         _NOT_NOW,

@@ -4,7 +4,7 @@
     serving    health SERVING for each service and for the whole ("")
     draining   health NOT_SERVING; new calls refused with UNAVAILABLE, DRAINING; running calls may
                end for drain_s, then they are cancelled and answered DRAINING, so that a client may
-               retry elsewhere
+               retry elsewhere. Before that, calls to a service that lingers still pass
     stopped    services closed, port free
 
 A self-test that fails ends the start.
@@ -59,6 +59,8 @@ class Service:
         self_test: raises where the service does not work.
         close: frees its resources; called once, after the drain or when the start fails.
         reloadables: the files that it reads again while it serves.
+        linger: awaited when the server begins to stop; until it returns, calls to this service
+            pass, and it refuses by itself what it takes no more of.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Service:
     close: Callable[[], Awaitable[None]] | None = None
     collectors: Sequence[Collector] = ()
     reloadables: Sequence[Reloadable] = ()
+    linger: Callable[[], Awaitable[None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,12 +246,23 @@ class RunningServer:
         for name in (*(service.name for service in self._services), ""):
             await self._health.set(name, _SERVING)
 
+    async def _linger(self) -> None:
+        lingering = [one.linger() for one in self._services if one.linger is not None]
+        if lingering:
+            waiting = asyncio.gather(*lingering, return_exceptions=True)
+            await self._gate.wait_or_hurry(waiting)
+            if waiting.done() and not waiting.cancelled():
+                for error in waiting.result():
+                    if error is not None:
+                        _log.error("a service did not wait for its callers", exc_info=error)
+
     async def _stop(self, drain_s: float) -> None:
         try:
             for task in (*self._reloading, *([self._watching] if self._watching else [])):
                 task.cancel()
-            self._gate.phase = Phase.DRAINING
+            self._gate.drain_but([one.name for one in self._services if one.linger is not None])
             await self._health.enter_graceful_shutdown()
+            await self._linger()
             if self._gate.running:
                 _log.info("draining %d calls for at most %g s", self._gate.running, drain_s)
             cancelled = await self._gate.drain(drain_s)

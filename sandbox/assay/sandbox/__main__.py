@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,14 @@ from assay.sandbox.config import (
     FLOORS,
     SandboxConfig,
     SandboxServerConfig,
+    SessionsConfig,
 )
 from assay.sandbox.server import run
 
 _RUNNER = SandboxConfig()
 _RUNNER_FLAGS = [field.name for field in fields(SandboxConfig)]
+_SESSIONS = SessionsConfig()
+_SESSIONS_FLAGS = [field.name for field in fields(SessionsConfig)]
 _PATH = click.Path(path_type=Path, dir_okay=False)
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 _TITLE = "sandbox"
@@ -43,11 +47,30 @@ _MOST = (
 )
 
 
-def _most_options(command: Any) -> Any:
-    for flag, kind, text in reversed(_MOST):
-        default = getattr(_RUNNER, flag.replace("-", "_"))
-        command = click.option(f"--{flag}", type=kind, default=default, help=text)(command)
-    return command
+_OF_SESSIONS = (
+    ("max-sessions", int, "Sessions open at once; 0: one per 16 MiB of half the memory."),
+    ("sessions-per-tenant", int, "Of these, one tenant's; 0: no limit."),
+    ("session-cells", int, "Cells that compute at once; 0: four per core."),
+    ("session-spares", int, "Sessions that wait ready to be taken."),
+    ("session-lease-s", float, "How long a session lives unused, where nobody says it."),
+    ("session-max-lease-s", float, "The longest that a caller may ask for."),
+    ("session-cpu-s", float, "CPU time over a session's life, where nobody says it."),
+    ("session-max-cpu-s", float, "The most that a caller may ask for."),
+    ("session-memory-mb", int, "MiB of a session, where nobody says it."),
+    ("session-checkpoints", int, "The most that a session may hold."),
+    ("session-drain-s", float, "How long sessions may go on at the end, before the drain."),
+    ("replica-name", str, "Clients come back by it. [default: the host's name and the port]"),
+)
+
+
+def _options(config: object, table: Sequence[tuple[str, type, str]]) -> Callable[[Any], Any]:
+    def add(command: Any) -> Any:
+        for flag, kind, text in reversed(table):
+            default = getattr(config, flag.replace("-", "_"))
+            command = click.option(f"--{flag}", type=kind, default=default, help=text)(command)
+        return command
+
+    return add
 
 
 @click.command(context_settings={"auto_envvar_prefix": ENVIRONMENT_PREFIX, "show_default": True})
@@ -85,7 +108,9 @@ def _most_options(command: Any) -> Any:
 @click.option(
     "--cache-mb", type=int, default=_RUNNER.cache_mb, help="MiB of compiled programs; 0: none."
 )
-@_most_options
+@_options(_RUNNER, _MOST)
+@click.option("--sessions/--no-sessions", default=_SESSIONS.sessions, help="Keep sessions.")
+@_options(_SESSIONS, _OF_SESSIONS)
 @http_flags(click.option, click.IntRange(0, 65535))
 @access_flags(click.option, _PATH)
 @click.option(
@@ -125,12 +150,14 @@ def cli(
         flags["languages"] = _names(languages)
         flags["python_packages"] = _names(python_packages)
         runner = {name: flags.pop(name) for name in _RUNNER_FLAGS}
+        sessions = SessionsConfig(**{name: flags.pop(name) for name in _SESSIONS_FLAGS})
         access = take_access(flags)
         config = SandboxServerConfig(
             SandboxConfig(**runner),
             token=read_token(token_file, f"{ENVIRONMENT_PREFIX}_TOKEN"),
             access=access,
             http=take_http(flags),
+            sessions=sessions,
             **flags,
         )
         asyncio.run(run(config))

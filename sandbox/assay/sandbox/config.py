@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +21,8 @@ ENVIRONMENT_PREFIX = "ASSAY_SANDBOX"
 DEFAULT_PORT = 50052
 FLOORS = ("namespaces", "uid", "confined")  # strongest first
 MAX_JOB_BYTES = 32 * MIB
+_LONGEST_S = 1e8
+_REPLICA_NAME = re.compile(r"[A-Za-z0-9._:-]{1,80}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +146,66 @@ class SandboxConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionsConfig:
+    """How sessions are kept. The greatest limits of a cell are those of programs.
+
+    Attributes:
+        sessions: serve them.
+        max_sessions: open at once, forks included; 0 for one for each 16 MiB of half the memory.
+        sessions_per_tenant: of these, one tenant's; 0 for no limit.
+        session_cells: that compute at once; 0 for four per core.
+        session_spares: that wait ready to be taken.
+        session_lease_s: where a caller states none.
+        session_max_lease_s: the longest.
+        session_cpu_s: CPU time over a session's life, where a caller states none.
+        session_max_cpu_s: the most of it.
+        session_memory_mb: of a session, where a caller states none.
+        session_checkpoints: the most that a session may hold.
+        session_drain_s: how long open sessions may go on after SIGTERM, before the drain.
+        replica_name: by which clients come back to this server; empty for the host's name and the
+            port.
+
+    Raises:
+        ConfigError: a value is out of range.
+    """
+
+    sessions: bool = True
+    max_sessions: int = 0
+    sessions_per_tenant: int = 0
+    session_cells: int = 0
+    session_spares: int = 2
+    session_lease_s: float = 600.0
+    session_max_lease_s: float = 86400.0
+    session_cpu_s: float = 600.0
+    session_max_cpu_s: float = 86400.0
+    session_memory_mb: int = 1024
+    session_checkpoints: int = 16
+    session_drain_s: float = 0.0
+    replica_name: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("max_sessions", "sessions_per_tenant", "session_cells", "session_spares"):
+            self._require(name, getattr(self, name) >= 0, "must be 0 or more")
+        for name in ("session_memory_mb", "session_checkpoints"):
+            self._require(name, getattr(self, name) >= 1, "must be 1 or more")
+        for name in ("session_lease_s", "session_cpu_s"):
+            most = getattr(self, name.replace("session", "session_max"))
+            self._require(name, 0 < getattr(self, name) <= most, f"must be above 0, at most {most}")
+        for name in ("session_max_lease_s", "session_max_cpu_s"):
+            fine = 0 < getattr(self, name) < _LONGEST_S
+            self._require(name, fine, f"must be above 0 and below {_LONGEST_S:g} (seconds)")
+        fine = 0 <= self.session_drain_s < math.inf
+        self._require("session_drain_s", fine, "must be 0 or more, and finite")
+        fine = not self.replica_name or _REPLICA_NAME.fullmatch(self.replica_name) is not None
+        self._require("replica_name", fine, "takes 1 to 80 letters, digits, '.', '_', ':' or '-'")
+
+    @staticmethod
+    def _require(name: str, holds: bool, problem: str) -> None:
+        if not holds:
+            raise ConfigError(f"--{name.replace('_', '-')} {problem}")
+
+
+@dataclass(frozen=True, slots=True)
 class SandboxServerConfig:
     """How the server is reached.
 
@@ -171,3 +234,4 @@ class SandboxServerConfig:
     metrics_port: int | None = None
     metrics_host: str = "127.0.0.1"
     http: HttpConfig = field(default_factory=HttpConfig)
+    sessions: SessionsConfig = field(default_factory=SessionsConfig)

@@ -7,6 +7,7 @@ from assay.kit.http.config import HttpConfig
 from assay.kit.http.front import Front
 from assay.kit.serving import Admission
 from assay.sandbox.runner import ProgramRunner
+from assay.sandbox.sessions.service import Sessions
 
 SITE = Site(
     service="sandbox",
@@ -20,7 +21,11 @@ SITE = Site(
 
 
 class SandboxFront(Front):
-    """The sandbox as its HTTP faces see it; arguments as for `Front`."""
+    """The sandbox as its HTTP faces see it; arguments as for `Front`.
+
+    Attributes:
+        sessions: None where a face is looked at without a server.
+    """
 
     def __init__(
         self,
@@ -29,6 +34,8 @@ class SandboxFront(Front):
         config: HttpConfig,
         *,
         public: bool = False,
+        sessions: Sessions | None = None,
     ) -> None:
         super().__init__(admission, config, public=public)
         self.runner = runner
+        self.sessions = sessions

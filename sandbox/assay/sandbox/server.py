@@ -10,7 +10,8 @@ from assay.kit.serving import Admission, RunningServer, ServeConfig, serve
 from assay.sandbox.config import SandboxServerConfig
 from assay.sandbox.http import SITE, SandboxFront
 from assay.sandbox.runner import ProgramRunner
-from assay.sandbox.service import execution_service
+from assay.sandbox.service import execution_service, session_service
+from assay.sandbox.sessions.place import open_sessions
 from assay.sandbox.workers.place import Supervisors
 
 
@@ -34,13 +35,15 @@ async def run(config: SandboxServerConfig) -> None:
         metrics_port=config.metrics_port,
         build=Build("sandbox", "assay-rl-sandbox"),
     )
-    runner = ProgramRunner(config.runner, Supervisors(config.runner))
+    supervisors = Supervisors(config.runner)
+    runner = ProgramRunner(config.runner, supervisors)
+    sessions = open_sessions(config, supervisors.surveyed)
     # Before a port is bound: what is wrong is said in a line.
     await places.join(config.runner.pool, config.runner.ray_address)
     public = config.access.is_public(config.http.bind)
 
     def front(admission: Admission) -> SandboxFront:
-        return SandboxFront(runner, admission, config.http, public=public)
+        return SandboxFront(runner, admission, config.http, public=public, sessions=sessions)
 
     listener = http_listener(SITE, front, config.http, config.access)
 
@@ -49,8 +52,10 @@ async def run(config: SandboxServerConfig) -> None:
         announce("sandbox", running, config.port_file, http_address)
 
     try:
-        await serve([execution_service(runner)], serve_config, on_ready=on_ready, beside=listener)
+        services = [execution_service(runner), session_service(sessions)]
+        await serve(services, serve_config, on_ready=on_ready, beside=listener)
     finally:
+        await sessions.stop()
         await runner.close()
         if config.port_file is not None:
             config.port_file.unlink(missing_ok=True)

@@ -36,6 +36,10 @@ class LinkError(Exception):
     """A worker did not come up, or is gone."""
 
 
+class NeverReady(LinkError):
+    """A worker said itself that it cannot come up here."""
+
+
 class Link(Protocol):
     """One worker."""
 
@@ -102,12 +106,14 @@ class LinkLimits:
         take_s: until it begins its next job; infinite where it runs many at a time, which have no
             time-outs here.
         answer_bytes: the longest payload that it may send.
+        events: kinds of frames that it may send while it does a job, beside those of all workers.
     """
 
     start_s: float = 60.0
     stop_s: float = 5.0
     take_s: float = 30.0
     answer_bytes: int = frames.MAX_PAYLOAD_BYTES
+    events: frozenset[bytes] = frozenset()
 
 
 class SocketLink(asyncio.Protocol, ABC):
@@ -149,7 +155,8 @@ class SocketLink(asyncio.Protocol, ABC):
     async def _end_process(self) -> None:
         """Waits until the process has ended, and kills it in time."""
 
-    def _how_it_ended(self) -> str:
+    def how_it_ended(self) -> str:
+        """In words, once `close` is done."""
         return _ENDED
 
     async def start(self) -> None:
@@ -176,8 +183,9 @@ class SocketLink(asyncio.Protocol, ABC):
             await self.close()
             text = str(error) or f"it was not ready within {self._limits.start_s:g} s"
             if text == _ENDED:
-                text = f"{self._how_it_ended()} while it was starting"
-            raise LinkError(f"{self._what} did not come up: {text}") from error
+                text = f"{self.how_it_ended()} while it was starting"
+            kind = NeverReady if isinstance(error, NeverReady) else LinkError
+            raise kind(f"{self._what} did not come up: {text}") from error
         except BaseException:
             self.kill()
             await self._end_process()
@@ -214,7 +222,8 @@ class SocketLink(asyncio.Protocol, ABC):
         """Of `asyncio.Protocol`."""
         try:
             for frame in self._reader.feed(data):
-                frames.check_of_worker(frame)
+                if frame.kind not in self._limits.events:
+                    frames.check_of_worker(frame)
                 if frame.kind in (frames.READY, frames.NOT_READY):
                     self._settle(frame)
                 elif not self._lost:
@@ -247,7 +256,7 @@ class SocketLink(asyncio.Protocol, ABC):
             self.ready = frames.read_object(frame.payload)
             self._up.set_result(None)
         else:
-            self._up.set_exception(LinkError(frame.payload.decode(errors="replace")))
+            self._up.set_exception(NeverReady(frame.payload.decode(errors="replace")))
 
     def _watch(self, frame: Frame) -> None:
         if frame.kind == frames.STARTED and frame.number in self._timeouts:
@@ -310,10 +319,11 @@ class ChildLink(SocketLink):
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
 
-    def _how_it_ended(self) -> str:
+    def how_it_ended(self) -> str:
+        """Its exit status or signal."""
         status = self._process.returncode if self._process else None
         if status is None:
-            return super()._how_it_ended()
+            return super().how_it_ended()
         return f"it was killed by signal {-status}" if status < 0 else f"it ended with {status}"
 
     async def _end_process(self) -> None:

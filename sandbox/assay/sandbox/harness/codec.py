@@ -81,23 +81,30 @@ _FACTORIES: Final = {
 _HEX: Final = re.compile(r"-?[0-9a-f]+")
 
 
-def encode(value: object, opaque: Opaque | None = None, keep: Keep | None = None) -> bytes:
+def encode(
+    value: object,
+    opaque: Opaque | None = None,
+    keep: Keep | None = None,
+    *,
+    max_bytes: int = MAX_BYTES,
+) -> bytes:
     """The bytes of a plain value.
 
     Args:
         value: what to encode.
         opaque: called for objects that are no plain value; without it, they are errors.
         keep: called for instances of derived classes; without it, they are plain data alone.
+        max_bytes: above, it is too large, which is found before much of it is encoded.
 
     Raises:
         CodecError: it is not plain, too deep, or too large.
     """
-    tree = _Encoder(opaque, keep).tree(value, 0)
+    tree = _Encoder(opaque, keep, max_bytes).tree(value, 0)
     try:
         text = _dumps(tree)
     except (ValueError, RecursionError) as error:
         raise CodecError(f"cannot be encoded: {error}") from None
-    if len(text) > MAX_BYTES:
+    if len(text) > max_bytes:
         raise CodecError(f"too large: {len(text)} bytes")
     return text.encode("ascii")
 
@@ -110,11 +117,11 @@ _dumps = json.JSONEncoder(
 class _Encoder:
     """One encoding; counts what it has written, so that shared parts cannot multiply."""
 
-    def __init__(self, opaque: Opaque | None, keep: Keep | None) -> None:
+    def __init__(self, opaque: Opaque | None, keep: Keep | None, max_bytes: int) -> None:
         self._opaque = opaque
         self._keep = keep
-        self._left = MAX_ITEMS
-        self._bytes_left = MAX_BYTES
+        self._left = min(MAX_ITEMS, 3 * max_bytes)  # "[]," is three bytes, and costs nine
+        self._bytes_left = max_bytes
 
     def tree(self, value: object, depth: int) -> object:  # noqa: PLR0911 - one for each type
         kind = type(value)
@@ -196,7 +203,7 @@ class _Encoder:
         return {"d": items}
 
     def _array(self, value: Any, depth: int) -> object:
-        if value.size > MAX_ITEMS:
+        if value.size > min(MAX_ITEMS, self._left):
             raise CodecError("too many elements")
         kind = str(value.dtype)
         content = value.tolist()

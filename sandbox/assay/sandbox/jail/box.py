@@ -203,6 +203,7 @@ class JailBox:
             "packages": list(self._packages.folders),
             "modules": list(self._modules),
             "harness": self._harness,
+            "sessions": False,
             "disk_bytes": config.disk_bytes,
             "landlock": syscalls.landlock_abi() > 0,
             "fork": config.level != "confined",

@@ -29,6 +29,12 @@ class ControlGroup(Protocol):
     def add(self, pid: int) -> None:
         """Moves a process into the group."""
 
+    def doors(self) -> list[int]:
+        """Files into which a process writes "0" to enter the group, for the caller to close.
+
+        Far faster than `add`, for which the kernel waits until no process forks. None in version 2.
+        """
+
     def settle(self) -> None:
         """Counts what the group uses now as the box's own, not the programs'."""
 
@@ -54,6 +60,9 @@ class ControlGroup(Protocol):
 
     def close(self) -> None:
         """Removes the group; its processes must be dead."""
+
+    def remove(self) -> bool:
+        """As `close`, without waiting; whether it is removed."""
 
 
 class _File:
@@ -123,6 +132,9 @@ class GroupV1:
         for folder in self._folders:
             (folder / "cgroup.procs").write_text(str(pid))
 
+    def doors(self) -> list[int]:  # noqa: D102
+        return [os.open(folder / "tasks", os.O_WRONLY | os.O_CLOEXEC) for folder in self._folders]
+
     def settle(self) -> None:  # noqa: D102
         self._base_bytes = self._usage.number() + _SLACK_BYTES
 
@@ -156,6 +168,9 @@ class GroupV1:
 
     def close(self) -> None:  # noqa: D102
         _close(self._files, self._folders)
+
+    def remove(self) -> bool:  # noqa: D102
+        return _remove(self._files, self._folders)
 
 
 def _shares(accounts: Path, root: Path, own: dict[str, str], name: str) -> tuple[Path, ...]:
@@ -208,6 +223,9 @@ class GroupV2:
     def add(self, pid: int) -> None:  # noqa: D102
         (self._folder / "cgroup.procs").write_text(str(pid))
 
+    def doors(self) -> list[int]:  # noqa: D102
+        return []
+
     def settle(self) -> None:  # noqa: D102
         self._base_bytes = self._usage.number() + _SLACK_BYTES
 
@@ -241,6 +259,9 @@ class GroupV2:
 
     def close(self) -> None:  # noqa: D102
         _close(self._files, (self._folder,))
+
+    def remove(self) -> bool:  # noqa: D102
+        return _remove(self._files, (self._folder,))
 
 
 def open_group(name: str) -> tuple[ControlGroup | None, str]:
@@ -322,16 +343,22 @@ def _own_v2() -> str:
 
 
 def _close(files: list[_File], folders: tuple[Path, ...]) -> None:
+    for _ in range(50):  # the kernel frees a dead process's place a moment later
+        if _remove(files, folders):
+            break
+        time.sleep(0.01)
+
+
+def _remove(files: list[_File], folders: tuple[Path, ...]) -> bool:
     for file in files:
         file.close()
     files.clear()
+    removed = True
     for folder in folders:
-        for _ in range(50):  # the kernel frees a dead process's place a moment later
-            try:
-                folder.rmdir()
-            except FileNotFoundError:
-                break
-            except OSError:
-                time.sleep(0.01)
-            else:
-                break
+        try:
+            folder.rmdir()
+        except FileNotFoundError:
+            continue
+        except OSError:
+            removed = False
+    return removed

@@ -54,10 +54,12 @@ class UserMap:
     Attributes:
         zygote: the zygote's own.
         program: the programs'; None: the box has one user, the service's own.
+        count: how many ids from `program` on stand behind the box's 1000 and those after it.
     """
 
     zygote: int
     program: int | None
+    count: int = 1
 
 
 class ZygoteLink:
@@ -195,7 +197,7 @@ class ZygoteLink:
             lines = f"1000 {zygote} 1\n"
             group = f"1000 {os.getegid()} 1\n"
         else:
-            lines = group = f"0 {zygote} 1\n1000 {program} 1\n"
+            lines = group = f"0 {zygote} 1\n1000 {program} {self._users.count}\n"
         (folder / "uid_map").write_text(lines)
         (folder / "gid_map").write_text(group)
 

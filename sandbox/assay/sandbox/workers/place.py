@@ -48,8 +48,9 @@ class Supervisors:
 
     def __init__(self, config: SandboxConfig) -> None:
         self._site: SurveyedMachine | None = None
+        self._here = config.pool == LOCAL
         self.workers: Workers
-        if config.pool == LOCAL:
+        if self._here:
             self._site = survey(config)
             self.workers = _local(self._site, config)
         else:
@@ -61,6 +62,11 @@ class Supervisors:
                 accept=self._accept,
             )
             self.workers = find_place(config.pool).workers(placement)
+
+    @property
+    def surveyed(self) -> SurveyedMachine | None:
+        """This machine; None where programs run on others."""
+        return self._site if self._here else None
 
     @property
     def site(self) -> SurveyedMachine:
@@ -75,6 +81,11 @@ class Supervisors:
             self._site = site
         lacks = set(self._site.toolchains.found) - set(site.toolchains.found)
         return f"it does not serve {', '.join(sorted(lacks))}" if lacks else ""
+
+
+def environment_of_a_supervisor() -> dict[str, str]:
+    """What a process that isolates programs may see of our environment."""
+    return {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
 
 
 async def open_node(settings: str) -> RunNode:
@@ -108,7 +119,7 @@ class RunNode:
 
 def _local(site: SurveyedMachine, config: SandboxConfig) -> ChildWorkers:
     settings = site.settings(config)
-    environment = {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
+    environment = environment_of_a_supervisor()
 
     def command(slot: int) -> Command:
         told = dataclasses.replace(settings, slot=slot).to_json()

@@ -42,7 +42,9 @@ from _socket import SCM_RIGHTS, SOL_SOCKET, socket
 from typing import Any, NoReturn
 
 from assay.sandbox.zygote import child, landlock, root, seccomp, seeding, syscalls
+from assay.sandbox.zygote.families import FamilyZygote
 from assay.sandbox.zygote.protocol import CONTROL, DONE, FETCHED, KILL_LINE, RUN_NUMBER
+from assay.sandbox.zygote.walls import Box
 
 _INODES = (
     4_096  # a chain of so many folders costs Landlock a second, as it looks at each on the way up
@@ -50,65 +52,23 @@ _INODES = (
 _FORK_TRIES, _FORK_PAUSE_S = 200, 0.01
 
 
-class Zygote:
+class Zygote(Box):
     """Forks children, waits for each to end, kills what it left."""
 
     def __init__(self, control: socket, settings: dict[str, Any]) -> None:
-        self._control = control
-        self._settings = settings
-        self._namespaces: bool = settings["namespaces"]
-        self._user: int | None = settings["user"]
+        super().__init__(control, settings)
         self._scratch = root.SCRATCH if self._namespaces else settings["scratch"]
         self._run = 0
-        self._kept: dict[str, str] = {}
         self._asked: set[int] = set()  # what came on the kill line
         module = importlib.import_module(f"assay.sandbox.harness.{settings['harness']}")
         self._harness: child.Harness = module.main
         self._warm_up_harness = getattr(module, "warm_up", None)
 
     def start(self) -> list[str]:
-        """Builds the box's walls; returns the missing ones, for people."""
-        missing: list[str] = []
-        if self._namespaces:
-            sources = self._leave_namespaces()
-            self._kept = root.kept(sources)
-            missing = root.build(sources, root.links(), self._settings["packages"])
-        else:
-            os.umask(0o022)
-            if self._user is None:
-                # With a user of their own, programs may fork: then this process outlives the
-                # supervisor for as long as it takes to kill them all.
-                syscalls.die_with_parent()
-            syscalls.adopt_orphans()
-        syscalls.set_dumpable(dumpable=False)
+        """As of `Box`; also makes what confines each run."""
+        missing = super().start()
         self._confinement = self._make_confinement()
         return missing
-
-    def _leave_namespaces(self) -> list[root.HostPath]:
-        """Makes the namespaces, becomes process 1 of them; returns the new root's contents."""
-        syscalls.unshare(syscalls.CLONE_NEWUSER | syscalls.CLONE_NEWNS)
-        # In the new mount namespace, and before the rights of the service's user are gone.
-        sources = root.open_sources(self._settings["readable"])
-        self._control.send(b"U")
-        if self._control.recv(16) != b"M":
-            os._exit(0)
-        if self._user is not None:
-            os.setgroups([])
-            os.setresgid(0, 0, 0)
-            os.setresuid(0, 0, 0)
-        syscalls.unshare(
-            syscalls.CLONE_NEWNET
-            | syscalls.CLONE_NEWIPC
-            | syscalls.CLONE_NEWUTS
-            | syscalls.CLONE_NEWCGROUP
-        )
-        pid = syscalls.clone_sibling(syscalls.CLONE_NEWPID)
-        if pid:
-            self._control.send(b"P" + RUN_NUMBER.pack(pid))
-            os._exit(0)
-        syscalls.drop_bounding_set()
-        os.umask(0o022)
-        return sources
 
     def _make_confinement(self) -> child.Confinement:
         settings = self._settings
@@ -307,7 +267,8 @@ def main(control_line: int, kill_line: int) -> NoReturn:
         sys.path.pop(0)  # where Assay lies: loaded by now, and nothing for programs
         sys.path.extend(settings["packages"])
         _load(settings["modules"])
-        zygote = Zygote(control, settings)
+        zygote: Zygote | FamilyZygote
+        zygote = (FamilyZygote if settings["sessions"] else Zygote)(control, settings)
         missing = zygote.start()
         zygote.serve(missing)
     except BaseException as error:  # the process's fault boundary: the supervisor must hear why

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from _socket import SCM_CREDENTIALS, SCM_RIGHTS, SOL_SOCKET
 from typing import NamedTuple
 
 CONTROL = 3  # the zygote keeps its control socket here
@@ -45,3 +46,21 @@ class BoxJob(NamedTuple):
     disk_bytes: int
     resize_disk: bool
     processes: int
+
+
+def descriptors_of(ancillary: list[tuple[int, int, bytes]]) -> list[int]:
+    """The descriptors that came with a message."""
+    found: list[int] = []
+    for level, kind, data in ancillary:
+        if (level, kind) == (SOL_SOCKET, SCM_RIGHTS):
+            count = len(data) // 4
+            found += struct.unpack(f"{count}i", data[: count * 4])
+    return found
+
+
+def sender_of(ancillary: list[tuple[int, int, bytes]]) -> int:
+    """The process that sent a message, by the kernel's word; 0 where it is not said."""
+    for level, kind, data in ancillary:
+        if (level, kind) == (SOL_SOCKET, SCM_CREDENTIALS):
+            return int(struct.unpack("3i", data)[0])
+    return 0

@@ -11,6 +11,7 @@ Not covered: what the languages' paths hold is readable.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from _socket import sethostname
 from collections.abc import Mapping, Sequence
@@ -115,7 +116,7 @@ def build(
     os.makedirs(base + SCRATCH)
     os.mkdir(base + "/proc")
     try:
-        _mount_proc(base + "/proc")
+        mount_proc(base + "/proc")
     except OSError as error:
         missing.append(f"private-proc: {error}")
     syscalls.pivot_root(base)
@@ -139,7 +140,8 @@ def kept(sources: Sequence[HostPath]) -> dict[str, str]:
     return found
 
 
-def _mount_proc(target: str) -> None:
+def mount_proc(target: str) -> None:
+    """A /proc of the caller's own process namespace."""
     flags = syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC
     try:
         syscalls.mount("proc", target, "proc", flags, _HIDING)
@@ -197,6 +199,28 @@ def make_folders(scratch: str, user: int | None) -> int:
         if user is not None:
             os.chown(path, user, user)
     return os.open(f"{scratch}/box", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def fresh_folders(
+    size_bytes: int, inodes: int, user: int | None, group: int, places: Mapping[str, str]
+) -> int:
+    """The folders of a session's branch in place of those in sight; their parent, open."""
+    with contextlib.suppress(OSError):
+        syscalls.umount(SCRATCH)
+    options = f"size={size_bytes},nr_inodes={inodes},mode=755"
+    syscalls.mount("tmpfs", SCRATCH, "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, options)
+    for name in ("box", "tmp", "shm"):
+        os.mkdir(f"{SCRATCH}/{name}", 0o755)
+        if user is not None:
+            os.chown(f"{SCRATCH}/{name}", user, group)
+    show_kept(places)
+    return os.open(SCRATCH, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def resize_scratch(size_bytes: int) -> None:
+    """Changes the size of the folders in sight."""
+    flags = syscalls.MS_REMOUNT | syscalls.MS_NOSUID | syscalls.MS_NODEV
+    syscalls.mount("tmpfs", SCRATCH, "tmpfs", flags, f"size={size_bytes}")
 
 
 def show_kept(places: Mapping[str, str]) -> None:

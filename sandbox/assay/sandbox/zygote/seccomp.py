@@ -18,6 +18,7 @@ from __future__ import annotations
 import errno
 import os
 import struct
+from _signal import SIGKILL
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -25,13 +26,16 @@ from assay.sandbox.zygote import calls
 
 KILL = 0x80000000  # SECCOMP_RET_KILL_PROCESS
 ALLOW = 0x7FFF0000
+ASK = 0x7FC00000  # SECCOMP_RET_USER_NOTIF: the keeper of a session's family answers
 _ERRNO = 0x00050000
 
 # Linux's classic BPF: load a word of seccomp_data, jump, return.
-_LD, _JEQ, _JGE, _JSET, _JA, _RET = 0x20, 0x15, 0x35, 0x45, 0x05, 0x06
+_LD, _JEQ, _JGE, _JSET, _JA, _RET, _AND = 0x20, 0x15, 0x35, 0x45, 0x05, 0x06, 0x54
 _ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 _X32 = 0x40000000
 _NAMESPACE_FLAGS = 0x7E020000  # CLONE_NEWNS, CGROUP, UTS, IPC, USER, PID, NET
+_NEW_MOUNTS = 0x00020000  # CLONE_NEWNS
+_SET_SIGNAL = 10  # F_SETSIG
 _FORK_THREAD = 0x00010000  # CLONE_THREAD
 _TTY_INJECTION = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 
@@ -47,11 +51,14 @@ class SyscallPolicy(NamedTuple):
         sockets: allowed; only with a network namespace.
         fork: allowed; only where something counts and ends the processes.
         own_user: limits per user may be used up, as the user is the program's own.
+        session: the keeper of the family answers what belongs to a copy of the session, and
+            whether a process may be killed, so that nobody but us kills a session's own.
     """
 
     sockets: bool = True
     fork: bool = True
     own_user: bool = True
+    session: bool = False
 
 
 class _Check(NamedTuple):
@@ -60,6 +67,7 @@ class _Check(NamedTuple):
     argument: int
     equal: tuple[tuple[int, int], ...] = ()
     any_bit: tuple[int, int] | None = None
+    low_byte: tuple[int, int] | None = None
     otherwise: int = ALLOW
 
 
@@ -126,7 +134,28 @@ def _actions(policy: SyscallPolicy, architecture: str | None) -> dict[int, int |
         actions.update((number, action) for _, number in calls.parse(text, column))
     checks = _argument_checks(policy)
     actions.update((number, checks[name]) for name, number in calls.parse(calls.CHECKED, column))
+    if policy.session:
+        known = numbers(architecture)
+        actions.update((known[name], check) for name, check in _session_checks().items())
     return actions
+
+
+def _session_checks() -> dict[str, int | _Check]:
+    refuse = error(errno.EPERM)
+    first, second = (_Check(place, equal=((SIGKILL, ASK),)) for place in (1, 2))
+    return {
+        "unshare": _Check(0, equal=((_NEW_MOUNTS, ASK),), otherwise=refuse),
+        "setresuid": ASK,
+        "capset": ASK,
+        **dict.fromkeys(("setuid", "setreuid", "setfsuid"), refuse),
+        **dict.fromkeys(("kill", "tkill", "rt_sigqueueinfo"), first),
+        **dict.fromkeys(("tgkill", "rt_tgsigqueueinfo"), second),
+        # Further ways to have SIGKILL sent.
+        "pidfd_send_signal": _Check(1, equal=((SIGKILL, refuse),)),
+        "fcntl": _Check(1, equal=((_SET_SIGNAL, refuse),)),
+        "timer_create": refuse,
+        "clone": _Check(0, any_bit=(_NAMESPACE_FLAGS, refuse), low_byte=(SIGKILL, refuse)),
+    }
 
 
 def _assemble(actions: dict[int, int | _Check], unknown: int, architecture: str | None) -> bytes:
@@ -206,6 +235,9 @@ def _leaf(action: int | _Check) -> list[bytes]:
     if action.any_bit is not None:
         mask, result = action.any_bit
         code += [_ins(_JSET, mask, 0, 1), _ins(_RET, result)]
+    if action.low_byte is not None:
+        value, result = action.low_byte
+        code += [_ins(_AND, 0xFF), _ins(_JEQ, value, 0, 1), _ins(_RET, result)]
     return [*code, _ins(_RET, action.otherwise)]
 
 

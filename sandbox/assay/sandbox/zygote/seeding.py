@@ -17,7 +17,13 @@ _LEGACY = "numpy.random.mtrand"  # where numpy keeps the state that its function
 
 
 class _Seeding:
-    """Finds numpy's module where it is, and seeds it once it is loaded."""
+    """Finds numpy's module where it is, and seeds it once it is loaded.
+
+    Attributes:
+        first_numpy_seed: with what; a session may set another (`harness.cells`).
+    """
+
+    first_numpy_seed = 0
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
@@ -43,7 +49,7 @@ class _Loader:
             module.__spec__.loader = self._real
         module.__loader__ = self._real
         self._real.exec_module(module)
-        module.seed(0)
+        module.seed(_Seeding.first_numpy_seed)
 
 
 def seed_random() -> None:

@@ -25,11 +25,13 @@ MNT_DETACH = 2
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
+_PR_SET_KEEPCAPS = 8
 _PR_SET_SECCOMP = 22
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_CAPBSET_DROP = 24
 _SECCOMP_MODE_FILTER = 2
+_SECCOMP_SET_MODE_FILTER, _SECCOMP_NEW_LISTENER = 1, 8
 _CAP_VERSION_3 = 0x20080522
 _AT_FDCWD = -100
 _AT_RECURSIVE = 0x8000
@@ -40,8 +42,8 @@ _LANDLOCK_CREATE_RULESET_VERSION = 1
 
 # Numbers above 424 are the same on every architecture; the older ones are not.
 _NUMBERS = {
-    "x86_64": {"clone": 56, "pivot_root": 155, "setresuid": 117},
-    "aarch64": {"clone": 220, "pivot_root": 41, "setresuid": 147},
+    "x86_64": {"clone": 56, "pivot_root": 155, "setresuid": 117, "seccomp": 317},
+    "aarch64": {"clone": 220, "pivot_root": 41, "setresuid": 147, "seccomp": 277},
 }.get(os.uname().machine, {})
 _CLOSE_RANGE, _OPENAT2, _MOUNT_SETATTR = 436, 437, 442
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
@@ -72,14 +74,15 @@ def unshare(flags: int) -> None:
     _check(_libc.unshare(flags), "unshare")
 
 
-def fork() -> int:
+def fork(flags: int = 0) -> int:
     """Forks as os.fork does, without the interpreter's work after it; 0 in the child.
 
     That work (locks, thread list, new random seed) is for processes with threads and would touch a
-    hundred pages in every child. Only for a process with a single thread.
+    hundred pages in every child. Only for a process with a single thread. The flags name new
+    namespaces for the child.
     """
     number = _NUMBERS["clone"]
-    return _check(_syscall(number, SIGCHLD, 0, 0, 0, 0), "clone")
+    return _check(_syscall(number, flags | SIGCHLD, 0, 0, 0, 0), "clone")
 
 
 def clone_sibling(flags: int = 0) -> int:
@@ -172,8 +175,27 @@ def adopt_orphans() -> None:
 
 def drop_capabilities() -> None:
     """Gives up every capability, for good."""
+    set_capabilities(permitted=0, effective=0)
+
+
+def set_capabilities(*, permitted: int, effective: int) -> None:
+    """Sets this thread's capabilities; each is a set of bits, and none is inheritable."""
     header = struct.pack("=Ii", _CAP_VERSION_3, 0)
-    _check(_libc.capset(header, bytes(24)), "capset")
+    low, high = 0xFFFFFFFF, 32
+    data = struct.pack(
+        "=6I", effective & low, permitted & low, 0, effective >> high, permitted >> high, 0
+    )
+    _check(_libc.capset(header, data), "capset")
+
+
+def keep_capabilities() -> None:
+    """The permitted capabilities outlast the next change of user."""
+    _check(_prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0), "prctl KEEPCAPS")
+
+
+def enter_namespace(descriptor: int, kind: int) -> None:
+    """Moves this process into the namespace that a descriptor names."""
+    _check(_libc.setns(descriptor, kind), "setns")
 
 
 def drop_bounding_set() -> None:
@@ -199,6 +221,12 @@ class SeccompFilter:
         """Puts this process and its children under the filter. Needs no_new_privileges."""
         result = _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, self._address, 0, 0)
         _check(result, "prctl SECCOMP")
+
+    def install_and_listen(self) -> int:
+        """As `install`; returns the descriptor by which another process answers for the kernel."""
+        number, flags = _NUMBERS["seccomp"], _SECCOMP_NEW_LISTENER
+        result = _syscall(number, _SECCOMP_SET_MODE_FILTER, flags, ctypes.c_void_p(self._address))
+        return _check(result, "seccomp")
 
 
 def close_from(first: int) -> None:

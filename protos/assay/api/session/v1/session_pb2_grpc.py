@@ -106,6 +106,7 @@ class SessionServiceServicer:
         who wait in a call are served before, tenants in turn.
         - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the same, for the sessions of the token's tenant.
         - UNAVAILABLE: starting, draining or gone.
+        - UNIMPLEMENTED, NO_SESSIONS: the server keeps none; the message says why.
         - INTERNAL, WORKER_DIED: no session could be made.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

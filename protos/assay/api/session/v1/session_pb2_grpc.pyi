@@ -58,6 +58,7 @@ class SessionServiceStub:
        who wait in a call are served before, tenants in turn.
      - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the same, for the sessions of the token's tenant.
      - UNAVAILABLE: starting, draining or gone.
+     - UNIMPLEMENTED, NO_SESSIONS: the server keeps none; the message says why.
      - INTERNAL, WORKER_DIED: no session could be made.
     """
     Execute: _grpc.UnaryStreamMultiCallable[_session_pb2.ExecuteRequest, _session_pb2.ExecuteResponse]
@@ -127,6 +128,7 @@ class SessionServiceAsyncStub(SessionServiceStub):
        who wait in a call are served before, tenants in turn.
      - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the same, for the sessions of the token's tenant.
      - UNAVAILABLE: starting, draining or gone.
+     - UNIMPLEMENTED, NO_SESSIONS: the server keeps none; the message says why.
      - INTERNAL, WORKER_DIED: no session could be made.
     """
     Execute: _aio.UnaryStreamMultiCallable[_session_pb2.ExecuteRequest, _session_pb2.ExecuteResponse]  # type: ignore[assignment]
@@ -199,6 +201,7 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
            who wait in a call are served before, tenants in turn.
          - RESOURCE_EXHAUSTED, QUOTA_EXCEEDED: the same, for the sessions of the token's tenant.
          - UNAVAILABLE: starting, draining or gone.
+         - UNIMPLEMENTED, NO_SESSIONS: the server keeps none; the message says why.
          - INTERNAL, WORKER_DIED: no session could be made.
         """
 

@@ -1,0 +1,363 @@
+"""Runs cells of bash in one shell that lives from cell to cell.
+
+The shell is an interactive one, so that an error or an interrupt ends a cell and leaves the shell,
+without a terminal, a prompt, a history or files of its own. It reads lines of ours from its stdin
+and writes to a pipe, each word of it with the cell's number and a null character at its end:
+
+    s1           it has read the cell, which begins now: from here on SIGINT may be passed on
+    1 0 /folder  the cell has ended: its status, and the working directory
+
+A cell's text comes through a pipe of its own; its output goes straight to this process's stdout and
+stderr; its stdin is empty. None of our descriptors is open in it, nor in what it starts.
+
+A copy of the process holds the shell's state as text, from which each begins a new shell: variables,
+functions, aliases, options, traps, positional parameters, umask, working directory.
+
+Covered: a cell that is no whole command, reads stdin, redirects, traps, sets options, ends or
+replaces the shell; SIGINT at any moment.
+Not covered in copies: the shell's process id, `$!`, limits set by ulimit, the stack of directories,
+completions; and RANDOM and SECONDS, which start anew.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from _signal import SIGINT, SIGKILL, SIGPIPE, SIGTERM, SIGXFSZ
+from _signal import signal as set_signal
+from collections.abc import Callable
+from select import POLLIN, poll
+from typing import Any, Final
+
+from assay.sandbox.harness.interpreters import Bundle, Outcome
+
+_PATHS: Final = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash")
+_ARGUMENTS: Final = ["bash", "--norc", "--noprofile", "--noediting", "-i"]
+_OUT, _ERR, _SAYS, _CODE = 60, 61, 62, 63  # in the shell
+_START: Final = (
+    b"PS1= PS2=; builtin set +o history +H; builtin shopt -u checkwinsize; "
+    b"builtin unset HISTFILE MAILCHECK; __assay() { builtin return $1; }; "
+    b"builtin readonly -f __assay; __assay_status=0\n"
+)
+_READ: Final = b"IFS= builtin read -r -d '' -u 63 __assay_code; "
+_RUN: Final = _READ + (
+    b"builtin printf 's%d\\0' %d >&62; __assay $__assay_status; "
+    b'builtin eval "$__assay_code" </dev/null >&60 2>&61 60>&- 61>&- 62>&- 63<&-\n'
+)
+_END: Final = (
+    b"__assay_status=$?; builtin unset TMOUT; "
+    b"builtin printf '%%d %%d %%s\\0' %d $__assay_status \"$PWD\" >&62\n"
+)
+_RESTORE: Final = _READ + b'builtin eval "$__assay_code" </dev/null >/dev/null 60>&- 61>&- 62>&-\n'
+_SAVE: Final = (
+    b"builtin unset __assay_code; { builtin umask -p; builtin printf 'builtin cd -- %q\\n' \"$PWD\"; "
+    b"builtin shopt -p; builtin declare -p; builtin declare -f; builtin declare -F; "
+    b"builtin trap -p; builtin printf '%s ' set -- \"${@@Q}\"; builtin echo; "
+    b"builtin set +o; builtin alias -p; } >&62; builtin printf '\\0' >&62\n"
+)
+_ENDS_SHELL: Final = re.compile(r"\bset\s+-(?:\w*e|o\s+errexit)|\bexit\b|\bexec\b")
+_PATIENCE_MS: Final = 300
+_SAVE_MS: Final = 10_000
+_MAX_WORD: Final = 64 * 2**10
+_REMINDERS: Final = 3
+
+
+class _Ended(Exception):
+    """The shell's process has ended, with this exit code."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+class _Shell:
+    """A running bash, and our ends of its pipes."""
+
+    def __init__(self, path: str, environment: dict[str, str]) -> None:
+        lines, self._lines = os.pipe()
+        code, self._code = os.pipe()
+        self._says, says = os.pipe()
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        handed = ((1, _OUT), (2, _ERR), (says, _SAYS), (code, _CODE), (lines, 0))
+        self.outputs = _outputs()
+        try:
+            self.pid = os.posix_spawn(
+                path,
+                _ARGUMENTS,
+                environment,
+                file_actions=[
+                    *((os.POSIX_SPAWN_DUP2, ours, its) for ours, its in handed),
+                    *((os.POSIX_SPAWN_DUP2, nothing, number) for number in (1, 2)),
+                ],
+                setsid=True,
+                setsigmask=(),
+                setsigdef=(SIGINT, SIGPIPE, SIGXFSZ, SIGTERM),
+            )
+        finally:
+            for descriptor in (lines, code, says, nothing):
+                os.close(descriptor)
+        self._ends = os.pidfd_open(self.pid)
+        self._poll = poll()
+        self._poll.register(self._says, POLLIN)
+        self._poll.register(self._ends, POLLIN)
+        self._heard = b""
+        self.tell(_START)
+
+    def tell(self, line: bytes, code: bytes | None = None) -> None:
+        """Gives it a line of ours, and the text that the line reads.
+
+        Raises:
+            _Ended: it has ended.
+        """
+        try:
+            _write(self._lines, line)
+            if code is not None:
+                _write(self._code, code.replace(b"\0", b"") + b"\0")
+        except BrokenPipeError:
+            raise _Ended(self.close()) from None
+
+    def hear(self, wait_ms: int, most: int = _MAX_WORD) -> bytes | None:
+        """The next word from it; None for none in time.
+
+        Raises:
+            _Ended: it has ended.
+        """
+        while b"\0" not in self._heard:
+            ready = [descriptor for descriptor, _ in self._poll.poll(wait_ms)]
+            if self._says in ready:
+                self._heard = self._heard[-most:] + os.read(self._says, 1 << 16)
+            elif self._ends in ready:
+                raise _Ended(self.close())
+            else:
+                return None
+        word, _, self._heard = self._heard.partition(b"\0")
+        return word
+
+    def has_ended(self) -> bool:
+        """Whether its process is dead."""
+        return any(descriptor == self._ends for descriptor, _ in self._poll.poll(0))
+
+    def interrupt(self) -> None:
+        """SIGINT to the shell and what runs in its foreground."""
+        _signal_group(self.pid)
+
+    def close(self) -> int:
+        """Kills it, where it lives, without a word of its own; its exit code."""
+        try:
+            os.kill(self.pid, SIGKILL)
+        except ProcessLookupError:
+            pass
+        _, status = os.waitpid(self.pid, 0)
+        for descriptor in (self._lines, self._code, self._says, self._ends):
+            os.close(descriptor)
+        code = os.waitstatus_to_exitcode(status)
+        return code if code >= 0 else 128 - code
+
+
+class BashShell:
+    """Runs cells of bash; the working directory is the process's at first."""
+
+    def __init__(self) -> None:
+        self._path = next(filter(os.path.exists, _PATHS), _PATHS[0])
+        self._folder = os.getcwd()
+        self._state: bytes | None = None
+        self._seed: int | None = None
+        self._sessions: set[int] = set()
+        self._errexit = False
+        self._begun = self._interrupted = False
+        self._passed_on = 0
+        self._shell: _Shell | None = None
+        self._start()
+
+    def run(self, code: str, number: int, show: Callable[[Bundle], None]) -> Outcome:
+        """Runs a cell; see `Interpreter`. Shows nothing."""
+        self._begun = self._interrupted = False
+        self._passed_on = 0
+        before = set_signal(SIGINT, self._interrupt)
+        saved = False
+        try:
+            shell = self._ready_shell()
+            if _ENDS_SHELL.search(code) or self._errexit:
+                self._state, saved = self._save(shell), True
+            end = _END % number
+            shell.tell(_RUN.replace(b"%d >", b"%d >" % number, 1) + end, code.encode())
+            status = self._await_end(shell, number, end)
+        except _Ended as ended:
+            self._shell = None
+            self._say_so(saved=saved)
+            return Outcome("exited", ended.code)
+        finally:
+            set_signal(SIGINT, before)
+        return Outcome("interrupted" if self._passed_on else "completed", status)
+
+    def holds(self) -> list[str]:
+        """See `Interpreter`."""
+        found = [f"a background job ({name})" for name in self._jobs()]
+        if self._shell is not None:
+            try:
+                numbers = map(int, os.listdir(f"/proc/{self._shell.pid}/fd"))
+            except OSError:
+                return found
+            found += [f"an open descriptor of the shell ({n})" for n in numbers if 2 < n < _OUT]
+        return found
+
+    def before_copy(self) -> None:
+        """Saves the shell's state and ends it: a copy would lose it."""
+        if self._shell is None:
+            return
+        try:
+            self._state = self._save(self._shell)
+            self._shell.close()
+        except _Ended:
+            self._say_so(saved=False)
+        self._shell = None
+
+    def after_copy(self, *, is_copy: bool) -> None:
+        """See `Interpreter`. The next cell begins the new shell."""
+
+    def reseed(self, seed: int) -> None:
+        """See `Interpreter`: gives RANDOM another state."""
+        self._seed = seed % 2**31
+
+    def _start(self) -> _Shell:
+        """A new shell, in the state that was saved."""
+        state = self._state
+        # With a state, all that is exported comes from it, and nothing that has been unset.
+        environment = dict(os.environ) if state is None else {}
+        folder = os.getcwd()
+        try:
+            os.chdir(self._folder)
+        except OSError:
+            self._folder = folder  # it is gone
+        try:
+            self._shell = shell = _Shell(self._path, environment)
+        finally:
+            os.chdir(folder)
+        self._sessions.add(shell.pid)
+        if state is not None:
+            shell.tell(_RESTORE + _START, state)
+            shell.tell(b"__assay_status=%d\n" % self._last_status(state))
+        return shell
+
+    def _last_status(self, state: bytes) -> int:
+        found = re.search(rb'^declare -- __assay_status="(\d+)"$', state, re.MULTILINE)
+        return int(found[1]) if found else 0
+
+    def _ready_shell(self) -> _Shell:
+        shell = self._shell
+        if shell is not None and shell.has_ended():
+            shell.close()
+            self._state = None
+            self._say_so(saved=False)
+            shell = self._shell = None
+        if shell is not None and shell.outputs != _outputs():
+            self.before_copy()
+            shell = self._shell
+        if shell is None:
+            shell = self._start()
+        if self._seed is not None:
+            shell.tell(b"RANDOM=%d\n" % self._seed)
+            self._seed = None
+        return shell
+
+    def _await_end(self, shell: _Shell, number: int, end: bytes) -> int:
+        """The status of the cell, once it has ended."""
+        began, ended = b"s%d" % number, b"%d " % number
+        reminders = 0
+        while True:
+            word = shell.hear(_PATIENCE_MS)
+            if word is None:
+                if self._passed_on and reminders < _REMINDERS:
+                    # The interrupt may have come as it read the line that reports the end; and
+                    # what runs may have a process group of its own.
+                    shell.tell(b"\n" + end)
+                    self._interrupt_all()
+                    reminders += 1
+            elif word == began:
+                self._begun = True
+                if self._interrupted:
+                    self._pass_on()
+            elif word.startswith(ended):
+                status, _, folder = word[len(ended) :].partition(b" ")
+                if status.isdigit():
+                    self._folder = os.fsdecode(folder)
+                    return int(status) & 0xFF
+
+    def _interrupt(self, number: int, frame: Any) -> None:
+        self._interrupted = True
+        if self._begun:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        self._passed_on += 1
+        if self._shell is not None:
+            self._shell.interrupt()
+
+    def _interrupt_all(self) -> None:
+        for pid, group, _ in self._processes():
+            if pid == group and pid not in self._sessions:
+                _signal_group(group)
+
+    def _save(self, shell: _Shell) -> bytes | None:
+        shell.tell(_SAVE)
+        while True:
+            word = shell.hear(_SAVE_MS, 1 << 30)
+            if word is None or word.startswith(b"umask"):
+                break
+        self._errexit = word is not None and b"\nset -o errexit\n" in word
+        return word
+
+    def _say_so(self, *, saved: bool) -> None:
+        kept = "as it was before this cell" if saved else "without what the last one knew"
+        if not saved:
+            self._state = None
+        text = f"the shell has ended; a new one goes on in {self._folder}, {kept}\n"
+        _write(2, text.encode("utf-8", "surrogateescape"))
+
+    def _jobs(self) -> list[str]:
+        return [name for pid, _, name in self._processes() if pid not in self._sessions]
+
+    def _processes(self) -> list[tuple[int, int, str]]:
+        """Living processes of the shells: id, group, name."""
+        found = []
+        for entry in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{entry}/stat", errors="replace") as file:
+                    name, _, rest = file.read().partition("(")[2].rpartition(")")
+            except OSError:
+                continue
+            state, _, group, session, *_ = rest.split()
+            if int(session) in self._sessions and state not in "ZX":
+                found.append((int(entry), int(group), name))
+        return found
+
+
+def _signal_group(group: int) -> None:
+    try:
+        os.killpg(group, SIGINT)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def _outputs() -> list[tuple[int, int]]:
+    """What stdout and stderr are."""
+    found = []
+    for descriptor in (1, 2):
+        try:
+            status = os.fstat(descriptor)
+            found.append((status.st_dev, status.st_ino))
+        except OSError:
+            found.append((-1, -1))
+    return found
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def warm_up() -> None:
+    """Runs a cell in a shell of its own, so that the first of a copy costs less."""
+    shell = BashShell()
+    shell.run(":", 1, lambda _: None)
+    shell.before_copy()

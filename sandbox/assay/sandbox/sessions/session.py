@@ -1,0 +1,441 @@
+"""One session in the host: its living branch, its checkpoints, what it has used.
+
+Belongs to the host's event loop. The service sends one call at a time about a session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import marshal
+import math
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from assay.api.execution.v1 import execution_pb2
+from assay.api.session.v1 import session_pb2 as pb
+from assay.kit.durations import fill_duration, seconds_of
+from assay.kit.reasons import Reason
+from assay.sandbox.domain import SandboxFault
+from assay.sandbox.harness.protocol import TAG_BYTES, HarnessFrame
+from assay.sandbox.sessions import files
+from assay.sandbox.sessions.family import (
+    ASLEEP,
+    LIVE,
+    Branch,
+    Ends,
+    Family,
+    FamilyLost,
+    Listener,
+    Refused,
+)
+from assay.sandbox.sessions.running import Emit, RunningCell
+from assay.sandbox.sessions.settings import Limits
+
+_REPLY_S = 60.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class Checkpoint:
+    """A branch that sleeps, and one that was copied from it ahead of the next rollback.
+
+    Attributes:
+        number: of the session's last cell before it.
+    """
+
+    branch: Branch
+    number: int
+    spare: asyncio.Task[Branch] | None = None
+
+
+class Session:
+    """A session.
+
+    Args:
+        free: called once when the session needs its family no more.
+    """
+
+    def __init__(
+        self, family: Family, branch: Branch, limits: Limits, free: Callable[[Family], None]
+    ) -> None:
+        self.family = family
+        self.limits = limits
+        self.language = "python"
+        self._branch = branch
+        self._free = free
+        self._number = 0
+        self._used_s = 0.0  # CPU time of the branches before this one
+        self._checkpoints: dict[str, Checkpoint] = {}
+        self._made = 0  # checkpoints so far
+        self._over: tuple[pb.CellEnd.ValueType, str] | None = None
+        self._cell: RunningCell | None = None
+        self._closed = False
+        family.members += 1
+        family.on_lost.add(self._lose)
+
+    async def begin(self, request: pb.CreateRequest) -> None:
+        """Makes the first branch the session's: its limits, files, environment, language.
+
+        Raises:
+            SandboxFault: SESSION_LOST or DISK_FULL.
+        """
+        limits, family = self.limits, self.family
+        self.language = request.language
+        _set_group(family, limits, 1)
+        if limits.disk_bytes != family.disk_bytes:
+            await family.ask("resize", self._branch.user, limits.disk_bytes)
+        lowered = {
+            "RLIMIT_CPU": math.ceil(limits.cpu_s) + 2,
+            "RLIMIT_FSIZE": limits.disk_bytes,
+        }
+        if family.own_users:
+            lowered["RLIMIT_NPROC"] = limits.processes
+        if family.group is None:
+            lowered["RLIMIT_DATA"] = limits.memory_bytes
+        told = (request.language, dict(request.environment), lowered)
+        await self._ask(b"B", b"b", told)
+        if request.files:
+            await self._write(request.files)
+
+    async def execute(self, request: pb.ExecuteRequest, emit: Emit) -> pb.CellResult:
+        """Runs a cell.
+
+        Raises:
+            SandboxFault: SESSION_ENDED or SESSION_LOST.
+        """
+        self._check_alive()
+        limits = self.limits.lowered(
+            wall_s=seconds_of(request.wall_time), cpu_s=seconds_of(request.cpu_time)
+        )
+        self._number += 1
+        self._cell = RunningCell(
+            self._branch,
+            limits,
+            self._number,
+            emit,
+            session_cpu_s=self._used_s + self._branch.cpu_s(),
+            killed=self._killed,
+        )
+        try:
+            result = await self._cell.run(request.code)
+        finally:
+            self._cell = None
+        if result.session_over:
+            self._over = (result.end, result.detail)
+        return result
+
+    def interrupt(self) -> None:
+        """Interrupts the cell that runs."""
+        if self._cell is not None:
+            self._cell.interrupt(pb.CELL_END_INTERRUPTED, "its caller gave it up")
+
+    async def put(self, request: pb.PutFilesRequest) -> None:
+        """Writes files as the program's user.
+
+        Raises:
+            SandboxFault: DISK_FULL, INVALID_PROGRAM, SESSION_ENDED or SESSION_LOST.
+        """
+        self._check_alive()
+        await self._write(request.files)
+
+    def get(self, request: pb.GetFilesRequest) -> pb.GetFilesResponse:
+        """Reads or lists files, without the program's help.
+
+        Raises:
+            SandboxFault: MESSAGE_TOO_LARGE or SESSION_LOST.
+        """
+        self._check_there()
+        if request.paths:
+            return files.read(self._branch.folder, request.paths)
+        return files.listing(self._branch.folder)
+
+    async def checkpoint(self) -> pb.CheckpointResponse:
+        """Keeps the state.
+
+        Raises:
+            SandboxFault: CANNOT_FORK, TOO_MANY_COPIES, SESSION_ENDED or SESSION_LOST.
+        """
+        started_s = time.monotonic()
+        self._check_alive()
+        if len(self._checkpoints) >= self.limits.checkpoints:
+            raise SandboxFault(
+                Reason.TOO_MANY_COPIES,
+                f"the session has {len(self._checkpoints)} checkpoints, the most that it may hold: "
+                "drop one",
+            )
+        branch = await self._copy(self._branch, ASLEEP, runs=False)
+        self._made += 1
+        name = str(self._made)
+        self._checkpoints[name] = Checkpoint(branch, self._number)
+        self._prepare(self._checkpoints[name])
+        response = pb.CheckpointResponse(checkpoint_id=name)
+        fill_duration(response.took, time.monotonic() - started_s)
+        return response
+
+    async def rollback(self, request: pb.RollbackRequest) -> pb.RollbackResponse:
+        """Puts a checkpoint in the living branch's place.
+
+        Raises:
+            SandboxFault: UNKNOWN_CHECKPOINT, CHECKPOINT_LOST, or SESSION_LOST.
+        """
+        started_s = time.monotonic()
+        self._check_there()
+        checkpoint = self._checkpoint(request.checkpoint_id)
+        waiting = checkpoint.spare or self._prepare(checkpoint)
+        checkpoint.spare = None
+        try:
+            branch = await waiting
+        except (Refused, FamilyLost) as error:
+            self._check_there()
+            raise SandboxFault(
+                Reason.CHECKPOINT_LOST, f"the checkpoint cannot be copied: {error}"
+            ) from error
+        old, self._branch = self._branch, branch
+        self._used_s += old.cpu_s()
+        self._number = checkpoint.number
+        self._over = None
+        self.family.tell("weigh", branch.user, LIVE)
+        asyncio.get_running_loop().call_soon(self._end, old)
+        self._prepare(checkpoint)
+        response = pb.RollbackResponse()
+        fill_duration(response.took, time.monotonic() - started_s)
+        return response
+
+    async def fork(self, request: pb.ForkRequest, count: int) -> list[Session]:
+        """Copies the session, or a checkpoint of it.
+
+        Raises:
+            SandboxFault: as `checkpoint`, and UNKNOWN_CHECKPOINT or CHECKPOINT_LOST.
+        """
+        number = self._number
+        if request.checkpoint_id:
+            self._check_there()
+            checkpoint = self._checkpoint(request.checkpoint_id)
+            source, number = checkpoint.branch, checkpoint.number
+        else:
+            self._check_alive()
+            source = self._branch
+        _set_group(self.family, self.limits, self.family.members + count)
+        made: list[Session] = []
+        try:
+            for place in range(count):
+                branch = await self._copy(source, LIVE, runs=True)
+                copy = Session(self.family, branch, self.limits, self._free)
+                copy.language, copy._number = self.language, number
+                made.append(copy)
+                if request.reseed:
+                    await copy._ask(b"S", b"s", place + 1)
+        except BaseException:
+            for copy in made:
+                copy.close()
+            _set_group(self.family, self.limits, self.family.members)
+            raise
+        return made
+
+    def drop(self, names: list[str]) -> None:
+        """Frees checkpoints."""
+        for name in names:
+            checkpoint = self._checkpoints.pop(name, None)
+            if checkpoint is not None:
+                self._end_checkpoint(checkpoint)
+
+    def close(self) -> None:
+        """Ends it."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._cell is not None:
+            self._cell.give_up(self._lost("it was closed"))
+        self.family.on_lost.discard(self._lose)
+        self.family.members -= 1
+        if self.family.members <= 0:
+            self._free(self.family)
+            return
+        self.drop(list(self._checkpoints))
+        self._end(self._branch)
+        _set_group(self.family, self.limits, self.family.members)
+
+    def _end(self, branch: Branch) -> None:
+        if not self.family.lost:
+            self.family.end(branch)
+
+    def _end_checkpoint(self, checkpoint: Checkpoint) -> None:
+        self._end(checkpoint.branch)
+        spare = checkpoint.spare
+        if spare is not None:
+            spare.add_done_callback(self._end_spare)
+
+    def _end_spare(self, spare: asyncio.Task[Branch]) -> None:
+        if not spare.cancelled() and spare.exception() is None:
+            self._end(spare.result())
+
+    def _prepare(self, checkpoint: Checkpoint) -> asyncio.Task[Branch]:
+        """Copies a checkpoint ahead of the next rollback to it."""
+        copying = self.family.copy(checkpoint.branch.user, ASLEEP, Ends())
+        checkpoint.spare = asyncio.create_task(copying)
+        checkpoint.spare.add_done_callback(_look_at)
+        return checkpoint.spare
+
+    async def _copy(self, source: Branch, score: int, *, runs: bool) -> Branch:
+        if not self.family.own_users:
+            raise SandboxFault(
+                Reason.CANNOT_FORK,
+                "sessions cannot be copied where the service is not root: it has no users to give",
+            )
+        try:
+            return await self.family.copy(source.user, score, Ends() if runs else None)
+        except Refused as refusal:
+            if source is not self._branch and source.gone is not None:
+                raise SandboxFault(
+                    Reason.CHECKPOINT_LOST, "the checkpoint's process has ended"
+                ) from refusal
+            self._check_there()
+            raise SandboxFault(
+                Reason.CANNOT_FORK,
+                f"the session holds what no copy can: {refusal}",
+                holds="\n".join(refusal.holds),
+            ) from refusal
+        except FamilyLost:
+            self._check_there()
+            raise
+
+    def _checkpoint(self, name: str) -> Checkpoint:
+        checkpoint = self._checkpoints.get(name)
+        if checkpoint is None:
+            raise SandboxFault(
+                Reason.UNKNOWN_CHECKPOINT, f"the session has no checkpoint {name[:40]!r}"
+            )
+        if checkpoint.branch.gone is not None:
+            raise SandboxFault(
+                Reason.CHECKPOINT_LOST,
+                "the checkpoint's process was ended by the session's memory limit",
+            )
+        return checkpoint
+
+    async def _write(self, given: Iterable[execution_pb2.SourceFile]) -> None:
+        request = [(file.path, file.content, 0o644) for file in given]
+        problem = (await self._ask(b"P", b"p", request)).decode("utf-8", "replace")[:1000]
+        kind, _, text = problem.partition(":")
+        if kind == "full":
+            raise SandboxFault(Reason.DISK_FULL, f"the session's disk has no room for {text}")
+        if kind:
+            raise SandboxFault(Reason.INVALID_PROGRAM, f"a file cannot be written: {text}")
+
+    async def _ask(self, kind: bytes, answer: bytes, request: Any) -> bytes:
+        """A request that the branch answers at once."""
+        waiting = _Reply(self._branch, answer)
+        try:
+            self._branch.send(kind, waiting.tag, marshal.dumps(request))
+            async with asyncio.timeout(_REPLY_S):
+                return await waiting.content
+        except TimeoutError:
+            self._branch.signal(signal.SIGKILL)
+            self._over = (pb.CELL_END_PROTOCOL_VIOLATION, "it did not answer")
+            self._fail_ended()
+        except _Ended:
+            self._check_alive()
+            raise
+        finally:
+            waiting.close()
+
+    def _check_there(self) -> None:
+        if self.family.lost:
+            raise self._lost(self.family.why_lost)
+
+    def _check_alive(self) -> None:
+        self._check_there()
+        if self._over is None and self._branch.gone is not None:
+            self._over = self._killed() or self._died()
+        if self._over is not None:
+            self._fail_ended()
+
+    def _fail_ended(self) -> NoReturn:
+        assert self._over is not None  # noqa: S101  # the callers looked
+        end, detail = self._over
+        name = pb.CellEnd.Name(end)
+        word = name.removeprefix("CELL_END_").lower().replace("_", "-")
+        raise SandboxFault(
+            Reason.SESSION_ENDED,
+            f"the program ended its session earlier: {word} {detail}".rstrip(),
+            end=name,
+        )
+
+    def _died(self) -> tuple[pb.CellEnd.ValueType, str]:
+        gone = self._branch.gone
+        assert gone is not None  # noqa: S101  # `_check_alive` looked
+        code = os.waitstatus_to_exitcode(gone.status)
+        return pb.CELL_END_DIED, f"signal {-code}" if code < 0 else f"exit code {code}"
+
+    def _killed(self) -> tuple[pb.CellEnd.ValueType, str] | None:
+        """Why the branch was killed, where not by us; None for its own doing.
+
+        Raises:
+            SandboxFault: SESSION_LOST: somebody else killed it.
+        """
+        gone = self._branch.gone
+        assert gone is not None  # noqa: S101  # asked once it has ended
+        if not os.WIFSIGNALED(gone.status):
+            return None
+        number = os.WTERMSIG(gone.status)
+        if number == signal.SIGSYS:
+            return pb.CELL_END_SECURITY_VIOLATION, "a forbidden system call"
+        if number == signal.SIGXCPU or self._used_s + gone.cpu_s > self.limits.cpu_s:
+            return pb.CELL_END_BUDGET_SPENT, f"more than {self.limits.cpu_s:g} s of CPU time"
+        if number != signal.SIGKILL:
+            return None
+        if self.family.memory_killed():
+            return pb.CELL_END_MEMORY_LIMIT, "the kernel ended it for lack of memory"
+        # The program cannot send it to itself (`zygote.consent`).
+        raise self._lost("its process was killed from outside, perhaps for the machine's memory")
+
+    def _lost(self, cause: str) -> SandboxFault:
+        return SandboxFault(Reason.SESSION_LOST, f"the session was lost: {cause}", cause=cause)
+
+    def _lose(self) -> None:
+        if self._cell is not None:
+            self._cell.give_up(self._lost(self.family.why_lost))
+
+
+class _Ended(Exception):
+    """The branch ended before it answered."""
+
+
+class _Reply(Listener):
+    """Waits for one frame."""
+
+    def __init__(self, branch: Branch, kind: bytes) -> None:
+        self.tag = os.urandom(TAG_BYTES)
+        self.content: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._kind = kind
+        self._branch = branch
+        branch.listener = self
+
+    def heard(self, message: HarnessFrame) -> None:
+        if message.tag == self.tag and message.kind == self._kind and not self.content.done():
+            self.content.set_result(message.content)
+
+    def ended(self) -> None:
+        if not self.content.done():
+            self.content.set_exception(_Ended())
+
+    def close(self) -> None:
+        self._branch.listener = Listener()
+
+
+def _set_group(family: Family, limits: Limits, members: int) -> None:
+    if family.group is not None:
+        copies = 2 * limits.checkpoints + 1
+        family.group.begin(limits.memory_bytes * members, (limits.processes + copies) * members)
+
+
+def _look_at(task: asyncio.Task[Branch]) -> None:
+    if not task.cancelled():
+        with contextlib.suppress(BaseException):
+            task.result()
