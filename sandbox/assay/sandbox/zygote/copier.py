@@ -125,7 +125,7 @@ class Copier:
             Refused: none was made; processes of the users may be left.
             OSError: the source has ended.
         """
-        self._check_alone()
+        self._check_threads()
         made: list[Branch] = []
         births: list[_Birth] = []
         try:
@@ -148,11 +148,10 @@ class Copier:
             self._family.consent.take_back()
         return made
 
-    def _check_alone(self) -> None:
+    def _check_threads(self) -> None:
+        """Before all else: a copy of one thread of several may hold the others' locks."""
         try:
-            process = self._source.process
-            holds = inspection.threads(process)
-            holds += inspection.children(self._source.user, self._known)
+            holds = inspection.threads(self._source.process)
         except inspection.Hidden:
             holds = ["a process that hides from us"]
         if holds:
