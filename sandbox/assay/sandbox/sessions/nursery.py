@@ -42,6 +42,10 @@ class Nursery:
     """
 
     def __init__(self, settings: HostSettings) -> None:
+        if settings.level != "namespaces":
+            raise LaunchError(
+                f"sessions need namespaces, and this machine has the level {settings.level!r}"
+            )
         self._settings = settings
         self.copies = os.geteuid() == 0
         self.group_missing = ""

@@ -125,7 +125,7 @@ class Copier:
             Refused: none was made; processes of the users may be left.
             OSError: the source has ended.
         """
-        self._check_alone()
+        self._check_threads()
         made: list[Branch] = []
         births: list[_Birth] = []
         try:
@@ -148,11 +148,10 @@ class Copier:
             self._family.consent.take_back()
         return made
 
-    def _check_alone(self) -> None:
+    def _check_threads(self) -> None:
+        """Before all else: a copy of one thread of several may hold the others' locks."""
         try:
-            process = self._source.process
-            holds = inspection.threads(process)
-            holds += inspection.children(self._source.user, self._known)
+            holds = inspection.threads(self._source.process)
         except inspection.Hidden:
             holds = ["a process that hides from us"]
         if holds:
@@ -204,11 +203,14 @@ class Copier:
         """Learns the copy's process: whoever speaks first on its line."""
         if birth.process:
             return
-        waiting = _Waiting(self._source.line, birth.line)
+        consent = self._family.consent
+        waiting = _Waiting(self._source.line, birth.line, consent.listener)
         while not birth.process:
             ready = waiting.wait(birth.deadline_s)
             if self._source.line.fileno() in ready:
                 self._hear_source()
+            elif birth.line.fileno() not in ready:
+                consent.answer()  # of the source: a copy speaks before it calls
             if birth.line.fileno() in ready:
                 message, process = _receive(birth.line)
                 if message != b"C" or process in {0, os.getpid()} | self._known:
@@ -224,10 +226,13 @@ class Copier:
         self._split += 1
 
     def _await_split(self, count: int, deadline_s: float) -> None:
-        waiting = _Waiting(self._source.line)
+        consent = self._family.consent
+        waiting = _Waiting(self._source.line, consent.listener)
         while self._split < count:
-            waiting.wait(deadline_s)
-            self._hear_source()
+            if consent.listener in waiting.wait(deadline_s):
+                consent.answer()
+            else:
+                self._hear_source()
 
     def _expect(self, word: bytes, birth: _Birth, *, consenting: bool) -> None:
         """Waits for a word of the copy; `consenting`: the family's calls are answered meanwhile."""
