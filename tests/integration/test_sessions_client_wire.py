@@ -186,6 +186,17 @@ def test_a_session_is_attached_to_from_elsewhere(client: SessionClient, address:
     assert session.execute("x").plain == 1
 
 
+def test_a_forked_child_goes_on_with_its_parents_session(client: SessionClient) -> None:
+    session = client.create()
+    session.execute("x = 1")
+    child = os.fork()
+    if child == 0:
+        fine = session.execute("x += 1\nx").plain == 2
+        os._exit(0 if fine else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert session.execute("x").plain == 2
+
+
 def test_a_server_that_ends_loses_its_sessions_and_says_so() -> None:
     with running(*FLAGS) as (address, process):
         client = SessionClient(address, timeout_s=5.0)

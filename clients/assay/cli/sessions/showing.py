@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Protocol, TextIO
 
 from rich.text import Text
 
-from assay.cli.commands.run import LIMIT_CODE, SIGNAL_BASE, signal_name
+from assay.cli.ends import LIMIT_CODE, SIGNAL_BASE, signal_name
 from assay.clients.sessions import (
     CellEnd,
     CellEvent,
