@@ -21,13 +21,14 @@ from assay.clients.sessions.types import (
     SessionFiles,
     SessionLimits,
 )
+from assay.kit.calls import REPLICA_KEY
 from assay.kit.channels import Metadata
 from assay.kit.durations import fill_duration, seconds_of
 from assay.kit.errors import AssayError, CallError, ConfigError, refuse
 from assay.kit.reasons import Reason
 
 SERVICE = "assay.api.session.v1.SessionService"
-REPLICA_KEY = "assay-replica"
+
 _REQUEST_BYTES = 16 * 2**20
 
 T = TypeVar("T")

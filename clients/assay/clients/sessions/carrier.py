@@ -213,7 +213,7 @@ class SessionCarrier(BaseClient[SessionsInfo]):
         if error.reason == Reason.SESSION_BUSY and handle.unsettled and effort.left_s > _SETTLE_S:
             await asyncio.sleep(_SETTLE_S)
             return
-        if error.code is grpc.StatusCode.UNAVAILABLE and error.reason != Reason.DRAINING:
+        if error.code is grpc.StatusCode.UNAVAILABLE:
             await self._check_replica(handle)
         if is_certain(error) or (ask.again and is_retryable(error)):
             delay_s = next_delay_s(

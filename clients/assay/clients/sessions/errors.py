@@ -74,7 +74,7 @@ class CannotFork(BadRequestError):
     @property
     def holds(self) -> tuple[str, ...]:
         """What, each as the server names it: "2 threads"."""
-        return tuple(one for one in self.metadata.get("holds", "").split("; ") if one)
+        return tuple(one for one in self.metadata.get("holds", "").split("\n") if one)
 
 
 _CALLS: dict[str, type[CallError]] = {

@@ -66,25 +66,33 @@ class _Streams:
     def acquire(self) -> None:
         with self._lock:
             self._users += 1
-            if self._users == 1:
-                out = _Router(session_pb2.OUTPUT_STREAM_STDOUT, sys.stdout)
-                err = _Router(session_pb2.OUTPUT_STREAM_STDERR, sys.stderr)
-                self._routers = out, err
-                sys.stdout, sys.stderr = out, err
+            if self._routers is None:
+                self._routers = (
+                    _Router(session_pb2.OUTPUT_STREAM_STDOUT, sys.stdout),
+                    _Router(session_pb2.OUTPUT_STREAM_STDERR, sys.stderr),
+                )
 
     def release(self) -> None:
         with self._lock:
             self._users -= 1
             if self._users == 0 and self._routers is not None:
-                out, err = self._routers
-                if sys.stdout is out:
-                    sys.stdout = out.beneath
-                if sys.stderr is err:
-                    sys.stderr = err.beneath
+                for name, router in zip(("stdout", "stderr"), self._routers, strict=True):
+                    if getattr(sys, name) is router:
+                        setattr(sys, name, router.beneath)
                 self._routers = None
+
+    def _install(self) -> None:
+        """Stands before whatever the streams are now: pytest changes them for each test."""
+        with self._lock:
+            for name, router in zip(("stdout", "stderr"), self._routers or (), strict=False):
+                if getattr(sys, name) is not router:
+                    router.beneath = getattr(sys, name)
+                    setattr(sys, name, router)
 
     def route(self, emit: Emit | None) -> None:
         """Leads the output of this thread; None for no longer."""
+        if emit is not None:
+            self._install()
         for router in self._routers or ():
             if emit is None:
                 router.routes.pop(threading.get_ident(), None)

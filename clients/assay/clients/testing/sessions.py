@@ -21,9 +21,9 @@ from typing import Any
 import grpc
 
 from assay.api.session.v1 import session_pb2, session_pb2_grpc
-from assay.clients.sessions.calls import REPLICA_KEY
 from assay.clients.testing.cells import STREAMS, CannotCopyError, Cells
 from assay.clients.testing.served import FakeServer, nothing_to_test
+from assay.kit.calls import REPLICA_KEY
 from assay.kit.durations import fill_duration, seconds_of
 from assay.kit.errors import CallError, refuse
 from assay.kit.reasons import Reason
@@ -202,7 +202,7 @@ class FakeSessionServer(FakeServer):
             raise refuse(
                 Reason.CANNOT_FORK,
                 "the session holds 2 threads; a socket",
-                holds="2 threads; a socket",
+                holds="2 threads\na socket",
             )
         if session.busy:
             raise refuse(Reason.SESSION_BUSY, "a cell runs")
@@ -266,7 +266,11 @@ class _Servicer(session_pb2_grpc.SessionServiceServicer):
             raise refuse(Reason.UNKNOWN_LANGUAGE, f"the fake serves no {request.language}")
         limits = session_pb2.SessionLimits()
         fill_duration(limits.cell_wall_time, _WALL_S)
-        limits.MergeFrom(request.limits)
+        for asked, value in request.limits.ListFields():
+            if asked.message_type is None:
+                setattr(limits, asked.name, value)
+            else:
+                getattr(limits, asked.name).CopyFrom(value)
         made = [self._fake.new(request.lease, limits) for _ in range(request.count or 1)]
         for session in made:
             session.cells.space["__environment__"] = dict(request.environment)
@@ -317,9 +321,9 @@ class _Servicer(session_pb2_grpc.SessionServiceServicer):
     ) -> session_pb2.GetFilesResponse:
         folder = self._fake.find(request.session_id, context, ended=True).cells.folder
         response = session_pb2.GetFilesResponse()
-        found = [one for one in sorted(folder.rglob("*")) if one.is_file()]
+        found = [one for one in folder.rglob("*") if one.is_file()]
         by_path = {one.relative_to(folder).as_posix(): one for one in found}
-        for path in request.paths or by_path:
+        for path in request.paths or sorted(by_path):
             if (one := by_path.get(path)) is not None:
                 facts = one.stat()
                 response.files.add(

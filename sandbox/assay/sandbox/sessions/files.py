@@ -74,6 +74,4 @@ def listing(folder: int) -> pb.GetFilesResponse:
 
 
 def _add(response: pb.GetFilesResponse, path: str, status: os.stat_result) -> pb.SessionFile:
-    return response.files.add(
-        path=path, size_bytes=status.st_size, mode=status.st_mode & 0o7777
-    )
+    return response.files.add(path=path, size_bytes=status.st_size, mode=status.st_mode & 0o7777)

@@ -155,7 +155,7 @@ class Host(asyncio.Protocol):
             )
         except frames.FrameError:
             self._fault(frame.number, Reason.MESSAGE_TOO_LARGE, _BYTES)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the worker loop
             _log.exception("the host of sessions failed on a call")
             text = f"the sandbox failed ({type(error).__name__})"
             self._fault(frame.number, Reason.INTERNAL, text)

@@ -10,12 +10,10 @@ import logging
 import marshal
 import os
 import socket
-import struct
 from collections import deque
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
-
 
 from assay.sandbox.domain import SandboxFault
 from assay.sandbox.jail import cgroups, owners, packages
@@ -89,7 +87,8 @@ class Nursery:
         try:
             made = await self._make()
         except (FamilyLost, LaunchError, OSError, TimeoutError) as error:
-            text = f"the sandbox cannot make a session: {error or type(error).__name__}"
+            why = str(error) or type(error).__name__
+            text = f"the sandbox cannot make a session: {why}"
             raise SandboxFault("WORKER_DIED", text) from error
         self.fill()
         return made
@@ -151,9 +150,7 @@ class Nursery:
             for door in doors:
                 os.close(door)
             entering = None if doors else group
-            branch = await family.begin(
-                ends, lambda pid: _join(entering, pid), waits=not doors
-            )
+            branch = await family.begin(ends, lambda pid: _join(entering, pid), waits=not doors)
             if group is not None:
                 group.settle()
             return family, branch
@@ -193,6 +190,7 @@ class Nursery:
             "user": 1000 if self.copies else None,
             "readable": readable,
             "packages": list(self._packages.folders),
+            "commands": dict.fromkeys(("python", "python3"), config.interpreter),
             "modules": [*COMMON_MODULES, *self._packages.modules],
         }
 

@@ -9,12 +9,13 @@ session's key, a number that the service never uses twice, then holds messages o
                                   followed by the keys of the copies (see `pack_fork`)
                       CLOSE       nothing
                       frames.CANCEL  with the number of an EXECUTE: interrupts its cell
-    host -> service   frames.READY   JSON: {"layers": [...], "level": "", "copies": bool, "why_not": "",
-                                  "packages": {name: version}, "languages": [...]}
+    host -> service   frames.READY   JSON: {"level": "", "missing": [...], "copies": bool,
+                                  "why_not": "", "packages": {name: version},
+                                  "languages": [...]}
                       frames.NOT_READY  why, a line of text
                       EVENT       ExecuteResponse with output or display
-                      frames.DONE    the method's response; of EXECUTE an ExecuteResponse with the result;
-                                  of CREATE, FORK and CLOSE nothing
+                      frames.DONE    the method's response, of EXECUTE an ExecuteResponse with
+                                  the result, of CREATE, FORK and CLOSE nothing
                       frames.FAULT   see `frames.pack_fault`: reasons of the lexicon
 
 Every call is answered exactly once with DONE or FAULT, unless the host dies: then its sessions are

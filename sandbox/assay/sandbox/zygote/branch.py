@@ -37,14 +37,16 @@ from _signal import (
 )
 from _signal import signal as set_signal
 from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOL_SOCKET, socket
+from collections.abc import Callable
 from errno import EDQUOT, EFBIG, ENOSPC
 from select import POLLIN, poll
 from typing import Any, NamedTuple, NoReturn
 
 from assay.sandbox.harness import cells, shell
-from assay.sandbox.harness.codec import CodecError, encode
+from assay.sandbox.harness.codec import encode
 from assay.sandbox.harness.frames import Channel
 from assay.sandbox.harness.interpreters import Bundle, Interpreter, Outcome
+from assay.sandbox.harness.references import CodecError
 from assay.sandbox.zygote import child, root, syscalls
 from assay.sandbox.zygote.protocol import descriptors_of
 
@@ -52,12 +54,15 @@ CHANNEL, LINE = 1000, 1001
 _OPEN_FILES = 1000  # the program's; above are ours, and room for what a copy is handed
 _MOST_FILES = 1024
 _MAX_MESSAGE = 1 << 16
-_MAX_VALUE = 8 * 2**20
+_MAX_VALUE = 4 * 2**20
 _SETUID, _SYS_ADMIN = 1 << 7, 1 << 21
 _COPYING = _SETUID | _SYS_ADMIN
 _NO_CREATION = ~(os.O_CREAT | os.O_EXCL | os.O_TRUNC)
 
-_LANGUAGES = {"python": cells.PythonCells, "bash": shell.BashShell}
+_LANGUAGES: dict[str, Callable[[], Interpreter]] = {
+    "python": cells.PythonCells,
+    "bash": shell.BashShell,
+}
 
 
 class Setup(NamedTuple):
@@ -95,19 +100,18 @@ def begin(setup: Setup, line: socket, given: list[int]) -> NoReturn:
 
 
 def _confine(setup: Setup, line: socket, given: list[int]) -> None:
+    child.lower_common_limits()
     set_wakeup_fd(-1)
     set_signal(SIGCHLD, SIG_DFL)
     set_signal(SIGHUP, SIG_DFL)
     syscalls.unshare(syscalls.CLONE_NEWNS)
-    top = root.fresh_folders(
-        setup.disk_bytes, setup.inodes, setup.user, setup.group, setup.kept
-    )
+    top = root.fresh_folders(setup.disk_bytes, setup.inodes, setup.user, setup.group, setup.kept)
     os.chdir(f"{root.SCRATCH}/box")
     os.environ.update(HOME=f"{root.SCRATCH}/box", TMPDIR=root.TMP_LINK)
     _plumb(line.fileno(), given)
     kept = [top]
     if setup.copies:
-        assert setup.user is not None  # noqa: S101  # `copies` needs users
+        assert setup.user is not None  # `copies` needs users
         syscalls.keep_capabilities()
         os.setgroups([])
         os.setresgid(setup.group, setup.group, setup.group)
@@ -151,6 +155,7 @@ class _Server:
         self._interpreter: Interpreter | None = None
         self._tag = b""
         self._running = False
+        self._is_new = False
         self._attach(runs=runs)
 
     def _attach(self, *, runs: bool) -> None:
@@ -181,7 +186,7 @@ class _Server:
 
     def _answer(self, kind: bytes, content: bytes) -> None:
         channel = self._channel
-        assert channel is not None  # noqa: S101  # it brought the frame
+        assert channel is not None  # it brought the frame
         request = marshal.loads(content)  # noqa: S302  # the host's
         if kind == b"X":
             channel.send(b"R", self._run(*request), self._tag)
@@ -206,7 +211,7 @@ class _Server:
 
     def _run(self, number: int, code: str) -> bytes:
         interpreter = self._interpreter
-        assert interpreter is not None  # noqa: S101  # the host begins first
+        assert interpreter is not None  # the host begins first
         try:
             self._running = True
             outcome = interpreter.run(code, number, self._show)
@@ -240,6 +245,9 @@ class _Server:
         for descriptor in given:
             os.close(descriptor)
         _restrict_files(_OPEN_FILES)
+        if not holds and not self._is_new:
+            self._line.send(b"K")
+        self._is_new = False
 
     def _split(self, user: int, given: list[int]) -> None:
         if self._interpreter is not None:
@@ -295,6 +303,7 @@ class _Server:
             os._exit(1)
         line.close()
         self._line = socket(fileno=LINE)
+        self._is_new = True
         self._attach(runs=runs)
 
 

@@ -58,12 +58,6 @@ def strangers(known: set[int]) -> list[tuple[int, int, str]]:
     return found
 
 
-def children(user: int, known: set[int]) -> list[str]:
-    """Other processes of a user."""
-    names = [name for _, owner, name in strangers(known) if owner == user]
-    return [f"a child process ({name})" for name in names[:_NAMES]]
-
-
 class Allowed:
     """What a copy may hold.
 
@@ -98,11 +92,11 @@ def descriptors(process: int, allowed: Allowed) -> list[str]:
             raise Hidden from error
         if (status.st_dev, status.st_ino) in allowed.inodes or _is_memory_device(status):
             continue
-        if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
-            if status.st_nlink and status.st_dev != allowed.proc_device:
-                mounts = _mounts(process) if mounts is None else mounts
-                if _mount_of(process, number) in mounts:
-                    continue
+        named = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
+        if named and status.st_nlink and status.st_dev != allowed.proc_device:
+            mounts = _mounts(process) if mounts is None else mounts
+            if _mount_of(process, number) in mounts:
+                continue
         found.append(_name(f"{folder}/{number}", status))
     return found[:_NAMES]
 
