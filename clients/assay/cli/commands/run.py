@@ -24,7 +24,7 @@ from assay.kit.errors import ConfigError
 
 LIMIT_CODE = 124
 FAULT_CODE = 125
-_SIGNAL_BASE = 128
+SIGNAL_BASE = 128
 _CALL_SLACK_S = 60.0
 _MAX_STDIN_BYTES = 24 * 2**20
 
@@ -78,7 +78,7 @@ def exit_code(outcome: Execution | Fault) -> int:
         case "exited":
             return outcome.exit_code
         case "signalled":
-            return _SIGNAL_BASE + outcome.signal
+            return SIGNAL_BASE + outcome.signal
         case "compile-error":
             return 1
     return LIMIT_CODE
@@ -92,12 +92,13 @@ def reason(outcome: Execution | Fault) -> str:
         case "exited" | "compile-error":
             return ""
         case "signalled":
-            return f"ended by signal {outcome.signal} ({_signal_name(outcome.signal)})"
+            return f"ended by signal {outcome.signal} ({signal_name(outcome.signal)})"
     used = f"{outcome.cpu_time_s:.2f} s of CPU time, {outcome.wall_time_s:.2f} s on the clock"
     return f"ended by the {outcome.end.replace('-', ' ')} after {used}"
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
+    """SIGKILL for 9."""
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -4,8 +4,8 @@ It is Python, not IPython: magics and shell lines are refused. Differences from 
 
 1. The value of a cell's last expression is `_` as at Python's own prompt: a name of `builtins`, so
    a program's own `_` hides it.
-2. `asyncio.run` works in a cell, for no event loop runs there; top-level await has a loop of its own
-   (`awaiting`).
+2. `asyncio.run` works in a cell, for no event loop runs there; top-level await has a loop of its
+   own (`awaiting`).
 3. What raises in a value's `__repr__` is the cell's exception.
 
 Between cells signals wait, and SIGINT does nothing, so that no handler of the program's runs in the
@@ -19,6 +19,7 @@ Not covered: a program that means to take this process over: it owns it.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import ctypes
 import gc
 import io
@@ -60,7 +61,7 @@ from assay.sandbox.harness.codec import encode
 from assay.sandbox.harness.interpreters import Bundle, Outcome
 
 # A copy: the functions below find their names in it, also when the program has deleted them.
-__builtins__: dict[str, Any] = dict(vars(builtins))
+globals()["__builtins__"] = dict(vars(builtins))
 
 MAX_PLAIN: Final = 64 * 2**10
 _KEPT_CELLS: Final = 1_000
@@ -73,6 +74,12 @@ _LEAST_GROWTH_PAGES: Final = 16_384
 _DEFERRED: Final = frozenset(
     {SIGALRM, SIGCHLD, SIGCONT, SIGHUP, SIGIO, SIGPIPE, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2}
     | {SIGVTALRM, SIGWINCH}
+)  # fmt: skip
+_WARM_UP_ROUNDS: Final = 10  # the interpreter has settled on a function's form after eight calls
+_WARM_UP: Final = (
+    "import math\nx = [1, 2.5, 'a', (None, {1: True})]", "x", "x;", "print(len(x))",
+    "class A:\n    def _repr_html_(self):\n        return '<b>'\nA()", "def f():\n    1 / 0\nf()",
+    "x ===", "raise SystemExit", "display(x)",
 )  # fmt: skip
 _CODE_OF: Final[Any] = vars(SystemExit)["code"].__get__
 _flush_c_streams = ctypes.CDLL(None).fflush
@@ -172,10 +179,8 @@ class PythonCells:
         """See `Interpreter`."""
         threading = self._modules.get("threading")
         if is_copy and threading is not None:
-            try:
+            with contextlib.suppress(BaseException):  # the program's module by now
                 threading.main_thread()._set_native_id()  # noqa: SLF001  # else its parent's
-            except BaseException:  # noqa: BLE001, S110 - the program's module by now
-                pass
 
     def reseed(self, seed: int) -> None:
         """See `Interpreter`. numpy is seeded as it is loaded, where it is not yet."""
@@ -183,11 +188,9 @@ class PythonCells:
             if hasattr(finder, "first_numpy_seed"):
                 finder.first_numpy_seed = seed % 2**32
         for name, state in (("random", seed), ("numpy.random.mtrand", seed % 2**32)):
-            try:
+            with contextlib.suppress(BaseException):  # the program's module by now
                 if name in self._modules:
                     self._modules[name].seed(state)
-            except BaseException:  # noqa: BLE001, S110 - the program's module by now
-                pass
 
     def _attempt(self, code: str, name: str) -> Outcome:
         pid, caught, value = os.getpid(), None, None
@@ -223,7 +226,7 @@ class PythonCells:
             if code.co_flags & _COROUTINE:
                 value = self._awaiting.complete(value)  # type: ignore[arg-type]
             return value
-        finally:  # functions of C alone, so that a trace function of the program's sees none of ours
+        finally:  # functions of C alone: a trace function of the program's sees none of ours
             try:
                 self._trace, self._profile = sys.gettrace(), sys.getprofile()
             except BaseException:  # noqa: BLE001 - its profile function raised: then it is gone
@@ -246,9 +249,8 @@ class PythonCells:
                 return Outcome("completed", 0, bundle, plain)
             if issubclass(type(caught), SystemExit):
                 return Outcome("exited", _exit_code(caught))
-            error = reports.report(caught, self._sources)
-            interrupted = issubclass(type(caught), KeyboardInterrupt)
-            return Outcome("interrupted" if interrupted else "raised", error=error)
+            end = "interrupted" if issubclass(type(caught), KeyboardInterrupt) else "raised"
+            return Outcome(end, error=reports.report(caught, self._sources))
         finally:
             self._flush()
             del caught
@@ -268,10 +270,8 @@ class PythonCells:
             os._exit(code)
 
     def _complain(self, error: BaseException) -> None:
-        try:
+        with contextlib.suppress(BaseException):  # the program's own stream
             sys.stderr.write(reports.report(error, self._sources)[2])
-        except BaseException:  # noqa: BLE001, S110 - the fault boundary: the program's own stream
-            pass
 
     def _resume(self, show: Callable[[Bundle], None]) -> None:
         """Gives the process to the program as it left it; first come the signals since then."""
@@ -404,3 +404,25 @@ def _pages() -> int:
             return int(file.read().split()[1])
     except OSError:
         return 0
+
+
+def warm_up() -> None:
+    """Runs a few cells in this process, so that the first of a copy cost less."""
+    names = ("stdin", "stdout", "stderr", "__stdin__", "__stdout__", "__stderr__", "argv")
+    saved = [getattr(sys, name) for name in names]
+    path, main, handler = list(sys.path), sys.modules["__main__"], set_signal(SIGINT, SIG_IGN)
+    mask = pthread_sigmask(SIG_BLOCK, ())
+    cells = PythonCells()
+    sys.stdout = io.StringIO()
+    for _ in range(_WARM_UP_ROUNDS):
+        for number, code in enumerate(_WARM_UP):
+            cells.run(code, number, lambda _: None)
+        cells.holds()
+    for name, value in zip(names, saved, strict=True):
+        setattr(sys, name, value)
+    sys.path[:], sys.modules["__main__"] = path, main
+    set_signal(SIGINT, handler)
+    pthread_sigmask(SIG_SETMASK, mask)
+    linecache.cache.clear()
+    del builtins.display  # type: ignore[attr-defined]
+    builtins.__dict__.pop("_", None)

@@ -21,11 +21,7 @@ _OURS: Final = __file__.rpartition("/")[0] + "/"
 
 
 def report(error: BaseException, sources: Mapping[str, str]) -> tuple[str, str, str]:
-    """Class name, text and traceback.
-
-    Args:
-        sources: the cells' texts by name.
-    """
+    """Class name, text and traceback; `sources` are the cells' texts by name."""
     name = name_of(error)
     message = _message(error)
     trace = _first_of_program(error.__traceback__)

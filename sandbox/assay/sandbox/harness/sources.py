@@ -1,7 +1,6 @@
-"""A cell's text as code, as Jupyter reads it: its last expression's value is its own part. Pure."""
+"""A cell's text as code, as Jupyter reads it: its last expression is its own part. Pure."""
 
 from __future__ import annotations
-
 import __future__
 
 import _ast

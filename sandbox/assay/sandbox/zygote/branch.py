@@ -54,7 +54,7 @@ CHANNEL, LINE = 1000, 1001
 _OPEN_FILES = 1000  # the program's; above are ours, and room for what a copy is handed
 _MOST_FILES = 1024
 _MAX_MESSAGE = 1 << 16
-_MAX_VALUE = 8 * 2**20
+_MAX_VALUE = 4 * 2**20
 _SETUID, _SYS_ADMIN = 1 << 7, 1 << 21
 _COPYING = _SETUID | _SYS_ADMIN
 _NO_CREATION = ~(os.O_CREAT | os.O_EXCL | os.O_TRUNC)
@@ -100,6 +100,7 @@ def begin(setup: Setup, line: socket, given: list[int]) -> NoReturn:
 
 
 def _confine(setup: Setup, line: socket, given: list[int]) -> None:
+    child.lower_common_limits()
     set_wakeup_fd(-1)
     set_signal(SIGCHLD, SIG_DFL)
     set_signal(SIGHUP, SIG_DFL)
@@ -154,6 +155,7 @@ class _Server:
         self._interpreter: Interpreter | None = None
         self._tag = b""
         self._running = False
+        self._is_new = False
         self._attach(runs=runs)
 
     def _attach(self, *, runs: bool) -> None:
@@ -243,6 +245,9 @@ class _Server:
         for descriptor in given:
             os.close(descriptor)
         _restrict_files(_OPEN_FILES)
+        if not holds and not self._is_new:
+            self._line.send(b"K")
+        self._is_new = False
 
     def _split(self, user: int, given: list[int]) -> None:
         if self._interpreter is not None:
@@ -298,6 +303,7 @@ class _Server:
             os._exit(1)
         line.close()
         self._line = socket(fileno=LINE)
+        self._is_new = True
         self._attach(runs=runs)
 
 

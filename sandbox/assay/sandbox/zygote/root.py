@@ -22,6 +22,7 @@ WRITABLE = "/sandbox"  # Landlock sees the folder around a mount point, not the 
 SCRATCH = f"{WRITABLE}/run"
 TMP, SHM = f"{SCRATCH}/tmp", f"{SCRATCH}/shm"  # noqa: S108
 TMP_LINK, SHM_LINK = "/tmp", "/dev/shm"  # noqa: S108  # of the new root
+COMMANDS = f"{WRITABLE}/bin"  # links of ours, read-only as the root is
 _KEPT = f"{WRITABLE}/shown"  # what is shown beneath them, in the root's own tmpfs
 DEVICES = ("null", "zero", "full", "random", "urandom")
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -41,6 +42,7 @@ _FILES = {
 _LINKS = {
     "/box": f"{SCRATCH}/box",
     "/mnt": f"{SCRATCH}/box",  # where programs that were written for other sandboxes put files
+    "/home/user": f"{SCRATCH}/box",
     TMP_LINK: TMP,
     SHM_LINK: SHM,
     "/dev/fd": "/proc/self/fd",
@@ -82,7 +84,10 @@ def links() -> dict[str, str]:
 
 
 def build(
-    sources: Sequence[HostPath], system_links: dict[str, str], listed: Sequence[str] = ()
+    sources: Sequence[HostPath],
+    system_links: dict[str, str],
+    listed: Sequence[str] = (),
+    commands: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Makes the new root and moves into it; returns what could not be done, for people.
 
@@ -90,6 +95,7 @@ def build(
         sources: what it shows.
         system_links: the symbolic links of its top level.
         listed: folders on the way to the sources that may be listed; they hold nothing else.
+        commands: links in the folder of commands, and where they lead.
 
     Raises:
         OSError: the namespaces do not allow it.
@@ -114,6 +120,9 @@ def build(
         with open(base + path, "w") as file:
             file.write(text)
     os.makedirs(base + SCRATCH)
+    os.mkdir(base + COMMANDS)
+    for name, target in (commands or {}).items():
+        os.symlink(target, f"{base}{COMMANDS}/{name}")
     os.mkdir(base + "/proc")
     try:
         mount_proc(base + "/proc")
