@@ -397,15 +397,10 @@ class Family:
         self._asked += 1
         message = marshal.dumps((self._asked, *request))
         try:
-            # The keeper reads a request at once or is dead: no queue of ours fills up.
-            self._control.setblocking(True)
             socket.send_fds(self._control, [message], list(descriptors))
-        except OSError as error:
-            self.lose("its keeper died")
+        except OSError as error:  # also where hundreds of requests wait
+            self.lose("its keeper died, or does not answer")
             raise FamilyLost(self.why_lost) from error
-        finally:
-            with contextlib.suppress(OSError):
-                self._control.setblocking(False)
         return self._asked
 
     def lose(self, why: str) -> None:

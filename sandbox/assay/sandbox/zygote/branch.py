@@ -238,6 +238,8 @@ class _Server:
         holds = self._interpreter.holds() if self._interpreter is not None else []
         if len(given) not in {1, 4}:
             holds.append("open files up to the limit")
+        if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < _MOST_FILES:
+            holds.append("a limit of open files that leaves no room for ours")
         if holds:
             self._line.send(b"N" + "\n".join(holds).encode("utf-8", "replace")[:4000])
         else:
