@@ -258,10 +258,15 @@ class Copier:
             ]
         except (inspection.Hidden, OSError):
             raise Refused([_UNRULY]) from None
+        try:
+            shares = any(syscalls.share(birth.process, other) for other in self._known)
+        except OSError as error:
+            text = f"memory that cannot be compared with a copy's ({error.strerror})"
+            raise Refused([text]) from None
         alone = status.get("PPid") == str(os.getpid()) and status.get("Threads") == "1"
         users = status.get("Uid", "").split() == [str(birth.user)] * 4
         bare = all(int(status.get(name, "1"), 16) == 0 for name in ("CapEff", "CapInh", "CapAmb"))
-        if not (alone and users and bare and spaces[0] != spaces[1]):
+        if shares or not (alone and users and bare and spaces[0] != spaces[1]):
             raise Refused([_UNRULY])
 
     def _check_holdings(self, made: Branch, later: set[int]) -> None:
