@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from assay.cli.commands.run import FAULT_CODE
+from assay.cli.ends import FAULT_CODE
 from assay.cli.sessions.showing import Shower, exit_code, is_fault, size
 from assay.clients.sessions import (
     Checkpoint,

@@ -55,7 +55,7 @@ _EXTRACT = {
     "last_line": "last-line",
     "full_response": "whole",
 }
-_ANSWERS = ("expected_answer", "answer", "ground_truth", "label")
+_ANSWERS = ("expected_answer", "expected_result", "answer", "ground_truth", "label")
 
 
 def read(body: dict[str, Any], chosen: tuple[str, str], default: str = "") -> reward_pb2.Item:

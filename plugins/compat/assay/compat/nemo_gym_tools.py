@@ -196,7 +196,8 @@ _TOOLS = frozenset({"execute_python", "stateful_python_code_exec"})
 def _wants_tools(body: Mapping[str, Any]) -> bool:
     asked = body.get("responses_create_params")
     tools = asked.get("tools") if isinstance(asked, dict) else None
-    named = [tool.get("name") for tool in tools or () if isinstance(tool, dict)]
+    listed = tools if isinstance(tools, list) else []
+    named = [tool.get("name") for tool in listed if isinstance(tool, dict)]
     return any(isinstance(name, str) and name in _TOOLS for name in named)
 
 

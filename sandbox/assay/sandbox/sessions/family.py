@@ -162,6 +162,14 @@ class Branch:
                 while self._read(stream, descriptor):
                     pass
 
+    def weigh(self, score: int) -> None:
+        """How soon the kernel ends it where memory is short: `LIVE` or `ASLEEP`.
+
+        Where we may, the program cannot lower it again.
+        """
+        with contextlib.suppress(OSError):
+            Path(f"/proc/{self._pid}/oom_score_adj").write_text(str(score))
+
     def cpu_s(self) -> float:
         """CPU seconds of the main process and of the children that it waited for."""
         if self.gone is not None:
@@ -326,9 +334,11 @@ class Family:
             facts, given = await self._up
         user = facts["up"]
         ends.hand_over(self._host_user(user))
-        return self._add(user, given, ends)
+        branch = self._add(user, given, ends)
+        branch.weigh(LIVE)
+        return branch
 
-    async def copy(self, source: int, score: int, count: int, *, runs: bool) -> list[Branch]:
+    async def copy(self, source: int, count: int, *, runs: bool) -> list[Branch]:
         """Copies of a branch, all or none; `runs`: they will run cells.
 
         Raises:
@@ -338,7 +348,7 @@ class Family:
         ends = [Ends() for _ in range(count)] if runs else []
         try:
             handed = [descriptor for each in ends for descriptor in each.theirs]
-            facts, given = await self.ask("copy", source, score, count, descriptors=handed)
+            facts, given = await self.ask("copy", source, count, descriptors=handed)
             if "holds" in facts:
                 raise Refused([str(text) for text in facts["holds"]])
         except BaseException:

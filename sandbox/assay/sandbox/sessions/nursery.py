@@ -195,6 +195,7 @@ class Nursery:
             "user": 1000 if self.copies else None,
             "readable": readable,
             "packages": list(self._packages.folders),
+            "users": USERS if self.copies else 1,
             "commands": dict.fromkeys(("python", "python3"), config.interpreter),
             "modules": [*COMMON_MODULES, *self._packages.modules],
         }

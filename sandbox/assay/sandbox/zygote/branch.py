@@ -238,12 +238,16 @@ class _Server:
         holds = self._interpreter.holds() if self._interpreter is not None else []
         if len(given) not in {1, 4}:
             holds.append("open files up to the limit")
+        try:
+            folder = os.getcwd()
+        except OSError:
+            holds.append("a working directory that is gone")
         if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < _MOST_FILES:
             holds.append("a limit of open files that leaves no room for ours")
         if holds:
             self._line.send(b"N" + "\n".join(holds).encode("utf-8", "replace")[:4000])
         else:
-            self._split(marshal.loads(message[1:]), given)  # noqa: S302  # the keeper's
+            self._split(marshal.loads(message[1:]), given, folder)  # noqa: S302  # the keeper's
         for descriptor in given:
             os.close(descriptor)
         _restrict_files(_OPEN_FILES)
@@ -251,10 +255,9 @@ class _Server:
             self._line.send(b"K")
         self._is_new = False
 
-    def _split(self, user: int, given: list[int]) -> None:
+    def _split(self, user: int, given: list[int], folder: str) -> None:
         if self._interpreter is not None:
             self._interpreter.before_copy()
-        folder = os.getcwd()
         opened = _opened(given)
         is_copy = syscalls.clone_sibling() == 0
         if is_copy:
@@ -269,7 +272,7 @@ class _Server:
         line = socket(fileno=os.dup(given[0]))
         line.send(b"C")
         syscalls.set_capabilities(permitted=_COPYING, effective=_COPYING)
-        syscalls.unshare(syscalls.CLONE_NEWNS)
+        syscalls.unshare(syscalls.CLONE_NEWNS | syscalls.CLONE_NEWNET)
         os.setresuid(user, user, user)
         syscalls.set_capabilities(permitted=_COPYING, effective=0)
         syscalls.set_dumpable(dumpable=True)

@@ -7,12 +7,11 @@ a further one is a copy that a branch makes of itself while the keeper looks on 
 The host's requests are marshalled tuples, (number, name, ...), over the control socket, and the
 answers JSON, [number, facts]:
 
-    ("copy", user, score, n) n copies, which run cells where channel, stdout, stderr of each come
-                             along; score: see "weigh"
+    ("copy", user, n)        n copies, which run cells where channel, stdout, stderr of each come
+                             along
                              answer: {"users"}, with descriptors of folder and process of each;
                              or {"holds": [...]}
     ("kill", user)           answer: {"cpu_s"} when no process of the user is left
-    ("weigh", user, score)   how soon the kernel ends it where memory is short
     ("resize", user, bytes)  the size of its folders
 
 and its own words, number 0: {"up"} once the first branch is there, with the same descriptors;
@@ -60,7 +59,6 @@ from assay.sandbox.zygote.protocol import descriptors_of
 FIRST_USER = 1000
 _DYING_S = 10.0
 _PAUSE_S = 0.0003
-_LIVE = 1000  # the first to go where memory is short: checkpoints have done nothing to deserve it
 _UNRULY = "a session that does not keep to the rules of copying"
 _MAX_MESSAGE = 1 << 16
 _ANCILLARY = CMSG_SPACE(4 * 64)
@@ -162,7 +160,6 @@ class Keeper:
         number = user if user is not None else FIRST_USER
         made = Branch(number, pid, ours, given[0], os.fstat(given[0]).st_dev, inodes)
         self._add(made)
-        self._weigh(number, _LIVE)
         self._tell(0, {"up": number}, [made])
 
     def _hear(self) -> None:
@@ -173,16 +170,13 @@ class Keeper:
         number, name, *arguments = marshal.loads(message)  # noqa: S302  # the host's
         try:
             if name == "copy":
-                user, score, count = arguments
-                made = self._copy(user, score, given, count)
+                user, count = arguments
+                made = self._copy(user, given, count)
                 self._tell(number, {"users": [copy.user for copy in made]}, made)
             elif name == "kill":
                 self._kill(arguments[0])
                 self._answer(number, {"cpu_s": self._cpu_s.pop(arguments[0], 0.0)})
                 self._free.append(arguments[0])
-            elif name == "weigh":
-                self._weigh(*arguments)
-                self._answer(number, {})
             elif name == "resize":
                 self._resize(*arguments)
                 self._answer(number, {})
@@ -192,7 +186,7 @@ class Keeper:
             for descriptor in given:
                 os.close(descriptor)
 
-    def _copy(self, user: int, score: int, given: list[int], count: int) -> list[Branch]:
+    def _copy(self, user: int, given: list[int], count: int) -> list[Branch]:
         source = self._branches.get(user)
         if source is None or not self._copies:
             raise Refused(["a session that has ended"])
@@ -212,17 +206,7 @@ class Keeper:
             raise
         for copy in made:
             self._add(copy)
-            self._weigh(copy.user, score)
         return made
-
-    def _weigh(self, user: int, score: int) -> None:
-        found = self._branches.get(user)
-        if found is not None:
-            with (
-                contextlib.suppress(OSError),
-                open(f"/proc/{found.process}/oom_score_adj", "w") as f,
-            ):
-                f.write(str(score))
 
     def _resize(self, user: int, size_bytes: int) -> None:
         self._family = self._family._replace(disk_bytes=size_bytes)

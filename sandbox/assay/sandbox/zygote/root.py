@@ -34,7 +34,6 @@ _ETC = (
     "/etc/ssl/certs",
 )
 _FILES = {
-    "/etc/passwd": "root:x:0:0:root:/:/bin/false\nsandbox:x:1000:1000:sandbox:/box:/bin/sh\n",
     "/etc/group": "root:x:0:\nsandbox:x:1000:\n",
     "/etc/hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
     "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
@@ -88,6 +87,7 @@ def build(
     system_links: dict[str, str],
     listed: Sequence[str] = (),
     commands: Mapping[str, str] | None = None,
+    users: int = 1,
 ) -> list[str]:
     """Makes the new root and moves into it; returns what could not be done, for people.
 
@@ -96,6 +96,7 @@ def build(
         system_links: the symbolic links of its top level.
         listed: folders on the way to the sources that may be listed; they hold nothing else.
         commands: links in the folder of commands, and where they lead.
+        users: of programs, from 1000 on; all have one name.
 
     Raises:
         OSError: the namespaces do not allow it.
@@ -115,7 +116,7 @@ def build(
         os.makedirs(os.path.dirname(base + path), exist_ok=True)
         if not os.path.lexists(base + path):
             os.symlink(target, base + path)
-    for path, text in _FILES.items():
+    for path, text in {**_FILES, "/etc/passwd": _passwd(users)}.items():
         os.makedirs(os.path.dirname(base + path), exist_ok=True)
         with open(base + path, "w") as file:
             file.write(text)
@@ -132,6 +133,12 @@ def build(
     syscalls.make_read_only("/", recursive=False)
     sethostname("sandbox")
     return missing
+
+
+def _passwd(users: int) -> str:
+    lines = ["root:x:0:0:root:/:/bin/false"]
+    lines += [f"sandbox:x:{1000 + n}:1000:sandbox:/box:/bin/sh" for n in range(users)]
+    return "\n".join(lines) + "\n"
 
 
 def _place(path: str) -> str:

@@ -262,17 +262,50 @@ def _context(context: Context) -> Json:
     return {"id": context.id, "language": context.language, "cwd": folder}
 
 
-def _operation(summary: str) -> op.Json:
-    return op.post(
-        "E2B", summary, op.body(op.ANY_OBJECT), op.foreign(op.ANY, "As E2B's server has it.")
-    )
+def _operations() -> op.Json:
+    """What is served, by path and method; foreign bodies as far as they are read."""
+    answered = op.foreign(op.ANY, "As E2B's servers have it.")
+    found: op.Json = {}
+    for path, method, summary in _SERVED:
+        told: op.Json = {"tags": ["E2B"], "summary": summary, "responses": answered}
+        names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
+        told["parameters"] = [
+            {
+                "name": name,
+                "in": "path",
+                "description": f"Which {name}.",
+                "required": True,
+                "schema": op.TEXT,
+            }
+            for name in names
+        ]
+        if method == "post":
+            told["requestBody"] = op.body(op.ANY_OBJECT)
+        found.setdefault(path, {})[method] = told
+    return found
 
 
-OPERATIONS: op.Json = {
-    "/sandboxes": _operation("Opens a sandbox."),
-    "/v2/sandboxes": _operation("Opens a sandbox."),
-    "/execute": _operation("Runs code in a context of the sandbox that the header names."),
-    "/contexts": _operation("Opens a context."),
-}
+_SERVED = (
+    ("/sandboxes", "post", "Opens a sandbox."),
+    ("/sandboxes", "get", "Lists the caller's sandboxes."),
+    ("/v2/sandboxes", "post", "Opens a sandbox."),
+    ("/v2/sandboxes", "get", "Lists the caller's sandboxes."),
+    ("/sandboxes/{box}", "get", "Describes a sandbox."),
+    ("/sandboxes/{box}", "delete", "Ends a sandbox."),
+    ("/sandboxes/{box}/timeout", "post", "Sets how long a sandbox lives without a call."),
+    ("/sandboxes/{box}/connect", "post", "Finds a sandbox again."),
+    ("/v2/sandboxes/{box}/connect", "post", "Finds a sandbox again."),
+    ("/sandboxes/{box}/fork", "post", "Copies a sandbox, its default interpreter with its state."),
+    ("/execute", "post", "Runs code in a context of the sandbox that the header names."),
+    ("/contexts", "post", "Opens a context."),
+    ("/contexts", "get", "Lists the contexts."),
+    ("/contexts/{context}", "delete", "Ends a context."),
+    ("/contexts/{context}/restart", "post", "Begins a context anew; its files stay."),
+    ("/health", "get", "Whether the sandbox is there."),
+    ("/files", "get", "Reads a file."),
+    ("/files", "post", "Writes files."),
+    ("/filesystem.Filesystem/{method}", "post", "Looks at or changes files, by Connect."),
+    ("/process.Process/{method}", "post", "Runs a command, by Connect."),
+)
 
-FACE = Face("E2B", routes, OPERATIONS)
+FACE = Face("E2B", routes, _operations())
