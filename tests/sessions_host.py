@@ -4,7 +4,7 @@
 code of a cell says what becomes of it:
 
     echo TEXT      writes TEXT, then ends well with its number
-    wait           goes on until it is interrupted
+    wait           says that it runs, and goes on until it is interrupted
     stubborn S     the same, and takes S seconds more to end
     sleep S        ends well after S seconds
     over END       ends with CELL_END_<END>; the session is over
@@ -110,13 +110,13 @@ class Host:
         elif word == "garbage":
             self.send(frames.DONE, number, b"\xff\xff")
             return
-        elif word == "echo":
+        elif word in {"echo", "wait", "stubborn"}:
             event = session_pb2.ExecuteResponse()
             event.output.stream = session_pb2.OUTPUT_STREAM_STDOUT
             event.output.data = rest.encode()
             self.send(wire.EVENT, number, event.SerializeToString())
             result.stdout.data = rest.encode()
-        elif word in {"wait", "stubborn"}:
+        if word in {"wait", "stubborn"}:
             await self.running[number].wait()
             await asyncio.sleep(float(rest or 0))
             result.end = session_pb2.CELL_END_INTERRUPTED

@@ -170,7 +170,8 @@ async def test_one_thing_at_a_time_and_nothing_is_done_twice() -> None:
     async with serving(Sessions(settings(), scripted())) as (_, caller):
         (one,) = await caller.open()
         call = caller.begin(one, "wait")
-        await comes_true(lambda: busy(caller, one))
+        assert (await call.read()).HasField("output")  # it runs
+        assert await busy(caller, one)
         assert (await refused(caller.run(one, "echo"))).reason == "SESSION_BUSY"
         call.cancel()
         await free(caller, one)
@@ -229,24 +230,30 @@ async def test_a_create_over_the_capacity_waits_for_a_place() -> None:
         assert (await refused(caller.call("Fork", fork, SHORT_S))).reason == "SESSIONS_FULL"
 
 
-async def test_sessions_made_for_a_caller_who_has_gone_take_no_place() -> None:
+async def test_sessions_made_for_a_caller_who_has_gone_are_ended() -> None:
     sessions = Sessions(settings(places=3), scripted())
+    create = session_pb2.CreateRequest(count=2)
+    gone = 0
     async with serving(sessions) as (_, caller):
         (held,) = await caller.open()
-        for _ in range(20):
-            create = asyncio.create_task(caller.open(2))
-            await asyncio.sleep(0.002)
-            create.cancel()
-            fork = session_pb2.ForkRequest(session_id=held, count=2)
-            copy = asyncio.create_task(caller.call("Fork", fork))
-            await asyncio.sleep(0.002)
-            copy.cancel()
-            await asyncio.gather(create, copy, return_exceptions=True)
-        await free(caller, held)
-        # What a call had answered before it was cancelled is its caller's, and ends by its lease.
-        described = await caller.described()
-        assert described.open <= 3
-        await caller.run(held, "echo")
+        fork = session_pb2.ForkRequest(session_id=held, count=2)
+        for turn in range(60):
+            work = sessions.create(create, timeout_s=9) if turn % 2 else sessions.fork(
+                fork, timeout_s=9
+            )  # fmt: skip
+            task = asyncio.create_task(work)
+            for _ in range(turn // 2):  # rounds of the loop that it has
+                await asyncio.sleep(0.0003)
+            task.cancel()
+            (answer,) = await asyncio.gather(task, return_exceptions=True)
+            if isinstance(answer, BaseException):
+                gone += 1
+            else:
+                await caller.close(*(one.id for one in answer.sessions))
+            await free(caller, held)
+        assert gone
+        assert len(await caller.open(2)) == 2  # waits for what is still being ended
+        assert (await caller.described()).open == 3
 
 
 async def test_a_lease_that_runs_out_has_its_own_reason_and_frees_the_place() -> None:

@@ -54,7 +54,7 @@ CHANNEL, LINE = 1000, 1001
 _OPEN_FILES = 1000  # the program's; above are ours, and room for what a copy is handed
 _MOST_FILES = 1024
 _MAX_MESSAGE = 1 << 16
-_MAX_VALUE = 8 * 2**20
+_MAX_VALUE = 4 * 2**20
 _SETUID, _SYS_ADMIN = 1 << 7, 1 << 21
 _COPYING = _SETUID | _SYS_ADMIN
 _NO_CREATION = ~(os.O_CREAT | os.O_EXCL | os.O_TRUNC)
@@ -100,6 +100,7 @@ def begin(setup: Setup, line: socket, given: list[int]) -> NoReturn:
 
 
 def _confine(setup: Setup, line: socket, given: list[int]) -> None:
+    child.lower_common_limits()
     set_wakeup_fd(-1)
     set_signal(SIGCHLD, SIG_DFL)
     set_signal(SIGHUP, SIG_DFL)
@@ -154,6 +155,7 @@ class _Server:
         self._interpreter: Interpreter | None = None
         self._tag = b""
         self._running = False
+        self._is_new = False
         self._attach(runs=runs)
 
     def _attach(self, *, runs: bool) -> None:
@@ -236,18 +238,26 @@ class _Server:
         holds = self._interpreter.holds() if self._interpreter is not None else []
         if len(given) not in {1, 4}:
             holds.append("open files up to the limit")
+        try:
+            folder = os.getcwd()
+        except OSError:
+            holds.append("a working directory that is gone")
+        if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < _MOST_FILES:
+            holds.append("a limit of open files that leaves no room for ours")
         if holds:
             self._line.send(b"N" + "\n".join(holds).encode("utf-8", "replace")[:4000])
         else:
-            self._split(marshal.loads(message[1:]), given)  # noqa: S302  # the keeper's
+            self._split(marshal.loads(message[1:]), given, folder)  # noqa: S302  # the keeper's
         for descriptor in given:
             os.close(descriptor)
         _restrict_files(_OPEN_FILES)
+        if not holds and not self._is_new:
+            self._line.send(b"K")
+        self._is_new = False
 
-    def _split(self, user: int, given: list[int]) -> None:
+    def _split(self, user: int, given: list[int], folder: str) -> None:
         if self._interpreter is not None:
             self._interpreter.before_copy()
-        folder = os.getcwd()
         opened = _opened(given)
         is_copy = syscalls.clone_sibling() == 0
         if is_copy:
@@ -262,7 +272,7 @@ class _Server:
         line = socket(fileno=os.dup(given[0]))
         line.send(b"C")
         syscalls.set_capabilities(permitted=_COPYING, effective=_COPYING)
-        syscalls.unshare(syscalls.CLONE_NEWNS)
+        syscalls.unshare(syscalls.CLONE_NEWNS | syscalls.CLONE_NEWNET)
         os.setresuid(user, user, user)
         syscalls.set_capabilities(permitted=_COPYING, effective=0)
         syscalls.set_dumpable(dumpable=True)
@@ -298,6 +308,7 @@ class _Server:
             os._exit(1)
         line.close()
         self._line = socket(fileno=LINE)
+        self._is_new = True
         self._attach(runs=runs)
 
 

@@ -1,9 +1,10 @@
 """Answers the system calls that the filter of a family (`seccomp`, `session`) hands to its keeper.
 
 Those that a session may make only while it is being copied: to raise and drop capabilities, to
-leave the mounts, to change the user. And SIGKILL: a session may send it to its own children, never
-to a branch's main process, so that a branch that dies by it was killed from outside. All arguments
-are in registers, but for those of `capset`, which can raise nothing that the process may not have.
+leave mounts and network, to change the user. And SIGKILL: a session may send it to its own
+children, never to a branch's main process, so that a branch that dies by it was killed from
+outside. All arguments are in registers, but for those of `capset`, which can raise nothing that the
+process may not have.
 
 Covered: consent is for one process, each call as often as a copy needs it, with its arguments;
 everything else is answered EPERM, at once.
@@ -83,7 +84,7 @@ class Consent:
         if call == _SETRESUID:
             fits = all(argument & 0xFFFFFFFF == self._user for argument in arguments[:3])
         else:
-            fits = call != _UNSHARE or arguments[0] == syscalls.CLONE_NEWNS
+            fits = call != _UNSHARE or arguments[0] == syscalls.CLONE_NEWNS | syscalls.CLONE_NEWNET
         self._left[call] -= fits
         return fits
 

@@ -58,12 +58,6 @@ def strangers(known: set[int]) -> list[tuple[int, int, str]]:
     return found
 
 
-def children(user: int, known: set[int]) -> list[str]:
-    """Other processes of a user."""
-    names = [name for _, owner, name in strangers(known) if owner == user]
-    return [f"a child process ({name})" for name in names[:_NAMES]]
-
-
 class Allowed:
     """What a copy may hold.
 
