@@ -86,12 +86,14 @@ class FamilyFacts(NamedTuple):
     """What copies of a family have in common.
 
     Attributes:
+        processes: a folder of all of them, also of those that hide.
         own_mounts: the keeper's mount namespace.
         kept: as `root.show_kept` takes it.
         disk_bytes, inodes: size of a branch's folders.
     """
 
     consent: Consent
+    processes: int
     own_mounts: int
     kept: dict[str, str]
     disk_bytes: int
@@ -307,7 +309,7 @@ class Copier:
     def _helpers(self, users: set[int], but: set[int]) -> list[str]:
         return [
             f"a child process ({name})"
-            for process, user, name in inspection.strangers(self._known)
+            for process, user, name in inspection.strangers(self._family.processes, self._known)
             if user in users and process not in but
         ]
 
