@@ -39,7 +39,7 @@ from _socket import (
 )
 from collections.abc import Sequence
 from select import POLLIN, poll
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from assay.sandbox.zygote import inspection, root, syscalls
 from assay.sandbox.zygote.consent import Consent
@@ -215,9 +215,15 @@ class Copier:
                 consent.answer()  # of the source: a copy speaks before it calls
             if birth.line.fileno() in ready:
                 message, process = _receive(birth.line)
+                if not message:  # nobody holds the other end: the source says why
+                    self._hear_refusal(birth.deadline_s)
                 if message != b"C" or process in {0, os.getpid()} | self._known:
                     raise Refused([_UNRULY])
                 birth.process = process
+
+    def _hear_refusal(self, deadline_s: float) -> NoReturn:
+        self._await_split(self._split + 1, deadline_s)
+        raise Refused(["a copy that ended at once"])
 
     def _hear_source(self) -> None:
         message, _ = _receive(self._source.line)
