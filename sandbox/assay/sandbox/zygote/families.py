@@ -57,7 +57,6 @@ class FamilyZygote(Box):
         )
         policy = seccomp.SyscallPolicy(own_user=self._settings["user"] is not None, session=True)
         self._filter = syscalls.SeccompFilter(seccomp.build(policy))
-        child.lower_common_limits()
         branch.warm_up()
         child.forget_modules()
         gc.collect()
