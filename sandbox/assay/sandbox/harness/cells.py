@@ -434,6 +434,7 @@ def warm_up() -> None:
     names = ("stdin", "stdout", "stderr", "__stdin__", "__stdout__", "__stderr__", "argv")
     saved = [getattr(sys, name) for name in names]
     path, main, handler = list(sys.path), sys.modules["__main__"], set_signal(SIGINT, SIG_IGN)
+    environment = dict(os.environ)
     mask = pthread_sigmask(SIG_BLOCK, ())
     cells = PythonCells()
     sys.stdout = io.StringIO()
@@ -444,6 +445,8 @@ def warm_up() -> None:
     for name, value in zip(names, saved, strict=True):
         setattr(sys, name, value)
     sys.path[:], sys.modules["__main__"] = path, main
+    for name in os.environ.keys() - environment:
+        del os.environ[name]
     set_signal(SIGINT, handler)
     pthread_sigmask(SIG_SETMASK, mask)
     linecache.cache.clear()
