@@ -607,6 +607,13 @@ def test_reseeding_gives_each_its_own_numbers(own: Process) -> None:
     assert drawn[0] == drawn[2] != drawn[1]
 
 
+def test_numpy_that_is_loaded_later_is_seeded_by_then(own: Process) -> None:
+    own.run("from assay.sandbox.zygote import seeding; seeding.watch_numpy()")
+    own.reseed(7)
+    own.run("import numpy; expected = numpy.random.RandomState(7).random()")
+    assert own.run("numpy.random.random() == expected").plain == "true"
+
+
 def test_timers_are_named(own: Process) -> None:
     assert own.holds() == []
     own.run("from signal import *; setitimer(ITIMER_REAL, 1000); setitimer(ITIMER_PROF, 1000);")

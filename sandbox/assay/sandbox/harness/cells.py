@@ -77,7 +77,6 @@ _KEPT_CHARACTERS: Final = 4 * 2**20
 _MIN_DEPTH: Final = 500  # of recursion, for our own part
 _COROUTINE: Final = 0x80  # inspect.CO_COROUTINE
 _TIMERS: Final = ((0, "real time"), (1, "virtual time"), (2, "CPU time"))
-_GROWTH: Final = 1.5
 _LEAST_GROWTH: Final = 32 * 2**20
 _SMALL_BLOCK: Final = 64  # bytes, of the interpreter's own allocator
 _DEFERRED: Final = frozenset(
@@ -122,8 +121,9 @@ class PythonCells:
         self._depth = getrecursionlimit()
         self._trace: Any = None
         self._profile: Any = None
-        self._in_use = _memory_in_use()  # when all of the heap was last searched for garbage
-        self._frozen = False
+        # Bytes in use: what was alive at the last search for garbage, what was frozen last, and
+        # what is usual since.
+        self._live = self._frozen = self._usual = _memory_in_use()
         self._streams: tuple[Any, ...] = ()
         self._open_streams()
         builtins.display = self.display  # type: ignore[attr-defined]
@@ -169,20 +169,21 @@ class PythonCells:
     def before_copy(self) -> None:
         """Flushes, and takes the heap out of the collector's reach, so that its pages stay shared.
 
-        What is found to be garbage before costs no memory in the copies. A whole search costs 60 ns
-        an object, so it is made where the memory has grown by half since the last.
+        What is garbage by now, or becomes it later, is not freed then. A search of all of the heap
+        costs 60 ns an object, so it is made where much may be garbage and memory has doubled.
         """
         self._flush()
         if gc.isenabled():
-            if _memory_in_use() > self._in_use * _GROWTH + _LEAST_GROWTH:
-                if self._frozen:
-                    gc.unfreeze()
-                gc.collect()
-                self._in_use = _memory_in_use()
-            else:
+            in_use = _memory_in_use()
+            if self._frozen - self._live < _LEAST_GROWTH:
+                self._usual = in_use
                 gc.collect(1)
+            elif in_use > 2 * self._usual + _LEAST_GROWTH:
+                gc.unfreeze()
+                gc.collect()
+                in_use = self._live = self._usual = _memory_in_use()
+            self._frozen = in_use
         gc.freeze()
-        self._frozen = True
 
     def after_copy(self, *, is_copy: bool) -> None:
         """See `Interpreter`."""
