@@ -384,23 +384,26 @@ def test_a_raw_bundle_is_shown_as_it_is(cells: Process) -> None:
     assert ran.shown == [{"text/html": "<i>", "text/plain": "i"}]
 
 
-def test_figures_are_shown_and_closed(cells: Process, tmp_path: Path) -> None:
+def test_figures_are_shown_and_closed(own: Process, tmp_path: Path) -> None:
     """A module of pyplot's shape: the figures' own work is matplotlib's."""
     (tmp_path / "matplotlib").mkdir()
     (tmp_path / "matplotlib" / "__init__.py").write_text("")
     (tmp_path / "matplotlib" / "pyplot.py").write_text(
-        "figures = {}\nclass Figure:\n    def savefig(self, file, **k): file.write(b'\\x89PNG')\n"
+        "figures = {}\ndef show(): 1 / 0\n"
+        "class Figure:\n    def __init__(self): figures[len(figures)] = self\n"
+        "    def savefig(self, fname, **k): fname.write(b'\\x89PNG')\n"
         "    def __repr__(self): return '<Figure>'\n"
         "def figure(n): return figures[n]\ndef get_fignums(): return list(figures)\n"
         "def close(f): figures.clear()\n"
     )
-    cells.run(f"import sys; sys.path.insert(0, {str(tmp_path)!r})")
-    cells.run("import os; from matplotlib import pyplot as plt")
-    ran = cells.run("plt.figures[1] = plt.Figure()")
-    assert ran.shown == [{"text/plain": "<Figure>", "image/png": "\x89PNG"}]
-    assert cells.run("os.environ['MPLBACKEND']").plain == '"Agg"'
-    assert cells.run("1").shown == []
-    cells.run("sys.path.pop(0); del sys.modules['matplotlib.pyplot'], sys.modules['matplotlib']")
+    picture = {"text/plain": "<Figure>", "image/png": "\x89PNG"}
+    own.run("import os; from matplotlib import pyplot as plt")
+    ran = own.run("one = plt.Figure(); plt.show(block=True); display('between'); plt.Figure();")
+    assert ran.shown == [picture, {"text/plain": "'between'"}, picture]
+    assert own.run("plt.Figure(); 1 / 0").shown == [picture]
+    assert own.run("os.environ['MPLBACKEND']").plain == '"Agg"'
+    assert own.run("1").shown == []
+    assert own.run("one").value == picture
 
 
 # Interrupts

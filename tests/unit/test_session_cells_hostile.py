@@ -1,4 +1,4 @@
-"""Programs that mean to break the loop that runs cells: each is followed by cells that must work."""
+"""Programs that mean to break the loop that runs cells: the cells after each must work."""
 
 from __future__ import annotations
 

@@ -67,6 +67,7 @@ from typing import Any, Final
 from assay.sandbox.harness import bundles, reports, sources
 from assay.sandbox.harness.awaiting import Awaiting
 from assay.sandbox.harness.codec import encode
+from assay.sandbox.harness.figures import Figures
 from assay.sandbox.harness.interpreters import Bundle, Outcome
 
 globals()["__builtins__"] = dict(vars(builtins))  # also when the program deletes them
@@ -114,6 +115,7 @@ class PythonCells:
         self._source_names: deque[str] = deque()
         self._source_size = 0
         self._awaiting = Awaiting()
+        self._figures = Figures(self._pass_on)
         self._lock = allocate_lock()
         self._show: Callable[[Bundle], None] | None = None
         self._handler: Any = default_int_handler
@@ -152,9 +154,7 @@ class PythonCells:
             is_raw = raw and isinstance(shown, dict)
             bundle = bundles.raw_bundle(shown) if is_raw else bundles.bundle_of(shown)  # type: ignore[arg-type]
             self._flush()
-            with self._lock:
-                if self._show is not None:
-                    self._show(bundle)
+            self._pass_on(bundle)
 
     def holds(self) -> list[str]:
         """See `Interpreter`."""
@@ -201,6 +201,11 @@ class PythonCells:
             with contextlib.suppress(BaseException):  # the program's module by now
                 if name in self._modules:
                     self._modules[name].seed(state)
+
+    def _pass_on(self, bundle: Bundle) -> None:
+        with self._lock:
+            if self._show is not None:
+                self._show(bundle)
 
     def _attempt(self, code: str, name: str) -> Outcome:
         pid, caught, value = getpid(), None, None
@@ -251,7 +256,7 @@ class PythonCells:
                 builtins._ = value  # type: ignore[attr-defined]
                 bundle, plain = bundles.bundle_of(value), _plain(value)
             if caught is None or issubclass(type(caught), Exception):
-                self._show_figures()
+                self._figures.show_all()
         except BaseException as error:  # noqa: BLE001 - the fault boundary: its `__repr__`, its figure
             caught = caught or error
         try:
@@ -356,23 +361,6 @@ class PythonCells:
         except (AttributeError, TypeError):
             pass  # the program has replaced it
 
-    def _show_figures(self) -> None:
-        """Shows matplotlib's open figures and closes them, if it was imported."""
-        pyplot: Any = self._modules.get("matplotlib.pyplot")
-        if pyplot is None:
-            return
-        for number in pyplot.get_fignums():
-            figure, picture = pyplot.figure(number), io.BytesIO()
-            try:
-                figure.savefig(picture, format="png", bbox_inches="tight")
-            finally:
-                pyplot.close(figure)
-            with self._lock:
-                if self._show is not None:
-                    picture_forms: dict[object, object] = {"image/png": picture.getvalue()}
-                    plain = {bundles.PLAIN: bundles.text_of(figure)}
-                    self._show({**bundles.raw_bundle(picture_forms), **plain})
-
 
 def _writer(descriptor: int, errors: str) -> io.TextIOWrapper:
     raw = io.FileIO(descriptor, "w", closefd=False)
@@ -435,7 +423,7 @@ def warm_up() -> None:
     names = ("stdin", "stdout", "stderr", "__stdin__", "__stdout__", "__stderr__", "argv")
     saved = [getattr(sys, name) for name in names]
     path, main, handler = list(sys.path), sys.modules["__main__"], set_signal(SIGINT, SIG_IGN)
-    environment = dict(os.environ)
+    environment, finders = dict(os.environ), list(sys.meta_path)
     mask = pthread_sigmask(SIG_BLOCK, ())
     cells = PythonCells()
     sys.stdout = io.StringIO()
@@ -445,7 +433,7 @@ def warm_up() -> None:
         cells.holds()
     for name, value in zip(names, saved, strict=True):
         setattr(sys, name, value)
-    sys.path[:], sys.modules["__main__"] = path, main
+    sys.path[:], sys.meta_path[:], sys.modules["__main__"] = path, finders, main
     for name in os.environ.keys() - environment:
         del os.environ[name]
     set_signal(SIGINT, handler)
