@@ -33,6 +33,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _ANSWER_S = 60.0
 _GROUP_S, _GROUP_TRIES = 0.05, 8  # until an ended family's group can be removed
+_SHRINK_S, _SHRINK_TRIES = 1.0, 10  # a branch that was ended gives its memory back by and by
 _STRAY_FRAMES, _STRAY_BYTES = 1_000, 64 * 2**20  # in a branch's life
 _KILLED_S = 2.0  # several processes may be ended for one lack of memory
 _OWN_FOLDERS = 4  # that a branch has without any of the program's
@@ -56,11 +57,13 @@ class Gone:
 
     Attributes:
         cpu_s: of its processes that were reaped by then.
+        peak_bytes: the most memory of its main process.
         over: it had used the CPU time that it may, perhaps by a limit of its own.
     """
 
     status: int
     cpu_s: float
+    peak_bytes: int
     over: bool
 
 
@@ -308,6 +311,7 @@ class Family:
         self._loop = asyncio.get_running_loop()
         self._keeper = -1
         self._killed_s = -math.inf
+        self._limits, self._limit_bytes = (0, 0), 0
         self._asked = 0
         self._waiting: dict[int, asyncio.Future[tuple[dict[str, Any], list[int]]]] = {}
         self._here: asyncio.Future[int] = self._loop.create_future()
@@ -364,6 +368,29 @@ class Family:
             mine = ends[place] if runs else None
             made.append(self._add(user, given[2 * place : 2 * place + 2], mine))
         return made
+
+    def limit(self, memory_bytes: int, processes: int) -> None:
+        """Sets what all branches together may use; a lower limit of memory comes when it fits."""
+        if self.group is None:
+            return
+        self._limits = memory_bytes, processes
+        if memory_bytes < self._limit_bytes:
+            self._loop.call_later(_SHRINK_S, self._shrink, _SHRINK_TRIES)
+            return
+        self._limit_bytes = memory_bytes
+        self.group.begin(memory_bytes, processes)
+
+    def _shrink(self, tries: int) -> None:
+        memory_bytes, processes = self._limits
+        if self.group is None or memory_bytes >= self._limit_bytes:
+            return
+        if self.group.used_bytes() < memory_bytes:
+            # What the kernel cannot free at once is as good as a limit that is a little higher.
+            with contextlib.suppress(OSError):
+                self.group.begin(memory_bytes, processes)
+                self._limit_bytes = memory_bytes
+        elif tries:
+            self._loop.call_later(_SHRINK_S, self._shrink, tries - 1)
 
     def memory_killed(self) -> bool:
         """Whether the kernel has just ended a process at the family's limit of memory."""
@@ -492,7 +519,9 @@ class Family:
     def _ended(self, facts: dict[str, Any]) -> None:
         branch = self.branches.get(facts["gone"])
         if branch is not None:
-            branch.gone = Gone(facts["status"], facts["cpu_s"], facts["over"])
+            branch.gone = Gone(
+                *(facts["status"], facts["cpu_s"], facts["peak_bytes"], facts["over"])
+            )
             branch.drain()
             branch.listener.ended()
 

@@ -186,6 +186,10 @@ class RunningCell(Listener):
         if self._session_cpu_s + cpu_s > self._limits.cpu_s:
             self.kill(pb.CELL_END_BUDGET_SPENT, f"more than {self._limits.cpu_s:g} s of CPU time")
             return
+        if self._branch.memory_bytes() > self._limits.memory_bytes:
+            # The kernel counts its family together.
+            self.kill(pb.CELL_END_MEMORY_LIMIT, f"more than {self._limits.memory_bytes} bytes")
+            return
         if self._asked is None:
             if now_s - self._started_s >= self._limits.cell_wall_s:
                 text = f"more than {self._limits.cell_wall_s:g} s"

@@ -399,6 +399,9 @@ class Session:
         if number != signal.SIGKILL or gone.over:
             return None
         if self.family.memory_killed():
+            used_bytes = gone.peak_bytes + self._branch.disk()[0]
+            if self.family.members > 1 and used_bytes < self.limits.memory_bytes:
+                raise self._lost("its relatives used the memory of the family up")
             return pb.CELL_END_MEMORY_LIMIT, "the kernel ended it for lack of memory"
         # The program cannot send it to itself (`zygote.consent`).
         raise self._lost("its process was killed from outside, perhaps for the machine's memory")
@@ -441,9 +444,8 @@ class _Reply(Listener):
 
 
 def _set_group(family: Family, limits: Limits, members: int) -> None:
-    if family.group is not None:
-        copies = 2 * limits.checkpoints + 1
-        family.group.begin(limits.memory_bytes * members, (limits.processes + copies) * members)
+    copies = 2 * limits.checkpoints + 1
+    family.limit(limits.memory_bytes * members, (limits.processes + copies) * members)
 
 
 def _look_at(task: asyncio.Task[Branch]) -> None:
