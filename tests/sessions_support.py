@@ -20,13 +20,13 @@ from assay.kit.pool.link import Command
 from assay.kit.serving import RunningServer, ServeConfig, start
 from assay.sandbox.service import session_service
 from assay.sandbox.sessions.core import SessionSettings
-from assay.sandbox.sessions.requests import Rules
+from assay.sandbox.sessions.requests import SessionRules
 from assay.sandbox.sessions.service import Sessions
-from assay.sandbox.sessions.settings import Limits
+from assay.sandbox.sessions.settings import Allowance
 
 TIMEOUT_S = 30.0
-USUAL = Limits()
-RULES = Rules(USUAL, USUAL, 60.0, 600.0)
+USUAL = Allowance()
+RULES = SessionRules(USUAL, USUAL, 60.0, 600.0)
 _TESTS = str(Path(__file__).resolve().parent)
 new_stub: Any = session_pb2_grpc.SessionServiceStub  # its stubs know synchronous channels only
 

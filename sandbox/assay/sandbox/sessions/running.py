@@ -23,7 +23,7 @@ from assay.sandbox.harness.codec import decode
 from assay.sandbox.harness.protocol import TAG_BYTES, HarnessFrame
 from assay.sandbox.harness.references import CodecError
 from assay.sandbox.sessions.family import Branch, Listener
-from assay.sandbox.sessions.settings import Limits
+from assay.sandbox.sessions.settings import Allowance
 
 _TICK_S = 0.1
 _GRACE_S = 1.0  # from an interrupt until the cell is killed
@@ -52,7 +52,7 @@ class RunningCell(Listener):
     def __init__(
         self,
         branch: Branch,
-        limits: Limits,
+        limits: Allowance,
         number: int,
         emit: Emit,
         *,

@@ -34,7 +34,7 @@ from assay.sandbox.sessions.family import (
     Refused,
 )
 from assay.sandbox.sessions.running import Emit, RunningCell
-from assay.sandbox.sessions.settings import Limits
+from assay.sandbox.sessions.settings import Allowance
 
 _REPLY_S = 60.0
 _COPIES_AT_ONCE = 16
@@ -63,7 +63,7 @@ class Session:
     """
 
     def __init__(
-        self, family: Family, branch: Branch, limits: Limits, free: Callable[[Family], None]
+        self, family: Family, branch: Branch, limits: Allowance, free: Callable[[Family], None]
     ) -> None:
         self.family = family
         self.limits = limits
@@ -440,7 +440,7 @@ class _Reply(Listener):
         self._branch.listener = Listener()
 
 
-def _set_group(family: Family, limits: Limits, members: int) -> None:
+def _set_group(family: Family, limits: Allowance, members: int) -> None:
     if family.group is not None:
         copies = 2 * limits.checkpoints + 1
         family.group.begin(limits.memory_bytes * members, (limits.processes + copies) * members)
