@@ -7,6 +7,7 @@ import contextlib
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,16 @@ async def refused(awaited: Any) -> CallError:
     except CallError as error:
         return error
     raise AssertionError("the call was not refused")
+
+
+def counted(sessions: Sessions) -> Counter[str]:
+    """The metrics by name, over all labels."""
+    found: Counter[str] = Counter()
+    for collector in sessions.metrics.collectors:
+        for family in collector.collect():
+            for sample in family.samples:
+                found[sample.name.removeprefix("assay_sandbox_session")] += int(sample.value)
+    return found
 
 
 async def comes_true(ask: Callable[[], Awaitable[bool]]) -> None:
