@@ -127,6 +127,7 @@ class Branch:
         user: its user in the family.
         folder: its working directory, open.
         gone: how it ended; None while it lives.
+        base_bytes: memory of its interpreter before any cell.
         unruly: why we killed it, where it wrote what nobody asked for; else empty.
     """
 
@@ -134,6 +135,7 @@ class Branch:
         self.user = user
         self.folder = folder
         self.gone: Gone | None = None
+        self.base_bytes = 0
         self.unruly = ""
         self.listener = Listener()
         self._stray_frames = self._stray_bytes = 0
@@ -309,7 +311,7 @@ class Family:
         self._control = control
         self._first_host_user = first_host_user
         self._loop = asyncio.get_running_loop()
-        self._keeper = -1
+        self._keeper, self._base_bytes = -1, 0
         self._killed_s = -math.inf
         self._limits, self._limit_bytes = (0, 0), 0
         self._asked = 0
@@ -341,6 +343,7 @@ class Family:
         user = facts["up"]
         ends.hand_over(self._host_user(user))
         branch = self._add(user, given, ends)
+        self._base_bytes = branch.base_bytes = branch.memory_bytes()
         branch.weigh(LIVE)
         return branch
 
@@ -482,6 +485,7 @@ class Family:
 
     def _add(self, user: int, given: list[int], ends: Ends | None) -> Branch:
         branch = Branch(user, given[0], given[1], ends)
+        branch.base_bytes = self._base_bytes
         self.branches[user] = branch
         return branch
 
