@@ -31,8 +31,15 @@ def server() -> Iterator[str]:
 @contextlib.contextmanager
 def started(url: str, token: str = TOKEN, name: str = "python3") -> Iterator[Any]:
     """A kernel of the real client, ended with it."""
-    with client.JupyterKernelClient(server_url=url, token=token, kernel_name=name) as kernel:
+    kernel = client.JupyterKernelClient(server_url=url, token=token)
+    kernel.start(name=name)
+    try:
         yield kernel
+    finally:
+        key = {"Authorization": f"token {token}"}
+        requests.delete(f"{url}/api/kernels/{kernel.id}", headers=key, timeout=30)
+        # Its own end waits ten seconds for its own thread.
+        threading.Thread(target=kernel.stop, args=(False,), daemon=True).start()
 
 
 @pytest.fixture
