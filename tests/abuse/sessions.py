@@ -95,7 +95,7 @@ for name in PLACES:
     if text != "victim-file " + TOKEN: problems.append(f"file {name} {text!r}")
 if sorted(os.listdir(".")) != LISTED: problems.append(f"files {os.listdir('.')}")
 if os.environ.get("VICTIM") != TOKEN: problems.append("environment")
-if (os.getresuid(), os.getresgid()) != IDS: problems.append("ids")
+if len(set(os.getresuid())) > 1 or os.getresgid() != IDS: problems.append("ids")
 for one in LISTENERS:
     try:
         if one.type == socket.SOCK_STREAM: problems.append(f"visited {one.accept()[1]!r}")
@@ -115,7 +115,7 @@ for name in PLACES:
     with open(name, "w") as file: file.write("victim-file " + TOKEN)
     os.chmod(name, 0o666)
 LISTED = sorted(os.listdir("."))
-GOT, LISTENERS, IDS = [], [], (os.getresuid(), os.getresgid())
+GOT, LISTENERS, IDS = [], [], os.getresgid()
 for number in (1, 3, 10, 12, 15, 23, 29, 30):
     signal.signal(number, lambda number, frame: GOT.append(number))
 if os.path.lexists("/tmp/victim.sock"): os.unlink("/tmp/victim.sock")

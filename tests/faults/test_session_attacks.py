@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from bench.sandbox_census import Census, settle, take
 
+import sessions_residue as residue
 import sessions_wire as support
 from abuse import canaries, sessions
 from sessions_wire import Cell, Server, Session
@@ -31,7 +31,7 @@ class Target:
     server: Server
     canaries: canaries.Canaries
     bystander: Session
-    census: Census
+    before: residue.Holdings
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def target() -> Iterator[Target]:
         bystander = server.one()
         assert bystander.execute("count = 0").end == "completed"
         server.one().close()
-        yield Target(server, planted, bystander, take(server.pid))
+        yield Target(server, planted, bystander, residue.at_rest(server.pid))
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_an_attack_on_another_session_gains_nothing(
     finally:
         scene.close()
     assert target.canaries.visitors() == []
-    assert settle(target.server.pid, target.census) == []
+    assert residue.left_behind(target.server.pid, target.before) == []
 
 
 @pytest.mark.parametrize(

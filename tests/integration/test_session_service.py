@@ -21,8 +21,10 @@ from assay.kit.channels import open_channel
 from assay.kit.durations import duration, seconds_of
 from sandbox_service import children, descendants, launch, python, ready, running
 from sessions_support import Caller, comes_true, refused
+from tracing_support import Seen, collecting
 from waiting_support import exists, until
 
+SECRET = "a-word-of-the-program"
 FLAGS = ("--languages", "python", "--session-spares", "1")
 SPIN = "import time\nend = time.process_time() + {s}\nwhile time.process_time() < end: pass\n'done'"
 
@@ -158,6 +160,29 @@ async def test_a_killed_host_loses_sessions_alone(server: tuple[str, int], calle
     assert value(await caller.run(again, "1 + 1")) == b"2"
     await caller.close(again)
     await until(lambda: not any(exists(process) for process in below))
+
+
+async def test_a_trace_shows_cells_and_copies_and_nothing_that_a_program_wrote() -> None:
+    execute = "assay.api.session.v1.SessionService/Execute"
+    with collecting() as (collector, environment), running(*FLAGS, **environment) as (address, _):
+        async with calling(address) as caller:
+            (one,) = await caller.open()
+            await caller.run(one, f"{SECRET!r}; {SPIN.format(s=0.1)}")
+            await caller.call("Checkpoint", session_pb2.CheckpointRequest(session_id=one))
+
+        def named(name: str) -> list[Seen]:
+            return [span for span in collector.spans if span.name == name]
+
+        await until(lambda: named(execute) and named("item checkpoint"))
+        (rpc,), (cell,) = named(execute), named("item python")
+        assert cell.parent == rpc.id
+        assert cell.facts["assay.end"] == "completed"
+        assert cell.facts["assay.runs.cpu_s"] > 0.08
+        parts = {span.name for span in collector.spans if span.parent == cell.id}
+        assert parts == {"queue", "execution"}
+        sent = "".join(str(span.proto) for span in collector.spans)
+        assert SECRET not in sent
+        assert one not in sent
 
 
 async def test_without_sessions_programs_are_served() -> None:

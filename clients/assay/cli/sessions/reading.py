@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 _MARK = re.compile(r"# ?%%")
 _COMMAND = re.compile(r":[a-z]")
-_UNFINISHED = "unexpected e"  # "unexpected end of file", "unexpected EOF"
+_UNFINISHED = ("unexpected end of file", "unexpected EOF", "here-document")
 
 
 def parts_of(script: str) -> Iterator[str]:
@@ -63,7 +63,7 @@ def _whole_bash(text: str) -> bool:
         [bash, "-n"], input=text.encode(), capture_output=True, check=False, env={"LC_ALL": "C"}
     )
     said = checked.stderr.decode(errors="replace")
-    return _UNFINISHED not in said and "here-document" not in said
+    return not any(sign in said for sign in _UNFINISHED)
 
 
 def read_cell(language: str, ask: Callable[[str], str]) -> str:

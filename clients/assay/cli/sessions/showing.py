@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Protocol, TextIO
 
 from rich.text import Text
 
-from assay.cli.commands.run import LIMIT_CODE, SIGNAL_BASE, signal_name
+from assay.cli.ends import LIMIT_CODE, SIGNAL_BASE, signal_name
 from assay.clients.sessions import (
     CellEnd,
     CellEvent,
@@ -69,9 +69,13 @@ def size(count: int) -> str:
     amount = float(count)
     for unit in ("bytes", "KiB", "MiB"):
         if amount < 1000:
-            return f"{amount:.3g} {unit}"
+            return f"{_figures(amount)} {unit}"
         amount /= 1024
-    return f"{amount:.3g} GiB"
+    return f"{_figures(amount)} GiB"
+
+
+def _figures(amount: float) -> str:
+    return f"{amount:.3g}" if amount < 99 else f"{amount:.0f}"
 
 
 class Shower(Protocol):

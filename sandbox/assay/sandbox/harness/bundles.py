@@ -6,10 +6,13 @@ Not covered: how long the object's own methods take, and what they do.
 
 from __future__ import annotations
 
+import builtins
 import json
 from binascii import a2b_base64
 from collections.abc import Callable
 from typing import Any, Final
+
+globals()["__builtins__"] = dict(vars(builtins))  # also when the program deletes them
 
 PLAIN: Final = "text/plain"
 MAX_TEXT: Final = 256 * 2**10  # characters

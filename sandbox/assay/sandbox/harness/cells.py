@@ -53,6 +53,15 @@ from _signal import signal as set_signal
 from _thread import allocate_lock
 from collections import deque
 from collections.abc import Callable
+from os import _exit, getpid
+from sys import (
+    getprofile,
+    getrecursionlimit,
+    gettrace,
+    setprofile,
+    setrecursionlimit,
+    settrace,
+)
 from typing import Any, Final
 
 from assay.sandbox.harness import bundles, reports, sources
@@ -60,8 +69,7 @@ from assay.sandbox.harness.awaiting import Awaiting
 from assay.sandbox.harness.codec import encode
 from assay.sandbox.harness.interpreters import Bundle, Outcome
 
-# A copy: the functions below find their names in it, also when the program has deleted them.
-globals()["__builtins__"] = dict(vars(builtins))
+globals()["__builtins__"] = dict(vars(builtins))  # also when the program deletes them
 
 MAX_PLAIN: Final = 64 * 2**10
 _KEPT_CELLS: Final = 1_000
@@ -70,7 +78,8 @@ _MIN_DEPTH: Final = 500  # of recursion, for our own part
 _COROUTINE: Final = 0x80  # inspect.CO_COROUTINE
 _TIMERS: Final = ((0, "real time"), (1, "virtual time"), (2, "CPU time"))
 _GROWTH: Final = 1.5
-_LEAST_GROWTH_PAGES: Final = 16_384
+_LEAST_GROWTH: Final = 32 * 2**20
+_SMALL_BLOCK: Final = 64  # bytes, of the interpreter's own allocator
 _DEFERRED: Final = frozenset(
     {SIGALRM, SIGCHLD, SIGCONT, SIGHUP, SIGIO, SIGPIPE, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2}
     | {SIGVTALRM, SIGWINCH}
@@ -82,7 +91,8 @@ _WARM_UP: Final = (
     "x ===", "raise SystemExit", "display(x)",
 )  # fmt: skip
 _CODE_OF: Final[Any] = vars(SystemExit)["code"].__get__
-_flush_c_streams = ctypes.CDLL(None).fflush
+_libc = ctypes.CDLL(None)
+_flush_c_streams = _libc.fflush
 _flush_c_streams.argtypes = [ctypes.c_void_p]
 
 
@@ -109,10 +119,10 @@ class PythonCells:
         self._show: Callable[[Bundle], None] | None = None
         self._handler: Any = default_int_handler
         self._mask = pthread_sigmask(SIG_BLOCK, ())
-        self._depth = sys.getrecursionlimit()
+        self._depth = getrecursionlimit()
         self._trace: Any = None
         self._profile: Any = None
-        self._pages = _pages()  # in memory when all of the heap was last searched for garbage
+        self._in_use = _memory_in_use()  # when all of the heap was last searched for garbage
         self._frozen = False
         self._streams: tuple[Any, ...] = ()
         self._open_streams()
@@ -164,12 +174,11 @@ class PythonCells:
         """
         self._flush()
         if gc.isenabled():
-            pages = _pages()
-            if pages > self._pages * _GROWTH + _LEAST_GROWTH_PAGES:
+            if _memory_in_use() > self._in_use * _GROWTH + _LEAST_GROWTH:
                 if self._frozen:
                     gc.unfreeze()
                 gc.collect()
-                self._pages = min(pages, _pages())
+                self._in_use = _memory_in_use()
             else:
                 gc.collect(1)
         gc.freeze()
@@ -193,7 +202,7 @@ class PythonCells:
                     self._modules[name].seed(state)
 
     def _attempt(self, code: str, name: str) -> Outcome:
-        pid, caught, value = os.getpid(), None, None
+        pid, caught, value = getpid(), None, None
         self._keep_source(name, code)
         space = self._space
         space.pop("__warningregistry__", None)  # a warning is shown once in each cell
@@ -207,10 +216,10 @@ class PythonCells:
                 value = self._execute(last)
         except BaseException as error:  # noqa: BLE001 - the fault boundary: what it raises is its own
             caught = error
-        self._depth = sys.getrecursionlimit()
+        self._depth = getrecursionlimit()
         if self._depth < _MIN_DEPTH:
-            sys.setrecursionlimit(_MIN_DEPTH)
-        if os.getpid() != pid:
+            setrecursionlimit(_MIN_DEPTH)
+        if getpid() != pid:
             self._leave(caught)
         try:
             return self._ended(value, caught)
@@ -219,8 +228,8 @@ class PythonCells:
 
     def _execute(self, code: types.CodeType) -> object:
         if self._trace is not None or self._profile is not None:
-            sys.setprofile(self._profile)
-            sys.settrace(self._trace)
+            setprofile(self._profile)
+            settrace(self._trace)
         try:
             value: object = eval(code, self._space)  # noqa: S307  # its purpose; it takes both kinds
             if code.co_flags & _COROUTINE:
@@ -228,11 +237,11 @@ class PythonCells:
             return value
         finally:  # functions of C alone: a trace function of the program's sees none of ours
             try:
-                self._trace, self._profile = sys.gettrace(), sys.getprofile()
+                self._trace, self._profile = gettrace(), getprofile()
             except BaseException:  # noqa: BLE001 - its profile function raised: then it is gone
                 self._trace = self._profile = None
-            sys.settrace(None)
-            sys.setprofile(None)
+            settrace(None)
+            setprofile(None)
 
     def _ended(self, value: object, caught: BaseException | None) -> Outcome:
         bundle, plain = None, b""
@@ -267,7 +276,7 @@ class PythonCells:
                 self._complain(caught)
             self._flush()
         finally:
-            os._exit(code)
+            _exit(code)
 
     def _complain(self, error: BaseException) -> None:
         with contextlib.suppress(BaseException):  # the program's own stream
@@ -277,9 +286,8 @@ class PythonCells:
         """Gives the process to the program as it left it; first come the signals since then."""
         self._show = show
         self._modules["__main__"] = self._main
-        finder: Any = sys.path_importer_cache.get(self._folder)
-        if finder is not None:  # files may have come since, in the same tick of the clock
-            finder.invalidate_caches()
+        with contextlib.suppress(Exception):  # files may have come since, in the same tick
+            sys.path_importer_cache[self._folder].invalidate_caches()  # type: ignore[union-attr]
         if any(stream.closed for stream in self._streams):  # `exit()` closes stdin
             self._open_streams()
         try:
@@ -287,7 +295,7 @@ class PythonCells:
         except BaseException as error:  # noqa: BLE001 - the fault boundary: its handler's own
             self._complain(error)
         if self._depth < _MIN_DEPTH:
-            sys.setrecursionlimit(self._depth)
+            setrecursionlimit(self._depth)
         set_signal(SIGINT, self._handler)
 
     def _pause(self) -> None:
@@ -397,13 +405,28 @@ def _exit_code(stop: BaseException) -> int:
     return 1
 
 
-def _pages() -> int:
-    """Pages of this process in memory."""
+class _MallocInfo(ctypes.Structure):
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in ("a", "b", "c", "d", "mapped", "e", "f", "used", "g", "h")
+    )
+
+
+def _memory_in_use() -> int:
+    """Bytes that the program has allocated; where the C library does not say, what is in memory."""
     try:
+        info = (
+            _libc.mallinfo2()
+        )  # what it mapped is its fifth number, what else is in use its eighth
+    except AttributeError:
         with open("/proc/self/statm") as file:
-            return int(file.read().split()[1])
-    except OSError:
-        return 0
+            return int(file.read().split()[1]) * 4096
+    used: int = info.mapped + info.used + sys.getallocatedblocks() * _SMALL_BLOCK
+    return used
+
+
+if hasattr(_libc, "mallinfo2"):
+    _libc.mallinfo2.restype = _MallocInfo
 
 
 def warm_up() -> None:

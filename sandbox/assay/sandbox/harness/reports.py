@@ -5,11 +5,14 @@ Covered: exceptions whose class, text or traceback fail or are huge; a replaced 
 
 from __future__ import annotations
 
+import builtins
 import linecache
 from collections.abc import Mapping
 from traceback import TracebackException
 from types import TracebackType
 from typing import Any, Final
+
+globals()["__builtins__"] = dict(vars(builtins))  # also when the program deletes them
 
 CELL: Final = "<cell "
 _MAX_BARE_FRAMES: Final = 50

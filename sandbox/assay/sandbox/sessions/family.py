@@ -56,10 +56,12 @@ class Gone:
 
     Attributes:
         cpu_s: of its processes that were reaped by then.
+        over: it had used the CPU time that it may, perhaps by a limit of its own.
     """
 
     status: int
     cpu_s: float
+    over: bool
 
 
 class Ends:
@@ -161,6 +163,14 @@ class Branch:
             for stream, descriptor in ((1, self._ends.out), (2, self._ends.err)):
                 while self._read(stream, descriptor):
                     pass
+
+    def weigh(self, score: int) -> None:
+        """How soon the kernel ends it where memory is short: `LIVE` or `ASLEEP`.
+
+        Where we may, the program cannot lower it again.
+        """
+        with contextlib.suppress(OSError):
+            Path(f"/proc/{self._pid}/oom_score_adj").write_text(str(score))
 
     def cpu_s(self) -> float:
         """CPU seconds of the main process and of the children that it waited for."""
@@ -326,9 +336,11 @@ class Family:
             facts, given = await self._up
         user = facts["up"]
         ends.hand_over(self._host_user(user))
-        return self._add(user, given, ends)
+        branch = self._add(user, given, ends)
+        branch.weigh(LIVE)
+        return branch
 
-    async def copy(self, source: int, score: int, count: int, *, runs: bool) -> list[Branch]:
+    async def copy(self, source: int, count: int, *, runs: bool) -> list[Branch]:
         """Copies of a branch, all or none; `runs`: they will run cells.
 
         Raises:
@@ -338,7 +350,7 @@ class Family:
         ends = [Ends() for _ in range(count)] if runs else []
         try:
             handed = [descriptor for each in ends for descriptor in each.theirs]
-            facts, given = await self.ask("copy", source, score, count, descriptors=handed)
+            facts, given = await self.ask("copy", source, count, descriptors=handed)
             if "holds" in facts:
                 raise Refused([str(text) for text in facts["holds"]])
         except BaseException:
@@ -397,15 +409,10 @@ class Family:
         self._asked += 1
         message = marshal.dumps((self._asked, *request))
         try:
-            # The keeper reads a request at once or is dead: no queue of ours fills up.
-            self._control.setblocking(True)
             socket.send_fds(self._control, [message], list(descriptors))
-        except OSError as error:
-            self.lose("its keeper died")
+        except OSError as error:  # also where hundreds of requests wait
+            self.lose("its keeper died, or does not answer")
             raise FamilyLost(self.why_lost) from error
-        finally:
-            with contextlib.suppress(OSError):
-                self._control.setblocking(False)
         return self._asked
 
     def lose(self, why: str) -> None:
@@ -485,7 +492,7 @@ class Family:
     def _ended(self, facts: dict[str, Any]) -> None:
         branch = self.branches.get(facts["gone"])
         if branch is not None:
-            branch.gone = Gone(facts["status"], facts["cpu_s"])
+            branch.gone = Gone(facts["status"], facts["cpu_s"], facts["over"])
             branch.drain()
             branch.listener.ended()
 

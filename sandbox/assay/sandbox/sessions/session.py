@@ -170,7 +170,8 @@ class Session:
                 f"the session has {len(self._checkpoints)} checkpoints, the most that it may hold: "
                 "drop one",
             )
-        [branch] = await self._copy(self._branch, ASLEEP, 1, runs=False)
+        [branch] = await self._copy(self._branch, 1, runs=False)
+        branch.weigh(ASLEEP)
         self._made += 1
         name = str(self._made)
         self._checkpoints[name] = Checkpoint(branch, self._number)
@@ -201,7 +202,7 @@ class Session:
         self._used_s += old.cpu_s()
         self._number = checkpoint.number
         self._over = None
-        self.family.tell("weigh", branch.user, LIVE)
+        branch.weigh(LIVE)
         asyncio.get_running_loop().call_soon(self._end, old)
         self._prepare(checkpoint)
         response = pb.RollbackResponse()
@@ -227,7 +228,8 @@ class Session:
         try:
             while len(made) < count:
                 some = min(_COPIES_AT_ONCE, count - len(made))
-                for branch in await self._copy(source, LIVE, some, runs=True):
+                for branch in await self._copy(source, some, runs=True):
+                    branch.weigh(LIVE)
                     copy = Session(self.family, branch, self.limits, self._free)
                     copy.language, copy._number = self.language, number
                     made.append(copy)
@@ -285,17 +287,17 @@ class Session:
         return checkpoint.spare
 
     async def _copy_ahead(self, source: Branch) -> Branch:
-        [branch] = await self.family.copy(source.user, ASLEEP, 1, runs=True)
+        [branch] = await self.family.copy(source.user, 1, runs=True)
         return branch
 
-    async def _copy(self, source: Branch, score: int, count: int, *, runs: bool) -> list[Branch]:
+    async def _copy(self, source: Branch, count: int, *, runs: bool) -> list[Branch]:
         if not self.family.own_users:
             raise SandboxFault(
                 Reason.CANNOT_FORK,
                 "sessions cannot be copied where the service is not root: it has no users to give",
             )
         try:
-            return await self.family.copy(source.user, score, count, runs=runs)
+            return await self.family.copy(source.user, count, runs=runs)
         except Refused as refusal:
             if source is not self._branch and source.gone is not None:
                 raise SandboxFault(
@@ -394,7 +396,7 @@ class Session:
             return pb.CELL_END_SECURITY_VIOLATION, "a forbidden system call"
         if number == signal.SIGXCPU or self._used_s + gone.cpu_s > self.limits.cpu_s:
             return pb.CELL_END_BUDGET_SPENT, f"more than {self.limits.cpu_s:g} s of CPU time"
-        if number != signal.SIGKILL:
+        if number != signal.SIGKILL or gone.over:
             return None
         if self.family.memory_killed():
             return pb.CELL_END_MEMORY_LIMIT, "the kernel ended it for lack of memory"

@@ -5,8 +5,8 @@
     branch -> keeper   b"N" + what it holds that a copy would lose: there will be no copy;
                        or b"K" once it has split and closed what was the copy's
     copy -> keeper     b"C"  it is there; the kernel says who sends it
-    copy               raises capabilities, leaves the mounts, takes its user, drops capabilities:
-                       each by the keeper's consent (`consent`)
+    copy               raises capabilities, leaves mounts and network, takes its user, drops
+                       capabilities: each by the keeper's consent (`consent`)
     copy -> keeper     b"U"
     keeper             looks at user and mounts; gives it folders, with a copy of the files
     keeper -> copy     b"M"
@@ -39,7 +39,7 @@ from _socket import (
 )
 from collections.abc import Sequence
 from select import POLLIN, poll
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from assay.sandbox.zygote import inspection, root, syscalls
 from assay.sandbox.zygote.consent import Consent
@@ -60,7 +60,7 @@ class Refused(Exception):
 
     def __init__(self, holds: list[str]) -> None:
         super().__init__(", ".join(holds))
-        self.holds = holds
+        self.holds = list(dict.fromkeys(holds))
 
 
 class Branch(NamedTuple):
@@ -86,12 +86,14 @@ class FamilyFacts(NamedTuple):
     """What copies of a family have in common.
 
     Attributes:
+        processes: a folder of all of them, also of those that hide.
         own_mounts: the keeper's mount namespace.
         kept: as `root.show_kept` takes it.
         disk_bytes, inodes: size of a branch's folders.
     """
 
     consent: Consent
+    processes: int
     own_mounts: int
     kept: dict[str, str]
     disk_bytes: int
@@ -155,7 +157,7 @@ class Copier:
         except inspection.Hidden:
             holds = ["a process that hides from us"]
         if holds:
-            raise Refused(holds)
+            raise Refused([*holds, *self._source_holds()])
 
     def _order(self, user: int, handed: list[int]) -> _Birth:
         ours, theirs = line_pair()
@@ -213,14 +215,20 @@ class Copier:
                 consent.answer()  # of the source: a copy speaks before it calls
             if birth.line.fileno() in ready:
                 message, process = _receive(birth.line)
+                if not message:  # nobody holds the other end: the source says why
+                    self._hear_refusal(birth.deadline_s)
                 if message != b"C" or process in {0, os.getpid()} | self._known:
                     raise Refused([_UNRULY])
                 birth.process = process
 
+    def _hear_refusal(self, deadline_s: float) -> NoReturn:
+        self._await_split(self._split + 1, deadline_s)
+        raise Refused(["a copy that ended at once"])
+
     def _hear_source(self) -> None:
         message, _ = _receive(self._source.line)
         if message[:1] == b"N":
-            raise Refused(_texts(message[1:]))
+            raise Refused([*_texts(message[1:]), *self._source_holds()])
         if message != b"K":
             raise Refused([_UNRULY if message else "a session that has ended"])
         self._split += 1
@@ -252,16 +260,22 @@ class Copier:
     def _check_identity(self, birth: _Birth) -> None:
         try:
             status = inspection.status_of(birth.process)
-            spaces = [
-                os.stat(f"/proc/{process}/ns/mnt").st_ino
-                for process in (birth.process, self._source.process)
-            ]
+            shared = any(
+                os.stat(f"/proc/{birth.process}/ns/{kind}").st_ino
+                == os.stat(f"/proc/{self._source.process}/ns/{kind}").st_ino
+                for kind in ("mnt", "net")
+            )
         except (inspection.Hidden, OSError):
             raise Refused([_UNRULY]) from None
+        try:
+            shared |= any(syscalls.share(birth.process, other) for other in self._known)
+        except OSError as error:
+            text = f"memory that cannot be compared with a copy's ({error.strerror})"
+            raise Refused([text]) from None
         alone = status.get("PPid") == str(os.getpid()) and status.get("Threads") == "1"
         users = status.get("Uid", "").split() == [str(birth.user)] * 4
         bare = all(int(status.get(name, "1"), 16) == 0 for name in ("CapEff", "CapInh", "CapAmb"))
-        if not (alone and users and bare and spaces[0] != spaces[1]):
+        if shared or not (alone and users and bare):
             raise Refused([_UNRULY])
 
     def _check_holdings(self, made: Branch, later: set[int]) -> None:
@@ -280,22 +294,28 @@ class Copier:
             raise Refused(holds)
 
     def _check_source(self) -> None:
-        source = self._source
         try:
-            holds = inspection.threads(source.process)
-            holds += inspection.descriptors(
-                source.process, inspection.Allowed(source.inodes, source.device)
-            )
+            holds = inspection.threads(self._source.process)
         except inspection.Hidden:
-            holds = ["a process that hides from us"]
-        holds += self._helpers({source.user}, set())
+            holds = []
+        holds += self._source_holds()
         if holds:
             raise Refused(holds)
+
+    def _source_holds(self) -> list[str]:
+        source = self._source
+        allowed = inspection.Allowed(source.inodes, source.device)
+        try:
+            holds = inspection.descriptors(source.process, allowed)
+            holds += inspection.mappings(source.process, source.device)
+        except inspection.Hidden:
+            holds = ["a process that hides from us"]
+        return holds + self._helpers({source.user}, set())
 
     def _helpers(self, users: set[int], but: set[int]) -> list[str]:
         return [
             f"a child process ({name})"
-            for process, user, name in inspection.strangers(self._known)
+            for process, user, name in inspection.strangers(self._family.processes, self._known)
             if user in users and process not in but
         ]
 

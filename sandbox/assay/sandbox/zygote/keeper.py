@@ -7,16 +7,16 @@ a further one is a copy that a branch makes of itself while the keeper looks on 
 The host's requests are marshalled tuples, (number, name, ...), over the control socket, and the
 answers JSON, [number, facts]:
 
-    ("copy", user, score, n) n copies, which run cells where channel, stdout, stderr of each come
-                             along; score: see "weigh"
+    ("copy", user, n)        n copies, which run cells where channel, stdout, stderr of each come
+                             along
                              answer: {"users"}, with descriptors of folder and process of each;
                              or {"holds": [...]}
     ("kill", user)           answer: {"cpu_s"} when no process of the user is left
-    ("weigh", user, score)   how soon the kernel ends it where memory is short
     ("resize", user, bytes)  the size of its folders
 
 and its own words, number 0: {"up"} once the first branch is there, with the same descriptors;
-{"gone": user, "status", "cpu_s"} for a branch whose process has ended.
+{"gone": user, "status", "cpu_s", "over"} for a branch whose main process has ended; "over": at a
+limit of CPU time that may be its own.
 
 Covered: no branch reads, writes, signals or sees another, or a file of it; whatever a branch does
 instead of its part ends as a refusal, its copy killed, within a time-out.
@@ -60,7 +60,7 @@ from assay.sandbox.zygote.protocol import descriptors_of
 FIRST_USER = 1000
 _DYING_S = 10.0
 _PAUSE_S = 0.0003
-_LIVE = 1000  # the first to go where memory is short: checkpoints have done nothing to deserve it
+_CPU_SLACK_S = 0.5  # the kernel counts by ticks
 _UNRULY = "a session that does not keep to the rules of copying"
 _MAX_MESSAGE = 1 << 16
 _ANCILLARY = CMSG_SPACE(4 * 64)
@@ -120,6 +120,7 @@ class Keeper:
 
     def _build(self) -> None:
         syscalls.mount("none", "/", "", syscalls.MS_REC | syscalls.MS_PRIVATE)
+        self._processes = root.open_processes()
         root.mount_proc("/proc")
         self._own_mounts = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
         self._rules = None
@@ -155,14 +156,14 @@ class Keeper:
         if message[:1] != b"L":
             self._say({"failed": message[1:].decode(errors="replace") or "the session died"})
             os._exit(1)
-        self._consent = Consent(given.pop(0), self._mains)
+        self._consent = Consent(given.pop(0), self._processes, self._mains)
         self._family = FamilyFacts(
-            self._consent, self._own_mounts, self._kept, self._disk_bytes, self._settings["inodes"]
+            *(self._consent, self._processes, self._own_mounts, self._kept),
+            *(self._disk_bytes, self._settings["inodes"]),
         )
         number = user if user is not None else FIRST_USER
         made = Branch(number, pid, ours, given[0], os.fstat(given[0]).st_dev, inodes)
         self._add(made)
-        self._weigh(number, _LIVE)
         self._tell(0, {"up": number}, [made])
 
     def _hear(self) -> None:
@@ -173,16 +174,13 @@ class Keeper:
         number, name, *arguments = marshal.loads(message)  # noqa: S302  # the host's
         try:
             if name == "copy":
-                user, score, count = arguments
-                made = self._copy(user, score, given, count)
+                user, count = arguments
+                made = self._copy(user, given, count)
                 self._tell(number, {"users": [copy.user for copy in made]}, made)
             elif name == "kill":
                 self._kill(arguments[0])
                 self._answer(number, {"cpu_s": self._cpu_s.pop(arguments[0], 0.0)})
                 self._free.append(arguments[0])
-            elif name == "weigh":
-                self._weigh(*arguments)
-                self._answer(number, {})
             elif name == "resize":
                 self._resize(*arguments)
                 self._answer(number, {})
@@ -192,7 +190,7 @@ class Keeper:
             for descriptor in given:
                 os.close(descriptor)
 
-    def _copy(self, user: int, score: int, given: list[int], count: int) -> list[Branch]:
+    def _copy(self, user: int, given: list[int], count: int) -> list[Branch]:
         source = self._branches.get(user)
         if source is None or not self._copies:
             raise Refused(["a session that has ended"])
@@ -212,17 +210,7 @@ class Keeper:
             raise
         for copy in made:
             self._add(copy)
-            self._weigh(copy.user, score)
         return made
-
-    def _weigh(self, user: int, score: int) -> None:
-        found = self._branches.get(user)
-        if found is not None:
-            with (
-                contextlib.suppress(OSError),
-                open(f"/proc/{found.process}/oom_score_adj", "w") as f,
-            ):
-                f.write(str(score))
 
     def _resize(self, user: int, size_bytes: int) -> None:
         self._family = self._family._replace(disk_bytes=size_bytes)
@@ -271,14 +259,18 @@ class Keeper:
                 return
             if found is None:
                 return
-            _, status, usage = os.wait4(found.si_pid, 0)
             user = found.si_uid if self._copies else FIRST_USER
+            ended = self._branches.get(user)
+            is_main = ended is not None and ended.process == found.si_pid
+            cpu_limit_s = inspection.cpu_limit_s(self._processes, found.si_pid) if is_main else 0.0
+            _, status, usage = os.wait4(found.si_pid, 0)
             cpu_s = self._cpu_s.get(user, 0.0) + usage.ru_utime + usage.ru_stime
             self._cpu_s[user] = cpu_s
-            ended = self._branches.get(user)
-            if ended is not None and ended.process == found.si_pid:
+            if is_main:
                 self._kill_processes(user)
-                self._say({"gone": user, "status": status, "cpu_s": cpu_s})
+                own_s = usage.ru_utime + usage.ru_stime
+                over = own_s > cpu_limit_s - _CPU_SLACK_S
+                self._say({"gone": user, "status": status, "cpu_s": cpu_s, "over": over})
 
     def _add(self, made: Branch) -> None:
         self._branches[made.user] = made
@@ -291,7 +283,7 @@ class Keeper:
         return {os.getpid(), *self._mains()}
 
     def _strangers(self) -> list[tuple[int, int, str]]:
-        return inspection.strangers(self._known())
+        return inspection.strangers(self._processes, self._known())
 
     def _say(self, facts: dict[str, Any]) -> None:
         self._answer(0, facts)

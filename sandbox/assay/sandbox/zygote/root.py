@@ -34,7 +34,6 @@ _ETC = (
     "/etc/ssl/certs",
 )
 _FILES = {
-    "/etc/passwd": "root:x:0:0:root:/:/bin/false\nsandbox:x:1000:1000:sandbox:/box:/bin/sh\n",
     "/etc/group": "root:x:0:\nsandbox:x:1000:\n",
     "/etc/hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
     "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
@@ -88,6 +87,7 @@ def build(
     system_links: dict[str, str],
     listed: Sequence[str] = (),
     commands: Mapping[str, str] | None = None,
+    users: int = 1,
 ) -> list[str]:
     """Makes the new root and moves into it; returns what could not be done, for people.
 
@@ -96,6 +96,7 @@ def build(
         system_links: the symbolic links of its top level.
         listed: folders on the way to the sources that may be listed; they hold nothing else.
         commands: links in the folder of commands, and where they lead.
+        users: of programs, from 1000 on; all have one name.
 
     Raises:
         OSError: the namespaces do not allow it.
@@ -115,7 +116,7 @@ def build(
         os.makedirs(os.path.dirname(base + path), exist_ok=True)
         if not os.path.lexists(base + path):
             os.symlink(target, base + path)
-    for path, text in _FILES.items():
+    for path, text in {**_FILES, "/etc/passwd": _passwd(users)}.items():
         os.makedirs(os.path.dirname(base + path), exist_ok=True)
         with open(base + path, "w") as file:
             file.write(text)
@@ -134,6 +135,12 @@ def build(
     return missing
 
 
+def _passwd(users: int) -> str:
+    lines = ["root:x:0:0:root:/:/bin/false"]
+    lines += [f"sandbox:x:{1000 + n}:1000:sandbox:/box:/bin/sh" for n in range(users)]
+    return "\n".join(lines) + "\n"
+
+
 def _place(path: str) -> str:
     return _KEPT + path if _beneath(path, (TMP_LINK, SHM_LINK)) else path
 
@@ -149,8 +156,21 @@ def kept(sources: Sequence[HostPath]) -> dict[str, str]:
     return found
 
 
+def open_processes() -> int:
+    """A folder of all processes of the caller's own namespace, for the caller alone.
+
+    In `mount_proc`'s, nobody sees what has made itself unreadable.
+    """
+    flags = syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC
+    syscalls.mount("proc", "/proc", "proc", flags, "hidepid=0")
+    try:
+        return os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    finally:
+        syscalls.umount("/proc")
+
+
 def mount_proc(target: str) -> None:
-    """A /proc of the caller's own process namespace."""
+    """A /proc of the caller's own process namespace, in which users do not see one another."""
     flags = syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC
     try:
         syscalls.mount("proc", target, "proc", flags, _HIDING)

@@ -30,7 +30,9 @@ class Box:
             sources = self._leave_namespaces()
             self._kept = root.kept(sources)
             missing = root.build(
-                sources, root.links(), self._settings["packages"], self._settings.get("commands")
+                *(sources, root.links(), self._settings["packages"]),
+                commands=self._settings.get("commands"),
+                users=self._settings.get("users", 1),
             )
         else:
             os.umask(0o022)

@@ -1,5 +1,6 @@
 # files of others, at every place that is shared by name
 # control: found
+# relations: stranger sibling parent child
 PLACES = ("/tmp", "/dev/shm", "/var/tmp", "/sandbox", "/box", "/mnt", "/run", "/home", "/root", "..",
           "../..", "/proc/self/cwd/..", "/proc/self/root", "/proc/self/root/sandbox", "/dev", "/etc")
 for top in PLACES:

@@ -19,7 +19,8 @@ for name, flag in FLAGS.items():
         if pid == 0:
             os._exit(0)
         return pid > 0
-    in_child(f"clone {name}", clone)
+    if name != "time":  # there the flag is a signal
+        in_child(f"clone {name}", clone)
     def clone3():
         arguments = struct.pack("8Q", flag, 0, 0, 0, signal.SIGCHLD, 0, 0, 0)
         pid, _ = call("clone3", arguments, len(arguments))

@@ -7,7 +7,7 @@ for option, arguments, name in (
     (24, (7, 0, 0, 0), "bounding set"), (22, (1, 0, 0, 0), "strict") if False else (3, (0, 0, 0, 0), "dumpable"),
 ):
     print(name, libc.prctl(option, *map(ctypes.c_ulong, arguments)), ctypes.get_errno(), flush=True)
-if libc.prctl(27, 0, 0, 0, 0) & 0x3F:
+if libc.prctl(27, 0, 0, 0, 0) & 0x2F:  # all but KEEP_CAPS, which an exec clears
     escaped("securebits", libc.prctl(27, 0, 0, 0, 0))
 libc.prctl(36, 1, 0, 0, 0)  # orphans of its own come to it
 libc.prctl(1, 9, 0, 0, 0)  # dies with its parent

@@ -4,7 +4,7 @@ VALUES = {"/proc/sys/kernel/ns_last_pid": b"300", "/proc/sys/kernel/core_pattern
           "/proc/sys/user/max_user_namespaces": b"0", "/proc/sys/kernel/shmmax": b"1", "/proc/sys/net/core/somaxconn": b"1",
           "/proc/sys/net/ipv4/ip_unprivileged_port_start": b"0", "/proc/sys/net/ipv4/ping_group_range": b"0 9999", "/proc/sys/fs/mqueue/msg_max": b"1",
           "/proc/sys/vm/overcommit_memory": b"1", "/proc/sys/vm/drop_caches": b"3", "/proc/sysrq-trigger": b"h",
-          "/proc/self/coredump_filter": None, "/proc/self/attr/current": b"x", "/proc/self/loginuid": b"0",
+          "/proc/self/coredump_filter": None, "/proc/self/attr/current": b"x",
           "/proc/self/sched_autogroup_nice": None, "/proc/self/timens_offsets": b"1 1 1", "/proc/irq/default_smp_affinity": b"1",
           "/proc/self/timerslack_ns": None, "/proc/bus/pci/00": b"x"}
 for path, value in VALUES.items():

@@ -1,5 +1,5 @@
 # kill(-1, SIGKILL), by itself and by a child
-# ends: died
+# ends: completed died
 # control-by: victim
 if os.fork() == 0:
     attempt("all", lambda: os.kill(-1, signal.SIGKILL))
@@ -7,3 +7,4 @@ if os.fork() == 0:
 time.sleep(0.2)
 attempt("all", lambda: os.kill(-1, signal.SIGKILL))
 attempt("all", lambda: os.kill(0, signal.SIGKILL))
+print("TRIED")
