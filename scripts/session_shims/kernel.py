@@ -6,14 +6,18 @@
 from __future__ import annotations
 
 import asyncio
+import platform
+from base64 import b64encode
 from typing import Any
 
+import grpc
 from ipykernel.kernelapp import IPKernelApp
 from ipykernel.kernelbase import Kernel
 
 from assay.api.session.v1 import session_pb2 as pb
 from session_shims.line import Line
 
+_BINARY = {"image/png", "image/jpeg", "application/pdf"}
 _NAMES = {pb.OUTPUT_STREAM_STDOUT: "stdout", pb.OUTPUT_STREAM_STDERR: "stderr"}
 
 
@@ -21,10 +25,11 @@ class SessionKernel(Kernel):
     """One session; it begins with the first cell."""
 
     implementation = "assay"
-    implementation_version = "1"
+    implementation_version = "25.0"
     banner = "A session of a sandbox"
     language_info = {  # noqa: RUF012
         "name": "python",
+        "version": platform.python_version(),
         "mimetype": "text/x-python",
         "file_extension": ".py",
     }
@@ -59,12 +64,14 @@ class SessionKernel(Kernel):
             if not silent:
                 loop.call_soon_threadsafe(watch, event)
 
-        result = await asyncio.to_thread(self._line.run, code, watch=watch_here)
+        try:
+            result = await asyncio.to_thread(self._line.run, code, watch=watch_here)
+        except grpc.RpcError as error:  # the session is over
+            result = pb.CellResult(end=pb.CELL_END_DIED, detail=str(error.details()))
         await asyncio.sleep(0)
-        if store_history and not silent:
-            count = self.execution_count
-        else:
-            count = self.execution_count = self.execution_count - 1
+        if not store_history and not silent:
+            self.execution_count -= 1
+        count = self.execution_count
         if result.end != pb.CELL_END_COMPLETED:
             error = {
                 "ename": result.error.name or pb.CellEnd.Name(result.end),
@@ -109,7 +116,11 @@ class SessionKernel(Kernel):
 
 
 def _texts(bundle: Any) -> dict[str, str]:
-    return {kind: data.decode() for kind, data in bundle.items()}
+    """As a notebook holds them: what is no text, by base64."""
+    return {
+        kind: b64encode(data).decode() if kind in _BINARY else data.decode()
+        for kind, data in bundle.items()
+    }
 
 
 def _whole(data: bytes) -> tuple[str, bytes]:

@@ -15,6 +15,8 @@ from assay.api.session.v1 import session_pb2 as pb
 from assay.api.session.v1 import session_pb2_grpc
 
 TARGET = os.environ.get("ASSAY_PEERS_TARGET", "127.0.0.1:50052")
+_CALL_S = 60.0
+_CELL_S = 600.0  # its own limits end it earlier
 _OPTIONS = [("grpc.max_receive_message_length", 64 << 20)]
 
 Watch = Callable[[pb.ExecuteResponse], None]
@@ -29,7 +31,7 @@ class Line:
         self._channel = grpc.insecure_channel(target or TARGET, options=_OPTIONS)
         self._stub = session_pb2_grpc.SessionServiceStub(self._channel)
         request = pb.CreateRequest(language=language, limits=limits)
-        [opened] = self._stub.Create(request).sessions
+        [opened] = self._stub.Create(request, timeout=_CALL_S).sessions
         self.id = opened.id
         self._metadata = (("assay-replica", opened.replica),)
         self._one = threading.Lock()
@@ -42,13 +44,16 @@ class Line:
         request = pb.ExecuteRequest(session_id=self.id, code=code)
         if wall_s is not None:
             request.wall_time.CopyFrom(Duration(nanos=int(wall_s % 1 * 1e9), seconds=int(wall_s)))
+        result = None
         with self._one:
-            for event in self._stub.Execute(request, metadata=self._metadata):
+            for event in self._stub.Execute(request, timeout=_CELL_S, metadata=self._metadata):
                 if event.HasField("result"):
-                    return event.result
-                if watch:
+                    result = event.result
+                elif watch:
                     watch(event)
-        raise RuntimeError("a stream without a result")
+        if result is None:
+            raise RuntimeError("a stream without a result")
+        return result
 
     def put(self, files: Mapping[str, bytes]) -> None:
         """Writes files of the working directory."""
@@ -57,20 +62,21 @@ class Line:
         ]
         request = pb.PutFilesRequest(session_id=self.id, files=sources)
         with self._one:
-            self._stub.PutFiles(request, metadata=self._metadata)
+            self._stub.PutFiles(request, timeout=_CALL_S, metadata=self._metadata)
 
     def get(self, paths: Iterable[str]) -> dict[str, bytes]:
         """Reads those that are there."""
         request = pb.GetFilesRequest(session_id=self.id, paths=list(paths))
         with self._one:
-            answer = self._stub.GetFiles(request, metadata=self._metadata)
+            answer = self._stub.GetFiles(request, timeout=_CALL_S, metadata=self._metadata)
         return {file.path: file.content for file in answer.files}
 
     def close(self) -> None:
         """Ends the session."""
         if not self.closed:
             self.closed = True
-            self._stub.Close(pb.CloseRequest(session_ids=[self.id]))
+            request = pb.CloseRequest(session_ids=[self.id])
+            self._stub.Close(request, timeout=_CALL_S, metadata=self._metadata)
             self._channel.close()
 
     def __enter__(self) -> Line:

@@ -36,6 +36,7 @@ _BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 _FAMILIES = (  # of what only IPython reads or has
     ("magic", re.compile(r"^\s*(%|!)|\?\s*$|=\s*(%|!)", re.MULTILINE)),
+    ("IPython's `exit`, which does not stop the cell", re.compile(r"\b(exit|quit)\(")),
     ("IPython's own names", re.compile(r"\b(get_ipython|IPython|In|Out|_\d+|_i+|__)\b")),
 )
 
@@ -153,10 +154,10 @@ def _in_session(line: Line, cell: str) -> Seen:
     result = line.run(cell, wall_s=CELL_S)
     if result.end == pb.CELL_END_COMPLETED:
         ended = "ok"
-    elif result.HasField("error"):
-        ended = f"{result.error.name}: {result.error.message}"
     elif result.end == pb.CELL_END_WALL_TIME_LIMIT:
         ended = "time"
+    elif result.HasField("error"):
+        ended = f"{result.error.name}: {result.error.message}"
     else:
         ended = pb.CellEnd.Name(result.end)
     if result.session_over:

@@ -15,7 +15,8 @@ answers JSON, [number, facts]:
     ("resize", user, bytes)  the size of its folders
 
 and its own words, number 0: {"up"} once the first branch is there, with the same descriptors;
-{"gone": user, "status", "cpu_s"} for a branch whose process has ended.
+{"gone": user, "status", "cpu_s", "over"} for a branch whose main process has ended; "over": at a
+limit of CPU time that may be its own.
 
 Covered: no branch reads, writes, signals or sees another, or a file of it; whatever a branch does
 instead of its part ends as a refusal, its copy killed, within a time-out.
@@ -59,6 +60,7 @@ from assay.sandbox.zygote.protocol import descriptors_of
 FIRST_USER = 1000
 _DYING_S = 10.0
 _PAUSE_S = 0.0003
+_CPU_SLACK_S = 0.5  # the kernel counts by ticks
 _UNRULY = "a session that does not keep to the rules of copying"
 _MAX_MESSAGE = 1 << 16
 _ANCILLARY = CMSG_SPACE(4 * 64)
@@ -118,6 +120,7 @@ class Keeper:
 
     def _build(self) -> None:
         syscalls.mount("none", "/", "", syscalls.MS_REC | syscalls.MS_PRIVATE)
+        self._processes = root.open_processes()
         root.mount_proc("/proc")
         self._own_mounts = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
         self._rules = None
@@ -153,9 +156,10 @@ class Keeper:
         if message[:1] != b"L":
             self._say({"failed": message[1:].decode(errors="replace") or "the session died"})
             os._exit(1)
-        self._consent = Consent(given.pop(0), self._mains)
+        self._consent = Consent(given.pop(0), self._processes, self._mains)
         self._family = FamilyFacts(
-            self._consent, self._own_mounts, self._kept, self._disk_bytes, self._settings["inodes"]
+            *(self._consent, self._processes, self._own_mounts, self._kept),
+            *(self._disk_bytes, self._settings["inodes"]),
         )
         number = user if user is not None else FIRST_USER
         made = Branch(number, pid, ours, given[0], os.fstat(given[0]).st_dev, inodes)
@@ -255,14 +259,18 @@ class Keeper:
                 return
             if found is None:
                 return
-            _, status, usage = os.wait4(found.si_pid, 0)
             user = found.si_uid if self._copies else FIRST_USER
+            ended = self._branches.get(user)
+            is_main = ended is not None and ended.process == found.si_pid
+            cpu_limit_s = inspection.cpu_limit_s(self._processes, found.si_pid) if is_main else 0.0
+            _, status, usage = os.wait4(found.si_pid, 0)
             cpu_s = self._cpu_s.get(user, 0.0) + usage.ru_utime + usage.ru_stime
             self._cpu_s[user] = cpu_s
-            ended = self._branches.get(user)
-            if ended is not None and ended.process == found.si_pid:
+            if is_main:
                 self._kill_processes(user)
-                self._say({"gone": user, "status": status, "cpu_s": cpu_s})
+                own_s = usage.ru_utime + usage.ru_stime
+                over = own_s > cpu_limit_s - _CPU_SLACK_S
+                self._say({"gone": user, "status": status, "cpu_s": cpu_s, "over": over})
 
     def _add(self, made: Branch) -> None:
         self._branches[made.user] = made
@@ -275,7 +283,7 @@ class Keeper:
         return {os.getpid(), *self._mains()}
 
     def _strangers(self) -> list[tuple[int, int, str]]:
-        return inspection.strangers(self._known())
+        return inspection.strangers(self._processes, self._known())
 
     def _say(self, facts: dict[str, Any]) -> None:
         self._answer(0, facts)
