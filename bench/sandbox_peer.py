@@ -1,4 +1,4 @@
-"""SandboxFusion, the peer: where it lies, how it is started, and a client for its `/run_code`.
+"""SandboxFusion, the peer: where it lies, how it is started, and a client for it.
 
 How it was set up here (nothing of it is part of this project):
 
@@ -13,7 +13,7 @@ How it was set up here (nothing of it is part of this project):
    databases[aiomysql,aiosqlite]>=0.9,<0.10 transformers>=4.44,<5 numpy<2 (its own pyproject
    without the development group).
 3. `python3.11 -m venv PEER/conda/envs/sandbox-runtime`, with numpy<2: the interpreter of its
-   programs.
+   programs. For its Jupyter mode also jupyter_client, ipykernel and pydantic.
 4. `mkdir -p PEER/peer/docs/build`; copy sandbox/configs/local.yaml to local_lite.yaml with
    `isolation: lite` instead of `none`.
 5. For lite: Debian's sudo, cgroup-tools, iproute2, iptables, procps, and root.
@@ -32,6 +32,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -53,17 +54,29 @@ class PeerClient:
         Raises:
             RuntimeError: it did not end well.
         """
-        body = json.dumps({"code": source, "language": "python", "run_timeout": 60})
-        answer = self._post(body)
+        asked = {"code": source, "language": "python", "run_timeout": 60}
+        answer = self._post("/run_code", asked)
         if answer["status"] != "Success":
             raise RuntimeError(f"the peer answered {answer}")
         return str(answer["run_result"]["stdout"])
 
-    def _post(self, body: str) -> dict[str, Any]:
+    def run_cells(self, cells: Sequence[str]) -> list[str]:
+        """Runs cells in a new Jupyter kernel and returns the output of each.
+
+        Raises:
+            RuntimeError: they did not end well.
+        """
+        answer = self._post("/run_jupyter", {"cells": list(cells), "total_timeout": 60})
+        if answer["status"] != "Success":
+            raise RuntimeError(f"the peer answered {answer}")
+        return [str(cell["stdout"]) for cell in answer["cells"]]
+
+    def _post(self, path: str, asked: dict[str, Any]) -> dict[str, Any]:
+        body = json.dumps(asked)
         headers = {"content-type": "application/json"}
         for last in (False, True):
             try:
-                self._connection.request("POST", "/run_code", body, headers)
+                self._connection.request("POST", path, body, headers)
                 answer: dict[str, Any] = json.loads(self._connection.getresponse().read())
             except (ConnectionError, http.client.HTTPException):
                 self._connection.close()  # it closes connections that were idle for five seconds
@@ -85,7 +98,8 @@ class Peer:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = int(free.getsockname()[1])
-        environment = {**os.environ, "SANDBOX_CONFIG": _CONFIGS[isolation]}
+        # A bash whose stdin is a socket reads ~/.bashrc: nobody's start-up files are measured.
+        environment = {**os.environ, "SANDBOX_CONFIG": _CONFIGS[isolation], "HOME": str(home)}
         python = home / "conda" / "envs" / "sandbox" / "bin" / "python"
         command = [str(python), "-m", "uvicorn", "sandbox.server.server:app", "--host", "127.0.0.1"]
         self._process = subprocess.Popen(

@@ -6,7 +6,8 @@ python scripts/seccomp_profile.py check    exits with 1 when it is not what the 
 Docker's default profile refuses what the jail's walls are made of: unshare, mount, clone with new
 namespaces. This one allows those few and, besides, only what the jail's own filter may allow to
 programs. The service holds no capability, so a mount or a pivot_root works inside a user namespace
-of its own and nowhere else. setns is refused: nothing here enters a namespace that it has not made.
+of its own and nowhere else. setns is for mount namespaces alone: the keeper of a session enters
+that of a copy to give it its files, which takes rights over the copy's user namespace.
 """
 
 from __future__ import annotations

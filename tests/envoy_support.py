@@ -1,4 +1,4 @@
-"""Envoy as a process on loopback, with the shipped configuration and other addresses."""
+"""Envoy as a process on loopback, with a shipped configuration and other addresses."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 CONFIG = Path(__file__).resolve().parent.parent / "deploy" / "envoy" / "envoy.yaml"
+SESSIONS = CONFIG.with_name("sessions.yaml")
 
 
 def binary() -> str | None:
@@ -40,16 +41,19 @@ class Envoy:
         program: Envoy's.
         folder: for its files.
         replicas: their addresses, as IP:PORT.
+        shipped: the configuration.
     """
 
-    def __init__(self, program: str, folder: Path, replicas: Sequence[str]) -> None:
+    def __init__(
+        self, program: str, folder: Path, replicas: Sequence[str], shipped: Path = CONFIG
+    ) -> None:
         self._program = program
         self._folder = folder
         port, metrics = free_ports(2)
         self.address = f"127.0.0.1:{port}"
         self.metrics = f"http://127.0.0.1:{metrics}/metrics"
         self.port = port
-        config = moved(yaml.safe_load(CONFIG.read_text()), folder, (port, metrics), replicas)
+        config = moved(yaml.safe_load(shipped.read_text()), folder, (port, metrics), replicas)
         self._config = folder / "envoy.yaml"
         self._config.write_text(yaml.safe_dump(config))
         self._process: subprocess.Popen[bytes] | None = None
@@ -83,13 +87,15 @@ def moved(
     found = config["static_resources"]
     for listener, port in zip(found["listeners"], ports, strict=True):
         listener["address"]["socket_address"] = {"address": "127.0.0.1", "port_value": port}
-    reward, admin = found["clusters"]
+    *called, admin = found["clusters"]
     socket_path = str(folder / "admin.sock")
     config["admin"]["address"]["pipe"]["path"] = socket_path
     [end] = admin["load_assignment"]["endpoints"][0]["lb_endpoints"]
     end["endpoint"]["address"]["pipe"]["path"] = socket_path
-    reward["load_assignment"]["endpoints"][0]["lb_endpoints"] = [
+    ends = [
         {"endpoint": {"address": {"socket_address": {"address": host, "port_value": int(port)}}}}
         for host, _, port in (address.rpartition(":") for address in replicas)
     ]
+    for cluster in called:
+        cluster["load_assignment"]["endpoints"][0]["lb_endpoints"] = ends
     return config

@@ -16,6 +16,7 @@ from assay.kit.metrics import CallMetrics
 from assay.kit.reloading import Reloader
 from assay.reward_server.counts import RewardMetrics
 from assay.sandbox.metrics import RunMetrics
+from assay.sandbox.sessions.metrics import SessionMetrics
 
 SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum"), "gauge": ("",)}
 
@@ -54,7 +55,7 @@ def collectors() -> dict[str, list[Collector]]:
             *Build("reward_server", "assay-rl-reward-server").collectors,
         ],
         "reward_server": RewardMetrics().collectors,
-        "sandbox": RunMetrics().collectors,
+        "sandbox": [*RunMetrics().collectors, *SessionMetrics().collectors],
         "genrm": JudgeMetrics().collectors,
     }
 

@@ -104,6 +104,37 @@ async def test_a_host_that_dies_loses_its_sessions_and_the_next_one_serves() -> 
         assert (await caller.described()).open == 1
 
 
+async def test_a_call_that_the_host_forgets_loses_its_session_alone() -> None:
+    sessions = Sessions(settings(patience_s=SHORT_S, cells=1), scripted())
+    async with serving(sessions) as (_, caller):
+        muted, other = await caller.open(2)
+        quick = session_pb2.ExecuteRequest(
+            session_id=muted, code="mute", wall_time=duration(SHORT_S)
+        )
+        cell = asyncio.create_task(refused(caller.events(caller.stub.Execute(quick, timeout=30))))
+        await asyncio.sleep(SHORT_S / 2)
+        await caller.call("GetFiles", named(other))  # the host lives
+        error = await cell
+        assert (error.reason, error.metadata["cause"]) == ("SESSION_LOST", "no-answer")
+        assert (await caller.run(other, "echo")).number == 1
+        assert sessions.host_restarts == 0
+        assert (await caller.described()).open == 1
+
+
+async def test_a_host_that_answers_nothing_is_killed() -> None:
+    sessions = Sessions(settings(patience_s=SHORT_S), scripted())
+    async with serving(sessions) as (_, caller):
+        one, other = await caller.open(2)
+        pid = await host_pid(sessions)
+        quick = session_pb2.ExecuteRequest(session_id=one, code="deaf", wall_time=duration(SHORT_S))
+        error = await refused(caller.events(caller.stub.Execute(quick, timeout=30)))
+        assert error.metadata["cause"] == "no-answer"
+        (again,) = await caller.open()
+        assert (await caller.run(again, "echo")).number == 1
+        assert (await refused(caller.run(other, "echo"))).metadata["cause"] == "host-died"
+        assert not exists(pid)
+
+
 async def test_no_place_and_no_turn_is_lost_with_hosts() -> None:
     sessions = Sessions(settings(places=2, cells=1), scripted())
     async with serving(sessions) as (_, caller):
@@ -170,7 +201,8 @@ async def test_one_thing_at_a_time_and_nothing_is_done_twice() -> None:
     async with serving(Sessions(settings(), scripted())) as (_, caller):
         (one,) = await caller.open()
         call = caller.begin(one, "wait")
-        await comes_true(lambda: busy(caller, one))
+        assert (await call.read()).HasField("output")  # it runs
+        assert await busy(caller, one)
         assert (await refused(caller.run(one, "echo"))).reason == "SESSION_BUSY"
         call.cancel()
         await free(caller, one)
@@ -229,24 +261,30 @@ async def test_a_create_over_the_capacity_waits_for_a_place() -> None:
         assert (await refused(caller.call("Fork", fork, SHORT_S))).reason == "SESSIONS_FULL"
 
 
-async def test_sessions_made_for_a_caller_who_has_gone_take_no_place() -> None:
+async def test_sessions_made_for_a_caller_who_has_gone_are_ended() -> None:
     sessions = Sessions(settings(places=3), scripted())
+    create = session_pb2.CreateRequest(count=2)
+    gone = 0
     async with serving(sessions) as (_, caller):
         (held,) = await caller.open()
-        for _ in range(20):
-            create = asyncio.create_task(caller.open(2))
-            await asyncio.sleep(0.002)
-            create.cancel()
-            fork = session_pb2.ForkRequest(session_id=held, count=2)
-            copy = asyncio.create_task(caller.call("Fork", fork))
-            await asyncio.sleep(0.002)
-            copy.cancel()
-            await asyncio.gather(create, copy, return_exceptions=True)
-        await free(caller, held)
-        # What a call had answered before it was cancelled is its caller's, and ends by its lease.
-        described = await caller.described()
-        assert described.open <= 3
-        await caller.run(held, "echo")
+        fork = session_pb2.ForkRequest(session_id=held, count=2)
+        for turn in range(60):
+            work = sessions.create(create, timeout_s=9) if turn % 2 else sessions.fork(
+                fork, timeout_s=9
+            )  # fmt: skip
+            task = asyncio.create_task(work)
+            for _ in range(turn // 2):  # rounds of the loop that it has
+                await asyncio.sleep(0.0003)
+            task.cancel()
+            (answer,) = await asyncio.gather(task, return_exceptions=True)
+            if isinstance(answer, BaseException):
+                gone += 1
+            else:
+                await caller.close(*(one.id for one in answer.sessions))
+            await free(caller, held)
+        assert gone
+        assert len(await caller.open(2)) == 2  # waits for what is still being ended
+        assert (await caller.described()).open == 3
 
 
 async def test_a_lease_that_runs_out_has_its_own_reason_and_frees_the_place() -> None:
@@ -395,7 +433,7 @@ async def test_the_counts_add_up() -> None:
     assert of("s_open") == 1
     assert of("_cells_total", language="python", end="completed") == 1
     assert of("_cells_total", language="python", end="died") == 1
-    assert of("_faults_total", method="execute", reason="SESSION_LOST") == 1
+    assert of("_faults_total", method="Execute", reason="SESSION_LOST") == 1
     assert of("_host_restarts_total") == 1
     assert of("_cells_running") == of("_cells_waiting") == 0
 

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -251,6 +252,65 @@ async def test_a_call_that_outstays_the_drain_is_cancelled(stubborn: bool) -> No
         else:
             assert await reason_of_failure(running) == Reason.DRAINING
     assert slow.closed == 1
+
+
+async def test_a_service_that_lingers_is_called_until_it_returns_and_no_other_is(
+    slow: Slow,
+) -> None:
+    may_end = asyncio.Event()
+    begun = asyncio.Event()
+
+    async def linger() -> None:
+        begun.set()
+        await may_end.wait()
+
+    kept = replace(slow.service(), linger=linger)
+    server = await start([kept, Slow().service("assay.test.Other")], ServeConfig(drain_s=60))
+    async with open_channel(server.address) as channel:
+        stopping = asyncio.create_task(server.stop())
+        await begun.wait()
+        assert await check(channel) is Health.NOT_SERVING
+        running = call(channel, b"kept")
+        await slow.entered.wait()
+        other: Any = channel.unary_unary("/assay.test.Other/Wait")
+        assert await reason_of_failure(other(b"", timeout=30)) == Reason.DRAINING
+        may_end.set()
+        await refused_by_then(channel)
+        assert not stopping.done()  # what runs has the drain's time
+        slow.release.set()
+        assert await running == b"kept"
+        await stopping
+
+
+async def refused_by_then(channel: grpc.aio.Channel) -> None:
+    for _ in range(1000):
+        pending = call(channel, timeout_s=0.05)
+        reason = await reason_of_failure(pending)
+        if reason == Reason.DRAINING:
+            return
+    pytest.fail("calls still passed")
+
+
+@pytest.mark.parametrize("ending", ["hurry", "error"])
+async def test_nothing_that_lingers_keeps_the_server(
+    slow: Slow, ending: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun = asyncio.Event()
+
+    async def linger() -> None:
+        begun.set()
+        if ending == "error":
+            raise ValueError("lingering failed")
+        await asyncio.Event().wait()
+
+    server = await start([replace(slow.service(), linger=linger)], ServeConfig(drain_s=60))
+    stopping = asyncio.create_task(server.stop())
+    await begun.wait()
+    if ending == "hurry":
+        server.hurry()
+    await asyncio.wait_for(stopping, 30)
+    assert slow.closed == 1
+    assert ("lingering failed" in caplog.text) == (ending == "error")
 
 
 async def test_stopping_twice_and_at_the_same_time_stops_once(slow: Slow) -> None:

@@ -265,7 +265,7 @@ def test_cells_share_a_namespace(server: str) -> None:
     assert (found.status, found.body["status"]) == (200, "Success")
     results = found.body["cells"]
     assert results[2]["stdout"] == "x\n"
-    assert results[6]["stdout"] == "('__main__', 'assay_cells.json')\n"
+    assert results[6]["stdout"] == "('__main__', 'out.txt')\n"
     assert [each["display"] for each in results[:3]] == [[], [{"text/plain": "'x'"}], []]
     assert results[2]["stderr"] == "e\n"
     assert [error["ename"] for each in results for error in each["error"]] == [

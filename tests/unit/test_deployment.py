@@ -24,12 +24,14 @@ FILES = (
     "compose.secrets.yaml",
     "compose.http.yaml",
     "compose.sandbox-http.yaml",
+    "compose.sessions.yaml",
 )
 # What both Compose 1.29 and Compose 2 know, of what there is to say of a service.
 KNOWN = {
     "build", "image", "profiles", "ports", "environment", "depends_on", "networks", "user",
     "read_only", "tmpfs", "volumes", "cap_drop", "security_opt", "mem_limit", "pids_limit",
-    "stop_grace_period", "restart", "logging", "secrets", "deploy", "command",
+    "stop_grace_period", "restart", "logging", "secrets", "deploy", "command", "entrypoint",
+    "cap_add", "ulimits",
 }  # fmt: skip
 
 
@@ -43,7 +45,7 @@ def read(repository: Path, name: str = "compose.yaml") -> dict[str, Any]:
 def test_both_versions_of_compose_know_every_word(repository: Path, name: str) -> None:
     found = read(repository, name)
     assert set(found) <= {"services", "networks", "volumes", "secrets", "x-logging"}
-    assert set(found["services"]) <= {*SERVICES, *OTHERS, "sandbox_http"}
+    assert set(found["services"]) <= {*SERVICES, *OTHERS, "sandbox_http", "sandbox_sessions"}
     for service in found["services"].values():
         assert set(service) <= KNOWN
         assert all(set(on) == {"condition"} for on in service.get("depends_on", {}).values())
@@ -105,6 +107,39 @@ def test_the_sandboxs_http_is_published_by_a_relay_and_asks_for_a_token(reposito
              str(address["port_value"]),
              str(listener["address"]["socket_address"]["port_value"])}  # fmt: skip
     assert (ports, address["address"]) == ({"8081"}, "sandbox")
+    names = {option.name for option in sandbox_cli.params}
+    assert {name.removeprefix("ASSAY_SANDBOX_").lower() for name in settings} <= names
+
+
+def test_sessions_are_published_by_envoy_and_ask_for_a_token(repository: Path) -> None:
+    services = read(repository, "compose.sessions.yaml")["services"]
+    sandbox, envoy = services["sandbox"], services["sandbox_sessions"]
+    assert not {"networks", "ports"} & set(sandbox), "it stays in a network without a way out"
+    settings = dict(told.split("=", 1) for told in sandbox["environment"])
+    assert settings["ASSAY_SANDBOX_TRUSTED_NETWORK"] == "false"
+    [port] = envoy["ports"]
+    bind = port.partition("}:")[0] + "}"
+    assert settings["ASSAY_SANDBOX_PUBLISHED_ON"] == bind == "${ASSAY_BIND:-127.0.0.1}"
+    [mounted] = [one.split(":")[0] for one in envoy["volumes"]]
+    told = yaml.safe_load((repository / mounted).read_text(encoding="utf-8"))["static_resources"]
+    called, _ = told["clusters"]
+    [end] = called["load_assignment"]["endpoints"][0]["lb_endpoints"]
+    address = end["endpoint"]["address"]["socket_address"]
+    listener = told["listeners"][0]["address"]["socket_address"]["port_value"]
+    assert port.endswith(f":{listener}")
+    assert address == {"address": "sandbox", "port_value": 50052}
+    # The image's own command, and the address as the name.
+    command = " ".join(sandbox["entrypoint"])
+    [image] = [one for one in instructions(repository, "sandbox") if one.startswith("ENTRYPOINT")]
+    assert " ".join(re.findall(r'"(.*?)"', image)) in command
+    assert command.endswith('--replica-name "$$(hostname -i):50052"')
+
+
+def test_a_sandbox_that_is_stopped_lasts_as_long_as_its_sessions_may(repository: Path) -> None:
+    sandbox = read(repository, "compose.sessions.yaml")["services"]["sandbox"]
+    settings = dict(told.split("=", 1) for told in sandbox["environment"])
+    drain_s = int(settings["ASSAY_SANDBOX_SESSION_DRAIN_S"].rpartition(":-")[2].rstrip("}"))
+    assert int(sandbox["stop_grace_period"].rstrip("s")) > drain_s + 10
     names = {option.name for option in sandbox_cli.params}
     assert {name.removeprefix("ASSAY_SANDBOX_").lower() for name in settings} <= names
 

@@ -39,6 +39,8 @@ FILES = (
     "traces/config.yaml",
     "traces/network.yaml",
     "traces-of-sandbox/network.yaml",
+    "sessions/service.yaml",
+    "sessions/network.yaml",
 )
 # name: port, the service of compose.yaml, the beginning of its variables, its flags
 SERVICES = {
@@ -345,6 +347,36 @@ def test_the_sandbox_sends_spans_only_where_that_is_asked_for(
     assert len(find(fresh, "NetworkPolicy", "traces")["spec"]["egress"]) == 1
 
 
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not here")
+def test_a_sandbox_with_sessions(repository: Path, documents: list[dict[str, Any]]) -> None:
+    found = built(repository / "deploy" / "kubernetes" / "with-sessions")
+    pod = find(found, "Deployment", "sandbox")["spec"]["template"]["spec"]
+    container = container_of(find(found, "Deployment", "sandbox"))
+    told = {e["name"]: e.get("value") for e in container["env"]}
+    # The name is the address, by which a client or a proxy finds the pod.
+    assert (
+        told["ASSAY_SANDBOX_REPLICA_NAME"] == f"$(POD_IP):{container['ports'][0]['containerPort']}"
+    )
+    order = list(told)
+    assert order.index("POD_IP") < order.index("ASSAY_SANDBOX_REPLICA_NAME")
+    assert pod["terminationGracePeriodSeconds"] > int(told["ASSAY_SANDBOX_SESSION_DRAIN_S"]) + 10
+    flags = {"ASSAY_SANDBOX_" + name.upper() for one in sandbox_cli.params if (name := one.name)}
+    assert set(told) - {"POD_IP"} <= flags
+    # As little as without sessions, but for a /proc of its own, with which its users must be.
+    plain = find(documents, "Deployment", "sandbox")["spec"]["template"]["spec"]
+    assert pod["hostUsers"] is False
+    assert pod["securityContext"] == plain["securityContext"]
+    own_proc = dict(container["securityContext"])
+    assert own_proc.pop("procMount") == "Unmasked"
+    assert own_proc == plain["containers"][0]["securityContext"]
+    # Reached also while it drains.
+    service = find(found, "Service", "sessions")["spec"]
+    assert service["publishNotReadyAddresses"] is True
+    assert service["selector"] == find(found, "Service", "sandbox")["spec"]["selector"]
+    scaler = find(found, "HorizontalPodAutoscaler", "sandbox")["spec"]
+    assert scaler["behavior"]["scaleDown"]["selectPolicy"] == "Disabled"
+
+
 def built(folder: Path) -> list[dict[str, Any]]:
     """What kustomize makes of a folder, held to the schemas."""
     done = subprocess.run(
@@ -362,7 +394,7 @@ def built(folder: Path) -> list[dict[str, Any]]:
 def test_kustomize_puts_components_together(repository: Path, tmp_path: Path) -> None:
     root = os.path.relpath(repository / "deploy" / "kubernetes", tmp_path.resolve())
     components = [
-        *("genrm", "queue-depth", "genrm-queue-depth", "traces", "traces-of-sandbox"),
+        *("genrm", "queue-depth", "genrm-queue-depth", "traces", "traces-of-sandbox", "sessions"),
     ]
     overlay = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
@@ -373,7 +405,7 @@ def test_kustomize_puts_components_together(repository: Path, tmp_path: Path) ->
     }
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
     found = built(tmp_path)
-    assert len(found) == 12 + 4 + 1 + 2 + 2 + 1
+    assert len(found) == 12 + 4 + 1 + 2 + 2 + 1 + 2
     for name in SERVICES:
         (told,) = container_of(find(found, "Deployment", name))["envFrom"]
         assert find(found, "ConfigMap", told["configMapRef"]["name"])["data"]
@@ -384,7 +416,7 @@ def test_kustomize_puts_components_together(repository: Path, tmp_path: Path) ->
     ("folder", "count"),
     [
         *(("base", 12), ("with-genrm", 16), ("with-queue-depth", 13), ("with-traces", 14)),
-        ("with-genrm-queue-depth", 19),
+        *(("with-genrm-queue-depth", 19), ("with-sessions", 14)),
     ],
 )
 def test_kustomize_builds_it(repository: Path, folder: str, count: int) -> None:

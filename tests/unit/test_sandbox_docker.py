@@ -26,6 +26,7 @@ from assay.sandbox.backends import find_backend  # noqa: E402
 from assay.sandbox.config import SandboxConfig  # noqa: E402
 from assay.sandbox.domain import MIB, RunLimits  # noqa: E402
 from assay.sandbox.site import survey  # noqa: E402
+from assay.sandbox.zygote import syscalls  # noqa: E402
 
 FRAMES = st.lists(st.tuples(st.sampled_from([b"O", b"E", b"C", b"D"]), st.binary(max_size=300)))
 
@@ -130,6 +131,12 @@ def test_profiles_refuse_what_they_must() -> None:
     for profile in (service, program):
         names = [name for group in profile.values() for name in group]
         assert len(names) == len(set(names)), "no call has two answers"
+
+
+def test_the_service_enters_mounts_and_no_other_namespace() -> None:
+    [rule] = [r for r in json.loads(service_profile())["syscalls"] if "setns" in r["names"]]
+    assert (rule["names"], rule["action"]) == (["setns"], "SCMP_ACT_ALLOW")
+    assert rule["args"] == [{"index": 1, "value": syscalls.CLONE_NEWNS, "op": "SCMP_CMP_EQ"}]
 
 
 def test_the_profile_in_the_repository_is_the_one_that_is_made(repository: Path) -> None:

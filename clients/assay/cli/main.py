@@ -26,6 +26,7 @@ _SUMMARIES = {
     "journal": "Read the verdict journal of a reward server.",
     "run": "Run a program in the sandbox.",
     "score": "Score the responses of a file.",
+    "session": "Run cells in a session of the sandbox: state, checkpoints, forks.",
     "serve": "Run one service in the foreground.",
     "code-prm": "Process supervision for code: labels, process reward model, dense run.",
     "label-code": "Label the lines of programs by what a policy can still make of them.",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from assay.clients.config import BETWEEN_SERVICES
 from assay.clients.execution import AsyncExecutionClient
 from assay.clients.judging import AsyncJudgeClient
+from assay.clients.sessions import AsyncSessionClient
 from assay.kit.build import Build
 from assay.kit.errors import ConfigError, StartupError
 from assay.kit.http.app import http_listener
@@ -88,8 +89,9 @@ async def run(config: ServerConfig) -> None:
         )
     finally:
         await scorer.close()
-        if services.programs is not None:
-            await services.programs.close()
+        for client in (services.programs, services.sessions):
+            if client is not None:
+                await client.close()
         if journal is not None:
             await journal.close()
         if config.port_file is not None:
@@ -105,11 +107,13 @@ class _Services:
     Attributes:
         sandbox: for verifiers, which send many programs in a call.
         programs: the same sandbox, for HTTP, where each program is a call.
+        sessions: the same, for HTTP.
         genrm: asks judges.
     """
 
     sandbox: AsyncExecutionClient | None
     programs: AsyncExecutionClient | None
+    sessions: AsyncSessionClient | None
     genrm: AsyncJudgeClient | None
 
 
@@ -126,6 +130,7 @@ def _listener(
             config.http,
             verifier=config.http_verifier,
             sandbox=services.programs,
+            sessions=services.sessions,
             genrm=services.genrm,
             journal=config.journal,
             public=public,
@@ -149,6 +154,7 @@ def _services(config: ServerConfig) -> _Services:
     """
     sandbox: AsyncExecutionClient | None = None
     programs: AsyncExecutionClient | None = None
+    sessions: AsyncSessionClient | None = None
     genrm: AsyncJudgeClient | None = None
     ours = config.client_cert, config.client_key
     if any(ours) and config.sandbox_tls_ca is None and config.genrm_tls_ca is None:
@@ -162,12 +168,15 @@ def _services(config: ServerConfig) -> _Services:
             programs = AsyncExecutionClient(
                 config.sandbox_target, tls=tls, token=config.sandbox_token, config=_ONE_BY_ONE
             )
+            sessions = AsyncSessionClient(
+                config.sandbox_target, tls=tls, token=config.sandbox_token, config=_ONE_BY_ONE
+            )
     if config.genrm_target:
         tls = client_tls(config.genrm_tls_ca, *ours)
         genrm = AsyncJudgeClient(
             config.genrm_target, tls=tls, token=config.genrm_token, config=BETWEEN_SERVICES
         )
-    return _Services(sandbox, programs, genrm)
+    return _Services(sandbox, programs, sessions, genrm)
 
 
 def _remote(services: _Services) -> list[Verifier]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from assay.sandbox.backends import installed_backends
 from assay.sandbox.jail import detect
 from assay.sandbox.languages import discover
+from assay.sandbox.sessions.probe import probe
 
 Finding = tuple[str, str, bool | None]
 """What was examined, the result, and whether it is as it should be (None: a mere fact)."""
@@ -21,6 +22,13 @@ def look() -> list[Finding]:
         ("sandbox back ends", ", ".join(installed_backends()), None),
     ]
     findings += [(f"sandbox without {name}", reason, None) for name, reason in found.missing]
+    sessions = probe(level)
+    lacks = dict(found.missing)
+    why = sessions.why
+    if sessions.name == "none" and "private-proc" in lacks:
+        why = f"a session's keeper needs a /proc of its own: {lacks['private-proc']}"
+    text = f"{sessions.name} ({why})" if why else sessions.name
+    findings.append(("sandbox sessions", text, True if sessions.name == "full" else None))
     toolchains = discover()
     served = ", ".join(sorted(toolchains.found)) or "none"
     findings.append(("sandbox languages", served, bool(toolchains.found)))

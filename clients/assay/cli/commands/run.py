@@ -8,7 +8,6 @@ the compiler's output on stderr, and 1.
 
 from __future__ import annotations
 
-import signal
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -17,14 +16,12 @@ from typing import BinaryIO
 import click
 
 from assay.cli.commands.options import IMPATIENT, read_server, server_options
+from assay.cli.ends import FAULT_CODE, LIMIT_CODE, SIGNAL_BASE, signal_name
 from assay.clients.execution import Execution, ExecutionClient, ExecutionJob, Limits, Program
 from assay.clients.services import EmbeddedServices
 from assay.clients.types import Fault
 from assay.kit.errors import ConfigError
 
-LIMIT_CODE = 124
-FAULT_CODE = 125
-_SIGNAL_BASE = 128
 _CALL_SLACK_S = 60.0
 _MAX_STDIN_BYTES = 24 * 2**20
 
@@ -78,7 +75,7 @@ def exit_code(outcome: Execution | Fault) -> int:
         case "exited":
             return outcome.exit_code
         case "signalled":
-            return _SIGNAL_BASE + outcome.signal
+            return SIGNAL_BASE + outcome.signal
         case "compile-error":
             return 1
     return LIMIT_CODE
@@ -92,16 +89,9 @@ def reason(outcome: Execution | Fault) -> str:
         case "exited" | "compile-error":
             return ""
         case "signalled":
-            return f"ended by signal {outcome.signal} ({_signal_name(outcome.signal)})"
+            return f"ended by signal {outcome.signal} ({signal_name(outcome.signal)})"
     used = f"{outcome.cpu_time_s:.2f} s of CPU time, {outcome.wall_time_s:.2f} s on the clock"
     return f"ended by the {outcome.end.replace('-', ' ')} after {used}"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return "unknown"
 
 
 @click.command(

@@ -1,4 +1,4 @@
-"""One channel to a service: `call` carries one message, `stream` carries many both ways.
+"""One channel to a service: one message each way, many back (`receive`), many both ways (`stream`).
 
 A method has its full name in the contract, "assay.api.reward.v1.RewardService.BatchScore"; its
 messages follow from the descriptor, so one channel serves every service. A call that fails raises
@@ -6,7 +6,8 @@ messages follow from the descriptor, so one channel serves every service. A call
 
 The wire is gRPC's blocking channel, awaited from an event loop. Compared with grpc.aio (1.85) it
 takes the same CPU and less time (docs/understand/results/services.md); a forked child can open it
-anew; and it keeps the status of a stream that the server ends while a message is being written.
+anew; and it keeps the status of a stream that the server ends while a message is being written. A
+stream of responses is read by a thread that is kept for the next one: as fast as one response.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
 from contextlib import aclosing
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import grpc
@@ -24,6 +25,7 @@ from google.protobuf import descriptor_pool
 from google.protobuf.message_factory import GetMessageClass
 
 from assay.clients.core.failures import call_span, closed_error, error_of_call, new_request_id
+from assay.clients.core.readers import Readers
 from assay.kit.calls import METADATA_KEY, snake_case
 from assay.kit.channels import Metadata, open_blocking_channel
 from assay.kit.errors import CallError, refuse
@@ -38,11 +40,22 @@ _CHUNKS_AHEAD = 4
 class Transport(Protocol):
     """Carries messages to a service. Used on one event loop."""
 
-    async def call(self, method: str, request: Any, *, timeout_s: float) -> Any:
+    async def call(
+        self, method: str, request: Any, *, timeout_s: float, metadata: Metadata = ()
+    ) -> Any:
         """Sends one message to the method "package.Service.Method" and returns the response.
 
         Raises:
             CallError: The call as a whole failed.
+        """
+
+    def receive(
+        self, method: str, request: Any, *, timeout_s: float, metadata: Metadata = ()
+    ) -> AsyncGenerator[Any, None]:
+        """Sends one message and yields the responses; closing the iterator cancels the call.
+
+        Raises:
+            CallError: The stream broke. Earlier responses stay valid.
         """
 
     def stream(
@@ -63,6 +76,7 @@ class Method(NamedTuple):
 
     service: str
     path: str
+    kind: str
     serialise: Callable[[Any], bytes]
     parse: Callable[[bytes], Any]
 
@@ -75,9 +89,11 @@ def describe(method: str) -> Method:
         KeyError: there is no such method.
     """
     found = descriptor_pool.Default().FindMethodByName(method)
+    many = "stream_stream" if found.client_streaming else "unary_stream"
     return Method(
         found.containing_service.name,
         f"/{found.containing_service.full_name}/{found.name}",
+        many if found.server_streaming else "unary_unary",
         GetMessageClass(found.input_type).SerializeToString,
         GetMessageClass(found.output_type).FromString,
     )
@@ -98,17 +114,21 @@ class GrpcTransport:
         self._channel: grpc.Channel | None = None
         self._fixed: Metadata = ()
         self._calls: dict[str, Any] = {}
+        self._opening = threading.Lock()
+        self._readers = Readers()
         self._closed = False
 
-    async def call(self, method: str, request: Any, *, timeout_s: float) -> Any:
+    async def call(
+        self, method: str, request: Any, *, timeout_s: float, metadata: Metadata = ()
+    ) -> Any:
         """See `Transport`; the event loop is not blocked."""
-        ask, found = self._open(method, streams=False), describe(method)
+        ask, found = self._open(method), describe(method)
         request_id = new_request_id()
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
         with call_span(found.path, request_id) as span:
-            metadata = self._metadata(request_id, span)
-            call = ask.future(request, timeout=timeout_s, metadata=metadata)
+            sent = self._metadata(request_id, span, metadata)
+            call = ask.future(request, timeout=timeout_s, metadata=sent)
             call.add_done_callback(lambda _: _tell(loop, done))
             try:
                 await done
@@ -126,48 +146,103 @@ class GrpcTransport:
         self, method: str, requests: AsyncIterator[Any], *, timeout_s: float
     ) -> AsyncGenerator[Any, None]:
         """See `Transport`."""
-        ask, found = self._open(method, streams=True), describe(method)
+        ask, found = self._open(method), describe(method)
         request_id = new_request_id()
         bridge = _Bridge(requests)
         with call_span(found.path, request_id) as span:
-            metadata = self._metadata(request_id, span)
-            call = ask(bridge.chunks(), timeout=timeout_s, metadata=metadata)
-            bridge.start(call)
+            sent = self._metadata(request_id, span)
+            call = ask(bridge.chunks(), timeout=timeout_s, metadata=sent)
+            bridge.start()
             try:
-                while (entry := await bridge.incoming.get()) is not None:
-                    if isinstance(entry, grpc.RpcError):
-                        raise self._failure(entry, request_id, found.service) from entry
-                    if isinstance(entry, BaseException):
-                        raise entry
-                    yield entry
+                async for response in self._responses(call, bridge.incoming, request_id, found):
+                    yield response
             finally:
                 bridge.stop()
                 call.cancel()
 
+    async def receive(
+        self, method: str, request: Any, *, timeout_s: float, metadata: Metadata = ()
+    ) -> AsyncGenerator[Any, None]:
+        """See `Transport`."""
+        ask, found = self._open(method), describe(method)
+        request_id = new_request_id()
+        with call_span(found.path, request_id) as span:
+            call = ask(
+                request, timeout=timeout_s, metadata=self._metadata(request_id, span, metadata)
+            )
+            try:
+                async for response in self._responses(call, asyncio.Queue(), request_id, found):
+                    yield response
+            finally:
+                call.cancel()
+
+    def call_blocking(
+        self, method: str, request: Any, *, timeout_s: float, metadata: Metadata = ()
+    ) -> Any:
+        """`call` without an event loop, from any thread."""
+        ask, found = self._open(method), describe(method)
+        request_id = new_request_id()
+        with call_span(found.path, request_id) as span:
+            sent = self._metadata(request_id, span, metadata)
+            try:
+                return ask(request, timeout=timeout_s, metadata=sent)
+            except grpc.RpcError as error:
+                raise self._failure(error, request_id, found.service) from error
+
+    def receive_blocking(
+        self, method: str, request: Any, *, timeout_s: float, metadata: Metadata = ()
+    ) -> Generator[Any, None, None]:
+        """`receive` without an event loop, from any thread."""
+        ask, found = self._open(method), describe(method)
+        request_id = new_request_id()
+        with call_span(found.path, request_id) as span:
+            sent = self._metadata(request_id, span, metadata)
+            call = ask(request, timeout=timeout_s, metadata=sent)
+            try:
+                yield from call
+            except grpc.RpcError as error:
+                raise self._failure(error, request_id, found.service) from error
+            finally:
+                call.cancel()
+
+    async def _responses(
+        self, call: Any, incoming: asyncio.Queue[Any], request_id: str, found: Method
+    ) -> AsyncIterator[Any]:
+        loop = asyncio.get_running_loop()
+        self._readers.submit(lambda: _read(call, loop, incoming))
+        while (entry := await incoming.get()) is not None:
+            if isinstance(entry, grpc.RpcError):
+                raise self._failure(entry, request_id, found.service) from entry
+            if isinstance(entry, BaseException):
+                raise entry
+            yield entry
+
     async def close(self) -> None:
         """Closes the channel; running calls end with CANCELLED."""
-        self._closed = True
-        self._calls.clear()
-        if self._channel is not None:
-            self._channel.close()
-            self._channel = None
+        with self._opening:
+            self._closed = True
+            self._calls.clear()
+            channel, self._channel = self._channel, None
+        if channel is not None:
+            channel.close()
 
-    def _open(self, method: str, *, streams: bool) -> Any:
-        if self._closed:
-            raise closed_error()
+    def _open(self, method: str) -> Any:
         if (known := self._calls.get(method)) is not None:
             return known
-        if self._channel is None:
-            self._channel, self._fixed = open_blocking_channel(
-                self._target, tls=self._tls, token=self._token
-            )
-        found = describe(method)
-        make = self._channel.stream_stream if streams else self._channel.unary_unary
-        self._calls[method] = make(found.path, found.serialise, found.parse)
-        return self._calls[method]
+        with self._opening:
+            if self._closed:
+                raise closed_error()
+            if self._channel is None:
+                self._channel, self._fixed = open_blocking_channel(
+                    self._target, tls=self._tls, token=self._token
+                )
+            found = describe(method)
+            make = getattr(self._channel, found.kind)
+            self._calls[method] = make(found.path, found.serialise, found.parse)
+            return self._calls[method]
 
-    def _metadata(self, request_id: str, span: TraceSpan) -> Metadata:
-        return (*self._fixed, (METADATA_KEY, request_id), *span.headers())
+    def _metadata(self, request_id: str, span: TraceSpan, more: Metadata = ()) -> Metadata:
+        return (*self._fixed, *more, (METADATA_KEY, request_id), *span.headers())
 
     def _failure(self, error: Any, request_id: str, service: str) -> CallError:
         if self._closed and error.code() is grpc.StatusCode.CANCELLED:
@@ -210,19 +285,32 @@ class LocalTransport:
             await asyncio.shield(self._started)
         return getattr(self._service, snake_case(method))
 
-    async def call(self, method: str, request: Any, *, timeout_s: float) -> Any:
-        """See `Transport`."""
+    async def call(
+        self, method: str, request: Any, *, timeout_s: float, metadata: Metadata = ()
+    ) -> Any:
+        """See `Transport`; there is nobody to read the metadata."""
         serve = await self._method(method)
         return await _in_time(serve(request, timeout_s=timeout_s), timeout_s)
 
-    async def stream(
+    def receive(
+        self, method: str, request: Any, *, timeout_s: float, metadata: Metadata = ()
+    ) -> AsyncGenerator[Any, None]:
+        """See `Transport`."""
+        return self._responses(method, request, timeout_s)
+
+    def stream(
         self, method: str, requests: AsyncIterator[Any], *, timeout_s: float
     ) -> AsyncGenerator[Any, None]:
         """See `Transport`."""
+        return self._responses(method, requests, timeout_s)
+
+    async def _responses(
+        self, method: str, asked: Any, timeout_s: float
+    ) -> AsyncGenerator[Any, None]:
         serve = await self._method(method)
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + timeout_s
-        responses = aiter(serve(requests, timeout_s=timeout_s))
+        responses = aiter(serve(asked, timeout_s=timeout_s))
         try:
             while True:
                 try:
@@ -247,12 +335,20 @@ class ScriptedTransport:
     It starts nothing and keeps no deadline; use `LocalTransport` for a working service.
     """
 
-    async def call(self, method: str, request: Any, *, timeout_s: float) -> Any:
+    async def call(
+        self, method: str, request: Any, *, timeout_s: float, metadata: Metadata = ()
+    ) -> Any:
         """See `Transport`."""
         return await getattr(self, snake_case(method))(request, timeout_s=timeout_s)
 
+    def receive(
+        self, method: str, request: Any, *, timeout_s: float, metadata: Metadata = ()
+    ) -> AsyncGenerator[Any, None]:
+        """See `Transport`."""
+        return self.stream(method, request, timeout_s=timeout_s)
+
     async def stream(
-        self, method: str, requests: AsyncIterator[Any], *, timeout_s: float
+        self, method: str, requests: Any, *, timeout_s: float
     ) -> AsyncGenerator[Any, None]:
         """See `Transport`."""
         async with aclosing(
@@ -274,7 +370,7 @@ async def _in_time(work: Awaitable[T], timeout_s: float) -> T:
 
 
 class _Bridge:
-    """One stream between an event loop and two threads: one sends chunks, one reads answers."""
+    """The requests of a stream on their way from an event loop to gRPC's thread."""
 
     def __init__(self, requests: AsyncIterator[Any]) -> None:
         self.incoming: asyncio.Queue[Any]
@@ -286,8 +382,7 @@ class _Bridge:
         self._requests = requests
         self._feeder: asyncio.Task[None] | None = None
 
-    def start(self, call: Any) -> None:
-        threading.Thread(target=self._read, args=(call,), name="assay-stream", daemon=True).start()
+    def start(self) -> None:
         self._feeder = self._loop.create_task(self._feed())
         self._feeder.add_done_callback(self._hand_on_defect)
 
@@ -301,18 +396,6 @@ class _Bridge:
             yield chunk
             _on_loop(self._loop, self._room.release)
 
-    def _read(self, call: Any) -> None:
-        end: BaseException | None = None
-        try:
-            for response in call:
-                self._put(response)
-        except grpc.RpcError as error:
-            end = error
-        self._put(end)
-
-    def _put(self, entry: Any) -> None:
-        _on_loop(self._loop, lambda: self.incoming.put_nowait(entry))
-
     async def _feed(self) -> None:
         async for chunk in self._requests:
             await self._room.acquire()
@@ -322,6 +405,17 @@ class _Bridge:
     def _hand_on_defect(self, task: asyncio.Future[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             self.incoming.put_nowait(error)
+
+
+def _read(call: Any, loop: asyncio.AbstractEventLoop, incoming: asyncio.Queue[Any]) -> None:
+    """Hands a call's responses to a loop, then what broke it, or None."""
+    end: BaseException | None = None
+    try:
+        for response in call:
+            _on_loop(loop, partial(incoming.put_nowait, response))
+    except grpc.RpcError as error:
+        end = error
+    _on_loop(loop, partial(incoming.put_nowait, end))
 
 
 def _on_loop(loop: asyncio.AbstractEventLoop, action: Any) -> None:

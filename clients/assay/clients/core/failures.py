@@ -17,6 +17,7 @@ _NAMES = {"reward": "a reward server", "sandbox": "a sandbox", "genrm": "a judge
 _SERVED_BY = {
     "RewardService": "reward",
     "ExecutionService": "sandbox",
+    "SessionService": "sandbox",
     "JudgeService": "genrm",
     "ProcessRewardService": "genrm",
 }
@@ -132,7 +133,10 @@ def error_of_call(
         message = f"{target} did not answer in time; allow more time or send less"
     else:
         message = f"the call to {target} failed: {cause or code.name} (request id {request_id})"
-    return call_error(make_status(reason, message, code=code, metadata={"request_id": request_id}))
+    metadata = {"request_id": request_id}
+    if _NO_CONNECTION in details:
+        metadata["sent"] = "no"
+    return call_error(make_status(reason, message, code=code, metadata=metadata))
 
 
 def call_span(path: str, request_id: str) -> TraceSpan:

@@ -21,8 +21,8 @@ from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 from assay.clients.config import ClientConfig
+from assay.clients.core.base import BaseClient
 from assay.clients.core.channel import Transport
-from assay.clients.core.client import ServiceClient
 from assay.kit.errors import ConfigError
 from assay.kit.tls import ClientTls
 
@@ -30,7 +30,7 @@ _CLOSE_S = 5.0
 
 
 T = TypeVar("T")
-C = TypeVar("C", bound=ServiceClient[Any])
+C = TypeVar("C", bound=BaseClient[Any])
 I = TypeVar("I")  # noqa: E741  # a server's description
 
 
@@ -89,7 +89,7 @@ class SyncClient(Generic[C, I]):
     makes one, called once in each process. It must be picklable if the client is to be.
     """
 
-    _asynchronous: ClassVar[type[ServiceClient[Any]]]
+    _asynchronous: ClassVar[type[BaseClient[Any]]]
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class SyncClient(Generic[C, I]):
             portal.close()
 
     def wait_ready(self, timeout_s: float = 60.0) -> I:
-        """See `ServiceClient.wait_ready`."""
+        """See `BaseClient.wait_ready`."""
         found: I = self._run(lambda client: client.wait_ready(timeout_s))
         return found
 

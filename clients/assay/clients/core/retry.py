@@ -53,6 +53,7 @@ async def call_with_retries(
     policy: RetryPolicy,
     deadline_s: float,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    retryable: Callable[[CallError], bool] = is_retryable,
 ) -> T:
     """Calls until it succeeds, fails for good, or the schedule ends.
 
@@ -72,6 +73,6 @@ async def call_with_retries(
             remaining_s = deadline_s - loop.time()
             draw = random.random()  # noqa: S311  # jitter, not a secret
             delay_s = next_delay_s(policy, failures, remaining_s, draw, error.retry_after_s)
-            if not is_retryable(error) or delay_s is None:
+            if not retryable(error) or delay_s is None:
                 raise
         await sleep(delay_s)

@@ -1,6 +1,7 @@
-"""For your own tests: a reward server that fails on command, and a conformance kit for verifiers.
+"""For your own tests: servers that fail on command, and a conformance kit for verifiers.
 
-`FakeRewardServer` tests a trainer against a server's failures. `check_verifier` tests, over the
+`FakeRewardServer` tests a trainer against a server's failures, `FakeSessionServer` an agent loop
+without a sandbox. `check_verifier` tests, over the
 real wire, the properties that every verifier must have:
 
     def test_my_verifier() -> None:
@@ -20,15 +21,18 @@ from assay.clients.testing.fake import (
 )
 from assay.clients.testing.hostile import hostile_texts
 from assay.clients.testing.report import Check, Report
+from assay.clients.testing.sessions import FakeSessionServer, SessionKnobs
 
 __all__ = [
     "Case",
     "Check",
     "FakeRewardServer",
+    "FakeSessionServer",
     "Judge",
     "Knobs",
     "Report",
     "ScriptedTransport",
+    "SessionKnobs",
     "check_verifier",
     "exact_info",
     "exact_judge",

@@ -12,21 +12,20 @@ from __future__ import annotations
 
 import asyncio
 import random
-import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from types import TracebackType
 from typing import Any
 
 import grpc
 
 from assay.api.common.v1 import common_pb2
 from assay.api.reward.v1 import reward_pb2, reward_pb2_grpc
+from assay.clients.testing.served import FakeServer, nothing_to_test
 from assay.clients.types import Fault, Judgement
 from assay.kit import limits
 from assay.kit.errors import make_status, refuse
 from assay.kit.reasons import Reason
-from assay.kit.serving import RunningServer, ServeConfig, Service, start
+from assay.kit.serving import Service
 from assay.kit.tls import ServerTls
 
 Judge = Callable[[reward_pb2.Item], Judgement | Fault]
@@ -87,8 +86,8 @@ class Knobs:
         return {f.name for f in fields(self) if f.name != "retry_after_s" and getattr(self, f.name)}
 
 
-@dataclass(slots=True)
-class FakeRewardServer:
+@dataclass
+class FakeRewardServer(FakeServer):
     """A reward server that answers by `judge`, and fails by `knobs`.
 
     Attributes:
@@ -114,109 +113,31 @@ class FakeRewardServer:
     requests: list[Sequence[reward_pb2.Item]] = field(default_factory=list)
     metadata: list[Mapping[str, str | bytes]] = field(default_factory=list)
     cancelled: int = 0
-    _met: set[str] = field(default_factory=set)
-    _spent: dict[str, int] = field(default_factory=dict)
-    _running: RunningServer | None = None
-    _thread: tuple[asyncio.AbstractEventLoop, threading.Thread] | None = None
-    _dying: set[asyncio.Task[None]] = field(default_factory=set)
 
-    @property
-    def address(self) -> str:
-        """The address as "host:port"."""
-        if self._running is None:
-            raise RuntimeError("the fake server is not started; use it in a with")
-        return self._running.address
-
-    def verify(self) -> None:
-        """Raises AssertionError when a knob was set and never met."""
-        unmet = sorted(self.knobs.to_meet() - self._met)
-        if unmet:
-            raise AssertionError(
-                f"the fake reward server has knobs that were set and never met: {', '.join(unmet)}"
-            )
-
-    async def start(self) -> None:
-        """Serves on the running loop."""
-
-        async def nothing_to_test() -> None:
-            pass
-
-        service = Service(
+    def _service(self) -> Service:
+        return Service(
             _NAME,
             lambda server: reward_pb2_grpc.add_RewardServiceServicer_to_server(
                 _Servicer(self), server
             ),
             nothing_to_test,
         )
-        config = ServeConfig(port=self.port, tls=self.tls, token=self.token, drain_s=0.0)
-        self._running = await start([service], config)
-
-    async def stop(self) -> None:
-        """Stops at once; running calls are cut."""
-        if self._running is not None:
-            await self._running.stop(0.0)
-        await asyncio.gather(*self._dying)
-
-    async def __aenter__(self) -> FakeRewardServer:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.stop()
-        if error is None:
-            self.verify()
-
-    def __enter__(self) -> FakeRewardServer:
-        loop = asyncio.new_event_loop()
-        thread = threading.Thread(target=loop.run_forever, name="fake-reward-server", daemon=True)
-        thread.start()
-        self._thread = loop, thread
-        asyncio.run_coroutine_threadsafe(self.start(), loop).result()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._thread is not None:
-            loop, thread = self._thread
-            asyncio.run_coroutine_threadsafe(self.stop(), loop).result()
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
-        if error is None:
-            self.verify()
-
-    def _meets(self, knob: str) -> bool:
-        if self._spent.get(knob, 0) >= getattr(self.knobs, knob):
-            return False
-        self._spent[knob] = self._spent.get(knob, 0) + 1
-        self._met.add(knob)
-        return True
 
     async def _answer(self, items: Sequence[reward_pb2.Item]) -> list[reward_pb2.Result]:
         """Results by the knobs, or the call's refusal."""
-        if self._meets("unavailable"):
+        if self.meets("unavailable"):
             raise refuse(Reason.DRAINING, "the fake is set to be unavailable")
-        if self._meets("queue_full"):
+        if self.meets("queue_full"):
             raise refuse(
                 Reason.QUEUE_FULL,
                 "the fake is set to be full",
                 retry_after_s=self.knobs.retry_after_s,
             )
-        if self._meets("internal"):
+        if self.meets("internal"):
             raise refuse(Reason.INTERNAL, "the fake is set to fail")
-        if self._meets("die") and self._running is not None:
-            self._dying.add(asyncio.ensure_future(self._running.stop(0.0)))
-            await asyncio.Event().wait()
-        if self._meets("hang"):
+        if self.meets("die"):
+            await self.die()
+        if self.meets("hang"):
             try:
                 await asyncio.Event().wait()
             except asyncio.CancelledError:

@@ -5,7 +5,8 @@ the tenant), the size of the body, the endpoint, problem details for what failed
 in the log. When the caller goes away, the endpoint is cancelled.
 
 Tokens come as "authorization: Bearer TOKEN", or as the password of Basic, whatever the user: peers
-that send no headers of their own can have it in their URL (http://assay:TOKEN@host/...).
+that send no headers of their own can have it in their URL (http://assay:TOKEN@host/...). Without
+that, in one of the headers that clients of other services have for a key (`_KEYS`).
 
 Covered: calls by a web page of another site, through a browser on this machine, are refused by
 Origin and by the host's name, read as it stands: a Host with a user or a path is no name. A request
@@ -51,6 +52,7 @@ CERTIFIED = "certified"
 
 _LOOPBACK = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{0,5})?", re.IGNORECASE)
 _MAX_LOGGED_CHARS = 200
+_KEYS = ("x-api-key", "x-access-token", "e2b-traffic-access-token")
 _log = logging.getLogger(__name__)
 
 
@@ -331,7 +333,11 @@ def _authority(address: str) -> SplitResult:
 
 
 def _bearer(headers: Headers) -> str | None:
-    offered = headers.get("authorization")
+    keys = [f"Bearer {headers[name]}" for name in _KEYS if name in headers]
+    return _authorized(headers.get("authorization")) or next(iter(keys), None)
+
+
+def _authorized(offered: str | None) -> str | None:
     scheme, _, rest = (offered or "").partition(" ")
     if scheme.lower() == "bearer":
         return f"Bearer {rest}"
@@ -341,7 +347,8 @@ def _bearer(headers: Headers) -> str | None:
         pair = base64.b64decode(rest, validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
         return None
-    return f"Bearer {pair.partition(':')[2]}"
+    password = pair.partition(":")[2]
+    return f"Bearer {password}" if password else None
 
 
 def _too_large(limit: int) -> CallError:

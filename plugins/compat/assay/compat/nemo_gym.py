@@ -1,4 +1,4 @@
-"""NeMo Gym's resources server: /verify, /seed_session, /aggregate_metrics, /reverify_mode.
+"""NeMo Gym's resources server: /verify, /seed_session, tools, /aggregate_metrics, /reverify_mode.
 
 POST /verify takes a rollout ({"responses_create_params": ..., "response": an OpenAI Response, ...}
 and its data set's fields) and returns it with `reward`, `reward_components` and the verdict. The
@@ -36,11 +36,13 @@ from assay.api.reward.v1 import reward_pb2
 from assay.clients.execution import CallTest, StdioTest, TestSuite, suite_to_proto
 from assay.clients.trainers.common.gym_rows import FAILED_OVER_HTTP, unsaid
 from assay.compat.items import Parameters, fault_of, make_item, text_of
+from assay.compat.nemo_gym_tools import Tools, read_seat
 from assay.kit.errors import CallError
 from assay.kit.http import operations as op
 from assay.kit.http.codec import malformed, read_object
 from assay.kit.http.faces import Face
 from assay.kit.http.problems import http_status
+from assay.kit.reasons import Reason
 from assay.reward_server.http.front import RewardFront
 from assay.reward_server.http.operations import TASK, VERIFIER
 
@@ -53,7 +55,7 @@ _EXTRACT = {
     "last_line": "last-line",
     "full_response": "whole",
 }
-_ANSWERS = ("expected_answer", "answer", "ground_truth", "label")
+_ANSWERS = ("expected_answer", "expected_result", "answer", "ground_truth", "label")
 
 
 def read(body: dict[str, Any], chosen: tuple[str, str], default: str = "") -> reward_pb2.Item:
@@ -123,7 +125,7 @@ def failure(error: CallError, instance: object = None) -> dict[str, Any]:
             "mask_sample": True,
         },
     }
-    if http_status(error) < 429:
+    if http_status(error) < 429 and error.reason != Reason.LEASE_EXPIRED:
         row["_ng_failure_terminal"] = True
     return row
 
@@ -153,19 +155,25 @@ def aggregate(responses: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def routes(front: RewardFront) -> list[Route]:
-    """/verify, /seed_session, /aggregate_metrics, /reverify_mode."""
+    """/verify, /seed_session, the tools, /aggregate_metrics, /reverify_mode."""
+    tools = Tools(front)
 
     async def verify(request: Request) -> Response:
         body = await read_object(request)
+        seat = read_seat(request.cookies)
+        await tools.close(seat)
+        if seat.error is not None:
+            return JSONResponse(
+                {**unsaid(body), **failure(seat.error, body.get("instance_config"))}
+            )
         chosen = request.query_params.get("verifier", ""), request.query_params.get("task", "")
         item = read(body, chosen, front.verifier)
         results = await front.score(request, [item])
         return JSONResponse(answer(body, results[0]))
 
     async def seed_session(request: Request) -> Response:
-        if await request.body():
-            await read_object(request)
-        return JSONResponse({})
+        body = await read_object(request) if await request.body() else {}
+        return await tools.seed(request, body)
 
     async def aggregate_metrics(request: Request) -> Response:
         rows = (await read_object(request)).get("verify_responses")
@@ -179,6 +187,9 @@ def routes(front: RewardFront) -> list[Route]:
     return [
         Route("/verify", verify, methods=["POST"]),
         Route("/seed_session", seed_session, methods=["POST"]),
+        Route("/execute_python", tools.execute_python, methods=["POST"]),
+        Route("/stateful_python_code_exec", tools.stateful_python, methods=["POST"]),
+        Route("/end_session", tools.end_session, methods=["POST"]),
         Route("/aggregate_metrics", aggregate_metrics, methods=["POST"]),
         Route("/reverify_mode", reverify_mode),
     ]
@@ -296,6 +307,7 @@ def _statistics(rows: list[dict[str, Any]]) -> dict[str, float]:
     return found
 
 
+_CODE = op.body(op.object_of(["code"], code=op.TEXT))
 OPERATIONS: op.Json = {
     "/verify": op.post(
         "NeMo Gym",
@@ -313,9 +325,27 @@ OPERATIONS: op.Json = {
     ),
     "/seed_session": op.post(
         "NeMo Gym",
-        "Nothing is kept for a session.",
+        "Opens a rollout's session, where it has a tool of ours; the cookie names it.",
         op.body(op.ANY_OBJECT),
         op.answers(op.ANY_OBJECT, "{}"),
+    ),
+    "/execute_python": op.post(
+        "NeMo Gym",
+        "Runs Python in the rollout's session, as the environment math_with_code.",
+        _CODE,
+        op.answers(op.ANY_OBJECT, "What it wrote and its value."),
+    ),
+    "/stateful_python_code_exec": op.post(
+        "NeMo Gym",
+        "Runs Python in the rollout's session, as the environment ns_tools.",
+        _CODE,
+        op.answers(op.TEXT, "What a notebook shows below the cell.", "text/plain"),
+    ),
+    "/end_session": op.post(
+        "NeMo Gym",
+        "Ends the rollout's session.",
+        op.body(op.ANY_OBJECT),
+        op.answers(op.ANY_OBJECT, "It has ended."),
     ),
     "/aggregate_metrics": op.post(
         "NeMo Gym",

@@ -20,9 +20,11 @@ ARCHITECTURES = ("SCMP_ARCH_X86_64", "SCMP_ARCH_AARCH64")
 NEW_NAMESPACES = (
     0x7E020000  # flags of clone: NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 )
+NEW_MOUNTS = 0x00020000  # CLONE_NEWNS
 FAMILIES = {"AF_UNIX": 1, "AF_INET": 2, "AF_INET6": 10, "AF_NETLINK": 16}
 WALLS = (
     "chroot",
+    "kcmp",
     "landlock_add_rule",
     "landlock_create_ruleset",
     "landlock_restrict_self",
@@ -51,12 +53,14 @@ def program_profile() -> str:
 
 def service_profile() -> str:
     """For a container that the service runs in, without capabilities or with few."""
+    kind = {"index": 1, "value": NEW_MOUNTS, "op": "SCMP_CMP_EQ"}
     return _profile(
         _rule(
             _plain(system_calls()),
             "what programs and the service need; all flags of clone among them",
         ),
         _rule(frozenset(WALLS), "what the walls around a program are made of"),
+        _rule({"setns"}, "a keeper gives a copy of a session its mounts", args=[kind]),
         *map(_socket, FAMILIES),
     )
 

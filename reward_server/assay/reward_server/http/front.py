@@ -13,6 +13,7 @@ from starlette.requests import Request
 from assay.api.reward.v1 import reward_pb2
 from assay.clients.execution import AsyncExecutionClient
 from assay.clients.judging import AsyncJudgeClient
+from assay.clients.sessions import AsyncSessionClient
 from assay.kit.calls import add_faults
 from assay.kit.errors import refuse
 from assay.kit.http.config import HttpConfig
@@ -30,6 +31,7 @@ class RewardFront(Front):
         admission, config, public: as for `Front`.
         verifier: judges where neither the URL nor the body names a verifier or a task.
         sandbox: runs programs; None where the operator named no sandbox.
+        sessions: opens sessions in the same.
         genrm: asks judges that are models; None where the operator named none.
         journal: file of the journal that is kept; None for none.
     """
@@ -42,6 +44,7 @@ class RewardFront(Front):
         *,
         verifier: str = "",
         sandbox: AsyncExecutionClient | None = None,
+        sessions: AsyncSessionClient | None = None,
         genrm: AsyncJudgeClient | None = None,
         journal: Path | None = None,
         public: bool = False,
@@ -50,6 +53,7 @@ class RewardFront(Front):
         self.scorer = scorer
         self.verifier = verifier
         self.sandbox = sandbox
+        self.sessions = sessions
         self.genrm = genrm
         self.journal = journal
 

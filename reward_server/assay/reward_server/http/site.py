@@ -49,7 +49,8 @@ SITE = Site(
         ),
         **dict.fromkeys(
             ("/get_reward", "/slime", "/verify", "/seed_session", "/aggregate_metrics",
-             "/reverify_mode", "/v1/fine_tuning/alpha/graders/run"),
+             "/reverify_mode", "/execute_python", "/stateful_python_code_exec", "/end_session",
+             "/v1/fine_tuning/alpha/graders/run"),
             _COMPAT,
         ),
     },

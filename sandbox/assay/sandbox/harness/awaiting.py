@@ -41,7 +41,7 @@ class Awaiting:
 def _resting_loop(asyncio: Any) -> Any:
     from selectors import DefaultSelector  # noqa: PLC0415 - `asyncio` has loaded it
 
-    class Loop(asyncio.SelectorEventLoop):  # type: ignore[misc, name-defined]
+    class Loop(asyncio.SelectorEventLoop):  # type: ignore[misc]
         """An event loop whose selector and own sockets are there while it runs."""
 
         _resting = False

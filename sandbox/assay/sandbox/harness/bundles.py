@@ -6,10 +6,13 @@ Not covered: how long the object's own methods take, and what they do.
 
 from __future__ import annotations
 
+import builtins
 import json
 from binascii import a2b_base64
 from collections.abc import Callable
 from typing import Any, Final
+
+globals()["__builtins__"] = dict(vars(builtins))  # also when the program deletes them
 
 PLAIN: Final = "text/plain"
 MAX_TEXT: Final = 256 * 2**10  # characters
@@ -17,7 +20,7 @@ MAX_FORM: Final = 2 * 2**20
 MAX_BUNDLE: Final = 3 * 2**20
 _MAX_FORMS: Final = 32
 _MAX_NAME: Final = 100
-_MAX_ELEMENTS: Final = 50_000  # of a container whose representation is made whole
+_MAX_ELEMENTS: Final = 50_000
 _METHODS: Final = (
     ("_repr_html_", "text/html"), ("_repr_markdown_", "text/markdown"),
     ("_repr_svg_", "image/svg+xml"), ("_repr_png_", "image/png"), ("_repr_jpeg_", "image/jpeg"),
@@ -26,7 +29,10 @@ _METHODS: Final = (
 _SIMPLE: Final = frozenset(
     {int, float, complex, bool, str, bytes, bytearray, list, tuple, dict, set, frozenset, range}
 )
-_SLICED: Final[frozenset[Any]] = frozenset({str, bytes, bytearray, list, tuple})
+# How much of a large value is represented at all.
+_SLICED: Final[dict[type, int]] = {
+    str: MAX_TEXT, bytes: MAX_TEXT, bytearray: MAX_TEXT, list: _MAX_ELEMENTS, tuple: _MAX_ELEMENTS
+}  # fmt: skip
 
 
 def bundle_of(value: object) -> dict[str, bytes]:
@@ -54,8 +60,8 @@ def raw_bundle(forms: dict[object, object]) -> dict[str, bytes]:
 def text_of(value: Any) -> bytes:
     """Its representation, cut where it is long."""
     more = ""
-    if type(value) in _SLICED and len(value) > MAX_TEXT // (5 if type(value) in {list, tuple} else 1):
-        limit = _MAX_ELEMENTS if type(value) in {list, tuple} else MAX_TEXT
+    limit = _SLICED.get(type(value))
+    if limit is not None and len(value) > limit:
         value, more = value[:limit], f"\n... of {len(value):,} elements"
     text = repr(value)
     if len(text) > MAX_TEXT:

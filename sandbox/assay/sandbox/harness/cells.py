@@ -4,8 +4,8 @@ It is Python, not IPython: magics and shell lines are refused. Differences from 
 
 1. The value of a cell's last expression is `_` as at Python's own prompt: a name of `builtins`, so
    a program's own `_` hides it.
-2. `asyncio.run` works in a cell, for no event loop runs there; top-level await has a loop of its own
-   (`awaiting`).
+2. `asyncio.run` works in a cell, for no event loop runs there; top-level await has a loop of its
+   own (`awaiting`).
 3. What raises in a value's `__repr__` is the cell's exception.
 
 Between cells signals wait, and SIGINT does nothing, so that no handler of the program's runs in the
@@ -19,6 +19,7 @@ Not covered: a program that means to take this process over: it owns it.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import ctypes
 import gc
 import io
@@ -52,6 +53,15 @@ from _signal import signal as set_signal
 from _thread import allocate_lock
 from collections import deque
 from collections.abc import Callable
+from os import _exit, getpid
+from sys import (
+    getprofile,
+    getrecursionlimit,
+    gettrace,
+    setprofile,
+    setrecursionlimit,
+    settrace,
+)
 from typing import Any, Final
 
 from assay.sandbox.harness import bundles, reports, sources
@@ -59,8 +69,7 @@ from assay.sandbox.harness.awaiting import Awaiting
 from assay.sandbox.harness.codec import encode
 from assay.sandbox.harness.interpreters import Bundle, Outcome
 
-# A copy: the functions below find their names in it, also when the program has deleted them.
-__builtins__: dict[str, Any] = dict(vars(builtins))
+globals()["__builtins__"] = dict(vars(builtins))  # also when the program deletes them
 
 MAX_PLAIN: Final = 64 * 2**10
 _KEPT_CELLS: Final = 1_000
@@ -69,13 +78,21 @@ _MIN_DEPTH: Final = 500  # of recursion, for our own part
 _COROUTINE: Final = 0x80  # inspect.CO_COROUTINE
 _TIMERS: Final = ((0, "real time"), (1, "virtual time"), (2, "CPU time"))
 _GROWTH: Final = 1.5
-_LEAST_GROWTH_PAGES: Final = 16_384
+_LEAST_GROWTH: Final = 32 * 2**20
+_SMALL_BLOCK: Final = 64  # bytes, of the interpreter's own allocator
 _DEFERRED: Final = frozenset(
     {SIGALRM, SIGCHLD, SIGCONT, SIGHUP, SIGIO, SIGPIPE, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2}
     | {SIGVTALRM, SIGWINCH}
 )  # fmt: skip
+_WARM_UP_ROUNDS: Final = 10  # the interpreter has settled on a function's form after eight calls
+_WARM_UP: Final = (
+    "import math\nx = [1, 2.5, 'a', (None, {1: True})]", "x", "x;", "print(len(x))",
+    "class A:\n    def _repr_html_(self):\n        return '<b>'\nA()", "def f():\n    1 / 0\nf()",
+    "x ===", "raise SystemExit", "display(x)",
+)  # fmt: skip
 _CODE_OF: Final[Any] = vars(SystemExit)["code"].__get__
-_flush_c_streams = ctypes.CDLL(None).fflush
+_libc = ctypes.CDLL(None)
+_flush_c_streams = _libc.fflush
 _flush_c_streams.argtypes = [ctypes.c_void_p]
 
 
@@ -102,10 +119,10 @@ class PythonCells:
         self._show: Callable[[Bundle], None] | None = None
         self._handler: Any = default_int_handler
         self._mask = pthread_sigmask(SIG_BLOCK, ())
-        self._depth = sys.getrecursionlimit()
+        self._depth = getrecursionlimit()
         self._trace: Any = None
         self._profile: Any = None
-        self._pages = _pages()  # in memory when all of the heap was last searched for garbage
+        self._in_use = _memory_in_use()  # when all of the heap was last searched for garbage
         self._frozen = False
         self._streams: tuple[Any, ...] = ()
         self._open_streams()
@@ -157,12 +174,11 @@ class PythonCells:
         """
         self._flush()
         if gc.isenabled():
-            pages = _pages()
-            if pages > self._pages * _GROWTH + _LEAST_GROWTH_PAGES:
+            if _memory_in_use() > self._in_use * _GROWTH + _LEAST_GROWTH:
                 if self._frozen:
                     gc.unfreeze()
                 gc.collect()
-                self._pages = min(pages, _pages())
+                self._in_use = _memory_in_use()
             else:
                 gc.collect(1)
         gc.freeze()
@@ -172,10 +188,8 @@ class PythonCells:
         """See `Interpreter`."""
         threading = self._modules.get("threading")
         if is_copy and threading is not None:
-            try:
+            with contextlib.suppress(BaseException):  # the program's module by now
                 threading.main_thread()._set_native_id()  # noqa: SLF001  # else its parent's
-            except BaseException:  # noqa: BLE001, S110 - the program's module by now
-                pass
 
     def reseed(self, seed: int) -> None:
         """See `Interpreter`. numpy is seeded as it is loaded, where it is not yet."""
@@ -183,14 +197,12 @@ class PythonCells:
             if hasattr(finder, "first_numpy_seed"):
                 finder.first_numpy_seed = seed % 2**32
         for name, state in (("random", seed), ("numpy.random.mtrand", seed % 2**32)):
-            try:
+            with contextlib.suppress(BaseException):  # the program's module by now
                 if name in self._modules:
                     self._modules[name].seed(state)
-            except BaseException:  # noqa: BLE001, S110 - the program's module by now
-                pass
 
     def _attempt(self, code: str, name: str) -> Outcome:
-        pid, caught, value = os.getpid(), None, None
+        pid, caught, value = getpid(), None, None
         self._keep_source(name, code)
         space = self._space
         space.pop("__warningregistry__", None)  # a warning is shown once in each cell
@@ -204,10 +216,10 @@ class PythonCells:
                 value = self._execute(last)
         except BaseException as error:  # noqa: BLE001 - the fault boundary: what it raises is its own
             caught = error
-        self._depth = sys.getrecursionlimit()
+        self._depth = getrecursionlimit()
         if self._depth < _MIN_DEPTH:
-            sys.setrecursionlimit(_MIN_DEPTH)
-        if os.getpid() != pid:
+            setrecursionlimit(_MIN_DEPTH)
+        if getpid() != pid:
             self._leave(caught)
         try:
             return self._ended(value, caught)
@@ -216,20 +228,20 @@ class PythonCells:
 
     def _execute(self, code: types.CodeType) -> object:
         if self._trace is not None or self._profile is not None:
-            sys.setprofile(self._profile)
-            sys.settrace(self._trace)
+            setprofile(self._profile)
+            settrace(self._trace)
         try:
             value: object = eval(code, self._space)  # noqa: S307  # its purpose; it takes both kinds
             if code.co_flags & _COROUTINE:
                 value = self._awaiting.complete(value)  # type: ignore[arg-type]
             return value
-        finally:  # functions of C alone, so that a trace function of the program's sees none of ours
+        finally:  # functions of C alone: a trace function of the program's sees none of ours
             try:
-                self._trace, self._profile = sys.gettrace(), sys.getprofile()
+                self._trace, self._profile = gettrace(), getprofile()
             except BaseException:  # noqa: BLE001 - its profile function raised: then it is gone
                 self._trace = self._profile = None
-            sys.settrace(None)
-            sys.setprofile(None)
+            settrace(None)
+            setprofile(None)
 
     def _ended(self, value: object, caught: BaseException | None) -> Outcome:
         bundle, plain = None, b""
@@ -246,9 +258,8 @@ class PythonCells:
                 return Outcome("completed", 0, bundle, plain)
             if issubclass(type(caught), SystemExit):
                 return Outcome("exited", _exit_code(caught))
-            error = reports.report(caught, self._sources)
-            interrupted = issubclass(type(caught), KeyboardInterrupt)
-            return Outcome("interrupted" if interrupted else "raised", error=error)
+            end = "interrupted" if issubclass(type(caught), KeyboardInterrupt) else "raised"
+            return Outcome(end, error=reports.report(caught, self._sources))
         finally:
             self._flush()
             del caught
@@ -265,21 +276,18 @@ class PythonCells:
                 self._complain(caught)
             self._flush()
         finally:
-            os._exit(code)
+            _exit(code)
 
     def _complain(self, error: BaseException) -> None:
-        try:
+        with contextlib.suppress(BaseException):  # the program's own stream
             sys.stderr.write(reports.report(error, self._sources)[2])
-        except BaseException:  # noqa: BLE001, S110 - the fault boundary: the program's own stream
-            pass
 
     def _resume(self, show: Callable[[Bundle], None]) -> None:
         """Gives the process to the program as it left it; first come the signals since then."""
         self._show = show
         self._modules["__main__"] = self._main
-        finder: Any = sys.path_importer_cache.get(self._folder)
-        if finder is not None:  # files may have come since, in the same tick of the clock
-            finder.invalidate_caches()
+        with contextlib.suppress(Exception):  # files may have come since, in the same tick
+            sys.path_importer_cache[self._folder].invalidate_caches()  # type: ignore[union-attr]
         if any(stream.closed for stream in self._streams):  # `exit()` closes stdin
             self._open_streams()
         try:
@@ -287,7 +295,7 @@ class PythonCells:
         except BaseException as error:  # noqa: BLE001 - the fault boundary: its handler's own
             self._complain(error)
         if self._depth < _MIN_DEPTH:
-            sys.setrecursionlimit(self._depth)
+            setrecursionlimit(self._depth)
         set_signal(SIGINT, self._handler)
 
     def _pause(self) -> None:
@@ -397,10 +405,47 @@ def _exit_code(stop: BaseException) -> int:
     return 1
 
 
-def _pages() -> int:
-    """Pages of this process in memory."""
+class _MallocInfo(ctypes.Structure):
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in ("a", "b", "c", "d", "mapped", "e", "f", "used", "g", "h")
+    )
+
+
+def _memory_in_use() -> int:
+    """Bytes that the program has allocated; where the C library does not say, what is in memory."""
     try:
+        info = (
+            _libc.mallinfo2()
+        )  # what it mapped is its fifth number, what else is in use its eighth
+    except AttributeError:
         with open("/proc/self/statm") as file:
-            return int(file.read().split()[1])
-    except OSError:
-        return 0
+            return int(file.read().split()[1]) * 4096
+    used: int = info.mapped + info.used + sys.getallocatedblocks() * _SMALL_BLOCK
+    return used
+
+
+if hasattr(_libc, "mallinfo2"):
+    _libc.mallinfo2.restype = _MallocInfo
+
+
+def warm_up() -> None:
+    """Runs a few cells in this process, so that the first of a copy cost less."""
+    names = ("stdin", "stdout", "stderr", "__stdin__", "__stdout__", "__stderr__", "argv")
+    saved = [getattr(sys, name) for name in names]
+    path, main, handler = list(sys.path), sys.modules["__main__"], set_signal(SIGINT, SIG_IGN)
+    mask = pthread_sigmask(SIG_BLOCK, ())
+    cells = PythonCells()
+    sys.stdout = io.StringIO()
+    for _ in range(_WARM_UP_ROUNDS):
+        for number, code in enumerate(_WARM_UP):
+            cells.run(code, number, lambda _: None)
+        cells.holds()
+    for name, value in zip(names, saved, strict=True):
+        setattr(sys, name, value)
+    sys.path[:], sys.modules["__main__"] = path, main
+    set_signal(SIGINT, handler)
+    pthread_sigmask(SIG_SETMASK, mask)
+    linecache.cache.clear()
+    del builtins.display  # type: ignore[attr-defined]
+    builtins.__dict__.pop("_", None)

@@ -5,11 +5,14 @@ Covered: exceptions whose class, text or traceback fail or are huge; a replaced 
 
 from __future__ import annotations
 
+import builtins
 import linecache
 from collections.abc import Mapping
 from traceback import TracebackException
 from types import TracebackType
 from typing import Any, Final
+
+globals()["__builtins__"] = dict(vars(builtins))  # also when the program deletes them
 
 CELL: Final = "<cell "
 _MAX_BARE_FRAMES: Final = 50
@@ -21,11 +24,7 @@ _OURS: Final = __file__.rpartition("/")[0] + "/"
 
 
 def report(error: BaseException, sources: Mapping[str, str]) -> tuple[str, str, str]:
-    """Class name, text and traceback.
-
-    Args:
-        sources: the cells' texts by name.
-    """
+    """Class name, text and traceback; `sources` are the cells' texts by name."""
     name = name_of(error)
     message = _message(error)
     trace = _first_of_program(error.__traceback__)

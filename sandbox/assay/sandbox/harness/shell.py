@@ -10,8 +10,8 @@ and writes to a pipe, each word of it with the cell's number and a null characte
 A cell's text comes through a pipe of its own; its output goes straight to this process's stdout and
 stderr; its stdin is empty. None of our descriptors is open in it, nor in what it starts.
 
-A copy of the process holds the shell's state as text, from which each begins a new shell: variables,
-functions, aliases, options, traps, positional parameters, umask, working directory.
+A copy of the process holds the shell's state as text, from which each begins a new shell:
+variables, functions, aliases, options, traps, positional parameters, umask, working directory.
 
 Covered: a cell that is no whole command, reads stdin, redirects, traps, sets options, ends or
 replaces the shell; SIGINT at any moment.
@@ -21,10 +21,12 @@ completions; and RANDOM and SECONDS, which start anew.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from _signal import SIGINT, SIGKILL, SIGPIPE, SIGTERM, SIGXFSZ
 from _signal import signal as set_signal
+from binascii import crc32
 from collections.abc import Callable
 from select import POLLIN, poll
 from typing import Any, Final
@@ -37,7 +39,7 @@ _OUT, _ERR, _SAYS, _CODE = 60, 61, 62, 63  # in the shell
 _START: Final = (
     b"PS1= PS2=; builtin set +o history +H; builtin shopt -u checkwinsize; "
     b"builtin unset HISTFILE MAILCHECK; __assay() { builtin return $1; }; "
-    b"builtin readonly -f __assay; __assay_status=0\n"
+    b"builtin readonly -f __assay\n"
 )
 _READ: Final = b"IFS= builtin read -r -d '' -u 63 __assay_code; "
 _RUN: Final = _READ + (
@@ -48,12 +50,21 @@ _END: Final = (
     b"__assay_status=$?; builtin unset TMOUT; "
     b"builtin printf '%%d %%d %%s\\0' %d $__assay_status \"$PWD\" >&62\n"
 )
-_RESTORE: Final = _READ + b'builtin eval "$__assay_code" </dev/null >/dev/null 60>&- 61>&- 62>&-\n'
+_RESTORE: Final = _READ + b'builtin eval "$__assay_code"\n'
 _SAVE: Final = (
-    b"builtin unset __assay_code; { builtin umask -p; builtin printf 'builtin cd -- %q\\n' \"$PWD\"; "
-    b"builtin shopt -p; builtin declare -p; builtin declare -f; builtin declare -F; "
-    b"builtin trap -p; builtin printf '%s ' set -- \"${@@Q}\"; builtin echo; "
-    b"builtin set +o; builtin alias -p; } >&62; builtin printf '\\0' >&62\n"
+    b"builtin unset __assay_code; { builtin umask -p; "
+    b"builtin printf 'builtin cd -- %q\\n' \"$PWD\"; builtin shopt -p; builtin declare -p; "
+    b"builtin declare -f; builtin declare -F; builtin trap -p; "
+    b"builtin printf '%s ' set -- \"${@@Q}\"; builtin echo; builtin set +o; "
+    b"builtin shopt -p expand_aliases; builtin alias -p; } >&62; builtin printf '\\0' >&62\n"
+)
+# Variables and options that are the shell's own; to set them breaks some of them, or the shell.
+_OWN: Final = re.compile(
+    rb"^declare -\S+ (?:BASH|BASHOPTS|BASHPID|BASH_\w+|COMP_WORDBREAKS|DIRSTACK|EPOCH\w+|EUID"
+    rb"|FUNCNAME|GROUPS|HIST\w+|LINENO|PIPESTATUS|PPID|PS1|PS2|RANDOM|SECONDS|SHELLOPTS|SRANDOM"
+    rb"|UID|_|__assay_\w+)(?:=.*)?\n"
+    rb"|^set [+-]o (?:emacs|vi|history|histexpand|noexec|onecmd)\n",
+    re.MULTILINE,
 )
 _ENDS_SHELL: Final = re.compile(r"\bset\s+-(?:\w*e|o\s+errexit)|\bexit\b|\bexec\b")
 _PATIENCE_MS: Final = 300
@@ -86,6 +97,7 @@ class _Shell:
                 _ARGUMENTS,
                 environment,
                 file_actions=[
+                    *((os.POSIX_SPAWN_CLOSE, number) for number in _inheritable()),
                     *((os.POSIX_SPAWN_DUP2, ours, its) for ours, its in handed),
                     *((os.POSIX_SPAWN_DUP2, nothing, number) for number in (1, 2)),
                 ],
@@ -124,12 +136,15 @@ class _Shell:
         """
         while b"\0" not in self._heard:
             ready = [descriptor for descriptor, _ in self._poll.poll(wait_ms)]
-            if self._says in ready:
-                self._heard = self._heard[-most:] + os.read(self._says, 1 << 16)
-            elif self._ends in ready:
-                raise _Ended(self.close())
-            else:
+            if not ready:
                 return None
+            if self._says in ready:
+                more = os.read(self._says, 1 << 16)
+                self._heard = self._heard[-most:] + more
+                if not more:  # it ends, or has become another program
+                    self._poll.unregister(self._says)
+            else:
+                raise _Ended(self.close())
         word, _, self._heard = self._heard.partition(b"\0")
         return word
 
@@ -137,16 +152,23 @@ class _Shell:
         """Whether its process is dead."""
         return any(descriptor == self._ends for descriptor, _ in self._poll.poll(0))
 
+    def opened(self) -> list[str]:
+        """Files that cells have opened in it to stay open."""
+        found, folder = [], f"/proc/{self.pid}/fd"
+        for number in map(int, os.listdir(folder)):
+            target = os.readlink(f"{folder}/{number}")
+            if not (number < 3 or _OUT <= number <= _CODE or target == os.devnull):
+                found.append(f"a descriptor of the shell ({number}, {os.path.basename(target)})")
+        return found
+
     def interrupt(self) -> None:
         """SIGINT to the shell and what runs in its foreground."""
         _signal_group(self.pid)
 
     def close(self) -> int:
         """Kills it, where it lives, without a word of its own; its exit code."""
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, SIGKILL)
-        except ProcessLookupError:
-            pass
         _, status = os.waitpid(self.pid, 0)
         for descriptor in (self._lines, self._code, self._says, self._ends):
             os.close(descriptor)
@@ -163,6 +185,7 @@ class BashShell:
         self._state: bytes | None = None
         self._seed: int | None = None
         self._sessions: set[int] = set()
+        self._status = 0
         self._errexit = False
         self._begun = self._interrupted = False
         self._passed_on = 0
@@ -193,13 +216,7 @@ class BashShell:
     def holds(self) -> list[str]:
         """See `Interpreter`."""
         found = [f"a background job ({name})" for name in self._jobs()]
-        if self._shell is not None:
-            try:
-                numbers = map(int, os.listdir(f"/proc/{self._shell.pid}/fd"))
-            except OSError:
-                return found
-            found += [f"an open descriptor of the shell ({n})" for n in numbers if 2 < n < _OUT]
-        return found
+        return found + ([] if self._shell is None else self._shell.opened())
 
     def before_copy(self) -> None:
         """Saves the shell's state and ends it: a copy would lose it."""
@@ -214,6 +231,8 @@ class BashShell:
 
     def after_copy(self, *, is_copy: bool) -> None:
         """See `Interpreter`. The next cell begins the new shell."""
+        if is_copy:
+            self._sessions.clear()
 
     def reseed(self, seed: int) -> None:
         """See `Interpreter`: gives RANDOM another state."""
@@ -236,12 +255,8 @@ class BashShell:
         self._sessions.add(shell.pid)
         if state is not None:
             shell.tell(_RESTORE + _START, state)
-            shell.tell(b"__assay_status=%d\n" % self._last_status(state))
+        shell.tell(b"__assay_status=%d; RANDOM=%d\n" % (self._status, crc32(state or b"")))
         return shell
-
-    def _last_status(self, state: bytes) -> int:
-        found = re.search(rb'^declare -- __assay_status="(\d+)"$', state, re.MULTILINE)
-        return int(found[1]) if found else 0
 
     def _ready_shell(self) -> _Shell:
         shell = self._shell
@@ -281,7 +296,8 @@ class BashShell:
                 status, _, folder = word[len(ended) :].partition(b" ")
                 if status.isdigit():
                     self._folder = os.fsdecode(folder)
-                    return int(status) & 0xFF
+                    self._status = int(status) & 0xFF
+                    return self._status
 
     def _interrupt(self, number: int, frame: Any) -> None:
         self._interrupted = True
@@ -305,10 +321,11 @@ class BashShell:
             if word is None or word.startswith(b"umask"):
                 break
         self._errexit = word is not None and b"\nset -o errexit\n" in word
-        return word
+        return None if word is None else _OWN.sub(b"", word)
 
     def _say_so(self, *, saved: bool) -> None:
         kept = "as it was before this cell" if saved else "without what the last one knew"
+        self._status = 0
         if not saved:
             self._state = None
         text = f"the shell has ended; a new one goes on in {self._folder}, {kept}\n"
@@ -333,10 +350,8 @@ class BashShell:
 
 
 def _signal_group(group: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, SIGINT)
-    except (ProcessLookupError, PermissionError):
-        pass
 
 
 def _outputs() -> list[tuple[int, int]]:
@@ -348,6 +363,19 @@ def _outputs() -> list[tuple[int, int]]:
             found.append((status.st_dev, status.st_ino))
         except OSError:
             found.append((-1, -1))
+    return found
+
+
+def _inheritable() -> list[int]:
+    """Descriptors that a program started here would get, besides the first three."""
+    numbers = [int(entry) for entry in os.listdir("/proc/self/fd")]
+    found = []
+    for number in numbers:
+        try:
+            if number > 2 and os.get_inheritable(number):
+                found.append(number)
+        except OSError:
+            continue  # the listing's own
     return found
 
 

@@ -1,13 +1,15 @@
-"""A cell's text as code, as Jupyter reads it: its last expression's value is its own part. Pure."""
+"""A cell's text as code, as Jupyter reads it: its last expression is its own part. Pure."""
 
 from __future__ import annotations
-
 import __future__
 
 import _ast
+import builtins
 import re
 from types import CodeType
 from typing import Any, Final, NamedTuple
+
+globals()["__builtins__"] = dict(vars(builtins))  # also when the program deletes them
 
 _ONLY_AST: Final = 0x400  # ast.PyCF_ONLY_AST, without the module around it
 _TOP_LEVEL_AWAIT: Final = 0x2000

@@ -33,6 +33,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _ANSWER_S = 60.0
 _GROUP_S, _GROUP_TRIES = 0.05, 8  # until an ended family's group can be removed
+_STRAY_FRAMES, _STRAY_BYTES = 1_000, 64 * 2**20  # in a branch's life
 _KILLED_S = 2.0  # several processes may be ended for one lack of memory
 _OWN_FOLDERS = 4  # that a branch has without any of the program's
 
@@ -55,10 +56,12 @@ class Gone:
 
     Attributes:
         cpu_s: of its processes that were reaped by then.
+        over: it had used the CPU time that it may, perhaps by a limit of its own.
     """
 
     status: int
     cpu_s: float
+    over: bool
 
 
 class Ends:
@@ -95,13 +98,17 @@ class Ends:
 
 
 class Listener:
-    """What a branch's owner hears of it; as it stands, of a branch that does nothing."""
+    """What a branch's owner hears of it; as it stands, of one that nobody asked for anything."""
 
-    def heard(self, message: HarnessFrame) -> None:
-        """A frame came; without a listener it is dropped."""
+    def heard(self, message: HarnessFrame) -> bool:
+        """A frame came; whether it was expected."""
+        del message
+        return False
 
-    def wrote(self, stream: int, data: bytes) -> None:
-        """It wrote to its stream 1 or 2."""
+    def wrote(self, stream: int, data: bytes) -> bool:
+        """It wrote to its stream 1 or 2; whether anybody reads it."""
+        del stream, data
+        return False
 
     def broke(self) -> None:
         """Its channel was closed, or holds no frames."""
@@ -117,13 +124,16 @@ class Branch:
         user: its user in the family.
         folder: its working directory, open.
         gone: how it ended; None while it lives.
+        unruly: why we killed it, where it wrote what nobody asked for; else empty.
     """
 
     def __init__(self, user: int, folder: int, process: int, ends: Ends | None) -> None:
         self.user = user
         self.folder = folder
         self.gone: Gone | None = None
+        self.unruly = ""
         self.listener = Listener()
+        self._stray_frames = self._stray_bytes = 0
         self._process = process
         self._pid = _pid_of(process)
         self._clock = (~self._pid << 3) | 2  # the kernel's name for a process's CPU clock
@@ -153,6 +163,14 @@ class Branch:
             for stream, descriptor in ((1, self._ends.out), (2, self._ends.err)):
                 while self._read(stream, descriptor):
                     pass
+
+    def weigh(self, score: int) -> None:
+        """How soon the kernel ends it where memory is short: `LIVE` or `ASLEEP`.
+
+        Where we may, the program cannot lower it again.
+        """
+        with contextlib.suppress(OSError):
+            Path(f"/proc/{self._pid}/oom_score_adj").write_text(str(score))
 
     def cpu_s(self) -> float:
         """CPU seconds of the main process and of the children that it waited for."""
@@ -223,7 +241,9 @@ class Branch:
                 break
             message = split(bytes(self._unread[_LENGTH.size : end]))
             del self._unread[:end]
-            self.listener.heard(message)
+            if not self.listener.heard(message):
+                self._stray_frames += 1
+                self._check_strays()
             if self.folder < 0:  # the listener closed it
                 return
         if not data:
@@ -238,8 +258,17 @@ class Branch:
         if not data:
             self._loop.remove_reader(descriptor)
             return False
-        self.listener.wrote(stream, data)
+        if not self.listener.wrote(stream, data):
+            self._stray_bytes += len(data)
+            self._check_strays()
         return len(data) == _CHUNK
+
+    def _check_strays(self) -> None:
+        """Ends a branch that keeps us busy with what nobody asked for."""
+        frames, size = self._stray_frames, self._stray_bytes
+        if not self.unruly and (frames > _STRAY_FRAMES or size > _STRAY_BYTES):
+            self.unruly = f"{frames} frames and {size} bytes that belong to no cell"
+            self.signal(signal.SIGKILL)
 
 
 class Family:
@@ -307,29 +336,34 @@ class Family:
             facts, given = await self._up
         user = facts["up"]
         ends.hand_over(self._host_user(user))
-        return self._add(user, given, ends)
+        branch = self._add(user, given, ends)
+        branch.weigh(LIVE)
+        return branch
 
-    async def copy(self, source: int, score: int, ends: Ends | None) -> Branch:
-        """A copy of a branch.
+    async def copy(self, source: int, count: int, *, runs: bool) -> list[Branch]:
+        """Copies of a branch, all or none; `runs`: they will run cells.
 
         Raises:
             Refused: it cannot be copied.
             FamilyLost: the keeper is gone.
         """
+        ends = [Ends() for _ in range(count)] if runs else []
         try:
-            handed = ends.theirs if ends is not None else []
-            facts, given = await self.ask("copy", source, score, descriptors=handed)
+            handed = [descriptor for each in ends for descriptor in each.theirs]
+            facts, given = await self.ask("copy", source, count, descriptors=handed)
+            if "holds" in facts:
+                raise Refused([str(text) for text in facts["holds"]])
         except BaseException:
-            if ends is not None:
-                ends.close()
+            for each in ends:
+                each.close()
             raise
-        if "holds" in facts:
-            if ends is not None:
-                ends.close()
-            raise Refused([str(text) for text in facts["holds"]])
-        if ends is not None:
-            ends.hand_over(self._host_user(facts["user"]))
-        return self._add(facts["user"], given, ends)
+        made = []
+        for place, user in enumerate(facts["users"]):
+            if runs:
+                ends[place].hand_over(self._host_user(user))
+            mine = ends[place] if runs else None
+            made.append(self._add(user, given[2 * place : 2 * place + 2], mine))
+        return made
 
     def memory_killed(self) -> bool:
         """Whether the kernel has just ended a process at the family's limit of memory."""
@@ -375,15 +409,10 @@ class Family:
         self._asked += 1
         message = marshal.dumps((self._asked, *request))
         try:
-            # The keeper reads a request at once or is dead: no queue of ours fills up.
-            self._control.setblocking(True)
             socket.send_fds(self._control, [message], list(descriptors))
-        except OSError as error:
-            self.lose("its keeper died")
+        except OSError as error:  # also where hundreds of requests wait
+            self.lose("its keeper died, or does not answer")
             raise FamilyLost(self.why_lost) from error
-        finally:
-            with contextlib.suppress(OSError):
-                self._control.setblocking(False)
         return self._asked
 
     def lose(self, why: str) -> None:
@@ -432,7 +461,7 @@ class Family:
     def _hear(self) -> None:
         try:
             message, ancillary, _, _ = self._control.recvmsg(
-                1 << 16, socket.CMSG_SPACE(4 * 8) + socket.CMSG_SPACE(12), socket.MSG_CMSG_CLOEXEC
+                1 << 16, socket.CMSG_SPACE(4 * 64) + socket.CMSG_SPACE(12), socket.MSG_CMSG_CLOEXEC
             )
         except BlockingIOError:
             return
@@ -463,7 +492,7 @@ class Family:
     def _ended(self, facts: dict[str, Any]) -> None:
         branch = self.branches.get(facts["gone"])
         if branch is not None:
-            branch.gone = Gone(facts["status"], facts["cpu_s"])
+            branch.gone = Gone(facts["status"], facts["cpu_s"], facts["over"])
             branch.drain()
             branch.listener.ended()
 

@@ -42,6 +42,10 @@ class Nursery:
     """
 
     def __init__(self, settings: HostSettings) -> None:
+        if settings.level != "namespaces":
+            raise LaunchError(
+                f"sessions need namespaces, and this machine has the level {settings.level!r}"
+            )
         self._settings = settings
         self.copies = os.geteuid() == 0
         self.group_missing = ""
@@ -79,11 +83,10 @@ class Nursery:
         Raises:
             SandboxFault: none can be made.
         """
-        while self._ready:
-            family, branch = self._ready.popleft()
-            if not family.lost:
-                self.fill()
-                return family, branch
+        if self._ready:
+            ready = self._ready.popleft()
+            self.fill()
+            return ready
         try:
             made = await self._make()
         except (FamilyLost, LaunchError, OSError, TimeoutError) as error:
@@ -123,9 +126,10 @@ class Nursery:
             self._link = None
 
     def give_back(self, family: Family) -> None:
-        """Ends a family; its users may be given to another once they are dead."""
+        """Ends a family, also one that is lost; its users may be given to another."""
         if family in self._families:
             self._families.discard(family)
+            self._ready = deque(ready for ready in self._ready if ready[0] is not family)
             family.close()
             self._free.append(family.number)
 
@@ -140,6 +144,7 @@ class Nursery:
         first = None if self._users.program is None else self._users.program + number * USERS
         family = Family(control, group, first, number, self._settings.default_limits.disk_bytes)
         self._families.add(family)
+        family.on_lost.add(lambda: self.give_back(family))
         ends = Ends()
         try:
             message = b"K" + marshal.dumps(self._family_settings(number))
@@ -190,6 +195,8 @@ class Nursery:
             "user": 1000 if self.copies else None,
             "readable": readable,
             "packages": list(self._packages.folders),
+            "users": USERS if self.copies else 1,
+            "commands": dict.fromkeys(("python", "python3"), config.interpreter),
             "modules": [*COMMON_MODULES, *self._packages.modules],
         }
 

@@ -28,7 +28,8 @@ from assay.sandbox.sessions.settings import Limits
 _TICK_S = 0.1
 _GRACE_S = 1.0  # from an interrupt until the cell is killed
 _EXIT_S = 1.0  # from a closed channel until its process must have ended
-_SHOWN_BYTES = 16 * 2**20
+_FRAME_BYTES = 8 * 2**20  # more takes us long to read, and others would wait
+_SHOWN_BYTES = 8 * 2**20
 _ENDS = {
     "completed": pb.CELL_END_COMPLETED,
     "raised": pb.CELL_END_RAISED,
@@ -104,11 +105,13 @@ class RunningCell(Listener):
             self._asked, self._detail = end, detail
             self._branch.signal(signal.SIGKILL)
 
-    def heard(self, message: HarnessFrame) -> None:
+    def heard(self, message: HarnessFrame) -> bool:
         """See `Listener`."""
         if message.tag != self._tag or self._result.done():
-            return
+            return False
         try:
+            if len(message.content) > _FRAME_BYTES:
+                raise CodecError(f"{len(message.content)} bytes")
             if message.kind == b"R":
                 self._finish(message.content)
             elif message.kind == b"V":
@@ -117,8 +120,9 @@ class RunningCell(Listener):
                 raise CodecError("no frame of a cell")
         except CodecError as error:
             self.kill(pb.CELL_END_PROTOCOL_VIOLATION, f"its answer cannot be read: {error}")
+        return True
 
-    def wrote(self, stream: int, data: bytes) -> None:
+    def wrote(self, stream: int, data: bytes) -> bool:
         """See `Listener`."""
         self._total[stream] += len(data)
         kept = self._kept[stream]
@@ -132,6 +136,7 @@ class RunningCell(Listener):
             self._emit(pb.ExecuteResponse(output=chunk))
         if self._total[stream] > self._limits.max_output_bytes:
             self.kill(pb.CELL_END_OUTPUT_LIMIT, f"{self._total[stream]} bytes written")
+        return True
 
     def broke(self) -> None:
         """See `Listener`: unless its process has ended, the program did that."""

@@ -28,7 +28,6 @@ from assay.sandbox.sessions.family import (
     ASLEEP,
     LIVE,
     Branch,
-    Ends,
     Family,
     FamilyLost,
     Listener,
@@ -38,6 +37,7 @@ from assay.sandbox.sessions.running import Emit, RunningCell
 from assay.sandbox.sessions.settings import Limits
 
 _REPLY_S = 60.0
+_COPIES_AT_ONCE = 16
 
 _log = logging.getLogger(__name__)
 
@@ -170,7 +170,8 @@ class Session:
                 f"the session has {len(self._checkpoints)} checkpoints, the most that it may hold: "
                 "drop one",
             )
-        branch = await self._copy(self._branch, ASLEEP, runs=False)
+        [branch] = await self._copy(self._branch, 1, runs=False)
+        branch.weigh(ASLEEP)
         self._made += 1
         name = str(self._made)
         self._checkpoints[name] = Checkpoint(branch, self._number)
@@ -201,7 +202,7 @@ class Session:
         self._used_s += old.cpu_s()
         self._number = checkpoint.number
         self._over = None
-        self.family.tell("weigh", branch.user, LIVE)
+        branch.weigh(LIVE)
         asyncio.get_running_loop().call_soon(self._end, old)
         self._prepare(checkpoint)
         response = pb.RollbackResponse()
@@ -225,13 +226,16 @@ class Session:
         _set_group(self.family, self.limits, self.family.members + count)
         made: list[Session] = []
         try:
-            for place in range(count):
-                branch = await self._copy(source, LIVE, runs=True)
-                copy = Session(self.family, branch, self.limits, self._free)
-                copy.language, copy._number = self.language, number
-                made.append(copy)
-                if request.reseed:
-                    await copy._ask(b"S", b"s", place + 1)
+            while len(made) < count:
+                some = min(_COPIES_AT_ONCE, count - len(made))
+                for branch in await self._copy(source, some, runs=True):
+                    branch.weigh(LIVE)
+                    copy = Session(self.family, branch, self.limits, self._free)
+                    copy.language, copy._number = self.language, number
+                    made.append(copy)
+            if request.reseed:
+                for place, copy in enumerate(made, start=1):
+                    await copy._ask(b"S", b"s", place)  # noqa: SLF001  # of this class
         except BaseException:
             for copy in made:
                 copy.close()
@@ -278,19 +282,22 @@ class Session:
 
     def _prepare(self, checkpoint: Checkpoint) -> asyncio.Task[Branch]:
         """Copies a checkpoint ahead of the next rollback to it."""
-        copying = self.family.copy(checkpoint.branch.user, ASLEEP, Ends())
-        checkpoint.spare = asyncio.create_task(copying)
+        checkpoint.spare = asyncio.create_task(self._copy_ahead(checkpoint.branch))
         checkpoint.spare.add_done_callback(_look_at)
         return checkpoint.spare
 
-    async def _copy(self, source: Branch, score: int, *, runs: bool) -> Branch:
+    async def _copy_ahead(self, source: Branch) -> Branch:
+        [branch] = await self.family.copy(source.user, 1, runs=True)
+        return branch
+
+    async def _copy(self, source: Branch, count: int, *, runs: bool) -> list[Branch]:
         if not self.family.own_users:
             raise SandboxFault(
                 Reason.CANNOT_FORK,
                 "sessions cannot be copied where the service is not root: it has no users to give",
             )
         try:
-            return await self.family.copy(source.user, score, Ends() if runs else None)
+            return await self.family.copy(source.user, count, runs=runs)
         except Refused as refusal:
             if source is not self._branch and source.gone is not None:
                 raise SandboxFault(
@@ -359,12 +366,11 @@ class Session:
     def _fail_ended(self) -> NoReturn:
         assert self._over is not None  # noqa: S101  # the callers looked
         end, detail = self._over
-        name = pb.CellEnd.Name(end)
-        word = name.removeprefix("CELL_END_").lower().replace("_", "-")
+        word = pb.CellEnd.Name(end).removeprefix("CELL_END_").lower().replace("_", "-")
         raise SandboxFault(
             Reason.SESSION_ENDED,
             f"the program ended its session earlier: {word} {detail}".rstrip(),
-            end=name,
+            end=word,
         )
 
     def _died(self) -> tuple[pb.CellEnd.ValueType, str]:
@@ -381,6 +387,8 @@ class Session:
         """
         gone = self._branch.gone
         assert gone is not None  # noqa: S101  # asked once it has ended
+        if self._branch.unruly:
+            return pb.CELL_END_PROTOCOL_VIOLATION, self._branch.unruly
         if not os.WIFSIGNALED(gone.status):
             return None
         number = os.WTERMSIG(gone.status)
@@ -388,7 +396,7 @@ class Session:
             return pb.CELL_END_SECURITY_VIOLATION, "a forbidden system call"
         if number == signal.SIGXCPU or self._used_s + gone.cpu_s > self.limits.cpu_s:
             return pb.CELL_END_BUDGET_SPENT, f"more than {self.limits.cpu_s:g} s of CPU time"
-        if number != signal.SIGKILL:
+        if number != signal.SIGKILL or gone.over:
             return None
         if self.family.memory_killed():
             return pb.CELL_END_MEMORY_LIMIT, "the kernel ended it for lack of memory"
@@ -401,6 +409,7 @@ class Session:
     def _lose(self) -> None:
         if self._cell is not None:
             self._cell.give_up(self._lost(self.family.why_lost))
+        self._free(self.family)
 
 
 class _Ended(Exception):
@@ -417,9 +426,11 @@ class _Reply(Listener):
         self._branch = branch
         branch.listener = self
 
-    def heard(self, message: HarnessFrame) -> None:
-        if message.tag == self.tag and message.kind == self._kind and not self.content.done():
+    def heard(self, message: HarnessFrame) -> bool:
+        expected = message.tag == self.tag and message.kind == self._kind
+        if expected and not self.content.done():
             self.content.set_result(message.content)
+        return expected
 
     def ended(self) -> None:
         if not self.content.done():

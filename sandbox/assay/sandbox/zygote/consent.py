@@ -1,9 +1,10 @@
 """Answers the system calls that the filter of a family (`seccomp`, `session`) hands to its keeper.
 
 Those that a session may make only while it is being copied: to raise and drop capabilities, to
-leave the mounts, to change the user. And SIGKILL: a session may send it to its own children, never
-to a branch's main process, so that a branch that dies by it was killed from outside. All arguments
-are in registers, but for those of `capset`, which can raise nothing that the process may not have.
+leave mounts and network, to change the user. And SIGKILL: a session may send it to its own
+children, never to a branch's main process, so that a branch that dies by it was killed from
+outside. All arguments are in registers, but for those of `capset`, which can raise nothing that the
+process may not have.
 
 Covered: consent is for one process, each call as often as a copy needs it, with its arguments;
 everything else is answered EPERM, at once.
@@ -39,8 +40,9 @@ _ONCE = {_CAPSET: 2, _UNSHARE: 1, _SETRESUID: 1}
 class Consent:
     """The listener of a family's filter, and what it consents to now."""
 
-    def __init__(self, listener: int, mains: Callable[[], Iterable[int]]) -> None:
+    def __init__(self, listener: int, processes: int, mains: Callable[[], Iterable[int]]) -> None:
         self.listener = listener
+        self._processes = processes
         self._mains = mains
         self._process = 0
         self._user = 0
@@ -83,16 +85,22 @@ class Consent:
         if call == _SETRESUID:
             fits = all(argument & 0xFFFFFFFF == self._user for argument in arguments[:3])
         else:
-            fits = call != _UNSHARE or arguments[0] == syscalls.CLONE_NEWNS
+            fits = call != _UNSHARE or arguments[0] == syscalls.CLONE_NEWNS | syscalls.CLONE_NEWNET
         self._left[call] -= fits
         return fits
 
     def _may_die(self, target: int, call: int) -> bool:
         mains = self._mains()
         if target > 0:
-            threads = (f"/proc/{main}/task/{target}" for main in mains)
-            return not any(map(os.path.exists, threads))
+            return not any(self._exists(f"{main}/task/{target}") for main in mains)
         return call == _KILL and target < -1 and -target not in set(map(_group_of, mains))
+
+    def _exists(self, path: str) -> bool:
+        try:
+            os.stat(path, dir_fd=self._processes)
+        except OSError:
+            return False
+        return True
 
 
 def _signed(argument: int) -> int:

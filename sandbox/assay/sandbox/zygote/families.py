@@ -30,7 +30,7 @@ from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC
 from select import POLLIN, poll
 from typing import Any, NoReturn
 
-from assay.sandbox.zygote import branch, child, keeper, seccomp, syscalls
+from assay.sandbox.zygote import branch, child, keeper, root, seccomp, syscalls
 from assay.sandbox.zygote.protocol import descriptors_of
 from assay.sandbox.zygote.walls import Box
 
@@ -50,9 +50,13 @@ class FamilyZygote(Box):
     def start(self) -> list[str]:
         """As of `Box`; warms up what sessions run."""
         missing = super().start()
+        # A Python that a program starts is the one that runs it, with the same packages.
+        os.environ.update(
+            PATH=f"{root.COMMANDS}:{os.environ['PATH']}",
+            PYTHONPATH=":".join(self._settings["packages"]),
+        )
         policy = seccomp.SyscallPolicy(own_user=self._settings["user"] is not None, session=True)
         self._filter = syscalls.SeccompFilter(seccomp.build(policy))
-        child.lower_common_limits()
         branch.warm_up()
         child.forget_modules()
         gc.collect()

@@ -2,7 +2,8 @@
 
 Covered: any tree that a program can make: links are copied as links and never followed, hard links
 stay so, holes stay holes, no depth recurses; modes, times and owners are kept.
-Not covered: sockets and extended attributes, which are left out.
+Not covered: sockets and extended attributes, which are left out. Two descriptors are open for each
+folder beside the one that is being copied.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ class Copying:
     def folder(self, source: int, target: int, skip: set[str]) -> None:
         """Copies what an open folder holds into another, but for some names of its own."""
         waiting = [(os.dup(source), os.dup(target), os.fstat(source))]
-        done: list[tuple[int, os.stat_result]] = []
         while waiting:
             here, there, status = waiting.pop()
             for name in set(os.listdir(here)) - skip:
@@ -48,12 +48,10 @@ class Copying:
                     )
                 else:
                     self._entry(name, here, there, found)
+            self._finish(there, status)  # what comes into its folders later leaves it as it is
             os.close(here)
-            done.append((there, status))
-            skip = set()
-        for there, status in reversed(done):
-            self._finish(there, status)
             os.close(there)
+            skip = set()
 
     def close(self) -> None:
         """Closes what was kept open for hard links."""
@@ -67,10 +65,16 @@ class Copying:
             self._file(name, here, there, found)
         elif stat.S_ISLNK(found.st_mode):
             os.symlink(os.readlink(name, dir_fd=here), name, dir_fd=there)
-            os.chown(name, self._user, self._group, dir_fd=there, follow_symlinks=False)
+            self._own(name, there, found)
         elif stat.S_ISFIFO(found.st_mode):
-            os.mkfifo(name, found.st_mode & 0o7777, dir_fd=there)
-            os.chown(name, self._user, self._group, dir_fd=there, follow_symlinks=False)
+            os.mkfifo(name, dir_fd=there)
+            os.chmod(name, found.st_mode & 0o7777, dir_fd=there)
+            self._own(name, there, found)
+
+    def _own(self, name: str, there: int, found: os.stat_result) -> None:
+        times = (found.st_atime_ns, found.st_mtime_ns)
+        os.chown(name, self._user, self._group, dir_fd=there, follow_symlinks=False)
+        os.utime(name, ns=times, dir_fd=there, follow_symlinks=False)
 
     def _link(self, name: str, there: int, found: os.stat_result) -> bool:
         known = self._linked.get(found.st_ino)

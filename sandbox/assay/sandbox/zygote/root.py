@@ -22,6 +22,7 @@ WRITABLE = "/sandbox"  # Landlock sees the folder around a mount point, not the 
 SCRATCH = f"{WRITABLE}/run"
 TMP, SHM = f"{SCRATCH}/tmp", f"{SCRATCH}/shm"  # noqa: S108
 TMP_LINK, SHM_LINK = "/tmp", "/dev/shm"  # noqa: S108  # of the new root
+COMMANDS = f"{WRITABLE}/bin"  # links of ours, read-only as the root is
 _KEPT = f"{WRITABLE}/shown"  # what is shown beneath them, in the root's own tmpfs
 DEVICES = ("null", "zero", "full", "random", "urandom")
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -33,7 +34,6 @@ _ETC = (
     "/etc/ssl/certs",
 )
 _FILES = {
-    "/etc/passwd": "root:x:0:0:root:/:/bin/false\nsandbox:x:1000:1000:sandbox:/box:/bin/sh\n",
     "/etc/group": "root:x:0:\nsandbox:x:1000:\n",
     "/etc/hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
     "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
@@ -41,6 +41,7 @@ _FILES = {
 _LINKS = {
     "/box": f"{SCRATCH}/box",
     "/mnt": f"{SCRATCH}/box",  # where programs that were written for other sandboxes put files
+    "/home/user": f"{SCRATCH}/box",
     TMP_LINK: TMP,
     SHM_LINK: SHM,
     "/dev/fd": "/proc/self/fd",
@@ -82,7 +83,11 @@ def links() -> dict[str, str]:
 
 
 def build(
-    sources: Sequence[HostPath], system_links: dict[str, str], listed: Sequence[str] = ()
+    sources: Sequence[HostPath],
+    system_links: dict[str, str],
+    listed: Sequence[str] = (),
+    commands: Mapping[str, str] | None = None,
+    users: int = 1,
 ) -> list[str]:
     """Makes the new root and moves into it; returns what could not be done, for people.
 
@@ -90,6 +95,8 @@ def build(
         sources: what it shows.
         system_links: the symbolic links of its top level.
         listed: folders on the way to the sources that may be listed; they hold nothing else.
+        commands: links in the folder of commands, and where they lead.
+        users: of programs, from 1000 on; all have one name.
 
     Raises:
         OSError: the namespaces do not allow it.
@@ -109,11 +116,14 @@ def build(
         os.makedirs(os.path.dirname(base + path), exist_ok=True)
         if not os.path.lexists(base + path):
             os.symlink(target, base + path)
-    for path, text in _FILES.items():
+    for path, text in {**_FILES, "/etc/passwd": _passwd(users)}.items():
         os.makedirs(os.path.dirname(base + path), exist_ok=True)
         with open(base + path, "w") as file:
             file.write(text)
     os.makedirs(base + SCRATCH)
+    os.mkdir(base + COMMANDS)
+    for name, target in (commands or {}).items():
+        os.symlink(target, f"{base}{COMMANDS}/{name}")
     os.mkdir(base + "/proc")
     try:
         mount_proc(base + "/proc")
@@ -123,6 +133,12 @@ def build(
     syscalls.make_read_only("/", recursive=False)
     sethostname("sandbox")
     return missing
+
+
+def _passwd(users: int) -> str:
+    lines = ["root:x:0:0:root:/:/bin/false"]
+    lines += [f"sandbox:x:{1000 + n}:1000:sandbox:/box:/bin/sh" for n in range(users)]
+    return "\n".join(lines) + "\n"
 
 
 def _place(path: str) -> str:
@@ -140,8 +156,21 @@ def kept(sources: Sequence[HostPath]) -> dict[str, str]:
     return found
 
 
+def open_processes() -> int:
+    """A folder of all processes of the caller's own namespace, for the caller alone.
+
+    In `mount_proc`'s, nobody sees what has made itself unreadable.
+    """
+    flags = syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC
+    syscalls.mount("proc", "/proc", "proc", flags, "hidepid=0")
+    try:
+        return os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    finally:
+        syscalls.umount("/proc")
+
+
 def mount_proc(target: str) -> None:
-    """A /proc of the caller's own process namespace."""
+    """A /proc of the caller's own process namespace, in which users do not see one another."""
     flags = syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC
     try:
         syscalls.mount("proc", target, "proc", flags, _HIDING)

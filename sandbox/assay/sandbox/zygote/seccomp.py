@@ -34,7 +34,7 @@ _LD, _JEQ, _JGE, _JSET, _JA, _RET, _AND = 0x20, 0x15, 0x35, 0x45, 0x05, 0x06, 0x
 _ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 _X32 = 0x40000000
 _NAMESPACE_FLAGS = 0x7E020000  # CLONE_NEWNS, CGROUP, UTS, IPC, USER, PID, NET
-_NEW_MOUNTS = 0x00020000  # CLONE_NEWNS
+_OWN_SPACES = 0x40020000  # CLONE_NEWNS, CLONE_NEWNET
 _SET_SIGNAL = 10  # F_SETSIG
 _FORK_THREAD = 0x00010000  # CLONE_THREAD
 _TTY_INJECTION = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
@@ -144,7 +144,7 @@ def _session_checks() -> dict[str, int | _Check]:
     refuse = error(errno.EPERM)
     first, second = (_Check(place, equal=((SIGKILL, ASK),)) for place in (1, 2))
     return {
-        "unshare": _Check(0, equal=((_NEW_MOUNTS, ASK),), otherwise=refuse),
+        "unshare": _Check(0, equal=((_OWN_SPACES, ASK),), otherwise=refuse),
         "setresuid": ASK,
         "capset": ASK,
         **dict.fromkeys(("setuid", "setreuid", "setfsuid"), refuse),

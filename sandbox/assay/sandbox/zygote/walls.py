@@ -29,7 +29,11 @@ class Box:
         if self._namespaces:
             sources = self._leave_namespaces()
             self._kept = root.kept(sources)
-            missing = root.build(sources, root.links(), self._settings["packages"])
+            missing = root.build(
+                *(sources, root.links(), self._settings["packages"]),
+                commands=self._settings.get("commands"),
+                users=self._settings.get("users", 1),
+            )
         else:
             os.umask(0o022)
             if self._user is None:

@@ -22,7 +22,7 @@ from assay.trainer.settings.config import Config
 
 
 @dataclass(slots=True)
-class Session:
+class RunSession:
     """What the parts of a run share."""
 
     config: Config
@@ -62,7 +62,7 @@ class RunHooks(Hooks):
         """
 
     def prepare(
-        self, session: Session, trainer: PolicyTrainer, stream: PromptStream, *, resumed: bool
+        self, session: RunSession, trainer: PolicyTrainer, stream: PromptStream, *, resumed: bool
     ) -> bool:
         """Works with the policy as it was loaded, before it is evaluated; false when interrupted.
 
@@ -72,13 +72,13 @@ class RunHooks(Hooks):
         return True
 
     def evaluate(
-        self, session: Session, trainer: PolicyTrainer, sampler: Sampler
+        self, session: RunSession, trainer: PolicyTrainer, sampler: Sampler
     ) -> Evaluation | None:
         """The method's own evaluation of the held-out problems; None for the usual one."""
         del session, trainer, sampler
         return None
 
-    def beside(self, session: Session, trainer: PolicyTrainer) -> AlternatingTraining | None:
+    def beside(self, session: RunSession, trainer: PolicyTrainer) -> AlternatingTraining | None:
         """What trains in turns with the policy; None for nothing."""
         del session, trainer
         return None

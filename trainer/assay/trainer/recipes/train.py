@@ -61,7 +61,7 @@ from assay.trainer.engines.models import device_of, load_policy
 from assay.trainer.engines.requirements import check_installed
 from assay.trainer.errors import OutageError, TrainingStoppedError
 from assay.trainer.explain.explanation import explain
-from assay.trainer.recipes.hooks import AlternatingTraining, RunHooks, Session
+from assay.trainer.recipes.hooks import AlternatingTraining, RunHooks, RunSession
 from assay.trainer.recipes.value_pretraining import pretrain_critic
 from assay.trainer.records import report
 from assay.trainer.records.callbacks import StepRecorder, StepSpans
@@ -143,7 +143,7 @@ def _run(
                 record(folder, config, data=_of_data(problems))
             with interruptible(display) as stop:
                 _watch_outages(judge, display, stop)
-                session = Session(config, folder, display, world, problems, policy, judge, stop)
+                session = RunSession(config, folder, display, world, problems, policy, judge, stop)
                 recorder, trainer = _prepare(session, stream, hooks, checkpoint)
                 ends += [recorder.close, trainer.release]
                 made = (hook.beside(session, trainer) for hook in around)
@@ -247,7 +247,7 @@ def _watch_outages(judge: Judge, display: StepDisplay, stop: Interrupt) -> None:
 
 
 def _prepare(
-    session: Session, stream: PromptStream, hooks: Sequence[Hooks], checkpoint: Path | None
+    session: RunSession, stream: PromptStream, hooks: Sequence[Hooks], checkpoint: Path | None
 ) -> tuple[StepRecorder, PolicyTrainer]:
     config, folder = session.config, session.folder
     done = 0
@@ -302,7 +302,7 @@ def _prepare(
     return recorder, trainer
 
 
-def _score_prompts(session: Session, trainer: PolicyTrainer, stream: PromptStream) -> None:
+def _score_prompts(session: RunSession, trainer: PolicyTrainer, stream: PromptStream) -> None:
     """Scores problems for a selector before the first draw (Pre-PPO, MMR1's sampling).
 
     Raises:
@@ -322,11 +322,11 @@ def _score_prompts(session: Session, trainer: PolicyTrainer, stream: PromptStrea
     display.note(f"scored {count} prompts for data.selection.name={config.data.selection.name}")
 
 
-def _workshop(session: Session, trainer: PolicyTrainer, stream: PromptStream) -> Workshop:
+def _workshop(session: RunSession, trainer: PolicyTrainer, stream: PromptStream) -> Workshop:
     return Workshop(trainer, session.config, session.policy, stream, session.judge, trainer.hooks)
 
 
-def _evaluate(session: Session, trainer: PolicyTrainer, when: str) -> Evaluation | None:
+def _evaluate(session: RunSession, trainer: PolicyTrainer, when: str) -> Evaluation | None:
     """Evaluates and stores; None without evaluation."""
     problems, config = session.problems.eval, session.config
     if not problems:
@@ -364,7 +364,7 @@ def _told(evaluation: Evaluation) -> str:
 
 
 def _evaluate_within(
-    session: Session, trainer: PolicyTrainer, recorder: StepRecorder, step: int
+    session: RunSession, trainer: PolicyTrainer, recorder: StepRecorder, step: int
 ) -> None:
     """An evaluation between two steps, as a row of evals.jsonl."""
     evaluation = _evaluate(session, trainer, f"after step {step}")
@@ -383,7 +383,7 @@ def _stored(folder: RunFolder) -> Evaluation | None:
 
 
 def _train(
-    session: Session,
+    session: RunSession,
     trainer: PolicyTrainer,
     recorder: StepRecorder,
     checkpoint: Path | None,
@@ -440,7 +440,7 @@ def _method(config: Config) -> str:
 
 
 def _finish(
-    session: Session,
+    session: RunSession,
     before: Evaluation | None,
     after: Evaluation | None,
     train_s: float,

@@ -27,7 +27,7 @@ from assay.trainer.critic.pretraining import (
     pretrain,
 )
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.recipes.hooks import Session
+from assay.trainer.recipes.hooks import RunSession
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.rollouts.types import Source
 
@@ -39,7 +39,7 @@ class _InterruptedError(Exception):
     """The user stopped; everything is saved."""
 
 
-def pretrain_critic(session: Session, trainer: PolicyTrainer, source: Source) -> bool:
+def pretrain_critic(session: RunSession, trainer: PolicyTrainer, source: Source) -> bool:
     """Pre-trains the critic, or continues to, where the method asks for it; false when interrupted.
 
     `source` draws with the current policy, without dynamic sampling.
@@ -108,7 +108,7 @@ class _Steps:
     """Rollouts in, records out."""
 
     def __init__(
-        self, session: Session, trainer: PolicyTrainer, critic: Critic, source: Source
+        self, session: RunSession, trainer: PolicyTrainer, critic: Critic, source: Source
     ) -> None:
         self._session = session
         self._trainer = trainer

@@ -1,8 +1,9 @@
 """SandboxFusion's endpoints over the sandbox: /run_code, /submit, /run_jupyter, prompts, /v1/ping.
 
-The mappings are in `run`, `submit`, `autoeval`, `prompts` and `jupyter`. What we could not run is
-SandboxError, never "Failed": under 504 where the same request may go through later (the only status
-that verl tries again), 422 where the caller must change it, else 200.
+The mappings are in `run`, `submit`, `autoeval`, `prompts` and `jupyter`, whose cells run in a
+session. What we could not run is SandboxError, never "Failed": under 504 where the same request may
+go through later (the only status that verl tries again), 422 where the caller must change it, else
+200.
 
 None of the peer's clients says how long it waits. verl's gives up 10 s after its request's two
 time-outs, so a call may spend 8 s in queues unless `?wait_s=` or the header `x-timeout-s` says
@@ -18,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from assay.clients.faults import fault_of_error
 from assay.clients.types import Fault
 from assay.compat.fields import BadField
 from assay.compat.sandbox import Endpoint, NotRunError, Sandbox, deadline_s
@@ -31,6 +33,9 @@ from assay.compat.sandbox_fusion.custom import (
 )
 from assay.compat.sandbox_fusion.extract import CodeBlock
 from assay.compat.sandbox_fusion.operations import OPERATIONS, SCHEMAS
+from assay.compat.sessions import Sessions
+from assay.kit.calls import add_log_fields
+from assay.kit.errors import CallError
 from assay.kit.http.codec import JSON, read_json, write
 from assay.kit.http.faces import Face
 from assay.sandbox.http import SandboxFront
@@ -38,7 +43,7 @@ from assay.sandbox.http import SandboxFront
 
 def routes(front: SandboxFront) -> list[Route]:
     """The routes of the format."""
-    box = Sandbox(front)
+    box, sessions = Sandbox(front), Sessions(front)
 
     async def run_code(request: Request) -> Response:
         wanted = run.read_run_code(await read_json(request))
@@ -74,8 +79,9 @@ def routes(front: SandboxFront) -> list[Route]:
     async def run_jupyter(request: Request) -> Response:
         wanted = jupyter.read_run_jupyter(await read_json(request))
         due_s = deadline_s(front, request, wanted.total_timeout_s)
-        [execution] = await box.execute([wanted.job], due_s)
-        return _json(jupyter.answer_run_jupyter(wanted, execution))
+        with await box.admit(1, due_s):
+            book = await _run_cells(sessions, wanted, due_s)
+        return _json(jupyter.answer_run_jupyter(book))
 
     async def ping(_: Request) -> Response:
         return JSONResponse("pong")
@@ -102,6 +108,30 @@ def _answering(endpoint: Endpoint, status_of: Callable[[Fault], int]) -> Endpoin
             return _json(run.fault_body(error.fault), status_of(error.fault))
 
     return answer
+
+
+async def _run_cells(
+    sessions: Sessions, wanted: jupyter.RunJupyter, due_s: float
+) -> jupyter.Notebook:
+    """Runs the cells in a session of their own.
+
+    Raises:
+        NotRunError: a cell could not be run, or the session was lost.
+    """
+    book = jupyter.Notebook(wanted)
+    try:
+        opened = await sessions.create(wanted.session(await sessions.max_limits(due_s)), due_s)
+        try:
+            while (code := book.next_cell()) is not None:
+                book.add(await sessions.run(opened.id, code, due_s, wall_s=book.allowed_s))
+            if wanted.fetched and not book.late:
+                book.files = await sessions.get(opened.id, list(wanted.fetched), due_s)
+        finally:
+            await sessions.close([opened.id])
+    except CallError as error:
+        add_log_fields(faults=1)
+        raise NotRunError(fault_of_error(error)) from error
+    return book
 
 
 def _submit_status(fault: Fault) -> int:

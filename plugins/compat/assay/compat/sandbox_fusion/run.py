@@ -86,7 +86,7 @@ _COMPILED_IN_RUN = frozenset({"csharp", "kotlin_script", "racket"})
 _MOST_COMPILE_S = 60.0
 _UNCHECKED = "// @ts-nocheck\n"
 _IGNORED = "IGNORE_THIS_FILE"  # the peer's word for files that are not written
-_SIGKILL, _SIGSYS = 9, 31
+SIGKILL, SIGSYS = 9, 31
 
 
 CommandResult = dict[str, object]
@@ -300,11 +300,11 @@ def _ended(execution: Execution, stdout: str, stderr: str) -> tuple[CommandResul
         case "signalled":
             return _finished(seconds, -execution.signal, stdout, stderr), ""
         case "cpu-time-limit" | "wall-time-limit":
-            late = _result("TimeLimitExceeded", seconds, None, stdout, stderr)
+            late = command_result("TimeLimitExceeded", seconds, None, stdout, stderr)
             return late, execution.end
         case "security-violation":
-            return _finished(seconds, -_SIGSYS, stdout, stderr), execution.end
-    return _finished(seconds, -_SIGKILL, stdout, stderr), execution.end
+            return _finished(seconds, -SIGSYS, stdout, stderr), execution.end
+    return _finished(seconds, -SIGKILL, stdout, stderr), execution.end
 
 
 def _cut(name: str, output: Output) -> str:
@@ -312,12 +312,13 @@ def _cut(name: str, output: Output) -> str:
 
 
 def _finished(seconds: float, code: int, stdout: str, stderr: str) -> CommandResult:
-    return _result("Finished", seconds, code, stdout, stderr)
+    return command_result("Finished", seconds, code, stdout, stderr)
 
 
-def _result(
-    status: str, seconds: float, code: int | None, stdout: str, stderr: str
+def command_result(
+    status: str, seconds: float, code: int | None, stdout: str = "", stderr: str = ""
 ) -> CommandResult:
+    """What a command came to, in the peer's words."""
     return {
         "status": status,
         "execution_time": seconds,

@@ -6,7 +6,7 @@ from assay.kit.errors import ConfigError
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.methods.cotraining.roles import Partner, settle
 from assay.trainer.methods.cotraining.schedule import State
-from assay.trainer.recipes.hooks import RunHooks, Session
+from assay.trainer.recipes.hooks import RunHooks, RunSession
 from assay.trainer.records.folder import RunFolder
 
 
@@ -35,7 +35,7 @@ class Cotraining(RunHooks):
         """See RunHooks: both roles' checkpoints are of one moment."""
         self._state = settle(self.config, folder)
 
-    def beside(self, session: Session, trainer: PolicyTrainer) -> Partner | None:
+    def beside(self, session: RunSession, trainer: PolicyTrainer) -> Partner | None:
         """See RunHooks."""
         if self._state is None:
             return None

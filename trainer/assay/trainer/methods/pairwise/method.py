@@ -10,7 +10,7 @@ from assay.trainer.core.batch import Scored
 from assay.trainer.core.build import encoder
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.methods.pairwise.anchors import prepare_anchors
-from assay.trainer.recipes.hooks import RunHooks, Session
+from assay.trainer.recipes.hooks import RunHooks, RunSession
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.settings.config import Config
@@ -35,7 +35,7 @@ class Pairwise(RunHooks):
         return replace(item, reward=made)
 
     def prepare(
-        self, session: Session, trainer: PolicyTrainer, stream: PromptStream, *, resumed: bool
+        self, session: RunSession, trainer: PolicyTrainer, stream: PromptStream, *, resumed: bool
     ) -> bool:
         """See RunHooks: the initial policy makes the anchors."""
         config = session.config

@@ -22,7 +22,7 @@ from assay.trainer.methods.turns.credit import TurnTokens, turn_metrics, turn_to
 from assay.trainer.methods.turns.dialogues import Dialogues
 from assay.trainer.methods.turns.evaluation import evaluate_dialogues
 from assay.trainer.methods.turns.protocol import protocol_of
-from assay.trainer.recipes.hooks import RunHooks, Session
+from assay.trainer.recipes.hooks import RunHooks, RunSession
 from assay.trainer.rollouts.exchange import Talk
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.rollouts.types import Collected, Rollout
@@ -104,7 +104,7 @@ class Turns(RunHooks):
             open_BT=batch.get("turn_open"),
         )
 
-    def evaluate(self, session: Session, trainer: PolicyTrainer, sampler: Sampler) -> Evaluation:
+    def evaluate(self, session: RunSession, trainer: PolicyTrainer, sampler: Sampler) -> Evaluation:
         """See RunHooks."""
         config = session.config
         return evaluate_dialogues(

@@ -1,0 +1,1 @@
+"""`assay session`: what is typed or piped becomes cells, what comes of them is shown."""

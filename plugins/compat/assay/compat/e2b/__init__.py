@@ -1,0 +1,1 @@
+"""E2B's sandboxes and code interpreter, over sessions."""

@@ -1,0 +1,251 @@
+"""Points other projects' tests of sandboxes, executors and kernels at sessions of a running sandbox.
+
+    python scripts/session_peers.py fetch FOLDER             checkouts and environments, once
+    python -m assay.sandbox --port 50052 --python-packages numpy,pytest,pillow &
+    python scripts/session_peers.py run FOLDER --target 127.0.0.1:50052 [SUITE...]
+    python scripts/session_peers.py replay FOLDER --target 127.0.0.1:50052 FILE...
+
+Nothing of a peer is copied or changed: `fetch` clones the repositories at the commits below (from
+`--mirror` where github.com is not to be had) and installs the packages; a module of
+scripts/session_shims stands in each peer's interpreter in the place of its own sandbox. Every test
+that fails is looked up in scripts/session_shims/differences.toml, which says why it does and whose
+decision that is. `run` prints a table and returns 1 where a test fails that is not listed there,
+or one that is listed passes. `replay` compares cells with a Jupyter kernel (session_shims/replay).
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import os
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+SCRIPTS = Path(__file__).resolve().parent
+SHIMS = SCRIPTS / "session_shims"
+WIRE = ("grpcio", "protobuf", "googleapis-common-protos")
+PYTEST = ("pytest", "pytest-asyncio", "pytest-timeout")
+REPOSITORIES = {
+    "SWE-ReX": ("SWE-agent/SWE-ReX", "5c995c365dfb1fd5bc56fda688be5d8538f9931f"),
+    "OpenEnv": ("meta-pytorch/OpenEnv", "685de411e5f77286b0fd94798d42c4467cf8a1bc"),
+    "smolagents": ("huggingface/smolagents", "e3a5b8994b301983b91c0325546e9dc82eab8cf0"),
+    "ipykernel": ("ipython/ipykernel", "dfb3467ba8939b7183d0fd6367ca7d538858b871"),
+}
+_KERNEL = """\
+{"argv": ["PYTHON", "-m", "session_shims.kernel", "-f", "{connection_file}"],
+ "display_name": "A session", "language": "python"}
+"""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A peer's tests.
+
+    Attributes:
+        packages: what its interpreter needs.
+        tests: files; a shim's where the peer's are collected through it.
+        plugin: the shim, where pytest loads it before the peer's own files.
+        checkout: the repository in REPOSITORIES.
+        path: its folders in the interpreter's path.
+        environment: variables.
+        kernel: its tests start a Jupyter kernel by the name python3.
+    """
+
+    packages: tuple[str, ...]
+    tests: tuple[str, ...]
+    plugin: str = ""
+    checkout: str = ""
+    path: tuple[str, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+    kernel: bool = False
+    prepend: bool = False
+
+
+SUITES = {
+    "inspect_ai": Suite(("inspect_ai==0.3.285",), ("inspect_ai_check.py",)),
+    "langchain": Suite(
+        ("langchain-tests==1.1.9", "deepagents==0.6.12"), ("langchain_check.py",)
+    ),
+    "swe-rex": Suite(
+        ("swe-rex==1.4.0",), ("tests/test_execution.py",), "swerex_plugin", "SWE-ReX"
+    ),
+    "openenv": Suite(
+        ("smolagents==1.26.0", "fastmcp", "gradio_client", "openai", "tomli-w", "typer"),
+        (
+            "tests/envs/test_python_codeact_reset.py",
+            "tests/envs/test_python_codeact_rewards.py",
+            "tests/envs/test_coding_env_integration.py",
+        ),
+        "openenv_plugin",
+        "OpenEnv",
+        ("", "src", "envs"),
+        (("SKIP_DOCKER_TESTS", "0"),),
+    ),
+    "smolagents": Suite(
+        ("smolagents==1.26.0", "docker", "pillow", "requests"),
+        ("smolagents_check.py",),
+        checkout="smolagents",
+        path=("",),
+    ),
+    "jupyter_kernel_test": Suite(
+        ("jupyter_kernel_test==0.7.0", "ipykernel==7.4.0"), ("kernel_check.py",), kernel=True
+    ),
+    "ipykernel": Suite(
+        ("ipykernel==7.4.0",),
+        ("tests/test_message_spec.py", "tests/test_kernel.py"),
+        checkout="ipykernel",
+        kernel=True,
+        prepend=True,
+    ),
+}  # fmt: skip
+
+
+def main() -> int:
+    """Runs the command; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name in ("fetch", "run", "replay"):
+        command = commands.add_parser(name)
+        command.add_argument("folder", type=Path)
+        if name == "fetch":
+            command.add_argument("--mirror", default="https://github.com/{0}.git")
+        else:
+            command.add_argument("--target", default="127.0.0.1:50052")
+        command.add_argument("what", nargs="*" if name != "replay" else "+")
+    given = parser.parse_args()
+    folder: Path = given.folder.resolve()
+    if given.command == "fetch":
+        return _fetch(folder, given.mirror, given.what or list(SUITES))
+    if given.command == "replay":
+        return _replay(folder, given.target, given.what)
+    return _run(folder, given.target, given.what or list(SUITES))
+
+
+def _fetch(folder: Path, mirror: str, names: list[str]) -> int:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        suite = SUITES[name]
+        place = folder / "checkouts" / suite.checkout
+        if suite.checkout and not place.exists():
+            repository, commit = REPOSITORIES[suite.checkout]
+            source = mirror.format(repository, repository.replace("/", "+"))
+            subprocess.run(["git", "clone", "-q", "-n", source, place], check=True)
+            checkout = ["git", "-C", str(place), "checkout", "-q", commit, "--", *_needed(suite)]
+            subprocess.run(checkout, check=True)
+        python = _python(folder, name)
+        if not python.exists():
+            subprocess.run([sys.executable, "-m", "venv", folder / "venvs" / name], check=True)
+        install = [python, "-m", "pip", "install", "-q", *WIRE, *PYTEST, *suite.packages]
+        subprocess.run(install, check=True)
+    return 0
+
+
+def _needed(suite: Suite) -> list[str]:
+    return ["src", "envs/coding_env", "tests"] if suite.checkout == "OpenEnv" else ["."]
+
+
+def _python(folder: Path, name: str) -> Path:
+    return folder / "venvs" / name / "bin" / "python"
+
+
+def _run(folder: Path, target: str, names: list[str]) -> int:
+    listed = tomllib.loads((SHIMS / "differences.toml").read_text())
+    wrong = 0
+    lines = [f"{'suite':20} {'version':44} passed failed skipped"]
+    for name in names:
+        outcomes = dict(_outcomes(folder, name, target))
+        counts = {kind: list(outcomes.values()).count(kind) for kind in _KINDS}
+        version = SUITES[name].packages[0]
+        if SUITES[name].checkout:
+            version += f", {REPOSITORIES[SUITES[name].checkout][1][:8]}"
+        lines.append(
+            f"{name:20} {version:44} {counts['passed']:6} {counts['failed']:6} "
+            f"{counts['skipped']:7}"
+        )
+        for text, is_wrong in _explained(outcomes, listed.get(name, {})):
+            lines.append(f"    {text}")
+            wrong += is_wrong
+        if not outcomes:
+            lines.append("    nothing ran")
+            wrong += 1
+    print("\n".join(lines))
+    return int(wrong > 0)
+
+
+_KINDS = ("passed", "failed", "skipped")
+
+
+def _explained(
+    outcomes: Mapping[str, str], listed: Mapping[str, Mapping[str, str]]
+) -> Iterator[tuple[str, bool]]:
+    """A line for each listed reason and each test that fails for none, and whether it is wrong."""
+    failed = {test for test, kind in outcomes.items() if kind == "failed"}
+    for reason in listed.values():
+        patterns = reason["tests"].split()
+        hit = {test for test in failed if any(fnmatch.fnmatch(test, p) for p in patterns)}
+        stale = [p for p in patterns if not any(fnmatch.fnmatch(test, p) for test in failed)]
+        failed -= hit
+        if hit:
+            yield f"{len(hit):3} {reason['kind']}: {reason['why']}", False
+        for pattern in stale:
+            yield f"    STALE: {pattern} is listed and does not fail", True
+    for test in sorted(failed):
+        yield f"    FAILED: {test}", True
+
+
+def _outcomes(folder: Path, name: str, target: str) -> Iterator[tuple[str, str]]:
+    suite, python = SUITES[name], _python(folder, name)
+    checkout = folder / "checkouts" / suite.checkout
+    with tempfile.TemporaryDirectory() as scratch:
+        report = Path(scratch, "report.xml")
+        kernels = Path(scratch, "kernels", "python3")
+        kernels.mkdir(parents=True)
+        kernels.joinpath("kernel.json").write_text(_KERNEL.replace("PYTHON", str(python)))
+        path = [SCRIPTS.parent / "protos", SCRIPTS, *(checkout / part for part in suite.path)]
+        environment = os.environ | dict(suite.environment)
+        environment |= {
+            "ASSAY_PEERS_TARGET": target,
+            "PYTHONPATH": os.pathsep.join(map(str, path)),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        if suite.kernel:
+            environment["JUPYTER_PATH"] = scratch
+        files = [SHIMS / test if (SHIMS / test).exists() else checkout / test for test in suite.tests]
+        mode = "prepend" if suite.prepend else "importlib"
+        command = [
+            python, "-m", "pytest", "-c", os.devnull, "--rootdir", scratch, "--timeout", "60",
+            "-p", "no:cacheprovider", "-o", "asyncio_mode=auto", f"--import-mode={mode}", "-q",
+            "--tb=native", f"--junitxml={report}", *files,
+        ]  # fmt: skip
+        if suite.plugin:
+            command += ["-p", f"session_shims.{suite.plugin}"]
+        subprocess.run(command, env=environment, cwd=scratch, check=False, stdout=sys.stderr)
+        if report.exists():
+            yield from _read(report)
+
+
+def _read(report: Path) -> Iterator[tuple[str, str]]:
+    for case in ElementTree.parse(report).iter("testcase"):  # noqa: S314 - pytest's own
+        kinds = {part.tag for part in case}
+        if kinds & {"failure", "error"}:
+            kind = "failed"
+        else:
+            kind = "skipped" if "skipped" in kinds else "passed"
+        yield case.attrib["name"], kind
+
+
+def _replay(folder: Path, target: str, files: list[str]) -> int:
+    path = os.pathsep.join(map(str, [SCRIPTS.parent / "protos", SCRIPTS]))
+    environment = os.environ | {"ASSAY_PEERS_TARGET": target, "PYTHONPATH": path}
+    command = [_python(folder, "ipykernel"), "-m", "session_shims.replay", *files]
+    return subprocess.run(command, env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What peers' tests need to reach sessions: one module a peer, loaded in the peer's interpreter."""
