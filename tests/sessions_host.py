@@ -10,6 +10,8 @@ code of a cell says what becomes of it:
     over END       ends with CELL_END_<END>; the session is over
     lost           is answered with SESSION_LOST
     die            kills this process
+    mute           is never answered
+    deaf           ends the reading of further calls
     garbage        is answered with what is no message
 
 WORDS: "unready" refuses to come up, "dies" ends at once, "nomake" makes no session.
@@ -43,6 +45,7 @@ class Host:
         self.running: dict[int, asyncio.Event] = {}  # cells, by call
         self.tasks: set[asyncio.Task[None]] = set()
         self.checkpoints = 0
+        self.deaf = False
 
     def send(self, kind: bytes, number: int, payload: bytes = b"") -> None:
         self.writer.write(frames.pack(kind, number, payload))
@@ -51,6 +54,8 @@ class Host:
         self.send(frames.FAULT, number, frames.pack_fault(reason, f"scripted {reason}", facts))
 
     def take(self, frame: frames.Frame) -> None:
+        if self.deaf:
+            return
         number = frame.number
         if frame.kind == frames.CANCEL:
             if number in self.running:
@@ -71,7 +76,8 @@ class Host:
             self.fault(number, "SESSION_LOST", cause="unknown-key")
         elif frame.kind == wire.EXECUTE:
             self.running[number] = asyncio.Event()
-            task = asyncio.create_task(self.execute(number, key, body))
+            self.cells[key] += 1
+            task = asyncio.create_task(self.execute(number, self.cells[key], body))
             self.tasks.add(task)
             task.add_done_callback(self.tasks.discard)
         else:
@@ -95,15 +101,19 @@ class Host:
             wire.DROP: session_pb2.DropCheckpointsResponse(),
         }[frame.kind]
 
-    async def execute(self, number: int, key: int, body: bytes) -> None:
+    async def execute(self, number: int, count: int, body: bytes) -> None:
         request = session_pb2.ExecuteRequest.FromString(body)
         assert request.wall_time.ToNanoseconds() > 0
         assert request.cpu_time.ToNanoseconds() > 0
         word, _, rest = request.code.partition(" ")
-        self.cells[key] += 1
-        result = session_pb2.CellResult(end=session_pb2.CELL_END_COMPLETED, number=self.cells[key])
+        result = session_pb2.CellResult(end=session_pb2.CELL_END_COMPLETED, number=count)
         if word == "die":
             os.kill(os.getpid(), signal.SIGKILL)
+        elif word == "mute":
+            return
+        elif word == "deaf":
+            self.deaf = True
+            return
         elif word == "lost":
             self.fault(number, "SESSION_LOST", cause="scripted")
             return

@@ -104,6 +104,37 @@ async def test_a_host_that_dies_loses_its_sessions_and_the_next_one_serves() -> 
         assert (await caller.described()).open == 1
 
 
+async def test_a_call_that_the_host_forgets_loses_its_session_alone() -> None:
+    sessions = Sessions(settings(patience_s=SHORT_S, cells=1), scripted())
+    async with serving(sessions) as (_, caller):
+        muted, other = await caller.open(2)
+        quick = session_pb2.ExecuteRequest(
+            session_id=muted, code="mute", wall_time=duration(SHORT_S)
+        )
+        cell = asyncio.create_task(refused(caller.events(caller.stub.Execute(quick, timeout=30))))
+        await asyncio.sleep(SHORT_S / 2)
+        await caller.call("GetFiles", named(other))  # the host lives
+        error = await cell
+        assert (error.reason, error.metadata["cause"]) == ("SESSION_LOST", "no-answer")
+        assert (await caller.run(other, "echo")).number == 1
+        assert sessions.host_restarts == 0
+        assert (await caller.described()).open == 1
+
+
+async def test_a_host_that_answers_nothing_is_killed() -> None:
+    sessions = Sessions(settings(patience_s=SHORT_S), scripted())
+    async with serving(sessions) as (_, caller):
+        one, other = await caller.open(2)
+        pid = await host_pid(sessions)
+        quick = session_pb2.ExecuteRequest(session_id=one, code="deaf", wall_time=duration(SHORT_S))
+        error = await refused(caller.events(caller.stub.Execute(quick, timeout=30)))
+        assert error.metadata["cause"] == "no-answer"
+        (again,) = await caller.open()
+        assert (await caller.run(again, "echo")).number == 1
+        assert (await refused(caller.run(other, "echo"))).metadata["cause"] == "host-died"
+        assert not exists(pid)
+
+
 async def test_no_place_and_no_turn_is_lost_with_hosts() -> None:
     sessions = Sessions(settings(places=2, cells=1), scripted())
     async with serving(sessions) as (_, caller):
@@ -402,7 +433,7 @@ async def test_the_counts_add_up() -> None:
     assert of("s_open") == 1
     assert of("_cells_total", language="python", end="completed") == 1
     assert of("_cells_total", language="python", end="died") == 1
-    assert of("_faults_total", method="execute", reason="SESSION_LOST") == 1
+    assert of("_faults_total", method="Execute", reason="SESSION_LOST") == 1
     assert of("_host_restarts_total") == 1
     assert of("_cells_running") == of("_cells_waiting") == 0
 

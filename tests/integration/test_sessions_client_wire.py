@@ -219,6 +219,15 @@ def test_two_replicas_share_the_sessions_and_keep_their_own() -> None:
     ):
         sessions = [client.create() for _ in range(4)]
         assert sorted(one.replica for one in sessions) == ["a", "a", "b", "b"]
+        # One that is full is passed by, though a call would wait there for half a minute.
+        with SessionClient(first) as only:
+            rest = only.create(count=10)
+            began = time.monotonic()
+            passed = [client.create() for _ in range(3)]
+            assert {one.replica for one in passed} == {"b"}
+            assert time.monotonic() - began < 15
+            for one in (*passed, *rest):
+                one.close()
         for number, session in enumerate(sessions):
             session.execute(f"x = {number}")
         process.send_signal(signal.SIGKILL)

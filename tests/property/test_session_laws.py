@@ -1,230 +1,128 @@
-"""What holds of any session, whatever its cells: against a model in pure Python.
-
-What a session computes depends on its own cells alone: on no neighbour, on no copy of it, and on
-nothing that was rolled back.
-"""
+"""Laws of the service of sessions, over a scripted host: whatever callers and the host do, every
+call is answered, sessions opened are sessions open and ended, and no place or turn is lost."""
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+import random
+import signal
+from collections import Counter
+from typing import Any
 
-import pytest
-from hypothesis import HealthCheck, given, settings
+import hypothesis
+from hypothesis import given
 from hypothesis import strategies as st
 
-import sessions_wire as support
-from sessions_model import DIGEST, PRELUDE, Model, Seen, cells
-from sessions_wire import Server, Session
+from assay.api.session.v1 import session_pb2
+from assay.kit.calls import tenant_var
+from assay.kit.durations import duration
+from assay.kit.errors import CallError
+from assay.sandbox.sessions.service import Sessions
+from sessions_support import scripted, settings
+from waiting_support import until
 
-pytestmark = pytest.mark.skipif(os.uname().sysname != "Linux", reason="sessions are forks")
-FEW = settings(max_examples=25, suppress_health_check=list(HealthCheck))
-SOME = settings(max_examples=50, suppress_health_check=list(HealthCheck))
-POINTS, COPIES = 3, 3  # checkpoints and sessions of a family, at most
-few_cells = st.lists(cells, min_size=1, max_size=6)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with support.serving() as running:
-        yield running
-
-
-def opened(server: Server) -> Session:
-    session = server.one()
-    assert session.execute(PRELUDE).end == "completed"
-    return session
+PLACES, CELLS, CALLERS, STEPS = 6, 2, 5, 14
+CODES = ("echo x", "echo y", "sleep 0.01", "wait", "over DIED", "lost")
+KNOWN = {
+    *("SESSION_NOT_FOUND", "SESSION_ENDED", "SESSION_LOST", "SESSION_BUSY", "SESSIONS_FULL"),
+    *("LEASE_EXPIRED", "DEADLINE_EXCEEDED", "QUOTA_EXCEEDED", "QUEUE_FULL", "WORKER_DIED"),
+    "STARTING",
+}
 
 
-def run(session: Session, texts: list[str]) -> list[Seen]:
-    return [session.execute(text).seen for text in texts]
+class Chaos:
+    """Callers who open, use, copy and close sessions of one another, and go away in mid-call."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.sessions = Sessions(
+            settings(places=PLACES, cells=CELLS, per_tenant=4, waiting_cells=3), scripted()
+        )
+        self.ids: list[str] = []
+        self.reasons: Counter[str] = Counter()
+
+    async def one(self, session_id: str) -> None:
+        pick = self.random.random()
+        service, timeout_s = self.sessions, self.random.choice((0.02, 0.2, 5.0))
+        if pick < 0.25 or not session_id:
+            lease = duration(self.random.choice((0.05, 60.0)))
+            create = session_pb2.CreateRequest(count=self.random.randint(1, 2), lease=lease)
+            response: Any = await service.create(create, timeout_s=timeout_s)
+            self.ids += [made.id for made in response.sessions]
+        elif pick < 0.35:
+            fork = session_pb2.ForkRequest(session_id=session_id, count=2)
+            response = await service.fork(fork, timeout_s=timeout_s)
+            self.ids += [made.id for made in response.sessions]
+        elif pick < 0.5:
+            await service.close(session_pb2.CloseRequest(session_ids=[session_id]), timeout_s=5.0)
+        elif pick < 0.6:
+            checkpoint = session_pb2.CheckpointRequest(session_id=session_id)
+            await service.checkpoint(checkpoint, timeout_s=timeout_s)
+        else:
+            code = self.random.choice(CODES)
+            limit_s = 0.05 if code == "wait" else timeout_s
+            request = session_pb2.ExecuteRequest(session_id=session_id, code=code)
+            events = [event async for event in service.execute(request, timeout_s=limit_s)]
+            assert events[-1].HasField("result")
+
+    async def caller(self, number: int) -> None:
+        tenant_var.set("ab"[number % 2])
+        for _ in range(STEPS):
+            task = asyncio.create_task(self.one(self.random.choice(self.ids) if self.ids else ""))
+            if self.random.random() < 0.2:
+                await asyncio.sleep(self.random.random() * 0.01)
+                task.cancel()
+            (outcome,) = await asyncio.gather(task, return_exceptions=True)
+            if isinstance(outcome, CallError):
+                self.reasons[outcome.reason] += 1
+            elif isinstance(outcome, BaseException):
+                assert isinstance(outcome, asyncio.CancelledError), outcome
+
+    async def killer(self) -> None:
+        await asyncio.sleep(self.random.random() * 0.2)
+        if self.sessions.host_pid is not None:
+            os.kill(self.sessions.host_pid, signal.SIGKILL)
+
+    async def run(self) -> None:
+        await self.sessions.start()
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+            for number in range(CALLERS):
+                group.create_task(self.caller(number))
+            if self.random.random() < 0.5:
+                group.create_task(self.killer())
+        assert set(self.reasons) <= KNOWN, self.reasons
+        shown = {}
+        for tenant in "ab":
+            tenant_var.set(tenant)
+            close = session_pb2.CloseRequest(session_ids=self.ids)
+            await self.sessions.close(close, timeout_s=5.0)
+        await until(lambda: self.counts()["assay_sandbox_session_cells_running"] == 0)
+        await until(lambda: self.sessions.taken == 0)
+        shown = self.counts()
+        assert shown["assay_sandbox_sessions_open"] == 0
+        opened, ended = "assay_sandbox_sessions_opened_total", "assay_sandbox_sessions_ended_total"
+        assert shown[opened] == shown[ended]
+        full = session_pb2.CreateRequest(count=4)  # all that a tenant may have
+        for tenant in "a":
+            tenant_var.set(tenant)
+            made = await self.sessions.create(full, timeout_s=9.0)
+            assert len(made.sessions) == 4
+        await self.sessions.close()
+
+    def counts(self) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for collector in self.sessions.metrics.collectors:
+            for family in collector.collect():
+                for sample in family.samples:
+                    found[sample.name] += sample.value  # type: ignore[assignment]
+        return found
 
 
-class Pair:
-    """A real session and its model, with the checkpoints of both."""
+@hypothesis.settings(max_examples=8)
+@given(st.integers(0, 10**6))
+def test_no_place_no_turn_and_no_answer_is_lost(seed: int) -> None:
+    async def run() -> None:
+        await Chaos(seed).run()
 
-    def __init__(self, session: Session, model: Model) -> None:
-        self.session, self.model = session, model
-        self.points: list[tuple[str, Model]] = []
-
-    def execute(self, text: str) -> None:
-        cell = self.session.execute(text)
-        assert cell.seen == self.model.execute(text), text
-        assert not cell.over
-
-    def agree(self) -> None:
-        assert self.session.value(DIGEST) == self.model.copy().execute(DIGEST)[2]
-
-
-steps = st.one_of(
-    st.tuples(st.just("cell"), st.integers(0, 9), cells),
-    st.tuples(st.just("cell"), st.integers(0, 9), cells),
-    st.tuples(st.just("cell"), st.integers(0, 9), cells),
-    st.tuples(st.just("checkpoint"), st.integers(0, 9)),
-    st.tuples(st.just("rollback"), st.integers(0, 9), st.integers(0, 9)),
-    st.tuples(st.just("drop"), st.integers(0, 9), st.integers(0, 9)),
-    st.tuples(st.just("fork"), st.integers(0, 9)),
-    st.tuples(st.just("fork-of-checkpoint"), st.integers(0, 9), st.integers(0, 9)),
-    st.tuples(st.just("close"), st.integers(0, 9)),
-)
-
-
-def take(step: tuple[object, ...], pairs: list[Pair]) -> None:
-    """One step of a history, on both sides."""
-    kind, which, *rest = step
-    assert isinstance(which, int)
-    pair = pairs[which % len(pairs)]
-    match kind:
-        case "cell":
-            pair.execute(str(rest[0]))
-        case "checkpoint" if len(pair.points) < POINTS:
-            pair.points.append((pair.session.checkpoint(), pair.model.copy()))
-        case "rollback" if pair.points:
-            point, model = pair.points[int(str(rest[0])) % len(pair.points)]
-            pair.session.rollback(point)
-            pair.model = model.copy()
-        case "drop" if pair.points:
-            point, _ = pair.points.pop(int(str(rest[0])) % len(pair.points))
-            pair.session.drop(point)
-        case "fork" if len(pairs) < COPIES:
-            [made] = pair.session.fork()
-            pairs.append(Pair(made, pair.model.copy()))
-        case "fork-of-checkpoint" if pair.points and len(pairs) < COPIES:
-            point, model = pair.points[int(str(rest[0])) % len(pair.points)]
-            [made] = pair.session.fork(checkpoint=point)
-            pairs.append(Pair(made, model.copy()))
-        case "close" if len(pairs) > 1:
-            pairs.remove(pair)
-            pair.session.close()
-
-
-@SOME
-@given(st.lists(steps, max_size=16))
-def test_any_history_is_as_the_model_says(server: Server, history: list[tuple[object, ...]]) -> None:
-    pairs = [Pair(opened(server), Model())]
-    try:
-        for step in history:
-            take(step, pairs)
-        for pair in pairs:
-            pair.agree()
-    finally:
-        server.close_all([pair.session for pair in pairs])
-
-
-@FEW
-@given(st.lists(few_cells, min_size=2, max_size=4))
-def test_a_session_does_not_depend_on_its_neighbours(server: Server, texts: list[list[str]]) -> None:
-    """All run at once, strangers and siblings."""
-    first = opened(server)
-    sessions = [first, *first.fork(len(texts) - 1)]
-    strangers = [opened(server) for _ in texts]
-    try:
-        with ThreadPoolExecutor(2 * len(texts)) as pool:
-            found = list(pool.map(run, [*sessions, *strangers], [*texts, *texts]))
-        for own, text in zip(found, [*texts, *texts], strict=True):
-            model = Model()
-            assert own == [model.execute(one) for one in text]
-    finally:
-        server.close_all([*sessions, *strangers])
-
-
-@FEW
-@given(few_cells, few_cells, few_cells)
-def test_rollback_and_the_same_cells_give_the_same(
-    server: Server, before: list[str], lost: list[str], after: list[str]
-) -> None:
-    session = opened(server)
-    try:
-        run(session, before)
-        point = session.checkpoint()
-        first = [*run(session, after), session.value(DIGEST)]
-        for _ in range(2):
-            session.rollback(point)
-            run(session, lost)
-            session.rollback(point)
-            assert [*run(session, after), session.value(DIGEST)] == first
-    finally:
-        session.close()
-
-
-@FEW
-@given(few_cells, few_cells)
-def test_a_fork_equals_a_copy(server: Server, before: list[str], after: list[str]) -> None:
-    """Parent, fork and fork of a checkpoint go on alike, and as a session that was never forked."""
-    session = opened(server)
-    run(session, before)
-    point = session.checkpoint()
-    family = [session, *session.fork(2), *session.fork(1, checkpoint=point)]
-    alone = opened(server)
-    run(alone, before)
-    try:
-        wanted = [*run(alone, after), alone.value(DIGEST)]
-        for one in family:
-            assert [*run(one, after), one.value(DIGEST)] == wanted
-    finally:
-        server.close_all([*family, alone])
-
-
-@FEW
-@given(few_cells, few_cells, few_cells)
-def test_what_a_fork_does_is_seen_by_nobody_else(
-    server: Server, before: list[str], here: list[str], there: list[str]
-) -> None:
-    session = opened(server)
-    run(session, before)
-    point = session.checkpoint()
-    left, right = session.fork(2)
-    try:
-        parent, sibling = session.value(DIGEST), right.value(DIGEST)
-        assert parent == sibling
-        run(left, there)
-        assert (session.value(DIGEST), right.value(DIGEST)) == (parent, parent)
-        mine = left.value(DIGEST)
-        run(session, here)
-        assert (left.value(DIGEST), right.value(DIGEST)) == (mine, parent)
-        session.rollback(point)
-        assert session.value(DIGEST) == parent
-        assert left.value(DIGEST) == mine
-    finally:
-        server.close_all([session, left, right])
-
-
-@FEW
-@given(few_cells)
-def test_the_numbers_of_cells_go_back_too(server: Server, texts: list[str]) -> None:
-    session = opened(server)
-    try:
-        point = session.checkpoint()
-        for _ in range(2):
-            numbers = [session.execute(text).raw.number for text in texts]
-            assert numbers == list(range(2, 2 + len(texts)))
-            session.rollback(point)
-    finally:
-        session.close()
-
-
-@pytest.mark.skipif(support.NAIVE, reason="there each has another folder")
-def test_sessions_begin_alike(server: Server) -> None:
-    ask = "import random, os; (random.random(), os.getcwd(), os.listdir(), sorted(os.environ))"
-    sessions = server.create(3)
-    try:
-        assert len({session.value(ask) for session in sessions}) == 1
-    finally:
-        server.close_all(sessions)
-
-
-def test_reseeded_copies_differ_and_do_so_alike_each_time(server: Server) -> None:
-    ask = "import random; random.random()"
-    session = opened(server)
-    try:
-        point = session.checkpoint()
-        rounds = [session.fork(4, checkpoint=point, reseed=True) for _ in range(2)]
-        found = [[one.value(ask) for one in copies] for copies in rounds]
-        server.close_all([one for copies in rounds for one in copies])
-        assert len(set(found[0])) == 4
-        if not support.NAIVE:
-            assert found[0] == found[1]
-        assert session.value(ask) not in found[0]
-    finally:
-        session.close()
+    asyncio.run(run())

@@ -13,8 +13,9 @@ from assay.clients.sessions import SessionClient, SessionLost
 from assay.clients.sessions.folders import read_folder, write_folder
 from assay.clients.sessions.replicas import grpc_opener
 from assay.clients.testing import FakeSessionServer, SessionKnobs
-from assay.kit.errors import ConfigError, UnavailableError
-from assay.kit.tls import ClientTls
+from assay.kit.errors import ConfigError, UnauthenticatedError, UnavailableError
+from assay.kit.tls import ClientTls, ServerTls
+from certificates import make_certificates
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +113,29 @@ def test_a_name_stands_for_its_addresses() -> None:
     nobody = SessionClient("dns:///no-such-name.invalid:1", timeout_s=0.5)
     with nobody, pytest.raises(UnavailableError, match="no address"):
         nobody.create()
+
+
+def test_tls_and_a_token_reach_each_replica(tmp_path: Path) -> None:
+    made = make_certificates(tmp_path)
+    tls = ServerTls(made.server.cert_file, made.server.key_file)
+    named = ClientTls(made.ca_file, server_name="reward.test")
+    with (
+        FakeSessionServer(replica="a", tls=tls, token="secret") as a,
+        FakeSessionServer(replica="b", tls=tls, token="secret") as b,
+    ):
+        port = a.address.rpartition(":")[2]
+        for target in (f"{a.address},{b.address}", f"dns:///localhost:{port}", a.address):
+            named_client = SessionClient(target, tls=named, token="secret")
+            with named_client, named_client.create() as session:
+                assert session.execute("1").plain == 1
+        stranger = SessionClient(a.address, tls=named, token="wrong")
+        with stranger, pytest.raises(UnauthenticatedError):
+            stranger.create()
+        other_name = SessionClient(
+            f"dns:///localhost:{port}", tls=ClientTls(made.ca_file), timeout_s=1.0
+        )
+        with other_name, pytest.raises(UnavailableError, match="another name"):
+            other_name.create()
 
 
 def test_tls_to_a_list_needs_one_name(tmp_path: Path) -> None:

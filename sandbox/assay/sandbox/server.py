@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from assay.kit.build import Build
 from assay.kit.http.app import http_listener
 from assay.kit.pool import places
@@ -38,6 +40,9 @@ async def run(config: SandboxServerConfig) -> None:
     supervisors = Supervisors(config.runner)
     runner = ProgramRunner(config.runner, supervisors)
     sessions = open_sessions(config, supervisors.surveyed)
+    # Of each session one, beside those of a server without any.
+    calls = serve_config.max_concurrent_calls + sessions.places
+    serve_config = replace(serve_config, max_concurrent_calls=calls)
     # Before a port is bound: what is wrong is said in a line.
     await places.join(config.runner.pool, config.runner.ray_address)
     public = config.access.is_public(config.http.bind)

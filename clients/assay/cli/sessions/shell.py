@@ -39,7 +39,7 @@ class Quit(Exception):  # no error
 
 
 @dataclass(slots=True)
-class Room:
+class NamedSession:
     """A session with the names of its checkpoints."""
 
     name: str
@@ -62,7 +62,7 @@ class Shell:
         self._client = client
         self._shower = shower
         self._limits = limits
-        self._rooms: dict[str, Room] = {}
+        self._rooms: dict[str, NamedSession] = {}
         self.code = 0
         self._room = self._open(language, language)
 
@@ -126,8 +126,10 @@ class Shell:
         known[name](words)
         return 0
 
-    def _open(self, name: str, language: str) -> Room:
-        self._rooms[name] = Room(name, language, self._client.create(language, limits=self._limits))
+    def _open(self, name: str, language: str) -> NamedSession:
+        self._rooms[name] = NamedSession(
+            name, language, self._client.create(language, limits=self._limits)
+        )
         return self._rooms[name]
 
     def _switch(self, language: str) -> None:
@@ -163,7 +165,7 @@ class Shell:
         if name in self._rooms:
             raise ConfigError(f"there is a session {name}; choose another name")
         [copy] = self._room.session.fork()
-        self._room = self._rooms[name] = Room(name, self.language, copy)
+        self._room = self._rooms[name] = NamedSession(name, self.language, copy)
         self._shower.note(f"this is {name} now; :use goes back")
 
     def _use(self, words: list[str]) -> None:

@@ -46,6 +46,7 @@ _CLOSE_S = 5.0
 _PROBE_S = 5.0
 _PROBE = RetryPolicy(max_attempts=4, base_s=0.2, cap_s=1.0)
 _SETTLE_S = 0.02
+_LOOK_AGAIN_S = 1.0
 _LEAST_RENEWAL_S = 0.2
 
 _log = logging.getLogger(__name__)
@@ -73,6 +74,8 @@ class SessionCarrier(BaseClient[SessionsInfo]):
         self._replicas = Replicas(target if transport is None else "", opener)
         self._held: dict[str, Handle] = {}
         self._owned: dict[str, Handle] = {}
+        self._room: dict[str, int] = {}
+        self._looked_s = float("-inf")
         self._keep_alive = keep_alive
         self._keeper: asyncio.Task[None] | None = None
 
@@ -100,12 +103,14 @@ class SessionCarrier(BaseClient[SessionsInfo]):
 
         async def try_each(remaining_s: float) -> list[Handle]:
             refusals: list[CallError] = []
-            for address in await self._replicas.addresses():
+            count = request.count or 1
+            for address in await self._by_room(count):
                 transport = self._replicas.transport(address)
                 try:
                     response = await transport.call(
                         f"{calls.SERVICE}.Create", request, timeout_s=remaining_s
                     )
+                    self._room[address] = self._room.get(address, 0) - count
                     return [calls.handle_of(one, address) for one in response.sessions]
                 except CallError as error:
                     if not _goes_elsewhere(error):
@@ -302,24 +307,42 @@ class SessionCarrier(BaseClient[SessionsInfo]):
         )
 
     async def _name_at(self, address: str) -> str:
-        request = session_pb2.DescribeSessionsRequest()
         try:
-            response = await self._replicas.transport(address).call(
-                f"{calls.SERVICE}.DescribeSessions", request, timeout_s=_PROBE_S
-            )
+            return (await self._look_at(address, _PROBE_S)).replica
         except CallError:
             return ""
-        return str(response.replica)
+
+    async def _by_room(self, count: int) -> list[str]:
+        """The addresses by turns, those last that have no room: there a call waits for some."""
+        addresses = await self._replicas.addresses()
+        if not self._replicas.several:
+            return addresses
+        if time.monotonic() - self._looked_s > _LOOK_AGAIN_S:
+            self._looked_s = time.monotonic()
+            rooms = await asyncio.gather(*map(self._room_at, addresses))
+            self._room = dict(zip(addresses, rooms, strict=True))
+        return sorted(addresses, key=lambda address: self._room.get(address, count) < count)
+
+    async def _room_at(self, address: str) -> int:
+        try:
+            info = await self._look_at(address, _LOOK_AGAIN_S)
+        except CallError:
+            return 0
+        return info.capacity - info.open
+
+    async def _look_at(self, address: str, timeout_s: float) -> SessionsInfo:
+        response = await self._replicas.transport(address).call(
+            f"{calls.SERVICE}.DescribeSessions",
+            session_pb2.DescribeSessionsRequest(),
+            timeout_s=timeout_s,
+        )
+        return convert.info_from_proto(response)
 
     async def _fetch_info(self, timeout_s: float) -> SessionsInfo:
-        request = session_pb2.DescribeSessionsRequest()
         failure: CallError | None = None
         for address in await self._replicas.addresses():
             try:
-                response = await self._replicas.transport(address).call(
-                    f"{calls.SERVICE}.DescribeSessions", request, timeout_s=timeout_s
-                )
-                return convert.info_from_proto(response)
+                return await self._look_at(address, timeout_s)
             except CallError as error:
                 failure = error
         raise failure or ConfigError(f"{self.target} names no server")

@@ -24,6 +24,7 @@ NEW_MOUNTS = 0x00020000  # CLONE_NEWNS
 FAMILIES = {"AF_UNIX": 1, "AF_INET": 2, "AF_INET6": 10, "AF_NETLINK": 16}
 WALLS = (
     "chroot",
+    "kcmp",
     "landlock_add_rule",
     "landlock_create_ruleset",
     "landlock_restrict_self",

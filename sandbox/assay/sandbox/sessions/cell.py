@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError
 from assay.api.session.v1 import session_pb2
 from assay.kit.errors import CallError, refuse
 from assay.kit.reasons import Reason
+from assay.sandbox.sessions import wire
 from assay.sandbox.sessions.link import HostCall, HostLink
 
 _NEVER_S = 1e8
@@ -20,6 +21,7 @@ class Cell:
     """A cell that the host runs.
 
     Args:
+        wall_s: the cell's limit on the clock.
         ended: called once, with the result or why there is none; gives the caller's error for that.
 
     Attributes:
@@ -29,15 +31,15 @@ class Cell:
     def __init__(
         self,
         link: HostLink,
-        kind: bytes,
         payload: bytes,
+        wall_s: float,
         ended: Callable[[Cell, session_pb2.CellResult | BaseException], CallError | None],
     ) -> None:
         self.started_s = time.monotonic()
         self._link = link
         self._ended = ended
         self._events: asyncio.Queue[session_pb2.ExecuteResponse | BaseException] = asyncio.Queue()
-        self._call: HostCall = link.call(kind, payload, self._on_event)
+        self._call: HostCall = link.call(wire.EXECUTE, payload, self._on_event, wall_s)
         self._call.answer.add_done_callback(self._on_answer)
 
     def fail(self, error: CallError) -> None:

@@ -60,6 +60,7 @@ class SessionSettings:
         waiting_cells: that may wait for their turn.
         drain_s: how long open sessions may go on when the server stops.
         layers: the walls of this machine, where the host does not name its own.
+        patience_s: how long the host may take to answer.
     """
 
     replica: str
@@ -70,6 +71,7 @@ class SessionSettings:
     waiting_cells: int
     drain_s: float
     layers: tuple[str, ...] = ()
+    patience_s: float = 120.0
 
 
 class SessionCore:
@@ -112,7 +114,7 @@ class SessionCore:
         if self.link is not None or isinstance(self._host, str):
             _log.info("sessions are not served: %s", self.lack())
             return
-        self.link = HostLink(self._host, self._all_lost)
+        self.link = HostLink(self._host, self._all_lost, self.settings.patience_s)
         starting = self._spawn(self.link.start())
         await asyncio.wait({starting}, timeout=START_S)
 
@@ -280,14 +282,17 @@ class SessionCore:
             failures.append(HostGone("it died"))
         if not failures:
             return
-        made = [key for key, one in zip(keys, outcomes, strict=True) if isinstance(one, bytes)]
-        closing = [link.call(wire.CLOSE, wire.pack(key)).answer for key in made]
-        await asyncio.gather(*closing, return_exceptions=True)
+        await self.forget(link, keys)
         if isinstance(failures[0], HostGone):
             raise refuse(
-                Reason.WORKER_DIED, f"the host of sessions died: {failures[0]}"
+                Reason.WORKER_DIED, f"the host of sessions is gone: {failures[0]}"
             ) from failures[0]
         raise failures[0]
+
+    def forget(self, link: HostLink, keys: Sequence[int]) -> asyncio.Future[list[object]]:
+        """Has the host end what it may have made of these."""
+        closing = [link.call(wire.CLOSE, wire.pack(key)).answer for key in keys]
+        return asyncio.gather(*closing, return_exceptions=True)
 
     def end(self, session: OpenSession, ended: Ended) -> asyncio.Task[None]:
         """Takes a session out at once; done when the host has ended it and its place is free."""
@@ -320,7 +325,7 @@ class SessionCore:
         if sessions:
             _log.error("%d sessions were lost with their host", len(sessions))
         for session in sessions:
-            self.end(session, Ended("lost", f"the host of sessions died: {how}", "host-died"))
+            self.end(session, Ended("lost", f"the host of sessions is gone: {how}", "host-died"))
 
     def _expired(self, session: OpenSession) -> None:
         text = f"nobody renewed the session's lease of {session.lease_s:g} s"
@@ -336,8 +341,12 @@ class SessionCore:
         """What the caller is told; what the host says of a session holds for later calls too."""
         if session.ended is not None:
             return session.ended.error()
+        if isinstance(error, HostGone):
+            gone = Ended("lost", f"the host of sessions is gone: {error}", error.cause)
+            self.end(session, gone)
+            return gone.error()
         if not isinstance(error, CallError):
-            return Ended("lost", f"the host of sessions died: {error}", "host-died").error()
+            return refuse(Reason.INTERNAL, f"the service failed ({type(error).__name__})")
         if error.reason in {Reason.SESSION_LOST, Reason.SESSION_NOT_FOUND}:
             lost = Ended("lost", str(error), error.metadata.get("cause", "unknown-to-its-host"))
             self.end(session, lost)

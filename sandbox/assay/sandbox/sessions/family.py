@@ -56,10 +56,12 @@ class Gone:
 
     Attributes:
         cpu_s: of its processes that were reaped by then.
+        over: it had used the CPU time that it may, perhaps by a limit of its own.
     """
 
     status: int
     cpu_s: float
+    over: bool
 
 
 class Ends:
@@ -490,7 +492,7 @@ class Family:
     def _ended(self, facts: dict[str, Any]) -> None:
         branch = self.branches.get(facts["gone"])
         if branch is not None:
-            branch.gone = Gone(facts["status"], facts["cpu_s"])
+            branch.gone = Gone(facts["status"], facts["cpu_s"], facts["over"])
             branch.drain()
             branch.listener.ended()
 

@@ -25,12 +25,17 @@ LIMITS = LinkLimits(start_s=60.0, stop_s=20.0, take_s=math.inf, events=frozenset
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 10.0
 _STEADY_S = 10.0
+_SECOND_LOOK_S = 0.2
 
 _log = logging.getLogger(__name__)
 
 
 class HostGone(Exception):
-    """The host died before it answered. The text says how."""
+    """The host died before it answered, or did not answer in time. The text says how."""
+
+    def __init__(self, how: str, cause: str = "host-died") -> None:
+        super().__init__(how)
+        self.cause = cause
 
 
 @dataclass(slots=True, eq=False)
@@ -40,11 +45,14 @@ class HostCall:
     Attributes:
         answer: the payload of DONE; raises HostGone, or the CallError of FAULT.
         on_event: called with the payload of each EVENT.
+        heard: frames that had come before it was sent.
     """
 
     number: int
     answer: asyncio.Future[bytes]
     on_event: Callable[[bytes], None] | None = None
+    heard: int = 0
+    alarm: asyncio.TimerHandle | None = None
 
 
 class HostLink:
@@ -52,6 +60,8 @@ class HostLink:
 
     Args:
         command: starts it.
+        patience_s: how long it may take to answer, beyond what a cell may; one that says nothing
+            at all meanwhile is killed.
         lost: called with how it ended, when its sessions are lost; every call of it has failed.
 
     Attributes:
@@ -62,13 +72,19 @@ class HostLink:
     """
 
     def __init__(
-        self, command: Command, lost: Callable[[str], None], limits: LinkLimits = LIMITS
+        self,
+        command: Command,
+        lost: Callable[[str], None],
+        patience_s: float,
+        limits: LinkLimits = LIMITS,
     ) -> None:
         self.ready: Mapping[str, Any] = {}
         self.why_not = ""
         self.restarts = self.life = 0
         self._command = command
         self._lost = lost
+        self._patience_s = patience_s
+        self._heard = 0
         self._limits = limits
         self._link: ChildLink | None = None
         self._calls: dict[int, HostCall] = {}
@@ -104,11 +120,16 @@ class HostLink:
         return self._up.is_set()
 
     def call(
-        self, kind: bytes, payload: bytes, on_event: Callable[[bytes], None] | None = None
+        self,
+        kind: bytes,
+        payload: bytes,
+        on_event: Callable[[bytes], None] | None = None,
+        work_s: float = 0.0,
     ) -> HostCall:
-        """Sends a call; where the host is down its answer is HostGone."""
-        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        call = HostCall(next(self._numbers), future, on_event)
+        """Sends a call that has so much to do; where the host is down its answer is HostGone."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[bytes] = loop.create_future()
+        call = HostCall(next(self._numbers), future, on_event, self._heard)
         if self._link is None or not self._up.is_set():
             future.set_exception(HostGone("it is not running"))
             return call
@@ -118,6 +139,7 @@ class HostLink:
             future.set_exception(call_error(make_status(Reason.MESSAGE_TOO_LARGE, str(error))))
             return call
         self._calls[call.number] = call
+        call.alarm = loop.call_later(work_s + self._patience_s, self._look, call)
         return call
 
     def cancel(self, call: HostCall) -> None:
@@ -175,14 +197,32 @@ class HostLink:
         self._fail(how)
         self._lost(how)
 
+    def _look(self, call: HostCall, again: bool = False) -> None:
+        """A call is late. After a pause of the loop its answer may lie in the socket: twice."""
+        if not again:
+            loop = asyncio.get_running_loop()
+            call.alarm = loop.call_later(_SECOND_LOOK_S, self._look, call, True)
+            return
+        self._calls.pop(call.number, None)
+        if not call.answer.done():
+            _log.error("the host of sessions did not answer a call")
+            call.answer.set_exception(HostGone("it did not answer in time", "no-answer"))
+        if self._link is not None and self._heard == call.heard:
+            self._link.kill()
+
     def _on_frame(self, frame: Frame, _: float) -> None:
+        self._heard += 1
         if frame.kind == wire.EVENT:
             call = self._calls.get(frame.number)
             if call is not None and call.on_event is not None:
                 call.on_event(frame.payload)
             return
         call = self._calls.pop(frame.number, None)
-        if call is None or call.answer.done():
+        if call is None:
+            return
+        if call.alarm is not None:
+            call.alarm.cancel()
+        if call.answer.done():
             return
         if frame.kind == frames.DONE:
             call.answer.set_result(frame.payload)
@@ -192,6 +232,8 @@ class HostLink:
     def _fail(self, how: str) -> None:
         calls, self._calls = self._calls, {}
         for call in calls.values():
+            if call.alarm is not None:
+                call.alarm.cancel()
             if not call.answer.done():
                 call.answer.set_exception(HostGone(how))
                 call.answer.exception()  # seen: its caller may have gone away

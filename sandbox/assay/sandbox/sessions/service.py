@@ -48,6 +48,16 @@ class Sessions:
         """How often the host was started in place of one that died."""
         return 0 if self._core.link is None else self._core.link.restarts
 
+    @property
+    def places(self) -> int:
+        """How many may be open."""
+        return self._core.room.places
+
+    @property
+    def taken(self) -> int:
+        """How many places are taken, also by sessions that are being made or ended."""
+        return self._core.room.taken
+
     async def start(self) -> None:
         """Starts the host. Whatever becomes of that is said by the calls."""
         await self._core.start()
@@ -87,7 +97,7 @@ class Sessions:
             CallError: see session.proto; so for every method.
         """
         core = self._core
-        with self._counted("create"):
+        with self._counted("Create"):
             answer_s = answer_by_s(time.monotonic(), timeout_s)
             link = await core.open_link(answer_s)
             tenant = tenant_var.get()
@@ -131,7 +141,7 @@ class Sessions:
     ) -> AsyncGenerator[session_pb2.ExecuteResponse, None]:
         """Runs a cell; yields what it does, its result last."""
         core = self._core
-        with self._counted("execute"):
+        with self._counted("Execute"):
             arrived_s = time.monotonic()
             answer_s = answer_by_s(arrived_s, timeout_s)
             session = core.usable(request.session_id)
@@ -158,7 +168,7 @@ class Sessions:
                 return None
 
             payload = wire.pack(session.key, told.SerializeToString())
-            cell = Cell(core.link, wire.EXECUTE, payload, ended)
+            cell = Cell(core.link, payload, seconds_of(told.wall_time), ended)
             left_s = answer_s - time.monotonic()
             async with aclosing(cell.events(left_s)) as events:
                 async for event in events:
@@ -170,7 +180,7 @@ class Sessions:
         self, request: session_pb2.PutFilesRequest, *, timeout_s: float
     ) -> session_pb2.PutFilesResponse:
         """Writes files."""
-        with self._counted("put_files"):
+        with self._counted("PutFiles"):
             session = self._core.usable(request.session_id)
             requests.check_files(request.files)
             told = session_pb2.PutFilesRequest(files=request.files)
@@ -181,7 +191,7 @@ class Sessions:
         self, request: session_pb2.GetFilesRequest, *, timeout_s: float
     ) -> session_pb2.GetFilesResponse:
         """Reads or lists files."""
-        with self._counted("get_files"):
+        with self._counted("GetFiles"):
             session = self._core.usable(request.session_id, over=True)
             requests.check_paths(request.paths)
             told = session_pb2.GetFilesRequest(paths=request.paths)
@@ -192,7 +202,7 @@ class Sessions:
         self, request: session_pb2.CheckpointRequest, *, timeout_s: float
     ) -> session_pb2.CheckpointResponse:
         """Keeps the state."""
-        with self._counted("checkpoint"):
+        with self._counted("Checkpoint"):
             session = self._core.usable(request.session_id)
             told = session_pb2.CheckpointRequest()
             payload = await self._core.ask(session, wire.CHECKPOINT, told, timeout_s)
@@ -204,7 +214,7 @@ class Sessions:
         self, request: session_pb2.RollbackRequest, *, timeout_s: float
     ) -> session_pb2.RollbackResponse:
         """Goes back to a checkpoint."""
-        with self._counted("rollback"):
+        with self._counted("Rollback"):
             session = self._core.usable(request.session_id, over=True)
             told = session_pb2.RollbackRequest(checkpoint_id=request.checkpoint_id)
 
@@ -221,7 +231,7 @@ class Sessions:
     ) -> session_pb2.ForkResponse:
         """Copies a session."""
         core = self._core
-        with self._counted("fork"):
+        with self._counted("Fork"):
             answer_s = answer_by_s(time.monotonic(), timeout_s)
             over = bool(request.checkpoint_id)
             session = core.usable(request.session_id, over=over)
@@ -252,6 +262,7 @@ class Sessions:
                     payload = wire.pack_fork(session.key, keys, told.SerializeToString())
                     await core.alone(session, link, (wire.FORK, payload), opened)
                 except BaseException:
+                    core.forget(link, keys)
                     core.room.give_back(tenant, count)
                     raise
                 return time.monotonic() - began_s
@@ -268,7 +279,7 @@ class Sessions:
     ) -> session_pb2.RenewResponse:
         """Extends leases."""
         del timeout_s
-        with self._counted("renew"):
+        with self._counted("Renew"):
             response = session_pb2.RenewResponse()
             self._rules.lease(request.lease, self._rules.lease_s)  # checked before any is changed
             for session_id in request.session_ids:
@@ -286,7 +297,7 @@ class Sessions:
         self, request: session_pb2.DropCheckpointsRequest, *, timeout_s: float
     ) -> session_pb2.DropCheckpointsResponse:
         """Frees checkpoints."""
-        with self._counted("drop_checkpoints"):
+        with self._counted("DropCheckpoints"):
             session = self._core.usable(request.session_id)
             told = session_pb2.DropCheckpointsRequest(checkpoint_ids=request.checkpoint_ids)
             payload = await self._core.ask(session, wire.DROP, told, timeout_s)
@@ -302,7 +313,7 @@ class Sessions:
         if request is None:
             await self.stop()
             return session_pb2.CloseResponse()
-        with self._counted("close"):
+        with self._counted("Close"):
             ending = []
             for session_id in request.session_ids:
                 with contextlib.suppress(CallError):

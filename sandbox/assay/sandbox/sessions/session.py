@@ -396,7 +396,7 @@ class Session:
             return pb.CELL_END_SECURITY_VIOLATION, "a forbidden system call"
         if number == signal.SIGXCPU or self._used_s + gone.cpu_s > self.limits.cpu_s:
             return pb.CELL_END_BUDGET_SPENT, f"more than {self.limits.cpu_s:g} s of CPU time"
-        if number != signal.SIGKILL:
+        if number != signal.SIGKILL or gone.over:
             return None
         if self.family.memory_killed():
             return pb.CELL_END_MEMORY_LIMIT, "the kernel ended it for lack of memory"

@@ -128,12 +128,11 @@ def _confine(setup: Setup, line: socket, given: list[int]) -> None:
     line.detach()
     syscalls.close_from(LINE + 1)
     os.closerange(3, CHANNEL)
-    _restrict_files(_OPEN_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_OPEN_FILES, _MOST_FILES))
 
 
 def _plumb(line: int, given: list[int]) -> None:
     """Puts line, channel, stdout and stderr where they belong."""
-    _restrict_files(_MOST_FILES)
     os.dup2(line, LINE, inheritable=False)
     if given:
         channel, out, err = given
@@ -142,9 +141,11 @@ def _plumb(line: int, given: list[int]) -> None:
         os.dup2(err, 2)
 
 
-def _restrict_files(soft: int) -> None:
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, hard), hard))
+def _allow_files() -> tuple[int, int]:
+    """Makes room for our own descriptors; the limits that were in force."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return soft, hard
 
 
 class _Server:
@@ -155,7 +156,6 @@ class _Server:
         self._interpreter: Interpreter | None = None
         self._tag = b""
         self._running = False
-        self._is_new = False
         self._attach(runs=runs)
 
     def _attach(self, *, runs: bool) -> None:
@@ -228,46 +228,50 @@ class _Server:
 
     def _copy(self) -> None:
         """Copies this process, unless it holds what the copy would lose."""
-        _restrict_files(_MOST_FILES)
+        files = _allow_files()
         message, ancillary, _, _ = self._line.recvmsg(
             _MAX_MESSAGE, CMSG_SPACE(4 * 8), MSG_CMSG_CLOEXEC
         )
         if not message:
             os._exit(0)
         given = descriptors_of(ancillary)
+        try:
+            holds, folder, opened = self._look(given)
+        except Exception as error:  # noqa: BLE001 - the program may have broken what we call
+            holds = [f"an interpreter that cannot be copied ({type(error).__name__})"]
+        is_copy = False
+        if not holds:
+            is_copy = syscalls.clone_sibling() == 0
+            if is_copy:
+                user = marshal.loads(message[1:])  # noqa: S302  # the keeper's
+                self._become(user, given, folder, opened)
+            if self._interpreter is not None:
+                self._interpreter.after_copy(is_copy=is_copy)
+        for descriptor in given:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, files)
+        if holds:
+            self._line.send(b"N" + "\n".join(holds).encode("utf-8", "replace")[:4000])
+        elif not is_copy:
+            self._line.send(b"K")
+
+    def _look(self, given: list[int]) -> tuple[list[str], str, list[_OpenFile]]:
+        """What stands in the way of a copy, and what it begins with; it may begin at once."""
         holds = self._interpreter.holds() if self._interpreter is not None else []
-        if len(given) not in {1, 4}:
-            holds.append("open files up to the limit")
+        folder = ""
         try:
             folder = os.getcwd()
         except OSError:
             holds.append("a working directory that is gone")
+        if len(given) not in {1, 4}:
+            holds.append("open files up to the limit")
         if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < _MOST_FILES:
             holds.append("a limit of open files that leaves no room for ours")
-        if holds:
-            self._line.send(b"N" + "\n".join(holds).encode("utf-8", "replace")[:4000])
-        else:
-            self._split(marshal.loads(message[1:]), given, folder)  # noqa: S302  # the keeper's
-        for descriptor in given:
-            os.close(descriptor)
-        _restrict_files(_OPEN_FILES)
-        if not holds and not self._is_new:
-            self._line.send(b"K")
-        self._is_new = False
-
-    def _split(self, user: int, given: list[int], folder: str) -> None:
-        if self._interpreter is not None:
+        if not holds and self._interpreter is not None:
             self._interpreter.before_copy()
-        opened = _opened(given)
-        is_copy = syscalls.clone_sibling() == 0
-        if is_copy:
-            self._become(user, given, folder, opened)
-        if self._interpreter is not None:
-            self._interpreter.after_copy(is_copy=is_copy)
+        return holds, folder, _opened(given)
 
-    def _become(
-        self, user: int, given: list[int], folder: str, opened: list[tuple[int, str, int, int]]
-    ) -> None:
+    def _become(self, user: int, given: list[int], folder: str, opened: list[_OpenFile]) -> None:
         """The copy's part; its keeper's part is in `keeper`."""
         line = socket(fileno=os.dup(given[0]))
         line.send(b"C")
@@ -308,7 +312,6 @@ class _Server:
             os._exit(1)
         line.close()
         self._line = socket(fileno=LINE)
-        self._is_new = True
         self._attach(runs=runs)
 
 
@@ -337,8 +340,16 @@ def _write_files(files: list[tuple[str, bytes, int]]) -> str:
     return ""
 
 
-def _opened(given: list[int]) -> list[tuple[int, str, int, int]]:
-    """Files that a copy opens again: number, path, flags, place."""
+class _OpenFile(NamedTuple):
+    """A file that a copy opens again."""
+
+    number: int
+    path: str
+    flags: int
+    place: int
+
+
+def _opened(given: list[int]) -> list[_OpenFile]:
     ours = {0, 1, 2, CHANNEL, LINE, *given}
     found = []
     for entry in os.listdir("/proc/self/fd"):
@@ -358,7 +369,7 @@ def _opened(given: list[int]) -> list[tuple[int, str, int, int]]:
                         place = int(line.split()[1])
         except OSError:
             continue  # the descriptor of the listing itself
-        found.append((number, path, flags, place))
+        found.append(_OpenFile(number, path, flags, place))
     return found
 
 

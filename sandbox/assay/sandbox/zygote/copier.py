@@ -259,6 +259,11 @@ class Copier:
             )
         except (inspection.Hidden, OSError):
             raise Refused([_UNRULY]) from None
+        try:
+            shared |= any(syscalls.share(birth.process, other) for other in self._known)
+        except OSError as error:
+            text = f"memory that cannot be compared with a copy's ({error.strerror})"
+            raise Refused([text]) from None
         alone = status.get("PPid") == str(os.getpid()) and status.get("Threads") == "1"
         users = status.get("Uid", "").split() == [str(birth.user)] * 4
         bare = all(int(status.get(name, "1"), 16) == 0 for name in ("CapEff", "CapInh", "CapAmb"))

@@ -6,6 +6,7 @@ the caller. The process is dumpable, else nothing of it can be read, which is a 
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 
@@ -29,6 +30,19 @@ def status_of(process: int) -> dict[str, str]:
             return {pair[0]: pair[1].strip() for pair in pairs if len(pair) == 2}
     except OSError as error:
         raise Hidden from error
+
+
+def cpu_limit_s(process: int) -> float:
+    """The hard limit of its CPU time, which it may have lowered; also of one that nobody reaped."""
+    try:
+        with open(f"/proc/{process}/limits") as file:
+            for line in file:
+                if line.startswith("Max cpu time"):
+                    hard = line.split()[4]
+                    return math.inf if hard == "unlimited" else float(hard)
+    except OSError:
+        pass
+    return math.inf
 
 
 def threads(process: int) -> list[str]:

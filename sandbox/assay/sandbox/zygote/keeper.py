@@ -15,7 +15,8 @@ answers JSON, [number, facts]:
     ("resize", user, bytes)  the size of its folders
 
 and its own words, number 0: {"up"} once the first branch is there, with the same descriptors;
-{"gone": user, "status", "cpu_s"} for a branch whose process has ended.
+{"gone": user, "status", "cpu_s", "over"} for a branch whose main process has ended; "over": at a
+limit of CPU time that may be its own.
 
 Covered: no branch reads, writes, signals or sees another, or a file of it; whatever a branch does
 instead of its part ends as a refusal, its copy killed, within a time-out.
@@ -59,6 +60,7 @@ from assay.sandbox.zygote.protocol import descriptors_of
 FIRST_USER = 1000
 _DYING_S = 10.0
 _PAUSE_S = 0.0003
+_CPU_SLACK_S = 0.5  # the kernel counts by ticks
 _UNRULY = "a session that does not keep to the rules of copying"
 _MAX_MESSAGE = 1 << 16
 _ANCILLARY = CMSG_SPACE(4 * 64)
@@ -255,14 +257,18 @@ class Keeper:
                 return
             if found is None:
                 return
-            _, status, usage = os.wait4(found.si_pid, 0)
             user = found.si_uid if self._copies else FIRST_USER
+            ended = self._branches.get(user)
+            is_main = ended is not None and ended.process == found.si_pid
+            cpu_limit_s = inspection.cpu_limit_s(found.si_pid) if is_main else 0.0
+            _, status, usage = os.wait4(found.si_pid, 0)
             cpu_s = self._cpu_s.get(user, 0.0) + usage.ru_utime + usage.ru_stime
             self._cpu_s[user] = cpu_s
-            ended = self._branches.get(user)
-            if ended is not None and ended.process == found.si_pid:
+            if is_main:
                 self._kill_processes(user)
-                self._say({"gone": user, "status": status, "cpu_s": cpu_s})
+                own_s = usage.ru_utime + usage.ru_stime
+                over = own_s > cpu_limit_s - _CPU_SLACK_S
+                self._say({"gone": user, "status": status, "cpu_s": cpu_s, "over": over})
 
     def _add(self, made: Branch) -> None:
         self._branches[made.user] = made

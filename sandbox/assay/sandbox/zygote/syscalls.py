@@ -9,6 +9,7 @@ import ctypes
 import os
 import struct
 from _signal import SIGCHLD, SIGKILL
+from errno import ESRCH
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWCGROUP = 0x02000000
@@ -42,9 +43,10 @@ _LANDLOCK_CREATE_RULESET_VERSION = 1
 
 # Numbers above 424 are the same on every architecture; the older ones are not.
 _NUMBERS = {
-    "x86_64": {"clone": 56, "pivot_root": 155, "setresuid": 117, "seccomp": 317},
-    "aarch64": {"clone": 220, "pivot_root": 41, "setresuid": 147, "seccomp": 277},
+    "x86_64": {"clone": 56, "pivot_root": 155, "setresuid": 117, "seccomp": 317, "kcmp": 312},
+    "aarch64": {"clone": 220, "pivot_root": 41, "setresuid": 147, "seccomp": 277, "kcmp": 272},
 }.get(os.uname().machine, {})
+_KCMP_VM, _KCMP_FILES, _KCMP_FS = 1, 2, 3
 _CLOSE_RANGE, _OPENAT2, _MOUNT_SETATTR = 436, 437, 442
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
 
@@ -191,6 +193,20 @@ def set_capabilities(*, permitted: int, effective: int) -> None:
 def keep_capabilities() -> None:
     """The permitted capabilities outlast the next change of user."""
     _check(_prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0), "prctl KEEPCAPS")
+
+
+def share(process: int, other: int) -> bool:
+    """Whether two processes have one address space, table of descriptors or working directory.
+
+    A clone may share these with its original: CLONE_VM, CLONE_FILES, CLONE_FS.
+    """
+    for kind in (_KCMP_VM, _KCMP_FILES, _KCMP_FS):
+        answer = _syscall(_NUMBERS["kcmp"], process, other, kind, 0, 0)
+        if answer < 0 and ctypes.get_errno() == ESRCH:
+            return False
+        if _check(answer, "kcmp") == 0:
+            return True
+    return False
 
 
 def enter_namespace(descriptor: int, kind: int) -> None:
