@@ -1,9 +1,9 @@
 """Points other projects' tests of sandboxes, executors and kernels at sessions of a running sandbox.
 
-    python scripts/session_peers.py fetch FOLDER             checkouts and environments, once
+    python scripts/session_peers.py fetch FOLDER [SUITE...]      checkouts and environments, once
     python -m assay.sandbox --port 50052 --python-packages numpy,pytest,pillow &
-    python scripts/session_peers.py run FOLDER --target 127.0.0.1:50052 [SUITE...]
-    python scripts/session_peers.py replay FOLDER --target 127.0.0.1:50052 FILE...
+    python scripts/session_peers.py run --target 127.0.0.1:50052 FOLDER [SUITE...]
+    python scripts/session_peers.py replay --target 127.0.0.1:50052 FOLDER FILE...
 
 Nothing of a peer is copied or changed: `fetch` clones the repositories at the commits below (from
 `--mirror` where github.com is not to be had) and installs the packages; a module of
@@ -166,24 +166,21 @@ def _python(folder: Path, name: str) -> Path:
 def _run(folder: Path, target: str, names: list[str]) -> int:
     listed = tomllib.loads((SHIMS / "differences.toml").read_text())
     wrong = 0
-    lines = [f"{'suite':20} {'version':44} passed failed skipped"]
+    print(f"{'suite':20} {'version':44} passed failed skipped")
     for name in names:
         outcomes = list(_outcomes(folder, name, target))
         counts = collections.Counter(kind for _, kind in outcomes)
         version = SUITES[name].packages[0]
         if SUITES[name].checkout:
             version += f", {REPOSITORIES[SUITES[name].checkout][1][:8]}"
-        lines.append(
-            f"{name:20} {version:44} {counts['passed']:6} {counts['failed']:6} "
-            f"{counts['skipped']:7}"
-        )
+        figures = f"{counts['passed']:6} {counts['failed']:6} {counts['skipped']:7}"
+        print(f"{name:20} {version:44} {figures}", flush=True)
         for text, is_wrong in _explained(outcomes, listed.get(name, {})):
-            lines.append(f"    {text}")
+            print(f"    {text}")
             wrong += is_wrong
         if not outcomes:
-            lines.append("    nothing ran")
+            print("    nothing ran")
             wrong += 1
-    print("\n".join(lines))
     return int(wrong > 0)
 
 
