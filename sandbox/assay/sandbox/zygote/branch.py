@@ -241,12 +241,8 @@ class _Server:
             holds = [f"an interpreter that cannot be copied ({type(error).__name__})"]
         is_copy = False
         if not holds:
-            is_copy = syscalls.clone_sibling() == 0
-            if is_copy:
-                user = marshal.loads(message[1:])  # noqa: S302  # the keeper's
-                self._become(user, given, folder, opened)
-            if self._interpreter is not None:
-                self._interpreter.after_copy(is_copy=is_copy)
+            user = marshal.loads(message[1:])  # noqa: S302  # the keeper's
+            is_copy = self._split(user, given, folder, opened)
         for descriptor in given:
             os.close(descriptor)
         resource.setrlimit(resource.RLIMIT_NOFILE, files)
@@ -270,6 +266,15 @@ class _Server:
         if not holds and self._interpreter is not None:
             self._interpreter.before_copy()
         return holds, folder, _opened(given)
+
+    def _split(self, user: int, given: list[int], folder: str, opened: list[_OpenFile]) -> bool:
+        """Whether this is the copy, which has become one."""
+        is_copy = syscalls.clone_sibling() == 0
+        if is_copy:
+            self._become(user, given, folder, opened)
+        if self._interpreter is not None:
+            self._interpreter.after_copy(is_copy=is_copy)
+        return is_copy
 
     def _become(self, user: int, given: list[int], folder: str, opened: list[_OpenFile]) -> None:
         """The copy's part; its keeper's part is in `keeper`."""

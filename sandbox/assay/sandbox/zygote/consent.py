@@ -40,8 +40,9 @@ _ONCE = {_CAPSET: 2, _UNSHARE: 1, _SETRESUID: 1}
 class Consent:
     """The listener of a family's filter, and what it consents to now."""
 
-    def __init__(self, listener: int, mains: Callable[[], Iterable[int]]) -> None:
+    def __init__(self, listener: int, processes: int, mains: Callable[[], Iterable[int]]) -> None:
         self.listener = listener
+        self._processes = processes
         self._mains = mains
         self._process = 0
         self._user = 0
@@ -91,9 +92,15 @@ class Consent:
     def _may_die(self, target: int, call: int) -> bool:
         mains = self._mains()
         if target > 0:
-            threads = (f"/proc/{main}/task/{target}" for main in mains)
-            return not any(map(os.path.exists, threads))
+            return not any(self._exists(f"{main}/task/{target}") for main in mains)
         return call == _KILL and target < -1 and -target not in set(map(_group_of, mains))
+
+    def _exists(self, path: str) -> bool:
+        try:
+            os.stat(path, dir_fd=self._processes)
+        except OSError:
+            return False
+        return True
 
 
 def _signed(argument: int) -> int:

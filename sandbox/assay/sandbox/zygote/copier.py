@@ -39,7 +39,7 @@ from _socket import (
 )
 from collections.abc import Sequence
 from select import POLLIN, poll
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from assay.sandbox.zygote import inspection, root, syscalls
 from assay.sandbox.zygote.consent import Consent
@@ -86,12 +86,14 @@ class FamilyFacts(NamedTuple):
     """What copies of a family have in common.
 
     Attributes:
+        processes: a folder of all of them, also of those that hide.
         own_mounts: the keeper's mount namespace.
         kept: as `root.show_kept` takes it.
         disk_bytes, inodes: size of a branch's folders.
     """
 
     consent: Consent
+    processes: int
     own_mounts: int
     kept: dict[str, str]
     disk_bytes: int
@@ -213,9 +215,15 @@ class Copier:
                 consent.answer()  # of the source: a copy speaks before it calls
             if birth.line.fileno() in ready:
                 message, process = _receive(birth.line)
+                if not message:  # nobody holds the other end: the source says why
+                    self._hear_refusal(birth.deadline_s)
                 if message != b"C" or process in {0, os.getpid()} | self._known:
                     raise Refused([_UNRULY])
                 birth.process = process
+
+    def _hear_refusal(self, deadline_s: float) -> NoReturn:
+        self._await_split(self._split + 1, deadline_s)
+        raise Refused(["a copy that ended at once"])
 
     def _hear_source(self) -> None:
         message, _ = _receive(self._source.line)
@@ -307,7 +315,7 @@ class Copier:
     def _helpers(self, users: set[int], but: set[int]) -> list[str]:
         return [
             f"a child process ({name})"
-            for process, user, name in inspection.strangers(self._known)
+            for process, user, name in inspection.strangers(self._family.processes, self._known)
             if user in users and process not in but
         ]
 

@@ -25,17 +25,23 @@ def status_of(process: int) -> dict[str, str]:
         Hidden: it has ended, or hides.
     """
     try:
-        with open(f"/proc/{process}/status", encoding="utf-8", errors="replace") as file:
-            pairs = (line.split(":", 1) for line in file)
-            return {pair[0]: pair[1].strip() for pair in pairs if len(pair) == 2}
+        return _status(f"/proc/{process}/status", None)
     except OSError as error:
         raise Hidden from error
 
 
-def cpu_limit_s(process: int) -> float:
+def _status(path: str, folder: int | None) -> dict[str, str]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
+    with open(descriptor, encoding="utf-8", errors="replace") as file:
+        pairs = (line.split(":", 1) for line in file)
+        return {pair[0]: pair[1].strip() for pair in pairs if len(pair) == 2}
+
+
+def cpu_limit_s(processes: int, process: int) -> float:
     """The hard limit of its CPU time, which it may have lowered; also of one that nobody reaped."""
     try:
-        with open(f"/proc/{process}/limits") as file:
+        flags = os.O_RDONLY | os.O_CLOEXEC
+        with open(os.open(f"{process}/limits", flags, dir_fd=processes)) as file:
             for line in file:
                 if line.startswith("Max cpu time"):
                     hard = line.split()[4]
@@ -54,20 +60,20 @@ def threads(process: int) -> list[str]:
     return [f"{others} thread{'s' if others > 1 else ''}"] if others else []
 
 
-def strangers(known: set[int]) -> list[tuple[int, int, str]]:
+def strangers(processes: int, known: set[int]) -> list[tuple[int, int, str]]:
     """Processes of the family that are not known, the dead that nobody reaped among them.
 
-    Each with id, user and name.
+    Each with id, user and name. `processes` is a folder of all, as a process may hide from /proc.
     """
     found = []
-    for entry in os.listdir("/proc"):
+    for entry in os.listdir(processes):
         if not entry.isdigit() or int(entry) in known:
             continue
         try:
-            status = status_of(int(entry))
+            status = _status(f"{entry}/status", processes)
             user = int(status["Uid"].split()[0])
-        except (Hidden, KeyError):
-            continue
+        except (OSError, KeyError):
+            continue  # it has ended meanwhile
         found.append((int(entry), user, status.get("Name", "?")[:32]))
     return found
 

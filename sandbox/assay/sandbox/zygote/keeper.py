@@ -120,6 +120,7 @@ class Keeper:
 
     def _build(self) -> None:
         syscalls.mount("none", "/", "", syscalls.MS_REC | syscalls.MS_PRIVATE)
+        self._processes = root.open_processes()
         root.mount_proc("/proc")
         self._own_mounts = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
         self._rules = None
@@ -155,9 +156,10 @@ class Keeper:
         if message[:1] != b"L":
             self._say({"failed": message[1:].decode(errors="replace") or "the session died"})
             os._exit(1)
-        self._consent = Consent(given.pop(0), self._mains)
+        self._consent = Consent(given.pop(0), self._processes, self._mains)
         self._family = FamilyFacts(
-            self._consent, self._own_mounts, self._kept, self._disk_bytes, self._settings["inodes"]
+            *(self._consent, self._processes, self._own_mounts, self._kept),
+            *(self._disk_bytes, self._settings["inodes"]),
         )
         number = user if user is not None else FIRST_USER
         made = Branch(number, pid, ours, given[0], os.fstat(given[0]).st_dev, inodes)
@@ -260,7 +262,7 @@ class Keeper:
             user = found.si_uid if self._copies else FIRST_USER
             ended = self._branches.get(user)
             is_main = ended is not None and ended.process == found.si_pid
-            cpu_limit_s = inspection.cpu_limit_s(found.si_pid) if is_main else 0.0
+            cpu_limit_s = inspection.cpu_limit_s(self._processes, found.si_pid) if is_main else 0.0
             _, status, usage = os.wait4(found.si_pid, 0)
             cpu_s = self._cpu_s.get(user, 0.0) + usage.ru_utime + usage.ru_stime
             self._cpu_s[user] = cpu_s
@@ -281,7 +283,7 @@ class Keeper:
         return {os.getpid(), *self._mains()}
 
     def _strangers(self) -> list[tuple[int, int, str]]:
-        return inspection.strangers(self._known())
+        return inspection.strangers(self._processes, self._known())
 
     def _say(self, facts: dict[str, Any]) -> None:
         self._answer(0, facts)

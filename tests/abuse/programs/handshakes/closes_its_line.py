@@ -1,0 +1,3 @@
+# closes its line to the keeper
+# copies: refused
+os.close(LINE)

@@ -1,0 +1,4 @@
+# its copy stops in the middle
+# copies: refused
+# slow: yes
+before("dumpable", lambda: time.sleep(100))

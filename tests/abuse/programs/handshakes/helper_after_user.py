@@ -1,0 +1,3 @@
+# clones a helper with the new user
+# copies: refused
+before("dumpable", helper)

@@ -1,0 +1,3 @@
+# clones a helper before it leaves the mounts
+# copies: refused
+before("unshare", helper)

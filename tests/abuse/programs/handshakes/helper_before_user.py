@@ -1,0 +1,3 @@
+# clones a helper before it takes its user
+# copies: refused
+before("setresuid", helper)
