@@ -106,7 +106,8 @@ class Nursery:
             while len(self._ready) < self._settings.spares and not self._closed:
                 await asyncio.sleep(0)
                 try:
-                    self._ready.append(await self._make())
+                    made = await self._make()
+                    self._ready.append(made)  # `give_back` may have replaced it meanwhile
                 except (FamilyLost, LaunchError, OSError, TimeoutError) as error:
                     _log.warning("no spare session can be made: %s", error)
                     await asyncio.sleep(_RETRY_S)
