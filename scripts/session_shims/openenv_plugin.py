@@ -12,8 +12,8 @@ from typing import Any
 
 from openenv.core.env_server.types import CodeExecResult
 
-from assay.api.session.v1 import session_pb2 as pb
-from session_shims.line import Line
+from assay.clients.sessions import CellEnd
+from session_shims.line import Line, plain_text, traceback_of
 
 
 class Sessions:
@@ -25,9 +25,9 @@ class Sessions:
 
     def run(self, code: str) -> CodeExecResult:
         result = self._line.run(code)
-        failed = result.end != pb.CELL_END_COMPLETED
-        stdout = (result.stdout.data + result.value.data["text/plain"]).decode()
-        stderr = result.stderr.data.decode() + result.error.traceback
+        failed = result.end != CellEnd.COMPLETED
+        stdout = result.stdout.data.decode() + plain_text(result)
+        stderr = result.stderr.data.decode() + traceback_of(result)
         return CodeExecResult(stdout=stdout, stderr=stderr, exit_code=int(failed))
 
     def __del__(self) -> None:

@@ -27,8 +27,9 @@ from typing import Any, NamedTuple
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import start_new_kernel
 
-from assay.api.session.v1 import session_pb2 as pb
-from session_shims.line import Line
+from assay.clients.sessions import CellEnd
+from assay.kit.errors import CallError
+from session_shims.line import Line, plain_text
 
 CELL_S = 10.0
 ROWS_TOGETHER = 20
@@ -119,12 +120,13 @@ def _statements(code: str) -> list[str]:
 def _both(cells: list[str]) -> Iterator[tuple[int, str, Seen, Seen]]:
     manager, client = start_new_kernel(kernel_name="python3")
     try:
-        with Line("python") as line:
-            for number, cell in enumerate(cells, 1):
-                theirs, ours = _in_jupyter(client, cell), _in_session(line, cell)
-                yield number, cell, theirs, ours
-                if "time" in (theirs.ended, ours.ended) or ours.ended.startswith("over"):
-                    return
+        line = Line("python")
+        for number, cell in enumerate(cells, 1):
+            theirs, ours = _in_jupyter(client, cell), _in_session(line, cell)
+            yield number, cell, theirs, ours
+            if "time" in (theirs.ended, ours.ended) or ours.ended.startswith("over"):
+                break
+        line.close()
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
@@ -151,19 +153,21 @@ def _in_jupyter(client: BlockingKernelClient, cell: str) -> Seen:
 
 
 def _in_session(line: Line, cell: str) -> Seen:
-    result = line.run(cell, wall_s=CELL_S)
-    if result.end == pb.CELL_END_COMPLETED:
+    try:
+        result = line.run(cell, wall_s=CELL_S)
+    except CallError as error:
+        return Seen(f"over: {error}", "", "", "")
+    if result.end is CellEnd.COMPLETED:
         ended = "ok"
-    elif result.end == pb.CELL_END_WALL_TIME_LIMIT:
+    elif result.end is CellEnd.WALL_TIME_LIMIT:
         ended = "time"
-    elif result.HasField("error"):
+    elif result.error:
         ended = f"{result.error.name}: {result.error.message}"
     else:
-        ended = pb.CellEnd.Name(result.end)
+        ended = str(result.end)
     if result.session_over:
         ended = f"over: {ended}"
-    value = result.value.data["text/plain"].decode()
-    return Seen(ended, result.stdout.data.decode(), result.stderr.data.decode(), value)
+    return Seen(ended, result.stdout.text, result.stderr.text, plain_text(result))
 
 
 def _family(cell: str, theirs: Seen, ours: Seen) -> str:
