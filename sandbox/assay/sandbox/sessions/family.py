@@ -39,7 +39,7 @@ _KILLED_S = 2.0  # several processes may be ended for one lack of memory
 _OWN_FOLDERS = 4  # that a branch has without any of the program's
 
 
-class Refused(Exception):
+class CopyRefused(Exception):
     """A branch cannot be copied; `holds` says what stands in the way."""
 
     def __init__(self, holds: Sequence[str]) -> None:
@@ -120,7 +120,7 @@ class Listener:
         """Its main process has ended."""
 
 
-class Branch:
+class HeldBranch:
     """One branch that is or was alive.
 
     Attributes:
@@ -276,7 +276,7 @@ class Branch:
             self.signal(signal.SIGKILL)
 
 
-class Family:
+class SessionFamily:
     """A keeper and its branches.
 
     Attributes:
@@ -307,7 +307,7 @@ class Family:
         self.lost = False
         self.why_lost = "it was closed"
         self._closed = False
-        self.branches: dict[int, Branch] = {}
+        self.branches: dict[int, HeldBranch] = {}
         self._control = control
         self._first_host_user = first_host_user
         self._loop = asyncio.get_running_loop()
@@ -322,7 +322,7 @@ class Family:
         control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self._loop.add_reader(control, self._hear)
 
-    async def begin(self, ends: Ends, join: Callable[[int], None], *, waits: bool) -> Branch:
+    async def begin(self, ends: Ends, join: Callable[[int], None], *, waits: bool) -> HeldBranch:
         """Waits for the keeper and its first branch.
 
         Args:
@@ -347,11 +347,11 @@ class Family:
         branch.weigh(LIVE)
         return branch
 
-    async def copy(self, source: int, count: int, *, runs: bool) -> list[Branch]:
+    async def copy(self, source: int, count: int, *, runs: bool) -> list[HeldBranch]:
         """Copies of a branch, all or none; `runs`: they will run cells.
 
         Raises:
-            Refused: it cannot be copied.
+            CopyRefused: it cannot be copied.
             FamilyLost: the keeper is gone.
         """
         ends = [Ends() for _ in range(count)] if runs else []
@@ -359,7 +359,7 @@ class Family:
             handed = [descriptor for each in ends for descriptor in each.theirs]
             facts, given = await self.ask("copy", source, count, descriptors=handed)
             if "holds" in facts:
-                raise Refused([str(text) for text in facts["holds"]])
+                raise CopyRefused([str(text) for text in facts["holds"]])
         except BaseException:
             for each in ends:
                 each.close()
@@ -402,7 +402,7 @@ class Family:
             self._killed_s = now_s
         return now_s - self._killed_s < _KILLED_S
 
-    def end(self, branch: Branch) -> None:
+    def end(self, branch: HeldBranch) -> None:
         """Ends a branch's processes; nobody waits for it."""
         self.branches.pop(branch.user, None)
         branch.close()
@@ -483,8 +483,8 @@ class Family:
     def _host_user(self, user: int) -> int | None:
         return None if self._first_host_user is None else self._first_host_user + user - 1000
 
-    def _add(self, user: int, given: list[int], ends: Ends | None) -> Branch:
-        branch = Branch(user, given[0], given[1], ends)
+    def _add(self, user: int, given: list[int], ends: Ends | None) -> HeldBranch:
+        branch = HeldBranch(user, given[0], given[1], ends)
         branch.base_bytes = self._base_bytes
         self.branches[user] = branch
         return branch

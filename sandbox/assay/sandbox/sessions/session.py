@@ -27,11 +27,11 @@ from assay.sandbox.sessions import files
 from assay.sandbox.sessions.family import (
     ASLEEP,
     LIVE,
-    Branch,
-    Family,
+    CopyRefused,
     FamilyLost,
+    HeldBranch,
     Listener,
-    Refused,
+    SessionFamily,
 )
 from assay.sandbox.sessions.running import Emit, RunningCell
 from assay.sandbox.sessions.settings import Allowance
@@ -43,19 +43,19 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
-class Checkpoint:
+class HeldCheckpoint:
     """A branch that sleeps, and one that was copied from it ahead of the next rollback.
 
     Attributes:
         number: of the session's last cell before it.
     """
 
-    branch: Branch
+    branch: HeldBranch
     number: int
-    spare: asyncio.Task[Branch] | None = None
+    spare: asyncio.Task[HeldBranch] | None = None
 
 
-class Session:
+class HeldSession:
     """A session.
 
     Args:
@@ -63,7 +63,11 @@ class Session:
     """
 
     def __init__(
-        self, family: Family, branch: Branch, limits: Allowance, free: Callable[[Family], None]
+        self,
+        family: SessionFamily,
+        branch: HeldBranch,
+        limits: Allowance,
+        free: Callable[[SessionFamily], None],
     ) -> None:
         self.family = family
         self.limits = limits
@@ -72,7 +76,7 @@ class Session:
         self._free = free
         self._number = 0
         self._used_s = 0.0  # CPU time of the branches before this one
-        self._checkpoints: dict[str, Checkpoint] = {}
+        self._checkpoints: dict[str, HeldCheckpoint] = {}
         self._made = 0  # checkpoints so far
         self._over: tuple[pb.CellEnd.ValueType, str] | None = None
         self._cell: RunningCell | None = None
@@ -174,7 +178,7 @@ class Session:
         branch.weigh(ASLEEP)
         self._made += 1
         name = str(self._made)
-        self._checkpoints[name] = Checkpoint(branch, self._number)
+        self._checkpoints[name] = HeldCheckpoint(branch, self._number)
         self._prepare(self._checkpoints[name])
         response = pb.CheckpointResponse(checkpoint_id=name)
         fill_duration(response.took, time.monotonic() - started_s)
@@ -193,7 +197,7 @@ class Session:
         checkpoint.spare = None
         try:
             branch = await waiting
-        except (Refused, FamilyLost) as error:
+        except (CopyRefused, FamilyLost) as error:
             self._check_there()
             raise SandboxFault(
                 Reason.CHECKPOINT_LOST, f"the checkpoint cannot be copied: {error}"
@@ -209,7 +213,7 @@ class Session:
         fill_duration(response.took, time.monotonic() - started_s)
         return response
 
-    async def fork(self, request: pb.ForkRequest, count: int) -> list[Session]:
+    async def fork(self, request: pb.ForkRequest, count: int) -> list[HeldSession]:
         """Copies the session, or a checkpoint of it.
 
         Raises:
@@ -224,13 +228,13 @@ class Session:
             self._check_alive()
             source = self._branch
         _set_group(self.family, self.limits, self.family.members + count)
-        made: list[Session] = []
+        made: list[HeldSession] = []
         try:
             while len(made) < count:
                 some = min(_COPIES_AT_ONCE, count - len(made))
                 for branch in await self._copy(source, some, runs=True):
                     branch.weigh(LIVE)
-                    copy = Session(self.family, branch, self.limits, self._free)
+                    copy = HeldSession(self.family, branch, self.limits, self._free)
                     copy.language, copy._number = self.language, number
                     made.append(copy)
             if request.reseed:
@@ -266,31 +270,31 @@ class Session:
         self._end(self._branch)
         _set_group(self.family, self.limits, self.family.members)
 
-    def _end(self, branch: Branch) -> None:
+    def _end(self, branch: HeldBranch) -> None:
         if not self.family.lost:
             self.family.end(branch)
 
-    def _end_checkpoint(self, checkpoint: Checkpoint) -> None:
+    def _end_checkpoint(self, checkpoint: HeldCheckpoint) -> None:
         self._end(checkpoint.branch)
         spare = checkpoint.spare
         if spare is not None:
             spare.add_done_callback(self._end_spare)
 
-    def _end_spare(self, spare: asyncio.Task[Branch]) -> None:
+    def _end_spare(self, spare: asyncio.Task[HeldBranch]) -> None:
         if not spare.cancelled() and spare.exception() is None:
             self._end(spare.result())
 
-    def _prepare(self, checkpoint: Checkpoint) -> asyncio.Task[Branch]:
+    def _prepare(self, checkpoint: HeldCheckpoint) -> asyncio.Task[HeldBranch]:
         """Copies a checkpoint ahead of the next rollback to it."""
         checkpoint.spare = asyncio.create_task(self._copy_ahead(checkpoint.branch))
         checkpoint.spare.add_done_callback(_look_at)
         return checkpoint.spare
 
-    async def _copy_ahead(self, source: Branch) -> Branch:
+    async def _copy_ahead(self, source: HeldBranch) -> HeldBranch:
         [branch] = await self.family.copy(source.user, 1, runs=True)
         return branch
 
-    async def _copy(self, source: Branch, count: int, *, runs: bool) -> list[Branch]:
+    async def _copy(self, source: HeldBranch, count: int, *, runs: bool) -> list[HeldBranch]:
         if not self.family.own_users:
             raise SandboxFault(
                 Reason.CANNOT_FORK,
@@ -298,7 +302,7 @@ class Session:
             )
         try:
             return await self.family.copy(source.user, count, runs=runs)
-        except Refused as refusal:
+        except CopyRefused as refusal:
             if source is not self._branch and source.gone is not None:
                 raise SandboxFault(
                     Reason.CHECKPOINT_LOST, "the checkpoint's process has ended"
@@ -313,7 +317,7 @@ class Session:
             self._check_there()
             raise
 
-    def _checkpoint(self, name: str) -> Checkpoint:
+    def _checkpoint(self, name: str) -> HeldCheckpoint:
         checkpoint = self._checkpoints.get(name)
         if checkpoint is None:
             raise SandboxFault(
@@ -423,7 +427,7 @@ class _Ended(Exception):
 class _Reply(Listener):
     """Waits for one frame."""
 
-    def __init__(self, branch: Branch, kind: bytes) -> None:
+    def __init__(self, branch: HeldBranch, kind: bytes) -> None:
         self.tag = os.urandom(TAG_BYTES)
         self.content: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._kind = kind
@@ -444,12 +448,12 @@ class _Reply(Listener):
         self._branch.listener = Listener()
 
 
-def _set_group(family: Family, limits: Allowance, members: int) -> None:
+def _set_group(family: SessionFamily, limits: Allowance, members: int) -> None:
     copies = 2 * limits.checkpoints + 1
     family.limit(limits.memory_bytes * members, (limits.processes + copies) * members)
 
 
-def _look_at(task: asyncio.Task[Branch]) -> None:
+def _look_at(task: asyncio.Task[HeldBranch]) -> None:
     if not task.cancelled():
         with contextlib.suppress(BaseException):
             task.result()

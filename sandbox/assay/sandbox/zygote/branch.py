@@ -65,7 +65,7 @@ _LANGUAGES: dict[str, Callable[[], Interpreter]] = {
 }
 
 
-class Setup(NamedTuple):
+class BranchSetup(NamedTuple):
     """What confines the first branch of a family.
 
     Attributes:
@@ -85,7 +85,7 @@ class Setup(NamedTuple):
     copies: bool
 
 
-def begin(setup: Setup, line: socket, given: list[int]) -> NoReturn:
+def begin(setup: BranchSetup, line: socket, given: list[int]) -> NoReturn:
     """Confines this process and serves; `given` are its channel, stdout and stderr."""
     code = 254
     try:
@@ -99,7 +99,7 @@ def begin(setup: Setup, line: socket, given: list[int]) -> NoReturn:
         os._exit(code)
 
 
-def _confine(setup: Setup, line: socket, given: list[int]) -> None:
+def _confine(setup: BranchSetup, line: socket, given: list[int]) -> None:
     child.lower_common_limits()
     set_wakeup_fd(-1)
     set_signal(SIGCHLD, SIG_DFL)
