@@ -27,8 +27,8 @@ from assay.sandbox.sessions import wire
 from assay.sandbox.sessions.entries import log_entry
 from assay.sandbox.sessions.link import HostGone, HostLink
 from assay.sandbox.sessions.metrics import CELL_ENDS, SessionMetrics
-from assay.sandbox.sessions.registry import CLOSED, Ended, OpenSession, Registry
-from assay.sandbox.sessions.requests import Rules
+from assay.sandbox.sessions.registry import CLOSED, Ended, OpenSession, OpenSessions
+from assay.sandbox.sessions.requests import SessionRules
 from assay.sandbox.sessions.rooms import RETRY_S, FairRoom, SessionRoom
 
 START_S = 20.0
@@ -64,7 +64,7 @@ class SessionSettings:
     """
 
     replica: str
-    rules: Rules
+    rules: SessionRules
     places: int
     per_tenant: int
     cells: int
@@ -88,7 +88,7 @@ class SessionCore:
         self.settings = settings
         self.metrics = SessionMetrics()
         self.link: HostLink | None = None
-        self.registry = Registry(settings.replica, self._expired)
+        self.registry = OpenSessions(settings.replica, self._expired)
         self.room = SessionRoom(settings.places, settings.per_tenant)
         self.turns = FairRoom(settings.cells, settings.waiting_cells)
         self._host = host

@@ -33,6 +33,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _ANSWER_S = 60.0
 _GROUP_S, _GROUP_TRIES = 0.05, 8  # until an ended family's group can be removed
+_SHRINK_S, _SHRINK_TRIES = 1.0, 10  # a branch that was ended gives its memory back by and by
 _STRAY_FRAMES, _STRAY_BYTES = 1_000, 64 * 2**20  # in a branch's life
 _KILLED_S = 2.0  # several processes may be ended for one lack of memory
 _OWN_FOLDERS = 4  # that a branch has without any of the program's
@@ -56,11 +57,13 @@ class Gone:
 
     Attributes:
         cpu_s: of its processes that were reaped by then.
+        peak_bytes: the most memory of its main process.
         over: it had used the CPU time that it may, perhaps by a limit of its own.
     """
 
     status: int
     cpu_s: float
+    peak_bytes: int
     over: bool
 
 
@@ -124,6 +127,7 @@ class Branch:
         user: its user in the family.
         folder: its working directory, open.
         gone: how it ended; None while it lives.
+        base_bytes: memory of its interpreter before any cell.
         unruly: why we killed it, where it wrote what nobody asked for; else empty.
     """
 
@@ -131,6 +135,7 @@ class Branch:
         self.user = user
         self.folder = folder
         self.gone: Gone | None = None
+        self.base_bytes = 0
         self.unruly = ""
         self.listener = Listener()
         self._stray_frames = self._stray_bytes = 0
@@ -306,8 +311,9 @@ class Family:
         self._control = control
         self._first_host_user = first_host_user
         self._loop = asyncio.get_running_loop()
-        self._keeper = -1
+        self._keeper, self._base_bytes = -1, 0
         self._killed_s = -math.inf
+        self._limits, self._limit_bytes = (0, 0), 0
         self._asked = 0
         self._waiting: dict[int, asyncio.Future[tuple[dict[str, Any], list[int]]]] = {}
         self._here: asyncio.Future[int] = self._loop.create_future()
@@ -337,6 +343,7 @@ class Family:
         user = facts["up"]
         ends.hand_over(self._host_user(user))
         branch = self._add(user, given, ends)
+        self._base_bytes = branch.base_bytes = branch.memory_bytes()
         branch.weigh(LIVE)
         return branch
 
@@ -364,6 +371,29 @@ class Family:
             mine = ends[place] if runs else None
             made.append(self._add(user, given[2 * place : 2 * place + 2], mine))
         return made
+
+    def limit(self, memory_bytes: int, processes: int) -> None:
+        """Sets what all branches together may use; a lower limit of memory comes when it fits."""
+        if self.group is None:
+            return
+        self._limits = memory_bytes, processes
+        if memory_bytes < self._limit_bytes:
+            self._loop.call_later(_SHRINK_S, self._shrink, _SHRINK_TRIES)
+            return
+        self._limit_bytes = memory_bytes
+        self.group.begin(memory_bytes, processes)
+
+    def _shrink(self, tries: int) -> None:
+        memory_bytes, processes = self._limits
+        if self.group is None or memory_bytes >= self._limit_bytes:
+            return
+        if self.group.used_bytes() < memory_bytes:
+            # What the kernel cannot free at once is as good as a limit that is a little higher.
+            with contextlib.suppress(OSError):
+                self.group.begin(memory_bytes, processes)
+                self._limit_bytes = memory_bytes
+        elif tries:
+            self._loop.call_later(_SHRINK_S, self._shrink, tries - 1)
 
     def memory_killed(self) -> bool:
         """Whether the kernel has just ended a process at the family's limit of memory."""
@@ -455,6 +485,7 @@ class Family:
 
     def _add(self, user: int, given: list[int], ends: Ends | None) -> Branch:
         branch = Branch(user, given[0], given[1], ends)
+        branch.base_bytes = self._base_bytes
         self.branches[user] = branch
         return branch
 
@@ -492,7 +523,9 @@ class Family:
     def _ended(self, facts: dict[str, Any]) -> None:
         branch = self.branches.get(facts["gone"])
         if branch is not None:
-            branch.gone = Gone(facts["status"], facts["cpu_s"], facts["over"])
+            branch.gone = Gone(
+                *(facts["status"], facts["cpu_s"], facts["peak_bytes"], facts["over"])
+            )
             branch.drain()
             branch.listener.ended()
 

@@ -32,7 +32,7 @@ from assay.sandbox.sessions import wire
 from assay.sandbox.sessions.family import FamilyLost
 from assay.sandbox.sessions.nursery import Nursery
 from assay.sandbox.sessions.session import Session
-from assay.sandbox.sessions.settings import LANGUAGES, HostSettings, Limits
+from assay.sandbox.sessions.settings import LANGUAGES, Allowance, HostSettings
 
 _CLOSE_ALARM_S = 15
 _BYTES = "the session's answer cannot be sent: it has too many bytes"
@@ -95,7 +95,7 @@ class Host(asyncio.Protocol):
         Raises:
             SandboxFault: it failed.
         """
-        limits = Limits(cell_wall_s=20.0)
+        limits = Allowance(cell_wall_s=20.0)
         family, branch = await self._nursery.take()
         session = Session(family, branch, limits, self._nursery.give_back)
         try:
@@ -173,7 +173,7 @@ class Host(asyncio.Protocol):
         key, body = wire.read(payload)
         request = pb.CreateRequest.FromString(body)
         family, branch = await self._nursery.take()
-        limits = Limits.from_proto(request.limits)
+        limits = Allowance.from_proto(request.limits)
         session = Session(family, branch, limits, self._nursery.give_back)
         try:
             await session.begin(request)

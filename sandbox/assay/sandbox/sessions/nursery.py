@@ -107,7 +107,7 @@ class Nursery:
                 await asyncio.sleep(0)
                 try:
                     made = await self._make()
-                    self._ready.append(made)  # `give_back` may have replaced it meanwhile
+                    self._ready.append(made)
                 except (FamilyLost, LaunchError, OSError, TimeoutError) as error:
                     _log.warning("no spare session can be made: %s", error)
                     await asyncio.sleep(_RETRY_S)
@@ -130,7 +130,8 @@ class Nursery:
         """Ends a family, also one that is lost; its users may be given to another."""
         if family in self._families:
             self._families.discard(family)
-            self._ready = deque(ready for ready in self._ready if ready[0] is not family)
+            for ready in [one for one in self._ready if one[0] is family]:
+                self._ready.remove(ready)
             family.close()
             self._free.append(family.number)
 
@@ -139,6 +140,8 @@ class Nursery:
             self._start()
         link = self._link
         assert link is not None  # noqa: S101  # started above
+        if not self._free:
+            raise FamilyLost("as many families are open as there are users for")
         number = self._free.popleft()
         group, self.group_missing = cgroups.open_group(f"{owners.name(self._config.slot)}-{number}")
         control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -13,9 +13,9 @@ from assay.kit.process import usable_cores
 from assay.sandbox.config import SandboxServerConfig
 from assay.sandbox.domain import MIB
 from assay.sandbox.sessions.core import SessionSettings
-from assay.sandbox.sessions.requests import Rules
+from assay.sandbox.sessions.requests import SessionRules
 from assay.sandbox.sessions.service import Sessions
-from assay.sandbox.sessions.settings import HostSettings, Limits
+from assay.sandbox.sessions.settings import Allowance, HostSettings
 from assay.sandbox.site import SurveyedMachine
 from assay.sandbox.workers.place import environment_of_a_supervisor
 
@@ -60,10 +60,10 @@ def open_sessions(config: SandboxServerConfig, site: SurveyedMachine | None) -> 
     return Sessions(settings, command)
 
 
-def rules_of(config: SandboxServerConfig) -> Rules:
+def rules_of(config: SandboxServerConfig) -> SessionRules:
     """The limits of sessions; those of a cell are a program's."""
     programs, asked = config.runner.max_limits, config.sessions
-    most = Limits(
+    most = Allowance(
         cpu_s=asked.session_max_cpu_s,
         cell_cpu_s=programs.cpu_s,
         cell_wall_s=programs.wall_s,
@@ -74,8 +74,8 @@ def rules_of(config: SandboxServerConfig) -> Rules:
         max_output_bytes=programs.max_output_bytes,
         checkpoints=asked.session_checkpoints,
     )
-    usual = Limits(cpu_s=asked.session_cpu_s, memory_bytes=asked.session_memory_mb * MIB)
-    return Rules(usual.capped(most), most, asked.session_lease_s, asked.session_max_lease_s)
+    usual = Allowance(cpu_s=asked.session_cpu_s, memory_bytes=asked.session_memory_mb * MIB)
+    return SessionRules(usual.capped(most), most, asked.session_lease_s, asked.session_max_lease_s)
 
 
 def fitting(memory_bytes: int) -> int:

@@ -23,7 +23,7 @@ from assay.sandbox.harness.codec import decode
 from assay.sandbox.harness.protocol import TAG_BYTES, HarnessFrame
 from assay.sandbox.harness.references import CodecError
 from assay.sandbox.sessions.family import Branch, Listener
-from assay.sandbox.sessions.settings import Limits
+from assay.sandbox.sessions.settings import Allowance
 
 _TICK_S = 0.1
 _GRACE_S = 1.0  # from an interrupt until the cell is killed
@@ -52,7 +52,7 @@ class RunningCell(Listener):
     def __init__(
         self,
         branch: Branch,
-        limits: Limits,
+        limits: Allowance,
         number: int,
         emit: Emit,
         *,
@@ -185,6 +185,11 @@ class RunningCell(Listener):
             return
         if self._session_cpu_s + cpu_s > self._limits.cpu_s:
             self.kill(pb.CELL_END_BUDGET_SPENT, f"more than {self._limits.cpu_s:g} s of CPU time")
+            return
+        own_bytes = self._branch.memory_bytes() - self._branch.base_bytes
+        if own_bytes > self._limits.memory_bytes:
+            # The kernel counts its family together.
+            self.kill(pb.CELL_END_MEMORY_LIMIT, f"more than {self._limits.memory_bytes} bytes")
             return
         if self._asked is None:
             if now_s - self._started_s >= self._limits.cell_wall_s:

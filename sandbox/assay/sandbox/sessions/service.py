@@ -18,7 +18,7 @@ from assay.kit.errors import CallError, refuse
 from assay.kit.pool.link import Command
 from assay.kit.reasons import Reason
 from assay.sandbox.sessions import requests, wire
-from assay.sandbox.sessions.cell import Cell
+from assay.sandbox.sessions.cell import CellCall
 from assay.sandbox.sessions.core import COMES_BACK_S, DOING, DRAINED, SessionCore, SessionSettings
 from assay.sandbox.sessions.entries import note_cell, note_operation
 from assay.sandbox.sessions.link import HostGone
@@ -158,7 +158,7 @@ class Sessions:
                 raise (session.ended or DRAINED).error()
 
             def ended(
-                cell: Cell, outcome: session_pb2.CellResult | BaseException
+                cell: CellCall, outcome: session_pb2.CellResult | BaseException
             ) -> CallError | None:
                 core.turns.give_back()
                 core.free(session)
@@ -168,7 +168,7 @@ class Sessions:
                 return None
 
             payload = wire.pack(session.key, told.SerializeToString())
-            cell = Cell(core.link, payload, seconds_of(told.wall_time), ended)
+            cell = CellCall(core.link, payload, seconds_of(told.wall_time), ended)
             left_s = answer_s - time.monotonic()
             async with aclosing(cell.events(left_s)) as events:
                 async for event in events:

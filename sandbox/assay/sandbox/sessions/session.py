@@ -34,7 +34,7 @@ from assay.sandbox.sessions.family import (
     Refused,
 )
 from assay.sandbox.sessions.running import Emit, RunningCell
-from assay.sandbox.sessions.settings import Limits
+from assay.sandbox.sessions.settings import Allowance
 
 _REPLY_S = 60.0
 _COPIES_AT_ONCE = 16
@@ -63,7 +63,7 @@ class Session:
     """
 
     def __init__(
-        self, family: Family, branch: Branch, limits: Limits, free: Callable[[Family], None]
+        self, family: Family, branch: Branch, limits: Allowance, free: Callable[[Family], None]
     ) -> None:
         self.family = family
         self.limits = limits
@@ -399,6 +399,10 @@ class Session:
         if number != signal.SIGKILL or gone.over:
             return None
         if self.family.memory_killed():
+            branch = self._branch
+            used_bytes = gone.peak_bytes - branch.base_bytes + branch.disk()[0]
+            if self.family.members > 1 and used_bytes < self.limits.memory_bytes:
+                raise self._lost("its relatives used the memory of the family up")
             return pb.CELL_END_MEMORY_LIMIT, "the kernel ended it for lack of memory"
         # The program cannot send it to itself (`zygote.consent`).
         raise self._lost("its process was killed from outside, perhaps for the machine's memory")
@@ -440,10 +444,9 @@ class _Reply(Listener):
         self._branch.listener = Listener()
 
 
-def _set_group(family: Family, limits: Limits, members: int) -> None:
-    if family.group is not None:
-        copies = 2 * limits.checkpoints + 1
-        family.group.begin(limits.memory_bytes * members, (limits.processes + copies) * members)
+def _set_group(family: Family, limits: Allowance, members: int) -> None:
+    copies = 2 * limits.checkpoints + 1
+    family.limit(limits.memory_bytes * members, (limits.processes + copies) * members)
 
 
 def _look_at(task: asyncio.Task[Branch]) -> None:

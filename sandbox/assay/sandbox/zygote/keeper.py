@@ -15,8 +15,8 @@ answers JSON, [number, facts]:
     ("resize", user, bytes)  the size of its folders
 
 and its own words, number 0: {"up"} once the first branch is there, with the same descriptors;
-{"gone": user, "status", "cpu_s", "over"} for a branch whose main process has ended; "over": at a
-limit of CPU time that may be its own.
+{"gone": user, "status", "cpu_s", "peak_bytes", "over"} for a branch whose main process has ended;
+"over": at a limit of CPU time that may be its own.
 
 Covered: no branch reads, writes, signals or sees another, or a file of it; whatever a branch does
 instead of its part ends as a refusal, its copy killed, within a time-out.
@@ -270,7 +270,8 @@ class Keeper:
                 self._kill_processes(user)
                 own_s = usage.ru_utime + usage.ru_stime
                 over = own_s > cpu_limit_s - _CPU_SLACK_S
-                self._say({"gone": user, "status": status, "cpu_s": cpu_s, "over": over})
+                facts = {"status": status, "cpu_s": cpu_s, "peak_bytes": usage.ru_maxrss * 1024}
+                self._say({"gone": user, **facts, "over": over})
 
     def _add(self, made: Branch) -> None:
         self._branches[made.user] = made
