@@ -17,6 +17,7 @@ import ast
 import collections
 import gzip
 import json
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -33,8 +34,15 @@ from session_shims.line import Line, plain_text
 
 CELL_S = 10.0
 ROWS_TOGETHER = 20
+_SAME = {"PYTHONHASHSEED": "0", "MPLBACKEND": "Agg"}
 _BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
+_PLAIN = """
+get_ipython().display_formatter.formatters["text/plain"].pprint = False
+get_ipython().automagic = False
+"""
+_LAYOUT = "layout of a value alone"
+_SEED = "import random; random.seed(0); del random"
 _FAMILIES = (  # of what only IPython reads or has
     ("magic", re.compile(r"^\s*(%|!)|\?\s*$|=\s*(%|!)", re.MULTILINE)),
     ("IPython's `exit`, which does not stop the cell", re.compile(r"\b(exit|quit)\(")),
@@ -66,9 +74,13 @@ def main() -> int:
     differences: list[dict[str, Any]] = []
     for name, cells in _sequences(given.files, given.limit):
         counts["sequences"] += 1
+        parted = False
         for number, cell, theirs, ours in _both(cells):
             counts["cells"] += 1
             family = _family(cell, theirs, ours)
+            if parted and family.startswith("differs"):
+                family = "follows from an earlier difference"
+            parted = parted or family not in {"equal", _LAYOUT}
             counts[family] += 1
             if family != "equal":
                 differences.append(
@@ -118,9 +130,12 @@ def _statements(code: str) -> list[str]:
 
 
 def _both(cells: list[str]) -> Iterator[tuple[int, str, Seen, Seen]]:
-    manager, client = start_new_kernel(kernel_name="python3")
+    manager, client = start_new_kernel(kernel_name="python3", env=os.environ | _SAME)
     try:
         line = Line("python")
+        client.execute(_PLAIN, silent=True)
+        _in_jupyter(client, _SEED)
+        _in_session(line, _SEED)
         for number, cell in enumerate(cells, 1):
             theirs, ours = _in_jupyter(client, cell), _in_session(line, cell)
             yield number, cell, theirs, ours
@@ -175,7 +190,7 @@ def _family(cell: str, theirs: Seen, ours: Seen) -> str:
     if left == right:
         return "equal"
     if left[:3] == right[:3] and _loose(theirs.value) == _loose(ours.value):
-        return "layout of a value alone"
+        return _LAYOUT
     if "time" in (theirs.ended, ours.ended):
         return "out of time"
     if ours.ended.startswith("ModuleNotFoundError"):
@@ -183,7 +198,9 @@ def _family(cell: str, theirs: Seen, ours: Seen) -> str:
     for name, sign in _FAMILIES:
         if sign.search(cell):
             return name
-    fields = [name for name, one, other in zip(Seen._fields, left, right) if one != other]
+    fields = [
+        name for name, one, other in zip(Seen._fields, left, right, strict=True) if one != other
+    ]
     return f"differs: {', '.join(fields)}"
 
 
