@@ -186,6 +186,13 @@ class Nursery:
     def _start(self) -> None:
         link = ZygoteLink(self._config.interpreter, self._zygote_settings(), self._users)
         link.start()
+        for lack in link.missing:
+            if lack.startswith("private-proc"):
+                link.close()
+                raise LaunchError(
+                    f"sessions need a /proc of their own ({lack}); in a container: "
+                    "systempaths=unconfined"
+                )
         self._link, self.missing = link, link.missing
         asyncio.get_running_loop().add_reader(link.control, self._hear, link)
 
