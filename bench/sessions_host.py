@@ -13,7 +13,7 @@ from assay.api.session.v1 import session_pb2 as pb
 from assay.kit.log_format import worker_flags
 from assay.kit.pool import frames
 from assay.sandbox.sessions import wire
-from assay.sandbox.sessions.settings import HostSettings, Limits
+from assay.sandbox.sessions.settings import Allowance, HostSettings
 from bench.sessions_ours import SETTLE_S, SPARES, timed_ms
 
 _SLOT = 90  # beside those of services that run
@@ -51,7 +51,7 @@ class Host:
     def create(self) -> int:
         """Opens a session; its key."""
         key = next(self._keys)
-        asked = pb.CreateRequest(language="python", limits=Limits().to_proto())
+        asked = pb.CreateRequest(language="python", limits=Allowance().to_proto())
         self.call(wire.CREATE, wire.pack(key, asked.SerializeToString()))
         return key
 
