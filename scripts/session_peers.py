@@ -1,4 +1,4 @@
-"""Points other projects' tests of sandboxes, executors and kernels at sessions of a running sandbox.
+"""Points other projects' tests of sandboxes, executors and kernels at sessions.
 
     python scripts/session_peers.py fetch FOLDER [SUITE...]      checkouts and environments, once
     python -m assay.sandbox --port 50052 --python-packages numpy,pytest,pillow &
@@ -26,7 +26,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 SCRIPTS = Path(__file__).resolve().parent
 SHIMS = SCRIPTS / "session_shims"
@@ -73,15 +73,24 @@ class Suite:
 
 SUITES = {
     "inspect_ai": Suite(("inspect_ai==0.3.285",), ("inspect_ai_check.py",)),
-    "langchain": Suite(
-        ("langchain-tests==1.1.9", "deepagents==0.6.12"), ("langchain_check.py",)
-    ),
+    "langchain": Suite(("langchain-tests==1.1.9", "deepagents==0.6.12"), ("langchain_check.py",)),
     "swe-rex": Suite(
-        ("swe-rex==1.4.0", "aiohttp", "fastapi", "requests", "uvicorn"), ("tests/test_execution.py",), "swerex_plugin", "SWE-ReX"
+        ("swe-rex==1.4.0", "aiohttp", "fastapi", "requests", "uvicorn"),
+        ("tests/test_execution.py",),
+        "swerex_plugin",
+        "SWE-ReX",
     ),
     "openenv": Suite(
-        ("smolagents==1.26.0", "fastapi", "fastmcp", "gradio_client", "openai", "tomli-w", "typer",
-         "uvicorn"),
+        (
+            "smolagents==1.26.0",
+            "fastapi",
+            "fastmcp",
+            "gradio_client",
+            "openai",
+            "tomli-w",
+            "typer",
+            "uvicorn",
+        ),
         (
             "tests/envs/test_python_codeact_reset.py",
             "tests/envs/test_python_codeact_rewards.py",
@@ -108,7 +117,7 @@ SUITES = {
         kernel=True,
         prepend=True,
     ),
-}  # fmt: skip
+}
 
 
 def main() -> int:
@@ -140,15 +149,17 @@ def _fetch(folder: Path, mirror: str, names: list[str]) -> int:
         if suite.checkout and not place.exists():
             repository, commit = REPOSITORIES[suite.checkout]
             source = mirror.format(repository, repository.replace("/", "+"))
-            subprocess.run(["git", "clone", "-q", "-n", source, place], check=True)
-            checkout = ["git", "-C", str(place), "checkout", "-q", commit, "--", *_needed(suite)]
-            subprocess.run(checkout, check=True)
+            _do(["git", "clone", "-q", "-n", source, place])
+            _do(["git", "-C", place, "checkout", "-q", commit, "--", *_needed(suite)])
         python = _python(folder, name)
         if not python.exists():
-            subprocess.run([sys.executable, "-m", "venv", folder / "venvs" / name], check=True)
-        install = [python, "-m", "pip", "install", "-q", *OURS, *PYTEST, *suite.packages]
-        subprocess.run(install, check=True)
+            _do([sys.executable, "-m", "venv", folder / "venvs" / name])
+        _do([python, "-m", "pip", "install", "-q", *OURS, *PYTEST, *suite.packages])
     return 0
+
+
+def _do(command: list[str | Path]) -> None:
+    subprocess.run(command, check=True)
 
 
 def _needed(suite: Suite) -> list[str]:
@@ -191,7 +202,8 @@ def _explained(
     failed = {test for test, kind in outcomes if kind == "failed"}
     for reason in listed.values():
         patterns = reason["tests"].split()
-        hit = {test for test in failed if any(fnmatch.fnmatch(test, p) for p in patterns)}
+        either = [*patterns, *reason.get("sometimes", "").split()]
+        hit = {test for test in failed if any(fnmatch.fnmatch(test, p) for p in either)}
         stale = [p for p in patterns if not any(fnmatch.fnmatch(test, p) for test in failed)]
         failed -= hit
         if hit:
@@ -219,9 +231,11 @@ def _outcomes(folder: Path, name: str, target: str) -> Iterator[tuple[str, str]]
         }
         if suite.kernel:
             environment["JUPYTER_PATH"] = scratch
-        files = [SHIMS / test if (SHIMS / test).exists() else checkout / test for test in suite.tests]
+        files = [
+            SHIMS / test if (SHIMS / test).exists() else checkout / test for test in suite.tests
+        ]
         mode = "prepend" if suite.prepend else "importlib"
-        command = [
+        command: list[str | Path] = [
             python, "-m", "pytest", "-c", os.devnull, "--rootdir", scratch, "--timeout", "60",
             "-p", "no:cacheprovider", "-o", "asyncio_mode=auto", f"--import-mode={mode}", "-q",
             "--tb=native", f"--junitxml={report}", *files,
@@ -234,7 +248,7 @@ def _outcomes(folder: Path, name: str, target: str) -> Iterator[tuple[str, str]]
 
 
 def _read(report: Path) -> Iterator[tuple[str, str]]:
-    for case in ElementTree.parse(report).iter("testcase"):  # noqa: S314 - pytest's own
+    for case in ET.parse(report).iter("testcase"):  # noqa: S314 - pytest's own
         kinds = {part.tag for part in case}
         if kinds & {"failure", "error"}:
             kind = "failed"
@@ -246,7 +260,7 @@ def _read(report: Path) -> Iterator[tuple[str, str]]:
 def _replay(folder: Path, target: str, files: list[str]) -> int:
     path = os.pathsep.join(map(str, _here()))
     environment = os.environ | {"ASSAY_PEERS_TARGET": target, "PYTHONPATH": path}
-    command = [_python(folder, "ipykernel"), "-m", "session_shims.replay", *files]
+    command: list[str | Path] = [_python(folder, "ipykernel"), "-m", "session_shims.replay", *files]
     return subprocess.run(command, env=environment, check=False).returncode
 
 

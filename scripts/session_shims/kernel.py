@@ -1,6 +1,6 @@
 """A Jupyter kernel whose cells run in a Python session, for the tests of kernels and notebooks.
 
-    python -m session_shims.kernel -f CONNECTION_FILE     (what a kernel specification says)
+python -m session_shims.kernel -f CONNECTION_FILE     (what a kernel specification says)
 """
 
 from __future__ import annotations

@@ -63,5 +63,6 @@ def _result(observation: Any) -> SimpleNamespace:
 
 
 for package in ("envs.coding_env", "coding_env"):
-    importlib.import_module(f"{package}.server.python_codeact_env").PyExecutor = Sessions
+    server: Any = importlib.import_module(f"{package}.server.python_codeact_env")
+    server.PyExecutor = Sessions
 importlib.import_module("coding_env").CodingEnv.from_docker_image = lambda _: _Direct()

@@ -198,7 +198,9 @@ def _family(cell: str, theirs: Seen, ours: Seen) -> str:
     for name, sign in _FAMILIES:
         if sign.search(cell):
             return name
-    fields = [name for name, one, other in zip(Seen._fields, left, right) if one != other]
+    fields = [
+        name for name, one, other in zip(Seen._fields, left, right, strict=True) if one != other
+    ]
     return f"differs: {', '.join(fields)}"
 
 

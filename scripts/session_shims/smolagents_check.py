@@ -15,9 +15,7 @@ from smolagents.local_python_executor import CodeOutput
 from smolagents.monitoring import AgentLogger, LogLevel
 from smolagents.remote_executors import RemotePythonExecutor
 from smolagents.utils import AgentError
-from tests.test_remote_executors import (  # type: ignore[import-not-found]
-    CommonDockerExecutorIntegration,
-)
+from tests.test_remote_executors import CommonDockerExecutorIntegration
 
 from assay.clients.sessions import CellEnd
 from session_shims.line import Line, plain_text, traceback_of

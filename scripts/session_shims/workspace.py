@@ -1,4 +1,4 @@
-"""Commands and files of a bash session, as the peers that know no working directory ask for them."""
+"""A bash session for peers whose files may lie anywhere."""
 
 from __future__ import annotations
 
@@ -45,15 +45,14 @@ class Workspace(Line):
     def read(self, path: str) -> tuple[CellResult, bytes]:
         """Reads a file as the program itself would."""
         name = f"{_FOLDER}/{next(self._numbers)}"
-        staged, place = f"{self.home}/{name}", shlex.quote(path)
-        result = self.command(f"cat -- {place} > {staged} && stat -c %s {staged}")
+        staged = f"{self.home}/{name}"
+        result = self.command(f"cat -- {shlex.quote(path)} > {staged} && stat -c %s {staged}")
         content = b""
         if result.exit_code == 0:
             pieces = -(-int(result.stdout.data) // PIECE_BYTES)
             for piece in range(pieces):
-                self.run(
-                    f"dd status=none if={staged} of={staged}.piece bs={PIECE_BYTES} skip={piece} count=1"
-                )
+                place = f"if={staged} of={staged}.piece bs={PIECE_BYTES} skip={piece}"
+                self.run(f"dd status=none count=1 {place}")
                 content += self.get(f"{name}.piece")
         self.run(f"rm -f {staged} {staged}.piece")
         return result, content

@@ -33,8 +33,9 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _ANSWER_S = 60.0
 _GROUP_S, _GROUP_TRIES = 0.05, 8  # until an ended family's group can be removed
+_ROOM_BYTES = 2 * 2**20  # that a copy takes besides its files
 _SHRINK_S, _SHRINK_TRIES = 1.0, 10  # a branch that was ended gives its memory back by and by
-_STRAY_FRAMES, _STRAY_BYTES = 1_000, 64 * 2**20  # in a branch's life
+_STRAY_FRAMES, _STRAY_BYTES = 100, 64 * 2**20  # in a branch's life
 _KILLED_S = 2.0  # several processes may be ended for one lack of memory
 _OWN_FOLDERS = 4  # that a branch has without any of the program's
 
@@ -236,21 +237,23 @@ class HeldBranch:
         except OSError:
             data = b""
         self._unread += data
-        while len(self._unread) >= _LENGTH.size:
-            (size,) = _LENGTH.unpack_from(self._unread)
+        start = 0
+        while len(self._unread) - start >= _LENGTH.size and not self.unruly:
+            (size,) = _LENGTH.unpack_from(self._unread, start)
             if not 0 < size <= MAX_FRAME:
                 data = b""
                 break
-            end = _LENGTH.size + size
+            begin, end = start + _LENGTH.size, start + _LENGTH.size + size
             if len(self._unread) < end:
                 break
-            message = split(bytes(self._unread[_LENGTH.size : end]))
-            del self._unread[:end]
+            message = split(bytes(self._unread[begin:end]))
+            start = end
             if not self.listener.heard(message):
                 self._stray_frames += 1
                 self._check_strays()
             if self.folder < 0:  # the listener closed it
                 return
+        del self._unread[:start]
         if not data:
             self._loop.remove_reader(self._ends.channel)
             self.listener.broke()
@@ -394,6 +397,12 @@ class SessionFamily:
                 self._limit_bytes = memory_bytes
         elif tries:
             self._loop.call_later(_SHRINK_S, self._shrink, tries - 1)
+
+    def has_room(self, size_bytes: int) -> bool:
+        """Whether so much memory more fits within the family's limit."""
+        if self.group is None:
+            return True
+        return self.group.used_bytes() + size_bytes + _ROOM_BYTES <= self._limit_bytes
 
     def memory_killed(self) -> bool:
         """Whether the kernel has just ended a process at the family's limit of memory."""

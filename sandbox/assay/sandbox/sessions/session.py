@@ -156,6 +156,8 @@ class HeldSession:
             SandboxFault: MESSAGE_TOO_LARGE or SESSION_LOST.
         """
         self._check_there()
+        if self._branch.folder < 0:
+            self._fail_ended()
         if request.paths:
             return files.read(self._branch.folder, request.paths)
         return files.listing(self._branch.folder)
@@ -195,23 +197,37 @@ class HeldSession:
         checkpoint = self._checkpoint(request.checkpoint_id)
         waiting = checkpoint.spare or self._prepare(checkpoint)
         checkpoint.spare = None
+        old = self._branch
+        used_s = self._used_s + old.cpu_s()
         try:
             branch = await waiting
-        except (CopyRefused, FamilyLost) as error:
+            asyncio.get_running_loop().call_soon(self._end, old)
+        except CopyRefused:  # perhaps for memory that the living branch holds
+            branch = await self._replace(old, checkpoint)
+        except FamilyLost:
             self._check_there()
-            raise SandboxFault(
-                Reason.CHECKPOINT_LOST, f"the checkpoint cannot be copied: {error}"
-            ) from error
-        old, self._branch = self._branch, branch
-        self._used_s += old.cpu_s()
+            raise
+        self._branch, self._used_s = branch, used_s
         self._number = checkpoint.number
         self._over = None
         branch.weigh(LIVE)
-        asyncio.get_running_loop().call_soon(self._end, old)
         self._prepare(checkpoint)
         response = pb.RollbackResponse()
         fill_duration(response.took, time.monotonic() - started_s)
         return response
+
+    async def _replace(self, old: HeldBranch, checkpoint: HeldCheckpoint) -> HeldBranch:
+        """Ends the living branch before the checkpoint is copied."""
+        self._over = (pb.CELL_END_MEMORY_LIMIT, "there was no room to roll it back")
+        self.family.branches.pop(old.user, None)
+        old.close()
+        await self.family.ask("kill", old.user)
+        try:
+            return await self._copy_ahead(checkpoint.branch)
+        except CopyRefused as error:
+            raise SandboxFault(
+                Reason.CHECKPOINT_LOST, f"the checkpoint cannot be copied: {error}"
+            ) from error
 
     async def fork(self, request: pb.ForkRequest, count: int) -> list[HeldSession]:
         """Copies the session, or a checkpoint of it.
@@ -291,8 +307,16 @@ class HeldSession:
         return checkpoint.spare
 
     async def _copy_ahead(self, source: HeldBranch) -> HeldBranch:
+        self._check_room(source)
         [branch] = await self.family.copy(source.user, 1, runs=True)
         return branch
+
+    def _check_room(self, source: HeldBranch) -> None:
+        """Before the keeper copies files: it is the one whom a lack of memory would hit."""
+        size_bytes = source.disk()[0]
+        if not self.family.has_room(size_bytes):
+            text = f"files of {size_bytes} bytes, for which the session's memory has no room"
+            raise CopyRefused([text])
 
     async def _copy(self, source: HeldBranch, count: int, *, runs: bool) -> list[HeldBranch]:
         if not self.family.own_users:
@@ -301,6 +325,7 @@ class HeldSession:
                 "sessions cannot be copied where the service is not root: it has no users to give",
             )
         try:
+            self._check_room(source)
             return await self.family.copy(source.user, count, runs=runs)
         except CopyRefused as refusal:
             if source is not self._branch and source.gone is not None:
