@@ -312,10 +312,10 @@ def test_paths_and_variables_are_checked() -> None:
         assert caught.value.reason == "INVALID_PROGRAM"
 
 
-@given(st.integers(0, 2**45), st.integers(0, 2**45))
-def test_more_memory_holds_no_fewer_sessions(less: int, more: int) -> None:
-    less, more = sorted((less, more))
-    assert 8 <= fitting(less) <= fitting(more) <= 4096
+@given(st.integers(0, 2**45), st.integers(0, 2**45), st.integers(0, 2**30))
+def test_more_memory_and_descriptors_hold_no_fewer_sessions(a: int, b: int, files: int) -> None:
+    less, more = sorted((a, b))
+    assert 8 <= fitting(less, files) <= fitting(more, files) <= fitting(more, 2 * files) <= 4096
 
 
 def test_the_hosts_settings_survive_the_way() -> None:

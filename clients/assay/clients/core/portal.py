@@ -47,13 +47,25 @@ class Portal(Generic[C]):
         self.client = self.run(_in_loop(make_client))
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs a coroutine on the loop and waits for it; interrupting the wait cancels it."""
+        """Runs a coroutine on the loop and waits for it; interrupting the wait cancels it.
+
+        Raises:
+            RuntimeError: the caller is the loop itself, which would wait for ever.
+        """
+        if self.is_own_thread:
+            work.close()
+            raise RuntimeError("a blocking client is called on its own event loop")
         future = self.submit(work)
         try:
             return future.result()
         except BaseException:
             future.cancel()
             raise
+
+    @property
+    def is_own_thread(self) -> bool:
+        """Whether the caller is on the loop's thread, as a finalizer may be."""
+        return threading.current_thread() is self._thread
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Starts a coroutine on the loop; cancelling the future cancels it."""

@@ -179,8 +179,12 @@ class SessionClient(SyncClient[AsyncSessionClient, SessionsInfo]):
         self._open().client.let_go(handle)
 
     def end(self, handle: Handle) -> None:
-        """Closes a session."""
-        self._run(lambda client: client.end(handle))
+        """Closes a session; a finalizer on the client's own thread does not wait for it."""
+        portal = self._open()
+        if portal.is_own_thread:
+            portal.submit(portal.client.end(handle))
+        else:
+            portal.run(portal.client.end(handle))
 
     def _recover(self, handle: Handle, ask: Ask[Any], error: CallError, effort: Effort) -> None:
         self._run(lambda client: client.recover(handle, ask, error, effort))

@@ -33,13 +33,14 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _ANSWER_S = 60.0
 _GROUP_S, _GROUP_TRIES = 0.05, 8  # until an ended family's group can be removed
+_ROOM_BYTES = 2 * 2**20  # that a copy takes besides its files
 _SHRINK_S, _SHRINK_TRIES = 1.0, 10  # a branch that was ended gives its memory back by and by
-_STRAY_FRAMES, _STRAY_BYTES = 1_000, 64 * 2**20  # in a branch's life
+_STRAY_FRAMES, _STRAY_BYTES = 100, 64 * 2**20  # in a branch's life
 _KILLED_S = 2.0  # several processes may be ended for one lack of memory
 _OWN_FOLDERS = 4  # that a branch has without any of the program's
 
 
-class Refused(Exception):
+class CopyRefused(Exception):
     """A branch cannot be copied; `holds` says what stands in the way."""
 
     def __init__(self, holds: Sequence[str]) -> None:
@@ -120,7 +121,7 @@ class Listener:
         """Its main process has ended."""
 
 
-class Branch:
+class HeldBranch:
     """One branch that is or was alive.
 
     Attributes:
@@ -236,21 +237,23 @@ class Branch:
         except OSError:
             data = b""
         self._unread += data
-        while len(self._unread) >= _LENGTH.size:
-            (size,) = _LENGTH.unpack_from(self._unread)
+        start = 0
+        while len(self._unread) - start >= _LENGTH.size and not self.unruly:
+            (size,) = _LENGTH.unpack_from(self._unread, start)
             if not 0 < size <= MAX_FRAME:
                 data = b""
                 break
-            end = _LENGTH.size + size
+            begin, end = start + _LENGTH.size, start + _LENGTH.size + size
             if len(self._unread) < end:
                 break
-            message = split(bytes(self._unread[_LENGTH.size : end]))
-            del self._unread[:end]
+            message = split(bytes(self._unread[begin:end]))
+            start = end
             if not self.listener.heard(message):
                 self._stray_frames += 1
                 self._check_strays()
             if self.folder < 0:  # the listener closed it
                 return
+        del self._unread[:start]
         if not data:
             self._loop.remove_reader(self._ends.channel)
             self.listener.broke()
@@ -276,7 +279,7 @@ class Branch:
             self.signal(signal.SIGKILL)
 
 
-class Family:
+class SessionFamily:
     """A keeper and its branches.
 
     Attributes:
@@ -307,7 +310,7 @@ class Family:
         self.lost = False
         self.why_lost = "it was closed"
         self._closed = False
-        self.branches: dict[int, Branch] = {}
+        self.branches: dict[int, HeldBranch] = {}
         self._control = control
         self._first_host_user = first_host_user
         self._loop = asyncio.get_running_loop()
@@ -322,7 +325,7 @@ class Family:
         control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self._loop.add_reader(control, self._hear)
 
-    async def begin(self, ends: Ends, join: Callable[[int], None], *, waits: bool) -> Branch:
+    async def begin(self, ends: Ends, join: Callable[[int], None], *, waits: bool) -> HeldBranch:
         """Waits for the keeper and its first branch.
 
         Args:
@@ -347,11 +350,11 @@ class Family:
         branch.weigh(LIVE)
         return branch
 
-    async def copy(self, source: int, count: int, *, runs: bool) -> list[Branch]:
+    async def copy(self, source: int, count: int, *, runs: bool) -> list[HeldBranch]:
         """Copies of a branch, all or none; `runs`: they will run cells.
 
         Raises:
-            Refused: it cannot be copied.
+            CopyRefused: it cannot be copied.
             FamilyLost: the keeper is gone.
         """
         ends = [Ends() for _ in range(count)] if runs else []
@@ -359,7 +362,7 @@ class Family:
             handed = [descriptor for each in ends for descriptor in each.theirs]
             facts, given = await self.ask("copy", source, count, descriptors=handed)
             if "holds" in facts:
-                raise Refused([str(text) for text in facts["holds"]])
+                raise CopyRefused([str(text) for text in facts["holds"]])
         except BaseException:
             for each in ends:
                 each.close()
@@ -395,6 +398,12 @@ class Family:
         elif tries:
             self._loop.call_later(_SHRINK_S, self._shrink, tries - 1)
 
+    def has_room(self, size_bytes: int) -> bool:
+        """Whether so much memory more fits within the family's limit."""
+        if self.group is None:
+            return True
+        return self.group.used_bytes() + size_bytes + _ROOM_BYTES <= self._limit_bytes
+
     def memory_killed(self) -> bool:
         """Whether the kernel has just ended a process at the family's limit of memory."""
         now_s = self._loop.time()
@@ -402,7 +411,7 @@ class Family:
             self._killed_s = now_s
         return now_s - self._killed_s < _KILLED_S
 
-    def end(self, branch: Branch) -> None:
+    def end(self, branch: HeldBranch) -> None:
         """Ends a branch's processes; nobody waits for it."""
         self.branches.pop(branch.user, None)
         branch.close()
@@ -483,8 +492,8 @@ class Family:
     def _host_user(self, user: int) -> int | None:
         return None if self._first_host_user is None else self._first_host_user + user - 1000
 
-    def _add(self, user: int, given: list[int], ends: Ends | None) -> Branch:
-        branch = Branch(user, given[0], given[1], ends)
+    def _add(self, user: int, given: list[int], ends: Ends | None) -> HeldBranch:
+        branch = HeldBranch(user, given[0], given[1], ends)
         branch.base_bytes = self._base_bytes
         self.branches[user] = branch
         return branch

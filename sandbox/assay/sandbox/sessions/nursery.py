@@ -19,7 +19,7 @@ from assay.sandbox.domain import SandboxFault
 from assay.sandbox.jail import cgroups, owners, packages
 from assay.sandbox.jail.config import COMMON_MODULES, JailConfig
 from assay.sandbox.jail.launch import LaunchError, UserMap, ZygoteLink
-from assay.sandbox.sessions.family import Branch, Ends, Family, FamilyLost
+from assay.sandbox.sessions.family import Ends, FamilyLost, HeldBranch, SessionFamily
 from assay.sandbox.sessions.settings import HostSettings
 from assay.sandbox.zygote import syscalls
 
@@ -59,9 +59,9 @@ class Nursery:
         )
         self._packages = packages.find(settings.python_packages)
         self._free = deque(range(self._most))
-        self._ready: deque[tuple[Family, Branch]] = deque()
+        self._ready: deque[tuple[SessionFamily, HeldBranch]] = deque()
         self._filling: asyncio.Task[None] | None = None
-        self._families: set[Family] = set()
+        self._families: set[SessionFamily] = set()
         self._link: ZygoteLink | None = None
         self._closed = False
         cgroups.sweep(everywhere=True)
@@ -77,7 +77,7 @@ class Nursery:
                 continue
         return found
 
-    async def take(self) -> tuple[Family, Branch]:
+    async def take(self) -> tuple[SessionFamily, HeldBranch]:
         """A family whose first branch waits to begin.
 
         Raises:
@@ -126,7 +126,7 @@ class Nursery:
             self._link.close()
             self._link = None
 
-    def give_back(self, family: Family) -> None:
+    def give_back(self, family: SessionFamily) -> None:
         """Ends a family, also one that is lost; its users may be given to another."""
         if family in self._families:
             self._families.discard(family)
@@ -135,7 +135,7 @@ class Nursery:
             family.close()
             self._free.append(family.number)
 
-    async def _make(self) -> tuple[Family, Branch]:
+    async def _make(self) -> tuple[SessionFamily, HeldBranch]:
         if self._link is None:
             self._start()
         link = self._link
@@ -146,7 +146,9 @@ class Nursery:
         group, self.group_missing = cgroups.open_group(f"{owners.name(self._config.slot)}-{number}")
         control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         first = None if self._users.program is None else self._users.program + number * USERS
-        family = Family(control, group, first, number, self._settings.default_limits.disk_bytes)
+        family = SessionFamily(
+            control, group, first, number, self._settings.default_limits.disk_bytes
+        )
         self._families.add(family)
         family.on_lost.add(lambda: self.give_back(family))
         ends = Ends()
@@ -184,6 +186,13 @@ class Nursery:
     def _start(self) -> None:
         link = ZygoteLink(self._config.interpreter, self._zygote_settings(), self._users)
         link.start()
+        for lack in link.missing:
+            if lack.startswith("private-proc"):
+                link.close()
+                raise LaunchError(
+                    f"sessions need a /proc of their own ({lack}); in a container: "
+                    "systempaths=unconfined"
+                )
         self._link, self.missing = link, link.missing
         asyncio.get_running_loop().add_reader(link.control, self._hear, link)
 

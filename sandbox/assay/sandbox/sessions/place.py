@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import resource
 import secrets
 import socket
 from pathlib import Path
 
+from assay.kit.errors import ConfigError
 from assay.kit.pool.link import Command
 from assay.kit.pool.places import LOCAL
 from assay.kit.process import usable_cores
@@ -22,6 +24,7 @@ from assay.sandbox.workers.place import environment_of_a_supervisor
 HOST = "assay.sandbox.sessions.host"
 _JAIL = "jail"
 _BYTES_A_SESSION = 16 * MIB
+_DESCRIPTORS_A_SESSION = 20  # of the host
 _SHARE = 2  # of the memory, one part
 _FEWEST, _MOST = 8, 4096
 _CELLS_PER_CORE = 4
@@ -29,13 +32,23 @@ _GROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limi
 
 
 def open_sessions(config: SandboxServerConfig, site: SurveyedMachine | None) -> Sessions:
-    """The sessions of a server, not started yet; `site` is None where programs run elsewhere."""
+    """The sessions of a server, not started yet; `site` is None where programs run elsewhere.
+
+    Raises:
+        ConfigError: --max-sessions is more than this process can hold.
+    """
     asked = config.sessions
     rules = rules_of(config)
+    _, descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if asked.max_sessions * _DESCRIPTORS_A_SESSION > descriptors:
+        raise ConfigError(
+            f"--max-sessions {asked.max_sessions} needs {_DESCRIPTORS_A_SESSION} descriptors for "
+            f"each, and a process may have {descriptors}: raise that (ulimit -n), or lower it"
+        )
     settings = SessionSettings(
         replica=asked.replica_name or _name(config.port),
         rules=rules,
-        places=asked.max_sessions or fitting(usable_memory_bytes()),
+        places=asked.max_sessions or fitting(usable_memory_bytes(), descriptors),
         per_tenant=asked.sessions_per_tenant,
         cells=asked.session_cells or _CELLS_PER_CORE * usable_cores(),
         waiting_cells=config.runner.queue_items,
@@ -78,9 +91,13 @@ def rules_of(config: SandboxServerConfig) -> SessionRules:
     return SessionRules(usual.capped(most), most, asked.session_lease_s, asked.session_max_lease_s)
 
 
-def fitting(memory_bytes: int) -> int:
-    """How many sessions fit by default: one for each 16 MiB of half the memory, 8 to 4,096."""
-    return min(_MOST, max(_FEWEST, memory_bytes // _SHARE // _BYTES_A_SESSION))
+def fitting(memory_bytes: int, descriptors: int) -> int:
+    """How many sessions fit by default, 8 to 4,096.
+
+    One for each 16 MiB of half the memory, and for 20 descriptors that a process may open.
+    """
+    most = min(memory_bytes // _SHARE // _BYTES_A_SESSION, descriptors // _DESCRIPTORS_A_SESSION)
+    return min(_MOST, max(_FEWEST, most))
 
 
 def usable_memory_bytes() -> int:

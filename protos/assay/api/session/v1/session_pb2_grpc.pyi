@@ -12,7 +12,8 @@ Affinity: a session lives in one replica. A replica names itself in Session.repl
 carries that name in its metadata, "assay-replica", by which a client with one channel to each replica chooses, and a
 proxy may. A call that reaches another replica is refused with WRONG_REPLICA, and nothing is done.
 
-Retries: a call that was refused (RESOURCE_EXHAUSTED, WRONG_REPLICA, SESSION_BUSY) has had no effect and may be repeated.
+Retries: a call that was refused (RESOURCE_EXHAUSTED, WRONG_REPLICA, SESSION_BUSY, STARTING, DRAINING) has had no effect
+and may be repeated, after DRAINING elsewhere.
 Create, Execute, PutFiles, Checkpoint, Rollback and Fork have effects: after any other error, also UNAVAILABLE and
 DEADLINE_EXCEEDED, the caller cannot know whether they took place and must not repeat them unasked. GetFiles, Renew,
 DropCheckpoints, Close and DescribeSessions may be repeated.
