@@ -1,9 +1,9 @@
-"""Points other projects' tests of sandboxes, executors and kernels at sessions of a running sandbox.
+"""Points other projects' tests of sandboxes, executors and kernels at sessions.
 
-    python scripts/session_peers.py fetch FOLDER             checkouts and environments, once
+    python scripts/session_peers.py fetch FOLDER [SUITE...]      checkouts and environments, once
     python -m assay.sandbox --port 50052 --python-packages numpy,pytest,pillow &
-    python scripts/session_peers.py run FOLDER --target 127.0.0.1:50052 [SUITE...]
-    python scripts/session_peers.py replay FOLDER --target 127.0.0.1:50052 FILE...
+    python scripts/session_peers.py run --target 127.0.0.1:50052 FOLDER [SUITE...]
+    python scripts/session_peers.py replay --target 127.0.0.1:50052 FOLDER FILE...
 
 Nothing of a peer is copied or changed: `fetch` clones the repositories at the commits below (from
 `--mirror` where github.com is not to be had) and installs the packages; a module of
@@ -16,20 +16,24 @@ or one that is listed passes. `replay` compares cells with a Jupyter kernel (ses
 from __future__ import annotations
 
 import argparse
+import collections
 import fnmatch
 import os
 import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 SCRIPTS = Path(__file__).resolve().parent
 SHIMS = SCRIPTS / "session_shims"
-WIRE = ("grpcio", "protobuf", "googleapis-common-protos")
+OURS = (
+    "grpcio>=1.85,<2", "grpcio-health-checking>=1.85,<2", "grpcio-reflection>=1.85,<2",
+    "googleapis-common-protos>=1.70,<2", "prometheus_client>=0.26,<1", "protobuf>=7.35,<8",
+)  # fmt: skip
 PYTEST = ("pytest", "pytest-asyncio", "pytest-timeout")
 REPOSITORIES = {
     "SWE-ReX": ("SWE-agent/SWE-ReX", "5c995c365dfb1fd5bc56fda688be5d8538f9931f"),
@@ -69,14 +73,24 @@ class Suite:
 
 SUITES = {
     "inspect_ai": Suite(("inspect_ai==0.3.285",), ("inspect_ai_check.py",)),
-    "langchain": Suite(
-        ("langchain-tests==1.1.9", "deepagents==0.6.12"), ("langchain_check.py",)
-    ),
+    "langchain": Suite(("langchain-tests==1.1.9", "deepagents==0.6.12"), ("langchain_check.py",)),
     "swe-rex": Suite(
-        ("swe-rex==1.4.0",), ("tests/test_execution.py",), "swerex_plugin", "SWE-ReX"
+        ("swe-rex==1.4.0", "aiohttp", "fastapi", "requests", "uvicorn"),
+        ("tests/test_execution.py",),
+        "swerex_plugin",
+        "SWE-ReX",
     ),
     "openenv": Suite(
-        ("smolagents==1.26.0", "fastmcp", "gradio_client", "openai", "tomli-w", "typer"),
+        (
+            "smolagents==1.26.0",
+            "fastapi",
+            "fastmcp",
+            "gradio_client",
+            "openai",
+            "tomli-w",
+            "typer",
+            "uvicorn",
+        ),
         (
             "tests/envs/test_python_codeact_reset.py",
             "tests/envs/test_python_codeact_rewards.py",
@@ -103,7 +117,7 @@ SUITES = {
         kernel=True,
         prepend=True,
     ),
-}  # fmt: skip
+}
 
 
 def main() -> int:
@@ -135,19 +149,25 @@ def _fetch(folder: Path, mirror: str, names: list[str]) -> int:
         if suite.checkout and not place.exists():
             repository, commit = REPOSITORIES[suite.checkout]
             source = mirror.format(repository, repository.replace("/", "+"))
-            subprocess.run(["git", "clone", "-q", "-n", source, place], check=True)
-            checkout = ["git", "-C", str(place), "checkout", "-q", commit, "--", *_needed(suite)]
-            subprocess.run(checkout, check=True)
+            _do(["git", "clone", "-q", "-n", source, place])
+            _do(["git", "-C", place, "checkout", "-q", commit, "--", *_needed(suite)])
         python = _python(folder, name)
         if not python.exists():
-            subprocess.run([sys.executable, "-m", "venv", folder / "venvs" / name], check=True)
-        install = [python, "-m", "pip", "install", "-q", *WIRE, *PYTEST, *suite.packages]
-        subprocess.run(install, check=True)
+            _do([sys.executable, "-m", "venv", folder / "venvs" / name])
+        _do([python, "-m", "pip", "install", "-q", *OURS, *PYTEST, *suite.packages])
     return 0
+
+
+def _do(command: list[str | Path]) -> None:
+    subprocess.run(command, check=True)
 
 
 def _needed(suite: Suite) -> list[str]:
     return ["src", "envs/coding_env", "tests"] if suite.checkout == "OpenEnv" else ["."]
+
+
+def _here() -> list[Path]:
+    return [SCRIPTS, *(SCRIPTS.parent / part for part in ("protos", "kit", "clients"))]
 
 
 def _python(folder: Path, name: str) -> Path:
@@ -157,38 +177,33 @@ def _python(folder: Path, name: str) -> Path:
 def _run(folder: Path, target: str, names: list[str]) -> int:
     listed = tomllib.loads((SHIMS / "differences.toml").read_text())
     wrong = 0
-    lines = [f"{'suite':20} {'version':44} passed failed skipped"]
+    print(f"{'suite':20} {'version':44} passed failed skipped")
     for name in names:
-        outcomes = dict(_outcomes(folder, name, target))
-        counts = {kind: list(outcomes.values()).count(kind) for kind in _KINDS}
+        outcomes = list(_outcomes(folder, name, target))
+        counts = collections.Counter(kind for _, kind in outcomes)
         version = SUITES[name].packages[0]
         if SUITES[name].checkout:
             version += f", {REPOSITORIES[SUITES[name].checkout][1][:8]}"
-        lines.append(
-            f"{name:20} {version:44} {counts['passed']:6} {counts['failed']:6} "
-            f"{counts['skipped']:7}"
-        )
+        figures = f"{counts['passed']:6} {counts['failed']:6} {counts['skipped']:7}"
+        print(f"{name:20} {version:44} {figures}", flush=True)
         for text, is_wrong in _explained(outcomes, listed.get(name, {})):
-            lines.append(f"    {text}")
+            print(f"    {text}")
             wrong += is_wrong
         if not outcomes:
-            lines.append("    nothing ran")
+            print("    nothing ran")
             wrong += 1
-    print("\n".join(lines))
     return int(wrong > 0)
 
 
-_KINDS = ("passed", "failed", "skipped")
-
-
 def _explained(
-    outcomes: Mapping[str, str], listed: Mapping[str, Mapping[str, str]]
+    outcomes: Iterable[tuple[str, str]], listed: Mapping[str, Mapping[str, str]]
 ) -> Iterator[tuple[str, bool]]:
     """A line for each listed reason and each test that fails for none, and whether it is wrong."""
-    failed = {test for test, kind in outcomes.items() if kind == "failed"}
+    failed = {test for test, kind in outcomes if kind == "failed"}
     for reason in listed.values():
         patterns = reason["tests"].split()
-        hit = {test for test in failed if any(fnmatch.fnmatch(test, p) for p in patterns)}
+        either = [*patterns, *reason.get("sometimes", "").split()]
+        hit = {test for test in failed if any(fnmatch.fnmatch(test, p) for p in either)}
         stale = [p for p in patterns if not any(fnmatch.fnmatch(test, p) for test in failed)]
         failed -= hit
         if hit:
@@ -207,7 +222,7 @@ def _outcomes(folder: Path, name: str, target: str) -> Iterator[tuple[str, str]]
         kernels = Path(scratch, "kernels", "python3")
         kernels.mkdir(parents=True)
         kernels.joinpath("kernel.json").write_text(_KERNEL.replace("PYTHON", str(python)))
-        path = [SCRIPTS.parent / "protos", SCRIPTS, *(checkout / part for part in suite.path)]
+        path = [*_here(), *(checkout / part for part in suite.path)]
         environment = os.environ | dict(suite.environment)
         environment |= {
             "ASSAY_PEERS_TARGET": target,
@@ -216,9 +231,11 @@ def _outcomes(folder: Path, name: str, target: str) -> Iterator[tuple[str, str]]
         }
         if suite.kernel:
             environment["JUPYTER_PATH"] = scratch
-        files = [SHIMS / test if (SHIMS / test).exists() else checkout / test for test in suite.tests]
+        files = [
+            SHIMS / test if (SHIMS / test).exists() else checkout / test for test in suite.tests
+        ]
         mode = "prepend" if suite.prepend else "importlib"
-        command = [
+        command: list[str | Path] = [
             python, "-m", "pytest", "-c", os.devnull, "--rootdir", scratch, "--timeout", "60",
             "-p", "no:cacheprovider", "-o", "asyncio_mode=auto", f"--import-mode={mode}", "-q",
             "--tb=native", f"--junitxml={report}", *files,
@@ -231,7 +248,7 @@ def _outcomes(folder: Path, name: str, target: str) -> Iterator[tuple[str, str]]
 
 
 def _read(report: Path) -> Iterator[tuple[str, str]]:
-    for case in ElementTree.parse(report).iter("testcase"):  # noqa: S314 - pytest's own
+    for case in ET.parse(report).iter("testcase"):  # noqa: S314 - pytest's own
         kinds = {part.tag for part in case}
         if kinds & {"failure", "error"}:
             kind = "failed"
@@ -241,9 +258,9 @@ def _read(report: Path) -> Iterator[tuple[str, str]]:
 
 
 def _replay(folder: Path, target: str, files: list[str]) -> int:
-    path = os.pathsep.join(map(str, [SCRIPTS.parent / "protos", SCRIPTS]))
+    path = os.pathsep.join(map(str, _here()))
     environment = os.environ | {"ASSAY_PEERS_TARGET": target, "PYTHONPATH": path}
-    command = [_python(folder, "ipykernel"), "-m", "session_shims.replay", *files]
+    command: list[str | Path] = [_python(folder, "ipykernel"), "-m", "session_shims.replay", *files]
     return subprocess.run(command, env=environment, check=False).returncode
 
 

@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
@@ -39,9 +40,12 @@ def serve(make, loads, dumps, write, requests, answers):
             os._exit(0)
         answer = None
         if request[0] == "fresh":
+            interpreter.before_copy()  # which ends what it holds
             interpreter, number = make(), 0
         elif request[0] == "holds":
             answer = interpreter.holds()
+        elif request[0] == "redirect":
+            os.dup2(os.open(request[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND), 1)
         elif request[0] == "seed":
             interpreter.reseed(request[1])
         elif request[0] == "copy":
@@ -59,6 +63,8 @@ def serve(make, loads, dumps, write, requests, answers):
             running = True
             try:
                 outcome = interpreter.run(request[1], number, show)
+            except KeyboardInterrupt:
+                outcome = ("interrupted", 0, None, b"", None)
             finally:
                 running = False
             end, code, value, plain, error = outcome
@@ -71,7 +77,7 @@ for module in (cells, shell):
     module.warm_up()
 serve(make, json.loads, marshal.dumps, os.write, requests, answers)
 """
-_PATIENCE_S = 60.0
+_PATIENCE_S = 20.0
 
 
 class Ran(NamedTuple):
@@ -147,6 +153,19 @@ class Process:
     def interrupt(self) -> None:
         """SIGINT to the process alone."""
         os.kill(self.pid, signal.SIGINT)
+
+    def interrupt_soon(self, delay_s: float) -> None:
+        """The same by another thread, after a while."""
+        self._timer = threading.Timer(delay_s, self.interrupt)
+        self._timer.start()
+
+    def calm(self) -> None:
+        """Waits for the interrupt that was to come."""
+        self._timer.join()
+
+    def redirect(self, path: os.PathLike[str]) -> None:
+        """Gives the process another stdout."""
+        self._ask(["redirect", os.fspath(path)])
 
     def _ask(self, request: list[Any], when: Callable[[Process], object] | None = None) -> Any:
         os.write(self._requests, json.dumps(request).encode() + b"\n")

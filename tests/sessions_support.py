@@ -7,6 +7,7 @@ import contextlib
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,13 @@ from assay.kit.pool.link import Command
 from assay.kit.serving import RunningServer, ServeConfig, start
 from assay.sandbox.service import session_service
 from assay.sandbox.sessions.core import SessionSettings
-from assay.sandbox.sessions.requests import Rules
+from assay.sandbox.sessions.requests import SessionRules
 from assay.sandbox.sessions.service import Sessions
-from assay.sandbox.sessions.settings import Limits
+from assay.sandbox.sessions.settings import Allowance
 
 TIMEOUT_S = 30.0
-USUAL = Limits()
-RULES = Rules(USUAL, USUAL, 60.0, 600.0)
+USUAL = Allowance()
+RULES = SessionRules(USUAL, USUAL, 60.0, 600.0)
 _TESTS = str(Path(__file__).resolve().parent)
 new_stub: Any = session_pb2_grpc.SessionServiceStub  # its stubs know synchronous channels only
 
@@ -115,6 +116,16 @@ async def refused(awaited: Any) -> CallError:
     except CallError as error:
         return error
     raise AssertionError("the call was not refused")
+
+
+def counted(sessions: Sessions) -> Counter[str]:
+    """The metrics by name, over all labels."""
+    found: Counter[str] = Counter()
+    for collector in sessions.metrics.collectors:
+        for family in collector.collect():
+            for sample in family.samples:
+                found[sample.name.removeprefix("assay_sandbox_session")] += int(sample.value)
+    return found
 
 
 async def comes_true(ask: Callable[[], Awaitable[bool]]) -> None:

@@ -260,7 +260,17 @@ def naive() -> Iterator[Server]:
     """Sessions without walls, in namespaces of their own so that an attack ends there."""
     script = Path(__file__).parent / "sessions_naive.py"
     with tempfile.TemporaryDirectory(prefix="assay-naive-", dir="/var/tmp") as folder:
-        command = ["env", "--ignore-signal=USR1", "unshare", "--pid", "--net", "--mount", "--ipc", "--fork", "--kill-child"]
+        command = [
+            "env",
+            "--ignore-signal=USR1",
+            "unshare",
+            "--pid",
+            "--net",
+            "--mount",
+            "--ipc",
+            "--fork",
+            "--kill-child",
+        ]
         command += ["--mount-proc", sys.executable, str(script), folder]
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, text=True, start_new_session=True

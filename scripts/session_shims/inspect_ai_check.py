@@ -21,10 +21,10 @@ from inspect_ai.util import (
 )
 from inspect_ai.util._sandbox.self_check import *  # noqa: F403
 
-from assay.api.session.v1 import session_pb2 as pb
+from assay.clients.sessions import CellResult, SessionLimits
 from session_shims.workspace import Workspace
 
-_LIMITS = pb.SessionLimits(
+_LIMITS = SessionLimits(
     memory_bytes=1 << 30, disk_bytes=256 << 20, output_bytes=10 << 20, max_output_bytes=64 << 20
 )
 _ERRORS = {
@@ -103,7 +103,7 @@ class Sessions(SandboxEnvironment):
         """Nothing outlives the fixture."""
 
 
-def _check(file: str, result: pb.CellResult) -> None:
+def _check(file: str, result: CellResult) -> None:
     if result.exit_code == 0:
         return
     text = result.stderr.data.decode(errors="replace")

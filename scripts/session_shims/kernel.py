@@ -1,6 +1,6 @@
 """A Jupyter kernel whose cells run in a Python session, for the tests of kernels and notebooks.
 
-    python -m session_shims.kernel -f CONNECTION_FILE     (what a kernel specification says)
+python -m session_shims.kernel -f CONNECTION_FILE     (what a kernel specification says)
 """
 
 from __future__ import annotations
@@ -8,17 +8,24 @@ from __future__ import annotations
 import asyncio
 import platform
 from base64 import b64encode
+from collections.abc import Mapping
 from typing import Any
 
-import grpc
 from ipykernel.kernelapp import IPKernelApp
 from ipykernel.kernelbase import Kernel
 
-from assay.api.session.v1 import session_pb2 as pb
+from assay.clients.sessions import (
+    CellEnd,
+    CellError,
+    CellEvent,
+    CellResult,
+    DisplayValue,
+    OutputPiece,
+)
+from assay.kit.errors import CallError
 from session_shims.line import Line
 
 _BINARY = {"image/png", "image/jpeg", "application/pdf"}
-_NAMES = {pb.OUTPUT_STREAM_STDOUT: "stdout", pb.OUTPUT_STREAM_STDERR: "stderr"}
 
 
 class SessionKernel(Kernel):
@@ -50,47 +57,44 @@ class SessionKernel(Kernel):
         del allow_stdin
         self._line = self._line or Line("python")
         loop = asyncio.get_running_loop()
-        streams = {name: b"" for name in _NAMES.values()}
+        streams = {"stdout": b"", "stderr": b""}
 
-        def watch(event: pb.ExecuteResponse) -> None:
-            if event.HasField("display"):
-                self._say("display_data", {"data": _texts(event.display.data), "metadata": {}})
-            else:
-                name = _NAMES[event.output.stream]
-                whole, streams[name] = _whole(streams[name] + event.output.data)
+        def watch(event: CellEvent) -> None:
+            if isinstance(event, DisplayValue):
+                self._say("display_data", {"data": _texts(event.data), "metadata": {}})
+            elif isinstance(event, OutputPiece):
+                name = event.stream
+                whole, streams[name] = _whole(streams[name] + event.data)
                 self._say("stream", {"name": name, "text": whole})
 
-        def watch_here(event: pb.ExecuteResponse) -> None:
+        def watch_here(event: CellEvent) -> None:
             if not silent:
                 loop.call_soon_threadsafe(watch, event)
 
         try:
             result = await asyncio.to_thread(self._line.run, code, watch=watch_here)
-        except grpc.RpcError as error:  # the session is over
-            result = pb.CellResult(end=pb.CELL_END_DIED, detail=str(error.details()))
+        except CallError as lost:
+            result = CellResult(CellEnd.DIED, detail=str(lost))
         await asyncio.sleep(0)
         if not store_history and not silent:
             self.execution_count -= 1
         count = self.execution_count
-        if result.end != pb.CELL_END_COMPLETED:
-            error = {
-                "ename": result.error.name or pb.CellEnd.Name(result.end),
-                "evalue": result.error.message or result.detail,
-                "traceback": result.error.traceback.splitlines(),
-            }
+        if result.end is not CellEnd.COMPLETED:
+            error = _error(result)
             if not silent:
                 self._say("error", error)
             return {"status": "error", "execution_count": count, **error}
-        if result.HasField("value") and not silent:
+        if result.value and not silent:
             data = _texts(result.value.data)
             self._say("execute_result", {"data": data, "metadata": {}, "execution_count": count})
+        expressions = {
+            name: self._expression(text) for name, text in (user_expressions or {}).items()
+        }
         return {
             "status": "ok",
             "execution_count": count,
             "payload": [],
-            "user_expressions": {
-                name: self._expression(text) for name, text in (user_expressions or {}).items()
-            },
+            "user_expressions": expressions,
         }
 
     def _say(self, kind: str, content: dict[str, Any]) -> None:
@@ -99,14 +103,10 @@ class SessionKernel(Kernel):
     def _expression(self, text: str) -> dict[str, Any]:
         assert self._line  # noqa: S101
         result = self._line.run(text)
-        if result.HasField("error"):
-            return {
-                "status": "error",
-                "ename": result.error.name,
-                "evalue": result.error.message,
-                "traceback": result.error.traceback.splitlines(),
-            }
-        return {"status": "ok", "data": _texts(result.value.data), "metadata": {}}
+        if result.end is not CellEnd.COMPLETED:
+            return {"status": "error", **_error(result)}
+        data = _texts(result.value.data) if result.value else {}
+        return {"status": "ok", "data": data, "metadata": {}}
 
     async def do_shutdown(self, restart: bool) -> dict[str, Any]:
         if self._line:
@@ -115,7 +115,16 @@ class SessionKernel(Kernel):
         return {"status": "ok", "restart": restart}
 
 
-def _texts(bundle: Any) -> dict[str, str]:
+def _error(result: CellResult) -> dict[str, Any]:
+    error = result.error or CellError(result.end, result.detail)
+    return {
+        "ename": error.name,
+        "evalue": error.message,
+        "traceback": error.traceback.splitlines(),
+    }
+
+
+def _texts(bundle: Mapping[str, bytes]) -> dict[str, str]:
     """As a notebook holds them: what is no text, by base64."""
     return {
         kind: b64encode(data).decode() if kind in _BINARY else data.decode()

@@ -17,10 +17,10 @@ from deepagents.backends.protocol import (
 from deepagents.backends.sandbox import BaseSandbox
 from langchain_tests.integration_tests import SandboxIntegrationTests
 
-from assay.api.session.v1 import session_pb2 as pb
+from assay.clients.sessions import CellResult, SessionLimits
 from session_shims.workspace import Workspace
 
-_LIMITS = pb.SessionLimits(
+_LIMITS = SessionLimits(
     memory_bytes=1 << 30, disk_bytes=256 << 20, output_bytes=1 << 20, max_output_bytes=64 << 20
 )
 _ERRORS = {
@@ -67,7 +67,7 @@ class Sessions(BaseSandbox):
         self._space.close()
 
 
-def _error(path: str, result: pb.CellResult) -> str | None:
+def _error(path: str, result: CellResult) -> str | None:
     if not path.startswith("/"):
         return "invalid_path"
     if result.exit_code == 0:

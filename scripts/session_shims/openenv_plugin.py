@@ -12,8 +12,11 @@ from typing import Any
 
 from openenv.core.env_server.types import CodeExecResult
 
-from assay.api.session.v1 import session_pb2 as pb
-from session_shims.line import Line
+from assay.clients.sessions import CellEnd
+from session_shims.line import Line, plain_text, traceback_of
+
+_MOST_OPEN = 16
+_open: list[Line] = []
 
 
 class Sessions:
@@ -22,17 +25,16 @@ class Sessions:
     def __init__(self, additional_imports: list[str] | None = None) -> None:
         del additional_imports
         self._line = Line("python")
+        _open.append(self._line)
+        if len(_open) > _MOST_OPEN:
+            _open.pop(0).close()
 
     def run(self, code: str) -> CodeExecResult:
         result = self._line.run(code)
-        failed = result.end != pb.CELL_END_COMPLETED
-        stdout = (result.stdout.data + result.value.data["text/plain"]).decode()
-        stderr = result.stderr.data.decode() + result.error.traceback
+        failed = result.end != CellEnd.COMPLETED
+        stdout = result.stdout.data.decode() + plain_text(result)
+        stderr = result.stderr.data.decode() + traceback_of(result)
         return CodeExecResult(stdout=stdout, stderr=stderr, exit_code=int(failed))
-
-    def __del__(self) -> None:
-        if hasattr(self, "_line"):
-            self._line.close()
 
 
 class _Direct:
@@ -53,7 +55,7 @@ class _Direct:
         return self._environment.state
 
     def close(self) -> None:
-        """The session ends with its last reference."""
+        """The sessions are closed later."""
 
 
 def _result(observation: Any) -> SimpleNamespace:
@@ -61,5 +63,6 @@ def _result(observation: Any) -> SimpleNamespace:
 
 
 for package in ("envs.coding_env", "coding_env"):
-    importlib.import_module(f"{package}.server.python_codeact_env").PyExecutor = Sessions
+    server: Any = importlib.import_module(f"{package}.server.python_codeact_env")
+    server.PyExecutor = Sessions
 importlib.import_module("coding_env").CodingEnv.from_docker_image = lambda _: _Direct()

@@ -17,6 +17,7 @@ import ast
 import collections
 import gzip
 import json
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -27,13 +28,21 @@ from typing import Any, NamedTuple
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import start_new_kernel
 
-from assay.api.session.v1 import session_pb2 as pb
-from session_shims.line import Line
+from assay.clients.sessions import CellEnd
+from assay.kit.errors import CallError
+from session_shims.line import Line, plain_text
 
 CELL_S = 10.0
 ROWS_TOGETHER = 20
+_SAME = {"PYTHONHASHSEED": "0", "MPLBACKEND": "Agg"}
 _BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
+_PLAIN = """
+get_ipython().display_formatter.formatters["text/plain"].pprint = False
+get_ipython().automagic = False
+"""
+_LAYOUT = "layout of a value alone"
+_SEED = "import random; random.seed(0); del random"
 _FAMILIES = (  # of what only IPython reads or has
     ("magic", re.compile(r"^\s*(%|!)|\?\s*$|=\s*(%|!)", re.MULTILINE)),
     ("IPython's `exit`, which does not stop the cell", re.compile(r"\b(exit|quit)\(")),
@@ -65,9 +74,13 @@ def main() -> int:
     differences: list[dict[str, Any]] = []
     for name, cells in _sequences(given.files, given.limit):
         counts["sequences"] += 1
+        parted = False
         for number, cell, theirs, ours in _both(cells):
             counts["cells"] += 1
             family = _family(cell, theirs, ours)
+            if parted and family.startswith("differs"):
+                family = "follows from an earlier difference"
+            parted = parted or family not in {"equal", _LAYOUT}
             counts[family] += 1
             if family != "equal":
                 differences.append(
@@ -117,14 +130,18 @@ def _statements(code: str) -> list[str]:
 
 
 def _both(cells: list[str]) -> Iterator[tuple[int, str, Seen, Seen]]:
-    manager, client = start_new_kernel(kernel_name="python3")
+    manager, client = start_new_kernel(kernel_name="python3", env=os.environ | _SAME)
     try:
-        with Line("python") as line:
-            for number, cell in enumerate(cells, 1):
-                theirs, ours = _in_jupyter(client, cell), _in_session(line, cell)
-                yield number, cell, theirs, ours
-                if "time" in (theirs.ended, ours.ended) or ours.ended.startswith("over"):
-                    return
+        line = Line("python")
+        client.execute(_PLAIN, silent=True)
+        _in_jupyter(client, _SEED)
+        _in_session(line, _SEED)
+        for number, cell in enumerate(cells, 1):
+            theirs, ours = _in_jupyter(client, cell), _in_session(line, cell)
+            yield number, cell, theirs, ours
+            if "time" in (theirs.ended, ours.ended) or ours.ended.startswith("over"):
+                break
+        line.close()
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
@@ -151,19 +168,21 @@ def _in_jupyter(client: BlockingKernelClient, cell: str) -> Seen:
 
 
 def _in_session(line: Line, cell: str) -> Seen:
-    result = line.run(cell, wall_s=CELL_S)
-    if result.end == pb.CELL_END_COMPLETED:
+    try:
+        result = line.run(cell, wall_s=CELL_S)
+    except CallError as error:
+        return Seen(f"over: {error}", "", "", "")
+    if result.end is CellEnd.COMPLETED:
         ended = "ok"
-    elif result.end == pb.CELL_END_WALL_TIME_LIMIT:
+    elif result.end is CellEnd.WALL_TIME_LIMIT:
         ended = "time"
-    elif result.HasField("error"):
+    elif result.error:
         ended = f"{result.error.name}: {result.error.message}"
     else:
-        ended = pb.CellEnd.Name(result.end)
+        ended = str(result.end)
     if result.session_over:
         ended = f"over: {ended}"
-    value = result.value.data["text/plain"].decode()
-    return Seen(ended, result.stdout.data.decode(), result.stderr.data.decode(), value)
+    return Seen(ended, result.stdout.text, result.stderr.text, plain_text(result))
 
 
 def _family(cell: str, theirs: Seen, ours: Seen) -> str:
@@ -171,7 +190,7 @@ def _family(cell: str, theirs: Seen, ours: Seen) -> str:
     if left == right:
         return "equal"
     if left[:3] == right[:3] and _loose(theirs.value) == _loose(ours.value):
-        return "layout of a value alone"
+        return _LAYOUT
     if "time" in (theirs.ended, ours.ended):
         return "out of time"
     if ours.ended.startswith("ModuleNotFoundError"):
@@ -179,7 +198,9 @@ def _family(cell: str, theirs: Seen, ours: Seen) -> str:
     for name, sign in _FAMILIES:
         if sign.search(cell):
             return name
-    fields = [name for name, one, other in zip(Seen._fields, left, right) if one != other]
+    fields = [
+        name for name, one, other in zip(Seen._fields, left, right, strict=True) if one != other
+    ]
     return f"differs: {', '.join(fields)}"
 
 

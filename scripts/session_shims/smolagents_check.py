@@ -15,12 +15,10 @@ from smolagents.local_python_executor import CodeOutput
 from smolagents.monitoring import AgentLogger, LogLevel
 from smolagents.remote_executors import RemotePythonExecutor
 from smolagents.utils import AgentError
-from tests.test_remote_executors import (  # type: ignore[import-not-found]
-    CommonDockerExecutorIntegration,
-)
+from tests.test_remote_executors import CommonDockerExecutorIntegration
 
-from assay.api.session.v1 import session_pb2 as pb
-from session_shims.line import Line
+from assay.clients.sessions import CellEnd
+from session_shims.line import Line, plain_text, traceback_of
 
 
 class Sessions(RemotePythonExecutor):
@@ -33,12 +31,12 @@ class Sessions(RemotePythonExecutor):
     def run_code_raise_errors(self, code: str) -> CodeOutput:
         result = self._line.run(code)
         logs = result.stdout.data.decode()
-        if result.error.name == self.FINAL_ANSWER_EXCEPTION:
+        if result.error and result.error.name == self.FINAL_ANSWER_EXCEPTION:
             output = self._deserialize_final_answer(result.error.message, self.allow_pickle)
             return CodeOutput(output=output, logs=logs, is_final_answer=True)
-        if result.end != pb.CELL_END_COMPLETED:
-            raise AgentError(result.error.traceback or result.detail, self.logger)
-        output = result.value.data["text/plain"].decode() or None
+        if result.end != CellEnd.COMPLETED:
+            raise AgentError(traceback_of(result) or result.detail, self.logger)
+        output = plain_text(result) or None
         return CodeOutput(output=output, logs=logs, is_final_answer=False)
 
     def install_packages(self, additional_imports: list[str]) -> list[str]:

@@ -6,6 +6,7 @@ A pytest plugin for an interpreter that has swe-rex and what its tests import.
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,7 @@ from swerex.exceptions import (
 )
 from swerex.runtime import abstract as rex
 
-from assay.api.session.v1 import session_pb2 as pb
-from session_shims.line import TARGET
+from assay.clients.sessions import CellEnd, CellEvent, CellResult, OutputPiece
 from session_shims.workspace import Workspace
 
 
@@ -33,7 +33,7 @@ class Sessions(rex.AbstractRuntime):
 
     async def is_alive(self, *, timeout: float | None = None) -> rex.IsAliveResponse:
         del timeout
-        place = self._host.removeprefix("http://") or TARGET
+        place = self._host.removeprefix("http://") or os.environ["ASSAY_PEERS_TARGET"]
         name, _, port = place.partition(":")
         try:
             _, writer = await asyncio.open_connection(name, int(port or 80))
@@ -51,11 +51,13 @@ class Sessions(rex.AbstractRuntime):
         if isinstance(action, rex.BashInterruptAction):  # a cell that is over needs none
             return rex.BashObservation(exit_code=0)
         seen: list[bytes] = []
+
+        def watch(event: CellEvent) -> None:
+            if isinstance(event, OutputPiece):
+                seen.append(event.data)
+
         result = await asyncio.to_thread(
-            space.run,
-            action.command,
-            wall_s=action.timeout,
-            watch=lambda event: seen.append(event.output.data),
+            space.run, action.command, wall_s=action.timeout, watch=watch
         )
         output = b"".join(seen).decode(errors="replace")
         _check_time(result, action.command)
@@ -130,8 +132,8 @@ class Sessions(rex.AbstractRuntime):
             raise OSError(result.stderr.data.decode())
 
 
-def _check_time(result: pb.CellResult, command: str) -> None:
-    if result.end == pb.CELL_END_WALL_TIME_LIMIT:
+def _check_time(result: CellResult, command: str) -> None:
+    if result.end == CellEnd.WALL_TIME_LIMIT:
         raise CommandTimeoutError(command)
 
 

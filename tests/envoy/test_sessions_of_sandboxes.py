@@ -12,6 +12,7 @@ import grpc
 import pytest
 
 from assay.api.session.v1 import session_pb2, session_pb2_grpc
+from assay.clients.sessions import AsyncSession, AsyncSessionClient, SessionLost
 from assay.kit.health import wait_until_serving
 from envoy_support import SESSIONS, Envoy, binary, free_ports
 from sandbox_service import launch
@@ -180,6 +181,30 @@ async def test_sessions_of_a_replica_that_drains_go_on_there_and_new_ones_elsewh
     assert await caller.refused(held[leaving.name]) is grpc.StatusCode.UNAVAILABLE
     await leaving.start()
     await caller.create_on_both({leaving.name, staying.name})
+    await caller.channel.close()
+
+
+async def test_our_client_needs_to_know_nothing_of_envoy(front: Front) -> None:
+    """It follows its sessions, and says of those that are lost that they are."""
+    killed, living = front.pair
+    async with AsyncSessionClient(front.envoy.address) as client:
+        held: dict[str, AsyncSession] = {}
+        while len(held) < 2:
+            session = await client.create()
+            held.setdefault(session.replica, session)
+        for name, session in held.items():
+            await session.execute(f"x = {name!r}")
+            (copy,) = await session.fork(1)
+            assert (await copy.execute("x")).plain == name
+        killed.tell(signal.SIGKILL)
+        await killed.ended()
+        with pytest.raises(SessionLost):
+            await held[killed.name].execute("x")
+        assert (await held[living.name].execute("x")).plain == living.name
+        assert (await client.create()).replica == living.name
+    await killed.start()
+    caller = Caller(front.envoy.address)
+    await caller.create_on_both({killed.name, living.name})
     await caller.channel.close()
 
 

@@ -18,10 +18,20 @@ from assay.kit.errors import CallError
 from assay.kit.serving import ServeConfig
 from assay.kit.tokens import hash_token, new_token
 from assay.sandbox.sessions.service import Sessions
-from sessions_support import RULES, Caller, comes_true, refused, scripted, serving, settings
+from sessions_support import (
+    RULES,
+    Caller,
+    comes_true,
+    counted,
+    refused,
+    scripted,
+    serving,
+    settings,
+)
 from waiting_support import exists, until
 
 SHORT_S = 0.3
+WAITS_S = 3.0  # a deadline that a busy machine still answers before
 
 
 def named(session_id: str) -> session_pb2.GetFilesRequest:
@@ -105,7 +115,7 @@ async def test_a_host_that_dies_loses_its_sessions_and_the_next_one_serves() -> 
 
 
 async def test_a_call_that_the_host_forgets_loses_its_session_alone() -> None:
-    sessions = Sessions(settings(patience_s=SHORT_S, cells=1), scripted())
+    sessions = Sessions(settings(patience_s=2.0, cells=1), scripted())
     async with serving(sessions) as (_, caller):
         muted, other = await caller.open(2)
         quick = session_pb2.ExecuteRequest(
@@ -122,7 +132,7 @@ async def test_a_call_that_the_host_forgets_loses_its_session_alone() -> None:
 
 
 async def test_a_host_that_answers_nothing_is_killed() -> None:
-    sessions = Sessions(settings(patience_s=SHORT_S), scripted())
+    sessions = Sessions(settings(patience_s=2.0), scripted())
     async with serving(sessions) as (_, caller):
         one, other = await caller.open(2)
         pid = await host_pid(sessions)
@@ -159,7 +169,7 @@ async def test_a_host_that_cannot_work_here_says_why_and_the_rest_is_served() ->
 async def test_a_host_that_dies_at_its_start_is_tried_again_and_calls_say_so() -> None:
     sessions = Sessions(settings(), scripted("dies"))
     async with serving(sessions) as (_, caller):
-        error = await refused(caller.call("Create", session_pb2.CreateRequest(), SHORT_S * 3))
+        error = await refused(caller.call("Create", session_pb2.CreateRequest(), WAITS_S))
         assert error.reason == "STARTING"
         assert error.retry_after_s
         await until(lambda: sessions.host_restarts > 1)
@@ -212,7 +222,7 @@ async def test_one_thing_at_a_time_and_nothing_is_done_twice() -> None:
 async def test_a_caller_who_goes_away_interrupts_the_cell_and_the_session_goes_on() -> None:
     async with serving(Sessions(settings(cells=1), scripted())) as (_, caller):
         (one,) = await caller.open()
-        late = await refused(caller.run(one, f"stubborn {SHORT_S}", SHORT_S))
+        late = await refused(caller.run(one, "stubborn 2", 1.0))
         assert late.reason == "DEADLINE_EXCEEDED"
         assert (await refused(caller.run(one, "echo"))).reason == "SESSION_BUSY"  # it still ends
         await free(caller, one)
@@ -220,21 +230,26 @@ async def test_a_caller_who_goes_away_interrupts_the_cell_and_the_session_goes_o
 
 
 async def test_waiting_for_a_turn_counts_towards_no_limit_and_is_told() -> None:
-    async with serving(Sessions(settings(cells=1), scripted())) as (_, caller):
+    sessions = Sessions(settings(cells=1), scripted())
+    async with serving(sessions) as (_, caller):
         slow, quick = await caller.open(2)
-        first = asyncio.create_task(caller.run(slow, f"sleep {SHORT_S}"))
-        await asyncio.sleep(SHORT_S / 3)
-        result = await caller.run(quick, "echo")
-        await first
-        assert seconds_of(result.usage.queue_time) > SHORT_S / 3
+        first = caller.begin(slow, "wait")
+        await first.read()
+        second = asyncio.create_task(caller.run(quick, "echo"))
+        await until(lambda: counted(sessions)["_cells_waiting"] == 1)
+        await asyncio.sleep(SHORT_S)
+        first.cancel()
+        result = await second
+        assert seconds_of(result.usage.queue_time) >= SHORT_S
         assert result.end == session_pb2.CELL_END_COMPLETED
 
 
 async def test_too_many_waiting_cells_are_refused_and_may_come_back() -> None:
-    async with serving(Sessions(settings(cells=1, waiting_cells=1), scripted())) as (_, caller):
+    sessions = Sessions(settings(cells=1, waiting_cells=1), scripted())
+    async with serving(sessions) as (_, caller):
         ids = await caller.open(3)
         calls = [caller.begin(one, "wait") for one in ids[:2]]
-        await asyncio.sleep(SHORT_S)
+        await until(lambda: counted(sessions)["_cells_waiting"] == 1)
         error = await refused(caller.run(ids[2], "echo"))
         assert error.reason == "QUEUE_FULL"
         assert error.retry_after_s
@@ -248,7 +263,7 @@ async def test_too_many_waiting_cells_are_refused_and_may_come_back() -> None:
 async def test_a_create_over_the_capacity_waits_for_a_place() -> None:
     async with serving(Sessions(settings(places=2), scripted())) as (_, caller):
         one, _ = await caller.open(2)
-        error = await refused(caller.call("Create", session_pb2.CreateRequest(), SHORT_S))
+        error = await refused(caller.call("Create", session_pb2.CreateRequest(), WAITS_S))
         assert error.reason == "SESSIONS_FULL"
         assert error.retry_after_s
         waiting = asyncio.create_task(caller.open())
@@ -258,7 +273,7 @@ async def test_a_create_over_the_capacity_waits_for_a_place() -> None:
         assert len(await waiting) == 1
         assert (await caller.described()).open == 2
         fork = session_pb2.ForkRequest(session_id=(await waiting)[0])
-        assert (await refused(caller.call("Fork", fork, SHORT_S))).reason == "SESSIONS_FULL"
+        assert (await refused(caller.call("Fork", fork, WAITS_S))).reason == "SESSIONS_FULL"
 
 
 async def test_sessions_made_for_a_caller_who_has_gone_are_ended() -> None:
@@ -384,7 +399,7 @@ async def test_what_outstays_the_drain_is_lost_counted_and_told(
             one, _ = await caller.open(2)
             pid = await host_pid(sessions)
             cell = asyncio.create_task(refused(caller.run(one, "wait")))
-            await asyncio.sleep(SHORT_S / 3)
+            await until(lambda: counted(sessions)["_cells_running"] == 1)
             await server.stop(SHORT_S)
             assert (await cell).reason == "DRAINING"
             await until(lambda: not exists(pid))
@@ -395,10 +410,11 @@ async def test_what_outstays_the_drain_is_lost_counted_and_told(
 
 
 async def test_without_a_time_of_its_own_the_drain_is_as_for_any_service() -> None:
-    async with serving(Sessions(settings(), scripted())) as (server, caller):
+    sessions = Sessions(settings(), scripted())
+    async with serving(sessions) as (server, caller):
         (one,) = await caller.open()
-        cell = asyncio.create_task(caller.run(one, f"sleep {SHORT_S}"))
-        await asyncio.sleep(SHORT_S / 3)
+        cell = asyncio.create_task(caller.run(one, "sleep 1"))
+        await until(lambda: counted(sessions)["_cells_running"] == 1)
         stopping = asyncio.create_task(server.stop(30.0))
         await asyncio.sleep(SHORT_S / 3)
         assert (await refused(caller.call("GetFiles", named(one)))).reason == "DRAINING"

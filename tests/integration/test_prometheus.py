@@ -7,6 +7,7 @@ place of names, because there is no DNS of Compose's.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -27,6 +28,8 @@ import yaml
 
 from assay.clients import EmbeddedServices, Item, RewardClient
 from assay.clients.execution import CallTest, Limits, TestSuite, suite_to_proto
+from assay.clients.sessions import CannotFork, SessionClient
+from assay.kit.errors import BadRequestError
 from sandbox_service import ANY_FLOOR
 
 pytestmark = [
@@ -128,7 +131,10 @@ def prometheus(repository: Path, tmp_path: Path) -> Iterator[tuple[int, Embedded
 def settled(port: int) -> bool:
     """Whether both jobs have been read four times since each kind of item was answered."""
     found = []
-    for metric in ("assay_reward_faults_total", "assay_sandbox_suites_total"):
+    for metric in (
+        *("assay_reward_faults_total", "assay_sandbox_suites_total"),
+        "assay_sandbox_session_faults_total",
+    ):
         query = f"count_over_time({metric}[{WINDOW}]) >= 4"
         try:
             found.append(ask(port, "/api/v1/query", query=query)["data"]["result"])
@@ -152,6 +158,19 @@ def work(client: RewardClient, number: int) -> None:
     )
 
 
+def live(client: SessionClient) -> None:
+    """A session's life: cells, a checkpoint, a rollback and forks where copies work, a refusal."""
+    with client.create() as session:
+        session.execute("x = 1")
+        with contextlib.suppress(CannotFork):
+            point = session.checkpoint()
+            session.rollback(point)
+            for fork in session.fork(1):
+                fork.close()
+    with pytest.raises(BadRequestError):
+        client.create("no language")
+
+
 def test_the_shipped_configuration_is_one(repository: Path) -> None:
     promtool = shutil.which("promtool")
     assert promtool is not None
@@ -169,10 +188,12 @@ def test_every_alert_fires_on_what_it_is_for(repository: Path) -> None:
 def busy(port: int, services: EmbeddedServices) -> None:
     """Works until Prometheus has seen every kind of item."""
     number, ends_s = 0, time.monotonic() + LIMIT_S
-    with RewardClient(services.address) as client:
+    sandbox = services.address_of("sandbox")
+    with RewardClient(services.address) as client, SessionClient(sandbox) as sessions:
         while not settled(port):
             assert time.monotonic() < ends_s, "Prometheus does not read the services"
             work(client, number)
+            live(sessions)
             os.kill(services.pid("reward"), signal.SIGHUP)  # it reads its profiles again
             number += 1
 

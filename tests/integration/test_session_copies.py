@@ -78,12 +78,8 @@ REFUSED = [
         "os.close(f); os.unlink('q')",
     ),
     Held("epoll", "import select\ne = select.epoll()", "poll", "e.close()"),
-    Held(
-        "eventfd", "import os\ne = os.eventfd(0)", "event", "os.close(e)"
-    ),
-    Held(
-        "memfd", "import os\nm = os.memfd_create('m')", "mem|shared|deleted", "os.close(m)"
-    ),
+    Held("eventfd", "import os\ne = os.eventfd(0)", "event", "os.close(e)"),
+    Held("memfd", "import os\nm = os.memfd_create('m')", "mem|shared|deleted", "os.close(m)"),
     Held(
         "asyncio",
         "import asyncio\nloop = asyncio.new_event_loop()",
@@ -187,15 +183,30 @@ SURVIVES = {  # fmt: skip
         "    return up\nup = make(); up()",
         "(up(), up())",
     ),
-    "class": ("class A:\n    n = 1\n    def __init__(self): self.m = 2\na = A(); A.n = 5", "(a.n, a.m)"),
+    "class": (
+        "class A:\n    n = 1\n    def __init__(self): self.m = 2\na = A(); A.n = 5",
+        "(a.n, a.m)",
+    ),
     "cache": (
         "import functools\ncalls = []\n@functools.lru_cache\ndef f(n):\n    calls.append(n)\n    return n\nf(1)",
         "(f(1), f(2), calls)",
     ),
-    "open-for-reading": ("open('t', 'w').write('one\\ntwo\\nthree\\n')\nf = open('t'); f.readline()", "(f.tell(), f.readline(), f.read())"),
-    "unflushed": ("f = open('u', 'w'); f.write('abc')", "(f.write('d'), f.flush(), open('u').read())[2]"),
-    "flushed": ("f = open('u', 'w'); f.write('abc'); f.flush()", "(f.write('d'), f.flush(), open('u').read())[2]"),
-    "append": ("f = open('u', 'a'); f.write('abc'); f.flush()", "(f.write('d'), f.flush(), open('u').read())[2]"),
+    "open-for-reading": (
+        "open('t', 'w').write('one\\ntwo\\nthree\\n')\nf = open('t'); f.readline()",
+        "(f.tell(), f.readline(), f.read())",
+    ),
+    "unflushed": (
+        "f = open('u', 'w'); f.write('abc')",
+        "(f.write('d'), f.flush(), open('u').read())[2]",
+    ),
+    "flushed": (
+        "f = open('u', 'w'); f.write('abc'); f.flush()",
+        "(f.write('d'), f.flush(), open('u').read())[2]",
+    ),
+    "append": (
+        "f = open('u', 'a'); f.write('abc'); f.flush()",
+        "(f.write('d'), f.flush(), open('u').read())[2]",
+    ),
     "read-and-write": (
         "f = open('b', 'w+b'); f.write(b'0123456789'); f.seek(4)",
         "(f.write(b'X'), f.flush(), f.read(2), open('b', 'rb').read())",
@@ -240,8 +251,14 @@ SURVIVES = {  # fmt: skip
         "f = open('big', 'wb'); f.truncate(1 << 24); f.close()",
         "__import__('os').stat('big').st_size",
     ),
-    "fifo-in-the-folder": ("import os, stat\nos.mkfifo('q')", "stat.S_ISFIFO(os.stat('q').st_mode)"),
-    "working-directory": ("import os\nos.makedirs('a/b'); os.chdir('a/b'); open('f', 'w').write('x')", "(os.getcwd(), os.listdir())"),
+    "fifo-in-the-folder": (
+        "import os, stat\nos.mkfifo('q')",
+        "stat.S_ISFIFO(os.stat('q').st_mode)",
+    ),
+    "working-directory": (
+        "import os\nos.makedirs('a/b'); os.chdir('a/b'); open('f', 'w').write('x')",
+        "(os.getcwd(), os.listdir())",
+    ),
     "tmp-and-shm": (
         "open('/tmp/t', 'w').write('1'); open('/dev/shm/s', 'w').write('2')",
         "(open('/tmp/t').read(), open('/dev/shm/s').read())",
@@ -262,43 +279,100 @@ SURVIVES = {  # fmt: skip
         "import sqlite3\nc = sqlite3.connect(':memory:'); c.execute('create table t (n)'); c.execute('insert into t values (1)')",
         "c.execute('select n from t').fetchall()",
     ),
-    "random": ("import random\nrandom.seed(3); random.random(); r = random.Random(4)", "(random.random(), random.gauss(0, 1), r.random())"),
+    "random": (
+        "import random\nrandom.seed(3); random.random(); r = random.Random(4)",
+        "(random.random(), random.gauss(0, 1), r.random())",
+    ),
     "unseeded-random": ("import random\nrandom.seed()", "random.random()"),
     "hash-seed": ("", "(hash('abc'), list({'a', 'b', 'c'}))"),
-    "environment": ("import os\nos.environ['A'] = 'b'; del os.environ['PATH']", "(os.environ.get('A'), os.environ.get('PATH'), os.getenv('HOME'))"),
-    "decimal": ("import decimal\ndecimal.getcontext().prec = 5; decimal.getcontext().traps[decimal.Inexact] = True", "(decimal.getcontext().prec, decimal.getcontext().traps[decimal.Inexact])"),
+    "environment": (
+        "import os\nos.environ['A'] = 'b'; del os.environ['PATH']",
+        "(os.environ.get('A'), os.environ.get('PATH'), os.getenv('HOME'))",
+    ),
+    "decimal": (
+        "import decimal\ndecimal.getcontext().prec = 5; decimal.getcontext().traps[decimal.Inexact] = True",
+        "(decimal.getcontext().prec, decimal.getcontext().traps[decimal.Inexact])",
+    ),
     "signal-handlers": (
         "import signal\nhit = []\nsignal.signal(signal.SIGUSR1, lambda *a: hit.append(a[0])); signal.signal(signal.SIGUSR2, signal.SIG_IGN)",
         "(signal.raise_signal(signal.SIGUSR1), signal.raise_signal(signal.SIGUSR2), hit)",
     ),
-    "blocked-signals": ("import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, {10})", "sorted(map(int, signal.pthread_sigmask(0, ())))"),
+    "blocked-signals": (
+        "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, {10})",
+        "sorted(map(int, signal.pthread_sigmask(0, ())))",
+    ),
     "pending-signal": (
         "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, {10}); signal.raise_signal(10)",
         "(signal.signal(10, signal.SIG_IGN), sorted(map(int, signal.pthread_sigmask(0, ()))))[1]",
     ),
     "warnings": ("import warnings\nwarnings.simplefilter('error')", "warnings.filters[0][0]"),
-    "garbage": ("import gc\ngc.disable(); gc.set_threshold(5, 6, 7)", "(gc.isenabled(), gc.get_threshold())"),
-    "garbage-enabled": ("import gc, weakref\nclass N: pass", "(gc.isenabled(), gc.get_threshold())"),
+    "garbage": (
+        "import gc\ngc.disable(); gc.set_threshold(5, 6, 7)",
+        "(gc.isenabled(), gc.get_threshold())",
+    ),
+    "garbage-enabled": (
+        "import gc, weakref\nclass N: pass",
+        "(gc.isenabled(), gc.get_threshold())",
+    ),
     "cycles-are-freed": (
         "import gc, weakref\nclass N: pass",
         "[n := N(), setattr(n, 'me', n), w := weakref.ref(n), n := None, gc.collect(), w()][-1] is None",
     ),
     "weak-references": ("import weakref\nclass N: pass\nn = N(); w = weakref.ref(n)", "w() is n"),
-    "context": ("import contextvars\nv = contextvars.ContextVar('v', default=1); v.set(2)", "v.get()"),
-    "thread-local": ("import threading\nl = threading.local(); l.x = 3", "(l.x, threading.current_thread() is threading.main_thread())"),
-    "locks": ("import threading\nk = threading.Lock(); k.acquire(); q = threading.RLock(); q.acquire()", "(k.locked(), q.acquire(), k.release(), k.acquire(timeout=1))"),
+    "context": (
+        "import contextvars\nv = contextvars.ContextVar('v', default=1); v.set(2)",
+        "v.get()",
+    ),
+    "thread-local": (
+        "import threading\nl = threading.local(); l.x = 3",
+        "(l.x, threading.current_thread() is threading.main_thread())",
+    ),
+    "locks": (
+        "import threading\nk = threading.Lock(); k.acquire(); q = threading.RLock(); q.acquire()",
+        "(k.locked(), q.acquire(), k.release(), k.acquire(timeout=1))",
+    ),
     "umask": ("import os\nos.umask(0o077)", "oct(os.umask(0))"),
     "recursion-limit": ("import sys\nsys.setrecursionlimit(777)", "sys.getrecursionlimit()"),
-    "hooks": ("import sys\nsys.displayhook = print; sys.excepthook = len; sys.path.append('zz')", "(sys.excepthook is len, sys.path[-1])"),
-    "replaced-streams": ("import sys, io\nreal = sys.stderr\nsys.stderr = io.StringIO('kept')", "sys.stderr.getvalue()"),
-    "locale": ("import locale\nlocale.setlocale(locale.LC_ALL, 'C')", "locale.setlocale(locale.LC_ALL)"),
-    "ctypes": ("import ctypes\nb = ctypes.create_string_buffer(b'abc', 9); p = ctypes.pointer(b)", "p.contents.value"),
-    "private-mapping": ("import mmap\nm = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS); m[:3] = b'abc'", "bytes(m[:3])"),
-    "iterators": ("import itertools\nc = itertools.count(5); next(c); z = zip('ab', [1, 2]); next(z)", "(next(c), list(z))"),
-    "big-state": ("s = [bytearray(range(256)) * 4096 for _ in range(40)]", "__import__('hashlib').sha256(b''.join(s)).hexdigest()"),
-    "limits": ("import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (200, 900))", "resource.getrlimit(resource.RLIMIT_NOFILE)"),
-    "temporary-names": ("import tempfile\nt = tempfile.mkdtemp(); open(t + '/f', 'w').write('x')", "(open(t + '/f').read(), tempfile.gettempdir())"),
-    "exception-kept": ("try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    kept = e", "(repr(kept), kept.__traceback__ is not None)"),
+    "hooks": (
+        "import sys\nsys.displayhook = print; sys.excepthook = len; sys.path.append('zz')",
+        "(sys.excepthook is len, sys.path[-1])",
+    ),
+    "replaced-streams": (
+        "import sys, io\nreal = sys.stderr\nsys.stderr = io.StringIO('kept')",
+        "sys.stderr.getvalue()",
+    ),
+    "locale": (
+        "import locale\nlocale.setlocale(locale.LC_ALL, 'C')",
+        "locale.setlocale(locale.LC_ALL)",
+    ),
+    "ctypes": (
+        "import ctypes\nb = ctypes.create_string_buffer(b'abc', 9); p = ctypes.pointer(b)",
+        "p.contents.value",
+    ),
+    "private-mapping": (
+        "import mmap\nm = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS); m[:3] = b'abc'",
+        "bytes(m[:3])",
+    ),
+    "iterators": (
+        "import itertools\nc = itertools.count(5); next(c); z = zip('ab', [1, 2]); next(z)",
+        "(next(c), list(z))",
+    ),
+    "big-state": (
+        "s = [bytearray(range(256)) * 4096 for _ in range(40)]",
+        "__import__('hashlib').sha256(b''.join(s)).hexdigest()",
+    ),
+    "limits": (
+        "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (200, 900))",
+        "resource.getrlimit(resource.RLIMIT_NOFILE)",
+    ),
+    "temporary-names": (
+        "import tempfile\nt = tempfile.mkdtemp(); open(t + '/f', 'w').write('x')",
+        "(open(t + '/f').read(), tempfile.gettempdir())",
+    ),
+    "exception-kept": (
+        "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    kept = e",
+        "(repr(kept), kept.__traceback__ is not None)",
+    ),
     "input-is-empty": ("", "__import__('sys').stdin.read()"),
     "no-descriptor-more": ("import os", "sorted(os.listdir('/proc/self/fd'))[:40]"),
 }

@@ -19,7 +19,7 @@ from assay.kit.calls import tenant_var
 from assay.kit.durations import duration
 from assay.kit.errors import CallError
 from assay.sandbox.sessions.service import Sessions
-from sessions_support import scripted, settings
+from sessions_support import counted, scripted, settings
 from waiting_support import until
 
 PLACES, CELLS, CALLERS, STEPS = 6, 2, 5, 14
@@ -92,31 +92,21 @@ class Chaos:
             if self.random.random() < 0.5:
                 group.create_task(self.killer())
         assert set(self.reasons) <= KNOWN, self.reasons
-        shown = {}
         for tenant in "ab":
             tenant_var.set(tenant)
             close = session_pb2.CloseRequest(session_ids=self.ids)
             await self.sessions.close(close, timeout_s=5.0)
-        await until(lambda: self.counts()["assay_sandbox_session_cells_running"] == 0)
+        await until(lambda: counted(self.sessions)["_cells_running"] == 0)
         await until(lambda: self.sessions.taken == 0)
-        shown = self.counts()
-        assert shown["assay_sandbox_sessions_open"] == 0
-        opened, ended = "assay_sandbox_sessions_opened_total", "assay_sandbox_sessions_ended_total"
-        assert shown[opened] == shown[ended]
+        shown = counted(self.sessions)
+        assert shown["s_open"] == 0
+        assert shown["s_opened_total"] == shown["s_ended_total"]
         full = session_pb2.CreateRequest(count=4)  # all that a tenant may have
         for tenant in "a":
             tenant_var.set(tenant)
             made = await self.sessions.create(full, timeout_s=9.0)
             assert len(made.sessions) == 4
         await self.sessions.close()
-
-    def counts(self) -> Counter[str]:
-        found: Counter[str] = Counter()
-        for collector in self.sessions.metrics.collectors:
-            for family in collector.collect():
-                for sample in family.samples:
-                    found[sample.name] += sample.value  # type: ignore[assignment]
-        return found
 
 
 @hypothesis.settings(max_examples=8)

@@ -15,20 +15,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.api.session.v1 import session_pb2
+from assay.compat.cells import Decoders
 from assay.compat.e2b import code, wire
 from assay.compat.fields import BadField
 
 STDERR = session_pb2.OUTPUT_STREAM_STDERR
 
 
-def lines(event: session_pb2.ExecuteResponse, decoders: wire.Decoders | None = None) -> list[Any]:
-    found = wire.cell_lines(event, decoders or wire.Decoders(), 7)
+def lines(event: session_pb2.ExecuteResponse, decoders: Decoders | None = None) -> list[Any]:
+    found = wire.cell_lines(event, decoders or Decoders(), 7)
     return [json.loads(line) for line in found]
 
 
 @given(st.text(max_size=30), st.lists(st.integers(0, 90), max_size=6))
 def test_text_arrives_whole_wherever_it_is_cut(text: str, cuts: list[int]) -> None:
-    data, decoders, said = text.encode("utf-8", "replace"), wire.Decoders(), ""
+    data, decoders, said = text.encode("utf-8", "replace"), Decoders(), ""
     edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     for start, end in itertools.pairwise(edges):
         chunk = session_pb2.OutputChunk(stream=STDERR, data=data[start:end])

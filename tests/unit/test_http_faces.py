@@ -87,8 +87,11 @@ def test_a_face_that_cannot_be_loaded_harms_no_other(
     assert caplog.text.count("is left out") == 3
 
 
+FORMATS = ["E2B", "Jupyter", "Piston", "SandboxFusion"]
+
+
 def test_each_service_has_its_own_faces() -> None:
-    assert [one.name for one in load_faces("sandbox")] == ["E2B", "Piston", "SandboxFusion"]
+    assert [one.name for one in load_faces("sandbox")] == FORMATS
     names = ["OpenAI graders", "NeMo Gym", "OpenRLHF", "slime"]
     assert [one.name for one in load_faces("reward")] == names
     assert load_faces("no-such-service") == []
@@ -140,7 +143,7 @@ async def test_who_asks_at_the_old_place_is_told_the_new_one(
         assert answer.status == 404
         assert "assay-rl-compat" in answer.json["detail"]
         assert (await facade.post("/v1/score", {"items": [item("42")]})).status == 200
-    once_here = [one for one in load_faces("sandbox") if one.name != "E2B"]
+    once_here = [one for one in load_faces("sandbox") if one.name not in ("E2B", "Jupyter")]
     moved = {path for one in once_here for path in one.operations}
     added = {path for one in load_faces("reward") for path in one.operations}
     assert set(REWARD.absent) == moved | added, "each path of a plug-in is known"

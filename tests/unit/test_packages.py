@@ -99,7 +99,7 @@ def test_every_wheel_carries_the_licence(
 def test_the_contract_ships_with_its_types(wheels: dict[str, Wheel]) -> None:
     names = set(wheels["assay-rl-api"].names())
     protos = [name for name in names if name.endswith(".proto")]
-    assert len(protos) == 5
+    assert len(protos) == 6
     for proto in protos:
         stem = proto.removesuffix(".proto")
         assert {f"{stem}_pb2.py", f"{stem}_pb2.pyi", f"{stem}_pb2_grpc.pyi"} <= names

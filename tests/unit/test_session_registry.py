@@ -19,27 +19,27 @@ from assay.kit.errors import CallError
 from assay.kit.queue import QueueFull
 from assay.sandbox.sessions import requests
 from assay.sandbox.sessions.place import fitting
-from assay.sandbox.sessions.registry import CLOSED, Ended, OpenSession, Registry
-from assay.sandbox.sessions.requests import Rules
+from assay.sandbox.sessions.registry import CLOSED, Ended, OpenSession, OpenSessions
+from assay.sandbox.sessions.requests import SessionRules
 from assay.sandbox.sessions.rooms import FairRoom, SessionRoom
-from assay.sandbox.sessions.settings import HostSettings, Limits
+from assay.sandbox.sessions.settings import Allowance, HostSettings
 from waiting_support import until
 
-LIMITS = Limits()
+LIMITS = Allowance()
 SHORT_S, LONG_S = 0.05, 60.0
 
 
-def registry(name: str = "here:1") -> tuple[Registry, list[OpenSession]]:
+def registry(name: str = "here:1") -> tuple[OpenSessions, list[OpenSession]]:
     expired: list[OpenSession] = []
-    made = Registry(name, expired.append)
+    made = OpenSessions(name, expired.append)
     return made, expired
 
 
-def add(registry: Registry, tenant: str = "", lease_s: float = LONG_S) -> OpenSession:
+def add(registry: OpenSessions, tenant: str = "", lease_s: float = LONG_S) -> OpenSession:
     return registry.add(registry.key(), tenant, "python", LIMITS, lease_s)
 
 
-def reason_of(registry: Registry, session_id: str, tenant: str = "") -> str:
+def reason_of(registry: OpenSessions, session_id: str, tenant: str = "") -> str:
     with pytest.raises(CallError) as caught:
         registry.find(session_id, tenant)
     return caught.value.reason
@@ -242,7 +242,7 @@ async def test_a_tenant_has_its_most_and_others_have_theirs() -> None:
     assert (room.taken, room.most) == (5, 2)
 
 
-RULES = Rules(LIMITS, Limits(cpu_s=1000, memory_bytes=2**31), 60.0, 600.0)
+RULES = SessionRules(LIMITS, Allowance(cpu_s=1000, memory_bytes=2**31), 60.0, 600.0)
 DURATIONS = {"cpu_time": "cpu_s", "cell_cpu_time": "cell_cpu_s", "cell_wall_time": "cell_wall_s"}
 SIZES = (
     *("memory_bytes", "disk_bytes", "processes", "output_bytes"),
@@ -312,10 +312,10 @@ def test_paths_and_variables_are_checked() -> None:
         assert caught.value.reason == "INVALID_PROGRAM"
 
 
-@given(st.integers(0, 2**45), st.integers(0, 2**45))
-def test_more_memory_holds_no_fewer_sessions(less: int, more: int) -> None:
-    less, more = sorted((less, more))
-    assert 8 <= fitting(less) <= fitting(more) <= 4096
+@given(st.integers(0, 2**45), st.integers(0, 2**45), st.integers(0, 2**30))
+def test_more_memory_and_descriptors_hold_no_fewer_sessions(a: int, b: int, files: int) -> None:
+    less, more = sorted((a, b))
+    assert 8 <= fitting(less, files) <= fitting(more, files) <= fitting(more, 2 * files) <= 4096
 
 
 def test_the_hosts_settings_survive_the_way() -> None:

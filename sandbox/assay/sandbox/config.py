@@ -151,7 +151,8 @@ class SessionsConfig:
 
     Attributes:
         sessions: serve them.
-        max_sessions: open at once, forks included; 0 for one for each 16 MiB of half the memory.
+        max_sessions: open at once, forks included; 0 for one for each 16 MiB of half the memory,
+            as far as descriptors go.
         sessions_per_tenant: of these, one tenant's; 0 for no limit.
         session_cells: that compute at once; 0 for four per core.
         session_spares: that wait ready to be taken.

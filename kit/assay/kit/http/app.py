@@ -6,13 +6,13 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from starlette.routing import Match, Route, Router
+from starlette.routing import Match, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from assay.kit.access import Access
 from assay.kit.http import openapi, pages, probes
 from assay.kit.http.config import HttpConfig
-from assay.kit.http.faces import Face, Json, load_faces, routes_of
+from assay.kit.http.faces import Face, FaceRoute, Json, load_faces, routes_of
 from assay.kit.http.front import Front
 from assay.kit.http.listener import HttpListener
 from assay.kit.http.middleware import HttpMiddleware
@@ -92,7 +92,7 @@ def make_app(front: Front, site: Site, plugged: Sequence[Face]) -> ASGIApp:
     )
 
 
-def _labels(routes: Sequence[Route]) -> Callable[[Scope], str]:
+def _labels(routes: Sequence[FaceRoute]) -> Callable[[Scope], str]:
     plain = {route.path for route in routes if "{" not in route.path}
 
     def label_of(scope: Scope) -> str:

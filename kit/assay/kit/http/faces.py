@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from starlette.routing import Route
+from starlette.routing import Route, WebSocketRoute
 
 from assay.kit.errors import StartupError
 from assay.kit.http.front import Front
 from assay.kit.http.installed import installed_faces
 
 Json = dict[str, Any]
+FaceRoute = Route | WebSocketRoute
 _log = logging.getLogger(__name__)
 
 
@@ -30,12 +31,13 @@ class Face:
     Attributes:
         routes: its routes, given the service's `Front`; their endpoints take a Starlette request
             and return a response, or raise `refuse(...)` or any CallError, of which the middleware
-            makes a problem.
+            makes a problem. A WebSocketRoute is one call for as long as it is open; it needs the
+            package wsproto.
         operations: path to path item of OpenAPI; one without a route is left out.
     """
 
     name: str
-    routes: Callable[[Any], Sequence[Route]]
+    routes: Callable[[Any], Sequence[FaceRoute]]
     operations: Mapping[str, Json] = field(default_factory=dict)
     schemas: Mapping[str, Json] = field(default_factory=dict)
 
@@ -57,17 +59,17 @@ def load_faces(service: str) -> list[Face]:
     return faces
 
 
-def routes_of(front: Front, faces: Iterable[Face]) -> list[Route]:
+def routes_of(front: Front, faces: Iterable[Face]) -> list[FaceRoute]:
     """The routes of some faces, the service's own first.
 
     Raises:
         StartupError: two faces claim a path, or one brings what is no plain route.
     """
-    taken: list[tuple[Face, Route]] = []
+    taken: list[tuple[Face, FaceRoute]] = []
     for face in faces:
         added = list(face.routes(front))
         for route in added:
-            if type(route) is not Route:
+            if type(route) not in (Route, WebSocketRoute):
                 raise StartupError(f"the HTTP face {face.name} brings {route!r}, which is no Route")
             for other, known in taken:
                 if _meet(route, known):
@@ -79,5 +81,5 @@ def routes_of(front: Front, faces: Iterable[Face]) -> list[Route]:
     return [route for _, route in taken]
 
 
-def _meet(one: Route, other: Route) -> bool:
+def _meet(one: FaceRoute, other: FaceRoute) -> bool:
     return bool(one.path_regex.match(other.path) or other.path_regex.match(one.path))

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import Callable, Generator
+from importlib.util import find_spec
 from typing import Any
 
 import uvicorn
@@ -23,6 +24,7 @@ from assay.kit.tls import LiveTls
 _KEEP_ALIVE_S = 75
 _LAST_BYTES_S = 2
 _BACKLOG = 2048
+_MOST_OF_A_MESSAGE = 2**24
 _log = logging.getLogger(__name__)
 
 
@@ -142,7 +144,8 @@ def _settings(app: ASGIApp, tls: LiveTls | None) -> uvicorn.Config:
     config = uvicorn.Config(
         app,
         http=_Protocol,
-        ws="none",
+        ws="wsproto" if find_spec("wsproto") else "none",
+        ws_max_size=_MOST_OF_A_MESSAGE,
         lifespan="off",
         interface="asgi3",
         log_config=None,

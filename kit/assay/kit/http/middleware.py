@@ -20,6 +20,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import contextlib
 import logging
 import re
 import time
@@ -27,7 +28,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -38,7 +39,12 @@ from assay.kit.errors import CallError, outstayed, refuse
 from assay.kit.gate import ServerCall
 from assay.kit.http.config import HttpConfig
 from assay.kit.http.front import OFFERED
-from assay.kit.http.problems import CLIENT_CLOSED_REQUEST, forbidden, problem_response
+from assay.kit.http.problems import (
+    CLIENT_CLOSED_REQUEST,
+    forbidden,
+    is_retryable,
+    problem_response,
+)
 from assay.kit.logs import call_ended
 from assay.kit.reasons import Reason
 from assay.kit.serving import Admission
@@ -85,8 +91,11 @@ class HttpMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one call."""
-        if scope["type"] != "http":
+        if scope["type"] not in ("http", "websocket"):
             raise ValueError(f"there is nothing here that speaks {scope['type']}")
+        if scope["type"] == "websocket":
+            await self._converse(scope, receive, send)
+            return
         headers = Headers(scope=scope)
         label = self._label_of(scope)
         call = ServerCall(
@@ -109,6 +118,42 @@ class HttpMiddleware:
         call.known = bool(label)
         with self._span(call, scope, headers) as call.span:
             await self._serve(call, run, scope, headers)
+
+    async def _converse(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves a WebSocket: one call for as long as it is open."""
+        headers = Headers(scope=scope)
+        label = self._label_of(scope)
+        call = ServerCall(
+            method=label or _as_sent(scope),
+            request_id=accept_request_id(headers.get(METADATA_KEY)),
+            always_open=False,
+        )
+        talk = _Conversation(call, scope, receive, send)
+        begin_call(call.request_id)
+        started = time.perf_counter()
+        try:
+            self._let_in(call, headers, scope)
+            call.known = bool(label)
+            call.fields = begin_call(call.request_id, call.tenant, call.label)
+            self._admission.gate.admit(call)
+            if not call.known:
+                raise HTTPException(404)
+            await self._app(scope, receive, talk.send)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not call.evicted or task is None or task.uncancel():
+                raise
+            await talk.refuse(outstayed())
+        except CallError as error:
+            await talk.refuse(error)
+        except HTTPException as missed:
+            await talk.refuse(_missed(missed, call.method, ""))
+        except Exception as defect:  # noqa: BLE001 - the border, as below
+            await talk.refuse(_defect(call, defect))
+        finally:
+            call.task = None
+            self._admission.gate.leave(call)
+            self._log_end(call, talk, scope, time.perf_counter() - started)
 
     def _span(self, call: ServerCall, scope: Scope, headers: Headers) -> TraceSpan:
         """The span of a call; none for a probe or an unknown path."""
@@ -173,6 +218,9 @@ class HttpMiddleware:
                 "or give it a token",
             )
         offered = _bearer(headers)
+        if offered is None and scope["type"] == "websocket":  # browsers can send no header there
+            asked = QueryParams(scope["query_string"])
+            offered = f"Bearer {asked['token']}" if "token" in asked else None
         state = scope.setdefault("state", {})
         state[OFFERED] = offered
         tenant = "" if call.always_open else self._admission.door.tenant_of(offered)
@@ -206,7 +254,9 @@ class HttpMiddleware:
                 f"the body did not arrive within {self._config.body_timeout_s:g} s",
             ) from None
 
-    def _log_end(self, call: ServerCall, run: _Run, scope: Scope, seconds: float) -> None:
+    def _log_end(
+        self, call: ServerCall, run: _Run | _Conversation, scope: Scope, seconds: float
+    ) -> None:
         if call.span.recording:
             tenant = {"assay.tenant": call.tenant} if call.tenant else {}
             call.span.note({"http.response.status_code": run.status,
@@ -300,6 +350,35 @@ class _Run:
             task.cancel()
 
 
+class _Conversation:
+    """A WebSocket; attributes as of `_Run`."""
+
+    def __init__(self, call: ServerCall, scope: Scope, receive: Receive, send: Send) -> None:
+        self._call = call
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self.status = 101
+        self.code, self.reason = "OK", ""
+        self._accepted = False
+
+    async def send(self, message: Message) -> None:
+        self._accepted = self._accepted or message["type"] == "websocket.accept"
+        await self._send(message)
+
+    async def refuse(self, error: CallError) -> None:
+        """Answers with a problem, or closes what was accepted: 1012 where it may be tried again."""
+        self.code, self.reason = error.code.name, error.reason
+        if self._accepted:
+            code = 1012 if is_retryable(error) else 1011
+            with contextlib.suppress(RuntimeError):  # the caller has closed it
+                await self._send({"type": "websocket.close", "code": code, "reason": error.reason})
+            return
+        response = problem_response(error, self._call.request_id)
+        self.status = response.status_code
+        await response(self._scope, self._receive, self._send)
+
+
 def _has_two_lengths(headers: Headers, scope: Scope) -> bool:
     """Whether others may read another end of the body than h11 (RFC 9112, section 6.1)."""
     chunked = "transfer-encoding" in headers
@@ -339,7 +418,7 @@ def _bearer(headers: Headers) -> str | None:
 
 def _authorized(offered: str | None) -> str | None:
     scheme, _, rest = (offered or "").partition(" ")
-    if scheme.lower() == "bearer":
+    if scheme.lower() in ("bearer", "token"):
         return f"Bearer {rest}"
     if scheme.lower() != "basic":
         return offered

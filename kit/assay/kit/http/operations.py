@@ -5,6 +5,7 @@ Foreign formats are described as far as they are read.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 Json = dict[str, Any]
@@ -58,6 +59,29 @@ def post(tag: str, summary: str, sent: Json, answered: Json, *parameters: Json) 
 def get(tag: str, summary: str, answered: Json) -> Json:
     """A path without a body."""
     return {"get": {"tags": [tag], "summary": summary, "responses": answered}}
+
+
+def foreign_paths(tag: str, served: Iterable[tuple[str, str, str]]) -> Json:
+    """Path items of a foreign format, by paths, methods in lower case, and summaries."""
+    found: Json = {}
+    for path, method, summary in served:
+        answered = foreign(ANY, f"As {tag} has it.")
+        told: Json = {"tags": [tag], "summary": summary, "responses": answered}
+        names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
+        told["parameters"] = [
+            {
+                "name": name,
+                "in": "path",
+                "description": f"Which {name}.",
+                "required": True,
+                "schema": TEXT,
+            }
+            for name in names
+        ]
+        if method == "post":
+            told["requestBody"] = body(ANY_OBJECT)
+        found.setdefault(path, {})[method] = told
+    return found
 
 
 def object_of(required: list[str], **properties: Json) -> Json:

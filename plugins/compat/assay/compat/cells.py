@@ -6,6 +6,7 @@ A value's forms, and an exception's words, are the program's own claim.
 from __future__ import annotations
 
 import base64
+import codecs
 import json
 from functools import reduce
 from typing import NamedTuple
@@ -23,6 +24,10 @@ ENDS = {
 LATE = frozenset({session_pb2.CELL_END_WALL_TIME_LIMIT, session_pb2.CELL_END_CPU_TIME_LIMIT})
 """Ends by a limit on time."""
 
+_STREAMS = {
+    session_pb2.OUTPUT_STREAM_STDOUT: "stdout",
+    session_pb2.OUTPUT_STREAM_STDERR: "stderr",
+}
 _DEPTH = 64  # of what an answer and its writing put around a value
 _TEXTS = frozenset({"image/svg+xml", "application/javascript", "application/xml"})
 
@@ -39,6 +44,19 @@ class Raised(NamedTuple):
         """The content of an `error`."""
         lines = list(self.traceback)
         return {"ename": self.name, "evalue": self.message, "traceback": lines}
+
+
+class Decoders:
+    """Text of the two streams, of which a character may lie across two pieces."""
+
+    def __init__(self) -> None:
+        make = codecs.getincrementaldecoder("utf-8")
+        self._of = {name: make("replace") for name in _STREAMS.values()}
+
+    def read(self, output: session_pb2.OutputChunk) -> tuple[str, str]:
+        """The stream's name and the text of a piece."""
+        name = _STREAMS[output.stream]
+        return name, self._of[name].decode(output.data)
 
 
 def bundle_of(value: session_pb2.DisplayValue) -> Json:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from google.protobuf.message import Message
 
+from assay.api.execution.v1 import execution_pb2
 from assay.api.session.v1 import session_pb2
 from assay.kit.durations import duration
 from assay.kit.errors import CallError, refuse
@@ -141,6 +142,18 @@ class Sessions:
             request.lease.CopyFrom(duration(lease_s))
         response = await self._service.renew(request, timeout_s=left(due_s))
         return list(response.sessions)
+
+    async def anew(
+        self, session_id: str, request: session_pb2.CreateRequest, due_s: float
+    ) -> session_pb2.Session:
+        """Another session with the files of one, which is closed."""
+        paths = [file.path for file in await self.get(session_id, [], due_s)]
+        files = await self.get(session_id, paths, due_s) if paths else []
+        request.files.extend(
+            execution_pb2.SourceFile(path=file.path, content=file.content) for file in files
+        )
+        await self.close([session_id])
+        return await self.create(request, due_s)
 
     async def close(self, session_ids: list[str]) -> None:
         """Ends sessions, also where the caller has gone; one that it cannot end, its lease does."""

@@ -41,7 +41,7 @@ class Awaiting:
 def _resting_loop(asyncio: Any) -> Any:
     from selectors import DefaultSelector  # noqa: PLC0415 - `asyncio` has loaded it
 
-    class Loop(asyncio.SelectorEventLoop):  # type: ignore[misc]
+    class _Loop(asyncio.SelectorEventLoop):  # type: ignore[misc]
         """An event loop whose selector and own sockets are there while it runs."""
 
         _resting = False
@@ -80,4 +80,4 @@ def _resting_loop(asyncio: Any) -> Any:
                 self._wake()
             return super()._add_writer(fd, callback, *args)
 
-    return Loop()
+    return _Loop()

@@ -7,6 +7,7 @@ Not covered: how long the object's own methods take, and what they do.
 from __future__ import annotations
 
 import builtins
+import io
 import json
 from binascii import a2b_base64
 from collections.abc import Callable
@@ -47,6 +48,8 @@ def bundle_of(value: object) -> dict[str, bytes]:
         for name, mime in _METHODS:
             if mime not in bundle:
                 _add(bundle, {mime: _asked(value, name)})
+        if "image/png" not in bundle:
+            _add(bundle, {"image/png": _drawn(value)})
     return bundle
 
 
@@ -72,6 +75,13 @@ def text_of(value: Any) -> bytes:
 
 def _given(value: object) -> object:
     return _asked(value, "_repr_mimebundle_", include=None, exclude=None)
+
+
+def _drawn(value: object) -> bytes | None:
+    """A figure of matplotlib's, or of what draws with it."""
+    picture = io.BytesIO()
+    _asked(value, "savefig", fname=picture, format="png", bbox_inches="tight")
+    return picture.getvalue() or None
 
 
 def _asked(value: object, name: str, **arguments: object) -> object:

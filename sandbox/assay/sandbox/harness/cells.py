@@ -67,6 +67,7 @@ from typing import Any, Final
 from assay.sandbox.harness import bundles, reports, sources
 from assay.sandbox.harness.awaiting import Awaiting
 from assay.sandbox.harness.codec import encode
+from assay.sandbox.harness.figures import Figures
 from assay.sandbox.harness.interpreters import Bundle, Outcome
 
 globals()["__builtins__"] = dict(vars(builtins))  # also when the program deletes them
@@ -77,7 +78,6 @@ _KEPT_CHARACTERS: Final = 4 * 2**20
 _MIN_DEPTH: Final = 500  # of recursion, for our own part
 _COROUTINE: Final = 0x80  # inspect.CO_COROUTINE
 _TIMERS: Final = ((0, "real time"), (1, "virtual time"), (2, "CPU time"))
-_GROWTH: Final = 1.5
 _LEAST_GROWTH: Final = 32 * 2**20
 _SMALL_BLOCK: Final = 64  # bytes, of the interpreter's own allocator
 _DEFERRED: Final = frozenset(
@@ -115,6 +115,7 @@ class PythonCells:
         self._source_names: deque[str] = deque()
         self._source_size = 0
         self._awaiting = Awaiting()
+        self._figures = Figures(self._pass_on)
         self._lock = allocate_lock()
         self._show: Callable[[Bundle], None] | None = None
         self._handler: Any = default_int_handler
@@ -122,8 +123,9 @@ class PythonCells:
         self._depth = getrecursionlimit()
         self._trace: Any = None
         self._profile: Any = None
-        self._in_use = _memory_in_use()  # when all of the heap was last searched for garbage
-        self._frozen = False
+        # Bytes in use: what was alive at the last search for garbage, what was frozen last, and
+        # what is usual since.
+        self._live = self._frozen = self._usual = _memory_in_use()
         self._streams: tuple[Any, ...] = ()
         self._open_streams()
         builtins.display = self.display  # type: ignore[attr-defined]
@@ -152,9 +154,7 @@ class PythonCells:
             is_raw = raw and isinstance(shown, dict)
             bundle = bundles.raw_bundle(shown) if is_raw else bundles.bundle_of(shown)  # type: ignore[arg-type]
             self._flush()
-            with self._lock:
-                if self._show is not None:
-                    self._show(bundle)
+            self._pass_on(bundle)
 
     def holds(self) -> list[str]:
         """See `Interpreter`."""
@@ -169,20 +169,21 @@ class PythonCells:
     def before_copy(self) -> None:
         """Flushes, and takes the heap out of the collector's reach, so that its pages stay shared.
 
-        What is found to be garbage before costs no memory in the copies. A whole search costs 60 ns
-        an object, so it is made where the memory has grown by half since the last.
+        What is garbage by now, or becomes it later, is not freed then. A search of all of the heap
+        costs 60 ns an object, so it is made where much may be garbage and memory has doubled.
         """
         self._flush()
         if gc.isenabled():
-            if _memory_in_use() > self._in_use * _GROWTH + _LEAST_GROWTH:
-                if self._frozen:
-                    gc.unfreeze()
-                gc.collect()
-                self._in_use = _memory_in_use()
-            else:
+            in_use = _memory_in_use()
+            if self._frozen - self._live < _LEAST_GROWTH:
+                self._usual = in_use
                 gc.collect(1)
+            elif in_use > 2 * self._usual + _LEAST_GROWTH:
+                gc.unfreeze()
+                gc.collect()
+                in_use = self._live = self._usual = _memory_in_use()
+            self._frozen = in_use
         gc.freeze()
-        self._frozen = True
 
     def after_copy(self, *, is_copy: bool) -> None:
         """See `Interpreter`."""
@@ -200,6 +201,11 @@ class PythonCells:
             with contextlib.suppress(BaseException):  # the program's module by now
                 if name in self._modules:
                     self._modules[name].seed(state)
+
+    def _pass_on(self, bundle: Bundle) -> None:
+        with self._lock:
+            if self._show is not None:
+                self._show(bundle)
 
     def _attempt(self, code: str, name: str) -> Outcome:
         pid, caught, value = getpid(), None, None
@@ -250,7 +256,7 @@ class PythonCells:
                 builtins._ = value  # type: ignore[attr-defined]
                 bundle, plain = bundles.bundle_of(value), _plain(value)
             if caught is None or issubclass(type(caught), Exception):
-                self._show_figures()
+                self._figures.show_all()
         except BaseException as error:  # noqa: BLE001 - the fault boundary: its `__repr__`, its figure
             caught = caught or error
         try:
@@ -355,23 +361,6 @@ class PythonCells:
         except (AttributeError, TypeError):
             pass  # the program has replaced it
 
-    def _show_figures(self) -> None:
-        """Shows matplotlib's open figures and closes them, if it was imported."""
-        pyplot: Any = self._modules.get("matplotlib.pyplot")
-        if pyplot is None:
-            return
-        for number in pyplot.get_fignums():
-            figure, picture = pyplot.figure(number), io.BytesIO()
-            try:
-                figure.savefig(picture, format="png", bbox_inches="tight")
-            finally:
-                pyplot.close(figure)
-            with self._lock:
-                if self._show is not None:
-                    picture_forms: dict[object, object] = {"image/png": picture.getvalue()}
-                    plain = {bundles.PLAIN: bundles.text_of(figure)}
-                    self._show({**bundles.raw_bundle(picture_forms), **plain})
-
 
 def _writer(descriptor: int, errors: str) -> io.TextIOWrapper:
     raw = io.FileIO(descriptor, "w", closefd=False)
@@ -434,6 +423,7 @@ def warm_up() -> None:
     names = ("stdin", "stdout", "stderr", "__stdin__", "__stdout__", "__stderr__", "argv")
     saved = [getattr(sys, name) for name in names]
     path, main, handler = list(sys.path), sys.modules["__main__"], set_signal(SIGINT, SIG_IGN)
+    environment, finders = dict(os.environ), list(sys.meta_path)
     mask = pthread_sigmask(SIG_BLOCK, ())
     cells = PythonCells()
     sys.stdout = io.StringIO()
@@ -443,7 +433,9 @@ def warm_up() -> None:
         cells.holds()
     for name, value in zip(names, saved, strict=True):
         setattr(sys, name, value)
-    sys.path[:], sys.modules["__main__"] = path, main
+    sys.path[:], sys.meta_path[:], sys.modules["__main__"] = path, finders, main
+    for name in os.environ.keys() - environment:
+        del os.environ[name]
     set_signal(SIGINT, handler)
     pthread_sigmask(SIG_SETMASK, mask)
     linecache.cache.clear()

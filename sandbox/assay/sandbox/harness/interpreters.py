@@ -42,7 +42,8 @@ class Interpreter(Protocol):
         all that the cell wrote is in them when this returns. SIGINT interrupts it.
 
         Args:
-            number: the cell's, for tracebacks.
+            code: its text.
+            number: its number in the session, for tracebacks.
             show: called with what it displays.
         """
 

@@ -4,8 +4,8 @@ The shell is an interactive one, so that an error or an interrupt ends a cell an
 without a terminal, a prompt, a history or files of its own. It reads lines of ours from its stdin
 and writes to a pipe, each word of it with the cell's number and a null character at its end:
 
-    s1           it has read the cell, which begins now: from here on SIGINT may be passed on
-    1 0 /folder  the cell has ended: its status, and the working directory
+    s1                it has read the cell, which begins now: from here on SIGINT is passed on
+    1 0 hiBs /folder  the cell has ended: its status, options, and the working directory
 
 A cell's text comes through a pipe of its own; its output goes straight to this process's stdout and
 stderr; its stdin is empty. None of our descriptors is open in it, nor in what it starts.
@@ -42,14 +42,10 @@ _START: Final = (
     b"builtin readonly -f __assay\n"
 )
 _READ: Final = b"IFS= builtin read -r -d '' -u 63 __assay_code; "
-_RUN: Final = _READ + (
-    b"builtin printf 's%d\\0' %d >&62; __assay $__assay_status; "
-    b'builtin eval "$__assay_code" </dev/null >&60 2>&61 60>&- 61>&- 62>&- 63<&-\n'
-)
-_END: Final = (
-    b"__assay_status=$?; builtin unset TMOUT; "
-    b"builtin printf '%%d %%d %%s\\0' %d $__assay_status \"$PWD\" >&62\n"
-)
+_BEGIN: Final = _READ + b"builtin printf 's%d\\0' >&62; "
+_STATUS: Final = b"__assay %d || "  # what `$?` is at first; also with errexit it ends nothing
+_RUN: Final = b'builtin eval "$__assay_code" </dev/null >&60 2>&61 60>&- 61>&- 62>&- 63<&-\n'
+_END: Final = b"builtin printf '%d %%d %%s %%s\\0' $? $- \"$PWD\" >&62; builtin unset TMOUT\n"
 _RESTORE: Final = _READ + b'builtin eval "$__assay_code"\n'
 _SAVE: Final = (
     b"builtin unset __assay_code; { builtin umask -p; "
@@ -70,7 +66,7 @@ _ENDS_SHELL: Final = re.compile(r"\bset\s+-(?:\w*e|o\s+errexit)|\bexit\b|\bexec\
 _PATIENCE_MS: Final = 300
 _SAVE_MS: Final = 10_000
 _MAX_WORD: Final = 64 * 2**10
-_REMINDERS: Final = 3
+_REMINDERS: Final = 20
 
 
 class _Ended(Exception):
@@ -203,7 +199,8 @@ class BashShell:
             if _ENDS_SHELL.search(code) or self._errexit:
                 self._state, saved = self._save(shell), True
             end = _END % number
-            shell.tell(_RUN.replace(b"%d >", b"%d >" % number, 1) + end, code.encode())
+            before_it = _STATUS % self._status if self._status else b""
+            shell.tell(_BEGIN % number + before_it + _RUN + end, code.encode())
             status = self._await_end(shell, number, end)
         except _Ended as ended:
             self._shell = None
@@ -254,8 +251,8 @@ class BashShell:
             os.chdir(folder)
         self._sessions.add(shell.pid)
         if state is not None:
-            shell.tell(_RESTORE + _START, state)
-        shell.tell(b"__assay_status=%d; RANDOM=%d\n" % (self._status, crc32(state or b"")))
+            shell.tell(_RESTORE, state)
+        shell.tell(b"RANDOM=%d\n" % crc32(state or b""))
         return shell
 
     def _ready_shell(self) -> _Shell:
@@ -283,19 +280,23 @@ class BashShell:
             word = shell.hear(_PATIENCE_MS)
             if word is None:
                 if self._passed_on and reminders < _REMINDERS:
-                    # The interrupt may have come as it read the line that reports the end; and
-                    # what runs may have a process group of its own.
-                    shell.tell(b"\n" + end)
-                    self._interrupt_all()
+                    # It came before what is to end had begun; or that has a group of its own; or
+                    # the shell was just reading the line that reports the end, and forgot it.
+                    if reminders % 2:
+                        shell.tell(b"\n" + end)
+                    else:
+                        shell.interrupt()
+                        self._interrupt_all()
                     reminders += 1
             elif word == began:
                 self._begun = True
                 if self._interrupted:
                     self._pass_on()
             elif word.startswith(ended):
-                status, _, folder = word[len(ended) :].partition(b" ")
+                status, _, rest = word[len(ended) :].partition(b" ")
                 if status.isdigit():
-                    self._folder = os.fsdecode(folder)
+                    options, _, folder = rest.partition(b" ")
+                    self._errexit, self._folder = b"e" in options, os.fsdecode(folder)
                     self._status = int(status) & 0xFF
                     return self._status
 
@@ -320,7 +321,6 @@ class BashShell:
             word = shell.hear(_SAVE_MS, 1 << 30)
             if word is None or word.startswith(b"umask"):
                 break
-        self._errexit = word is not None and b"\nset -o errexit\n" in word
         return None if word is None else _OWN.sub(b"", word)
 
     def _say_so(self, *, saved: bool) -> None:

@@ -22,7 +22,7 @@ _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _NO_MAGICS: Final = "magics are not served; use a bash session"
 
 
-class Parts(NamedTuple):
+class CellCode(NamedTuple):
     """A cell's code.
 
     Attributes:
@@ -36,7 +36,7 @@ class Parts(NamedTuple):
     flags: int
 
 
-def compiled(text: str, name: str, flags: int) -> Parts:
+def compiled(text: str, name: str, flags: int) -> CellCode:
     """Compiles a cell; nothing of it has run yet.
 
     Raises:
@@ -57,14 +57,14 @@ def compiled(text: str, name: str, flags: int) -> Parts:
     last = statements[-1] if statements else None
     if type(last) is not _ast.Expr or _silenced(text, last):
         body = compile(tree, name, "exec", wanted, True)
-        return Parts(body, None, flags | body.co_flags & _FEATURES)
+        return CellCode(body, None, flags | body.co_flags & _FEATURES)
     del statements[-1]
     expression = _ast.Expression(last.value)
     if not statements:
-        return Parts(None, compile(expression, name, "eval", wanted, True), flags)
+        return CellCode(None, compile(expression, name, "eval", wanted, True), flags)
     body = compile(tree, name, "exec", wanted, True)
     flags |= body.co_flags & _FEATURES
-    return Parts(body, compile(expression, name, "eval", flags | _TOP_LEVEL_AWAIT, True), flags)
+    return CellCode(body, compile(expression, name, "eval", flags | _TOP_LEVEL_AWAIT, True), flags)
 
 
 def _silenced(text: str, last: Any) -> bool:

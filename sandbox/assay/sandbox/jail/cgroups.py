@@ -44,6 +44,9 @@ class ControlGroup(Protocol):
     def cpu_s(self) -> float:
         """CPU seconds since `begin`."""
 
+    def used_bytes(self) -> int:
+        """Memory in use, beyond what was there before."""
+
     def peak_bytes(self) -> int:
         """Most memory since `begin`, beyond what was there before."""
 
@@ -154,6 +157,9 @@ class GroupV1:
     def cpu_s(self) -> float:  # noqa: D102
         return (self._cpu.number() - self._cpu_ns) / 1e9
 
+    def used_bytes(self) -> int:  # noqa: D102
+        return max(0, self._usage.number() - self._base_bytes)
+
     def peak_bytes(self) -> int:  # noqa: D102
         return max(0, self._peak.number() - self._base_bytes)
 
@@ -242,6 +248,9 @@ class GroupV2:
 
     def cpu_s(self) -> float:  # noqa: D102
         return (self._cpu.keyed(b"usage_usec") - self._cpu_us) / 1e6
+
+    def used_bytes(self) -> int:  # noqa: D102
+        return max(0, self._usage.number() - self._base_bytes)
 
     def peak_bytes(self) -> int:  # noqa: D102
         if self._peak is None:

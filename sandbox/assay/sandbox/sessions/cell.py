@@ -17,7 +17,7 @@ from assay.sandbox.sessions.link import HostCall, HostLink
 _NEVER_S = 1e8
 
 
-class Cell:
+class CellCall:
     """A cell that the host runs.
 
     Args:
@@ -33,7 +33,7 @@ class Cell:
         link: HostLink,
         payload: bytes,
         wall_s: float,
-        ended: Callable[[Cell, session_pb2.CellResult | BaseException], CallError | None],
+        ended: Callable[[CellCall, session_pb2.CellResult | BaseException], CallError | None],
     ) -> None:
         self.started_s = time.monotonic()
         self._link = link

@@ -27,12 +27,13 @@ from assay.sandbox.sessions import wire
 from assay.sandbox.sessions.entries import log_entry
 from assay.sandbox.sessions.link import HostGone, HostLink
 from assay.sandbox.sessions.metrics import CELL_ENDS, SessionMetrics
-from assay.sandbox.sessions.registry import CLOSED, Ended, OpenSession, Registry
-from assay.sandbox.sessions.requests import Rules
+from assay.sandbox.sessions.registry import CLOSED, Ended, OpenSession, OpenSessions
+from assay.sandbox.sessions.requests import SessionRules
 from assay.sandbox.sessions.rooms import RETRY_S, FairRoom, SessionRoom
 
 START_S = 20.0
 COMES_BACK_S = 5.0
+_AT_ONCE = 8
 DOING = {
     wire.EXECUTE: "a cell runs",
     wire.PUT: "files are written",
@@ -56,7 +57,7 @@ class SessionSettings:
         replica: the name of this server.
         places: sessions that fit.
         per_tenant: the most of one tenant; 0 for no limit.
-        cells: that compute at once.
+        cells: that compute at once; beside them as many other things are done.
         waiting_cells: that may wait for their turn.
         drain_s: how long open sessions may go on when the server stops.
         layers: the walls of this machine, where the host does not name its own.
@@ -64,7 +65,7 @@ class SessionSettings:
     """
 
     replica: str
-    rules: Rules
+    rules: SessionRules
     places: int
     per_tenant: int
     cells: int
@@ -81,6 +82,7 @@ class SessionCore:
         host: starts the host; text: why there is none.
 
     Attributes:
+        turns, work: of cells, and of all else that the host does.
         link: the host; None before the start, after the end, and where there is none.
     """
 
@@ -88,9 +90,10 @@ class SessionCore:
         self.settings = settings
         self.metrics = SessionMetrics()
         self.link: HostLink | None = None
-        self.registry = Registry(settings.replica, self._expired)
+        self.registry = OpenSessions(settings.replica, self._expired)
         self.room = SessionRoom(settings.places, settings.per_tenant)
         self.turns = FairRoom(settings.cells, settings.waiting_cells)
+        self.work = FairRoom(settings.cells, settings.waiting_cells)
         self._host = host
         self._tasks: set[asyncio.Task[Any]] = set()
         self._ends_s: float | None = None  # of a drain, by the monotonic clock
@@ -169,23 +172,21 @@ class SessionCore:
             return self._host if isinstance(self._host, str) else "the service is not started"
         return self.link.why_not or "the host of sessions is being started"
 
-    async def turn(self, answer_s: float) -> None:
-        """Waits until a cell may compute.
+    async def turn(self, room: FairRoom, answer_s: float) -> None:
+        """Waits until a cell may compute, or the host do something else.
 
         Raises:
-            CallError: QUEUE_FULL or DEADLINE_EXCEEDED.
+            CallError: QUEUE_FULL; nothing was done.
         """
         try:
-            await self.turns.take(1, answer_s - time.monotonic())
-        except QueueFull as error:
+            await room.take(1, answer_s - time.monotonic())
+        except (QueueFull, TimeoutError) as error:
+            late = isinstance(error, TimeoutError)
+            text = "the call's deadline came before its turn" if late else "no more may wait"
             raise refuse(
                 Reason.QUEUE_FULL,
-                f"{self.turns.waiting} cells wait for their turn, the most that may",
+                f"{room.waiting} others wait for their turn on this machine: {text}",
                 retry_after_s=RETRY_S,
-            ) from error
-        except TimeoutError as error:
-            raise refuse(
-                Reason.DEADLINE_EXCEEDED, "the call's deadline came before the cell had its turn"
             ) from error
 
     def usable(self, session_id: str, *, over: bool = False) -> OpenSession:
@@ -217,7 +218,12 @@ class SessionCore:
         if self.link is None:
             raise DRAINED.error()
         answer_s = answer_by_s(time.monotonic(), timeout_s)
-        session.doing = DOING[kind]  # at once: the work begins in the next round of the loop
+        session.doing = DOING[kind]
+        try:
+            await self.turn(self.work, answer_s)
+        except BaseException:
+            self.free(session)
+            raise
         payload = wire.pack(session.key, told.SerializeToString())
         work = self.alone(session, self.link, (kind, payload), done)
         return await self.within(work, answer_s)
@@ -249,9 +255,10 @@ class SessionCore:
     ) -> _T:
         """What comes of some work, which goes on where its caller no longer waits.
 
-        `abandoned` is then called with what came of it.
+        `abandoned` is then called with what came of it. Its turn is given back when it is done.
         """
         task = self._spawn(work)
+        task.add_done_callback(lambda _: self.work.give_back())
 
         def drop(ended: asyncio.Task[_T]) -> None:
             if abandoned is not None and not ended.cancelled() and ended.exception() is None:
@@ -275,9 +282,14 @@ class SessionCore:
         Raises:
             CallError: they could not be made.
         """
-        calls = [link.call(wire.CREATE, wire.pack(key, body)).answer for key in keys]
-        outcomes = await asyncio.gather(*calls, return_exceptions=True)
-        failures = [one for one in outcomes if isinstance(one, BaseException)]
+        failures: list[BaseException] = []
+        for start in range(0, len(keys), _AT_ONCE):
+            some = keys[start : start + _AT_ONCE]
+            calls = [link.call(wire.CREATE, wire.pack(key, body)).answer for key in some]
+            outcomes = await asyncio.gather(*calls, return_exceptions=True)
+            failures += [one for one in outcomes if isinstance(one, BaseException)]
+            if failures:
+                break
         if link.life != life:
             failures.append(HostGone("it died"))
         if not failures:

@@ -33,12 +33,14 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _ANSWER_S = 60.0
 _GROUP_S, _GROUP_TRIES = 0.05, 8  # until an ended family's group can be removed
-_STRAY_FRAMES, _STRAY_BYTES = 1_000, 64 * 2**20  # in a branch's life
+_ROOM_BYTES = 2 * 2**20  # that a copy takes besides its files
+_SHRINK_S, _SHRINK_TRIES = 1.0, 10  # a branch that was ended gives its memory back by and by
+_STRAY_FRAMES, _STRAY_BYTES = 100, 64 * 2**20  # in a branch's life
 _KILLED_S = 2.0  # several processes may be ended for one lack of memory
 _OWN_FOLDERS = 4  # that a branch has without any of the program's
 
 
-class Refused(Exception):
+class CopyRefused(Exception):
     """A branch cannot be copied; `holds` says what stands in the way."""
 
     def __init__(self, holds: Sequence[str]) -> None:
@@ -56,11 +58,13 @@ class Gone:
 
     Attributes:
         cpu_s: of its processes that were reaped by then.
+        peak_bytes: the most memory of its main process.
         over: it had used the CPU time that it may, perhaps by a limit of its own.
     """
 
     status: int
     cpu_s: float
+    peak_bytes: int
     over: bool
 
 
@@ -117,13 +121,14 @@ class Listener:
         """Its main process has ended."""
 
 
-class Branch:
+class HeldBranch:
     """One branch that is or was alive.
 
     Attributes:
         user: its user in the family.
         folder: its working directory, open.
         gone: how it ended; None while it lives.
+        base_bytes: memory of its interpreter before any cell.
         unruly: why we killed it, where it wrote what nobody asked for; else empty.
     """
 
@@ -131,6 +136,7 @@ class Branch:
         self.user = user
         self.folder = folder
         self.gone: Gone | None = None
+        self.base_bytes = 0
         self.unruly = ""
         self.listener = Listener()
         self._stray_frames = self._stray_bytes = 0
@@ -231,21 +237,23 @@ class Branch:
         except OSError:
             data = b""
         self._unread += data
-        while len(self._unread) >= _LENGTH.size:
-            (size,) = _LENGTH.unpack_from(self._unread)
+        start = 0
+        while len(self._unread) - start >= _LENGTH.size and not self.unruly:
+            (size,) = _LENGTH.unpack_from(self._unread, start)
             if not 0 < size <= MAX_FRAME:
                 data = b""
                 break
-            end = _LENGTH.size + size
+            begin, end = start + _LENGTH.size, start + _LENGTH.size + size
             if len(self._unread) < end:
                 break
-            message = split(bytes(self._unread[_LENGTH.size : end]))
-            del self._unread[:end]
+            message = split(bytes(self._unread[begin:end]))
+            start = end
             if not self.listener.heard(message):
                 self._stray_frames += 1
                 self._check_strays()
             if self.folder < 0:  # the listener closed it
                 return
+        del self._unread[:start]
         if not data:
             self._loop.remove_reader(self._ends.channel)
             self.listener.broke()
@@ -271,7 +279,7 @@ class Branch:
             self.signal(signal.SIGKILL)
 
 
-class Family:
+class SessionFamily:
     """A keeper and its branches.
 
     Attributes:
@@ -302,12 +310,13 @@ class Family:
         self.lost = False
         self.why_lost = "it was closed"
         self._closed = False
-        self.branches: dict[int, Branch] = {}
+        self.branches: dict[int, HeldBranch] = {}
         self._control = control
         self._first_host_user = first_host_user
         self._loop = asyncio.get_running_loop()
-        self._keeper = -1
+        self._keeper, self._base_bytes = -1, 0
         self._killed_s = -math.inf
+        self._limits, self._limit_bytes = (0, 0), 0
         self._asked = 0
         self._waiting: dict[int, asyncio.Future[tuple[dict[str, Any], list[int]]]] = {}
         self._here: asyncio.Future[int] = self._loop.create_future()
@@ -316,7 +325,7 @@ class Family:
         control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self._loop.add_reader(control, self._hear)
 
-    async def begin(self, ends: Ends, join: Callable[[int], None], *, waits: bool) -> Branch:
+    async def begin(self, ends: Ends, join: Callable[[int], None], *, waits: bool) -> HeldBranch:
         """Waits for the keeper and its first branch.
 
         Args:
@@ -337,14 +346,15 @@ class Family:
         user = facts["up"]
         ends.hand_over(self._host_user(user))
         branch = self._add(user, given, ends)
+        self._base_bytes = branch.base_bytes = branch.memory_bytes()
         branch.weigh(LIVE)
         return branch
 
-    async def copy(self, source: int, count: int, *, runs: bool) -> list[Branch]:
+    async def copy(self, source: int, count: int, *, runs: bool) -> list[HeldBranch]:
         """Copies of a branch, all or none; `runs`: they will run cells.
 
         Raises:
-            Refused: it cannot be copied.
+            CopyRefused: it cannot be copied.
             FamilyLost: the keeper is gone.
         """
         ends = [Ends() for _ in range(count)] if runs else []
@@ -352,7 +362,7 @@ class Family:
             handed = [descriptor for each in ends for descriptor in each.theirs]
             facts, given = await self.ask("copy", source, count, descriptors=handed)
             if "holds" in facts:
-                raise Refused([str(text) for text in facts["holds"]])
+                raise CopyRefused([str(text) for text in facts["holds"]])
         except BaseException:
             for each in ends:
                 each.close()
@@ -365,6 +375,35 @@ class Family:
             made.append(self._add(user, given[2 * place : 2 * place + 2], mine))
         return made
 
+    def limit(self, memory_bytes: int, processes: int) -> None:
+        """Sets what all branches together may use; a lower limit of memory comes when it fits."""
+        if self.group is None:
+            return
+        self._limits = memory_bytes, processes
+        if memory_bytes < self._limit_bytes:
+            self._loop.call_later(_SHRINK_S, self._shrink, _SHRINK_TRIES)
+            return
+        self._limit_bytes = memory_bytes
+        self.group.begin(memory_bytes, processes)
+
+    def _shrink(self, tries: int) -> None:
+        memory_bytes, processes = self._limits
+        if self.group is None or memory_bytes >= self._limit_bytes:
+            return
+        if self.group.used_bytes() < memory_bytes:
+            # What the kernel cannot free at once is as good as a limit that is a little higher.
+            with contextlib.suppress(OSError):
+                self.group.begin(memory_bytes, processes)
+                self._limit_bytes = memory_bytes
+        elif tries:
+            self._loop.call_later(_SHRINK_S, self._shrink, tries - 1)
+
+    def has_room(self, size_bytes: int) -> bool:
+        """Whether so much memory more fits within the family's limit."""
+        if self.group is None:
+            return True
+        return self.group.used_bytes() + size_bytes + _ROOM_BYTES <= self._limit_bytes
+
     def memory_killed(self) -> bool:
         """Whether the kernel has just ended a process at the family's limit of memory."""
         now_s = self._loop.time()
@@ -372,7 +411,7 @@ class Family:
             self._killed_s = now_s
         return now_s - self._killed_s < _KILLED_S
 
-    def end(self, branch: Branch) -> None:
+    def end(self, branch: HeldBranch) -> None:
         """Ends a branch's processes; nobody waits for it."""
         self.branches.pop(branch.user, None)
         branch.close()
@@ -453,8 +492,9 @@ class Family:
     def _host_user(self, user: int) -> int | None:
         return None if self._first_host_user is None else self._first_host_user + user - 1000
 
-    def _add(self, user: int, given: list[int], ends: Ends | None) -> Branch:
-        branch = Branch(user, given[0], given[1], ends)
+    def _add(self, user: int, given: list[int], ends: Ends | None) -> HeldBranch:
+        branch = HeldBranch(user, given[0], given[1], ends)
+        branch.base_bytes = self._base_bytes
         self.branches[user] = branch
         return branch
 
@@ -492,7 +532,9 @@ class Family:
     def _ended(self, facts: dict[str, Any]) -> None:
         branch = self.branches.get(facts["gone"])
         if branch is not None:
-            branch.gone = Gone(facts["status"], facts["cpu_s"], facts["over"])
+            branch.gone = Gone(
+                *(facts["status"], facts["cpu_s"], facts["peak_bytes"], facts["over"])
+            )
             branch.drain()
             branch.listener.ended()
 

@@ -27,20 +27,24 @@ def read(folder: int, paths: Iterable[str]) -> pb.GetFilesResponse:
     response = pb.GetFilesResponse()
     room = MAX_BYTES
     for path in paths:
-        with contextlib.suppress(OSError, ValueError):
-            with os.fdopen(syscalls.open_beneath(folder, path), "rb") as file:
-                status = os.fstat(file.fileno())
-                if not stat.S_ISREG(status.st_mode):
-                    continue
-                if status.st_size <= room:
-                    content = file.read(status.st_size)
-                room -= status.st_size
+        try:
+            descriptor = syscalls.open_beneath(folder, path)
+        except (OSError, ValueError):
+            continue
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                continue
+            room -= status.st_size
             if room < 0:
                 raise SandboxFault(
                     Reason.MESSAGE_TOO_LARGE,
                     f"the files have more than {MAX_BYTES} bytes: fetch fewer at once",
                 )
-            _add(response, path, status).content = content
+            with open(descriptor, "rb", closefd=False) as file:
+                _add(response, path, status).content = file.read(status.st_size)
+        finally:
+            os.close(descriptor)
     return response
 
 
@@ -52,15 +56,12 @@ def listing(folder: int) -> pb.GetFilesResponse:
     while waiting:
         here, prefix = waiting.pop()
         try:
-            with os.scandir(here) as entries:
-                for entry in entries:
-                    path = prefix + entry.name
-                    status = entry.stat(follow_symlinks=False)
-                    if entry.is_dir(follow_symlinks=False):
-                        if len(path) < _MAX_PATH_BYTES:
-                            with contextlib.suppress(OSError):
-                                below = os.open(entry.name, _FOLDER, dir_fd=here)
-                                waiting.append((below, f"{path}/"))
+            for name in os.listdir(here):  # noqa: PTH208  # a descriptor
+                path = prefix + name
+                with contextlib.suppress(OSError):  # the program may remove it meanwhile
+                    status = os.stat(name, dir_fd=here, follow_symlinks=False)
+                    if stat.S_ISDIR(status.st_mode) and len(path) < _MAX_PATH_BYTES:
+                        waiting.append((os.open(name, _FOLDER, dir_fd=here), f"{path}/"))
                     elif stat.S_ISREG(status.st_mode):
                         found.append((path, status))
         finally:

@@ -31,8 +31,8 @@ from assay.sandbox.jail.launch import LaunchError
 from assay.sandbox.sessions import wire
 from assay.sandbox.sessions.family import FamilyLost
 from assay.sandbox.sessions.nursery import Nursery
-from assay.sandbox.sessions.session import Session
-from assay.sandbox.sessions.settings import LANGUAGES, HostSettings, Limits
+from assay.sandbox.sessions.session import HeldSession
+from assay.sandbox.sessions.settings import LANGUAGES, Allowance, HostSettings
 
 _CLOSE_ALARM_S = 15
 _BYTES = "the session's answer cannot be sent: it has too many bytes"
@@ -50,8 +50,8 @@ class Host(asyncio.Protocol):
     def __init__(self, settings: HostSettings) -> None:
         self.gone = asyncio.Event()
         self._nursery = Nursery(settings)
-        self._sessions: dict[int, Session] = {}
-        self._running: dict[int, Session] = {}  # by the number of an EXECUTE
+        self._sessions: dict[int, HeldSession] = {}
+        self._running: dict[int, HeldSession] = {}  # by the number of an EXECUTE
         self._tasks: set[asyncio.Task[None]] = set()
         self._reader = FrameReader()
         self._link: asyncio.WriteTransport | None = None
@@ -95,9 +95,9 @@ class Host(asyncio.Protocol):
         Raises:
             SandboxFault: it failed.
         """
-        limits = Limits(cell_wall_s=20.0)
+        limits = Allowance(cell_wall_s=20.0)
         family, branch = await self._nursery.take()
-        session = Session(family, branch, limits, self._nursery.give_back)
+        session = HeldSession(family, branch, limits, self._nursery.give_back)
         try:
             await session.begin(pb.CreateRequest(language="python", limits=limits.to_proto()))
             result = await session.execute(pb.ExecuteRequest(code="x = 41"), lambda _: None)
@@ -163,7 +163,7 @@ class Host(asyncio.Protocol):
     def _fault(self, number: int, reason: str, message: str, **facts: str) -> None:
         self.send(frames.FAULT, number, frames.pack_fault(reason, message, facts))
 
-    def _session(self, key: int) -> Session:
+    def _session(self, key: int) -> HeldSession:
         session = self._sessions.get(key)
         if session is None:
             raise SandboxFault(Reason.SESSION_NOT_FOUND, "the host has no such session")
@@ -173,8 +173,8 @@ class Host(asyncio.Protocol):
         key, body = wire.read(payload)
         request = pb.CreateRequest.FromString(body)
         family, branch = await self._nursery.take()
-        limits = Limits.from_proto(request.limits)
-        session = Session(family, branch, limits, self._nursery.give_back)
+        limits = Allowance.from_proto(request.limits)
+        session = HeldSession(family, branch, limits, self._nursery.give_back)
         try:
             await session.begin(request)
         except BaseException:

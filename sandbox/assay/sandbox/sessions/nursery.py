@@ -19,7 +19,7 @@ from assay.sandbox.domain import SandboxFault
 from assay.sandbox.jail import cgroups, owners, packages
 from assay.sandbox.jail.config import COMMON_MODULES, JailConfig
 from assay.sandbox.jail.launch import LaunchError, UserMap, ZygoteLink
-from assay.sandbox.sessions.family import Branch, Ends, Family, FamilyLost
+from assay.sandbox.sessions.family import Ends, FamilyLost, HeldBranch, SessionFamily
 from assay.sandbox.sessions.settings import HostSettings
 from assay.sandbox.zygote import syscalls
 
@@ -60,9 +60,9 @@ class Nursery:
         )
         self._packages = packages.find(settings.python_packages)
         self._free = deque(range(self._most))
-        self._ready: deque[tuple[Family, Branch]] = deque()
+        self._ready: deque[tuple[SessionFamily, HeldBranch]] = deque()
         self._filling: asyncio.Task[None] | None = None
-        self._families: set[Family] = set()
+        self._families: set[SessionFamily] = set()
         self._link: ZygoteLink | None = None
         self._closed = False
         cgroups.sweep(everywhere=True)
@@ -78,7 +78,7 @@ class Nursery:
                 continue
         return found
 
-    async def take(self) -> tuple[Family, Branch]:
+    async def take(self) -> tuple[SessionFamily, HeldBranch]:
         """A family whose first branch waits to begin.
 
         Raises:
@@ -107,7 +107,8 @@ class Nursery:
             while len(self._ready) < self._settings.spares and not self._closed:
                 await asyncio.sleep(_AFTER_S)
                 try:
-                    self._ready.append(await self._make())
+                    made = await self._make()
+                    self._ready.append(made)
                 except (FamilyLost, LaunchError, OSError, TimeoutError) as error:
                     _log.warning("no spare session can be made: %s", error)
                     await asyncio.sleep(_RETRY_S)
@@ -126,24 +127,29 @@ class Nursery:
             self._link.close()
             self._link = None
 
-    def give_back(self, family: Family) -> None:
+    def give_back(self, family: SessionFamily) -> None:
         """Ends a family, also one that is lost; its users may be given to another."""
         if family in self._families:
             self._families.discard(family)
-            self._ready = deque(ready for ready in self._ready if ready[0] is not family)
+            for ready in [one for one in self._ready if one[0] is family]:
+                self._ready.remove(ready)
             family.close()
             self._free.append(family.number)
 
-    async def _make(self) -> tuple[Family, Branch]:
+    async def _make(self) -> tuple[SessionFamily, HeldBranch]:
         if self._link is None:
             self._start()
         link = self._link
         assert link is not None  # noqa: S101  # started above
+        if not self._free:
+            raise FamilyLost("as many families are open as there are users for")
         number = self._free.popleft()
         group, self.group_missing = cgroups.open_group(f"{owners.name(self._config.slot)}-{number}")
         control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         first = None if self._users.program is None else self._users.program + number * USERS
-        family = Family(control, group, first, number, self._settings.default_limits.disk_bytes)
+        family = SessionFamily(
+            control, group, first, number, self._settings.default_limits.disk_bytes
+        )
         self._families.add(family)
         family.on_lost.add(lambda: self.give_back(family))
         ends = Ends()

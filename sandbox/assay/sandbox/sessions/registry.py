@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from assay.kit.errors import CallError, refuse
 from assay.kit.reasons import Reason
-from assay.sandbox.sessions.settings import Limits
+from assay.sandbox.sessions.settings import Allowance
 
 _BOOT_BYTES = 4
 _SECRET_BYTES = 16
@@ -69,7 +69,7 @@ class OpenSession:
     key: int
     tenant: str
     language: str
-    limits: Limits
+    limits: Allowance
     lease_s: float
     opened_s: float
     expires_s: float = 0.0
@@ -83,7 +83,7 @@ class OpenSession:
     cleared: bool = False
 
 
-class Registry:
+class OpenSessions:
     """The sessions of a replica.
 
     Args:
@@ -110,7 +110,7 @@ class Registry:
         return next(self._keys)
 
     def add(
-        self, key: int, tenant: str, language: str, limits: Limits, lease_s: float
+        self, key: int, tenant: str, language: str, limits: Allowance, lease_s: float
     ) -> OpenSession:
         """Opens a session; its lease begins."""
         loop = asyncio.get_running_loop()

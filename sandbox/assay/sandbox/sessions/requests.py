@@ -18,7 +18,7 @@ from assay.kit.errors import CallError, call_error, make_status, refuse
 from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
 from assay.sandbox.convert import check_path, check_strings
-from assay.sandbox.sessions.settings import Limits
+from assay.sandbox.sessions.settings import Allowance
 
 MAX_FILES = 10_000
 MAX_SESSIONS_OF_A_CALL = 1024
@@ -30,22 +30,22 @@ _FIELDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class SessionRules:
     """The limits of a server: where callers state none, and the greatest."""
 
-    usual: Limits
-    most: Limits
+    usual: Allowance
+    most: Allowance
     lease_s: float
     max_lease_s: float
 
-    def limits(self, asked: session_pb2.SessionLimits) -> Limits:
+    def limits(self, asked: session_pb2.SessionLimits) -> Allowance:
         """The limits in force.
 
         Raises:
             CallError: INVALID_LIMIT.
         """
         found: dict[str, float] = {}
-        for one in fields(Limits):
+        for one in fields(Allowance):
             name = _FIELDS.get(one.name, one.name)
             stated = getattr(asked, name)
             value = seconds_of(stated) if isinstance(stated, Duration) else stated
@@ -53,7 +53,7 @@ class Rules:
                 found[one.name] = _checked(name, value, getattr(self.most, one.name))
             else:
                 found[one.name] = getattr(self.usual, one.name)
-        return Limits(**found)  # type: ignore[arg-type]
+        return Allowance(**found)  # type: ignore[arg-type]
 
     def lease(self, asked: Duration, unset_s: float) -> float:
         """The lease in force, in seconds.
@@ -65,7 +65,7 @@ class Rules:
         return _checked("lease", seconds, self.max_lease_s) if seconds else unset_s
 
 
-def cell(request: session_pb2.ExecuteRequest, limits: Limits) -> session_pb2.ExecuteRequest:
+def cell(request: session_pb2.ExecuteRequest, limits: Allowance) -> session_pb2.ExecuteRequest:
     """The request with its limits set.
 
     Raises:

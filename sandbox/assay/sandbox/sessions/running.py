@@ -22,13 +22,14 @@ from assay.sandbox.domain import SandboxFault
 from assay.sandbox.harness.codec import decode
 from assay.sandbox.harness.protocol import TAG_BYTES, HarnessFrame
 from assay.sandbox.harness.references import CodecError
-from assay.sandbox.sessions.family import Branch, Listener
-from assay.sandbox.sessions.settings import Limits
+from assay.sandbox.sessions.family import HeldBranch, Listener
+from assay.sandbox.sessions.settings import Allowance
 
 _TICK_S = 0.1
 _GRACE_S = 1.0  # from an interrupt until the cell is killed
 _EXIT_S = 1.0  # from a closed channel until its process must have ended
-_FRAME_BYTES = 8 * 2**20  # more takes us long to read, and others would wait
+# More than an outcome needs takes us long to read, and others would wait.
+_FRAME_BYTES, _PLAIN_BYTES, _FRAME_PARTS = 4 * 2**20, 96 * 2**10, 1_000
 _SHOWN_BYTES = 8 * 2**20
 _ENDS = {
     "completed": pb.CELL_END_COMPLETED,
@@ -51,8 +52,8 @@ class RunningCell(Listener):
 
     def __init__(
         self,
-        branch: Branch,
-        limits: Limits,
+        branch: HeldBranch,
+        limits: Allowance,
         number: int,
         emit: Emit,
         *,
@@ -110,8 +111,7 @@ class RunningCell(Listener):
         if message.tag != self._tag or self._result.done():
             return False
         try:
-            if len(message.content) > _FRAME_BYTES:
-                raise CodecError(f"{len(message.content)} bytes")
+            _check_size(message.content)
             if message.kind == b"R":
                 self._finish(message.content)
             elif message.kind == b"V":
@@ -186,6 +186,11 @@ class RunningCell(Listener):
         if self._session_cpu_s + cpu_s > self._limits.cpu_s:
             self.kill(pb.CELL_END_BUDGET_SPENT, f"more than {self._limits.cpu_s:g} s of CPU time")
             return
+        own_bytes = self._branch.memory_bytes() - self._branch.base_bytes
+        if own_bytes > self._limits.memory_bytes:
+            # The kernel counts its family together.
+            self.kill(pb.CELL_END_MEMORY_LIMIT, f"more than {self._limits.memory_bytes} bytes")
+            return
         if self._asked is None:
             if now_s - self._started_s >= self._limits.cell_wall_s:
                 text = f"more than {self._limits.cell_wall_s:g} s"
@@ -241,6 +246,12 @@ class RunningCell(Listener):
         return result
 
 
+def _check_size(content: bytes) -> None:
+    parts = sum(map(content.count, (b",", b"[", b"{")))
+    if len(content) > _FRAME_BYTES or parts > _FRAME_PARTS:
+        raise CodecError(f"{len(content)} bytes, {parts} parts")
+
+
 def _fill(result: pb.CellResult, outcome: object) -> None:
     """Writes what the program says came of its cell.
 
@@ -256,7 +267,7 @@ def _fill(result: pb.CellResult, outcome: object) -> None:
     if value is not None:
         result.value.CopyFrom(_bundle(value))
     if plain:
-        if not isinstance(plain, bytes):
+        if not isinstance(plain, bytes) or len(plain) > _PLAIN_BYTES:
             raise CodecError("no plain value")
         try:
             result.plain_value.CopyFrom(to_plain(decode(plain)))

@@ -18,7 +18,7 @@ from assay.kit.errors import CallError, refuse
 from assay.kit.pool.link import Command
 from assay.kit.reasons import Reason
 from assay.sandbox.sessions import requests, wire
-from assay.sandbox.sessions.cell import Cell
+from assay.sandbox.sessions.cell import CellCall
 from assay.sandbox.sessions.core import COMES_BACK_S, DOING, DRAINED, SessionCore, SessionSettings
 from assay.sandbox.sessions.entries import note_cell, note_operation
 from assay.sandbox.sessions.link import HostGone
@@ -118,7 +118,7 @@ class Sessions:
                 environment=request.environment,
                 limits=limits.to_proto(),
             )
-            await core.room.take(tenant, count, answer_s - time.monotonic())
+            await self._places(tenant, count, answer_s)
 
             async def open_them() -> list[OpenSession]:
                 keys = [core.registry.key() for _ in range(count)]
@@ -148,7 +148,7 @@ class Sessions:
             told = requests.cell(request, session.limits)
             session.doing = DOING[wire.EXECUTE]
             try:
-                await core.turn(answer_s)
+                await core.turn(core.turns, answer_s)
             except BaseException:
                 core.free(session)
                 raise
@@ -158,7 +158,7 @@ class Sessions:
                 raise (session.ended or DRAINED).error()
 
             def ended(
-                cell: Cell, outcome: session_pb2.CellResult | BaseException
+                cell: CellCall, outcome: session_pb2.CellResult | BaseException
             ) -> CallError | None:
                 core.turns.give_back()
                 core.free(session)
@@ -168,7 +168,7 @@ class Sessions:
                 return None
 
             payload = wire.pack(session.key, told.SerializeToString())
-            cell = Cell(core.link, payload, seconds_of(told.wall_time), ended)
+            cell = CellCall(core.link, payload, seconds_of(told.wall_time), ended)
             left_s = answer_s - time.monotonic()
             async with aclosing(cell.events(left_s)) as events:
                 async for event in events:
@@ -242,7 +242,7 @@ class Sessions:
                 count=count, checkpoint_id=request.checkpoint_id, reseed=request.reseed
             )
             tenant, life = session.tenant, link.life
-            await core.room.take(tenant, count, answer_s - time.monotonic())
+            await self._places(tenant, count, answer_s)
             keys = [core.registry.key() for _ in range(count)]
             made: list[OpenSession] = []
 
@@ -350,6 +350,16 @@ class Sessions:
         response.capacity = self._core.room.places
         response.python_packages.update(ready.get("packages", {}))
         return response
+
+    async def _places(self, tenant: str, count: int, answer_s: float) -> None:
+        """Takes places for sessions, and a turn at the host, who makes them."""
+        core = self._core
+        await core.room.take(tenant, count, answer_s - time.monotonic())
+        try:
+            await core.turn(core.work, answer_s)
+        except BaseException:
+            core.room.give_back(tenant, count)
+            raise
 
     def _took(self, operation: str, session: OpenSession, seconds: float) -> None:
         self.metrics.took(operation, seconds)

@@ -27,14 +27,14 @@ from assay.sandbox.sessions import files
 from assay.sandbox.sessions.family import (
     ASLEEP,
     LIVE,
-    Branch,
-    Family,
+    CopyRefused,
     FamilyLost,
+    HeldBranch,
     Listener,
-    Refused,
+    SessionFamily,
 )
 from assay.sandbox.sessions.running import Emit, RunningCell
-from assay.sandbox.sessions.settings import Limits
+from assay.sandbox.sessions.settings import Allowance
 
 _REPLY_S = 60.0
 _COPIES_AT_ONCE = 16
@@ -43,19 +43,19 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
-class Checkpoint:
+class HeldCheckpoint:
     """A branch that sleeps, and one that was copied from it ahead of the next rollback.
 
     Attributes:
         number: of the session's last cell before it.
     """
 
-    branch: Branch
+    branch: HeldBranch
     number: int
-    spare: asyncio.Task[Branch] | None = None
+    spare: asyncio.Task[HeldBranch] | None = None
 
 
-class Session:
+class HeldSession:
     """A session.
 
     Args:
@@ -63,7 +63,11 @@ class Session:
     """
 
     def __init__(
-        self, family: Family, branch: Branch, limits: Limits, free: Callable[[Family], None]
+        self,
+        family: SessionFamily,
+        branch: HeldBranch,
+        limits: Allowance,
+        free: Callable[[SessionFamily], None],
     ) -> None:
         self.family = family
         self.limits = limits
@@ -72,7 +76,7 @@ class Session:
         self._free = free
         self._number = 0
         self._used_s = 0.0  # CPU time of the branches before this one
-        self._checkpoints: dict[str, Checkpoint] = {}
+        self._checkpoints: dict[str, HeldCheckpoint] = {}
         self._made = 0  # checkpoints so far
         self._over: tuple[pb.CellEnd.ValueType, str] | None = None
         self._cell: RunningCell | None = None
@@ -152,6 +156,8 @@ class Session:
             SandboxFault: MESSAGE_TOO_LARGE or SESSION_LOST.
         """
         self._check_there()
+        if self._branch.folder < 0:
+            self._fail_ended()
         if request.paths:
             return files.read(self._branch.folder, request.paths)
         return files.listing(self._branch.folder)
@@ -174,7 +180,7 @@ class Session:
         branch.weigh(ASLEEP)
         self._made += 1
         name = str(self._made)
-        self._checkpoints[name] = Checkpoint(branch, self._number)
+        self._checkpoints[name] = HeldCheckpoint(branch, self._number)
         self._prepare(self._checkpoints[name])
         response = pb.CheckpointResponse(checkpoint_id=name)
         fill_duration(response.took, time.monotonic() - started_s)
@@ -191,25 +197,39 @@ class Session:
         checkpoint = self._checkpoint(request.checkpoint_id)
         waiting = checkpoint.spare or self._prepare(checkpoint)
         checkpoint.spare = None
+        old = self._branch
+        used_s = self._used_s + old.cpu_s()
         try:
             branch = await waiting
-        except (Refused, FamilyLost) as error:
+            asyncio.get_running_loop().call_soon(self._end, old)
+        except CopyRefused:  # perhaps for memory that the living branch holds
+            branch = await self._replace(old, checkpoint)
+        except FamilyLost:
             self._check_there()
-            raise SandboxFault(
-                Reason.CHECKPOINT_LOST, f"the checkpoint cannot be copied: {error}"
-            ) from error
-        old, self._branch = self._branch, branch
-        self._used_s += old.cpu_s()
+            raise
+        self._branch, self._used_s = branch, used_s
         self._number = checkpoint.number
         self._over = None
         branch.weigh(LIVE)
-        asyncio.get_running_loop().call_soon(self._end, old)
         self._prepare(checkpoint)
         response = pb.RollbackResponse()
         fill_duration(response.took, time.monotonic() - started_s)
         return response
 
-    async def fork(self, request: pb.ForkRequest, count: int) -> list[Session]:
+    async def _replace(self, old: HeldBranch, checkpoint: HeldCheckpoint) -> HeldBranch:
+        """Ends the living branch before the checkpoint is copied."""
+        self._over = (pb.CELL_END_MEMORY_LIMIT, "there was no room to roll it back")
+        self.family.branches.pop(old.user, None)
+        old.close()
+        await self.family.ask("kill", old.user)
+        try:
+            return await self._copy_ahead(checkpoint.branch)
+        except CopyRefused as error:
+            raise SandboxFault(
+                Reason.CHECKPOINT_LOST, f"the checkpoint cannot be copied: {error}"
+            ) from error
+
+    async def fork(self, request: pb.ForkRequest, count: int) -> list[HeldSession]:
         """Copies the session, or a checkpoint of it.
 
         Raises:
@@ -224,13 +244,13 @@ class Session:
             self._check_alive()
             source = self._branch
         _set_group(self.family, self.limits, self.family.members + count)
-        made: list[Session] = []
+        made: list[HeldSession] = []
         try:
             while len(made) < count:
                 some = min(_COPIES_AT_ONCE, count - len(made))
                 for branch in await self._copy(source, some, runs=True):
                     branch.weigh(LIVE)
-                    copy = Session(self.family, branch, self.limits, self._free)
+                    copy = HeldSession(self.family, branch, self.limits, self._free)
                     copy.language, copy._number = self.language, number
                     made.append(copy)
             if request.reseed:
@@ -266,39 +286,48 @@ class Session:
         self._end(self._branch)
         _set_group(self.family, self.limits, self.family.members)
 
-    def _end(self, branch: Branch) -> None:
+    def _end(self, branch: HeldBranch) -> None:
         if not self.family.lost:
             self.family.end(branch)
 
-    def _end_checkpoint(self, checkpoint: Checkpoint) -> None:
+    def _end_checkpoint(self, checkpoint: HeldCheckpoint) -> None:
         self._end(checkpoint.branch)
         spare = checkpoint.spare
         if spare is not None:
             spare.add_done_callback(self._end_spare)
 
-    def _end_spare(self, spare: asyncio.Task[Branch]) -> None:
+    def _end_spare(self, spare: asyncio.Task[HeldBranch]) -> None:
         if not spare.cancelled() and spare.exception() is None:
             self._end(spare.result())
 
-    def _prepare(self, checkpoint: Checkpoint) -> asyncio.Task[Branch]:
+    def _prepare(self, checkpoint: HeldCheckpoint) -> asyncio.Task[HeldBranch]:
         """Copies a checkpoint ahead of the next rollback to it."""
         checkpoint.spare = asyncio.create_task(self._copy_ahead(checkpoint.branch))
         checkpoint.spare.add_done_callback(_look_at)
         return checkpoint.spare
 
-    async def _copy_ahead(self, source: Branch) -> Branch:
+    async def _copy_ahead(self, source: HeldBranch) -> HeldBranch:
+        self._check_room(source)
         [branch] = await self.family.copy(source.user, 1, runs=True)
         return branch
 
-    async def _copy(self, source: Branch, count: int, *, runs: bool) -> list[Branch]:
+    def _check_room(self, source: HeldBranch) -> None:
+        """Before the keeper copies files: it is the one whom a lack of memory would hit."""
+        size_bytes = source.disk()[0]
+        if not self.family.has_room(size_bytes):
+            text = f"files of {size_bytes} bytes, for which the session's memory has no room"
+            raise CopyRefused([text])
+
+    async def _copy(self, source: HeldBranch, count: int, *, runs: bool) -> list[HeldBranch]:
         if not self.family.own_users:
             raise SandboxFault(
                 Reason.CANNOT_FORK,
                 "sessions cannot be copied where the service is not root: it has no users to give",
             )
         try:
+            self._check_room(source)
             return await self.family.copy(source.user, count, runs=runs)
-        except Refused as refusal:
+        except CopyRefused as refusal:
             if source is not self._branch and source.gone is not None:
                 raise SandboxFault(
                     Reason.CHECKPOINT_LOST, "the checkpoint's process has ended"
@@ -313,7 +342,7 @@ class Session:
             self._check_there()
             raise
 
-    def _checkpoint(self, name: str) -> Checkpoint:
+    def _checkpoint(self, name: str) -> HeldCheckpoint:
         checkpoint = self._checkpoints.get(name)
         if checkpoint is None:
             raise SandboxFault(
@@ -399,6 +428,10 @@ class Session:
         if number != signal.SIGKILL or gone.over:
             return None
         if self.family.memory_killed():
+            branch = self._branch
+            used_bytes = gone.peak_bytes - branch.base_bytes + branch.disk()[0]
+            if self.family.members > 1 and used_bytes < self.limits.memory_bytes:
+                raise self._lost("its relatives used the memory of the family up")
             return pb.CELL_END_MEMORY_LIMIT, "the kernel ended it for lack of memory"
         # The program cannot send it to itself (`zygote.consent`).
         raise self._lost("its process was killed from outside, perhaps for the machine's memory")
@@ -419,7 +452,7 @@ class _Ended(Exception):
 class _Reply(Listener):
     """Waits for one frame."""
 
-    def __init__(self, branch: Branch, kind: bytes) -> None:
+    def __init__(self, branch: HeldBranch, kind: bytes) -> None:
         self.tag = os.urandom(TAG_BYTES)
         self.content: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._kind = kind
@@ -440,13 +473,12 @@ class _Reply(Listener):
         self._branch.listener = Listener()
 
 
-def _set_group(family: Family, limits: Limits, members: int) -> None:
-    if family.group is not None:
-        copies = 2 * limits.checkpoints + 1
-        family.group.begin(limits.memory_bytes * members, (limits.processes + copies) * members)
+def _set_group(family: SessionFamily, limits: Allowance, members: int) -> None:
+    copies = 2 * limits.checkpoints + 1
+    family.limit(limits.memory_bytes * members, (limits.processes + copies) * members)
 
 
-def _look_at(task: asyncio.Task[Branch]) -> None:
+def _look_at(task: asyncio.Task[HeldBranch]) -> None:
     if not task.cancelled():
         with contextlib.suppress(BaseException):
             task.result()

@@ -15,7 +15,7 @@ LANGUAGES = ("bash", "python")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Allowance:
     """`SessionLimits` in seconds and bytes. The values here are the usual ones."""
 
     cpu_s: float = 600.0
@@ -28,12 +28,12 @@ class Limits:
     max_output_bytes: int = 64 * MIB
     checkpoints: int = 8
 
-    def capped(self, most: Limits) -> Limits:
+    def capped(self, most: Allowance) -> Allowance:
         """Each at most that of `most`."""
         names = [one.name for one in dataclasses.fields(self)]
-        return Limits(**{name: min(getattr(self, name), getattr(most, name)) for name in names})
+        return Allowance(**{name: min(getattr(self, name), getattr(most, name)) for name in names})
 
-    def lowered(self, *, wall_s: float, cpu_s: float) -> Limits:
+    def lowered(self, *, wall_s: float, cpu_s: float) -> Allowance:
         """With lower limits for one cell; 0 for none."""
         return dataclasses.replace(
             self,
@@ -42,9 +42,9 @@ class Limits:
         )
 
     @staticmethod
-    def from_proto(message: session_pb2.SessionLimits) -> Limits:
+    def from_proto(message: session_pb2.SessionLimits) -> Allowance:
         """Those of a message in which every field is set."""
-        return Limits(
+        return Allowance(
             cpu_s=seconds_of(message.cpu_time),
             cell_cpu_s=seconds_of(message.cell_cpu_time),
             cell_wall_s=seconds_of(message.cell_wall_time),
@@ -93,8 +93,8 @@ class HostSettings:
     python_packages: tuple[str, ...] = PYTHON_PACKAGES
     families: int = 64
     spares: int = 2
-    default_limits: Limits = field(default_factory=Limits)
-    max_limits: Limits = field(default_factory=Limits)
+    default_limits: Allowance = field(default_factory=Allowance)
+    max_limits: Allowance = field(default_factory=Allowance)
 
     def to_json(self) -> str:
         """As text."""
@@ -109,7 +109,7 @@ class HostSettings:
                 **data,
                 "read_only_paths": tuple(data["read_only_paths"]),
                 "python_packages": tuple(data["python_packages"]),
-                "default_limits": Limits(**data["default_limits"]),
-                "max_limits": Limits(**data["max_limits"]),
+                "default_limits": Allowance(**data["default_limits"]),
+                "max_limits": Allowance(**data["max_limits"]),
             }
         )

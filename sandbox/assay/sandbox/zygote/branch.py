@@ -54,7 +54,7 @@ CHANNEL, LINE = 1000, 1001
 _OPEN_FILES = 1000  # the program's; above are ours, and room for what a copy is handed
 _MOST_FILES = 1024
 _MAX_MESSAGE = 1 << 16
-_MAX_VALUE = 4 * 2**20
+_MAX_VALUE = 3 * 2**20
 _SETUID, _SYS_ADMIN = 1 << 7, 1 << 21
 _COPYING = _SETUID | _SYS_ADMIN
 _NO_CREATION = ~(os.O_CREAT | os.O_EXCL | os.O_TRUNC)
@@ -65,7 +65,7 @@ _LANGUAGES: dict[str, Callable[[], Interpreter]] = {
 }
 
 
-class Setup(NamedTuple):
+class BranchSetup(NamedTuple):
     """What confines the first branch of a family.
 
     Attributes:
@@ -85,7 +85,7 @@ class Setup(NamedTuple):
     copies: bool
 
 
-def begin(setup: Setup, line: socket, given: list[int]) -> NoReturn:
+def begin(setup: BranchSetup, line: socket, given: list[int]) -> NoReturn:
     """Confines this process and serves; `given` are its channel, stdout and stderr."""
     code = 254
     try:
@@ -101,7 +101,7 @@ def begin(setup: Setup, line: socket, given: list[int]) -> NoReturn:
         os._exit(code)
 
 
-def _confine(setup: Setup, line: socket, given: list[int]) -> None:
+def _confine(setup: BranchSetup, line: socket, given: list[int]) -> None:
     child.lower_common_limits()
     set_wakeup_fd(-1)
     set_signal(SIGCHLD, SIG_DFL)

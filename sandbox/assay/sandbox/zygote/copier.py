@@ -55,7 +55,7 @@ _UNRULY = "a session that does not keep to the rules of copying"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Refused(Exception):
+class CannotCopy(Exception):
     """There is no copy; `holds` says what stands in the way, for the caller."""
 
     def __init__(self, holds: list[str]) -> None:
@@ -63,7 +63,7 @@ class Refused(Exception):
         self.holds = list(dict.fromkeys(holds))
 
 
-class Branch(NamedTuple):
+class FamilyBranch(NamedTuple):
     """A branch of the family.
 
     Attributes:
@@ -114,21 +114,21 @@ class _Birth:
 class Copier:
     """Makes copies of one branch, in one go."""
 
-    def __init__(self, family: FamilyFacts, source: Branch, known: set[int]) -> None:
+    def __init__(self, family: FamilyFacts, source: FamilyBranch, known: set[int]) -> None:
         self._family = family
         self._source = source
         self._known = known
         self._split = 0  # how often the source has said that it split
 
-    def make(self, users: Sequence[int], handed: Sequence[list[int]]) -> list[Branch]:
+    def make(self, users: Sequence[int], handed: Sequence[list[int]]) -> list[FamilyBranch]:
         """One copy for each user; `handed` are channel, stdout and stderr of each, or nothing.
 
         Raises:
-            Refused: none was made; processes of the users may be left.
+            CannotCopy: none was made; processes of the users may be left.
             OSError: the source has ended.
         """
         self._check_threads()
-        made: list[Branch] = []
+        made: list[FamilyBranch] = []
         births: list[_Birth] = []
         try:
             births.append(self._order(users[0], handed[0]))
@@ -157,7 +157,7 @@ class Copier:
         except inspection.Hidden:
             holds = ["a process that hides from us"]
         if holds:
-            raise Refused([*holds, *self._source_holds()])
+            raise CannotCopy([*holds, *self._source_holds()])
 
     def _order(self, user: int, handed: list[int]) -> _Birth:
         ours, theirs = line_pair()
@@ -182,11 +182,11 @@ class Copier:
         consent.take_back()
         self._check_identity(birth)
 
-    def _settle_holdings(self, birth: _Birth, later: list[_Birth]) -> Branch:
+    def _settle_holdings(self, birth: _Birth, later: list[_Birth]) -> FamilyBranch:
         """Until the copy has its own folders, and nothing of another's."""
         top = self._give_folders(birth)
         try:
-            made = Branch(
+            made = FamilyBranch(
                 birth.user, birth.process, birth.line, top, os.fstat(top).st_dev, birth.inodes
             )
             birth.line.send(b"M")
@@ -218,19 +218,19 @@ class Copier:
                 if not message:  # nobody holds the other end: the source says why
                     self._hear_refusal(birth.deadline_s)
                 if message != b"C" or process in {0, os.getpid()} | self._known:
-                    raise Refused([_UNRULY])
+                    raise CannotCopy([_UNRULY])
                 birth.process = process
 
     def _hear_refusal(self, deadline_s: float) -> NoReturn:
         self._await_split(self._split + 1, deadline_s)
-        raise Refused(["a copy that ended at once"])
+        raise CannotCopy(["a copy that ended at once"])
 
     def _hear_source(self) -> None:
         message, _ = _receive(self._source.line)
         if message[:1] == b"N":
-            raise Refused([*_texts(message[1:]), *self._source_holds()])
+            raise CannotCopy([*_texts(message[1:]), *self._source_holds()])
         if message != b"K":
-            raise Refused([_UNRULY if message else "a session that has ended"])
+            raise CannotCopy([_UNRULY if message else "a session that has ended"])
         self._split += 1
 
     def _await_split(self, count: int, deadline_s: float) -> None:
@@ -251,9 +251,9 @@ class Copier:
             if birth.line.fileno() in ready:
                 message, process = _receive(birth.line)
                 if message[:1] == b"X":
-                    raise Refused(_texts(message[1:]))
+                    raise CannotCopy(_texts(message[1:]))
                 if message != word or process != birth.process:
-                    raise Refused([_UNRULY if message else "a copy that ended at once"])
+                    raise CannotCopy([_UNRULY if message else "a copy that ended at once"])
                 return
             consent.answer()
 
@@ -266,19 +266,19 @@ class Copier:
                 for kind in ("mnt", "net")
             )
         except (inspection.Hidden, OSError):
-            raise Refused([_UNRULY]) from None
+            raise CannotCopy([_UNRULY]) from None
         try:
             shared |= any(syscalls.share(birth.process, other) for other in self._known)
         except OSError as error:
             text = f"memory that cannot be compared with a copy's ({error.strerror})"
-            raise Refused([text]) from None
+            raise CannotCopy([text]) from None
         alone = status.get("PPid") == str(os.getpid()) and status.get("Threads") == "1"
         users = status.get("Uid", "").split() == [str(birth.user)] * 4
         bare = all(int(status.get(name, "1"), 16) == 0 for name in ("CapEff", "CapInh", "CapAmb"))
         if shared or not (alone and users and bare):
-            raise Refused([_UNRULY])
+            raise CannotCopy([_UNRULY])
 
-    def _check_holdings(self, made: Branch, later: set[int]) -> None:
+    def _check_holdings(self, made: FamilyBranch, later: set[int]) -> None:
         allowed = inspection.Allowed(made.inodes, made.device)
         try:
             holds = [
@@ -291,7 +291,7 @@ class Copier:
             holds = ["a process that hides from us"]
         holds += self._helpers({made.user, self._source.user}, {made.process, *later})
         if holds:
-            raise Refused(holds)
+            raise CannotCopy(holds)
 
     def _check_source(self) -> None:
         try:
@@ -300,7 +300,7 @@ class Copier:
             holds = []
         holds += self._source_holds()
         if holds:
-            raise Refused(holds)
+            raise CannotCopy(holds)
 
     def _source_holds(self) -> list[str]:
         source = self._source
@@ -325,7 +325,7 @@ class Copier:
         try:
             mounts = os.open(f"/proc/{birth.process}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
-            raise Refused([_UNRULY]) from None
+            raise CannotCopy([_UNRULY]) from None
         try:
             syscalls.enter_namespace(mounts, syscalls.CLONE_NEWNS)
             try:
@@ -335,7 +335,7 @@ class Copier:
             finally:
                 syscalls.enter_namespace(family.own_mounts, syscalls.CLONE_NEWNS)
         except OSError as error:
-            raise Refused([f"folders that cannot be made ({error.strerror})"]) from None
+            raise CannotCopy([f"folders that cannot be made ({error.strerror})"]) from None
         finally:
             os.close(mounts)
         copying = Copying(birth.user, GROUP)
@@ -344,7 +344,7 @@ class Copier:
                 self._copy_folder(copying, top, name)
         except OSError as error:
             os.close(top)
-            raise Refused([f"files that cannot be copied ({error.strerror})"]) from None
+            raise CannotCopy([f"files that cannot be copied ({error.strerror})"]) from None
         finally:
             copying.close()
         return top
@@ -374,12 +374,12 @@ class _Waiting:
         """The sources that have something.
 
         Raises:
-            Refused: the deadline has passed.
+            CannotCopy: the deadline has passed.
         """
         left_ms = (deadline_s - time.monotonic()) * 1e3
         ready = {source for source, _ in self._poll.poll(left_ms)} if left_ms > 0 else set()
         if not ready:
-            raise Refused(["a session that does not answer"])
+            raise CannotCopy(["a session that does not answer"])
         return ready
 
 

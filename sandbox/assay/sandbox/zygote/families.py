@@ -32,7 +32,7 @@ from typing import Any, NoReturn
 
 from assay.sandbox.zygote import branch, child, keeper, root, seccomp, syscalls
 from assay.sandbox.zygote.protocol import descriptors_of
-from assay.sandbox.zygote.walls import Box
+from assay.sandbox.zygote.walls import ZygoteBox
 
 _NAMESPACES = (
     syscalls.CLONE_NEWUSER
@@ -44,11 +44,11 @@ _NAMESPACES = (
 _MAX_MESSAGE = 1 << 16
 
 
-class FamilyZygote(Box):
+class FamilyZygote(ZygoteBox):
     """Forks keepers until the host is gone."""
 
     def start(self) -> list[str]:
-        """As of `Box`; warms up what sessions run."""
+        """As of `ZygoteBox`; warms up what sessions run."""
         missing = super().start()
         # A Python that a program starts is the one that runs it, with the same packages.
         os.environ.update(
@@ -120,7 +120,7 @@ class FamilyZygote(Box):
             os.close(mapped)
             self._control.close()
             set_wakeup_fd(-1)
-            keeper.Keeper(settings, self._kept, self._filter, given).serve()
+            keeper.FamilyKeeper(settings, self._kept, self._filter, given).serve()
         finally:
             os._exit(1)
 

@@ -15,6 +15,7 @@ from errno import ENXIO
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_Pair = tuple[int, int, os.stat_result]  # an open folder, its copy, and how it is
 
 
 class Copying:
@@ -29,29 +30,49 @@ class Copying:
         self._group = group
         self._linked: dict[int, tuple[int, str]] = {}  # by inode: open folder and name of the copy
         self._opened: list[int] = []
+        self._last = -1  # the folder whose duplicate is the last of these
 
     def folder(self, source: int, target: int, skip: set[str]) -> None:
         """Copies what an open folder holds into another, but for some names of its own."""
         waiting = [(os.dup(source), os.dup(target), os.fstat(source))]
-        while waiting:
-            here, there, status = waiting.pop()
+        try:
+            while waiting:
+                here, there, status = waiting[-1]
+                below = self._level(here, there, skip)
+                self._last = -1
+                self._finish(there, status)  # what comes into its folders later leaves it so
+                waiting.remove((here, there, status))
+                os.close(here)
+                os.close(there)
+                waiting += below
+                skip = set()
+        finally:
+            for here, there, _ in waiting:
+                os.close(here)
+                os.close(there)
+
+    def _level(self, here: int, there: int, skip: set[str]) -> list[_Pair]:
+        """Copies one folder's entries; its folders, still empty."""
+        below: list[_Pair] = []
+        try:
             for name in set(os.listdir(here)) - skip:
                 found = os.stat(name, dir_fd=here, follow_symlinks=False)
                 if stat.S_ISDIR(found.st_mode):
                     os.mkdir(name, 0o700, dir_fd=there)
-                    waiting.append(
-                        (
-                            os.open(name, _FOLDER, dir_fd=here),
-                            os.open(name, _FOLDER, dir_fd=there),
-                            found,
-                        )
-                    )
+                    inside = os.open(name, _FOLDER, dir_fd=here)
+                    try:
+                        below.append((inside, os.open(name, _FOLDER, dir_fd=there), found))
+                    except BaseException:
+                        os.close(inside)
+                        raise
                 else:
                     self._entry(name, here, there, found)
-            self._finish(there, status)  # what comes into its folders later leaves it as it is
-            os.close(here)
-            os.close(there)
-            skip = set()
+        except BaseException:
+            for inside, copy, _ in below:
+                os.close(inside)
+                os.close(copy)
+            raise
+        return below
 
     def close(self) -> None:
         """Closes what was kept open for hard links."""
@@ -79,9 +100,10 @@ class Copying:
     def _link(self, name: str, there: int, found: os.stat_result) -> bool:
         known = self._linked.get(found.st_ino)
         if known is None:
-            kept = os.dup(there)
-            self._opened.append(kept)
-            self._linked[found.st_ino] = (kept, name)
+            if self._last != there:
+                self._opened.append(os.dup(there))
+                self._last = there
+            self._linked[found.st_ino] = (self._opened[-1], name)
             return False
         os.link(known[1], name, src_dir_fd=known[0], dst_dir_fd=there, follow_symlinks=False)
         return True

@@ -15,8 +15,8 @@ answers JSON, [number, facts]:
     ("resize", user, bytes)  the size of its folders
 
 and its own words, number 0: {"up"} once the first branch is there, with the same descriptors;
-{"gone": user, "status", "cpu_s", "over"} for a branch whose main process has ended; "over": at a
-limit of CPU time that may be its own.
+{"gone": user, "status", "cpu_s", "peak_bytes", "over"} for a branch whose main process has ended;
+"over": at a limit of CPU time that may be its own.
 
 Covered: no branch reads, writes, signals or sees another, or a file of it; whatever a branch does
 instead of its part ends as a refusal, its copy killed, within a time-out.
@@ -48,10 +48,10 @@ from assay.sandbox.zygote import branch, inspection, landlock, root, syscalls
 from assay.sandbox.zygote.consent import Consent
 from assay.sandbox.zygote.copier import (
     GROUP,
-    Branch,
+    CannotCopy,
     Copier,
+    FamilyBranch,
     FamilyFacts,
-    Refused,
     inode_of,
     line_pair,
 )
@@ -66,7 +66,7 @@ _MAX_MESSAGE = 1 << 16
 _ANCILLARY = CMSG_SPACE(4 * 64)
 
 
-class Keeper:
+class FamilyKeeper:
     """Makes, copies and ends the branches of one family."""
 
     def __init__(
@@ -84,7 +84,7 @@ class Keeper:
         self._control = socket(fileno=given[0])
         self._first, self._doors = given[1:4], given[4:]
         self._free = list(range(FIRST_USER + settings["users"] - 1, FIRST_USER - 1, -1))
-        self._branches: dict[int, Branch] = {}
+        self._branches: dict[int, FamilyBranch] = {}
         self._cpu_s: dict[int, float] = {}  # of a user's processes that have ended
         self._consent: Consent | None = None
         self._own_mounts = -1
@@ -136,7 +136,7 @@ class Keeper:
             set_wakeup_fd(-1)
             ours.close()
             self._control.close()
-            setup = branch.Setup(
+            setup = branch.BranchSetup(
                 user=user,
                 group=GROUP,
                 disk_bytes=self._disk_bytes,
@@ -162,7 +162,7 @@ class Keeper:
             *(self._disk_bytes, self._settings["inodes"]),
         )
         number = user if user is not None else FIRST_USER
-        made = Branch(number, pid, ours, given[0], os.fstat(given[0]).st_dev, inodes)
+        made = FamilyBranch(number, pid, ours, given[0], os.fstat(given[0]).st_dev, inodes)
         self._add(made)
         self._tell(0, {"up": number}, [made])
 
@@ -184,18 +184,18 @@ class Keeper:
             elif name == "resize":
                 self._resize(*arguments)
                 self._answer(number, {})
-        except Refused as refusal:
+        except CannotCopy as refusal:
             self._answer(number, {"holds": refusal.holds})
         finally:
             for descriptor in given:
                 os.close(descriptor)
 
-    def _copy(self, user: int, given: list[int], count: int) -> list[Branch]:
+    def _copy(self, user: int, given: list[int], count: int) -> list[FamilyBranch]:
         source = self._branches.get(user)
         if source is None or not self._copies:
-            raise Refused(["a session that has ended"])
+            raise CannotCopy(["a session that has ended"])
         if len(self._free) < count:
-            raise Refused(["no user is left for a copy"])
+            raise CannotCopy(["no user is left for a copy"])
         users = [self._free.pop() for _ in range(count)]
         handed = [given[place * 3 : place * 3 + 3] for place in range(count)]
         copier = Copier(self._family, source, self._known())
@@ -206,7 +206,7 @@ class Keeper:
                 self._kill(copy_user)
                 self._free.append(copy_user)
             if isinstance(error, OSError):
-                raise Refused(["a session that has ended"]) from None
+                raise CannotCopy(["a session that has ended"]) from None
             raise
         for copy in made:
             self._add(copy)
@@ -270,9 +270,10 @@ class Keeper:
                 self._kill_processes(user)
                 own_s = usage.ru_utime + usage.ru_stime
                 over = own_s > cpu_limit_s - _CPU_SLACK_S
-                self._say({"gone": user, "status": status, "cpu_s": cpu_s, "over": over})
+                facts = {"status": status, "cpu_s": cpu_s, "peak_bytes": usage.ru_maxrss * 1024}
+                self._say({"gone": user, **facts, "over": over})
 
-    def _add(self, made: Branch) -> None:
+    def _add(self, made: FamilyBranch) -> None:
         self._branches[made.user] = made
         self._cpu_s[made.user] = 0.0
 
@@ -294,7 +295,7 @@ class Keeper:
         except OSError:
             os._exit(0)
 
-    def _tell(self, number: int, facts: dict[str, Any], made: list[Branch]) -> None:
+    def _tell(self, number: int, facts: dict[str, Any], made: list[FamilyBranch]) -> None:
         """Answers with the descriptors of each branch's working directory and process."""
         given: list[int] = []
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -44,7 +44,7 @@ from typing import Any, NoReturn
 from assay.sandbox.zygote import child, landlock, root, seccomp, seeding, syscalls
 from assay.sandbox.zygote.families import FamilyZygote
 from assay.sandbox.zygote.protocol import CONTROL, DONE, FETCHED, KILL_LINE, RUN_NUMBER
-from assay.sandbox.zygote.walls import Box
+from assay.sandbox.zygote.walls import ZygoteBox
 
 _INODES = (
     4_096  # a chain of so many folders costs Landlock a second, as it looks at each on the way up
@@ -52,7 +52,7 @@ _INODES = (
 _FORK_TRIES, _FORK_PAUSE_S = 200, 0.01
 
 
-class Zygote(Box):
+class Zygote(ZygoteBox):
     """Forks children, waits for each to end, kills what it left."""
 
     def __init__(self, control: socket, settings: dict[str, Any]) -> None:
@@ -65,7 +65,7 @@ class Zygote(Box):
         self._warm_up_harness = getattr(module, "warm_up", None)
 
     def start(self) -> list[str]:
-        """As of `Box`; also makes what confines each run."""
+        """As of `ZygoteBox`; also makes what confines each run."""
         missing = super().start()
         self._confinement = self._make_confinement()
         return missing

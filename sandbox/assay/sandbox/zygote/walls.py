@@ -13,7 +13,7 @@ from assay.sandbox.zygote import root, syscalls
 from assay.sandbox.zygote.protocol import RUN_NUMBER
 
 
-class Box:
+class ZygoteBox:
     """The walls around a zygote."""
 
     def __init__(self, control: socket, settings: dict[str, Any]) -> None:

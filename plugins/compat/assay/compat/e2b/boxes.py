@@ -12,7 +12,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from assay.api.execution.v1 import execution_pb2
 from assay.api.session.v1 import session_pb2
 from assay.compat.e2b import code
 from assay.compat.sessions import Sessions
@@ -166,16 +165,8 @@ class Boxes:
     async def restart(self, box: Box, context: Context, due_s: float) -> None:
         """Another interpreter for a context; its files stay."""
         async with context.turn:
-            old = context.session_id
-            listed = await self.sessions.get(old, [], due_s)
-            paths = [file.path for file in listed]
-            files = await self.sessions.get(old, paths, due_s) if paths else []
             request = _request(box, context.language)
-            request.files.extend(
-                execution_pb2.SourceFile(path=file.path, content=file.content) for file in files
-            )
-            await self.sessions.close([old])
-            session = await self.sessions.create(request, due_s)
+            session = await self.sessions.anew(context.session_id, request, due_s)
             context.session_id, context.runs = session.id, 0
             if context.folder:
                 moved = code.go_to(context.folder, context.language)

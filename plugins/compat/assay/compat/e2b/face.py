@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from assay.compat.cells import Json
+from assay.compat.cells import Decoders, Json
 from assay.compat.e2b import code, envd, wire
 from assay.compat.e2b.boxes import (
     PYTHON,
@@ -176,7 +176,7 @@ async def _cell(
     boxes: Boxes, box: Box, context: Context, text: str, variables: dict[str, str]
 ) -> AsyncGenerator[bytes, None]:
     """The lines of a cell; one at a time in a context."""
-    decoders = wire.Decoders()
+    decoders = Decoders()
     async with context.turn:
         await _set(boxes, context, dict(variables))
         context.runs += 1
@@ -262,29 +262,6 @@ def _context(context: Context) -> Json:
     return {"id": context.id, "language": context.language, "cwd": folder}
 
 
-def _operations() -> op.Json:
-    """What is served, by path and method; foreign bodies as far as they are read."""
-    answered = op.foreign(op.ANY, "As E2B's servers have it.")
-    found: op.Json = {}
-    for path, method, summary in _SERVED:
-        told: op.Json = {"tags": ["E2B"], "summary": summary, "responses": answered}
-        names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
-        told["parameters"] = [
-            {
-                "name": name,
-                "in": "path",
-                "description": f"Which {name}.",
-                "required": True,
-                "schema": op.TEXT,
-            }
-            for name in names
-        ]
-        if method == "post":
-            told["requestBody"] = op.body(op.ANY_OBJECT)
-        found.setdefault(path, {})[method] = told
-    return found
-
-
 _SERVED = (
     ("/sandboxes", "post", "Opens a sandbox."),
     ("/sandboxes", "get", "Lists the caller's sandboxes."),
@@ -308,4 +285,4 @@ _SERVED = (
     ("/process.Process/{method}", "post", "Runs a command, by Connect."),
 )
 
-FACE = Face("E2B", routes, _operations())
+FACE = Face("E2B", routes, op.foreign_paths("E2B", _SERVED))

@@ -6,7 +6,6 @@ As `e2b` 2.63 and `e2b-code-interpreter` 2.11 read them.
 from __future__ import annotations
 
 import base64
-import codecs
 import json
 import posixpath
 import struct
@@ -16,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
 from assay.api.session.v1 import session_pb2
-from assay.compat.cells import Json, bundle_of, raised_by
+from assay.compat.cells import Decoders, Json, bundle_of, raised_by
 from assay.compat.fields import BadField
 from assay.kit.http.codec import write
 
@@ -38,25 +37,8 @@ _FORMS = {
     "application/json": "json",
     "application/javascript": "javascript",
 }
-_STREAMS = {
-    session_pb2.OUTPUT_STREAM_STDOUT: "stdout",
-    session_pb2.OUTPUT_STREAM_STDERR: "stderr",
-}
 _LAST = 2  # the flag of a stream's last envelope
 _HEAD = struct.Struct("!BI")
-
-
-class Decoders:
-    """Text of the two streams, of which a character may lie across two pieces."""
-
-    def __init__(self) -> None:
-        make = codecs.getincrementaldecoder("utf-8")
-        self._of = {name: make("replace") for name in _STREAMS.values()}
-
-    def read(self, output: session_pb2.OutputChunk) -> tuple[str, str]:
-        """The stream's name and the text of a piece."""
-        name = _STREAMS[output.stream]
-        return name, self._of[name].decode(output.data)
 
 
 def cell_lines(

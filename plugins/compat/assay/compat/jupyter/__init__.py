@@ -1,0 +1,1 @@
+"""Jupyter's kernels, over sessions."""
