@@ -94,7 +94,9 @@ def begin(setup: BranchSetup, line: socket, given: list[int]) -> NoReturn:
         except BaseException as error:  # noqa: BLE001 - the fault boundary: our own failure, reported
             line.send(b"X" + f"{type(error).__name__}: {error}".encode()[:1000])
             os._exit(code)
-        _Server(runs=True).serve()
+        server = _Server(runs=True)
+        server.prepare()
+        server.serve()
     finally:
         os._exit(code)
 
@@ -154,6 +156,7 @@ class _Server:
     def __init__(self, *, runs: bool) -> None:
         self._line = socket(fileno=LINE)
         self._interpreter: Interpreter | None = None
+        self._prepared: Interpreter | None = None
         self._tag = b""
         self._running = False
         self._handed: list[int] = []  # what copies are given
@@ -165,6 +168,12 @@ class _Server:
         self._channel = Channel(CHANNEL) if runs else None
         if runs:
             self._waiting.register(CHANNEL, POLLIN)
+
+    def prepare(self) -> None:
+        """Makes the usual interpreter and runs a cell, so that their pages are its own ahead."""
+        self._prepared = _LANGUAGES["python"]()
+        _packed(self._prepared.run("1", 0, self._show))
+        builtins.__dict__.pop("_", None)
 
     def serve(self) -> NoReturn:
         set_signal(SIGINT, self._interrupt)
@@ -208,7 +217,9 @@ class _Server:
             most = value if hard == resource.RLIM_INFINITY else min(value, hard)
             resource.setrlimit(kind, (most, most))
         os.environ.update(environment)
-        self._interpreter = _LANGUAGES[language]()
+        usual = self._prepared if language == "python" else None
+        self._interpreter = usual or _LANGUAGES[language]()
+        self._prepared = None
 
     def _run(self, number: int, code: str) -> bytes:
         interpreter = self._interpreter
