@@ -72,7 +72,7 @@ from assay.sandbox.harness.interpreters import Bundle, Outcome
 
 globals()["__builtins__"] = dict(vars(builtins))  # also when the program deletes them
 
-MAX_PLAIN: Final = 64 * 2**10
+MAX_PLAIN: Final = 16 * 2**10
 _KEPT_CELLS: Final = 1_000
 _KEPT_CHARACTERS: Final = 4 * 2**20
 _MIN_DEPTH: Final = 500  # of recursion, for our own part

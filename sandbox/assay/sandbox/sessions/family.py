@@ -139,7 +139,8 @@ class HeldBranch:
         self.base_bytes = 0
         self.unruly = ""
         self.listener = Listener()
-        self._stray_frames = self._stray_bytes = 0
+        self._stray_frames = self._stray_bytes = self._memory_bytes = 0
+        self._children_s = 0.0
         self._process = process
         self._pid = _pid_of(process)
         self._clock = (~self._pid << 3) | 2  # the kernel's name for a process's CPU clock
@@ -182,17 +183,33 @@ class HeldBranch:
         """CPU seconds of the main process and of the children that it waited for."""
         if self.gone is not None:
             return self.gone.cpu_s
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            own_s = time.clock_gettime(self._clock)
-            fields = _contents(f"/proc/{self._pid}/stat").rpartition(b")")[2].split()
-            return own_s + (int(fields[13]) + int(fields[14])) / _TICKS
+        self.look()
+        return self.cpu_s_as_seen()
+
+    def cpu_s_as_seen(self) -> float:
+        """As `cpu_s`, the children's as of the last `look`: a cell begins with this."""
+        if self.gone is not None:
+            return self.gone.cpu_s
+        with contextlib.suppress(OSError):
+            return time.clock_gettime(self._clock) + self._children_s
         return 0.0
+
+    def look(self) -> None:
+        """Reads what the main process uses."""
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            fields = _contents(f"/proc/{self._pid}/stat").rpartition(b")")[2].split()
+            self._children_s = (int(fields[13]) + int(fields[14])) / _TICKS
+            self._memory_bytes = int(fields[21]) * _PAGE
 
     def memory_bytes(self) -> int:
         """Resident memory of the main process."""
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            return int(_contents(f"/proc/{self._pid}/statm").split()[1]) * _PAGE
-        return 0
+        self.look()
+        return self._memory_bytes
+
+    @property
+    def memory_bytes_as_seen(self) -> int:
+        """As `memory_bytes`, as of the last `look`."""
+        return self._memory_bytes
 
     def disk(self) -> tuple[int, int]:
         """Bytes and number of its files and folders."""

@@ -124,7 +124,7 @@ class HeldSession:
             limits,
             self._number,
             emit,
-            session_cpu_s=self._used_s + self._branch.cpu_s(),
+            session_cpu_s=self._used_s + self._branch.cpu_s_as_seen(),
             killed=self._killed,
         )
         try:
