@@ -184,14 +184,14 @@ class HeldBranch:
             return self.gone.cpu_s
         with contextlib.suppress(OSError, ValueError, IndexError):
             own_s = time.clock_gettime(self._clock)
-            fields = Path(f"/proc/{self._pid}/stat").read_bytes().rpartition(b")")[2].split()
+            fields = _contents(f"/proc/{self._pid}/stat").rpartition(b")")[2].split()
             return own_s + (int(fields[13]) + int(fields[14])) / _TICKS
         return 0.0
 
     def memory_bytes(self) -> int:
         """Resident memory of the main process."""
         with contextlib.suppress(OSError, ValueError, IndexError):
-            return int(Path(f"/proc/{self._pid}/statm").read_bytes().split()[1]) * _PAGE
+            return int(_contents(f"/proc/{self._pid}/statm").split()[1]) * _PAGE
         return 0
 
     def disk(self) -> tuple[int, int]:
@@ -537,6 +537,14 @@ class SessionFamily:
             )
             branch.drain()
             branch.listener.ended()
+
+
+def _contents(path: str) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, 4096)
+    finally:
+        os.close(descriptor)
 
 
 def _remove(group: ControlGroup, tries: int) -> None:

@@ -44,7 +44,7 @@ def routes(front: SandboxFront) -> list[FaceRoute]:
         return _json(wire.specs())
 
     async def listed(_: Request) -> Response:
-        return _json([kernel.model for kernel in await kernels.mine()])
+        return _json([kernel.model for kernel in kernels.mine()])
 
     async def start(request: Request) -> Response:
         body = await request.body()
