@@ -38,6 +38,7 @@ from assay.sandbox.sessions.settings import Allowance
 
 _REPLY_S = 60.0
 _COPIES_AT_ONCE = 16
+_GONE_S = 0.02
 
 _log = logging.getLogger(__name__)
 
@@ -328,11 +329,14 @@ class HeldSession:
             self._check_room(source)
             return await self.family.copy(source.user, count, runs=runs)
         except CopyRefused as refusal:
-            if source is not self._branch and source.gone is not None:
+            await asyncio.sleep(_GONE_S)  # the word that it has ended may be on its way
+            self._check_there()
+            if source.gone is not None:
+                if source is self._branch:
+                    self._check_alive()
                 raise SandboxFault(
                     Reason.CHECKPOINT_LOST, "the checkpoint's process has ended"
                 ) from refusal
-            self._check_there()
             raise SandboxFault(
                 Reason.CANNOT_FORK,
                 f"the session holds what no copy can: {refusal}",
