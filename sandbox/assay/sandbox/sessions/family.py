@@ -59,12 +59,14 @@ class Gone:
     Attributes:
         cpu_s: of its processes that were reaped by then.
         peak_bytes: the most memory of its main process.
+        for_memory: the kernel had just ended a process at the family's limit of memory.
         over: it had used the CPU time that it may, perhaps by a limit of its own.
     """
 
     status: int
     cpu_s: float
     peak_bytes: int
+    for_memory: bool
     over: bool
 
 
@@ -421,8 +423,7 @@ class SessionFamily:
             return True
         return self.group.used_bytes() + size_bytes + _ROOM_BYTES <= self._limit_bytes
 
-    def memory_killed(self) -> bool:
-        """Whether the kernel has just ended a process at the family's limit of memory."""
+    def _memory_killed(self) -> bool:
         now_s = self._loop.time()
         if self.group is not None and self.group.memory_kills():
             self._killed_s = now_s
@@ -550,7 +551,9 @@ class SessionFamily:
         branch = self.branches.get(facts["gone"])
         if branch is not None:
             branch.gone = Gone(
-                *(facts["status"], facts["cpu_s"], facts["peak_bytes"], facts["over"])
+                *(facts["status"], facts["cpu_s"], facts["peak_bytes"]),
+                for_memory=self._memory_killed(),
+                over=facts["over"],
             )
             branch.drain()
             branch.listener.ended()
