@@ -81,6 +81,16 @@ def test_time_ends_a_cell_and_leaves_the_session(
     assert (ran.value or ran.stdout).strip() == "1"
 
 
+def test_time_ends_a_cell_that_shows_without_end(server: Server) -> None:
+    """No half of a message is left on the way, wherever the interrupt comes."""
+    session = server.one()
+    session.execute("x = 'x' * 150_000")
+    for number in range(8):
+        ran = session.execute("for _ in range(50): display(x)\nwhile True: pass", wall_s=0.05)
+        assert (ran.end, ran.over) == ("wall_time_limit", False), number
+    assert session.execute("len(x)").value == "150000"
+
+
 def test_a_large_value_and_display_travel(server: Server) -> None:
     session = server.one()
     ran = session.execute(
