@@ -32,6 +32,7 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
+import sessions_residue as residue  # noqa: E402
 import sessions_wire as wire  # noqa: E402
 from bench.soak import slope  # noqa: E402
 from sessions_wire import Refused, Server, Session  # noqa: E402
@@ -55,10 +56,10 @@ ENDS = {
     "import os; os._exit(3)": {"died"},
     "import ctypes; ctypes.string_at(0)": {"died"},
     "while True: pass": {"wall_time_limit", "cpu_time_limit"},
-    "held = []\nwhile True: held.append(bytearray(1 << 20))": {"memory_limit"},
+    "held = []\nwhile True: held.append(bytearray(1 << 20))": {"memory_limit", "wall_time_limit"},
     "while True: print('x' * 100000)": {"output_limit"},
     "import ctypes; ctypes.CDLL(None).ptrace(0, 0, 0, 0)": {"security_violation"},
-    "import os; os.closerange(3, 5000); time.sleep(9)": {"died", "protocol_violation"},
+    "import os; os.closerange(3, 5000); time.sleep(9)": {"died", "protocol_violation", "wall_time_limit"},
     "import subprocess\nfor _ in range(3): subprocess.Popen(['sleep', '60'])": {"completed"},
     "import os\nfor _ in range(20):\n    if os.fork() == 0: time.sleep(60)": {
         "completed", "raised",
@@ -115,6 +116,8 @@ class Caller:
         except Refused as refused:
             self._felt.done[refused.reason or refused.code] += 1
             fine = KILLED if self._killed.is_set() else set()
+            if self._killed.is_set() and "memory-limit" in refused.metadata.get("end", ""):
+                fine = fine | ENDED  # killed while a sibling had used up their memory
             if member.over:
                 fine = fine | ENDED | KILLED  # it died of itself, its checkpoints perhaps too
             if member.busy:
@@ -206,7 +209,7 @@ class Caller:
             self._untrue(code, f"{cell.end} {cell.raw.detail} {cell.texts}")
         self._felt.done[cell.end] += 1
         member.over = cell.over
-        member.busy = "Popen" in code or "fork" in code
+        member.busy = member.busy or "Popen" in code or "fork" in code
 
 
 class Killer:
@@ -266,11 +269,7 @@ def holding(pid: int) -> Holding:
                 spaces[space] = lines.count("\n")
         except (psutil.Error, OSError):
             continue
-    groups = sum(
-        name.startswith("assay-box-")
-        for _, folders, _ in os.walk("/sys/fs/cgroup")
-        for name in folders
-    )
+    groups = residue.count(pid).groups
     return Holding(
         total["pss"] / 2**20, total["processes"], total["files"], sum(spaces.values()), groups
     )

@@ -236,7 +236,7 @@ def sandbox(*flags: str, **environment: str) -> Iterator[Server]:
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=None if "ASSAY_TEST_STDERR" in os.environ else subprocess.PIPE,
         text=True,
         env={**os.environ, **environment},
         start_new_session=True,  # a signal to a whole group must not reach the tests
