@@ -26,7 +26,8 @@ from assay.sandbox.sessions.family import HeldBranch, Listener
 from assay.sandbox.sessions.settings import Allowance
 
 _TICK_S = 0.1
-_GRACE_S = 1.0  # from an interrupt until the cell is killed
+_GRACE_S = 3.0  # from an interrupt until the cell is killed
+_AGAIN_S = 1.0  # until it is interrupted again: the first may have come before the cell began
 _EXIT_S = 1.0  # from a closed channel until its process must have ended
 # More than an outcome needs takes us long to read, and others would wait.
 _FRAME_BYTES, _PLAIN_BYTES, _FRAME_PARTS = 4 * 2**20, 20 * 2**10, 1_000
@@ -74,7 +75,7 @@ class RunningCell(Listener):
         self._detail = ""
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
-        self._kill_at_s = 0.0
+        self._kill_at_s = self._again_at_s = 0.0
         self._result: asyncio.Future[pb.CellResult] = self._loop.create_future()
 
     async def run(self, code: str) -> pb.CellResult:
@@ -97,8 +98,9 @@ class RunningCell(Listener):
         if self._asked is None and not self._result.done():
             self._asked, self._detail = end, detail
             self._branch.signal(signal.SIGINT)
-            self._again(_GRACE_S)
+            self._again(_AGAIN_S)
             self._kill_at_s = time.monotonic() + _GRACE_S
+            self._again_at_s = time.monotonic() + _AGAIN_S
 
     def kill(self, end: pb.CellEnd.ValueType, detail: str) -> None:
         """Kills the session for what the cell did."""
@@ -183,6 +185,9 @@ class RunningCell(Listener):
         if self._kill_at_s and now_s >= self._kill_at_s:
             self._branch.signal(signal.SIGKILL)
             return
+        if self._kill_at_s and now_s >= self._again_at_s:
+            self._branch.signal(signal.SIGINT)
+            self._again_at_s += _AGAIN_S
         if self._session_cpu_s + cpu_s > self._limits.cpu_s:
             self.kill(pb.CELL_END_BUDGET_SPENT, f"more than {self._limits.cpu_s:g} s of CPU time")
             return
