@@ -380,6 +380,10 @@ class SessionFamily:
         try:
             handed = [descriptor for each in ends for descriptor in each.theirs]
             facts, given = await self.ask("copy", source, count, descriptors=handed)
+            if self.lost:  # it was closed between the answer and now
+                for descriptor in given:
+                    os.close(descriptor)
+                raise FamilyLost(self.why_lost)
             if "holds" in facts:
                 raise CopyRefused([str(text) for text in facts["holds"]])
         except BaseException:

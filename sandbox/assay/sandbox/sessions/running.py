@@ -26,10 +26,8 @@ from assay.sandbox.sessions.family import HeldBranch, Listener
 from assay.sandbox.sessions.settings import Allowance
 
 _TICK_S = 0.1
-_GRACE_S = 1.0  # from an interrupt until the cell is killed
-_AGAIN_S = (
-    0.25  # from an interrupt to the next: one that comes before the cell begins is for nobody
-)
+_GRACE_S = 2.0  # from an interrupt until the cell is killed
+_AGAIN_S = 0.5  # until it is interrupted again: the first may have come before the cell began
 _EXIT_S = 1.0  # from a closed channel until its process must have ended
 # More than an outcome needs takes us long to read, and others would wait.
 _FRAME_BYTES, _PLAIN_BYTES, _FRAME_PARTS = 4 * 2**20, 20 * 2**10, 1_000
@@ -77,7 +75,7 @@ class RunningCell(Listener):
         self._detail = ""
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
-        self._kill_at_s = 0.0
+        self._kill_at_s = self._again_at_s = 0.0
         self._result: asyncio.Future[pb.CellResult] = self._loop.create_future()
 
     async def run(self, code: str) -> pb.CellResult:
@@ -102,16 +100,18 @@ class RunningCell(Listener):
             self._branch.signal(signal.SIGINT)
             self._again(_AGAIN_S)
             self._kill_at_s = time.monotonic() + _GRACE_S
+            self._again_at_s = time.monotonic() + _AGAIN_S
 
     def kill(self, end: pb.CellEnd.ValueType, detail: str) -> None:
         """Kills the session for what the cell did."""
         if not self._result.done():
             self._asked, self._detail = end, detail
+            self._is_killed = True
             self._branch.signal(signal.SIGKILL)
 
     def heard(self, message: HarnessFrame) -> bool:
         """See `Listener`."""
-        if message.tag != self._tag or self._result.done():
+        if message.tag != self._tag or self._result.done() or self._is_killed:
             return False
         try:
             _check_size(message.content)
@@ -184,10 +184,12 @@ class RunningCell(Listener):
         now_s = time.monotonic()
         cpu_s = self._branch.cpu_s() - self._cpu_before_s
         if self._kill_at_s and now_s >= self._kill_at_s:
+            self._is_killed = True
             self._branch.signal(signal.SIGKILL)
             return
-        if self._kill_at_s:
+        if self._kill_at_s and now_s >= self._again_at_s:
             self._branch.signal(signal.SIGINT)
+            self._again_at_s += _AGAIN_S
         if self._session_cpu_s + cpu_s > self._limits.cpu_s:
             self.kill(pb.CELL_END_BUDGET_SPENT, f"more than {self._limits.cpu_s:g} s of CPU time")
             return
@@ -225,7 +227,7 @@ class RunningCell(Listener):
 
     def _finish(self, content: bytes) -> None:
         self._branch.drain()
-        if self._result.done() or self._asked == pb.CELL_END_OUTPUT_LIMIT:
+        if self._result.done() or self._is_killed:
             return
         result = self._new_result(pb.CELL_END_COMPLETED)
         if content:
