@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 
 import pytest
 
 import sessions_wire as support
 from session_cells_tables import HOSTILE, NASTY
-from sessions_wire import Server
+from sessions_wire import Cell, Refused, Server, Session, pb
 
 pytestmark = pytest.mark.skipif(os.uname().sysname != "Linux", reason="sessions are forks")
 
@@ -60,7 +61,7 @@ def test_a_shell_is_copied_as_text(server: Server) -> None:
     said = [one.execute("q; f").stdout for one in (session, left, right)]
     assert said == ["quick\n5 in sub\n", "quick\n7 in box\n", "quick\n6 in box\n"]
     session.execute("sleep 100 &")
-    with pytest.raises(support.Refused, match="a background job"):
+    with pytest.raises(Refused, match="a background job"):
         session.checkpoint()
 
 
@@ -89,6 +90,40 @@ def test_time_ends_a_cell_that_shows_without_end(server: Server) -> None:
         ran = session.execute("for _ in range(50): display(x)\nwhile True: pass", wall_s=0.05)
         assert (ran.end, ran.over) == ("wall_time_limit", False), number
     assert session.execute("len(x)").value == "150000"
+
+
+@pytest.mark.parametrize("text", ["str(list(range(3000)))", "'[{,' * 5000", "'\\ud800,' * 2000"])
+def test_an_error_says_what_it_likes(server: Server, text: str) -> None:
+    session = server.one()
+    ran = session.execute(f"text = {text}; raise ValueError(text)")
+    assert (ran.end, ran.over, ran.error[0]) == ("raised", False, "ValueError")
+    assert len(ran.error[1]) > 4000
+    assert session.execute("6 * 7").value == "42"
+
+
+@pytest.mark.parametrize("language", ["python", "bash"])
+def test_a_call_that_is_cancelled_at_once_leaves_the_session(server: Server, language: str) -> None:
+    """Also where the interrupt comes before the cell."""
+    session = server.one(language=language)
+    code = {"python": "while True: pass", "bash": "sleep 99"}[language]
+    session.execute("x=1")
+    for number in range(12):
+        request = pb.ExecuteRequest(session_id=session.id, code=code)
+        call = server.stub.Execute(request, 30, metadata=(("assay-replica", session.raw.replica),))
+        time.sleep(number * 0.0002)
+        call.cancel()
+        assert _when_free(session, "x=2").end == "completed"
+
+
+def _when_free(session: Session, code: str) -> Cell:
+    for _ in range(1_000):
+        try:
+            return session.execute(code)
+        except Refused as refused:
+            if refused.reason != "SESSION_BUSY":
+                raise
+            time.sleep(0.01)
+    raise AssertionError("it stays busy")
 
 
 def test_a_large_value_and_display_travel(server: Server) -> None:

@@ -27,6 +27,9 @@ from assay.sandbox.sessions.settings import Allowance
 
 _TICK_S = 0.1
 _GRACE_S = 1.0  # from an interrupt until the cell is killed
+_AGAIN_S = (
+    0.25  # from an interrupt to the next: one that comes before the cell begins is for nobody
+)
 _EXIT_S = 1.0  # from a closed channel until its process must have ended
 # More than an outcome needs takes us long to read, and others would wait.
 _FRAME_BYTES, _PLAIN_BYTES, _FRAME_PARTS = 4 * 2**20, 20 * 2**10, 1_000
@@ -97,7 +100,7 @@ class RunningCell(Listener):
         if self._asked is None and not self._result.done():
             self._asked, self._detail = end, detail
             self._branch.signal(signal.SIGINT)
-            self._again(_GRACE_S)
+            self._again(_AGAIN_S)
             self._kill_at_s = time.monotonic() + _GRACE_S
 
     def kill(self, end: pb.CellEnd.ValueType, detail: str) -> None:
@@ -183,6 +186,8 @@ class RunningCell(Listener):
         if self._kill_at_s and now_s >= self._kill_at_s:
             self._branch.signal(signal.SIGKILL)
             return
+        if self._kill_at_s:
+            self._branch.signal(signal.SIGINT)
         if self._session_cpu_s + cpu_s > self._limits.cpu_s:
             self.kill(pb.CELL_END_BUDGET_SPENT, f"more than {self._limits.cpu_s:g} s of CPU time")
             return
@@ -200,10 +205,10 @@ class RunningCell(Listener):
                 text = f"more than {self._limits.cell_cpu_s:g} s of CPU time"
                 self.interrupt(pb.CELL_END_CPU_TIME_LIMIT, text)
                 return
-        left_s = self._started_s + self._limits.cell_wall_s - now_s
+        left_s = min(_TICK_S, self._started_s + self._limits.cell_wall_s - now_s)
         if self._kill_at_s:
-            left_s = self._kill_at_s - now_s
-        self._again(max(0.001, min(_TICK_S, left_s)))
+            left_s = min(_AGAIN_S, self._kill_at_s - now_s)
+        self._again(max(0.001, left_s))
 
     def _again(self, seconds: float) -> None:
         if self._timer is not None:
@@ -276,7 +281,9 @@ def _fill(result: pb.CellResult, outcome: object) -> None:
     if error:
         if not isinstance(error, list) or len(error) != 3:
             raise CodecError("no error of a cell")
-        name, message, traceback = (_text(part) for part in error)
+        if not all(isinstance(part, bytes) for part in error):
+            raise CodecError("no error of a cell")
+        name, message, traceback = (part.decode("utf-8", "replace") for part in error)
         result.error.CopyFrom(pb.CellError(name=name, message=message, traceback=traceback))
 
 
