@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from assay.api.session.v1 import session_pb2 as pb
 from assay.kit.log_format import worker_flags
 from assay.kit.pool import frames
 from assay.sandbox.sessions import wire
 from assay.sandbox.sessions.settings import Allowance, HostSettings
+from bench.sandbox_census import cpu_s
 from bench.sessions_ours import SETTLE_S, SPARES, timed_ms
 
 _SLOT = 90  # beside those of services that run
@@ -36,6 +38,11 @@ class Host:
         self._numbers = itertools.count(1)
         self._keys = itertools.count(1)
         self._waiting: list[frames.Frame] = []
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
 
     def __enter__(self) -> Host:
         frame = self._read()
@@ -120,65 +127,85 @@ class Host:
         return self._waiting.pop(0)
 
 
-def measure_host(
-    add: Callable[[str, float], None],
-    repeats: Callable[[int], range],
-    cells: Mapping[str, str],
-    states: Mapping[str, str],
-) -> None:
-    """Times of its calls, each under "host: ..."."""
-    for spares, kind in ((0, "cold"), (SPARES, "from a spare")):
-        with Host(spares) as host:
-            host.close(host.create())
-            for _ in repeats(100):
-                time.sleep(SETTLE_S)
-                key, took = timed_ms(host.create)
-                add(f"host: create, {kind}", took)
-                add(f"host: create and first cell, {kind}", took + timed_ms(host.run, key, "1")[1])
-                add("host: close", timed_ms(host.close, key)[1])
-            if spares:
-                _cells(host, add, repeats, cells)
-                for state, code in states.items():
-                    _copies(host, add, repeats, state, code)
+class HostBench:
+    """Times and CPU time of a host's calls.
 
+    Args:
+        add: told each time, by name.
+        spent: told the CPU time of host, keepers and branches for each of some calls, by name.
+        repeats: so many, or fewer in a small run.
+    """
 
-def _cells(
-    host: Host,
-    add: Callable[[str, float], None],
-    repeats: Callable[[int], range],
-    cells: Mapping[str, str],
-) -> None:
-    key = host.create()
-    host.run(key, "import subprocess\nx = 0")
-    for _ in repeats(200):
+    def __init__(
+        self,
+        add: Callable[[str, float], None],
+        spent: Callable[[str, float], None],
+        repeats: Callable[[int], range],
+    ) -> None:
+        self._add = add
+        self._spent = spent
+        self._repeats = repeats
+
+    def measure(self, cells: Mapping[str, str], states: Mapping[str, str]) -> None:
+        """All of them."""
+        for spares, kind in ((0, "cold"), (SPARES, "from a spare")):
+            with Host(spares) as host:
+                host.close(host.create())
+                with self._cpu(host, f"create, a cell and close, {kind}", 100):
+                    for _ in self._repeats(100):
+                        self._create(host, kind)
+                if spares:
+                    self._cells(host, cells)
+                    for state, code in states.items():
+                        self._copies(host, state, code)
+
+    def _create(self, host: Host, kind: str) -> None:
+        time.sleep(SETTLE_S)
+        key, took = timed_ms(host.create)
+        self._add(f"create, {kind}", took)
+        self._add(f"create and first cell, {kind}", took + timed_ms(host.run, key, "1")[1])
+        self._add("close", timed_ms(host.close, key)[1])
+
+    def _cells(self, host: Host, cells: Mapping[str, str]) -> None:
+        key = host.create()
+        host.run(key, "import subprocess\nx = 0")
         for name, code in cells.items():
-            add(f"host: {name}", timed_ms(host.run, key, code)[1])
-    host.close(key)
+            with self._cpu(host, name, 200):
+                for _ in self._repeats(200):
+                    self._add(name, timed_ms(host.run, key, code)[1])
+        host.close(key)
 
+    def _copies(self, host: Host, state: str, code: str) -> None:
+        key = host.create()
+        host.run(key, code)
+        with self._cpu(host, f"checkpoint and its spare fork, {state}", 20):
+            for _ in self._repeats(20):
+                kept, took = timed_ms(host.checkpoint, key)
+                self._add(f"checkpoint, {state}", took)
+                host.drop(key, kept)
+        kept = host.checkpoint(key)
+        with self._cpu(host, f"rollback, two cells and a spare fork, {state}", 20):
+            for _ in self._repeats(20):
+                self._rollback(host, key, kept, state)
+        with self._cpu(host, f"{_FORKS} forks and their end, {state}", 8):
+            for _ in self._repeats(8):
+                forked, took = timed_ms(host.fork, key, _FORKS)
+                self._add(f"{_FORKS} forks, {state}", took)
+                for copy in forked:
+                    host.close(copy)
+                time.sleep(SETTLE_S)
+        host.close(key)
 
-def _copies(
-    host: Host,
-    add: Callable[[str, float], None],
-    repeats: Callable[[int], range],
-    state: str,
-    code: str,
-) -> None:
-    key = host.create()
-    host.run(key, code)
-    for _ in repeats(20):
-        kept, took = timed_ms(host.checkpoint, key)
-        add(f"host: checkpoint, {state}", took)
-        host.drop(key, kept)
-    kept = host.checkpoint(key)
-    for _ in repeats(20):
+    def _rollback(self, host: Host, key: int, kept: str, state: str) -> None:
         host.run(key, "y = 1")
         time.sleep(SETTLE_S)
-        add(f"host: rollback, {state}", timed_ms(host.rollback, key, kept)[1])
-        add(f"host: first cell after a rollback, {state}", timed_ms(host.run, key, "y = 2")[1])
-    for _ in repeats(8):
-        forked, took = timed_ms(host.fork, key, _FORKS)
-        add(f"host: {_FORKS} forks, {state}", took)
-        for copy in forked:
-            host.close(copy)
-        time.sleep(SETTLE_S)
-    host.close(key)
+        self._add(f"rollback, {state}", timed_ms(host.rollback, key, kept)[1])
+        self._add(f"first cell after a rollback, {state}", timed_ms(host.run, key, "y = 2")[1])
+
+    @contextlib.contextmanager
+    def _cpu(self, host: Host, name: str, count: int) -> Iterator[None]:
+        time.sleep(10 * SETTLE_S)
+        before_s = cpu_s(host.pid)
+        yield
+        time.sleep(10 * SETTLE_S)
+        self._spent(name, (cpu_s(host.pid) - before_s) / len(self._repeats(count)) * 1e3)

@@ -40,7 +40,9 @@ REPOSITORIES = {
     "OpenEnv": ("meta-pytorch/OpenEnv", "685de411e5f77286b0fd94798d42c4467cf8a1bc"),
     "smolagents": ("huggingface/smolagents", "e3a5b8994b301983b91c0325546e9dc82eab8cf0"),
     "ipykernel": ("ipython/ipykernel", "dfb3467ba8939b7183d0fd6367ca7d538858b871"),
+    "autogen": ("microsoft/autogen", "027ecf0a379bcc1d09956d46d12d44a3ad9cee14"),
 }
+_AUTOGEN = "python/packages/autogen-ext/tests/code_executors"
 _KERNEL = """\
 {"argv": ["PYTHON", "-m", "session_shims.kernel", "-f", "{connection_file}"],
  "display_name": "A session", "language": "python"}
@@ -56,6 +58,7 @@ class Suite:
         tests: files; a shim's where the peer's are collected through it.
         plugin: the shim, where pytest loads it before the peer's own files.
         checkout: the repository in REPOSITORIES.
+        parts: folders of it that are needed.
         path: its folders in the interpreter's path.
         environment: variables.
         kernel: its tests start a Jupyter kernel by the name python3.
@@ -65,6 +68,7 @@ class Suite:
     tests: tuple[str, ...]
     plugin: str = ""
     checkout: str = ""
+    parts: tuple[str, ...] = (".",)
     path: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
     kernel: bool = False
@@ -98,6 +102,7 @@ SUITES = {
         ),
         "openenv_plugin",
         "OpenEnv",
+        ("src", "envs/coding_env", "tests"),
         ("", "src", "envs"),
         (("SKIP_DOCKER_TESTS", "0"),),
     ),
@@ -116,6 +121,13 @@ SUITES = {
         checkout="ipykernel",
         kernel=True,
         prepend=True,
+    ),
+    "autogen": Suite(
+        ("autogen-ext==0.7.5", "asyncio_atexit", "aiofiles", "ipykernel", "nbclient", "pillow"),
+        (f"{_AUTOGEN}/test_jupyter_code_executor.py",),
+        checkout="autogen",
+        parts=(_AUTOGEN,),
+        kernel=True,
     ),
 }
 
@@ -150,20 +162,17 @@ def _fetch(folder: Path, mirror: str, names: list[str]) -> int:
             repository, commit = REPOSITORIES[suite.checkout]
             source = mirror.format(repository, repository.replace("/", "+"))
             _do(["git", "clone", "-q", "-n", source, place])
-            _do(["git", "-C", place, "checkout", "-q", commit, "--", *_needed(suite)])
+            _do(["git", "-C", place, "checkout", "-q", commit, "--", *suite.parts])
         python = _python(folder, name)
         if not python.exists():
             _do([sys.executable, "-m", "venv", folder / "venvs" / name])
-        _do([python, "-m", "pip", "install", "-q", *OURS, *PYTEST, *suite.packages])
+        for packages in ((*PYTEST, *suite.packages), OURS):  # ours last: pins may exclude them
+            _do([python, "-m", "pip", "install", "-q", *packages])
     return 0
 
 
 def _do(command: list[str | Path]) -> None:
     subprocess.run(command, check=True)
-
-
-def _needed(suite: Suite) -> list[str]:
-    return ["src", "envs/coding_env", "tests"] if suite.checkout == "OpenEnv" else ["."]
 
 
 def _here() -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import marshal
 import os
@@ -11,7 +12,9 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 _DRIVER = """
@@ -97,6 +100,7 @@ class Process:
     """Runs cells of a language in a process of its own."""
 
     def __init__(self, language: str, folder: str | os.PathLike[str]) -> None:
+        self._mark = uuid.uuid4().hex
         theirs, self._requests = os.pipe()
         self._answers, answers = os.pipe()
         self._child = subprocess.Popen(
@@ -106,13 +110,16 @@ class Process:
             stderr=subprocess.PIPE,
             pass_fds=(theirs, answers),
             cwd=folder,
+            env={**os.environ, "ASSAY_TEST_MARK": self._mark},
             start_new_session=True,
         )
         os.close(theirs)
         os.close(answers)
         assert self._child.stdout is not None
         assert self._child.stderr is not None
-        self._streams = [self._child.stdout.fileno(), self._child.stderr.fileno()]
+        self._streams = [os.dup(s.fileno()) for s in (self._child.stdout, self._child.stderr)]
+        self._child.stdout.close()
+        self._child.stderr.close()
         for stream in self._streams:
             os.set_blocking(stream, False)
         self.out, self.err = bytearray(), bytearray()
@@ -123,9 +130,13 @@ class Process:
 
     def __exit__(self, *_: object) -> None:
         os.close(self._requests)
-        os.killpg(self._child.pid, signal.SIGKILL)
-        self._child.communicate()
-        os.close(self._answers)
+        self._child.kill()
+        self._child.wait()
+        for descriptor in (*self._streams, self._answers):
+            os.close(descriptor)
+        for process in _marked(self._mark):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
 
     def run(self, code: str, *, when: Callable[[Process], object] | None = None) -> Ran:
         """Runs a cell; `when` is asked after each piece of output, until it is true."""
@@ -192,3 +203,13 @@ class Process:
                     kept.extend(piece)
             except BlockingIOError:
                 continue
+
+
+def _marked(mark: str) -> list[int]:
+    """Processes that programs have left."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark.encode() in (process / "environ").read_bytes():
+                found.append(int(process.name))
+    return found

@@ -14,7 +14,8 @@ code of a cell says what becomes of it:
     deaf           ends the reading of further calls
     garbage        is answered with what is no message
 
-WORDS: "unready" refuses to come up, "dies" ends at once, "nomake" makes no session.
+WORDS: "unready FILE" refuses to come up until FILE is there, "unready" always, "dies" ends at once,
+"nomake" makes no session.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import asyncio
 import os
 import signal
 import socket
+from pathlib import Path
 from typing import Any
 
 from assay.api.session.v1 import session_pb2
@@ -141,12 +143,17 @@ class Host:
         )
 
 
+def refuses(script: str) -> bool:
+    word, _, file = script.partition(" ")
+    return word == "unready" and not (file and Path(file).exists())
+
+
 async def serve(link: socket.socket, script: str) -> None:
     reader, writer = await asyncio.open_connection(sock=link)
     host = Host(writer, script)
     if "dies" in script:
         return
-    if "unready" in script:
+    if refuses(script):
         host.send(frames.NOT_READY, 0, b"no walls here")
     else:
         host.send(frames.READY, 0, READY)

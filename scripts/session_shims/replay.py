@@ -1,6 +1,6 @@
 """Replays cells in a Jupyter kernel and in a session of ours, and says where the two differ.
 
-    python -m session_shims.replay FILE... [--limit N] [--json FILE]
+    python -m session_shims.replay FILE... [--limit N] [--seconds S] [--json FILE]
 
 Runs in an interpreter with jupyter_client and ipykernel. FILE is a notebook (.ipynb), whose code
 cells are one sequence, or rows (.jsonl.gz): the Python blocks of a "response", or the statements of
@@ -20,6 +20,7 @@ import json
 import os
 import re
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from queue import Empty
@@ -47,6 +48,7 @@ _FAMILIES = (  # of what only IPython reads or has
     ("magic", re.compile(r"^\s*(%|!)|\?\s*$|=\s*(%|!)", re.MULTILINE)),
     ("IPython's `exit`, which does not stop the cell", re.compile(r"\b(exit|quit)\(")),
     ("IPython's own names", re.compile(r"\b(get_ipython|IPython|In|Out|_\d+|_i+|__)\b")),
+    ("IPython's `_` before any value", re.compile(r"\b_\b")),
 )
 
 
@@ -68,11 +70,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--limit", type=int, default=10**9, help="sequences of a file of rows")
+    parser.add_argument("--seconds", type=float, default=1e9, help="begin no sequence after it")
     parser.add_argument("--json", type=Path, help="where the differences are written")
     given = parser.parse_args()
     counts: collections.Counter[str] = collections.Counter()
     differences: list[dict[str, Any]] = []
+    began = time.monotonic()
     for name, cells in _sequences(given.files, given.limit):
+        if time.monotonic() - began > given.seconds:
+            counts["sequences left out"] += 1
+            continue
         counts["sequences"] += 1
         parted = False
         for number, cell, theirs, ours in _both(cells):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import signal
@@ -164,6 +165,20 @@ def test_a_sandbox_is_found_again_and_lives_as_long_as_it_is_told(server: str, b
     time.sleep(3)  # a call would begin it anew
     with pytest.raises(e2b.TimeoutException, match="LEASE_EXPIRED"):
         box.run_code("x")
+
+
+async def test_the_asynchronous_client_does_the_same(server: str) -> None:
+    url = f"http://{server}"
+    box = await interpreter.AsyncSandbox.create(
+        api_url=url, sandbox_url=url, api_key="e2b_" + 40 * "0"
+    )
+    cells = [box.run_code(f"x = {number}; x") for number in range(5)]
+    assert [one.text for one in await asyncio.gather(*cells)] == list("01234")
+    running = await box.commands.run("echo a; sleep 0.2; echo b", background=True)
+    assert (await running.wait()).stdout == "a\nb\n"
+    [copy] = await box.fork()
+    assert (await copy.run_code("x in range(5)")).text == "True"
+    assert (await copy.kill(), await box.kill()) == (True, True)
 
 
 def test_a_killed_sandbox_is_not_there(server: str) -> None:

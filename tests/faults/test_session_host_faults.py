@@ -166,6 +166,17 @@ async def test_a_host_that_cannot_work_here_says_why_and_the_rest_is_served() ->
         assert "no walls here" in str(error)
 
 
+async def test_a_host_that_refused_is_tried_again(tmp_path: Path) -> None:
+    sign = tmp_path / "ready"
+    sessions = Sessions(settings(refused_s=SHORT_S), scripted(f"unready {sign}"))
+    async with serving(sessions) as (_, caller):
+        assert (await refused(caller.open())).reason == "NO_SESSIONS"
+        sign.touch()
+        await until(lambda: counted(sessions)["_host_up"])
+        (one,) = await caller.open()
+        assert (await caller.run(one, "echo")).number == 1
+
+
 async def test_a_host_that_dies_at_its_start_is_tried_again_and_calls_say_so() -> None:
     sessions = Sessions(settings(), scripted("dies"))
     async with serving(sessions) as (_, caller):

@@ -41,12 +41,13 @@ _START: Final = (
     b"builtin unset HISTFILE MAILCHECK; __assay() { builtin return $1; }; "
     b"builtin readonly -f __assay\n"
 )
-_READ: Final = b"IFS= builtin read -r -d '' -u 63 __assay_code; "
-_BEGIN: Final = _READ + b"builtin printf 's%d\\0' >&62; "
+_READ: Final = b"builtin read -r -N %d -u 63 __assay_code; "
+_UNQUOTE: Final = b'builtin eval "$__assay_code"; '
+_BEGIN: Final = b"builtin printf 's%d\\0' >&62; "
 _STATUS: Final = b"__assay %d || "  # what `$?` is at first; also with errexit it ends nothing
 _RUN: Final = b'builtin eval "$__assay_code" </dev/null >&60 2>&61 60>&- 61>&- 62>&- 63<&-\n'
 _END: Final = b"builtin printf '%d %%d %%s %%s\\0' $? $- \"$PWD\" >&62; builtin unset TMOUT\n"
-_RESTORE: Final = _READ + b'builtin eval "$__assay_code"\n'
+_RESTORE: Final = b'builtin eval "$__assay_code"\n'
 _SAVE: Final = (
     b"builtin unset __assay_code; { builtin umask -p; "
     b"builtin printf 'builtin cd -- %q\\n' \"$PWD\"; builtin shopt -p; builtin declare -p; "
@@ -62,6 +63,7 @@ _OWN: Final = re.compile(
     rb"|^set [+-]o (?:emacs|vi|history|histexpand|noexec|onecmd)\n",
     re.MULTILINE,
 )
+_UNSAFE: Final = re.compile(rb"[\x00-\x1f'\\\x7f-\xff]")
 _ENDS_SHELL: Final = re.compile(r"\bset\s+-(?:\w*e|o\s+errexit)|\bexit\b|\bexec\b")
 _PATIENCE_MS: Final = 300
 _SAVE_MS: Final = 10_000
@@ -111,16 +113,16 @@ class _Shell:
         self._heard = b""
         self.tell(_START)
 
-    def tell(self, line: bytes, code: bytes | None = None) -> None:
-        """Gives it a line of ours, and the text that the line reads.
+    def tell(self, line: bytes, text: bytes | None = None) -> None:
+        """Gives it a line of ours, and a text that the line finds in a variable.
 
         Raises:
             _Ended: it has ended.
         """
+        reading, text = (b"", b"") if text is None else _handed(text)
         try:
-            _write(self._lines, line)
-            if code is not None:
-                _write(self._code, code.replace(b"\0", b"") + b"\0")
+            _write(self._lines, reading + line)
+            _write(self._code, text)
         except BrokenPipeError:
             raise _Ended(self.close()) from None
 
@@ -200,7 +202,9 @@ class BashShell:
                 self._state, saved = self._save(shell), True
             end = _END % number
             before_it = _STATUS % self._status if self._status else b""
-            shell.tell(_BEGIN % number + before_it + _RUN + end, code.encode())
+            shell.tell(
+                _BEGIN % number + before_it + _RUN + end, code.encode("utf-8", "surrogatepass")
+            )
             status = self._await_end(shell, number, end)
         except _Ended as ended:
             self._shell = None
@@ -364,6 +368,16 @@ def _outputs() -> list[tuple[int, int]]:
         except OSError:
             found.append((-1, -1))
     return found
+
+
+def _handed(text: bytes) -> tuple[bytes, bytes]:
+    """What reads a text, and the text as it is read: it counts characters in whatever locale."""
+    text = text.replace(b"\0", b"") + b"\n"
+    if text.isascii():
+        return _READ % len(text), text
+    quoted = _UNSAFE.sub(lambda found: b"\\%03o" % found[0][0], text)
+    text = b"__assay_code=$'" + quoted + b"'"
+    return _READ % len(text) + _UNQUOTE, text
 
 
 def _inheritable() -> list[int]:

@@ -61,7 +61,7 @@ class SessionSettings:
         waiting_cells: that may wait for their turn.
         drain_s: how long open sessions may go on when the server stops.
         layers: the walls of this machine, where the host does not name its own.
-        patience_s: how long the host may take to answer.
+        patience_s, refused_s: as for `HostLink`.
     """
 
     replica: str
@@ -73,6 +73,7 @@ class SessionSettings:
     drain_s: float
     layers: tuple[str, ...] = ()
     patience_s: float = 120.0
+    refused_s: float = 30.0
 
 
 class SessionCore:
@@ -117,7 +118,9 @@ class SessionCore:
         if self.link is not None or isinstance(self._host, str):
             _log.info("sessions are not served: %s", self.lack())
             return
-        self.link = HostLink(self._host, self._all_lost, self.settings.patience_s)
+        self.link = HostLink(
+            self._host, self._all_lost, self.settings.patience_s, self.settings.refused_s
+        )
         starting = self._spawn(self.link.start())
         await asyncio.wait({starting}, timeout=START_S)
 

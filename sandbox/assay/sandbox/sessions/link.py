@@ -1,7 +1,7 @@
 """The host of sessions as the service sees it: a process that is started again when it dies.
 
-Many calls at a time, in the frames of `wire`. A host that says itself that it cannot work here is
-left alone.
+Many calls at a time, in the frames of `wire`. One that says itself that it cannot work here is
+tried again after minutes.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from assay.sandbox.sessions import wire
 LIMITS = LinkLimits(start_s=60.0, stop_s=20.0, take_s=math.inf, events=frozenset((wire.EVENT,)))
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 10.0
+_LONGEST_REFUSED_S = 600.0
 _STEADY_S = 10.0
 _SECOND_LOOK_S = 0.2
 
@@ -60,13 +61,14 @@ class HostLink:
 
     Args:
         command: starts it.
+        refused_s: until it is tried again after it refused to come up.
         patience_s: how long it may take to answer, beyond what a cell may; one that says nothing
             at all meanwhile is killed.
         lost: called with how it ended, when its sessions are lost; every call of it has failed.
 
     Attributes:
         ready: what it said of itself.
-        why_not: why it can never work here; empty where it may.
+        why_not: why it cannot work here, by its own words; empty where it may.
         restarts: how often it was started in place of one that died.
         life: another number after each death; what was made in an earlier life is lost.
     """
@@ -76,7 +78,7 @@ class HostLink:
         command: Command,
         lost: Callable[[str], None],
         patience_s: float,
-        limits: LinkLimits = LIMITS,
+        refused_s: float = 30.0,
     ) -> None:
         self.ready: Mapping[str, Any] = {}
         self.why_not = ""
@@ -85,7 +87,7 @@ class HostLink:
         self._lost = lost
         self._patience_s = patience_s
         self._heard = 0
-        self._limits = limits
+        self._refused_s = refused_s
         self._link: ChildLink | None = None
         self._calls: dict[int, HostCall] = {}
         self._numbers = itertools.count(1)
@@ -160,31 +162,32 @@ class HostLink:
         while True:
             began_s = loop.time()
             self._down.clear()
-            link = self._link = ChildLink(
-                self._command, self._limits, self._on_frame, self._down.set
-            )
+            link = self._link = ChildLink(self._command, LIMITS, self._on_frame, self._down.set)
             try:
                 await self._run(link)
             except NeverReady as error:
+                if not self.why_not:
+                    _log.warning("sessions are not served: %s", error)
                 self.why_not = str(error)
-                _log.warning("sessions are not served: %s", error)
-                return
+                # Its walls will hardly change; that its proof failed may have been the load.
+                pause_s = max(pause_s, self._refused_s)
             except LinkError as error:
                 _log.error("sessions are not served now: %s", error)
             finally:
                 self._link = None
                 self._settled.set()
-            if loop.time() - began_s > _STEADY_S:
+            if loop.time() - began_s > _STEADY_S and not self.why_not:
                 pause_s = _FIRST_PAUSE_S
             await asyncio.sleep(pause_s)
-            self.restarts += 1
-            pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+            self.restarts += not self.why_not
+            pause_s = min(pause_s * 2, _LONGEST_REFUSED_S if self.why_not else _LONGEST_PAUSE_S)
 
     async def _run(self, link: ChildLink) -> None:
         """One life of the host."""
         try:
             await link.start()
             self.ready = link.ready
+            self.why_not = ""
             self._up.set()
             self._settled.set()
             await self._down.wait()

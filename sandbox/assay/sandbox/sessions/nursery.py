@@ -30,6 +30,7 @@ _FIRST_HOST_USER = 0x7100_0000
 _RANGES = 64  # of hosts of this machine, by their process ids
 _INODES = 4_096
 _RETRY_S = 1.0
+_AFTER_S = 0.02  # who took one is served before the next is made
 
 _log = logging.getLogger(__name__)
 
@@ -104,7 +105,7 @@ class Nursery:
     async def _fill(self) -> None:
         try:
             while len(self._ready) < self._settings.spares and not self._closed:
-                await asyncio.sleep(0)
+                await asyncio.sleep(_AFTER_S)
                 try:
                     made = await self._make()
                     self._ready.append(made)

@@ -29,7 +29,7 @@ _TICK_S = 0.1
 _GRACE_S = 1.0  # from an interrupt until the cell is killed
 _EXIT_S = 1.0  # from a closed channel until its process must have ended
 # More than an outcome needs takes us long to read, and others would wait.
-_FRAME_BYTES, _PLAIN_BYTES, _FRAME_PARTS = 4 * 2**20, 96 * 2**10, 1_000
+_FRAME_BYTES, _PLAIN_BYTES, _FRAME_PARTS = 4 * 2**20, 20 * 2**10, 1_000
 _SHOWN_BYTES = 8 * 2**20
 _ENDS = {
     "completed": pb.CELL_END_COMPLETED,
@@ -83,7 +83,7 @@ class RunningCell(Listener):
         branch.drain()  # what a thread wrote between the cells belongs to no cell
         branch.listener = self
         self._started_s = time.monotonic()
-        self._cpu_before_s = branch.cpu_s()
+        self._cpu_before_s = branch.cpu_s_as_seen()
         branch.send(b"X", self._tag, marshal.dumps((self._number, code)))
         self._timer = self._loop.call_later(min(_TICK_S, self._limits.cell_wall_s), self._look)
         try:
@@ -186,7 +186,7 @@ class RunningCell(Listener):
         if self._session_cpu_s + cpu_s > self._limits.cpu_s:
             self.kill(pb.CELL_END_BUDGET_SPENT, f"more than {self._limits.cpu_s:g} s of CPU time")
             return
-        own_bytes = self._branch.memory_bytes() - self._branch.base_bytes
+        own_bytes = self._branch.memory_bytes_as_seen - self._branch.base_bytes
         if own_bytes > self._limits.memory_bytes:
             # The kernel counts its family together.
             self.kill(pb.CELL_END_MEMORY_LIMIT, f"more than {self._limits.memory_bytes} bytes")
@@ -241,7 +241,7 @@ class RunningCell(Listener):
         fill_duration(usage.cpu_time, cpu_s)
         fill_duration(usage.wall_time, wall_s)
         fill_duration(usage.session_cpu_time, self._session_cpu_s + cpu_s)
-        usage.memory_bytes = self._branch.memory_bytes()
+        usage.memory_bytes = self._branch.memory_bytes_as_seen
         usage.disk_bytes, usage.files = self._branch.disk()
         return result
 

@@ -94,7 +94,9 @@ def begin(setup: BranchSetup, line: socket, given: list[int]) -> NoReturn:
         except BaseException as error:  # noqa: BLE001 - the fault boundary: our own failure, reported
             line.send(b"X" + f"{type(error).__name__}: {error}".encode()[:1000])
             os._exit(code)
-        _Server(runs=True).serve()
+        server = _Server(runs=True)
+        server.prepare()
+        server.serve()
     finally:
         os._exit(code)
 
@@ -154,8 +156,10 @@ class _Server:
     def __init__(self, *, runs: bool) -> None:
         self._line = socket(fileno=LINE)
         self._interpreter: Interpreter | None = None
+        self._prepared: Interpreter | None = None
         self._tag = b""
         self._running = False
+        self._handed: list[int] = []  # what copies are given
         self._attach(runs=runs)
 
     def _attach(self, *, runs: bool) -> None:
@@ -164,6 +168,12 @@ class _Server:
         self._channel = Channel(CHANNEL) if runs else None
         if runs:
             self._waiting.register(CHANNEL, POLLIN)
+
+    def prepare(self) -> None:
+        """Makes the usual interpreter and runs a cell, so that their pages are its own ahead."""
+        self._prepared = _LANGUAGES["python"]()
+        _packed(self._prepared.run("1", 0, self._show))
+        builtins.__dict__.pop("_", None)
 
     def serve(self) -> NoReturn:
         set_signal(SIGINT, self._interrupt)
@@ -207,7 +217,9 @@ class _Server:
             most = value if hard == resource.RLIM_INFINITY else min(value, hard)
             resource.setrlimit(kind, (most, most))
         os.environ.update(environment)
-        self._interpreter = _LANGUAGES[language]()
+        usual = self._prepared if language == "python" else None
+        self._interpreter = usual or _LANGUAGES[language]()
+        self._prepared = None
 
     def _run(self, number: int, code: str) -> bytes:
         interpreter = self._interpreter
@@ -230,28 +242,37 @@ class _Server:
         """Copies this process, unless it holds what the copy would lose."""
         files = _allow_files()
         message, ancillary, _, _ = self._line.recvmsg(
-            _MAX_MESSAGE, CMSG_SPACE(4 * 8), MSG_CMSG_CLOEXEC
+            _MAX_MESSAGE, CMSG_SPACE(4 * 64), MSG_CMSG_CLOEXEC
         )
         if not message:
             os._exit(0)
-        given = descriptors_of(ancillary)
+        users = marshal.loads(message[1:])  # noqa: S302  # the keeper's
+        self._handed = descriptors_of(ancillary)
+        each = len(self._handed) // len(users)
         try:
-            holds, folder, opened = self._look(given)
+            holds, folder, opened = self._look(each)
         except Exception as error:  # noqa: BLE001 - the program may have broken what we call
             holds = [f"an interpreter that cannot be copied ({type(error).__name__})"]
-        is_copy = False
         if not holds:
-            user = marshal.loads(message[1:])  # noqa: S302  # the keeper's
-            is_copy = self._split(user, given, folder, opened)
-        for descriptor in given:
-            os.close(descriptor)
+            for place, user in enumerate(users):
+                given = self._handed[place * each : (place + 1) * each]
+                if self._split(user, given, folder, opened):
+                    resource.setrlimit(resource.RLIMIT_NOFILE, files)
+                    return
+            if self._interpreter is not None:
+                self._interpreter.after_copy(is_copy=False)
+        self._close_handed()
         resource.setrlimit(resource.RLIMIT_NOFILE, files)
-        if holds:
-            self._line.send(b"N" + "\n".join(holds).encode("utf-8", "replace")[:4000])
-        elif not is_copy:
-            self._line.send(b"K")
+        self._line.send(
+            b"N" + "\n".join(holds).encode("utf-8", "replace")[:4000] if holds else b"K"
+        )
 
-    def _look(self, given: list[int]) -> tuple[list[str], str, list[_OpenFile]]:
+    def _close_handed(self) -> None:
+        for descriptor in self._handed:
+            os.close(descriptor)
+        self._handed = []
+
+    def _look(self, each: int) -> tuple[list[str], str, list[_OpenFile]]:
         """What stands in the way of a copy, and what it begins with; it may begin at once."""
         holds = self._interpreter.holds() if self._interpreter is not None else []
         folder = ""
@@ -259,21 +280,21 @@ class _Server:
             folder = os.getcwd()
         except OSError:
             holds.append("a working directory that is gone")
-        if len(given) not in {1, 4}:
+        if each not in {1, 4}:
             holds.append("open files up to the limit")
         if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < _MOST_FILES:
             holds.append("a limit of open files that leaves no room for ours")
         if not holds and self._interpreter is not None:
             self._interpreter.before_copy()
-        return holds, folder, _opened(given)
+        return holds, folder, _opened(self._handed)
 
     def _split(self, user: int, given: list[int], folder: str, opened: list[_OpenFile]) -> bool:
         """Whether this is the copy, which has become one."""
         is_copy = syscalls.clone_sibling() == 0
         if is_copy:
             self._become(user, given, folder, opened)
-        if self._interpreter is not None:
-            self._interpreter.after_copy(is_copy=is_copy)
+            if self._interpreter is not None:
+                self._interpreter.after_copy(is_copy=True)
         return is_copy
 
     def _become(self, user: int, given: list[int], folder: str, opened: list[_OpenFile]) -> None:
@@ -309,9 +330,7 @@ class _Server:
             os.dup2(nothing, 1)
             os.dup2(nothing, 2)
             os.close(nothing)
-        for descriptor in given:
-            os.close(descriptor)
-        given.clear()
+        self._close_handed()
         line.send(b"D")
         if line.recv(16) != b"G":
             os._exit(1)

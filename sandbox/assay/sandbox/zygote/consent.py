@@ -44,19 +44,18 @@ class Consent:
         self.listener = listener
         self._processes = processes
         self._mains = mains
-        self._process = 0
-        self._user = 0
-        self._left: Counter[int] = Counter()
+        self._given: dict[int, tuple[int, Counter[int]]] = {}
 
     def give(self, process: int, user: int) -> None:
         """Consents to the calls by which a process becomes a copy with this user."""
-        self._process, self._user = process, user
-        self._left = Counter(_ONCE)
+        self._given[process] = user, Counter(_ONCE)
 
-    def take_back(self) -> None:
-        """Consents to nothing."""
-        self._process = 0
-        self._left.clear()
+    def take_back(self, process: int | None = None) -> None:
+        """Consents to nothing more of this process, or of any."""
+        if process is None:
+            self._given.clear()
+        else:
+            self._given.pop(process, None)
 
     def answer(self) -> None:
         """Answers the next waiting call."""
@@ -80,13 +79,15 @@ class Consent:
             return
 
     def _agrees(self, process: int, call: int, arguments: list[int]) -> bool:
-        if process != self._process or self._left[call] <= 0:
+        user, left = self._given.get(process, (0, Counter()))
+        if left[call] <= 0:
             return False
         if call == _SETRESUID:
-            fits = all(argument & 0xFFFFFFFF == self._user for argument in arguments[:3])
+            fits = all(argument & 0xFFFFFFFF == user for argument in arguments[:3])
         else:
-            fits = call != _UNSHARE or arguments[0] == syscalls.CLONE_NEWNS | syscalls.CLONE_NEWNET
-        self._left[call] -= fits
+            spaces = syscalls.CLONE_NEWNS | syscalls.CLONE_NEWNET
+            fits = call != _UNSHARE or arguments[0] == spaces
+        left[call] -= fits
         return fits
 
     def _may_die(self, target: int, call: int) -> bool:

@@ -1,21 +1,20 @@
 """Copies a branch of a family: the keeper's part of what `branch` does in the copy.
 
-    keeper -> branch   b"F" + the copy's marshalled user, with the copy's end of a new line and, for
-                       one that will run cells, its channel, stdout and stderr
+    keeper -> branch   b"F" + the copies' marshalled users, with the end of a new line for each and,
+                       for those that will run cells, channel, stdout and stderr
     branch -> keeper   b"N" + what it holds that a copy would lose: there will be no copy;
-                       or b"K" once it has split and closed what was the copy's
+                       or b"K" once it has split and closed what was the copies'
     copy -> keeper     b"C"  it is there; the kernel says who sends it
     copy               raises capabilities, leaves mounts and network, takes its user, drops
                        capabilities: each by the keeper's consent (`consent`)
     copy -> keeper     b"U"
-    keeper             looks at user and mounts; gives it folders, with a copy of the files
+    keeper             looks at user, mounts and network; gives it folders, with a copy of the files
     keeper -> copy     b"M"
     copy -> keeper     b"D"  it is in its folder and has opened its files again; or b"X" + why not
-    keeper             looks at all that it holds (`inspection`)
+    keeper             looks at all that it holds (`inspection`); once all copies are there, also at
+                       the branch itself, which may have kept a way into a copy from the moment in
+                       which they had one user, and at who else is there
     keeper -> copy     b"G"
-
-While the keeper works for one copy, the branch makes the next. In the end the branch itself is
-looked at: it may have kept a way into a copy from the moment in which they had one user.
 
 Covered: whatever branch and copy do instead of their parts ends as a refusal within a time-out.
 """
@@ -39,7 +38,7 @@ from _socket import (
 )
 from collections.abc import Sequence
 from select import POLLIN, poll
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from assay.sandbox.zygote import inspection, root, syscalls
 from assay.sandbox.zygote.consent import Consent
@@ -51,6 +50,8 @@ _HANDSHAKE_S = 10.0
 _MAX_MESSAGE = 1 << 13
 _ANCILLARY = CMSG_SPACE(4 * 8) + CMSG_SPACE(12)
 _COPIED = ("box", "tmp", "shm")
+_HIDES = "a process that hides from us"
+_ENDED = b"-"  # where a copy's word was awaited
 _UNRULY = "a session that does not keep to the rules of copying"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -101,24 +102,27 @@ class FamilyFacts(NamedTuple):
 
 
 class _Birth:
-    """A copy that was asked for."""
+    """A copy that was asked for, until it is made."""
 
     def __init__(self, user: int, line: socket, inodes: set[tuple[int, int]]) -> None:
         self.user = user
         self.line = line
         self.inodes = inodes
         self.process = 0
-        self.deadline_s = time.monotonic() + _HANDSHAKE_S
+        self.awaited = b"C"  # its next word; nothing once it is made
+        self.made: FamilyBranch | None = None
 
 
 class Copier:
-    """Makes copies of one branch, in one go."""
+    """Makes copies of one branch, all at once."""
 
     def __init__(self, family: FamilyFacts, source: FamilyBranch, known: set[int]) -> None:
         self._family = family
         self._source = source
         self._known = known
-        self._split = 0  # how often the source has said that it split
+        self._births: list[_Birth] = []
+        self._has_split = False
+        self._deadline_s = 0.0
 
     def make(self, users: Sequence[int], handed: Sequence[list[int]]) -> list[FamilyBranch]:
         """One copy for each user; `handed` are channel, stdout and stderr of each, or nothing.
@@ -128,134 +132,107 @@ class Copier:
             OSError: the source has ended.
         """
         self._check_threads()
-        made: list[FamilyBranch] = []
-        births: list[_Birth] = []
+        self._deadline_s = time.monotonic() + _HANDSHAKE_S
         try:
-            births.append(self._order(users[0], handed[0]))
-            for place in range(len(users)):
-                birth = births[place]
-                self._settle_identity(birth)
-                if place + 1 < len(users):
-                    births.append(self._order(users[place + 1], handed[place + 1]))
-                made.append(self._settle_holdings(birth, births[place + 1 :]))
-            self._await_split(len(users), births[-1].deadline_s)
-            self._check_source()
+            self._order(users, handed)
+            self._accompany()
+            self._check_together()
+            for birth in self._births:
+                birth.line.send(b"G")
         except BaseException:
-            for copy in made:
-                os.close(copy.top)
-            for birth in births:
+            for birth in self._births:
                 birth.line.close()
+                if birth.made is not None:
+                    os.close(birth.made.top)
             raise
         finally:
             self._family.consent.take_back()
-        return made
+        return [birth.made for birth in self._births if birth.made is not None]
 
     def _check_threads(self) -> None:
         """Before all else: a copy of one thread of several may hold the others' locks."""
         try:
             holds = inspection.threads(self._source.process)
         except inspection.Hidden:
-            holds = ["a process that hides from us"]
+            holds = [_HIDES]
         if holds:
             raise CannotCopy([*holds, *self._source_holds()])
 
-    def _order(self, user: int, handed: list[int]) -> _Birth:
-        ours, theirs = line_pair()
+    def _order(self, users: Sequence[int], handed: Sequence[list[int]]) -> None:
+        rights: list[int] = []
+        ends: list[socket] = []
         try:
-            inodes = {inode_of(descriptor) for descriptor in (theirs.fileno(), *handed)}
-            rights = struct.pack(f"{1 + len(handed)}i", theirs.fileno(), *handed)
-            message = b"F" + marshal.dumps(user)
-            self._source.line.sendmsg([message], [(SOL_SOCKET, SCM_RIGHTS, rights)])
-        except OSError:
-            ours.close()
-            raise
+            for user, given in zip(users, handed, strict=True):
+                ours, theirs = line_pair()
+                ends.append(theirs)
+                mine = [theirs.fileno(), *given]
+                self._births.append(_Birth(user, ours, {inode_of(each) for each in mine}))
+                rights += mine
+            packed = struct.pack(f"{len(rights)}i", *rights)
+            message = b"F" + marshal.dumps(list(users))
+            self._source.line.sendmsg([message], [(SOL_SOCKET, SCM_RIGHTS, packed)])
         finally:
-            theirs.close()  # the copy's end shows that it lives
-        return _Birth(user, ours, inodes)
+            for end in ends:
+                end.close()  # the copy's end shows that it lives
 
-    def _settle_identity(self, birth: _Birth) -> None:
-        """Until the copy has its own user and mounts."""
-        self._await_birth(birth)
+    def _accompany(self) -> None:
+        """Until the source has split, and each copy has its own user, mounts and folders."""
         consent = self._family.consent
-        consent.give(birth.process, birth.user)
-        self._expect(b"U", birth, consenting=True)
-        consent.take_back()
-        self._check_identity(birth)
-
-    def _settle_holdings(self, birth: _Birth, later: list[_Birth]) -> FamilyBranch:
-        """Until the copy has its own folders, and nothing of another's."""
-        top = self._give_folders(birth)
-        try:
-            made = FamilyBranch(
-                birth.user, birth.process, birth.line, top, os.fstat(top).st_dev, birth.inodes
-            )
-            birth.line.send(b"M")
-            self._expect(b"D", birth, consenting=False)
-            for other in later:
-                self._await_birth(other)
-            self._check_holdings(made, {other.process for other in later})
-            birth.line.send(b"G")
-        except BaseException:
-            os.close(top)
-            raise
-        self._known.add(made.process)
-        return made
-
-    def _await_birth(self, birth: _Birth) -> None:
-        """Learns the copy's process: whoever speaks first on its line."""
-        if birth.process:
-            return
-        consent = self._family.consent
-        waiting = _Waiting(self._source.line, birth.line, consent.listener)
-        while not birth.process:
-            ready = waiting.wait(birth.deadline_s)
+        waiting = poll()
+        by_line = {birth.line.fileno(): birth for birth in self._births}
+        for descriptor in (self._source.line.fileno(), consent.listener, *by_line):
+            waiting.register(descriptor, POLLIN)
+        while not self._has_split or any(birth.awaited for birth in self._births):
+            left_ms = (self._deadline_s - time.monotonic()) * 1e3
+            ready = {source for source, _ in waiting.poll(max(0.0, left_ms))}
+            if not ready:
+                raise CannotCopy(["a session that does not answer"])
             if self._source.line.fileno() in ready:
                 self._hear_source()
-            elif birth.line.fileno() not in ready:
-                consent.answer()  # of the source: a copy speaks before it calls
-            if birth.line.fileno() in ready:
-                message, process = _receive(birth.line)
-                if not message:  # nobody holds the other end: the source says why
-                    self._hear_refusal(birth.deadline_s)
-                if message != b"C" or process in {0, os.getpid()} | self._known:
-                    raise CannotCopy([_UNRULY])
-                birth.process = process
-
-    def _hear_refusal(self, deadline_s: float) -> NoReturn:
-        self._await_split(self._split + 1, deadline_s)
-        raise CannotCopy(["a copy that ended at once"])
+            for line in ready & by_line.keys():
+                if not self._hear(by_line[line]):
+                    waiting.unregister(line)  # the source says why
+            if consent.listener in ready:  # a copy speaks before it calls
+                consent.answer()
+            if self._has_split and any(birth.awaited == _ENDED for birth in self._births):
+                raise CannotCopy(["a copy that ended at once"])
 
     def _hear_source(self) -> None:
         message, _ = _receive(self._source.line)
         if message[:1] == b"N":
             raise CannotCopy([*_texts(message[1:]), *self._source_holds()])
-        if message != b"K":
+        if message != b"K" or self._has_split:
             raise CannotCopy([_UNRULY if message else "a session that has ended"])
-        self._split += 1
+        self._has_split = True
 
-    def _await_split(self, count: int, deadline_s: float) -> None:
-        consent = self._family.consent
-        waiting = _Waiting(self._source.line, consent.listener)
-        while self._split < count:
-            if consent.listener in waiting.wait(deadline_s):
-                consent.answer()
-            else:
-                self._hear_source()
-
-    def _expect(self, word: bytes, birth: _Birth, *, consenting: bool) -> None:
-        """Waits for a word of the copy; `consenting`: the family's calls are answered meanwhile."""
-        consent = self._family.consent
-        waiting = _Waiting(birth.line, *([consent.listener] if consenting else []))
-        while True:
-            ready = waiting.wait(birth.deadline_s)
-            if birth.line.fileno() in ready:
-                message, process = _receive(birth.line)
-                if message[:1] == b"X":
-                    raise CannotCopy(_texts(message[1:]))
-                if message != word or process != birth.process:
-                    raise CannotCopy([_UNRULY if message else "a copy that ended at once"])
-                return
-            consent.answer()
+    def _hear(self, birth: _Birth) -> bool:
+        """Takes a copy's word, and does what comes next; False where it is gone."""
+        message, process = _receive(birth.line)
+        if not message:
+            birth.awaited = _ENDED
+            return False
+        if message[:1] == b"X":
+            raise CannotCopy(_texts(message[1:]))
+        if message != birth.awaited or (birth.process and process != birth.process):
+            raise CannotCopy([_UNRULY])
+        if message == b"C":
+            others = {other.process for other in self._births}
+            if process in {0, os.getpid()} | self._known | others:
+                raise CannotCopy([_UNRULY])
+            birth.process, birth.awaited = process, b"U"
+            self._family.consent.give(process, birth.user)
+        elif message == b"U":
+            self._family.consent.take_back(process)
+            self._check_identity(birth)
+            top = self._give_folders(birth)
+            device = os.fstat(top).st_dev
+            birth.made = FamilyBranch(birth.user, process, birth.line, top, device, birth.inodes)
+            birth.line.send(b"M")
+            birth.awaited = b"D"
+        else:
+            self._check_holdings(birth)
+            birth.awaited = b""
+        return True
 
     def _check_identity(self, birth: _Birth) -> None:
         try:
@@ -267,40 +244,49 @@ class Copier:
             )
         except (inspection.Hidden, OSError):
             raise CannotCopy([_UNRULY]) from None
-        try:
-            shared |= any(syscalls.share(birth.process, other) for other in self._known)
-        except OSError as error:
-            text = f"memory that cannot be compared with a copy's ({error.strerror})"
-            raise CannotCopy([text]) from None
         alone = status.get("PPid") == str(os.getpid()) and status.get("Threads") == "1"
         users = status.get("Uid", "").split() == [str(birth.user)] * 4
         bare = all(int(status.get(name, "1"), 16) == 0 for name in ("CapEff", "CapInh", "CapAmb"))
         if shared or not (alone and users and bare):
             raise CannotCopy([_UNRULY])
 
-    def _check_holdings(self, made: FamilyBranch, later: set[int]) -> None:
-        allowed = inspection.Allowed(made.inodes, made.device)
+    def _check_holdings(self, birth: _Birth) -> None:
+        assert birth.made is not None  # it has its folders
+        allowed = inspection.Allowed(birth.inodes, birth.made.device)
         try:
             holds = [
-                *inspection.threads(made.process),
-                *inspection.descriptors(made.process, allowed),
-                *inspection.working_folder(made.process, allowed),
-                *inspection.mappings(made.process, self._source.device),
+                *inspection.threads(birth.process),
+                *inspection.descriptors(birth.process, allowed),
+                *inspection.working_folder(birth.process, allowed),
+                *inspection.mappings(birth.process, self._source.device),
             ]
         except inspection.Hidden:
-            holds = ["a process that hides from us"]
-        holds += self._helpers({made.user, self._source.user}, {made.process, *later})
+            holds = [_HIDES]
         if holds:
-            raise CannotCopy(holds)
+            raise CannotCopy([*holds, *self._source_holds()])
 
-    def _check_source(self) -> None:
+    def _check_together(self) -> None:
+        """What can be said once all have users of their own: who is left that nobody knows."""
         try:
             holds = inspection.threads(self._source.process)
+            shared = self._shared()
         except inspection.Hidden:
-            holds = []
+            holds, shared = [], True
         holds += self._source_holds()
-        if holds:
-            raise CannotCopy(holds)
+        if holds or shared:
+            raise CannotCopy(holds or [_UNRULY])
+
+    def _shared(self) -> bool:
+        """Whether a copy has its memory, descriptors or folder in common with anybody."""
+        copies = [birth.process for birth in self._births]
+        try:
+            return any(
+                syscalls.share(copy, other)
+                for place, copy in enumerate(copies)
+                for other in (*self._known, *copies[:place])
+            )
+        except OSError:
+            return True
 
     def _source_holds(self) -> list[str]:
         source = self._source
@@ -309,14 +295,13 @@ class Copier:
             holds = inspection.descriptors(source.process, allowed)
             holds += inspection.mappings(source.process, source.device)
         except inspection.Hidden:
-            holds = ["a process that hides from us"]
-        return holds + self._helpers({source.user}, set())
-
-    def _helpers(self, users: set[int], but: set[int]) -> list[str]:
-        return [
+            holds = [_HIDES]
+        known = self._known | {birth.process for birth in self._births}
+        users = {source.user, *(birth.user for birth in self._births)}
+        return holds + [
             f"a child process ({name})"
-            for process, user, name in inspection.strangers(self._family.processes, self._known)
-            if user in users and process not in but
+            for _, user, name in inspection.strangers(self._family.processes, known)
+            if user in users
         ]
 
     def _give_folders(self, birth: _Birth) -> int:
@@ -360,27 +345,6 @@ class Copier:
         finally:
             os.close(here)
             os.close(there)
-
-
-class _Waiting:
-    """Waits for any of several sources, until a deadline."""
-
-    def __init__(self, *sources: socket | int) -> None:
-        self._poll = poll()
-        for source in sources:
-            self._poll.register(source if isinstance(source, int) else source.fileno(), POLLIN)
-
-    def wait(self, deadline_s: float) -> set[int]:
-        """The sources that have something.
-
-        Raises:
-            CannotCopy: the deadline has passed.
-        """
-        left_ms = (deadline_s - time.monotonic()) * 1e3
-        ready = {source for source, _ in self._poll.poll(left_ms)} if left_ms > 0 else set()
-        if not ready:
-            raise CannotCopy(["a session that does not answer"])
-        return ready
 
 
 def line_pair() -> tuple[socket, socket]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 import uuid
 from collections.abc import Callable
 from contextlib import aclosing
@@ -14,9 +15,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from assay.api.session.v1 import session_pb2
-from assay.compat.cells import Decoders, Json, Raised, raised_by
+from assay.compat.cells import CellFailure, Decoders, Json, raised_by
 from assay.compat.jupyter import wire
-from assay.compat.sessions import Sessions
+from assay.compat.sessions import LocalSessions
 from assay.kit.calls import tenant_var
 from assay.kit.durations import seconds_of
 from assay.kit.errors import CallError, refuse
@@ -26,6 +27,7 @@ from assay.kit.reasons import Reason
 CALL_S = 60.0
 Send = Callable[[str], None]
 
+_GRACE_S = 60.0
 _MOST_UNSENT_CHARS = 2**26
 _MOST_WAITING = 64
 
@@ -35,7 +37,7 @@ def soon(seconds: float = CALL_S) -> float:
     return asyncio.get_running_loop().time() + seconds
 
 
-class Line:
+class Outbox:
     """What is on its way to a caller.
 
     Attributes:
@@ -70,6 +72,7 @@ class Kernel:
         listeners: what is published goes to all of them.
         running: the cells that run or wait, the first of them now.
         runs: the number of its last cell.
+        touched_s: when its lease began, by the monotonic clock.
     """
 
     id: str
@@ -81,7 +84,19 @@ class Kernel:
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     running: list[asyncio.Task[None]] = field(default_factory=list)
     runs: int = 0
+    touched_s: float = field(default_factory=time.monotonic)
     active: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    @property
+    def lease_s(self) -> float:
+        """How long it lives without a call."""
+        return seconds_of(self.session.lease_left)
+
+    @property
+    def is_over(self) -> bool:
+        """Its lease has run out, while nobody was connected."""
+        over_s = time.monotonic() - self.touched_s - self.lease_s
+        return over_s > _GRACE_S and not self.listeners and not self.running
 
     @property
     def model(self) -> Json:
@@ -110,30 +125,33 @@ class Kernel:
 class Kernels:
     """The kernels of this process, of all tenants."""
 
-    def __init__(self, sessions: Sessions) -> None:
+    def __init__(self, sessions: LocalSessions) -> None:
         self.sessions = sessions
         self._kernels: dict[str, Kernel] = {}
 
-    async def mine(self) -> list[Kernel]:
-        """The caller's that are there; asking begins their leases anew."""
-        mine = [one for one in self._kernels.values() if one.tenant == tenant_var.get()]
-        if mine:
-            asked = [one.session.id for one in mine]
-            kept = {session.id for session in await self.sessions.renew(asked, soon())}
-            for gone in [one for one in mine if one.session.id not in kept]:
-                self._kernels.pop(gone.id, None)
-        return [one for one in mine if one.id in self._kernels]
+    def mine(self) -> list[Kernel]:
+        """The caller's; those whose lease has run out are forgotten."""
+        for kernel in [one for one in self._kernels.values() if one.is_over]:
+            del self._kernels[kernel.id]
+        return [one for one in self._kernels.values() if one.tenant == tenant_var.get()]
 
     async def find(self, kernel_id: str) -> Kernel:
-        """One of the caller's.
+        """One of the caller's, whose lease begins anew.
 
         Raises:
             NotFoundError: SESSION_NOT_FOUND.
         """
-        for kernel in await self.mine():
+        for kernel in self.mine():
             if kernel.id == kernel_id:
-                return kernel
+                if await self._touch(kernel):
+                    return kernel
+                del self._kernels[kernel.id]
         raise refuse(Reason.SESSION_NOT_FOUND, f"no kernel {kernel_id[:60]!r}")
+
+    async def _touch(self, kernel: Kernel) -> bool:
+        """Begins a kernel's lease anew; whether it is there."""
+        kernel.touched_s = time.monotonic()
+        return bool(await self.sessions.renew([kernel.session.id], soon()))
 
     async def start(self, name: str) -> Kernel:
         """Opens a session as a kernel.
@@ -143,6 +161,7 @@ class Kernels:
         """
         if name not in wire.KERNELS:
             raise refuse(Reason.UNKNOWN_LANGUAGE, f"{name[:60]!r} is no kernel: python3, bash are")
+        self.mine()
         session = await self.sessions.create(_request(name), soon())
         kernel = Kernel(str(uuid.uuid4()), name, tenant_var.get(), session)
         self._kernels[kernel.id] = kernel
@@ -177,10 +196,10 @@ class Kernels:
         """Renews a kernel's lease for as long as this runs."""
         while True:
             with contextlib.suppress(CallError):
-                await self.sessions.renew([kernel.session.id], soon())
-            await asyncio.sleep(max(1.0, seconds_of(kernel.session.lease_left) / 3))
+                await self._touch(kernel)
+            await asyncio.sleep(max(1.0, kernel.lease_s / 3))
 
-    def run(self, kernel: Kernel, asked: wire.Asked, answer: Send) -> None:
+    def run(self, kernel: Kernel, asked: wire.KernelMessage, answer: Send) -> None:
         """Has a cell run after those before it.
 
         Raises:
@@ -192,10 +211,10 @@ class Kernels:
         kernel.running.append(task)
         task.add_done_callback(kernel.running.remove)
 
-    async def _run(self, kernel: Kernel, asked: wire.Asked, answer: Send) -> None:
+    async def _run(self, kernel: Kernel, asked: wire.KernelMessage, answer: Send) -> None:
         """Runs a cell; however that ends, there is a reply and the kernel is idle again."""
         parent = asked.header
-        raised: Raised | None = None
+        raised: CellFailure | None = None
         dead = False
         try:
             async with kernel.turn:
@@ -207,10 +226,10 @@ class Kernels:
             raised = raised_by(result)
             dead = result.session_over
         except asyncio.CancelledError:  # by `interrupt`, which has no other effect
-            raised = Raised("KeyboardInterrupt", "", ("KeyboardInterrupt\n",))
+            raised = CellFailure("KeyboardInterrupt", "", ("KeyboardInterrupt\n",))
             kernel.publish("error", wire.error_of(raised), parent)
         except CallError as error:
-            raised = Raised(error.reason, str(error), (f"{error.reason}: {error}\n",))
+            raised = CellFailure(error.reason, str(error), (f"{error.reason}: {error}\n",))
             kernel.publish("error", wire.error_of(raised), parent)
             dead = True
         answer(
@@ -218,11 +237,12 @@ class Kernels:
                 "shell", "execute_reply", wire.reply(raised, kernel.runs), parent, kernel.id
             )
         )
+        kernel.touched_s = time.monotonic()
         kernel.become("idle", parent)
         if dead:
             kernel.become("dead", {})
 
-    async def _publish(self, kernel: Kernel, asked: wire.Asked) -> session_pb2.CellResult:
+    async def _publish(self, kernel: Kernel, asked: wire.KernelMessage) -> session_pb2.CellResult:
         """Runs a cell, and publishes what it does."""
         decoders = Decoders()
         events = self.sessions.events(kernel.session.id, asked.code, soon(MAX_TIMEOUT_S))
