@@ -68,15 +68,6 @@ def parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def host(server: Server) -> int:
-    [pid] = [
-        pid
-        for pid in descendants(server.pid)
-        if b"assay.sandbox.sessions.host" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    ]
-    return pid
-
-
 def eventually(condition: Callable[[], object], limit_s: float = 20.0) -> None:
     ends_s = time.monotonic() + limit_s
     while not condition():
@@ -191,8 +182,8 @@ def test_a_zygote_killed_costs_its_sessions_and_the_next_ones_work(own_server: S
 
 def test_a_host_killed_costs_its_sessions_and_the_next_ones_work(own_server: Server) -> None:
     made = Family(own_server)
-    before = descendants(host(own_server))
-    os.kill(host(own_server), signal.SIGKILL)
+    before = descendants(residue.host(own_server.pid))
+    os.kill(residue.host(own_server.pid), signal.SIGKILL)
     for session in (made.first, made.sibling, made.stranger):
         reason_comes(lambda: session.execute("x"), "SESSION_LOST")  # noqa: B023  # called at once
     eventually(lambda: not before & {p for p in before if Path(f"/proc/{p}").exists()})
@@ -462,7 +453,7 @@ def test_a_machine_that_is_full_refuses_the_next(own_server: Server) -> None:
 def test_a_frozen_host_is_no_answer_and_no_false_one(own_server: Server) -> None:
     session = own_server.one()
     session.execute("x = 41")
-    pid = host(own_server)
+    pid = residue.host(own_server.pid)
     os.kill(pid, signal.SIGSTOP)
     try:
         with pytest.raises(Refused) as refused:
