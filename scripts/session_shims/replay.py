@@ -19,7 +19,9 @@ import gzip
 import json
 import os
 import re
+import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -137,7 +139,8 @@ def _statements(code: str) -> list[str]:
 
 
 def _both(cells: list[str]) -> Iterator[tuple[int, str, Seen, Seen]]:
-    manager, client = start_new_kernel(kernel_name="python3", env=os.environ | _SAME)
+    folder = tempfile.mkdtemp()  # as empty as the session's
+    manager, client = start_new_kernel(kernel_name="python3", cwd=folder, env=os.environ | _SAME)
     try:
         line = Line("python")
         client.execute(_PLAIN, silent=True)
@@ -152,6 +155,7 @@ def _both(cells: list[str]) -> Iterator[tuple[int, str, Seen, Seen]]:
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
+        shutil.rmtree(folder)
 
 
 def _in_jupyter(client: BlockingKernelClient, cell: str) -> Seen:
