@@ -76,6 +76,7 @@ class RunningCell(Listener):
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._kill_at_s = self._again_at_s = 0.0
+        self._is_killed = False  # what it says now comes too late
         self._result: asyncio.Future[pb.CellResult] = self._loop.create_future()
 
     async def run(self, code: str) -> pb.CellResult:
