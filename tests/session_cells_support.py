@@ -80,7 +80,7 @@ for module in (cells, shell):
     module.warm_up()
 serve(make, json.loads, marshal.dumps, os.write, requests, answers)
 """
-_PATIENCE_S = 20.0
+_PATIENCE_S = 60.0
 
 
 class Ran(NamedTuple):
@@ -165,14 +165,23 @@ class Process:
         """SIGINT to the process alone."""
         os.kill(self.pid, signal.SIGINT)
 
-    def interrupt_soon(self, delay_s: float) -> None:
-        """The same by another thread, after a while."""
-        self._timer = threading.Timer(delay_s, self.interrupt)
-        self._timer.start()
+    def interrupt_soon(self, delay_s: float, again_s: float = 0) -> None:
+        """The same by another thread, after a while; and again and again until `calm`."""
+        self._calm = threading.Event()
+
+        def send() -> None:
+            self._calm.wait(delay_s)
+            self.interrupt()
+            while again_s and not self._calm.wait(again_s):
+                self.interrupt()
+
+        self._sender = threading.Thread(target=send)
+        self._sender.start()
 
     def calm(self) -> None:
-        """Waits for the interrupt that was to come."""
-        self._timer.join()
+        """No interrupt comes any more."""
+        self._calm.set()
+        self._sender.join()
 
     def redirect(self, path: os.PathLike[str]) -> None:
         """Gives the process another stdout."""

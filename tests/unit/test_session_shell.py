@@ -194,6 +194,19 @@ def test_an_interrupt_ends_the_cell_and_leaves_the_shell(own: Process, wait: str
     assert own.run("echo $kept").out == b"1\n"
 
 
+@pytest.mark.parametrize("code", ["sleep 99", "while :; do :; done", "sleep 99; echo on"])
+def test_interrupts_that_go_on_shift_no_answer(own: Process, code: str) -> None:
+    own.run(":")
+    for number in range(25):
+        own.interrupt_soon(number * 0.0004, again_s=0.002)
+        assert own.run(code).end == "interrupted"
+        for again in range(5):  # they go on between and in these cells
+            ran = own.run(f"echo {number}.{again}")
+            assert ran.out in {b"", b"%d.%d\n" % (number, again)}
+        own.calm()
+        assert own.run(f"echo after {number}").out == b"after %d\n" % number
+
+
 def test_a_program_that_takes_an_interrupt_ends_the_cell_too(own: Process) -> None:
     ran = own.run(
         "python3 -c 'import time; print(\"begun\", flush=True); time.sleep(99)'; echo after",

@@ -6,6 +6,7 @@ and writes to a pipe, each word of it with the cell's number and a null characte
 
     s1                it has read the cell, which begins now: from here on SIGINT is passed on
     1 0 hiBs /folder  the cell has ended: its status, options, and the working directory
+    y1                no interrupt of the cell is on its way any more
 
 A cell's text comes through a pipe of its own; its output goes straight to this process's stdout and
 stderr; its stdin is empty. None of our descriptors is open in it, nor in what it starts.
@@ -206,6 +207,8 @@ class BashShell:
                 _BEGIN % number + before_it + _RUN + end, code.encode("utf-8", "surrogatepass")
             )
             status = self._await_end(shell, number, end)
+            if self._passed_on:
+                self._settle(shell, number)
         except _Ended as ended:
             self._shell = None
             self._say_so(saved=saved)
@@ -303,6 +306,19 @@ class BashShell:
                     self._errexit, self._folder = b"e" in options, os.fsdecode(folder)
                     self._status = int(status) & 0xFF
                     return self._status
+
+    def _settle(self, shell: _Shell, number: int) -> None:
+        """Waits until the shell has taken every interrupt: one makes it forget a line of ours."""
+        self._begun = False
+        said = b"y%d" % number
+        for _ in range(_REMINDERS):
+            shell.tell(b"\nbuiltin printf 'y%d\\0' >&62\n" % number)
+            word = shell.hear(_PATIENCE_MS)
+            while word is not None and word != said:
+                word = shell.hear(_PATIENCE_MS)
+            if word == said:
+                return
+        raise _Ended(shell.close())
 
     def _interrupt(self, number: int, frame: Any) -> None:
         self._interrupted = True
