@@ -33,6 +33,14 @@ os.dup2(_stdin, 0)
 os.close(_stdin)
 sys.stdin = open(0, closefd=False)
 """
+BY_DESIGN = {
+    "setgid 1000": "the group of every branch, while the user differs",
+    "setegid 1000": "the same",
+    "CapPrm 0x200080": "what a copy needs, of its family's own users; each use is asked for",
+    "inherited fd 1000 0o140000": "its line to the host",
+    "inherited fd 1001 0o140000": "its line to its keeper",
+}
+"""What the programs take for a gain, as no run of a single program has it."""
 STATE = "state = {'x': [1, 2]}\nimport random\nrandom.seed(5)\nopen('kept', 'w').write('kept')"
 DIGEST = """
 import gc, os, random, signal, sys, threading
@@ -78,7 +86,17 @@ def cell_of(hostile: corpus.Hostile) -> str:
     )
 
 
-def attack(session: Session, hostile: corpus.Hostile) -> Cell:
+def attack(session: Session, hostile: corpus.Hostile) -> Cell | None:
+    """What came of it; None where its relative, which does the same, used up their memory."""
+    try:
+        return _attack(session, hostile)
+    except Refused as refused:
+        assert refused.reason == "SESSION_LOST", refused
+        assert "relatives" in refused.metadata["cause"], refused
+        return None
+
+
+def _attack(session: Session, hostile: corpus.Hostile) -> Cell:
     prepared = session.execute(STDIN.format(stdin=hostile.stdin))
     assert prepared.end == "completed", prepared.texts
     if hostile.language != "python":
@@ -98,7 +116,9 @@ def escapes(hostile: corpus.Hostile, cell: Cell) -> list[str]:
     return [
         line[:200]
         for line in cell.texts.splitlines()
-        if line.strip() not in own and any(sign in line for sign in signs)
+        if line.strip() not in own
+        and any(sign in line for sign in signs)
+        and not line.strip().endswith(tuple(BY_DESIGN))
     ]
 
 
@@ -129,7 +149,9 @@ def test_a_hostile_program_gains_nothing_in_a_session(
         opened.append(fork)
         with ThreadPoolExecutor(2) as pool:
             cells = list(pool.map(attack, (session, fork), (hostile, hostile)))
-        for cell in cells:
+        ran = [cell for cell in cells if cell is not None]
+        assert ran
+        for cell in ran:
             assert escapes(hostile, cell) == []
             assert cell.end != "unspecified"
         session.rollback(point)

@@ -19,6 +19,7 @@ from assay.api.session.v1 import session_pb2
 from assay.clients.execution import AsyncExecutionClient
 from assay.kit.channels import open_channel
 from assay.kit.durations import duration, seconds_of
+from assay.kit.errors import CallError
 from sandbox_service import children, descendants, launch, python, ready, running
 from sessions_support import Caller, comes_true, refused
 from tracing_support import Seen, collecting
@@ -121,15 +122,46 @@ async def test_output_comes_while_the_cell_runs(caller: Caller) -> None:
     assert first.output.data.startswith(b"early")
     call.cancel()
 
-    async def free() -> bool:
+    await free(caller, one)
+    await caller.close(one)
+
+
+async def free(caller: Caller, session_id: str) -> None:
+    """Waits until a session is free, and sees that it goes on."""
+
+    async def is_free() -> bool:
         try:
-            return value(await caller.run(one, "'free'")) == b"'free'"
-        except Exception as error:  # noqa: BLE001
-            assert getattr(error, "reason", "") == "SESSION_BUSY"  # noqa: PT017
+            return value(await caller.run(session_id, "'free'")) == b"'free'"
+        except CallError as error:
+            assert error.reason == "SESSION_BUSY"  # noqa: PT017 - any other is a failure
             return False
 
-    await comes_true(free)
+    await comes_true(is_free)
+
+
+@pytest.mark.parametrize("language", ["python", "bash"])
+async def test_a_cell_that_is_given_up_at_any_moment_ends_and_the_session_goes_on(
+    caller: Caller, language: str
+) -> None:
+    endless = {"python": "while True: pass", "bash": "while :; do :; done"}[language]
+    (one,) = await caller.open(language=language)
+    for delay_ms in (0, 0, 1, 1, 2, 2, 3, 5, 8, 20):
+        call = caller.begin(one, endless)
+        await asyncio.sleep(delay_ms / 1000)
+        call.cancel()
+        if language == "python":
+            await free(caller, one)
+        else:
+            await comes_true(lambda: echoes(caller, one))
     await caller.close(one)
+
+
+async def echoes(caller: Caller, session_id: str) -> bool:
+    try:
+        return (await caller.run(session_id, "echo free")).stdout.data == b"free\n"
+    except CallError as error:
+        assert error.reason == "SESSION_BUSY"  # noqa: PT017 - any other is a failure
+        return False
 
 
 async def test_a_busy_machine_makes_no_honest_cell_time_out(caller: Caller) -> None:

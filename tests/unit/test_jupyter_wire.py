@@ -68,7 +68,7 @@ async def test_a_listener_that_falls_behind_is_broken_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(kernels, "_MOST_UNSENT_CHARS", 10)
-    line = kernels.Line()
+    line = kernels.Outbox()
     line.tell("12345")
     assert await line.next() == "12345"
     line.tell("12345678")

@@ -353,7 +353,7 @@ def test_an_object_is_shown_in_its_forms(
     "body",
     ["1 / 0", "raise SystemExit", "return 5", "return NotImplemented", "return {1: 2}",
      "return [self]",
-     "return None", "return 'x' * 3_000_000", "import sys; sys.setrecursionlimit(5)"],
+     "return None", "return 'x' * 1_250_000", "import sys; sys.setrecursionlimit(5)"],
 )  # fmt: skip
 def test_a_form_that_fails_is_left_out(cells: Process, body: str) -> None:
     names = ("_repr_html_", "_repr_png_", "_repr_mimebundle_")
@@ -531,6 +531,13 @@ def test_timers_are_named(own: Process) -> None:
     assert own.holds() == ["an interval timer (real time)", "an interval timer (CPU time)"]
     own.run("alarm(0); setitimer(ITIMER_PROF, 0);")
     assert own.holds() == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/timers").exists(), reason="the kernel does not tell")
+def test_timers_of_c_code_are_named(own: Process) -> None:
+    own.run("import ctypes; number = ctypes.c_int(); libc = ctypes.CDLL(None)")
+    if own.run("libc.timer_create(1, None, ctypes.byref(number))").plain == "0":
+        assert own.holds() == ["a POSIX timer"]
 
 
 def test_a_file_that_came_between_cells_is_imported(own: Process, tmp_path: Path) -> None:

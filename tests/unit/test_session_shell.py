@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from session_cells_support import Process
+from session_cells_tables import NASTY
 
 pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
 
@@ -87,42 +88,7 @@ def test_cell_by_cell_is_as_in_one_piece(shared: Process, lines: list[str]) -> N
     assert [cell.exit_code for cell in ran][-1:] == [whole.exit_code][: len(lines)]
 
 
-# A table of nasty cells: each with its status and output; all leave the shell as it was.
-
-_NASTY: list[tuple[str, int, bytes | None]] = [
-    ("cat", 0, b""), ("read x; echo \"[$x]\"", 0, b"[]\n"), ("echo 'unclosed", 2, b""),
-    ("echo \"unclosed", 2, b""), ("cat <<EOF\nhere", 0, b"here\n"), ("if true; then", 2, b""),
-    ("echo (", 2, b""), (")", 2, b""), ("exec >out.txt; echo lost", 0, b""), ("echo hi | cat -",
-    0, b"hi\n"),
-    ("exec 2>&1; echo mixed >&2", 0, b"mixed\n"), ("exec </dev/zero; head -c 3 | wc -c", 0, b"3\n"),
-    ("${nothing:?missing}; echo no", 1, b""), ("readonly r=1; r=2; echo no", 1, b""),
-    ("return 4", 2, b""), ("break; continue; echo on", 0, b"on\n"), ("local x; echo on",
-    0, b"on\n"),
-    ("(exit 7)", 7, b""), ("nosuchcommand", 127, b""), ("/etc/passwd", 126, b""), ("false", 1, b""),
-    ("printf 'no newline'", 0, b"no newline"), ("printf '\\0\\1\\377'", 0, b"\0\1\xff"),
-    ("kill -9 $BASHPID & wait $!", 137, b""), ("sh -c 'kill -9 $$'", 137, b""), ("\0", 0, b""),
-    ("python3 -c 'import sys; print(repr(sys.stdin.read()))'", 0, b"''\n"), ("set -n", 0, b""),
-    ("coproc cat; kill $COPROC_PID; wait", None, None), ("g() { g; }; FUNCNEST=20 g", 1, b""),
-     # type: ignore[list-item]
-    ("trap 'echo bye' EXIT", 0, b""), ("TMOUT=1", 0, b""),
-    ("PS1='> ' PS2='+ ' PROMPT_COMMAND='echo prompt'", 0, b""),
-    ("set -o posix; set +o posix", 0, b""), ("set -u; echo $nothing; echo no", 1, b""),
-    ("set -x; : traced; set +x", 0, b""), ("set -v; set +v", 0, b""),
-    ("unalias -a; unset -f __assay", 1, b""),
-    ("builtin printf '1 0 /tmp\\0' >&62", 1, b""), ("cat <&63", 1, b""),
-    ("echo x >&60; echo y >&61", 1, b""),
-    ("readonly IFS; :", 0, b""), ("LC_ALL=C; x=\u00e9; echo ${#x}", 0, b"2\n"), ("", 0, b""),
-    ("# only a comment", 0, b""), ("echo back\\", 0, b"back\n"), ("yes | head -n 1", 0, b"y\n"),
-    ("ulimit -c 0", 0, b""), ("stty -a", 1, b""),
-    ("wait; jobs; fg", 1, b""),
-    ("echo {1..20000} | wc -w", 0, b"20000\n"), ("eval 'eval \"echo deep\"'", 0, b"deep\n"),
-    ("source /dev/stdin; echo on", 0, b"on\n"), ("select x in a b; do break; done", 1, None),
-    ("IFS=; shopt -s failglob; unset IFS; shopt -u failglob", 0, b""), ("history; fc -l; !!",
-    127, None),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("code", "status", "out"), _NASTY)
+@pytest.mark.parametrize(("code", "status", "out"), NASTY)
 def test_a_nasty_cell_leaves_the_shell(
     shell: Process, code: str, status: int | None, out: bytes | None
 ) -> None:
@@ -316,7 +282,7 @@ def test_new_descriptors_are_taken_up(tmp_path: Path) -> None:
 
 
 def test_every_pair_of_nasty_cells_keeps_step(shell: Process) -> None:
-    codes = [code for code, *_ in _NASTY if "coproc" not in code][::4]
+    codes = [code for code, *_ in NASTY if "coproc" not in code][::4]
     for number, (one, other) in enumerate(itertools.product(codes, codes)):
         shell.run(one)
         shell.run(other)

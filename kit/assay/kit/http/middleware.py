@@ -2,7 +2,8 @@
 
 In this order: request id, origin, bearer token, span, gate (starting, draining, full, too many of
 the tenant), the size of the body, the endpoint, problem details for what failed, metrics, one line
-in the log. When the caller goes away, the endpoint is cancelled.
+in the log. When the caller goes away, the endpoint is cancelled. A WebSocket is one call for as
+long as it is open, without span and body; its token may stand in the URL, as `?token=`.
 
 Tokens come as "authorization: Bearer TOKEN", or as the password of Basic, whatever the user: peers
 that send no headers of their own can have it in their URL (http://assay:TOKEN@host/...). Without

@@ -32,7 +32,7 @@ _DEPTH = 64  # of what an answer and its writing put around a value
 _TEXTS = frozenset({"image/svg+xml", "application/javascript", "application/xml"})
 
 
-class Raised(NamedTuple):
+class CellFailure(NamedTuple):
     """An exception, as Jupyter's `error` has it: `ename`, `evalue` and `traceback`."""
 
     name: str
@@ -82,7 +82,7 @@ def text_of(value: session_pb2.DisplayValue) -> str:
     return value.data["text/plain"].decode("utf-8", "replace")
 
 
-def raised_by(result: session_pb2.CellResult) -> Raised | None:
+def raised_by(result: session_pb2.CellResult) -> CellFailure | None:
     """What a cell ended with instead of a value; None where it ran to its end.
 
     An end that is no exception gets the name that Python has for it, or that of the end.
@@ -93,7 +93,7 @@ def raised_by(result: session_pb2.CellResult) -> Raised | None:
         case session_pb2.CELL_END_COMPLETED:
             return None
         case session_pb2.CELL_END_RAISED:
-            return Raised(error.name, error.message, lines)
+            return CellFailure(error.name, error.message, lines)
         case session_pb2.CELL_END_EXITED:
             name, message = "SystemExit", str(result.exit_code)
         case session_pb2.CELL_END_INTERRUPTED:
@@ -105,4 +105,4 @@ def raised_by(result: session_pb2.CellResult) -> Raised | None:
         case end:
             name, message = "SessionEnded", result.detail or ENDS[end]
     said = f"{name}: {message}" if message else name
-    return Raised(name, message, (*lines, f"{said}\n"))
+    return CellFailure(name, message, (*lines, f"{said}\n"))

@@ -34,7 +34,7 @@ class Cell(NamedTuple):
     displays: list[session_pb2.DisplayValue]
 
 
-class Sessions:
+class LocalSessions:
     """Methods of `SessionService`, in this process and for the caller's tenant.
 
     Deadlines are by the clock of the loop. What fails raises CallError, with the reasons of

@@ -50,7 +50,7 @@ from _signal import (
     pthread_sigmask,
 )
 from _signal import signal as set_signal
-from _thread import allocate_lock
+from _thread import allocate_lock, get_ident
 from collections import deque
 from collections.abc import Callable
 from os import _exit, getpid
@@ -72,7 +72,7 @@ from assay.sandbox.harness.interpreters import Bundle, Outcome
 
 globals()["__builtins__"] = dict(vars(builtins))  # also when the program deletes them
 
-MAX_PLAIN: Final = 64 * 2**10
+MAX_PLAIN: Final = 16 * 2**10
 _KEPT_CELLS: Final = 1_000
 _KEPT_CHARACTERS: Final = 4 * 2**20
 _MIN_DEPTH: Final = 500  # of recursion, for our own part
@@ -116,7 +116,7 @@ class PythonCells:
         self._source_size = 0
         self._awaiting = Awaiting()
         self._figures = Figures(self._pass_on)
-        self._lock = allocate_lock()
+        self._lock, self._thread = allocate_lock(), get_ident()
         self._show: Callable[[Bundle], None] | None = None
         self._handler: Any = default_int_handler
         self._mask = pthread_sigmask(SIG_BLOCK, ())
@@ -194,18 +194,32 @@ class PythonCells:
 
     def reseed(self, seed: int) -> None:
         """See `Interpreter`. numpy is seeded as it is loaded, where it is not yet."""
-        for finder in sys.meta_path:
-            if hasattr(finder, "first_numpy_seed"):
-                finder.first_numpy_seed = seed % 2**32
+        with contextlib.suppress(BaseException):  # the program's list by now
+            for finder in sys.meta_path:
+                if hasattr(finder, "first_numpy_seed"):
+                    finder.first_numpy_seed = seed % 2**32
         for name, state in (("random", seed), ("numpy.random.mtrand", seed % 2**32)):
             with contextlib.suppress(BaseException):  # the program's module by now
                 if name in self._modules:
                     self._modules[name].seed(state)
 
     def _pass_on(self, bundle: Bundle) -> None:
+        """Shows it; an interrupt waits, for it would leave half a message on the channel."""
+        late: list[tuple[Any, ...]] = []
+        handler: Any = None
         with self._lock:
-            if self._show is not None:
+            if self._show is None:
+                return
+            if get_ident() != self._thread:
                 self._show(bundle)
+                return
+            handler = set_signal(SIGINT, lambda *signal: late.append(signal))
+            try:
+                self._show(bundle)
+            finally:
+                set_signal(SIGINT, default_int_handler if handler is None else handler)
+        if late and callable(handler):
+            handler(*late[0])
 
     def _attempt(self, code: str, name: str) -> Outcome:
         pid, caught, value = getpid(), None, None
@@ -258,7 +272,7 @@ class PythonCells:
             if caught is None or issubclass(type(caught), Exception):
                 self._figures.show_all()
         except BaseException as error:  # noqa: BLE001 - the fault boundary: its `__repr__`, its figure
-            caught = caught or error
+            caught = error if caught is None else caught
         try:
             if caught is None:
                 return Outcome("completed", 0, bundle, plain)

@@ -21,7 +21,7 @@ class Outcome(NamedTuple):
             of ours or its own passed through it).
         exit_code: of "exited", and of every bash cell its status.
         value: the last expression's value; None for none.
-        plain: that value by `harness.codec.encode`, where it is plain and below 64 KiB; else empty.
+        plain: that value by `harness.codec.encode`, where it is plain and below 16 KiB; else empty.
         error: class name, text and traceback of what it raised; None for none.
     """
 

@@ -59,12 +59,14 @@ class Gone:
     Attributes:
         cpu_s: of its processes that were reaped by then.
         peak_bytes: the most memory of its main process.
+        for_memory: the kernel had just ended a process at the family's limit of memory.
         over: it had used the CPU time that it may, perhaps by a limit of its own.
     """
 
     status: int
     cpu_s: float
     peak_bytes: int
+    for_memory: bool
     over: bool
 
 
@@ -139,7 +141,8 @@ class HeldBranch:
         self.base_bytes = 0
         self.unruly = ""
         self.listener = Listener()
-        self._stray_frames = self._stray_bytes = 0
+        self._stray_frames = self._stray_bytes = self._memory_bytes = 0
+        self._children_s = 0.0
         self._process = process
         self._pid = _pid_of(process)
         self._clock = (~self._pid << 3) | 2  # the kernel's name for a process's CPU clock
@@ -182,17 +185,33 @@ class HeldBranch:
         """CPU seconds of the main process and of the children that it waited for."""
         if self.gone is not None:
             return self.gone.cpu_s
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            own_s = time.clock_gettime(self._clock)
-            fields = _contents(f"/proc/{self._pid}/stat").rpartition(b")")[2].split()
-            return own_s + (int(fields[13]) + int(fields[14])) / _TICKS
+        self.look()
+        return self.cpu_s_as_seen()
+
+    def cpu_s_as_seen(self) -> float:
+        """As `cpu_s`, the children's as of the last `look`: a cell begins with this."""
+        if self.gone is not None:
+            return self.gone.cpu_s
+        with contextlib.suppress(OSError):
+            return time.clock_gettime(self._clock) + self._children_s
         return 0.0
+
+    def look(self) -> None:
+        """Reads what the main process uses."""
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            fields = _contents(f"/proc/{self._pid}/stat").rpartition(b")")[2].split()
+            self._children_s = (int(fields[13]) + int(fields[14])) / _TICKS
+            self._memory_bytes = int(fields[21]) * _PAGE
 
     def memory_bytes(self) -> int:
         """Resident memory of the main process."""
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            return int(_contents(f"/proc/{self._pid}/statm").split()[1]) * _PAGE
-        return 0
+        self.look()
+        return self._memory_bytes
+
+    @property
+    def memory_bytes_as_seen(self) -> int:
+        """As `memory_bytes`, as of the last `look`."""
+        return self._memory_bytes
 
     def disk(self) -> tuple[int, int]:
         """Bytes and number of its files and folders."""
@@ -361,6 +380,10 @@ class SessionFamily:
         try:
             handed = [descriptor for each in ends for descriptor in each.theirs]
             facts, given = await self.ask("copy", source, count, descriptors=handed)
+            if self.lost:  # it was closed between the answer and now
+                for descriptor in given:
+                    os.close(descriptor)
+                raise FamilyLost(self.why_lost)
             if "holds" in facts:
                 raise CopyRefused([str(text) for text in facts["holds"]])
         except BaseException:
@@ -404,8 +427,7 @@ class SessionFamily:
             return True
         return self.group.used_bytes() + size_bytes + _ROOM_BYTES <= self._limit_bytes
 
-    def memory_killed(self) -> bool:
-        """Whether the kernel has just ended a process at the family's limit of memory."""
+    def _memory_killed(self) -> bool:
         now_s = self._loop.time()
         if self.group is not None and self.group.memory_kills():
             self._killed_s = now_s
@@ -533,7 +555,9 @@ class SessionFamily:
         branch = self.branches.get(facts["gone"])
         if branch is not None:
             branch.gone = Gone(
-                *(facts["status"], facts["cpu_s"], facts["peak_bytes"], facts["over"])
+                *(facts["status"], facts["cpu_s"], facts["peak_bytes"]),
+                for_memory=self._memory_killed(),
+                over=facts["over"],
             )
             branch.drain()
             branch.listener.ended()

@@ -52,6 +52,7 @@ class Host(asyncio.Protocol):
         self._nursery = Nursery(settings)
         self._sessions: dict[int, HeldSession] = {}
         self._running: dict[int, HeldSession] = {}  # by the number of an EXECUTE
+        self._begun: dict[int, bool] = {}  # cells to come, and whether they were given up
         self._tasks: set[asyncio.Task[None]] = set()
         self._reader = FrameReader()
         self._link: asyncio.WriteTransport | None = None
@@ -76,13 +77,20 @@ class Host(asyncio.Protocol):
         """See asyncio.Protocol."""
         for frame in self._reader.feed(data):
             if frame.kind == frames.CANCEL:
-                session = self._running.get(frame.number)
-                if session is not None:
-                    session.interrupt()
+                self._cancel(frame.number)
             elif frame.kind not in frames.COMMANDS:
+                if frame.kind == wire.EXECUTE:
+                    self._begun[frame.number] = False
                 task = asyncio.create_task(self._serve(frame))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
+
+    def _cancel(self, number: int) -> None:
+        session = self._running.get(number)
+        if session is not None:
+            session.interrupt()
+        elif number in self._begun:  # it came with the frame before it
+            self._begun[number] = True
 
     def connection_lost(self, error: Exception | None) -> None:
         """See asyncio.Protocol."""
@@ -184,8 +192,12 @@ class Host(asyncio.Protocol):
         return b""
 
     async def _execute(self, number: int, payload: bytes) -> bytes:
+        given_up = self._begun.pop(number)
         key, body = wire.read(payload)
         session = self._session(key)
+        if given_up:
+            result = pb.CellResult(end=pb.CELL_END_INTERRUPTED, detail="given up before it began")
+            return pb.ExecuteResponse(result=result).SerializeToString()
         self._running[number] = session
         try:
             result = await session.execute(

@@ -26,10 +26,11 @@ from assay.sandbox.sessions.family import HeldBranch, Listener
 from assay.sandbox.sessions.settings import Allowance
 
 _TICK_S = 0.1
-_GRACE_S = 1.0  # from an interrupt until the cell is killed
+_GRACE_S = 2.0  # from an interrupt until the cell is killed
+_AGAIN_S = 0.5  # until it is interrupted again: the first may have come before the cell began
 _EXIT_S = 1.0  # from a closed channel until its process must have ended
 # More than an outcome needs takes us long to read, and others would wait.
-_FRAME_BYTES, _PLAIN_BYTES, _FRAME_PARTS = 4 * 2**20, 96 * 2**10, 1_000
+_FRAME_BYTES, _PLAIN_BYTES, _FRAME_PARTS = 4 * 2**20, 20 * 2**10, 1_000
 _SHOWN_BYTES = 8 * 2**20
 _ENDS = {
     "completed": pb.CELL_END_COMPLETED,
@@ -74,7 +75,8 @@ class RunningCell(Listener):
         self._detail = ""
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
-        self._kill_at_s = 0.0
+        self._kill_at_s = self._again_at_s = 0.0
+        self._is_killed = False  # what it says now comes too late
         self._result: asyncio.Future[pb.CellResult] = self._loop.create_future()
 
     async def run(self, code: str) -> pb.CellResult:
@@ -83,7 +85,7 @@ class RunningCell(Listener):
         branch.drain()  # what a thread wrote between the cells belongs to no cell
         branch.listener = self
         self._started_s = time.monotonic()
-        self._cpu_before_s = branch.cpu_s()
+        self._cpu_before_s = branch.cpu_s_as_seen()
         branch.send(b"X", self._tag, marshal.dumps((self._number, code)))
         self._timer = self._loop.call_later(min(_TICK_S, self._limits.cell_wall_s), self._look)
         try:
@@ -97,18 +99,20 @@ class RunningCell(Listener):
         if self._asked is None and not self._result.done():
             self._asked, self._detail = end, detail
             self._branch.signal(signal.SIGINT)
-            self._again(_GRACE_S)
+            self._again(_AGAIN_S)
             self._kill_at_s = time.monotonic() + _GRACE_S
+            self._again_at_s = time.monotonic() + _AGAIN_S
 
     def kill(self, end: pb.CellEnd.ValueType, detail: str) -> None:
         """Kills the session for what the cell did."""
         if not self._result.done():
             self._asked, self._detail = end, detail
+            self._is_killed = True
             self._branch.signal(signal.SIGKILL)
 
     def heard(self, message: HarnessFrame) -> bool:
         """See `Listener`."""
-        if message.tag != self._tag or self._result.done():
+        if message.tag != self._tag or self._result.done() or self._is_killed:
             return False
         try:
             _check_size(message.content)
@@ -181,12 +185,16 @@ class RunningCell(Listener):
         now_s = time.monotonic()
         cpu_s = self._branch.cpu_s() - self._cpu_before_s
         if self._kill_at_s and now_s >= self._kill_at_s:
+            self._is_killed = True
             self._branch.signal(signal.SIGKILL)
             return
+        if self._kill_at_s and now_s >= self._again_at_s:
+            self._branch.signal(signal.SIGINT)
+            self._again_at_s += _AGAIN_S
         if self._session_cpu_s + cpu_s > self._limits.cpu_s:
             self.kill(pb.CELL_END_BUDGET_SPENT, f"more than {self._limits.cpu_s:g} s of CPU time")
             return
-        own_bytes = self._branch.memory_bytes() - self._branch.base_bytes
+        own_bytes = self._branch.memory_bytes_as_seen - self._branch.base_bytes
         if own_bytes > self._limits.memory_bytes:
             # The kernel counts its family together.
             self.kill(pb.CELL_END_MEMORY_LIMIT, f"more than {self._limits.memory_bytes} bytes")
@@ -200,10 +208,10 @@ class RunningCell(Listener):
                 text = f"more than {self._limits.cell_cpu_s:g} s of CPU time"
                 self.interrupt(pb.CELL_END_CPU_TIME_LIMIT, text)
                 return
-        left_s = self._started_s + self._limits.cell_wall_s - now_s
+        left_s = min(_TICK_S, self._started_s + self._limits.cell_wall_s - now_s)
         if self._kill_at_s:
-            left_s = self._kill_at_s - now_s
-        self._again(max(0.001, min(_TICK_S, left_s)))
+            left_s = min(_AGAIN_S, self._kill_at_s - now_s)
+        self._again(max(0.001, left_s))
 
     def _again(self, seconds: float) -> None:
         if self._timer is not None:
@@ -220,7 +228,7 @@ class RunningCell(Listener):
 
     def _finish(self, content: bytes) -> None:
         self._branch.drain()
-        if self._result.done() or self._asked == pb.CELL_END_OUTPUT_LIMIT:
+        if self._result.done() or self._is_killed:
             return
         result = self._new_result(pb.CELL_END_COMPLETED)
         if content:
@@ -241,7 +249,7 @@ class RunningCell(Listener):
         fill_duration(usage.cpu_time, cpu_s)
         fill_duration(usage.wall_time, wall_s)
         fill_duration(usage.session_cpu_time, self._session_cpu_s + cpu_s)
-        usage.memory_bytes = self._branch.memory_bytes()
+        usage.memory_bytes = self._branch.memory_bytes_as_seen
         usage.disk_bytes, usage.files = self._branch.disk()
         return result
 
@@ -276,7 +284,9 @@ def _fill(result: pb.CellResult, outcome: object) -> None:
     if error:
         if not isinstance(error, list) or len(error) != 3:
             raise CodecError("no error of a cell")
-        name, message, traceback = (_text(part) for part in error)
+        if not all(isinstance(part, bytes) for part in error):
+            raise CodecError("no error of a cell")
+        name, message, traceback = (part.decode("utf-8", "replace") for part in error)
         result.error.CopyFrom(pb.CellError(name=name, message=message, traceback=traceback))
 
 

@@ -38,6 +38,7 @@ from assay.sandbox.sessions.settings import Allowance
 
 _REPLY_S = 60.0
 _COPIES_AT_ONCE = 16
+_GONE_S = 0.02
 
 _log = logging.getLogger(__name__)
 
@@ -124,7 +125,7 @@ class HeldSession:
             limits,
             self._number,
             emit,
-            session_cpu_s=self._used_s + self._branch.cpu_s(),
+            session_cpu_s=self._used_s + self._branch.cpu_s_as_seen(),
             killed=self._killed,
         )
         try:
@@ -328,11 +329,12 @@ class HeldSession:
             self._check_room(source)
             return await self.family.copy(source.user, count, runs=runs)
         except CopyRefused as refusal:
-            if source is not self._branch and source.gone is not None:
-                raise SandboxFault(
-                    Reason.CHECKPOINT_LOST, "the checkpoint's process has ended"
-                ) from refusal
+            await asyncio.sleep(_GONE_S)  # the word that it has ended may be on its way
             self._check_there()
+            if source.gone is not None:
+                if source is self._branch:
+                    self._check_alive()
+                self._check_sleeper(source)
             raise SandboxFault(
                 Reason.CANNOT_FORK,
                 f"the session holds what no copy can: {refusal}",
@@ -348,12 +350,18 @@ class HeldSession:
             raise SandboxFault(
                 Reason.UNKNOWN_CHECKPOINT, f"the session has no checkpoint {name[:40]!r}"
             )
-        if checkpoint.branch.gone is not None:
-            raise SandboxFault(
-                Reason.CHECKPOINT_LOST,
-                "the checkpoint's process was ended by the session's memory limit",
-            )
+        self._check_sleeper(checkpoint.branch)
         return checkpoint
+
+    def _check_sleeper(self, branch: HeldBranch) -> None:
+        if branch.gone is None:
+            return
+        if not branch.gone.for_memory:
+            raise self._lost("a checkpoint's process was killed from outside")
+        raise SandboxFault(
+            Reason.CHECKPOINT_LOST,
+            "the checkpoint's process was ended by the session's memory limit",
+        )
 
     async def _write(self, given: Iterable[execution_pb2.SourceFile]) -> None:
         request = [(file.path, file.content, 0o644) for file in given]
@@ -427,7 +435,7 @@ class HeldSession:
             return pb.CELL_END_BUDGET_SPENT, f"more than {self.limits.cpu_s:g} s of CPU time"
         if number != signal.SIGKILL or gone.over:
             return None
-        if self.family.memory_killed():
+        if gone.for_memory:
             branch = self._branch
             used_bytes = gone.peak_bytes - branch.base_bytes + branch.disk()[0]
             if self.family.members > 1 and used_bytes < self.limits.memory_bytes:

@@ -10,7 +10,7 @@ so has what answers it:
                      S  another random state: marshalled number; answered s
     branch -> host   V  the cell shows something: a bundle by `harness.codec`
                      R  the cell has ended: nothing for one that completed without a value; else an
-                        `Outcome` as a list, by `harness.codec`
+                        `Outcome` as a list, its error's texts as bytes, by `harness.codec`
 
 A checkpoint is a branch without a channel: it waits to be copied.
 
@@ -343,13 +343,15 @@ def _packed(outcome: Outcome) -> bytes:
     end, code, value, plain, error = outcome
     if end == "completed" and not code and value is None:
         return b""
+    # As bytes: a text may hold any number of what the host counts before it decodes.
+    texts = [text.encode("utf-8", "backslashreplace") for text in error or ()]
     try:
-        packed = encode([end, code, dict(value) if value else None, plain, list(error or ())])
+        packed = encode([end, code, dict(value) if value else None, plain, texts])
     except CodecError:
         packed = b""
     if not 0 < len(packed) <= _MAX_VALUE:
         text = "its value is too large to be shown"
-        packed = encode([end, code, {"text/plain": text.encode()}, b"", list(error or ())])
+        packed = encode([end, code, {"text/plain": text.encode()}, b"", texts])
     return packed
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from assay.api.session.v1 import session_pb2
 from assay.compat.e2b import code
-from assay.compat.sessions import Sessions
+from assay.compat.sessions import LocalSessions
 from assay.kit.calls import tenant_var
 from assay.kit.durations import duration, seconds_of
 from assay.kit.errors import refuse
@@ -44,7 +44,7 @@ class Context:
 
 
 @dataclass(slots=True)
-class Box:
+class E2bSandbox:
     """A sandbox.
 
     Attributes:
@@ -78,20 +78,20 @@ class Box:
         return self.touched_s + self.lease_s - time.monotonic()
 
 
-class Boxes:
+class E2bSandboxes:
     """The sandboxes of this process, of all tenants."""
 
-    def __init__(self, sessions: Sessions) -> None:
+    def __init__(self, sessions: LocalSessions) -> None:
         self.sessions = sessions
-        self._boxes: dict[str, Box] = {}
+        self._boxes: dict[str, E2bSandbox] = {}
 
-    def mine(self) -> list[Box]:
+    def mine(self) -> list[E2bSandbox]:
         """The caller's, the oldest first; those whose lease has run out are forgotten."""
         for box in [box for box in self._boxes.values() if box.left_s < -_GRACE_S]:
             del self._boxes[box.id]
         return [box for box in self._boxes.values() if box.tenant == tenant_var.get()]
 
-    def find(self, box_id: str) -> Box:
+    def find(self, box_id: str) -> E2bSandbox:
         """One of the caller's.
 
         Raises:
@@ -102,7 +102,7 @@ class Boxes:
             raise refuse(Reason.SESSION_NOT_FOUND, f"The sandbox {box_id[:60]!r} was not found")
         return box
 
-    async def touch(self, box_id: str, due_s: float, *, lease_s: float | None = None) -> Box:
+    async def touch(self, box_id: str, due_s: float, *, lease_s: float | None = None) -> E2bSandbox:
         """One of the caller's, whose leases begin anew."""
         box = self.find(box_id)
         if lease_s is not None:
@@ -114,14 +114,16 @@ class Boxes:
             await self.sessions.get(box.defaults[PYTHON].session_id, [], due_s)
         return box
 
-    async def create(self, box: Box, due_s: float) -> Box:
+    async def create(self, box: E2bSandbox, due_s: float) -> E2bSandbox:
         """Opens a sandbox with its default interpreter."""
         self.mine()
         await self.default(box, PYTHON, due_s)
         self._boxes[box.id] = box
         return box
 
-    async def fork(self, box: Box, count: int, lease_s: float, due_s: float) -> list[Box]:
+    async def fork(
+        self, box: E2bSandbox, count: int, lease_s: float, due_s: float
+    ) -> list[E2bSandbox]:
         """Copies of a sandbox, of its default Python context."""
         own = box.defaults[PYTHON]
         request = session_pb2.ForkRequest(
@@ -131,7 +133,7 @@ class Boxes:
             sessions = await self.sessions.fork(request, due_s)
         made = []
         for session in sessions:
-            copy = Box(new_id(), box.tenant, box.template, dict(box.metadata),
+            copy = E2bSandbox(new_id(), box.tenant, box.template, dict(box.metadata),
                        dict(box.environment), lease_s, session.limits)  # fmt: skip
             context = Context(new_id(), PYTHON, own.folder, session.id, runs=own.runs)
             copy.contexts[context.id] = copy.defaults[PYTHON] = context
@@ -145,14 +147,14 @@ class Boxes:
         del self._boxes[box.id]
         await self.sessions.close(box.session_ids)
 
-    async def default(self, box: Box, language: str, due_s: float) -> Context:
+    async def default(self, box: E2bSandbox, language: str, due_s: float) -> Context:
         """The context of a language where none is named."""
         async with box.opening:
             if language not in box.defaults:
                 box.defaults[language] = await self.open(box, language, "", due_s)
             return box.defaults[language]
 
-    async def open(self, box: Box, language: str, folder: str, due_s: float) -> Context:
+    async def open(self, box: E2bSandbox, language: str, folder: str, due_s: float) -> Context:
         """A new context, in a folder of its working directory."""
         session = await self.sessions.create(_request(box, language), due_s)
         box.limits = session.limits
@@ -162,7 +164,7 @@ class Boxes:
             await self.sessions.run(session.id, code.go_to(folder, language), due_s)
         return context
 
-    async def restart(self, box: Box, context: Context, due_s: float) -> None:
+    async def restart(self, box: E2bSandbox, context: Context, due_s: float) -> None:
         """Another interpreter for a context; its files stay."""
         async with context.turn:
             request = _request(box, context.language)
@@ -172,7 +174,7 @@ class Boxes:
                 moved = code.go_to(context.folder, context.language)
                 await self.sessions.run(session.id, moved, due_s)
 
-    async def remove(self, box: Box, context_id: str) -> None:
+    async def remove(self, box: E2bSandbox, context_id: str) -> None:
         """Ends a context.
 
         Raises:
@@ -186,7 +188,7 @@ class Boxes:
         await self.sessions.close([context.session_id])
 
 
-def context_of(box: Box, context_id: str) -> Context:
+def context_of(box: E2bSandbox, context_id: str) -> Context:
     """A context by its name.
 
     Raises:
@@ -202,7 +204,7 @@ def new_id() -> str:
     return secrets.token_hex(10)
 
 
-def _request(box: Box, language: str) -> session_pb2.CreateRequest:
+def _request(box: E2bSandbox, language: str) -> session_pb2.CreateRequest:
     if language not in _LANGUAGES:
         raise refuse(Reason.UNKNOWN_LANGUAGE, f"{language[:60]!r} is not served: python, bash are")
     return session_pb2.CreateRequest(
@@ -226,6 +228,6 @@ def text_map(given: Mapping[str, object]) -> dict[str, str]:
     return {str(name): str(value) for name, value in given.items()}
 
 
-def cell_s(box: Box) -> float:
+def cell_s(box: E2bSandbox) -> float:
     """What a cell may take."""
     return seconds_of(box.limits.cell_wall_time)

@@ -20,7 +20,7 @@ from assay.api.execution.v1 import execution_pb2
 from assay.api.session.v1 import session_pb2
 from assay.compat.cells import ENDS, Json
 from assay.compat.e2b import code, wire
-from assay.compat.e2b.boxes import PYTHON, Boxes, Context
+from assay.compat.e2b.boxes import PYTHON, Context, E2bSandboxes
 from assay.compat.fields import BadField, Fields
 from assay.kit.errors import CallError
 from assay.kit.http.codec import JSON, read_json, write
@@ -65,18 +65,18 @@ def soon(seconds: float = CALL_S) -> float:
     return asyncio.get_running_loop().time() + seconds
 
 
-def routes(boxes: Boxes) -> list[Route]:
+def routes(boxes: E2bSandboxes) -> list[Route]:
     """The daemon's routes."""
     return [*_plain(boxes), *_connect(boxes)]
 
 
-async def _here(boxes: Boxes, request: Request) -> Context:
+async def _here(boxes: E2bSandboxes, request: Request) -> Context:
     """The default Python context of the sandbox that the call is for."""
     box = await boxes.touch(request.headers.get(BOX_HEADER, ""), soon())
     return box.defaults[PYTHON]
 
 
-def _plain(boxes: Boxes) -> list[Route]:
+def _plain(boxes: E2bSandboxes) -> list[Route]:
     async def health(request: Request) -> Response:
         await _here(boxes, request)
         return Response(status_code=204)
@@ -111,7 +111,7 @@ def _plain(boxes: Boxes) -> list[Route]:
     ]
 
 
-def _connect(boxes: Boxes) -> list[Route]:
+def _connect(boxes: E2bSandboxes) -> list[Route]:
     async def files(request: Request) -> Response:
         method = request.path_params["method"]
         if method not in _CHANGES:
@@ -171,7 +171,9 @@ def _command(wanted: Fields) -> str:
     return code.command([wanted.text("cmd"), *wanted.texts("args")], folder, environment)
 
 
-async def _events(boxes: Boxes, context: Context, script: str) -> AsyncGenerator[bytes, None]:
+async def _events(
+    boxes: E2bSandboxes, context: Context, script: str
+) -> AsyncGenerator[bytes, None]:
     """The events of a command; where it could not be run, the stream ends with an error."""
     yield wire.envelope({"event": {"start": {"pid": 1}}})
     try:

@@ -20,9 +20,9 @@ from assay.compat.cells import Decoders, Json
 from assay.compat.e2b import code, envd, wire
 from assay.compat.e2b.boxes import (
     PYTHON,
-    Box,
-    Boxes,
     Context,
+    E2bSandbox,
+    E2bSandboxes,
     cell_s,
     context_of,
     new_id,
@@ -32,7 +32,7 @@ from assay.compat.e2b.boxes import (
 from assay.compat.e2b.envd import BOX_HEADER, CALL_S, Endpoint, answer, failure, soon
 from assay.compat.fields import BadField, Fields
 from assay.compat.programs import MIB
-from assay.compat.sessions import Sessions
+from assay.compat.sessions import LocalSessions
 from assay.kit.calls import tenant_var
 from assay.kit.errors import CallError
 from assay.kit.http import operations as op
@@ -58,15 +58,15 @@ _LINES = "application/x-ndjson"
 
 def routes(front: SandboxFront) -> list[Route]:
     """The routes of the format."""
-    boxes = Boxes(Sessions(front))
+    boxes = E2bSandboxes(LocalSessions(front))
     return [*_api(boxes), *_interpreter(boxes), *envd.routes(boxes)]
 
 
-def _api(boxes: Boxes) -> list[Route]:
+def _api(boxes: E2bSandboxes) -> list[Route]:
     async def create(request: Request) -> Response:
         body = Fields(await read_json(request))
         most = await boxes.sessions.max_limits(soon())
-        box = Box(
+        box = E2bSandbox(
             new_id(),
             tenant_var.get(),
             body.text("templateID", "base"),
@@ -122,8 +122,8 @@ def _api(boxes: Boxes) -> list[Route]:
     return [Route(path, _managed(call), methods=[method]) for path, call, method in calls]
 
 
-def _interpreter(boxes: Boxes) -> list[Route]:
-    async def here(request: Request) -> Box:
+def _interpreter(boxes: E2bSandboxes) -> list[Route]:
+    async def here(request: Request) -> E2bSandbox:
         return await boxes.touch(request.headers.get(BOX_HEADER, ""), soon())
 
     async def execute(request: Request) -> Response:
@@ -173,7 +173,7 @@ def _interpreter(boxes: Boxes) -> list[Route]:
 
 
 async def _cell(
-    boxes: Boxes, box: Box, context: Context, text: str, variables: dict[str, str]
+    boxes: E2bSandboxes, box: E2bSandbox, context: Context, text: str, variables: dict[str, str]
 ) -> AsyncGenerator[bytes, None]:
     """The lines of a cell; one at a time in a context."""
     decoders = Decoders()
@@ -191,7 +191,7 @@ async def _cell(
             await _set(boxes, context, {name: box.environment.get(name) for name in variables})
 
 
-async def _set(boxes: Boxes, context: Context, variables: dict[str, str | None]) -> None:
+async def _set(boxes: E2bSandboxes, context: Context, variables: dict[str, str | None]) -> None:
     if variables:
         script = code.set_environment(variables, context.language)
         await boxes.sessions.run(context.session_id, script, soon())
@@ -227,7 +227,7 @@ def _texts(body: Fields, name: str) -> dict[str, str]:
     return text_map({key: inner.text(key) for key in inner.names()})
 
 
-def _sandbox(box: Box, request: Request) -> Json:
+def _sandbox(box: E2bSandbox, request: Request) -> Json:
     """A sandbox, as the API hands it over; its tokens are that of the call."""
     offered = str(request.scope["state"].get(OFFERED) or "").removeprefix("Bearer ")
     tokens = {"envdAccessToken": offered, "trafficAccessToken": offered} if offered else {}
@@ -241,7 +241,7 @@ def _sandbox(box: Box, request: Request) -> Json:
     }
 
 
-def _detail(box: Box) -> Json:
+def _detail(box: E2bSandbox) -> Json:
     return {
         "templateID": box.template,
         "sandboxID": box.id,

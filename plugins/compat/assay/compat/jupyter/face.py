@@ -19,9 +19,9 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from assay.compat.cells import Json
 from assay.compat.fields import BadField, Fields
 from assay.compat.jupyter import wire
-from assay.compat.jupyter.kernels import Kernel, Kernels, Line, Send
+from assay.compat.jupyter.kernels import Kernel, Kernels, Outbox, Send
 from assay.compat.sandbox import Endpoint
-from assay.compat.sessions import Sessions
+from assay.compat.sessions import LocalSessions
 from assay.kit.http import operations as op
 from assay.kit.http.codec import JSON, malformed, parse_json, write
 from assay.kit.http.faces import Face, FaceRoute
@@ -32,7 +32,7 @@ _TRY_AGAIN = 1013  # of RFC 6455's codes
 
 def routes(front: SandboxFront) -> list[FaceRoute]:
     """The routes of the format."""
-    kernels = Kernels(Sessions(front))
+    kernels = Kernels(LocalSessions(front))
 
     async def here(request: Request) -> Kernel:
         return await kernels.find(request.path_params["kernel"])
@@ -87,7 +87,7 @@ def routes(front: SandboxFront) -> list[FaceRoute]:
 async def _converse(kernels: Kernels, kernel: Kernel, socket: WebSocket) -> None:
     """Hands messages to and fro until the caller goes; its cells go on."""
     await socket.accept()
-    line = Line()
+    line = Outbox()
     kernel.listeners.append(line.tell)
     beside = [
         asyncio.create_task(kernels.keep(kernel)),
@@ -104,14 +104,14 @@ async def _converse(kernels: Kernels, kernel: Kernel, socket: WebSocket) -> None
             task.cancel()
 
 
-async def _send(socket: WebSocket, line: Line) -> None:
+async def _send(socket: WebSocket, line: Outbox) -> None:
     with contextlib.suppress(WebSocketDisconnect, RuntimeError):
         while not line.broken:
             await socket.send_text(await line.next())
         await socket.close(_TRY_AGAIN)
 
 
-async def _next(socket: WebSocket) -> wire.Asked:
+async def _next(socket: WebSocket) -> wire.KernelMessage:
     """The next message of the caller.
 
     Raises:
@@ -126,7 +126,9 @@ async def _next(socket: WebSocket) -> wire.Asked:
         raise malformed(str(error)) from error
 
 
-async def _answer(kernels: Kernels, kernel: Kernel, asked: wire.Asked, answer: Send) -> None:
+async def _answer(
+    kernels: Kernels, kernel: Kernel, asked: wire.KernelMessage, answer: Send
+) -> None:
     """Does what a message asks; what we do not know has no reply, as in the protocol."""
 
     def reply(kind: str, content: Json) -> None:

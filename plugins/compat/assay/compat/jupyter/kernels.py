@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from assay.api.session.v1 import session_pb2
-from assay.compat.cells import Decoders, Json, Raised, raised_by
+from assay.compat.cells import CellFailure, Decoders, Json, raised_by
 from assay.compat.jupyter import wire
-from assay.compat.sessions import Sessions
+from assay.compat.sessions import LocalSessions
 from assay.kit.calls import tenant_var
 from assay.kit.durations import seconds_of
 from assay.kit.errors import CallError, refuse
@@ -37,7 +37,7 @@ def soon(seconds: float = CALL_S) -> float:
     return asyncio.get_running_loop().time() + seconds
 
 
-class Line:
+class Outbox:
     """What is on its way to a caller.
 
     Attributes:
@@ -125,7 +125,7 @@ class Kernel:
 class Kernels:
     """The kernels of this process, of all tenants."""
 
-    def __init__(self, sessions: Sessions) -> None:
+    def __init__(self, sessions: LocalSessions) -> None:
         self.sessions = sessions
         self._kernels: dict[str, Kernel] = {}
 
@@ -199,7 +199,7 @@ class Kernels:
                 await self._touch(kernel)
             await asyncio.sleep(max(1.0, kernel.lease_s / 3))
 
-    def run(self, kernel: Kernel, asked: wire.Asked, answer: Send) -> None:
+    def run(self, kernel: Kernel, asked: wire.KernelMessage, answer: Send) -> None:
         """Has a cell run after those before it.
 
         Raises:
@@ -211,10 +211,10 @@ class Kernels:
         kernel.running.append(task)
         task.add_done_callback(kernel.running.remove)
 
-    async def _run(self, kernel: Kernel, asked: wire.Asked, answer: Send) -> None:
+    async def _run(self, kernel: Kernel, asked: wire.KernelMessage, answer: Send) -> None:
         """Runs a cell; however that ends, there is a reply and the kernel is idle again."""
         parent = asked.header
-        raised: Raised | None = None
+        raised: CellFailure | None = None
         dead = False
         try:
             async with kernel.turn:
@@ -226,10 +226,10 @@ class Kernels:
             raised = raised_by(result)
             dead = result.session_over
         except asyncio.CancelledError:  # by `interrupt`, which has no other effect
-            raised = Raised("KeyboardInterrupt", "", ("KeyboardInterrupt\n",))
+            raised = CellFailure("KeyboardInterrupt", "", ("KeyboardInterrupt\n",))
             kernel.publish("error", wire.error_of(raised), parent)
         except CallError as error:
-            raised = Raised(error.reason, str(error), (f"{error.reason}: {error}\n",))
+            raised = CellFailure(error.reason, str(error), (f"{error.reason}: {error}\n",))
             kernel.publish("error", wire.error_of(raised), parent)
             dead = True
         answer(
@@ -242,7 +242,7 @@ class Kernels:
         if dead:
             kernel.become("dead", {})
 
-    async def _publish(self, kernel: Kernel, asked: wire.Asked) -> session_pb2.CellResult:
+    async def _publish(self, kernel: Kernel, asked: wire.KernelMessage) -> session_pb2.CellResult:
         """Runs a cell, and publishes what it does."""
         decoders = Decoders()
         events = self.sessions.events(kernel.session.id, asked.code, soon(MAX_TIMEOUT_S))

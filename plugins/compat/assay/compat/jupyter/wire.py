@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from assay.api.session.v1 import session_pb2
-from assay.compat.cells import Decoders, Json, Raised, bundle_of, raised_by
+from assay.compat.cells import CellFailure, Decoders, Json, bundle_of, raised_by
 from assay.compat.fields import BadField, Fields
 from assay.kit.http.codec import parse_json
 
@@ -28,7 +28,7 @@ KERNELS = {"python3": "python", "bash": "bash"}
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class KernelMessage:
     """A message of a client.
 
     Attributes:
@@ -44,7 +44,7 @@ class Asked:
     code: str
 
 
-def read_message(text: str) -> Asked:
+def read_message(text: str) -> KernelMessage:
     """Reads a message.
 
     Raises:
@@ -58,7 +58,7 @@ def read_message(text: str) -> Asked:
     if not isinstance(header, dict) or not isinstance(content, dict):
         raise BadField(("content",), "must be an object")
     code = fields.inner("content").text("code") if kind == "execute_request" else ""
-    return Asked(fields.text("channel", "shell"), kind, header, content, code)
+    return KernelMessage(fields.text("channel", "shell"), kind, header, content, code)
 
 
 def message(channel: str, kind: str, content: Json, parent: Json, session: str) -> str:
@@ -106,12 +106,12 @@ def published(
                 yield "error", error_of(raised)
 
 
-def error_of(raised: Raised) -> Json:
+def error_of(raised: CellFailure) -> Json:
     """The content of an `error`; its lines have no ends here."""
     return {**raised.fields, "traceback": "".join(raised.traceback).splitlines()}
 
 
-def reply(raised: Raised | None, count: int) -> Json:
+def reply(raised: CellFailure | None, count: int) -> Json:
     """The content of an `execute_reply`."""
     if raised is not None:
         return {"status": "error", "execution_count": count, **error_of(raised)}
@@ -131,7 +131,7 @@ def kernel_info(name: str) -> Json:
     }
 
 
-def empty_reply(asked: Asked) -> Json | None:
+def empty_reply(asked: KernelMessage) -> Json | None:
     """The content of a reply to what is served without being known; None for nothing of that."""
     cursor = asked.content.get("cursor_pos", 0)
     replies: dict[str, Json] = {

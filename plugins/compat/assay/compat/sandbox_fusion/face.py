@@ -33,7 +33,7 @@ from assay.compat.sandbox_fusion.custom import (
 )
 from assay.compat.sandbox_fusion.extract import CodeBlock
 from assay.compat.sandbox_fusion.operations import OPERATIONS, SCHEMAS
-from assay.compat.sessions import Sessions
+from assay.compat.sessions import LocalSessions
 from assay.kit.calls import add_log_fields
 from assay.kit.errors import CallError
 from assay.kit.http.codec import JSON, read_json, write
@@ -43,7 +43,7 @@ from assay.sandbox.http import SandboxFront
 
 def routes(front: SandboxFront) -> list[Route]:
     """The routes of the format."""
-    box, sessions = Sandbox(front), Sessions(front)
+    box, sessions = Sandbox(front), LocalSessions(front)
 
     async def run_code(request: Request) -> Response:
         wanted = run.read_run_code(await read_json(request))
@@ -111,7 +111,7 @@ def _answering(endpoint: Endpoint, status_of: Callable[[Fault], int]) -> Endpoin
 
 
 async def _run_cells(
-    sessions: Sessions, wanted: jupyter.RunJupyter, due_s: float
+    sessions: LocalSessions, wanted: jupyter.RunJupyter, due_s: float
 ) -> jupyter.Notebook:
     """Runs the cells in a session of their own.
 
