@@ -4,13 +4,15 @@
     python -m assay.sandbox --port 50052 --python-packages numpy,pytest,pillow &
     python scripts/session_peers.py run --target 127.0.0.1:50052 FOLDER [SUITE...]
     python scripts/session_peers.py replay --target 127.0.0.1:50052 FOLDER FILE...
+    python scripts/session_peers.py copies --target 127.0.0.1:50052 FOLDER FILE...
 
 Nothing of a peer is copied or changed: `fetch` clones the repositories at the commits below (from
 `--mirror` where github.com is not to be had) and installs the packages; a module of
 scripts/session_shims stands in each peer's interpreter in the place of its own sandbox. Every test
 that fails is looked up in scripts/session_shims/differences.toml, which says why it does and whose
 decision that is. `run` prints a table and returns 1 where a test fails that is not listed there,
-or one that is listed passes. `replay` compares cells with a Jupyter kernel (session_shims/replay).
+or one that is listed passes. `replay` compares cells with a Jupyter kernel, `copies` with the same
+cells in a session that is checkpointed, rolled back and forked: see the modules of these names.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ REPOSITORIES = {
     "ipykernel": ("ipython/ipykernel", "dfb3467ba8939b7183d0fd6367ca7d538858b871"),
     "autogen": ("microsoft/autogen", "027ecf0a379bcc1d09956d46d12d44a3ad9cee14"),
 }
+_REPLAYS = ("replay", "copies")
 _AUTOGEN = "python/packages/autogen-ext/tests/code_executors"
 _KERNEL = """\
 {"argv": ["PYTHON", "-m", "session_shims.kernel", "-f", "{connection_file}"],
@@ -136,20 +139,22 @@ def main() -> int:
     """Runs the command; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("fetch", "run", "replay"):
+    for name in ("fetch", "run", "replay", "copies"):
         command = commands.add_parser(name)
         command.add_argument("folder", type=Path)
         if name == "fetch":
             command.add_argument("--mirror", default="https://github.com/{0}.git")
         else:
             command.add_argument("--target", default="127.0.0.1:50052")
-        command.add_argument("what", nargs="*" if name != "replay" else "+")
-    given = parser.parse_args()
+        command.add_argument("what", nargs="+" if name in _REPLAYS else "*")
+    given, passed_on = parser.parse_known_args()
+    if passed_on and given.command not in _REPLAYS:
+        parser.error(f"unknown: {' '.join(passed_on)}")
     folder: Path = given.folder.resolve()
     if given.command == "fetch":
         return _fetch(folder, given.mirror, given.what or list(SUITES))
-    if given.command == "replay":
-        return _replay(folder, given.target, given.what)
+    if given.command in _REPLAYS:
+        return _replay(folder, given.command, given.target, given.what + passed_on)
     return _run(folder, given.target, given.what or list(SUITES))
 
 
@@ -266,10 +271,15 @@ def _read(report: Path) -> Iterator[tuple[str, str]]:
         yield case.attrib["name"], kind
 
 
-def _replay(folder: Path, target: str, files: list[str]) -> int:
+def _replay(folder: Path, module: str, target: str, files: list[str]) -> int:
     path = os.pathsep.join(map(str, _here()))
     environment = os.environ | {"ASSAY_PEERS_TARGET": target, "PYTHONPATH": path}
-    command: list[str | Path] = [_python(folder, "ipykernel"), "-m", "session_shims.replay", *files]
+    command: list[str | Path] = [
+        _python(folder, "ipykernel"),
+        "-m",
+        f"session_shims.{module}",
+        *files,
+    ]
     return subprocess.run(command, env=environment, check=False).returncode
 
 

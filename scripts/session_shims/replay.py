@@ -78,7 +78,7 @@ def main() -> int:
     counts: collections.Counter[str] = collections.Counter()
     differences: list[dict[str, Any]] = []
     began = time.monotonic()
-    for name, cells in _sequences(given.files, given.limit):
+    for name, cells in sequences(given.files, given.limit):
         if time.monotonic() - began > given.seconds:
             counts["sequences left out"] += 1
             continue
@@ -103,7 +103,8 @@ def main() -> int:
     return int(any(count and family.startswith("differs") for family, count in counts.items()))
 
 
-def _sequences(files: Iterable[Path], limit: int) -> Iterator[tuple[str, list[str]]]:
+def sequences(files: Iterable[Path], limit: int) -> Iterator[tuple[str, list[str]]]:
+    """Each sequence's name and cells."""
     for file in files:
         if file.suffix == ".ipynb":
             cells = json.loads(file.read_text())["cells"]

@@ -24,6 +24,9 @@ from assay.sandbox.harness.protocol import MAX_FRAME, HarnessFrame, frame, split
 from assay.sandbox.jail.cgroups import ControlGroup
 from assay.sandbox.zygote.protocol import descriptors_of, sender_of
 
+USERS = 128
+"""Users of a family: it has at most so many branches at once."""
+
 LIVE, ASLEEP = 1000, 0
 """How soon the kernel ends a branch where memory is short."""
 

@@ -19,12 +19,9 @@ from assay.sandbox.domain import SandboxFault
 from assay.sandbox.jail import cgroups, owners, packages
 from assay.sandbox.jail.config import COMMON_MODULES, JailConfig
 from assay.sandbox.jail.launch import LaunchError, UserMap, ZygoteLink
-from assay.sandbox.sessions.family import Ends, FamilyLost, HeldBranch, SessionFamily
+from assay.sandbox.sessions.family import USERS, Ends, FamilyLost, HeldBranch, SessionFamily
 from assay.sandbox.sessions.settings import HostSettings
 from assay.sandbox.zygote import syscalls
-
-USERS = 128
-"""Users of a family: it has at most so many branches at once."""
 
 _FIRST_HOST_USER = 0x7100_0000
 _RANGES = 64  # of hosts of this machine, by their process ids

@@ -27,6 +27,7 @@ from assay.sandbox.sessions import files
 from assay.sandbox.sessions.family import (
     ASLEEP,
     LIVE,
+    USERS,
     CopyRefused,
     FamilyLost,
     HeldBranch,
@@ -324,6 +325,12 @@ class HeldSession:
             raise SandboxFault(
                 Reason.CANNOT_FORK,
                 "sessions cannot be copied where the service is not root: it has no users to give",
+            )
+        if len(self.family.branches) + count > USERS:
+            raise SandboxFault(
+                Reason.TOO_MANY_COPIES,
+                f"the session's family has {len(self.family.branches)} branches, and may have "
+                f"{USERS}: drop checkpoints or close forks",
             )
         try:
             self._check_room(source)
