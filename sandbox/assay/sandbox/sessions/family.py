@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from assay.kit.reasons import Reason
+from assay.sandbox.domain import SandboxFault
 from assay.sandbox.harness.protocol import MAX_FRAME, HarnessFrame, frame, split
 from assay.sandbox.jail.cgroups import ControlGroup
 from assay.sandbox.zygote.protocol import descriptors_of, sender_of
@@ -40,6 +42,7 @@ _ROOM_BYTES = 2 * 2**20  # that a copy takes besides its files
 _SHRINK_S, _SHRINK_TRIES = 1.0, 10  # a branch that was ended gives its memory back by and by
 _STRAY_FRAMES, _STRAY_BYTES = 100, 64 * 2**20  # in a branch's life
 _KILLED_S = 2.0  # several processes may be ended for one lack of memory
+_HANDED = 2  # a folder and a process
 _OWN_FOLDERS = 4  # that a branch has without any of the program's
 
 
@@ -518,6 +521,14 @@ class SessionFamily:
         return None if self._first_host_user is None else self._first_host_user + user - 1000
 
     def _add(self, user: int, given: list[int], ends: Ends | None) -> HeldBranch:
+        if len(given) < _HANDED:  # the kernel could not hand them over
+            for descriptor in given:
+                os.close(descriptor)
+            if ends is not None:
+                ends.close()
+            self.tell("kill", user)
+            text = "the host has no descriptors left: raise ulimit -n, or lower --max-sessions"
+            raise SandboxFault(Reason.WORKER_DIED, text)
         branch = HeldBranch(user, given[0], given[1], ends)
         branch.base_bytes = self._base_bytes
         self.branches[user] = branch
