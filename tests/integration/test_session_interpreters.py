@@ -126,6 +126,19 @@ def _when_free(session: Session, code: str) -> Cell:
     raise AssertionError("it stays busy")
 
 
+def test_what_threads_write_as_the_cell_ends_is_in_both_or_neither(server: Server) -> None:
+    """`execute` compares the pieces with the result."""
+    session = server.one()
+    session.execute(
+        "import threading\nstop = threading.Event()\n"
+        "def f():\n    while not stop.is_set(): print('x' * 99, flush=True); stop.wait(0.0001)\n"
+        "for _ in range(4): threading.Thread(target=f).start()"
+    )
+    for number in range(150):
+        assert session.execute(f"{number}").value == str(number)
+    session.execute("stop.set()")
+
+
 def test_a_large_value_and_display_travel(server: Server) -> None:
     session = server.one()
     ran = session.execute(

@@ -127,7 +127,9 @@ class RunningCell(Listener):
         return True
 
     def wrote(self, stream: int, data: bytes) -> bool:
-        """See `Listener`."""
+        """See `Listener`; what comes after the result belongs to no cell."""
+        if self._result.done():
+            return False
         self._total[stream] += len(data)
         kept = self._kept[stream]
         piece = data[: self._limits.output_bytes - len(kept)]
