@@ -68,7 +68,7 @@ from assay.sandbox.harness import bundles, reports, sources
 from assay.sandbox.harness.awaiting import Awaiting
 from assay.sandbox.harness.codec import encode
 from assay.sandbox.harness.figures import Figures
-from assay.sandbox.harness.interpreters import Bundle, Outcome
+from assay.sandbox.harness.interpreters import Bundle, CellOutcome
 
 globals()["__builtins__"] = dict(vars(builtins))  # also when the program deletes them
 
@@ -130,9 +130,9 @@ class PythonCells:
         self._open_streams()
         builtins.display = self.display  # type: ignore[attr-defined]
 
-    def run(self, code: str, number: int, show: Callable[[Bundle], None]) -> Outcome:
+    def run(self, code: str, number: int, show: Callable[[Bundle], None]) -> CellOutcome:
         """Runs a cell; see `Interpreter`."""
-        outcome: Outcome | None = None
+        outcome: CellOutcome | None = None
         try:
             try:
                 self._resume(show)
@@ -140,9 +140,9 @@ class PythonCells:
             finally:
                 self._pause()
         except KeyboardInterrupt:
-            outcome = Outcome("interrupted")
+            outcome = CellOutcome("interrupted")
         except BaseException as error:  # noqa: BLE001 - the fault boundary: the program's own
-            outcome = Outcome("raised", error=(reports.name_of(error), "", ""))
+            outcome = CellOutcome("raised", error=(reports.name_of(error), "", ""))
         return outcome
 
     def display(self, *objects: object, raw: bool = False, **options: object) -> None:
@@ -221,7 +221,7 @@ class PythonCells:
         if late and callable(handler):
             handler(*late[0])
 
-    def _attempt(self, code: str, name: str) -> Outcome:
+    def _attempt(self, code: str, name: str) -> CellOutcome:
         pid, caught, value = getpid(), None, None
         self._keep_source(name, code)
         space = self._space
@@ -263,7 +263,7 @@ class PythonCells:
             settrace(None)
             setprofile(None)
 
-    def _ended(self, value: object, caught: BaseException | None) -> Outcome:
+    def _ended(self, value: object, caught: BaseException | None) -> CellOutcome:
         bundle, plain = None, b""
         try:
             if value is not None:
@@ -275,11 +275,11 @@ class PythonCells:
             caught = error if caught is None else caught
         try:
             if caught is None:
-                return Outcome("completed", 0, bundle, plain)
+                return CellOutcome("completed", 0, bundle, plain)
             if issubclass(type(caught), SystemExit):
-                return Outcome("exited", _exit_code(caught))
+                return CellOutcome("exited", _exit_code(caught))
             end = "interrupted" if issubclass(type(caught), KeyboardInterrupt) else "raised"
-            return Outcome(end, error=reports.report(caught, self._sources))
+            return CellOutcome(end, error=reports.report(caught, self._sources))
         finally:
             self._flush()
             del caught

@@ -13,7 +13,7 @@ Bundle = Mapping[str, bytes]
 """A value in several forms, by mime type; "text/plain" is always there."""
 
 
-class Outcome(NamedTuple):
+class CellOutcome(NamedTuple):
     """How a cell ended that ended by itself.
 
     Attributes:
@@ -35,7 +35,7 @@ class Outcome(NamedTuple):
 class Interpreter(Protocol):
     """Runs cells, one at a time, in the main thread."""
 
-    def run(self, code: str, number: int, show: Callable[[Bundle], None]) -> Outcome:
+    def run(self, code: str, number: int, show: Callable[[Bundle], None]) -> CellOutcome:
         """Runs a cell; raises nothing of the program's.
 
         stdout and stderr are the process's descriptors 1 and 2, which may change between cells;

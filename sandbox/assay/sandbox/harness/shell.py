@@ -31,7 +31,7 @@ from collections.abc import Callable
 from select import POLLIN, poll
 from typing import Any, Final
 
-from assay.sandbox.harness.interpreters import Bundle, Outcome
+from assay.sandbox.harness.interpreters import Bundle, CellOutcome
 
 _PATHS: Final = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash")
 _ARGUMENTS: Final = ["bash", "--norc", "--noprofile", "--noediting", "-i"]
@@ -190,7 +190,7 @@ class BashShell:
         self._shell: _Shell | None = None
         self._start()
 
-    def run(self, code: str, number: int, show: Callable[[Bundle], None]) -> Outcome:
+    def run(self, code: str, number: int, show: Callable[[Bundle], None]) -> CellOutcome:
         """Runs a cell; see `Interpreter`. Shows nothing."""
         self._begun = self._interrupted = False
         self._passed_on = 0
@@ -209,10 +209,10 @@ class BashShell:
         except _Ended as ended:
             self._shell = None
             self._say_so(saved=saved)
-            return Outcome("exited", ended.code)
+            return CellOutcome("exited", ended.code)
         finally:
             set_signal(SIGINT, before)
-        return Outcome("interrupted" if self._passed_on else "completed", status)
+        return CellOutcome("interrupted" if self._passed_on else "completed", status)
 
     def holds(self) -> list[str]:
         """See `Interpreter`."""

@@ -10,7 +10,7 @@ so has what answers it:
                      S  another random state: marshalled number; answered s
     branch -> host   V  the cell shows something: a bundle by `harness.codec`
                      R  the cell has ended: nothing for one that completed without a value; else an
-                        `Outcome` as a list, its error's texts as bytes, by `harness.codec`
+                        `CellOutcome` as a list, its error's texts as bytes, by `harness.codec`
 
 A checkpoint is a branch without a channel: it waits to be copied.
 
@@ -45,7 +45,7 @@ from typing import Any, NamedTuple, NoReturn
 from assay.sandbox.harness import cells, shell
 from assay.sandbox.harness.codec import encode
 from assay.sandbox.harness.frames import Channel
-from assay.sandbox.harness.interpreters import Bundle, Interpreter, Outcome
+from assay.sandbox.harness.interpreters import Bundle, CellOutcome, Interpreter
 from assay.sandbox.harness.references import CodecError
 from assay.sandbox.zygote import child, root, syscalls
 from assay.sandbox.zygote.protocol import descriptors_of
@@ -228,7 +228,7 @@ class _Server:
             self._running = True
             outcome = interpreter.run(code, number, self._show)
         except KeyboardInterrupt:  # it came as the cell ended
-            outcome = Outcome("interrupted")
+            outcome = CellOutcome("interrupted")
         finally:
             self._running = False
         return _packed(outcome)
@@ -339,7 +339,7 @@ class _Server:
         self._attach(runs=runs)
 
 
-def _packed(outcome: Outcome) -> bytes:
+def _packed(outcome: CellOutcome) -> bytes:
     end, code, value, plain, error = outcome
     if end == "completed" and not code and value is None:
         return b""
