@@ -73,7 +73,7 @@ class Model:
                 exec(compile(tree, "cell", "exec"), space)
                 if isinstance(last, ast.Expr):
                     value = eval(compile(ast.Expression(last.value), "cell", "eval"), space)
-        except Exception as raised:
+        except Exception as raised:  # noqa: BLE001  # the cell's own
             end, error = "raised", (type(raised).__name__, str(raised))
         self.variables = {
             name: item for name, item in space.items() if name not in {*given, "__builtins__"}

@@ -66,7 +66,7 @@ def _run(code: str, space: dict[str, Any]) -> dict[str, Any]:
         answer |= {"end": "EXITED", "code": error.code if isinstance(error.code, int) else 1}
     except KeyboardInterrupt:
         answer["end"] = "INTERRUPTED"
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001  # the cell's own
         answer |= {"end": "RAISED", "error": [type(error).__name__, str(error)]}
         traceback.print_exc()
     return answer

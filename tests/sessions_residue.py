@@ -35,6 +35,11 @@ class Holdings:
     files: frozenset[str]
 
 
+def descriptors(pid: int) -> int:
+    """How many a process has open."""
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
 def host(pid: int) -> int:
     """The process of a server that keeps its sessions."""
     [found] = [
@@ -58,7 +63,7 @@ def count(pid: int, lasting: frozenset[int] | None = None) -> Holdings:
         ipc_objects=sum(
             max(0, path.read_text().count("\n") - 1) for path in Path("/proc/sysvipc").glob("*")
         ),
-        descriptors={one: len(os.listdir(f"/proc/{one}/fd")) for one in lasting},
+        descriptors={one: descriptors(one) for one in lasting},
         files=_files(),
     )
 

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,10 @@ class Refused(Exception):
         self.reason: str = info.reason
         self.metadata = dict(info.metadata)
         super().__init__(f"{self.code} {self.reason} {self.metadata}: {call.details()}")
+
+    def must_be(self, reasons: Set[str]) -> None:
+        """Fails the test where it was refused for another reason."""
+        assert self.reason in reasons, self
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,7 @@ class Session:
 
     def __init__(self, server: Server, session: pb.Session) -> None:
         self.server, self.id, self.raw = server, session.id, session
+        server.opened.append(self)
         self._about = (("assay-replica", session.replica),)
 
     def call(self, method: str, request: Any, timeout_s: float = CALL_S) -> Any:
@@ -183,6 +188,7 @@ class Server:
 
     def __init__(self, address: str, pid: int) -> None:
         self.address, self.pid = address, pid
+        self.opened: list[Session] = []
         self.channel = grpc.insecure_channel(address)
         self.stub = session_pb2_grpc.SessionServiceStub(self.channel)
 
@@ -223,6 +229,11 @@ class Server:
             "DescribeSessions", pb.DescribeSessionsRequest()
         )
         return described
+
+    def close_opened(self) -> None:
+        """Closes every session that was opened since the last time."""
+        opened, self.opened = self.opened, []
+        self.close_all(opened)
 
     def close_all(self, sessions: list[Session]) -> None:
         if sessions:

@@ -6,10 +6,12 @@ back, and must be as it was. Who stands by goes on counting, a later session wor
 touched, and nothing stays.
 """
 
+# ruff: noqa: E501  # cells are data
+
 from __future__ import annotations
 
 import os
-import subprocess
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -91,8 +93,9 @@ def attack(session: Session, hostile: corpus.Hostile) -> Cell | None:
     try:
         return _attack(session, hostile)
     except Refused as refused:
-        assert refused.reason == "SESSION_LOST", refused
-        assert "relatives" in refused.metadata["cause"], refused
+        refused.must_be({"SESSION_LOST"})
+        if "relatives" not in refused.metadata["cause"]:
+            raise
         return None
 
 
@@ -105,7 +108,7 @@ def _attack(session: Session, hostile: corpus.Hostile) -> Cell:
     try:
         session.execute("1 + 1", wall_s=1)
     except Refused as refused:
-        assert refused.reason == "SESSION_ENDED", refused
+        refused.must_be({"SESSION_ENDED"})
     return cell
 
 
@@ -135,7 +138,7 @@ RUN = [p for p in PROGRAMS if p.language == "python" or p.language in COMMANDS]
 def test_a_hostile_program_gains_nothing_in_a_session(
     target: Target, hostile: corpus.Hostile
 ) -> None:
-    if hostile.language == "c" and subprocess.run(["which", "gcc"], capture_output=True).returncode:
+    if hostile.language == "c" and shutil.which("gcc") is None:
         pytest.skip("there is no C compiler")
     server = target.server
     session = server.one(**LIMITS)

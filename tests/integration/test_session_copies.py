@@ -5,6 +5,8 @@ it, after which a checkpoint works. A row of `SURVIVES`: a cell, and an expressi
 the same value in the session, in the session rolled back, and in forks.
 """
 
+# ruff: noqa: E501  # cells are data
+
 from __future__ import annotations
 
 import os
@@ -175,12 +177,14 @@ REFUSED = [
     ),
 ]
 
-SURVIVES = {  # fmt: skip
+SURVIVES = {
     "variables": ("x = [1, {'a': (2, 3)}]; y = x", "x.append(4); (x, y is x)"),
     "generator": ("g = (n * n for n in range(9)); next(g); next(g)", "list(g)"),
     "closure": (
-        "def make():\n    n = 0\n    def up():\n        nonlocal n\n        n += 1\n        return n\n"
-        "    return up\nup = make(); up()",
+        (
+            "def make():\n    n = 0\n    def up():\n        nonlocal n\n        n += 1\n        return n\n"
+            "    return up\nup = make(); up()"
+        ),
         "(up(), up())",
     ),
     "class": (

@@ -8,7 +8,7 @@ for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET):
                 escaped("connected", repr(address), kind)
 for line in open("/proc/net/unix").read().splitlines()[1:]:
     name = line.split()[7:]
-    if name:
+    if name and not re.fullmatch("@[0-9a-f]{5}", name[0]):  # such a name is the kernel's, of a line of ours
         escaped("saw", name)
 with socket.socket(socket.AF_UNIX) as s:
     try:
