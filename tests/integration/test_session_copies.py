@@ -366,7 +366,7 @@ SURVIVES = {
         "__import__('hashlib').sha256(b''.join(s)).hexdigest()",
     ),
     "limits": (
-        "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (200, 900))",
+        "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (200, resource.getrlimit(resource.RLIMIT_NOFILE)[1])); resource.setrlimit(resource.RLIMIT_CORE, (0, 0))",
         "resource.getrlimit(resource.RLIMIT_NOFILE)",
     ),
     "temporary-names": (
