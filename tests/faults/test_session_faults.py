@@ -404,7 +404,6 @@ def test_the_budget_of_a_life_ends_it(server: Server) -> None:
     session.close()
 
 
-@pytest.mark.xfail(reason="what outlives its cell is charged when it ends, not before")
 def test_what_is_left_running_is_charged_to_the_budget(server: Server) -> None:
     """A process that outlives its cell burns the session's own time, not the machine's."""
     session = server.one(cpu_time=2.0)

@@ -338,8 +338,9 @@ LEXICON: dict[Reason, ReasonInfo] = {
     ),
     Reason.CHECKPOINT_LOST: ReasonInfo(
         _NOT_NOW,
-        "The session's own memory limit ended the checkpoint; it is no fault.",
-        "Judge it by that, or open another session.",
+        "The checkpoint is gone, the session goes on. Cause memory-limit is the program's doing, "
+        "killed-from-outside a fault.",
+        "Go on without it; drop the sample where it was a fault.",
     ),
     Reason.DISK_FULL: ReasonInfo(
         _NOT_NOW,

@@ -77,6 +77,7 @@ class CannotFork(BadRequestError):
         return tuple(one for one in self.metadata.get("holds", "").split("\n") if one)
 
 
+_OUTSIDE = "killed-from-outside"  # of a checkpoint: then it is a fault, and stays a CallError
 _CALLS: dict[str, type[CallError]] = {
     Reason.SESSION_LOST: SessionLost,
     Reason.LEASE_EXPIRED: LeaseExpired,
@@ -91,7 +92,8 @@ _PROGRAM: dict[str, type[ProgramEndError]] = {
 
 def error_of(error: CallError) -> AssayError:
     """The error of a session that a failed call tells of; itself where it tells of none."""
-    if (program := _PROGRAM.get(error.reason)) is not None:
+    program = _PROGRAM.get(error.reason)
+    if program is not None and error.metadata.get("cause") != _OUTSIDE:
         return program(str(error), error.metadata)
     kind = _CALLS.get(error.reason)
     if kind is None or isinstance(error, kind):

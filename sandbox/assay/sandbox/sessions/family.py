@@ -309,6 +309,7 @@ class SessionFamily:
 
     Attributes:
         members: its sessions.
+        forks: that were ever asked for.
         on_lost: called when it is lost.
         own_users: each branch has a user of its own, so that it may be copied.
 
@@ -329,7 +330,7 @@ class SessionFamily:
         self.number = number
         self.disk_bytes = disk_bytes
         self.group = group
-        self.members = 0
+        self.members = self.forks = 0
         self.on_lost: set[Callable[[], None]] = set()
         self.own_users = first_host_user is not None
         self.lost = False
@@ -339,7 +340,7 @@ class SessionFamily:
         self._control = control
         self._first_host_user = first_host_user
         self._loop = asyncio.get_running_loop()
-        self._keeper, self._base_bytes = -1, 0
+        self._keeper, self._base_bytes, self._cpu_s = -1, 0, 0.0
         self._killed_s = -math.inf
         self._limits, self._limit_bytes = (0, 0), 0
         self._asked = 0
@@ -413,7 +414,16 @@ class SessionFamily:
             self._loop.call_later(_SHRINK_S, self._shrink, _SHRINK_TRIES)
             return
         self._limit_bytes = memory_bytes
-        self.group.begin(memory_bytes, processes)
+        self._begin(memory_bytes, processes)
+
+    def _begin(self, memory_bytes: int, processes: int) -> None:
+        if self.group is not None:
+            self._cpu_s += self.group.cpu_s()
+            self.group.begin(memory_bytes, processes)
+
+    def cpu_s(self) -> float:
+        """CPU seconds of all processes that the family ever had; 0 where nobody counts."""
+        return 0.0 if self.group is None else self._cpu_s + self.group.cpu_s()
 
     def _shrink(self, tries: int) -> None:
         memory_bytes, processes = self._limits
@@ -422,7 +432,7 @@ class SessionFamily:
         if self.group.used_bytes() < memory_bytes:
             # What the kernel cannot free at once is as good as a limit that is a little higher.
             with contextlib.suppress(OSError):
-                self.group.begin(memory_bytes, processes)
+                self._begin(memory_bytes, processes)
                 self._limit_bytes = memory_bytes
         elif tries:
             self._loop.call_later(_SHRINK_S, self._shrink, tries - 1)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -35,6 +36,7 @@ from assay.sandbox.sessions.session import HeldSession
 from assay.sandbox.sessions.settings import LANGUAGES, Allowance, HostSettings
 
 _CLOSE_ALARM_S = 15
+_LOOK_S = 2.0
 _BYTES = "the session's answer cannot be sent: it has too many bytes"
 
 _log = logging.getLogger(__name__)
@@ -140,6 +142,11 @@ class Host(asyncio.Protocol):
         """Sends a frame to the service."""
         if self._link is not None and not self._link.is_closing():
             self._link.write(frames.pack(kind, number, payload))
+
+    def look(self) -> None:
+        """Looks at what sessions use between their cells."""
+        for session in self._sessions.values():
+            session.look()
 
     def fill(self) -> None:
         """Makes spare sessions."""
@@ -264,7 +271,10 @@ async def serve(link: socket.socket, settings: HostSettings) -> None:
         await loop.create_connection(lambda: host, sock=link)
         host.send(frames.READY, 0, json.dumps(host.about()).encode())
         host.fill()
-        await host.gone.wait()
+        while not host.gone.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(host.gone.wait(), _LOOK_S)
+            host.look()
     finally:
         signal.alarm(_CLOSE_ALARM_S)  # should something refuse to close, this process ends
         host.close()

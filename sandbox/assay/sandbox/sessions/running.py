@@ -47,6 +47,7 @@ class RunningCell(Listener):
 
     Args:
         session_cpu_s: CPU seconds of the session before this cell.
+        spent: whether all processes of the session together have used its CPU time up.
         killed: why the branch was killed, None where it ended by itself; asked once it has
             ended. Raises SandboxFault where that was not the program's doing.
     """
@@ -59,6 +60,7 @@ class RunningCell(Listener):
         emit: Emit,
         *,
         session_cpu_s: float,
+        spent: Callable[[], bool],
         killed: Callable[[], tuple[pb.CellEnd.ValueType, str] | None],
     ) -> None:
         self._branch = branch
@@ -67,6 +69,7 @@ class RunningCell(Listener):
         self._emit = emit
         self._killed = killed
         self._session_cpu_s = session_cpu_s
+        self._spent = spent
         self._tag = os.urandom(TAG_BYTES)
         self._kept = {1: bytearray(), 2: bytearray()}
         self._total = {1: 0, 2: 0}
@@ -193,7 +196,7 @@ class RunningCell(Listener):
         if self._kill_at_s and now_s >= self._again_at_s:
             self._branch.signal(signal.SIGINT)
             self._again_at_s += _AGAIN_S
-        if self._session_cpu_s + cpu_s > self._limits.cpu_s:
+        if self._session_cpu_s + cpu_s > self._limits.cpu_s or self._spent():
             self.kill(pb.CELL_END_BUDGET_SPENT, f"more than {self._limits.cpu_s:g} s of CPU time")
             return
         own_bytes = self._branch.memory_bytes_as_seen - self._branch.base_bytes

@@ -40,6 +40,7 @@ from assay.sandbox.sessions.settings import Allowance
 _REPLY_S = 60.0
 _COPIES_AT_ONCE = 16
 _GONE_S = 0.02
+_BEGIN_S = 0.1  # what a family takes to begin
 
 _log = logging.getLogger(__name__)
 
@@ -116,6 +117,7 @@ class HeldSession:
         Raises:
             SandboxFault: SESSION_ENDED or SESSION_LOST.
         """
+        self.look()
         self._check_alive()
         limits = self.limits.lowered(
             wall_s=seconds_of(request.wall_time), cpu_s=seconds_of(request.cpu_time)
@@ -127,6 +129,7 @@ class HeldSession:
             self._number,
             emit,
             session_cpu_s=self._used_s + self._branch.cpu_s_as_seen(),
+            spent=self._is_spent,
             killed=self._killed,
         )
         try:
@@ -136,6 +139,16 @@ class HeldSession:
         if result.session_over:
             self._over = (result.end, result.detail)
         return result
+
+    def look(self) -> None:
+        """Ends a session of which something has spent the CPU time between cells."""
+        if self._cell is None and self._over is None and self._is_spent():
+            self._over = (pb.CELL_END_BUDGET_SPENT, f"more than {self.limits.cpu_s:g} s")
+            self._branch.signal(signal.SIGKILL)
+
+    def _is_spent(self) -> bool:
+        # Of a family that was forked nobody can say whose a left-over process was.
+        return self.family.forks == 0 and self.family.cpu_s() > self.limits.cpu_s + _BEGIN_S
 
     def interrupt(self) -> None:
         """Interrupts the cell that runs."""
@@ -247,6 +260,7 @@ class HeldSession:
             source = self._branch
         _set_group(self.family, self.limits, self.family.members + count)
         made: list[HeldSession] = []
+        self.family.forks += count
         try:
             while len(made) < count:
                 some = min(_COPIES_AT_ONCE, count - len(made))
@@ -363,11 +377,12 @@ class HeldSession:
     def _check_sleeper(self, branch: HeldBranch) -> None:
         if branch.gone is None:
             return
-        if not branch.gone.for_memory:
-            raise self._lost("a checkpoint's process was killed from outside")
+        for_memory = branch.gone.for_memory
+        how = "ended by the session's memory limit" if for_memory else "killed from outside"
         raise SandboxFault(
             Reason.CHECKPOINT_LOST,
-            "the checkpoint's process was ended by the session's memory limit",
+            f"the checkpoint's process was {how}",
+            cause="memory-limit" if for_memory else "killed-from-outside",
         )
 
     async def _write(self, given: Iterable[execution_pb2.SourceFile]) -> None:

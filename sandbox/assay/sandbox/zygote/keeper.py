@@ -125,7 +125,8 @@ class FamilyKeeper:
         self._own_mounts = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
         self._rules = None
         if self._settings["landlock"]:
-            writable = [root.WRITABLE, "/proc", *map("/dev/{}".format, root.DEVICES)]
+            # Not /proc: what the kernel ends first where memory is short is not theirs to say.
+            writable = [root.WRITABLE, *map("/dev/{}".format, root.DEVICES)]
             self._rules = landlock.ruleset(["/"], writable, [], sockets=True)
 
     def _start_first(self) -> None:

@@ -164,8 +164,8 @@ class SessionServiceServicer:
     def Rollback(self, request, context):
         """Puts the session back to one of its checkpoints, which stays and serves again. What ran since is killed, also where the
         program had ended the session. Time and budgets that were used stay used.
-        Errors besides those of Execute: NOT_FOUND, UNKNOWN_CHECKPOINT; CHECKPOINT_LOST, where the session's own memory limit
-        ended it (FAILED_PRECONDITION).
+        Errors besides those of Execute: NOT_FOUND, UNKNOWN_CHECKPOINT; FAILED_PRECONDITION, CHECKPOINT_LOST, whose metadata
+        "cause" says by what: "memory-limit" is the program's doing, "killed-from-outside" a fault. The session goes on.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -97,8 +97,8 @@ class SessionServiceStub:
     Rollback: _grpc.UnaryUnaryMultiCallable[_session_pb2.RollbackRequest, _session_pb2.RollbackResponse]
     """Puts the session back to one of its checkpoints, which stays and serves again. What ran since is killed, also where the
     program had ended the session. Time and budgets that were used stay used.
-    Errors besides those of Execute: NOT_FOUND, UNKNOWN_CHECKPOINT; CHECKPOINT_LOST, where the session's own memory limit
-    ended it (FAILED_PRECONDITION).
+    Errors besides those of Execute: NOT_FOUND, UNKNOWN_CHECKPOINT; FAILED_PRECONDITION, CHECKPOINT_LOST, whose metadata
+    "cause" says by what: "memory-limit" is the program's doing, "killed-from-outside" a fault. The session goes on.
     """
     Fork: _grpc.UnaryUnaryMultiCallable[_session_pb2.ForkRequest, _session_pb2.ForkResponse]
     """Copies a session, or one of its checkpoints, into new ones: each with the same state, files of its own, an id, a lease and
@@ -167,8 +167,8 @@ class SessionServiceAsyncStub(SessionServiceStub):
     Rollback: _aio.UnaryUnaryMultiCallable[_session_pb2.RollbackRequest, _session_pb2.RollbackResponse]  # type: ignore[assignment]
     """Puts the session back to one of its checkpoints, which stays and serves again. What ran since is killed, also where the
     program had ended the session. Time and budgets that were used stay used.
-    Errors besides those of Execute: NOT_FOUND, UNKNOWN_CHECKPOINT; CHECKPOINT_LOST, where the session's own memory limit
-    ended it (FAILED_PRECONDITION).
+    Errors besides those of Execute: NOT_FOUND, UNKNOWN_CHECKPOINT; FAILED_PRECONDITION, CHECKPOINT_LOST, whose metadata
+    "cause" says by what: "memory-limit" is the program's doing, "killed-from-outside" a fault. The session goes on.
     """
     Fork: _aio.UnaryUnaryMultiCallable[_session_pb2.ForkRequest, _session_pb2.ForkResponse]  # type: ignore[assignment]
     """Copies a session, or one of its checkpoints, into new ones: each with the same state, files of its own, an id, a lease and
@@ -270,8 +270,8 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_session_pb2.RollbackResponse, _abc.Awaitable[_session_pb2.RollbackResponse]]:
         """Puts the session back to one of its checkpoints, which stays and serves again. What ran since is killed, also where the
         program had ended the session. Time and budgets that were used stay used.
-        Errors besides those of Execute: NOT_FOUND, UNKNOWN_CHECKPOINT; CHECKPOINT_LOST, where the session's own memory limit
-        ended it (FAILED_PRECONDITION).
+        Errors besides those of Execute: NOT_FOUND, UNKNOWN_CHECKPOINT; FAILED_PRECONDITION, CHECKPOINT_LOST, whose metadata
+        "cause" says by what: "memory-limit" is the program's doing, "killed-from-outside" a fault. The session goes on.
         """
 
     @_abc_1.abstractmethod
