@@ -418,7 +418,7 @@ def test_what_is_left_running_is_charged_to_the_budget(server: Server) -> None:
             return refused.reason == "SESSION_ENDED"
         return cell.end == "budget_spent"
 
-    eventually(spent, 8.0)
+    eventually(spent, 30.0)
     session.close()
 
 
