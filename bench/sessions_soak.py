@@ -1,7 +1,7 @@
 """Sessions opened, used, forked, rolled back and killed at random while others compute.
 
-    python -m bench.sessions_soak --minutes 30
-    python -m bench.sessions_soak --sessions 2000 --minutes 0
+    python -m bench sessions-soak --minutes 30
+    python -m bench sessions-soak --sessions 2000 --minutes 0
 
 Callers at once, each with a session and its model: cells that are right, raise, print, write files;
 checkpoints, rollbacks and forks; programs that end themselves, run out of time or memory, leave
@@ -319,14 +319,14 @@ def play(  # noqa: C901  # callers, killer, clock
     return felt
 
 
-def main() -> None:
+def run(arguments: list[str]) -> None:
     """Plays, interval by interval; prints a line for each, then slopes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--sessions", type=int, default=0)
     parser.add_argument("--interval-s", type=float, default=30.0)
     parser.add_argument("--killer-s", type=float, default=2.0, help="0: nobody kills")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     intervals = max(1, int(options.minutes * 60 / options.interval_s))
     series: dict[str, list[tuple[float, float]]] = {}
     total, untrue, began_s = Counter[str](), 0, time.monotonic()
@@ -368,7 +368,3 @@ def main() -> None:
             )
             print(f"{name:16s} {slope(points[third:]):14.2f} {before:14.1f} {after:12.1f}")
     print(f"untrue: {untrue}; done: {dict(total.most_common())}")
-
-
-if __name__ == "__main__":
-    main()

@@ -298,7 +298,7 @@ class _Server:
         return is_copy
 
     def _become(self, user: int, given: list[int], folder: str, opened: list[_OpenFile]) -> None:
-        """The copy's part; its keeper's part is in `keeper`."""
+        """The copy's part; its keeper's part is in `copier`."""
         line = socket(fileno=os.dup(given[0]))
         line.send(b"C")
         syscalls.set_capabilities(permitted=_COPYING, effective=_COPYING)
