@@ -490,9 +490,9 @@ def test_a_frozen_host_is_no_answer_and_no_false_one(own_server: Server) -> None
 
 @pytest.mark.slow
 def test_sessions_opened_used_forked_and_killed_at_random() -> None:
-    """Every answer is right or a fault; see bench.sessions_soak, which runs longer."""
+    """Every answer is right or a fault; see `bench sessions-soak`, which runs longer."""
     ran = subprocess.run(
-        ["python", "-m", "bench.sessions_soak", "--minutes", "0.5", "--interval-s", "30"],
+        ["python", "-m", "bench", "sessions-soak", "--minutes", "0.5", "--interval-s", "30"],
         capture_output=True,
         text=True,
         timeout=200,
