@@ -9,6 +9,7 @@ connection to one waits in its queue and is found there.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import socket
 import tempfile
@@ -39,11 +40,16 @@ class Canaries:
 def planted(
     folder: Path | None = None, abstract: str = "sbx_canary_abstract"
 ) -> Iterator[Canaries]:
-    """Plants them, for a service that is started inside; pulls them out again."""
+    """Plants them, for a service that is started inside; pulls them out again.
+
+    The programs know their names, so whoever plants them waits until nobody else does.
+    """
     folder = folder or Path(tempfile.gettempdir())
     file, path = folder / f"{NAME}_hidden_test.txt", folder / "sbx_canary.sock"
     before = os.environ.get(NAME)
     listeners: list[socket.socket] = []
+    lock = (folder / f"{abstract}.lock").open("w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
     try:
         os.environ[NAME] = VALUE
         file.write_text(f"{VALUE}\n")
@@ -64,3 +70,4 @@ def planted(
         os.environ.pop(NAME, None)
         if before is not None:
             os.environ[NAME] = before
+        lock.close()

@@ -30,6 +30,7 @@ from assay.clients.execution import (
     TestSuite,
 )
 
+pytestmark = pytest.mark.timeout(1200)  # the canaries are planted by one file at a time
 SLOTS = 2
 HONEST = "a, b = map(int, input().split())\nprint(a + b)\n\n\ndef add(a, b):\n    return a + b\n"
 PROGRAMS = [*corpus.load(corpus.OURS), *corpus.load(corpus.SHARED)]

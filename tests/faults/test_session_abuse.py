@@ -23,7 +23,10 @@ import sessions_wire as support
 from abuse import canaries, corpus
 from sessions_wire import Cell, Refused, Server, Session
 
-pytestmark = pytest.mark.skipif(os.uname().sysname != "Linux", reason="sessions are forks")
+pytestmark = [
+    pytest.mark.skipif(os.uname().sysname != "Linux", reason="sessions are forks"),
+    pytest.mark.timeout(1200),  # the canaries are planted by one file at a time
+]
 PROGRAMS = [*corpus.load(corpus.OURS), *corpus.load(corpus.SHARED)]
 COMMANDS = {"c": "gcc -O1 -o m main.c -lm -lpthread 2>&1 && ./m", "bash": "bash main.sh"}
 LIMITS = {"memory_bytes": 256 << 20, "disk_bytes": 32 << 20, "cell_wall_time": 10}

@@ -19,7 +19,10 @@ import sessions_wire as support
 from abuse import canaries, sessions
 from sessions_wire import Cell, Server, Session
 
-pytestmark = pytest.mark.skipif(os.uname().sysname != "Linux", reason="sessions are forks")
+pytestmark = [
+    pytest.mark.skipif(os.uname().sysname != "Linux", reason="sessions are forks"),
+    pytest.mark.timeout(1200),  # the canaries are planted by one file at a time
+]
 ATTACKS = sessions.load()
 WALL_S = 20.0
 
