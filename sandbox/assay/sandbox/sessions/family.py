@@ -65,6 +65,7 @@ class Gone:
     Attributes:
         cpu_s: of its processes that were reaped by then.
         peak_bytes: the most memory of its main process.
+        others_computed: at that moment relatives ran cells.
         for_memory: the kernel had just ended a process at the family's limit of memory.
         over: it had used the CPU time that it may, perhaps by a limit of its own.
     """
@@ -72,6 +73,7 @@ class Gone:
     status: int
     cpu_s: float
     peak_bytes: int
+    others_computed: bool
     for_memory: bool
     over: bool
 
@@ -136,6 +138,7 @@ class HeldBranch:
         user: its user in the family.
         folder: its working directory, open.
         gone: how it ended; None while it lives.
+        computes: a cell runs in it.
         base_bytes: memory of its interpreter before any cell.
         unruly: why we killed it, where it wrote what nobody asked for; else empty.
     """
@@ -144,6 +147,7 @@ class HeldBranch:
         self.user = user
         self.folder = folder
         self.gone: Gone | None = None
+        self.computes = False
         self.base_bytes = 0
         self.unruly = ""
         self.listener = Listener()
@@ -580,6 +584,9 @@ class SessionFamily:
         if branch is not None:
             branch.gone = Gone(
                 *(facts["status"], facts["cpu_s"], facts["peak_bytes"]),
+                others_computed=any(
+                    other.computes for other in self.branches.values() if other is not branch
+                ),
                 for_memory=self._memory_killed(),
                 over=facts["over"],
             )

@@ -87,6 +87,7 @@ class RunningCell(Listener):
         branch = self._branch
         branch.drain()  # what a thread wrote between the cells belongs to no cell
         branch.listener = self
+        branch.computes = True
         self._started_s = time.monotonic()
         self._cpu_before_s = branch.cpu_s_as_seen()
         branch.send(b"X", self._tag, marshal.dumps((self._number, code)))
@@ -96,6 +97,7 @@ class RunningCell(Listener):
         finally:
             self._timer.cancel()
             branch.listener = Listener()
+            branch.computes = False
 
     def interrupt(self, end: pb.CellEnd.ValueType, detail: str = "") -> None:
         """Interrupts it; it is killed where it does not heed that."""

@@ -460,7 +460,7 @@ class HeldSession:
         if gone.for_memory:
             branch = self._branch
             used_bytes = gone.peak_bytes - branch.base_bytes + branch.disk()[0]
-            if self.family.members > 1 and used_bytes < self.limits.memory_bytes:
+            if gone.others_computed and used_bytes < self.limits.memory_bytes:
                 raise self._lost("its relatives used the memory of the family up")
             return pb.CELL_END_MEMORY_LIMIT, "the kernel ended it for lack of memory"
         # The program cannot send it to itself (`zygote.consent`).

@@ -116,6 +116,7 @@ def build(
         os.makedirs(os.path.dirname(base + path), exist_ok=True)
         if not os.path.lexists(base + path):
             os.symlink(target, base + path)
+    os.chmod(f"{base}/home", 0o111)  # noqa: S103  # passed through, not listed
     for path, text in {**_FILES, "/etc/passwd": _passwd(users)}.items():
         os.makedirs(os.path.dirname(base + path), exist_ok=True)
         with open(base + path, "w") as file:

@@ -154,6 +154,8 @@ def _session_checks() -> dict[str, int | _Check]:
         "pidfd_send_signal": _Check(1, equal=((SIGKILL, refuse),)),
         "fcntl": _Check(1, equal=((_SET_SIGNAL, refuse),)),
         "timer_create": error(errno.ENOSYS),  # programs then use alarm
+        # Memory of no process: where it runs short, the kernel would end a relative in its place.
+        "memfd_create": error(errno.ENOSYS),
         "clone": _Check(0, any_bit=(_NAMESPACE_FLAGS, refuse), low_byte=(SIGKILL, refuse)),
     }
 
