@@ -28,12 +28,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psutil
-
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 import sessions_residue as residue
 import sessions_wire as wire
+from assay.sandbox.jail.monitor import descendants
 from bench.soak import slope
 from sessions_wire import Refused, Server, Session
 
@@ -223,10 +222,10 @@ class Killer:
     def strike(self) -> str:
         """Kills a marked process, one time in eight its keeper; says which."""
         marked = []
-        for process in psutil.Process(self._server.pid).children(recursive=True):
+        for process in descendants(self._server.pid):
             try:
-                if Path(f"/proc/{process.pid}/comm").read_text() == "soak-live\n":
-                    marked.append(process.pid)
+                if Path(f"/proc/{process}/comm").read_text() == "soak-live\n":
+                    marked.append(process)
             except OSError:
                 continue
         if not marked:
@@ -255,21 +254,28 @@ class Holding:
     groups: int
 
 
+def _pss(folder: Path) -> int:
+    """Memory of a process, shared pages divided by who shares them, in bytes."""
+    for line in (folder / "smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
 def holding(pid: int) -> Holding:
     """Counted over the server's whole tree."""
     total: Counter[str] = Counter()
     spaces: dict[str, int] = {}
-    root = psutil.Process(pid)
-    for process in (root, *root.children(recursive=True)):
+    for process in (pid, *descendants(pid)):
+        folder = Path(f"/proc/{process}")
         try:
-            total["pss"] += process.memory_full_info().pss
-            total["files"] += process.num_fds()
+            total["pss"] += _pss(folder)
+            total["files"] += len(list((folder / "fd").iterdir()))
             total["processes"] += 1
-            space = os.readlink(f"/proc/{process.pid}/ns/mnt")  # noqa: PTH115  # no real path
+            space = os.readlink(folder / "ns/mnt")  # noqa: PTH115  # no real path
             if space not in spaces:
-                lines = Path(f"/proc/{process.pid}/mountinfo").read_text()
-                spaces[space] = lines.count("\n")
-        except (psutil.Error, OSError):
+                spaces[space] = (folder / "mountinfo").read_text().count("\n")
+        except OSError:
             continue
     groups = residue.count(pid).groups
     return Holding(

@@ -12,6 +12,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -492,7 +493,7 @@ def test_a_frozen_host_is_no_answer_and_no_false_one(own_server: Server) -> None
 def test_sessions_opened_used_forked_and_killed_at_random() -> None:
     """Every answer is right or a fault; see `bench sessions-soak`, which runs longer."""
     ran = subprocess.run(
-        ["python", "-m", "bench", "sessions-soak", "--minutes", "0.5", "--interval-s", "30"],
+        [sys.executable, "-m", "bench", "sessions-soak", "--minutes", "0.5", "--interval-s", "30"],
         capture_output=True,
         text=True,
         timeout=200,

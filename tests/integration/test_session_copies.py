@@ -81,7 +81,6 @@ REFUSED = [
     ),
     Held("epoll", "import select\ne = select.epoll()", "poll", "e.close()"),
     Held("eventfd", "import os\ne = os.eventfd(0)", "event", "os.close(e)"),
-    Held("memfd", "import os\nm = os.memfd_create('m')", "mem|shared|deleted", "os.close(m)"),
     Held(
         "asyncio",
         "import asyncio\nloop = asyncio.new_event_loop()",

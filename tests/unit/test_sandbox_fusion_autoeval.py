@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from assay.clients.execution import Execution, Output, SourceFile
 from assay.compat.fields import BadField
-from assay.compat.sandbox_fusion import autoeval, cells, prompts, run
+from assay.compat.sandbox_fusion import autoeval, prompts, run
 
 FLAG = "a-word-that-nobody-guesses"
 
@@ -284,23 +284,6 @@ def test_prompts_that_are_not_served(config: dict[str, Any]) -> None:
         prompts.read_prompt({"config": {"provided_data": row, **config}})
     with pytest.raises(BadField):
         prompts.read_prompts({"config": {"provided_data": row, **config}})
-
-
-# Pictures -----------------------------------------------------------------------------------------
-
-
-def test_figures_are_shown_at_the_end_of_their_cell() -> None:
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    pyplot.switch_backend("Agg")
-    space: dict[str, object] = {}
-    quiet = cells.run_cell("import matplotlib.pyplot as plt", "<cell>", space)
-    assert (quiet["display"], quiet["error"]) == ([], [])
-    shown: Any = cells.run_cell("for _ in range(2):\n    plt.figure(); plt.plot([1, 2])\n7",
-                                "<cell>", space)["display"]  # fmt: skip
-    assert [sorted(each) for each in shown] == [["image/png", "text/plain"]] * 2 + [["text/plain"]]
-    for each in shown[:2]:
-        assert base64.b64decode(each["image/png"]).startswith(b"\x89PNG")
-    assert cells.run_cell("None", "<cell>", space)["display"] == []
 
 
 @pytest.mark.parametrize(

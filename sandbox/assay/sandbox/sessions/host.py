@@ -30,7 +30,7 @@ from assay.kit.reasons import Reason
 from assay.sandbox.domain import SandboxFault
 from assay.sandbox.jail.launch import LaunchError
 from assay.sandbox.sessions import wire
-from assay.sandbox.sessions.family import FamilyLost
+from assay.sandbox.sessions.held import FamilyLost
 from assay.sandbox.sessions.nursery import Nursery
 from assay.sandbox.sessions.session import HeldSession
 from assay.sandbox.sessions.settings import LANGUAGES, Allowance, HostSettings

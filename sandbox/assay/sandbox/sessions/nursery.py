@@ -19,7 +19,8 @@ from assay.sandbox.domain import SandboxFault
 from assay.sandbox.jail import cgroups, owners, packages
 from assay.sandbox.jail.config import COMMON_MODULES, JailConfig
 from assay.sandbox.jail.launch import LaunchError, UserMap, ZygoteLink
-from assay.sandbox.sessions.family import USERS, Ends, FamilyLost, HeldBranch, SessionFamily
+from assay.sandbox.sessions.family import USERS, SessionFamily
+from assay.sandbox.sessions.held import Ends, FamilyLost, HeldBranch
 from assay.sandbox.sessions.settings import HostSettings
 from assay.sandbox.zygote import syscalls
 

@@ -22,7 +22,7 @@ from assay.sandbox.domain import SandboxFault
 from assay.sandbox.harness.codec import decode
 from assay.sandbox.harness.protocol import TAG_BYTES, HarnessFrame
 from assay.sandbox.harness.references import CodecError
-from assay.sandbox.sessions.family import HeldBranch, Listener
+from assay.sandbox.sessions.held import HeldBranch, Listener
 from assay.sandbox.sessions.settings import Allowance
 
 _TICK_S = 0.1

@@ -24,16 +24,8 @@ from assay.kit.reasons import Reason
 from assay.sandbox.domain import SandboxFault
 from assay.sandbox.harness.protocol import TAG_BYTES, HarnessFrame
 from assay.sandbox.sessions import files
-from assay.sandbox.sessions.family import (
-    ASLEEP,
-    LIVE,
-    USERS,
-    CopyRefused,
-    FamilyLost,
-    HeldBranch,
-    Listener,
-    SessionFamily,
-)
+from assay.sandbox.sessions.family import USERS, CopyRefused, SessionFamily
+from assay.sandbox.sessions.held import ASLEEP, LIVE, FamilyLost, HeldBranch, Listener
 from assay.sandbox.sessions.running import Emit, RunningCell
 from assay.sandbox.sessions.settings import Allowance
 
