@@ -317,9 +317,8 @@ class SessionFamily:
         if branch is not None:
             branch.gone = Gone(
                 *(facts["status"], facts["cpu_s"], facts["peak_bytes"]),
-                others_computed=any(
-                    other.computes for other in self.branches.values() if other is not branch
-                ),
+                others_computed=not branch.computes
+                and any(other.computes for other in self.branches.values()),
                 for_memory=self._memory_killed(),
                 over=facts["over"],
             )

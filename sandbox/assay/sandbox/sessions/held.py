@@ -39,7 +39,7 @@ class Gone:
     Attributes:
         cpu_s: of its processes that were reaped by then.
         peak_bytes: the most memory of its main process.
-        others_computed: at that moment relatives ran cells.
+        others_computed: at that moment relatives ran cells, and this one none.
         for_memory: the kernel had just ended a process at the family's limit of memory.
         over: it had used the CPU time that it may, perhaps by a limit of its own.
     """
