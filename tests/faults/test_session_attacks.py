@@ -141,6 +141,7 @@ def test_an_attack_on_another_session_gains_nothing(
     assert residue.left_behind(target.server.pid, target.before) == []
 
 
+@pytest.mark.exhaustive  # the server without walls now and then hangs under its attacks
 @pytest.mark.parametrize(
     "attack",
     [a for a in ATTACKS if a.control or a.control_by_victim],
@@ -159,6 +160,7 @@ def test_without_walls_the_attack_works(unwalled: Server, attack: sessions.Attac
         scene.close()
 
 
+@pytest.mark.exhaustive
 def test_a_victim_that_was_left_alone_says_so(unwalled: Server) -> None:
     for relation in sessions.RELATIONS:
         scene = Scene(unwalled, relation)
