@@ -181,10 +181,7 @@ class JailBox:
     def _settings(self) -> dict[str, Any]:
         config = self._config
         namespaces = config.level == "namespaces"
-        prefix = str(Path(config.interpreter).parent.parent)
-        readable = [*config.read_only_paths, *self._packages.paths]
-        if not prefix.startswith("/usr"):
-            readable.append(prefix)
+        readable = config.readable(self._packages.paths)
         if not namespaces:
             readable += [
                 "/usr",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -55,3 +56,9 @@ class JailConfig:
             return self.python
         base: str = getattr(sys, "_base_executable", sys.executable)
         return str(Path(base).resolve())
+
+    def readable(self, packages: Iterable[str]) -> list[str]:
+        """What programs see besides the system's own folders: toolchains, packages, interpreter."""
+        prefix = str(Path(self.interpreter).parent.parent)
+        own = [] if prefix.startswith("/usr") else [prefix]
+        return [*self.read_only_paths, *packages, *own]

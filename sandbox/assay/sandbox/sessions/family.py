@@ -72,7 +72,6 @@ class SessionFamily:
         self.own_users = first_host_user is not None
         self.lost = False
         self.why_lost = "it was closed"
-        self._closed = False
         self.branches: dict[int, HeldBranch] = {}
         self._control = control
         self._first_host_user = first_host_user
@@ -240,9 +239,9 @@ class SessionFamily:
 
     def close(self) -> None:
         """Ends every process of the family."""
-        if self._closed:
+        if self.lost:
             return
-        self.lost = self._closed = True
+        self.lost = True
         self._loop.remove_reader(self._control)
         self._control.close()
         if self._keeper >= 0:  # and with it everything in its namespace

@@ -49,15 +49,15 @@ class Nursery:
         self.copies = os.geteuid() == 0
         self.group_missing = ""
         self.missing: tuple[str, ...] = ()
-        self._most = settings.families + settings.spares + 1
-        self._users = _users(self._most) if self.copies else UserMap(os.geteuid(), None)
+        most = settings.families + settings.spares + 1
+        self._users = _users(most) if self.copies else UserMap(os.geteuid(), None)
         self._config = JailConfig(
             slot=settings.slot,
             read_only_paths=settings.read_only_paths,
             packages=settings.python_packages,
         )
         self._packages = packages.find(settings.python_packages)
-        self._free = deque(range(self._most))
+        self._free = deque(range(most))
         self._ready: deque[tuple[SessionFamily, HeldBranch]] = deque()
         self._filling: asyncio.Task[None] | None = None
         self._families: set[SessionFamily] = set()
@@ -179,7 +179,6 @@ class Nursery:
             "disk_bytes": self._settings.default_limits.disk_bytes,
             "inodes": _INODES,
             "landlock": syscalls.landlock_abi() > 0,
-            "own_user": self.copies,
         }
 
     def _start(self) -> None:
@@ -197,15 +196,11 @@ class Nursery:
 
     def _zygote_settings(self) -> dict[str, Any]:
         config = self._config
-        prefix = str(Path(config.interpreter).parent.parent)
-        readable = [*config.read_only_paths, *self._packages.paths]
-        if not prefix.startswith("/usr"):
-            readable.append(prefix)
         return {
             "namespaces": True,
             "sessions": True,
             "user": 1000 if self.copies else None,
-            "readable": readable,
+            "readable": config.readable(self._packages.paths),
             "packages": list(self._packages.folders),
             "users": USERS if self.copies else 1,
             "commands": dict.fromkeys(("python", "python3"), config.interpreter),

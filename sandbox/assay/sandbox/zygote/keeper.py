@@ -61,7 +61,6 @@ FIRST_USER = 1000
 _DYING_S = 10.0
 _PAUSE_S = 0.0003
 _CPU_SLACK_S = 0.5  # the kernel counts by ticks
-_UNRULY = "a session that does not keep to the rules of copying"
 _MAX_MESSAGE = 1 << 16
 _ANCILLARY = CMSG_SPACE(4 * 64)
 
