@@ -55,6 +55,7 @@ def test_typed_packages_say_so(repository: Path) -> None:
         "kit/assay/kit",
         "clients/assay/clients",
         "clients/assay/cli",
+        "clients/assay/environments",
         "math/assay/math",
         "reward_server/assay/reward_server",
         "sandbox/assay/sandbox",

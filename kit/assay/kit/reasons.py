@@ -79,6 +79,8 @@ class Reason(StrEnum):
     UNKNOWN_CHECKPOINT = "UNKNOWN_CHECKPOINT"
     CHECKPOINT_LOST = "CHECKPOINT_LOST"
     DISK_FULL = "DISK_FULL"
+    ENVIRONMENT_FAILED = "ENVIRONMENT_FAILED"
+    EPISODE_CUT = "EPISODE_CUT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,5 +348,15 @@ LEXICON: dict[Reason, ReasonInfo] = {
         _NOT_NOW,
         "The session's disk has no room for the file.",
         "Remove files, or ask for a larger disk.",
+    ),
+    Reason.ENVIRONMENT_FAILED: ReasonInfo(
+        _OURS,
+        "An environment raised what it may not, or gave what is no observation and no reward.",
+        "Drop the episode; correct the environment.",
+    ),
+    Reason.EPISODE_CUT: ReasonInfo(
+        _LATE,
+        "An episode was cut off by its seconds, or with its run: its reward would say nothing.",
+        "Drop the episode; allow more with method.episodes.seconds.",
     ),
 }

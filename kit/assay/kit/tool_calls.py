@@ -15,10 +15,14 @@ class ToolCall:
     Attributes:
         name: empty for what was meant as a call and is none.
         arguments: JSON's values: an object, its text, or None for none.
+        id: of the call, where the shape has one.
+        text: as it was written, where it could not be read.
     """
 
     name: str
     arguments: Any = None
+    id: str = ""
+    text: str = ""
 
 
 def read_tool_call(value: object) -> tuple[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -41,6 +41,61 @@ class PolicyTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class ActedTurn:
+    """One turn of the policy within an episode.
+
+    Attributes:
+        start: its first token in the response's ids.
+        end: one past its last.
+        context: number of its conversation, from 0.
+        agent: who spoke; see assay.environments.types.role_of.
+        text: decoded without special tokens.
+        void: neither a call of a tool nor an answer.
+        calls: of tools.
+        refused: of these, those that a tool refused.
+        reward: of the turn, on itself; None for none.
+        seconds: of tools and of the environment after it.
+    """
+
+    start: int
+    end: int
+    context: int
+    agent: str
+    text: str
+    truncated: bool = False
+    void: bool = False
+    calls: int = 0
+    refused: int = 0
+    reward: float | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Acted:
+    """What a rollout that is an episode did (assay.environments).
+
+    The response holds all its conversations one after the other; a conversation that follows
+    another one in the row begins with the tokens of its own prompt.
+
+    Attributes:
+        environment: its name.
+        ending: an assay.environments.Ending.
+        turns: in the order of time.
+        contexts: the first token of each conversation in the response's ids; the first is 0.
+        rewards: by agent, where each earns its own; None for a fault. Empty: all earn the
+            rollout's.
+        record: the whole episode, as it is kept; JSON's values. See assay.environments.record.
+    """
+
+    environment: str
+    ending: str
+    turns: tuple[ActedTurn, ...]
+    contexts: tuple[int, ...] = (0,)
+    rewards: Mapping[str, float | None] = field(default_factory=dict)
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Rollout:
     """One response and its result.
 
@@ -49,6 +104,7 @@ class Rollout:
         result: of a dialogue the first attempt's fault, else the last attempt's result.
         policy_step: optimizer steps that the policy had made when it drew the last tokens.
         turns: of a dialogue; empty for a response of one turn.
+        acted: of an episode, whose first prompt is the request's; None for a response without one.
     """
 
     request: Request
@@ -56,6 +112,7 @@ class Rollout:
     result: Result
     policy_step: int
     turns: tuple[PolicyTurn, ...] = ()
+    acted: Acted | None = None
 
     @property
     def results(self) -> list[Result]:
@@ -110,6 +167,8 @@ class Unfinished:
 
 
 def _length(row: Rollout | Unfinished) -> int:
+    if isinstance(row, Rollout) and row.acted is not None:
+        return sum(turn.end - turn.start for turn in row.acted.turns)
     if not row.turns:
         return len(row.response.ids)
     return sum(turn.end - turn.start for turn in row.turns)
