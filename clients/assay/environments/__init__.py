@@ -11,11 +11,11 @@ from assay.environments.registry import environment_of, environments
 from assay.environments.types import EpisodeMessage, EpisodeOutcome, Observation, Reply, ToolCall
 
 __all__ = [
-    "EpisodeMessage",
     "Ending",
     "Environment",
     "Episode",
     "EpisodeLimits",
+    "EpisodeMessage",
     "EpisodeOutcome",
     "Observation",
     "Proof",

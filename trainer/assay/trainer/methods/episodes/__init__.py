@@ -1,0 +1,1 @@
+"""Episodes: the policy acts in an environment, turn by turn (assay.environments)."""

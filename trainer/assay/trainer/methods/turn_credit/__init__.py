@@ -1,0 +1,1 @@
+"""How the turns of an episode are credited: by themselves, by agent, against their group's."""
