@@ -177,7 +177,7 @@ def plain(value: Any, levels: int = _DEEPEST) -> Any:
         return f"<{type(value).__name__}>"
 
 
-def _scalar(value: bool | float | str | None) -> Any:
+def _scalar(value: Any) -> Any:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(float(value))
     if isinstance(value, str):
