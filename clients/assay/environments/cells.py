@@ -8,7 +8,7 @@ done to it from outside (SESSION_LOST, LEASE_EXPIRED, no place in time) is a fau
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from assay.clients.sessions import (
     CellEnd,
     CellResult,
     ProgramEndError,
+    SessionFiles,
     SessionLimits,
 )
 from assay.clients.sessions.calls import in_portions
@@ -27,6 +28,7 @@ from assay.kit.reasons import Reason
 
 _CODE_BYTES = 1 << 20
 _LEAST_CPU_S = 0.5
+_PATH_BYTES, _PART_BYTES = 1000, 250
 _SAID = {
     CellEnd.EXITED: "the program exited with code {code}",
     CellEnd.DIED: "the process died (signal {signal}, exit code {code})",
@@ -149,12 +151,18 @@ class EpisodeSession:
         except CallError as error:
             raise _refusal(error) from error
 
-    async def files(self, most_bytes: int) -> dict[str, bytes] | None:
-        """All regular files of the working folder, by path; None where they are more."""
-        if self._session is None:
-            kept = {path: _bytes(content) for path, content in self._kept.items()}
-            return kept if sum(map(len, kept.values())) <= most_bytes else None
-        return await self._files_of(self._session, most_bytes)
+    async def files(
+        self, most_bytes: int, keep: Callable[[str], bool] | None = None
+    ) -> dict[str, bytes] | None:
+        """The regular files of the working folder by path, those only that `keep` takes.
+
+        None where they have more than `most_bytes`, or are too many to list.
+        """
+        keep = keep or is_path
+        if self._session is not None:
+            return await self._files_of(self._session, most_bytes, keep)
+        kept = {path: _bytes(content) for path, content in self._kept.items() if keep(path)}
+        return kept if sum(map(len, kept.values())) <= most_bytes else None
 
     async def close(self) -> None:
         """Frees the session. May be called twice."""
@@ -189,20 +197,23 @@ class EpisodeSession:
 
     async def _end(self, session: AsyncSession) -> None:
         """The program ended the session: keeps its files for the next one."""
-        kept = await self._files_of(session, self._bounds.limits.disk_bytes or 1 << 30)
+        kept = await self._files_of(session, self._bounds.limits.disk_bytes or 1 << 30, is_path)
         self._kept = kept or {}
         self._used_s += self._session_s
         self._session = None
         await self._sandbox.ask(session.close)
 
-    async def _files_of(self, session: AsyncSession, most_bytes: int) -> dict[str, bytes] | None:
+    async def _files_of(
+        self, session: AsyncSession, most_bytes: int, keep: Callable[[str], bool]
+    ) -> dict[str, bytes] | None:
         async def fetch() -> dict[str, bytes] | None:
             listed = await session.list_files()
-            if listed.truncated or sum(one.size_bytes for one in listed) > most_bytes:
+            wanted = SessionFiles(tuple(one for one in listed if keep(one.path)))
+            if listed.truncated or sum(one.size_bytes for one in wanted) > most_bytes:
                 return None
             found: dict[str, bytes] = {}
             try:
-                for paths in in_portions(listed):
+                for paths in in_portions(wanted):
                     found.update(await session.get_files(paths))
             except CallError as error:
                 if error.reason in _OF_FILES:
@@ -251,6 +262,17 @@ def is_text(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def is_path(path: str) -> bool:
+    """Whether a session takes a file under this path again; a program can make others."""
+    parts = path.split("/")
+    if not is_text(path) or any(
+        part in {"", ".", "..", ".assay"} or "\0" in part for part in parts
+    ):
+        return False
+    sizes = [len(part.encode()) for part in parts]
+    return max(sizes) <= _PART_BYTES and sum(sizes) + len(sizes) <= _PATH_BYTES
 
 
 def _bytes(content: bytes | str) -> bytes:
