@@ -30,7 +30,8 @@ DOCUMENTS: list[dict[str, Any]] = [
     },
 ]
 _NONE = EpisodeLimits()
-Turns = Sequence[str | ToolCall | Sequence[ToolCall] | Reply]
+Turns = Sequence[Any]
+"""Texts, calls, several calls, or whole replies."""
 
 
 def corpus_file(folder: Path, rows: Sequence[Any] = DOCUMENTS) -> str:

@@ -26,26 +26,34 @@ from assay.environments.shipped.self_play import (
 from assay.environments.shipped.spy import SpyGame, SpySettings, deal, payoffs
 
 SECRET = "Quixotica Brandt"
-ROW = {"prompt": "Who is it that nobody wrote about?", "reference": [SECRET, "Q. Brandt"]}
+ROW: dict[str, Any] = {
+    "prompt": "Who is it that nobody wrote about?",
+    "reference": [SECRET, "Q. Brandt"],
+}
 TAGS = [f"<{slash}{name}>" for name in (*CONTROL, "think", "clue", "vote") for slash in ("", "/")]
 TEXTS = st.lists(
     st.sampled_from([*TAGS, "Paris", "the Seine", "d1", "[d2]", "\n\nPlayer 1: x", " ", "1", "2",
                      "why does anyone ask about a town on that river there"]),
     max_size=8,
 ).map("".join)  # fmt: skip
+KEPT = st.builds(
+    lambda name, text: f"<{name}>{text}</{name}>", st.sampled_from(["memory", "summary"]), TEXTS
+)
 CALLS = st.one_of(
     st.builds(
         lambda query, count, said: ToolCall("search", {"query": query, "count": count}, text=said),
         st.sampled_from(["Paris", "Seine sea", "zzz", " ", "Resal bridge"]),
         st.integers(-2, 20),
-        TEXTS,
+        st.one_of(TEXTS, KEPT),
     ),
     st.sampled_from(["d1", "d9", "[d2]", ""]).map(
         lambda one: ToolCall("open_document", {"id": one})
     ),
     st.just(ToolCall("nothing", "{")),
 )
-TURNS = st.lists(st.one_of(TEXTS, CALLS, st.lists(CALLS, min_size=1, max_size=3)), max_size=12)
+TURNS: Any = st.lists(
+    st.one_of(TEXTS, KEPT, CALLS, st.lists(CALLS, min_size=1, max_size=3)), max_size=12
+)
 CORPUS = open_corpus(corpus_file(Path(tempfile.mkdtemp())))
 
 
@@ -84,8 +92,8 @@ def test_a_new_context_has_the_question_and_no_history(turns: Any, context: Any)
         system, user = begun.messages
         assert (system.role, user.role) == ("system", "user")
         assert ROW["prompt"] in user.content
-        for tag in ("question", "summary", "memory", "observation"):
-            assert user.content.count(f"</{tag}>") <= 1
+        for tag in CONTROL:
+            assert user.content.count(f"<{tag}>") == user.content.count(f"</{tag}>") <= 1
         assert len(user.content) < 60 + 200 + sum(len(one["text"]) + 40 for one in DOCUMENTS) * 8
         if context == "memory":
             assert user.content.count("MARK") <= 1  # in what it kept of its last turn, at most
@@ -93,11 +101,20 @@ def test_a_new_context_has_the_question_and_no_history(turns: Any, context: Any)
         assert all(len(parts) == 1 for parts in seen.values())
 
 
-@given(TURNS)
-def test_only_the_proposer_reads_the_answer(turns: Any) -> None:
-    settings = SelfPlaySettings(solvers=2, least_searches=0, least_words=3, proposer_turns=4)
+@given(TURNS, TEXTS)
+def test_only_the_proposer_reads_the_answer(turns: Any, asked: str) -> None:
+    settings = SelfPlaySettings(solvers=2, least_searches=1, least_words=3, proposer_turns=4)
     services = RealVerifiers()
-    played = play(SearchSelfPlay(settings, CORPUS, services), ROW, turns)
+    question = (
+        f"<question>Who was at the sea {without_tags(asked, 'question', 'think')}?</question>"
+    )
+    begun: list[Any] = [
+        ToolCall("search", {"query": "sea"}),
+        question,
+        f"<answer>{SECRET}</answer>",
+    ]
+    played = play(SearchSelfPlay(settings, CORPUS, services), ROW, [*begun, *turns])
+    assert played.seen[3].agent == "solver#1"
     for seen in played.seen:
         if seen.agent != "proposer":
             assert hides("".join(one.content for one in seen.messages), *ROW["reference"])
@@ -221,7 +238,10 @@ def test_bm25_finds_a_planted_document(noise: list[list[str]], data: st.DataObje
 
 def test_many_episodes_search_at_once() -> None:
     async def all_of_them() -> list[Any]:
-        turns = [ToolCall("search", {"query": "Seine Paris"}), "<answer>Paris</answer>"]
+        turns: list[ToolCall | str] = [
+            ToolCall("search", {"query": "Seine Paris"}),
+            "<answer>Paris</answer>",
+        ]
         row = {"prompt": "Which capital?", "reference": "Paris"}
         settings = SearchSettings(verifier="words", citations=0.0)
         made = (SearchEnvironment(settings, CORPUS) for _ in range(64))

@@ -23,7 +23,10 @@ from assay.environments.shipped.corpus import Corpus
 from assay.environments.shipped.search import SearchEnvironment, SearchSettings
 from assay.kit.errors import ConfigError
 
-ROW = {"prompt": "Who built the Mirabeau bridge?", "reference": ["Jean Resal", "J. Resal"]}
+ROW: dict[str, Any] = {
+    "prompt": "Who built the Mirabeau bridge?",
+    "reference": ["Jean Resal", "J. Resal"],
+}
 ANSWER = "It was him [d4]. <answer>Jean Resal</answer>"
 
 

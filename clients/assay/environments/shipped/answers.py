@@ -31,7 +31,12 @@ CITABLE = re.compile(r"[A-Za-z0-9_:.-]+")
 
 def said(reply: Reply) -> str:
     """What a turn says, without thoughts: whatever the format left of it."""
-    return _THOUGHT.sub("", reply.text)
+    return without_thoughts(reply.text)
+
+
+def without_thoughts(text: str) -> str:
+    """A text without what stands in <think>, closed or not."""
+    return _THOUGHT.sub("", text)
 
 
 def tagged(text: str, name: str) -> str | None:
