@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from tests.search_support import (
 
 from assay.environments import EpisodeLimits, Reply, ToolCall
 from assay.environments.registry import settings_of
-from assay.environments.shipped.corpus import Corpus
+from assay.environments.shipped.corpus import Corpus, open_corpus
 from assay.environments.shipped.search import SearchEnvironment, SearchSettings
 from assay.kit.errors import ConfigError
 
@@ -323,3 +324,52 @@ def test_it_proves_itself(
         assert played.outcome.ending == proof.ending
         assert played.reward == pytest.approx(proof.reward)
         assert played.left == []
+
+
+# The index
+
+
+def index_of(path: str) -> list[Path]:
+    return sorted(Path(path).parent.glob("*.bm25-*"))
+
+
+def test_an_index_is_kept_and_used_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = corpus_file(tmp_path)
+    opening(corpus=path)
+    assert index_of(path) == []
+    before = open_corpus(path, keep_index=True).find("Paris Seine sea", 9)
+    assert len(index_of(path)) == 1
+    monkeypatch.setattr("assay.environments.shipped.corpus._indexed", None)
+    after = open_corpus(path, keep_index=True).find("Paris Seine sea", 9)
+    assert before == after
+    assert before
+
+
+def test_a_corpus_that_changed_is_indexed_anew(tmp_path: Path) -> None:
+    path = corpus_file(tmp_path)
+    open_corpus(path, keep_index=True)
+    corpus_file(tmp_path, [*DOCUMENTS[1:], {"id": "d9", "text": "A harp in Lyon."}])
+    assert [one.id for one in open_corpus(path, keep_index=True).find("Lyon", 9)] == ["d9"]
+
+
+@pytest.mark.parametrize("harm", ["assay.json", "params.index.json", "data.csc.index.npy", "seal"])
+def test_a_kept_index_that_is_broken_is_made_anew(tmp_path: Path, harm: str) -> None:
+    path = corpus_file(tmp_path)
+    open_corpus(path, keep_index=True)
+    [folder] = index_of(path)
+    if harm == "seal":
+        (folder / "assay.json").write_text('{"digest": "that of another"}')
+    else:
+        (folder / harm).write_bytes(b"\x80")
+    assert open_corpus(path, keep_index=True).find("Rhone", 1)[0].id == "d1"
+    [again] = index_of(path)
+    assert len((again / "assay.json").read_text()) > 64
+
+
+def test_an_index_that_cannot_be_kept_is_used(tmp_path: Path) -> None:
+    path = corpus_file(tmp_path)
+    open_corpus(path, keep_index=True)
+    [folder] = index_of(path)
+    shutil.rmtree(folder)
+    folder.write_text("a file in its place")
+    assert open_corpus(path, keep_index=True).find("Rhone", 1)[0].id == "d1"

@@ -76,7 +76,8 @@ class CorpusEnvironment(Environment):
         queries: of who is searching now, in order.
     """
 
-    repeatable = True
+    # A search is quick, and what was shown is known by the calls that were really made.
+    repeatable = False
 
     def __init__(self, settings: Any = None, shared: Any = None, services: Any = None) -> None:
         super().__init__(settings, shared, services)
