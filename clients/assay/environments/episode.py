@@ -223,7 +223,9 @@ class Episode:
         given = None
         if type(self.environment).answered is not Environment.answered:
             follow = self.environment.answered
-            given = await self._guarded(lambda: called(follow, step.turn, answers), "answered")
+            given = await self._guarded(
+                lambda: self._settled(follow, step.turn, answers), "answered"
+            )
             if self.is_over():
                 return None
         if given is not None:
