@@ -1,0 +1,89 @@
+"""A reward function of TRL's (`f(prompts, completions, **columns)`), hosted."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from assay.environments.hosting.hosted import TIMEOUT_S, Hosted, Sample, name_of
+from assay.kit.errors import ConfigError
+from assay.kit.faults import Unjudgeable
+from assay.kit.reasons import Reason
+
+_NOBODYS = {"trainer_state": None, "environments": None}
+
+
+def host_function(
+    function: Callable[..., Any],
+    *,
+    conversational: bool = False,
+    name: str = "",
+    timeout_s: float = TIMEOUT_S,
+    deterministic: bool = False,
+) -> Hosted:
+    """A reward function of TRL's, awaited or not, called with lists of one.
+
+    One that compares the completions of a group sees a group of one, so it belongs in TRL.
+
+    Args:
+        function: takes `prompts`, `completions` and columns; returns a list of one number or None.
+        conversational: it gets messages, as of chat data, and else texts.
+        name: by default the function's own.
+        timeout_s: of each sample.
+        deterministic: see `Hosted`.
+
+    Raises:
+        ConfigError: it cannot be called so.
+    """
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{function!r} is no reward function of TRL's") from error
+    everything = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    if "completions" not in parameters and not everything:
+        raise ConfigError(f"{name_of(function)!r} takes no completions, as TRL's functions do")
+
+    def score(sample: Sample) -> Any:
+        prompt: Any = sample.prompt if conversational else sample.question
+        completion: Any = sample.completion if conversational else sample.text
+        given = {
+            **{key: [value] for key, value in sample.columns.items()},
+            **_NOBODYS,
+            "prompts": [prompt],
+            "completions": [completion],
+            "completion_ids": None,
+            "log_extra": _ignored,
+            "log_metric": _ignored,
+        }
+        taken = {key: value for key, value in given.items() if everything or key in parameters}
+        found = function(**taken)
+        if inspect.isawaitable(found):
+            return _one_awaited(found)
+        return _one(found)
+
+    return Hosted(
+        score,
+        name or name_of(function),
+        description=" ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split()),
+        timeout_s=timeout_s,
+        deterministic=deterministic,
+    )
+
+
+def _ignored(*_: Any) -> None:
+    """TRL's logging, which has no place here."""
+
+
+async def _one_awaited(found: Any) -> Any:
+    return _one(await found)
+
+
+def _one(found: Any) -> Any:
+    if isinstance(found, str | bytes | dict) or not hasattr(found, "__len__"):
+        kind = type(found).__name__
+        raise Unjudgeable(Reason.VERIFIER_FAILED, f"it returned a {kind}, not a list of one reward")
+    if len(found) != 1:
+        text = f"it returned {len(found)} rewards for 1 completion"
+        raise Unjudgeable(Reason.VERIFIER_FAILED, text)
+    return found[0]
