@@ -139,18 +139,21 @@ BAD: dict[str, Callable[..., Any]] = {
     "bare": returns(1.0),
     "stdout": lambda completions: sys.stdout.close() or os.close(1) or [None],
 }
-QUIRKS: dict[str, tuple[Callable[..., Any], float]] = {
-    "forks": (_forks, 0.75),
-    "numpy_number": (numpy_number, 0.25),
-    "says_true": (says_true, 1.0),
-    "awaited": (awaited, 0.5),
+ODD: dict[str, Callable[..., Any]] = {
+    "forks": _forks,
+    "numpy_number": numpy_number,
+    "says_true": says_true,
+    "awaited": awaited,
+    "patches": _patches,
+    "prints": _prints,
 }
+
+
+def strange(completions: Any, how: list[str]) -> Any:
+    """Is bad or odd as the row says."""
+    return {**BAD, **ODD}[how[0]](completions)
+
 
 hosted_good = host_function(good, deterministic=True)
 hosted_chat = host_function(chat, conversational=True)
-hosted_patches = host_function(_patches, name="patches")
-hosted_prints = host_function(_prints, name="prints")
-for _name, _function in BAD.items():
-    globals()[f"bad_{_name}"] = host_function(_function, name=_name, timeout_s=3.0)
-for _name, (_function, _) in QUIRKS.items():
-    globals()[f"odd_{_name}"] = host_function(_function, name=_name)
+hosted_strange = host_function(strange, timeout_s=3.0)

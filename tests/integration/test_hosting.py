@@ -44,30 +44,30 @@ BAD = {
 }
 ODD = {"forks": 0.75, "numpy_number": 0.25, "says_true": 1.0, "awaited": 0.5}
 PROFILE = """
-name = "both"
-description = "A hosted reward and one of ours."
-tasks = ["both"]
+[[profile]]
+name = "halved"
+description = "Half of a hosted reward."
+tasks = ["halved"]
 
-[[components]]
+[[profile.component]]
 name = "theirs"
 verifier = "hosted_good"
 weight = 0.5
 
-[[components]]
-name = "ours"
-verifier = "exact"
-weight = 0.5
+[[profile.example]]
+response = "the cat"
+reference = "cat"
+verdict = "scored"
 """
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RewardClient]:
-    folder = tmp_path_factory.mktemp("profiles")
-    (folder / "both.toml").write_text(PROFILE)
-    names = ["hosted_good", "hosted_chat", "hosted_patches", "hosted_prints"]
-    names += [*(f"bad_{name}" for name in BAD), *(f"odd_{name}" for name in ODD)]
+    profiles = tmp_path_factory.mktemp("profiles") / "halved.toml"
+    profiles.write_text(PROFILE)
+    names = ["hosted_good", "hosted_chat", "hosted_strange"]
     given = [word for name in names for word in ("--verifier", f"{name}={FILE}:{name}")]
-    given += ["--profiles", str(folder), "--workers", "2", "--item-timeout-s", "8"]
+    given += ["--profiles", str(profiles), "--workers", "2", "--item-timeout-s", "8"]
     with (
         EmbeddedServices(arguments={"reward": [*given, "--worker-memory-mb", "1024"]}) as services,
         RewardClient(services.address, timeout_s=60) as client,
@@ -83,9 +83,12 @@ def asked(client: RewardClient, verifier: str, **fields: object) -> Result:
 def test_a_hosted_function_judges_and_a_profile_composes_it(client: RewardClient) -> None:
     assert asked(client, "hosted_good").reward == 1.0
     assert asked(client, "hosted_good", response="a dog").reward == 0.0
-    assert asked(client, "hosted_good", reference="cat").fault is not None  # no column `answer`
-    both = asked(client, "", task="both", response="cat", reference="cat")
-    assert both.fault is not None  # a part without a judgement is no zero
+    assert asked(client, "hosted_good", reference="cat").reward == 1.0  # its one column
+    lacking = asked(client, "hosted_good", reference={"other": 1}).fault
+    assert lacking is not None
+    assert lacking.reason == "UNUSABLE_REFERENCE"
+    assert asked(client, "", task="halved").reward == 0.5
+    assert asked(client, "", task="halved", reference={"answer": 4}).fault is not None
     [known] = [one for one in client.list_verifiers().verifiers if one.name == "hosted_good"]
     assert known.description == "The share of the answer's letters that were said."
     assert (known.deterministic, known.cacheable, known.parameters) == (True, True, ())
@@ -107,7 +110,7 @@ def test_messages_and_calls_of_tools_arrive(client: RewardClient) -> None:
 def test_what_goes_wrong_is_a_fault_and_never_a_number(
     client: RewardClient, name: str, reason: str
 ) -> None:
-    result = asked(client, f"bad_{name}")
+    result = asked(client, "hosted_strange", reference={"how": name})
     assert result.reward is None
     assert result.fault is not None
     assert result.fault.reason == reason
@@ -117,14 +120,14 @@ def test_what_goes_wrong_is_a_fault_and_never_a_number(
 @pytest.mark.parametrize(("name", "reward"), ODD.items())
 def test_odd_numbers_and_habits_are_taken(client: RewardClient, name: str, reward: float) -> None:
     began_s = time.monotonic()
-    assert asked(client, f"odd_{name}").reward == reward
+    assert asked(client, "hosted_strange", reference={"how": name}).reward == reward
     assert time.monotonic() - began_s < 8  # children that live on hold nothing up
 
 
 def test_what_it_patches_and_prints_reaches_nobody_else(client: RewardClient) -> None:
     for _ in range(4):
-        for name in ("hosted_patches", "hosted_prints"):
-            result = asked(client, name)
+        for name in ("patches", "prints"):
+            result = asked(client, "hosted_strange", reference={"how": name})
             assert result.fault is not None or result.reward in (0.5, 1.0)
         assert asked(client, "hosted_good").reward == 1.0
         assert asked(client, "exact", response="4", reference="4").reward == 1.0
@@ -132,10 +135,8 @@ def test_what_it_patches_and_prints_reaches_nobody_else(client: RewardClient) ->
 
 
 def test_after_all_of_it_the_server_judges_on(client: RewardClient) -> None:
-    items = [
-        Item(f"x{n}", {"answer": str(n)}, "hosted_good" if n % 2 else "bad_os_exit")
-        for n in range(40)
-    ]
+    judges = ("hosted_strange", "hosted_good")
+    items = [Item(f"x{n}", {"answer": str(n), "how": "os_exit"}, judges[n % 2]) for n in range(40)]
     results = client.score(items)
     assert [result.reward for result in results] == [1.0 if n % 2 else None for n in range(40)]
 
@@ -148,16 +149,17 @@ def test_no_client_names_what_is_hosted(client: RewardClient) -> None:
 
 
 def test_a_child_leaves_no_process_and_no_file_behind() -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    living = children.read_text()
+    before = sum(1 for _ in Path("/proc/self/fd").iterdir())
     for _ in range(20):
         assert apart(lambda: 1, "one", 5.0) == 1.0
         with pytest.raises(Unjudgeable, match="ended its process"):
             apart(lambda: os._exit(3), "leaves", 5.0)
     with pytest.raises(Unjudgeable, match=r"took more than 0\.2 s"):
         apart(lambda: time.sleep(30), "sleeps", 0.2)
-    assert len(os.listdir("/proc/self/fd")) == before
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert sum(1 for _ in Path("/proc/self/fd").iterdir()) == before
+    assert children.read_text() == living
 
 
 def test_what_cannot_be_hosted_is_said() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from assay.environments.hosting.hosted import TIMEOUT_S, Hosted, Sample, name_of
@@ -12,6 +12,7 @@ from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
 
 _NOBODYS = {"trainer_state": None, "environments": None}
+_GIVEN = ("prompts", "completions", "completion_ids", "log_extra", "log_metric")
 
 
 def host_function(
@@ -40,6 +41,11 @@ def host_function(
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{function!r} is no reward function of TRL's") from error
+    required = [
+        one.name
+        for one in parameters.values()
+        if one.default is one.empty and one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
+    ]
     everything = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
     if "completions" not in parameters and not everything:
         raise ConfigError(f"{name_of(function)!r} takes no completions, as TRL's functions do")
@@ -48,7 +54,7 @@ def host_function(
         prompt: Any = sample.prompt if conversational else sample.question
         completion: Any = sample.completion if conversational else sample.text
         given = {
-            **{key: [value] for key, value in sample.columns.items()},
+            **{key: [value] for key, value in _columns(sample, required).items()},
             **_NOBODYS,
             "prompts": [prompt],
             "completions": [completion],
@@ -69,6 +75,23 @@ def host_function(
         timeout_s=timeout_s,
         deterministic=deterministic,
     )
+
+
+def _columns(sample: Sample, required: Sequence[str]) -> Mapping[str, Any]:
+    """The columns; a reference that is no object is the one that the function asks for.
+
+    Raises:
+        Unjudgeable: the function asks for one that the row lacks.
+    """
+    columns = dict(sample.columns)
+    wanted = [name for name in required if name not in (*_GIVEN, *_NOBODYS)]
+    if len(wanted) == 1 and set(columns) == {"reference"}:
+        columns[wanted[0]] = columns["reference"]
+    lacking = [name for name in wanted if name not in columns]
+    if lacking:
+        text = f"it wants the column {lacking[0]!r}; write an object as reference, with a key for "
+        raise Unjudgeable(Reason.UNUSABLE_REFERENCE, f"{text}each column")
+    return columns
 
 
 def _ignored(*_: Any) -> None:
