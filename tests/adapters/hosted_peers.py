@@ -33,7 +33,7 @@ class Sums(vf.Task[Data, vf.State, vf.TaskConfig]):
         return float(trace.last_reply == self.data.answer)
 
     @vf.reward(weight=0.5)
-    def brief(self, trace: vf.Trace) -> float:
+    async def brief(self, trace: vf.Trace) -> float:
         return float("nan") if self.data.broken == "nan" else float(len(trace.last_reply) < 9)
 
 

@@ -69,7 +69,7 @@ def _rubrics(rubric: Any) -> list[Any]:
 
 def _state(sample: Sample, row: dict[str, Any], answer: Any, info: Any) -> Any:
     """The state of a finished rollout, as a rubric reads it."""
-    from verifiers.types import State  # noqa: PLC0415  # the operator's file imports verifiers
+    from verifiers import State  # noqa: PLC0415  # the operator's file imports verifiers
 
     prompt, completion = list(sample.prompt), list(sample.completion)
     made = State(input={**row, "prompt": prompt, "answer": answer, "info": info, "example_id": 0})
