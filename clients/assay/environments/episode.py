@@ -94,6 +94,7 @@ class Episode:
     Attributes:
         steps: so far.
         row: that it began with.
+        limits: as given.
         ending: None while it goes on.
         outcome: once it has ended.
     """
@@ -111,7 +112,7 @@ class Episode:
         self.row: Row = {}
         self.ending: Ending | None = None
         self.outcome: EpisodeOutcome | None = None
-        self._limits = limits
+        self.limits = limits
         self._runner = runner or DirectRunner(environment)
         self._clock = clock
         self._began_s = self._since_s = clock()
@@ -134,6 +135,11 @@ class Episode:
     def is_over(self) -> bool:
         """Whether no turn is due any more."""
         return self.ending is not None
+
+    @property
+    def due(self) -> Observation | None:
+        """What the next turn answers; None where none is due."""
+        return self._next
 
     async def take(self, turn: Reply) -> Observation | None:
         """Takes the next turn; returns what is read next, None at the end.
@@ -159,7 +165,7 @@ class Episode:
         if following is None or not following.messages:
             self.ending = Ending.ANSWERED
             return None
-        if self._limits.turns and len(self.steps) >= self._limits.turns:
+        if self.limits.turns and len(self.steps) >= self.limits.turns:
             self.ending = Ending.TURN_LIMIT
             return None
         self._next = following
@@ -199,8 +205,8 @@ class Episode:
         messages: list[EpisodeMessage] = []
         done = False
         for number, call in enumerate(step.turn.calls):
-            if self._limits.calls and number >= self._limits.calls:
-                refusal = ToolResult(f"error: at most {self._limits.calls} calls in one turn")
+            if self.limits.calls and number >= self.limits.calls:
+                refusal = ToolResult(f"error: at most {self.limits.calls} calls in one turn")
                 answered = Called(call, refusal, refused=True)
             else:
                 answered = await self._answered(call)
@@ -283,9 +289,9 @@ class Episode:
         return None
 
     def _left_s(self) -> float | None:
-        if not self._limits.seconds:
+        if not self.limits.seconds:
             return None
-        return self._limits.seconds - (self._clock() - self._since_s)
+        return self.limits.seconds - (self._clock() - self._since_s)
 
     def _broke(self, why: str) -> None:
         name = self.environment.name or type(self.environment).__name__
