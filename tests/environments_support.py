@@ -148,10 +148,12 @@ def told(episode: Episode) -> dict[str, Any]:
     return {
         **record,
         "seconds": 0,
+        "began": 0,
         "steps": [
             {
                 **step,
                 "seconds": 0,
+                "at": 0,
                 "calls": [{**one, "seconds": 0, "cached": False} for one in step["calls"]],
             }
             for step in record["steps"]

@@ -79,6 +79,7 @@ class Step:
         before: what its agent had read; its messages are new ones.
         reward: of the turn, on itself.
         seconds: of tools and of the environment.
+        at: seconds from the episode's beginning to the turn.
     """
 
     before: Observation
@@ -86,6 +87,7 @@ class Step:
     calls: list[Called] = dataclasses.field(default_factory=list)
     reward: float | None = None
     seconds: float = 0.0
+    at: float = 0.0
 
 
 class Episode:
@@ -95,6 +97,7 @@ class Episode:
         steps: so far.
         row: that it began with.
         limits: as given.
+        began: seconds since 1970.
         ending: None while it goes on.
         outcome: once it has ended.
     """
@@ -116,6 +119,7 @@ class Episode:
         self._runner = runner or DirectRunner(environment)
         self._clock = clock
         self._began_s = self._since_s = clock()
+        self.began = time.time()
         self._next: Observation | None = None
         self._fault: Fault | None = None
         self._offers: dict[tuple[str, str], tuple[str, ...] | None] = {}
@@ -124,6 +128,7 @@ class Episode:
         """What the first agent reads; None where the episode ended at once, by a fault."""
         self.row = self.environment.row = dict(row)
         self._began_s = self._since_s = self._clock()
+        self.began = time.time()
         given = await self._guarded(lambda: called(self.environment.reset, self.row), "reset")
         if not self.is_over():
             following = self._observation(given, "reset", None)
@@ -158,6 +163,7 @@ class Episode:
         if not self.steps[1:] or turn.agent == self.steps[0].turn.agent:
             self.environment.last = turn
         started = self._clock()
+        step.at = started - self._began_s
         following = await (self._calls(step) if turn.calls else self._turn(step))
         step.seconds = self._clock() - started
         if self.is_over():
@@ -229,7 +235,9 @@ class Episode:
         given = None
         if type(self.environment).answered is not Environment.answered:
             follow = self.environment.answered
-            given = await self._guarded(lambda: called(follow, step.turn, answers), "answered")
+            given = await self._guarded(
+                lambda: self._settled(follow, step.turn, answers), "answered"
+            )
             if self.is_over():
                 return None
         if given is not None:

@@ -46,6 +46,7 @@ class EpisodeRecord:
         settings_digest: of that table.
         row: that it began with.
         limits: that it had.
+        began: seconds since 1970.
         outcome: None while it goes on.
     """
 
@@ -55,6 +56,7 @@ class EpisodeRecord:
     row: Mapping[str, Any]
     steps: tuple[Step, ...]
     limits: EpisodeLimits
+    began: float = 0.0
     outcome: EpisodeOutcome | None = None
 
 
@@ -69,6 +71,7 @@ def record_of(episode: Episode) -> dict[str, Any]:
         episode.row,
         tuple(episode.steps),
         episode.limits,
+        episode.began,
         episode.outcome,
     )
     return written(recorded)
@@ -83,6 +86,7 @@ def written(record: EpisodeRecord) -> dict[str, Any]:
         "settings": plain(record.settings),
         "settings_digest": record.settings_digest,
         "row": plain(record.row),
+        "began": round(record.began, 3),
         "limits": dataclasses.asdict(record.limits),
         "steps": [_step(step) for step in record.steps],
     }
@@ -122,6 +126,7 @@ def read(record: Mapping[str, Any]) -> EpisodeRecord:
             record["row"],
             steps,
             EpisodeLimits(**record["limits"]),
+            record.get("began", 0.0),
             _read_outcome(record, steps) if "ending" in record else None,
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -234,6 +239,7 @@ def _step(step: Step) -> dict[str, Any]:
         ),
         "reward": plain(step.reward),
         "seconds": round(step.seconds, 4),
+        "at": round(step.at, 4),
     }
 
 
@@ -291,7 +297,7 @@ def _read_step(step: Mapping[str, Any]) -> Step:
         step["agent"],
         step["tokens"],
     )
-    return Step(before, turn, calls, step["reward"], step["seconds"])
+    return Step(before, turn, calls, step["reward"], step["seconds"], step.get("at", 0.0))
 
 
 def _read_message(message: Mapping[str, Any]) -> EpisodeMessage:
