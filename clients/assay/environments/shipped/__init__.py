@@ -1,1 +1,1 @@
-"""Environments that come with Assay; each proves itself by scripted episodes."""
+"""The environments that come with Assay; each is an entry point of `assay.environments`."""
