@@ -62,9 +62,12 @@ def list_environments(*, as_json: bool) -> None:
     if not rows:
         console.print("no environment is installed")
     for row in rows:
-        console.print(Text.assemble((str(row["name"]), "bold"), f": {row['summary']}"))
+        console.print(
+            Text.assemble((str(row["name"]), "bold"), f": {row['summary']}"), soft_wrap=True
+        )
         if row["tools"] is not None:
-            console.print(f"  tools: {', '.join(row['tools']) or 'none'}; from {row['from']}")
+            said = f"  tools: {', '.join(row['tools']) or 'none'}; from {row['from']}"
+            console.print(said, soft_wrap=True)
 
 
 @environments.command()

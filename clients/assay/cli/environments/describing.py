@@ -44,7 +44,9 @@ def described(kind: type[Environment]) -> dict[str, Any]:
 
 def settings_described(kind: type[Environment]) -> list[dict[str, Any]]:
     """Name, type, default and meaning of each setting."""
-    about = _attributes(inspect.getdoc(kind.Settings) or "")
+    about: dict[str, str] = {}
+    for base in reversed(kind.Settings.__mro__):
+        about.update(_attributes(inspect.cleandoc(vars(base).get("__doc__") or "")))
     try:
         hints = typing.get_type_hints(kind.Settings)
     except Exception:  # noqa: BLE001  # whatever an author's annotations name
@@ -66,7 +68,9 @@ def in_lines(kind: type[Environment]) -> list[str]:
     lines = [told["description"], ""]
     lines.append("tools:" if told["tools"] else "no tools")
     for one in told["tools"]:
-        lines += [f"  {one['name']}: {one['description']}", f"    {json.dumps(one['parameters'])}"]
+        first, *rest = one["description"].splitlines() or [""]
+        lines += [f"  {one['name']}: {first}", *(f"    {line}" for line in rest if line)]
+        lines.append(f"    {json.dumps(one['parameters'])}")
     lines.append("settings:" if told["settings"] else "no settings")
     for one in told["settings"]:
         default = "required" if one["default"] is None else json.dumps(one["default"])
