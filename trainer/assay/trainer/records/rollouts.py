@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -89,6 +90,8 @@ def rollout_rows(
             "task": problem.task,
             "question": problem.question,
             "reference": problem.reference,
+            **({"tests": json.loads(problem.tests)} if problem.tests else {}),
+            **({"anchor": problem.anchor} if problem.anchor else {}),
             "prompt": [{"role": role, "content": text} for role, text in problem.messages],
             "prompt_ids": list(rollout.request.draw.prompt_ids),
             "response": response.text,
