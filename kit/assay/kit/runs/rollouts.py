@@ -104,7 +104,7 @@ def read_rollouts(
     Raises:
         ConfigError: there are no rollouts, or a row is of a later version.
     """
-    if path.is_dir():
+    if path.is_dir() or not path.exists():
         files = files_in(path) or files_in(path / FOLDER)
         if not files:
             raise ConfigError(
