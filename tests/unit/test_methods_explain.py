@@ -259,8 +259,8 @@ SAID: dict[str, tuple[str, list[str], list[str], str]] = {
                 "earlier ones"
             ),
             (
-                "then whitened over the tokens of attempts and of verifications by themselves, "
-                "over the batch: mean 0, deviation 1"
+                "then whitened over the tokens of each role by itself, over the batch: mean 0, "
+                "deviation 1"
             ),
         ],
         [
@@ -317,6 +317,109 @@ SAID: dict[str, tuple[str, list[str], list[str], str]] = {
             "r = pi / pi_old of the token",
         ],
         "1 pass over 1 mini-batch of 2,048 responses = 1 optimizer step",
+    ),
+    "simple_tir": (
+        "512 prompts x 16 samples = 8,192 responses a step, of at most 4,096 tokens",
+        [
+            "A = (R - mean of the 16 rewards of its prompt) / deviation of the same",
+        ],
+        [
+            "maximise  mean over the tokens of the mini-batch of [",
+            "max(min(r * A, clip(r, 0.8, 1.28) * A), 3 * A where A < 0)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 4 mini-batches of 2,048 responses = 4 optimizer steps",
+    ),
+    "retool": (
+        "512 prompts x 16 samples = 8,192 responses a step, of at most 8,192 tokens",
+        [
+            "A = (R - mean of the 16 rewards of its prompt) / deviation of the same",
+        ],
+        [
+            "maximise  mean over the tokens of the mini-batch of [",
+            "max(min(r * A, clip(r, 0.8, 1.28) * A), 10 * A where A < 0)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 8 mini-batches of 1,024 responses = 8 optimizer steps",
+    ),
+    "search_self_play": (
+        "256 prompts x 4 samples = 1,024 responses a step, of at most 1,024 tokens",
+        [
+            "A = (R - mean of the 4 rewards of its prompt) / deviation of the same",
+            "R is an agent's own: what its turns earned in the episode",
+            "compared with its role in the prompt's other samples",
+            "several agents of one role in an episode (solver#1, solver#2): with each other",
+        ],
+        [
+            "maximise  mean over the tokens of the mini-batch of [",
+            "min(r * A, clip(r, 0.8, 1.285) * A)",
+            "- 0.01 * pi / pi_old * k3(pi, pi_ref)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 2 mini-batches of 512 responses = 2 optimizer steps",
+    ),
+    "archer": (
+        "128 prompts x 1 sample = 128 responses a step, of at most 128 tokens",
+        [
+            "A_t = sum over k >= 0 of (gamma * lambda)^k * delta_(t+k)",
+            "delta_t = r_t + gamma * V_(t+1) - V_t, with r = R at the last token",
+            "gamma = 1, lambda = 0",
+            "t counts turns, not tokens: all tokens of a turn share one advantage",
+            "delta = r + 0.95 * V(before the agent's next turn) - V(before it)",
+            "the critic learns V before each turn, on its first token",
+        ],
+        [
+            "maximise  mean over responses of the sum over their tokens of [",
+            "min(r * A, clip(r, 0.8, 1.2) * A)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 1 mini-batch of 128 responses = 1 optimizer step",
+    ),
+    "supo": (
+        "64 prompts x 8 samples = 512 responses a step, of at most 1,024 tokens",
+        [
+            "A = (R - mean of the 8 rewards of its prompt) / deviation of the same",
+        ],
+        [
+            "maximise  mean over the tokens of the mini-batch of [",
+            "min(r * A, clip(r, 0.8, 1.28) * A)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 4 mini-batches of 128 responses = 4 optimizer steps",
+    ),
+    "dr_mas": (
+        "32 prompts x 8 samples = 256 responses a step, of at most 4,096 tokens",
+        [
+            "A = (R - mean of the 8 rewards of its prompt) / deviation of the same",
+            "R is an agent's own: what its turns earned in the episode",
+            "compared with its role in the prompt's other samples",
+            "several agents of one role in an episode (solver#1, solver#2): with each other",
+        ],
+        [
+            "maximise  mean over the tokens of the mini-batch of [",
+            "min(r * A, clip(r, 0.8, 1.2) * A)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 1 mini-batch of 256 responses = 1 optimizer step",
+    ),
+    "pivot_rl": (
+        "64 prompts x 8 samples = 512 responses a step, of at most 1,024 tokens",
+        [
+            "A = (R - mean of the 8 rewards of its prompt) / deviation of the same",
+        ],
+        [
+            "maximise  mean over the tokens of the mini-batch of [",
+            "min(r * A, clip(r, 0.8, 1.2) * A)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 1 mini-batch of 512 responses = 1 optimizer step",
     ),
     "code_prm": (
         "128 prompts x 4 samples = 512 responses a step, of at most 1,024 tokens",

@@ -91,7 +91,7 @@ def lines(config: Config) -> list[str]:
         return ["each turn by itself: rewards of later turns do not reach it"]
     if gae:
         return [
-            "one advantage for all tokens of a turn: its agent's deltas, summed by lambda",
+            "t counts turns, not tokens: all tokens of a turn share one advantage",
             f"delta = r + {credit.discount:g} * V(before the agent's next turn) - V(before it)",
             "the critic learns V before each turn, on its first token",
         ]
