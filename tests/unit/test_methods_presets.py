@@ -1,6 +1,6 @@
 """The presets: what each is made of, and that every published value in them is the published one.
 
-A comment in a preset that names a source is a claim; presets_published.py lists the claims. A value that
+A comment in a preset that names a source is a claim; presets_published.py lists them. A value that
 changes, a claim that nobody wrote down here, and one whose source is gone from the file all fail.
 """
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import torch
 from assay.kit.errors import ConfigError
 from assay.trainer.algos import episodes
 from assay.trainer.core import batch as batches
+from assay.trainer.core.hooks import hooks_of
 from assay.trainer.methods.turn_credit.keys import hashed, read_before
 from assay.trainer.settings import config as configs
 from episodes_credit_support import (
@@ -324,3 +328,43 @@ def test_a_void_turn_takes_its_episode_out_of_the_loss_and_leaves_its_reward() -
 def test_what_does_not_fit_says_so(repository: Path, given: list[str], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         configs.load(repository / "configs" / "grpo.toml", ["data=x.jsonl", "model=m", *given])
+
+
+# -- several processes ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "credit", [{"unit": "agent"}, {"unit": "turn", "episode_weight": 0.5}], ids=["agent", "turn"]
+)
+def test_groups_over_two_processes_have_the_advantages_of_one(credit: dict[str, Any]) -> None:
+    """Rows of a group lie on both, with other numbers of turns, agents and tokens."""
+    told = [
+        Told([Said("a", 1 + n % 3, 0.25 * n), *[Said("b#1"), Said("b#2")] * (n // 3)], float(n % 2))
+        for n in range(8)
+    ]
+    config = config_of(8, turn_credit=credit, advantage={"scale": "group"})
+    whole, batch = advantages(config, told)
+    barrier, held = threading.Barrier(2, timeout=30), [torch.empty(0)] * 2
+
+    def gather(index: int, rows: torch.Tensor) -> torch.Tensor:
+        held[index] = rows
+        barrier.wait()
+        if rows.dim() > 1:
+            width = max(part.shape[1] for part in held)
+            padded = [torch.nn.functional.pad(p, (0, width - p.shape[1])) for p in held]
+        else:
+            padded = list(held)
+        barrier.wait()
+        return torch.cat(padded)
+
+    def one(index: int) -> torch.Tensor:
+        mine = {name: column[4 * index : 4 * index + 4] for name, column in batch.items()}
+        across = batches.Across(partial(gather, index), index)
+        return batches.group_advantages(
+            mine, config.method.advantage, 8, across, hooks=hooks_of(config)
+        )
+
+    with ThreadPoolExecutor(2) as pool:
+        parts = list(pool.map(one, range(2)))
+    assert whole.abs().sum() > 0
+    torch.testing.assert_close(torch.cat(parts), whole)
