@@ -7,6 +7,7 @@ trains critics of both kinds for some mini-batches on the rows of its rank.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -215,9 +216,13 @@ def main(folder: Path) -> None:
     engine.state.distributed_type = DistributedType.FSDP
     assert engine.is_fsdp2
     found["fsdp2"] = [*separate(folder, "fsdp2", engine), trunk(folder, engine)]
-    torch.save(found, folder / f"{engine.process_index}.pt")
+    rank = engine.process_index
     engine.end_training()
+    torch.save(found, folder / f"{rank}.pt")
 
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]))
+    sys.stdout.flush()
+    # Now and then (once in some hundred runs) a thread of torch's aborts an interpreter that ends.
+    os._exit(0)

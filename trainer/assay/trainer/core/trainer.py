@@ -87,6 +87,8 @@ class PolicyTrainer(Published, GRPOTrainer):
         drift_alarm: the latest warning about the sampler's log-probabilities, if there was one.
         shaped_rewards: of this process's judged rollouts of the latest step, by place.
         mean_advantages: over a response's tokens in the loss, of the same.
+        on_batch: gets the rows of each step's batch and the batch, before the first update.
+        on_evaluated: gets this process's rollouts of an evaluation.
     """
 
     def __init__(
@@ -134,6 +136,8 @@ class PolicyTrainer(Published, GRPOTrainer):
         self.drift_alarm: str | None = None
         self.shaped_rewards: dict[Place, float] = {}
         self.mean_advantages: dict[Place, float] = {}
+        self.on_batch: Callable[[Sequence[Any], Batch], None] = lambda _rows, _batch: None
+        self.on_evaluated: Callable[[Sequence[Rollout]], None] = lambda _rollouts: None
         self._fresh = False
         self._micro: Batch = {}
         self._sums: dict[str, list[torch.Tensor]] = defaultdict(
@@ -159,7 +163,9 @@ class PolicyTrainer(Published, GRPOTrainer):
         if isinstance(self.critic, Critic):
             self.critic.rest()
         self._return_memory()
+        began = time.time()
         self.collected = self.source.collect(self.state.global_step)
+        self.timing.spanned("collect", began, time.time())
         self._return_memory()
         started = time.perf_counter()
         batch = self.assemble(self.collected)
@@ -181,6 +187,7 @@ class PolicyTrainer(Published, GRPOTrainer):
         rewards = zip(places, batch["rewards"].tolist(), strict=True)
         self.shaped_rewards = {where: reward for where, reward in rewards if reward == reward}  # noqa: PLR0124  # NaN: a fault
         self.mean_advantages = dict(zip(places, means_B.tolist(), strict=True))
+        self.on_batch(self.collected.rows, batch)
 
     def assemble(self, collected: Collected) -> Batch:
         """The tensors of a step, with log-probabilities, values and advantages; observed."""
