@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from assay.environments.registry import environment_of, settings_of
 from assay.kit.errors import ConfigError
 from assay.trainer.explain.presets import departures, published
 from assay.trainer.methods.dense.settings import METHOD as DENSE
@@ -97,6 +98,17 @@ def test_a_preset_with_a_critic_says_whether_advantages_are_whitened(
     assert line.startswith(f'normalise = "{chosen}"')
     assert "verl's GAE" in said
     assert ("not whitened" in said) == (chosen == "none")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_an_environment_takes_the_settings_of_a_preset(repository: Path, name: str) -> None:
+    """With what the command for a small run gives it."""
+    path = file_of(repository, name)
+    typed = [line for line in path.read_text().splitlines() if line.startswith("#   assay train ")]
+    chosen = configs.load(path, shlex.split(typed[-1][1:])[3:]).method.episodes
+    if chosen.on:
+        kind = environment_of(chosen.environment)
+        assert settings_of(kind, chosen.settings) != kind.Settings() or not chosen.settings
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -16,6 +16,7 @@ from assay.kit.errors import ConfigError
 from assay.trainer.algos import episodes
 from assay.trainer.core import batch as batches
 from assay.trainer.core.hooks import hooks_of
+from assay.trainer.critic.pretraining import monte_carlo_returns
 from assay.trainer.methods.turn_credit.keys import hashed, read_before
 from assay.trainer.settings import config as configs
 from episodes_credit_support import (
@@ -205,6 +206,23 @@ def test_an_utterance_has_one_advantage_by_the_values_before_turns() -> None:
     second = deltas[1] + 0.4 * deltas[2]
     assert by_turn(found, batch, 0) == pytest.approx([deltas[0] + 0.4 * second, second, deltas[2]])
     assert targets[first].tolist() == pytest.approx([1 + 0.25 * 2.5, 1.25, 2.5])
+
+
+def test_value_pretraining_learns_the_returns_of_turns_on_their_first_tokens() -> None:
+    """Its mask has those alone, and rewards lie on the last."""
+    told = [Told([Said(size=3, reward=1.0), Said(size=2), Said(size=2, reward=0.5)], 2.0)]
+    config = config_of(
+        1,
+        turn_credit={"unit": "turn", "values": "turns", "discount": 0.5},
+        advantage={"estimator": "gae"},
+    )
+    batch, hooks, _ = marked(config, told)
+    rewards = batches.token_rewards(batch, config.method.loss, hooks, with_kl=False)
+    mask = batches.value_mask(batch)
+    estimate = batches.estimate_by(hooks, batch)
+    assert estimate is not None
+    returns = monte_carlo_returns(rewards, mask, gamma=1.0, estimate=estimate)
+    assert returns[mask].tolist() == pytest.approx([1 + 0.25 * 2.5, 1.25, 2.5])
 
 
 def test_independent_turns_do_not_see_later_rewards_and_agents_do() -> None:
