@@ -127,6 +127,7 @@ ON: dict[str, dict[str, Any]] = {
     "utterance-critic": of_episodes(unit="turn", values="turns", critic=True),
     "state-groups": of_episodes(unit="turn", compare="state"),
     "turn-discount": of_episodes(unit="turn", discount=0.9),
+    "positive-turns": of_episodes(unit="turn", keep="positive"),
     "episode-advantage": of_episodes(unit="turn", episode_weight=0.5),
     "step-interpolation": {"dense": {"weight": 0.1, "mix": "interpolate"}},
     "step-decay": {"dense": {"weight": 0.1, "decay_to": 1e-3}},

@@ -151,6 +151,17 @@ def test_steps_and_episodes_are_mixed() -> None:
     assert told_by(told, unit="turn", turn_weight=0.0, episode_weight=1.0) == told_by(told)
 
 
+def test_only_turns_above_their_mean_train() -> None:
+    """DigiRL's filter of steps."""
+    told = [Told(turns(1.0, 0.0), 0.0), Told(turns(0.0, 2.0), 0.0)]  # returns [1, 0], [2, 2]
+    config = config_of(2, turn_credit={"unit": "turn", "keep": "positive"}, advantage=PLAIN)
+    batch, hooks, _ = marked(config, told)
+    batch["advantages"] = batches.group_advantages(batch, config.method.advantage, 2, hooks=hooks)
+    for hook in hooks:
+        hook.credited(batch, 2)
+    assert [by_turn(batch["loss_mask"], batch, row) for row in range(2)] == [[0, 0], [1, 1]]
+
+
 def test_negative_advantages_count_less_where_hardly_any_succeeds() -> None:
     """GUI-Libra: 0.5 + 1.5 * mean; a mean of 1/4 makes 0.875, one of 1/3 or more 1."""
     chosen = {"scale": "none", "negative": "success"}

@@ -9,7 +9,7 @@ utterance  A_j = sum over m >= 0 of (g lam)^m delta_(j+m),        ArCHer (arXiv 
 joined     GAE over an agent's tokens, as if its turns stood      [derivation: algos.turns, for
            side by side                                           each agent]
 
-where j + m counts the same agent's later turns, in order of time, and V_j is the value before turn j.
+where j + m counts an agent's later turns in order of time, and V_j is the value before turn j.
 
 Differences from the papers:
 1. A unit without a known reward (NaN) is in no mean; it, and one that stands alone, has 0.

@@ -73,6 +73,12 @@ class TurnCredit(Hooks):
             return partial(_by_utterance, batch, config.discount)
         return partial(episodes.agent_gae, turn_BT=batch["turn"], agent_BT=batch["agent"])
 
+    def credited(self, batch: Batch, judged: int) -> None:
+        """See Hooks."""
+        del judged
+        if self.config.method.turn_credit.keep == "positive":
+            batch["loss_mask"] = batch["loss_mask"] & (batch["advantages"] > 0)
+
 
 def _by_utterance(
     batch: Batch,
