@@ -11,6 +11,7 @@ import pytest
 from assay.clients.testing import FakeSessionServer, SessionKnobs
 from assay.clients.types import Item, Judgement, Result
 from assay.environments import Ending, EpisodeLimits, EpisodeOutcome
+from assay.environments.cache import ToolCache
 from assay.environments.services import EpisodeSandbox, open_sandbox
 from assay.environments.shipped.python import PythonEnvironment
 from assay.kit.errors import ConfigError
@@ -107,6 +108,19 @@ async def test_a_wait_that_is_given_up_leaves_no_session_behind() -> None:
         assert not server.living
         outcome, _ = await played(sandbox)
         assert outcome.ending is Ending.ANSWERED
+
+
+async def test_an_episode_whose_calls_are_all_shared_takes_no_session() -> None:
+    cache, services = ToolCache(), Paying()
+    with faked() as (server, sandbox):
+        for _ in range(2):
+            outcome, read = await play(
+                PythonEnvironment, ROW, SCRIPT, shared=sandbox, services=services, cache=cache
+            )
+            assert outcome.ending is Ending.ANSWERED
+            assert read[2] == "42"
+    assert server.cells == ["x = 41", "x + 1"]
+    assert cache.taken().hits == 2
 
 
 async def test_a_cell_that_hangs_is_cut_by_the_episodes_seconds() -> None:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import pytest
 
 from assay.environments import Ending
+from assay.environments.cache import ToolCache
 from assay.environments.services import EpisodeSandbox, open_sandbox
 from assay.environments.shipped.repository import RepositoryEnvironment
 from worlds_support import call, play
@@ -162,6 +163,19 @@ async def test_the_shell_never_holds_the_tests(sandbox: EpisodeSandbox) -> None:
     _, read = await play(RepositoryEnvironment, ROW, [call("bash", command=look)], shared=sandbox)
     assert "test_add" not in read[-1]
     assert "core.py" not in read[-1]
+
+
+async def test_calls_that_were_answered_by_anothers_are_done_before_the_tests(
+    sandbox: EpisodeSandbox,
+) -> None:
+    cache = ToolCache()
+    for _ in range(2):
+        outcome, _ = await play(
+            RepositoryEnvironment, ROW, [call("bash", command=_SOUND), "done"], shared=sandbox,
+            cache=cache,
+        )  # fmt: skip
+        assert outcome.result.reward == 1.0
+    assert cache.taken().hits == 1
 
 
 async def test_guidance_comes_once_after_a_failure(sandbox: EpisodeSandbox) -> None:

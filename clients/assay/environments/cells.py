@@ -92,10 +92,9 @@ class EpisodeSession:
         self._kept: Mapping[str, bytes | str] = {}
         self._used_s = self._session_s = 0.0
 
-    async def start(self, files: Mapping[str, bytes | str]) -> None:
-        """Opens the first session, with these files."""
+    def put(self, files: Mapping[str, bytes | str]) -> None:
+        """What the first session begins with; it is opened when something is run in it."""
         self._kept = files
-        await self._open()
 
     async def start_again(self) -> None:
         """Opens the next session where the program ended the last one.

@@ -81,11 +81,11 @@ class HarborEnvironment(ShellEnvironment):
 
     name = "harbor"
     Settings = HarborSettings
-    repeatable = False  # its reward reads the files, so each call must have been done among them
+    state_read_by = "all"
     _task: HarborTask
 
     async def reset(self, row: Row) -> Any:
-        """Opens the session; the task's instruction."""
+        """The task's instruction."""
         try:
             self._task = read_task(_files_of(row, self.settings.folder))
         except ConfigError as error:
@@ -125,7 +125,7 @@ class HarborEnvironment(ShellEnvironment):
         put = f"tests-{secrets.token_hex(8)}"  # no name that the policy's files could have
         tests = {f"{put}/{path}": content for path, content in self._task.tests.items()}
         try:
-            await session.start({**files, **tests})
+            session.put({**files, **tests})
             await session.run(_prepare(self._task, put, modes))
             result = await session.run(f"cd /box && bash {TESTS}/test.sh")
             if result.end is CellEnd.WALL_TIME_LIMIT:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from assay.clients.faults import make_fault
 from assay.clients.sessions import SessionLimits
@@ -86,6 +86,8 @@ class ProgramEnvironment(Environment):
     """
 
     language = "python"
+    repeatable = True
+    state_read_by: ClassVar[Literal["nobody", "tools", "all"]] = "tools"
     settings: Any
     shared: EpisodeSandbox
     session: EpisodeSession | None = None
@@ -98,10 +100,10 @@ class ProgramEnvironment(Environment):
             yield sandbox
 
     async def reset(self, row: Row) -> Any:
-        """Opens the session, with the files of the settings and the row."""
+        """Begins with the files of the settings and the row."""
         session = EpisodeSession(self.shared, self.language, self.settings.bounds())
         self.session = session
-        await session.start(self.files(row))
+        session.put(self.files(row))
         return str(row["prompt"])
 
     def files(self, row: Row) -> Mapping[str, bytes | str]:
@@ -126,7 +128,6 @@ class PythonEnvironment(ProgramEnvironment):
 
     name = "python"
     Settings = PythonSettings
-    repeatable = True
     _prepared = 0
 
     @tool

@@ -64,7 +64,7 @@ class RepositoryEnvironment(ShellEnvironment):
 
     name = "repository"
     Settings = RepositorySettings
-    repeatable = False  # its reward reads the workspace, so each call must have been done in it
+    state_read_by = "all"
     _attempts = 0
 
     def files(self, row: Row) -> Mapping[str, bytes | str]:

@@ -18,7 +18,6 @@ class ShellEnvironment(ProgramEnvironment):
 
     name = "bash"
     Settings = ProgramSettings
-    repeatable = True
     language = "bash"
 
     @tool
