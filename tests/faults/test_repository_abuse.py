@@ -8,6 +8,7 @@ then run on what is left. `_SOUND` is the control: what is right earns 1 in the 
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -203,6 +204,10 @@ async def test_a_row_that_is_wrong_is_a_fault_and_no_zero(
 ) -> None:
     wrong = [
         {"tests": []},
+        {"tests": "no json"},
+        {"tests": ["no table"]},
+        {"tests": [{"run": "main.py", "stdout": None}]},
+        {"files": ["main.py"]},
         {"tests": [{"code": "def test(:"}]},
         {"tests": [{"code": "def test_one(): assert 1 == 1"}]},
         {"tests": [{"run": "main.py"}]},
@@ -215,6 +220,17 @@ async def test_a_row_that_is_wrong_is_a_fault_and_no_zero(
         assert outcome.ending is Ending.FAULT, change
         assert outcome.result.fault is not None
         assert outcome.result.fault.reason == "MALFORMED_ROW", change
+
+
+async def test_columns_of_a_table_are_read(sandbox: EpisodeSandbox) -> None:
+    nothing = dict.fromkeys(("code", "run", "stdout", "files", "arguments", "modules"))
+    tests = [{**nothing, **test} for test in ROW["tests"]]  # type: ignore[dict-item]
+    files = json.dumps({**ROW["files"], "of/another/row": None})  # type: ignore[dict-item]
+    for row in ({**ROW, "tests": json.dumps(tests), "files": files}, {**ROW, "tests": tests}):
+        turns = [call("bash", command=f"{_SOUND}; ls"), "done"]
+        outcome, read = await play(RepositoryEnvironment, row, turns, shared=sandbox)
+        assert outcome.result.reward == 1.0
+        assert "of" not in read[1].split()
 
 
 async def test_fractions_are_paid_where_they_are_wanted(sandbox: EpisodeSandbox) -> None:

@@ -220,6 +220,13 @@ async def test_an_episode_that_is_cut_by_its_seconds_does_not_train(
     assert not outcome.trains
 
 
+async def test_an_answer_with_half_a_character_is_wrong_and_no_fault(
+    sandbox: EpisodeSandbox, rewards: RewardServices
+) -> None:
+    outcome, _ = await play(PythonEnvironment, ROW, ["4\ud8002"], shared=sandbox, services=rewards)
+    assert (outcome.ending, outcome.result.reward) == (Ending.ANSWERED, 0.0)
+
+
 async def test_tools_of_the_shell(sandbox: EpisodeSandbox, rewards: RewardServices) -> None:
     turns = [
         call("bash", command="mkdir -p d; cd d; echo one > f; x=5"),

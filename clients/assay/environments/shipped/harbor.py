@@ -194,6 +194,7 @@ def _files_of(row: Row, folder: str) -> Mapping[str, bytes]:
         return {
             path: content if isinstance(content, bytes) else str(content).encode()
             for path, content in row["task_files"].items()
+            if content is not None
         }
     if not row.get("task"):
         raise ConfigError("a row needs `task`, a task's folder")

@@ -23,7 +23,9 @@ from assay.environments.environment import (
     tool,
 )
 from assay.environments.services import EpisodeSandbox, open_sandbox
+from assay.environments.shipped.workspaces import files_of
 from assay.environments.types import ToolCall
+from assay.kit.errors import ConfigError
 from assay.kit.reasons import Reason
 
 
@@ -108,12 +110,16 @@ class ProgramEnvironment(Environment):
 
     def files(self, row: Row) -> Mapping[str, bytes | str]:
         """What the working folder holds at the start, by path."""
-        return {**self.settings.files, **(row.get("files") or {})}
+        try:
+            return {**self.settings.files, **files_of(row)}
+        except ConfigError as error:
+            raise EpisodeFault(make_fault(Reason.MALFORMED_ROW, str(error))) from error
 
     async def reward(self) -> Any:
         """The verifier's result on the last answer; a call of a tool is none."""
         last = self.last
         answer = last.answer if last.calls else last.answer or last.text
+        answer = answer.encode("utf-8", "replace").decode()  # half a character cannot be sent
         verifier = self.row.get("verifier") or self.settings.verifier
         return await self.judged(answer, **({"verifier": str(verifier)} if verifier else {}))
 

@@ -27,7 +27,13 @@ from assay.clients.types import Component, Fault, Judgement
 from assay.environments.environment import EpisodeFault, Proof, Row
 from assay.environments.shipped.python import ProgramSettings
 from assay.environments.shipped.shell import ShellEnvironment
-from assay.environments.shipped.workspaces import is_tested, size_of, test_jobs, workspace_of
+from assay.environments.shipped.workspaces import (
+    is_tested,
+    size_of,
+    test_jobs,
+    tests_of,
+    workspace_of,
+)
 from assay.environments.types import Reply, ToolCall
 from assay.kit.errors import ConfigError
 from assay.kit.reasons import Reason
@@ -70,7 +76,7 @@ class RepositoryEnvironment(ShellEnvironment):
     def files(self, row: Row) -> Mapping[str, bytes | str]:
         """The workspace."""
         try:
-            test_jobs(row.get("tests") or (), {}, 1.0)
+            test_jobs(tests_of(row), {}, 1.0)
             return {**self.settings.files, **workspace_of(row, self.settings.folder)}
         except ConfigError as error:
             raise EpisodeFault(make_fault(Reason.MALFORMED_ROW, str(error))) from error
@@ -108,7 +114,7 @@ class RepositoryEnvironment(ShellEnvironment):
         }
 
     async def _tested(self, files: Mapping[str, bytes]) -> Judgement | Fault:
-        jobs = test_jobs(self.row["tests"], files, self.settings.test_s)
+        jobs = test_jobs(tests_of(self.row), files, self.settings.test_s)
         there = [job for job in jobs if job is not None]
         results = await self.shared.run_tests(there) if there else []
         passed = 0
