@@ -68,6 +68,11 @@ def dockerfile(text: str) -> dict[str, str]:
     return changed(environment__Dockerfile=text)
 
 
+PREBUILT = {
+    **changed(environment__Dockerfile=None),
+    "task.toml": '[environment]\ndocker_image = "python:3.13-slim"\nworkdir = "/app"\n',
+    "environment/given.txt": "g",
+}
 REFUSED: list[tuple[dict[str, str], str]] = [
     (changed(instruction_md=None), "no instruction.md"),
     (changed(tests__test_sh=None), "no tests/test.sh"),
@@ -84,7 +89,9 @@ REFUSED: list[tuple[dict[str, str], str]] = [
     (dockerfile("FROM python:3.12\nFROM python:3.13\nWORKDIR /app\n"), "no plain base image"),
     (dockerfile("FROM python:3.12\nWORKDIR /app\nRUN git clone x\n"), "needs a build: RUN git"),
     (dockerfile("FROM python:3.12\nWORKDIR /app\nRUN pip install x && make\n"), "RUN make"),
-    (dockerfile("FROM python:3.12\n"), "no WORKDIR"),
+    (dockerfile("FROM python:3.12\n"), "names no working folder"),
+    (PREBUILT | {"task.toml": '[environment]\ndocker_image = "a.invalid/b:1"\nworkdir = "/w"\n'},
+     "built elsewhere"),
     (dockerfile("FROM python:3.12\nWORKDIR /\n"), "not one absolute path"),
     (dockerfile("FROM python:3.12\nWORKDIR /a\nWORKDIR /b\n"), "not one absolute path"),
     (dockerfile("FROM python:3.12\nWORKDIR /usr/x\n"), "another use"),
@@ -127,6 +134,12 @@ def test_what_a_dockerfile_copies_is_where_it_says() -> None:
     assert set(read_task(as_bytes(files)).files) == {
         "a.txt", "b/c.txt", "data/a.txt", "data/c.txt", "deep/er/c.txt", "renamed.txt",
     }  # fmt: skip
+
+
+def test_a_plain_image_needs_no_dockerfile() -> None:
+    task = read_task(as_bytes(PREBUILT))
+    assert task.files == {"given.txt": b"g"}
+    assert task.instruction == "Write /box/hello.txt with the text Hello.\n"
 
 
 @pytest.fixture(scope="module")

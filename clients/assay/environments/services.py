@@ -157,13 +157,7 @@ class RewardServices:
 
 
 class EpisodeSandbox:
-    """The sandbox of a run's episodes: sessions, and tests outside of them. For any event loop.
-
-    Args:
-        address: of a sandbox, or of its replicas.
-        token: the bearer token.
-        tls: encryption and trusted authorities.
-    """
+    """The sandbox of a run's episodes: sessions, and tests outside of them; for any event loop."""
 
     def __init__(
         self, address: str, *, token: str | None = None, tls: ClientTls | None = None

@@ -74,7 +74,8 @@ def read_task(files: Mapping[str, bytes]) -> HarborTask:
     """
     config = _config(files)
     image = _Image(_below(files, "environment/"))
-    image.read(str(_table(config, "environment").get("docker_image") or ""))
+    environment = _table(config, "environment")
+    image.read(str(environment.get("docker_image") or ""), str(environment.get("workdir") or ""))
     paths = _Paths(image.workdir)
     tests = _below(files, "tests/")
     if "test.sh" not in tests:
@@ -127,14 +128,24 @@ class _Image:
         self.installs: list[str] = []
         self._context = context
 
-    def read(self, prebuilt: str) -> None:
+    def read(self, prebuilt: str, workdir: str) -> None:
         """Raises TaskRefused for what cannot be had."""
-        if "Dockerfile" not in self._context:
-            raise TaskRefused(
-                f"its image {prebuilt} is built elsewhere" if prebuilt else "it has no Dockerfile"
-            )
+        if "Dockerfile" in self._context:
+            self._read(self._context["Dockerfile"].decode("utf-8", "replace"))
+        elif not prebuilt:
+            raise TaskRefused("it has no Dockerfile")
+        elif not _IMAGES.fullmatch(prebuilt):
+            raise TaskRefused(f"its image {prebuilt} is built elsewhere")
+        else:
+            self.files.update(self._context)
+        if workdir and workdir != self.workdir:
+            self._into(workdir)
+        if not self.workdir:
+            raise TaskRefused("it names no working folder (WORKDIR)")
+
+    def _read(self, text: str) -> None:
         bases = 0
-        for word, rest in _instructions(self._context["Dockerfile"].decode("utf-8", "replace")):
+        for word, rest in _instructions(text):
             if word == "FROM":
                 bases += 1
                 if bases > 1 or not _IMAGES.fullmatch(rest.split()[0] if rest else ""):
@@ -149,8 +160,6 @@ class _Image:
                 self._run(rest)
             elif word not in _PASSED_OVER:
                 raise TaskRefused(f"its Dockerfile says {word}")
-        if not self.workdir:
-            raise TaskRefused("its Dockerfile names no WORKDIR")
 
     def _into(self, path: str) -> None:
         path = path.strip("\"'").rstrip("/")

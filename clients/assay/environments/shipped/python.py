@@ -35,14 +35,14 @@ class ProgramSettings:
 
     Attributes:
         sandbox: its address; empty: one is started for the run.
-        files: put into the working folder at the start, by path; a row's `files` come on top.
+        files: of the working folder, by path; a row's `files` come on top.
         memory_mb: of a session, its files included.
-        cpu_s: CPU time of all calls of an episode together.
+        cpu_s: CPU time of an episode.
         cell_s: time of one call.
-        result_chars: most characters of an answer; its middle is left out.
-        restarts: sessions that a program may end before the episode ends.
-        wait_s: for a place in the sandbox; then the episode is a fault.
-        verifier: of the last answer; empty: the run's. A row's `verifier` goes before.
+        result_chars: of an answer; its middle is left out.
+        restarts: sessions that a program may end.
+        wait_s: for a place in the sandbox; then a fault.
+        verifier: of the last answer; empty: the run's. A row's goes before.
     """
 
     sandbox: str = ""
@@ -72,8 +72,8 @@ class PythonSettings(ProgramSettings):
     """Of `python`.
 
     Attributes:
-        packages: that the sandbox must have; checked at the start.
-        setup: code run first in each session, such as imports; a row's `setup` follows it.
+        packages: that the sandbox must have.
+        setup: code run first in each session; a row's follows it.
     """
 
     packages: Sequence[str] = ()
@@ -81,11 +81,7 @@ class PythonSettings(ProgramSettings):
 
 
 class ProgramEnvironment(Environment):
-    """An environment whose episodes hold a session.
-
-    Attributes:
-        session: of this episode, after `reset`.
-    """
+    """An environment whose episodes hold a session."""
 
     language = "python"
     repeatable = True
@@ -102,7 +98,7 @@ class ProgramEnvironment(Environment):
             yield sandbox
 
     async def reset(self, row: Row) -> Any:
-        """Begins with the files of the settings and the row."""
+        """The row's prompt; the session begins with its files."""
         session = EpisodeSession(self.shared, self.language, self.settings.bounds())
         self.session = session
         session.put(self.files(row))

@@ -10,9 +10,9 @@ it imports), which are found in the folders `paths` too ("src"). `run` compares 
 Either may bring `files`, which the program sees: no expected values in them. See workspaces.py for
 what stands between the policy and the verdict.
 
-With `guided`, a first attempt that fails is answered with the row's `guidance`, and the policy
-tries once more (Agent-RLVR, arXiv 2506.11425). Differences: (1) the guidance is a column of the
-data, not written from the attempt; (2) both attempts are one episode, whose last state counts.
+With `guided`, a first attempt that fails is answered with the row's `guidance`, once (Agent-RLVR,
+arXiv 2506.11425). Differences: the guidance is a column of the data, not written from the attempt;
+both attempts are one episode, whose last state counts.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class RepositorySettings(ProgramSettings):
 
     Attributes:
         folder: where relative paths of rows begin.
-        scoring: "all": 1 where all tests pass; "fraction": the share that passes.
-        test_s: of each test, on the clock and of CPU time.
-        workspace_mb: of the files that are tested; more is a failure.
-        guided: a second attempt, after the row's `guidance`.
+        scoring: "all": 1 where all tests pass; "fraction": their share.
+        test_s: of each test, on the clock and of CPU.
+        workspace_mb: more is a failure.
+        guided: a second attempt.
     """
 
     folder: str = ""
