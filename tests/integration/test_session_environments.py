@@ -220,6 +220,33 @@ async def test_an_episode_that_is_cut_by_its_seconds_does_not_train(
     assert not outcome.trains
 
 
+@pytest.mark.parametrize(
+    ("kind", "tool", "code"),
+    [
+        (PythonEnvironment, "python", "import random; random.random()"),
+        (PythonEnvironment, "python", "import numpy as np; float(np.random.rand())"),
+        (PythonEnvironment, "python", "hash('a'), list({'a', 'b', 'c', 'd', 'e'})"),
+        (PythonEnvironment, "python", "import os; os.getcwd(), sorted(os.environ), os.listdir()"),
+        (
+            ShellEnvironment,
+            "bash",
+            "pwd; env | sort; ls -a; id; umask; python3 -c 'print({*\"ab\"})'",
+        ),
+    ],
+)
+async def test_what_is_repeatable_says_the_same_again(
+    sandbox: EpisodeSandbox,
+    rewards: RewardServices,
+    kind: type[Environment],
+    tool: str,
+    code: str,
+) -> None:
+    assert kind.repeatable
+    turns = [call(tool, **{"code" if tool == "python" else "command": code}), "42"]
+    several = [await play(kind, ROW, turns, shared=sandbox, services=rewards) for _ in range(3)]
+    assert len({read[1] for _, read in several}) == 1
+
+
 async def test_an_answer_with_half_a_character_is_wrong_and_no_fault(
     sandbox: EpisodeSandbox, rewards: RewardServices
 ) -> None:
