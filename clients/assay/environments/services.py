@@ -63,14 +63,14 @@ class LoopClient(Generic[C]):
         with self._lock:
             self._closed = True
             portal, self._portal = self._portal, None
-        if portal is not None:
+        if portal is not None and portal.pid == os.getpid():
             portal.close()
 
     def _opened(self) -> Portal[C]:
         with self._lock:
             if self._closed:
                 raise ConfigError("the services of the episodes are closed")
-            if self._portal is None:
+            if self._portal is None or self._portal.pid != os.getpid():
                 self._portal = Portal(self._make)
             return self._portal
 
@@ -114,6 +114,7 @@ class RewardServices:
             )
         )
         self._starting = threading.Lock()
+        self._closed = False
 
     def __enter__(self) -> Self:
         return self
@@ -143,14 +144,13 @@ class RewardServices:
         """Ends what is under way. May be called twice."""
         self._client.close()
         with self._starting:
-            embedded, self._embedded = self._embedded, None
-            if embedded is not None:
-                self._target = ""
-                embedded.stop()
+            self._closed = True
+            if self._embedded is not None:
+                self._embedded.stop()
 
     def _start(self) -> None:
         with self._starting:
-            if not self._target:
+            if not (self._target or self._closed):
                 self._embedded = EmbeddedServices(("reward",))
                 self._embedded.start()
                 self._target = self._embedded.address

@@ -24,6 +24,7 @@ from typing import Any
 from assay.clients.execution import TestReport
 from assay.clients.faults import make_fault
 from assay.clients.types import Component, Fault, Judgement
+from assay.environments.cells import OF_FILES
 from assay.environments.environment import EpisodeFault, Proof, Row
 from assay.environments.shipped.python import ProgramSettings
 from assay.environments.shipped.shell import ShellEnvironment
@@ -38,7 +39,7 @@ from assay.environments.types import Reply, ToolCall
 from assay.kit.errors import ConfigError
 from assay.kit.reasons import Reason
 
-_OF_FILES = frozenset({Reason.INVALID_PROGRAM, Reason.INVALID_TEST, Reason.ITEM_TOO_LARGE})
+_OF_FILES = OF_FILES | {Reason.INVALID_TEST}
 
 
 @dataclass(frozen=True, slots=True)
