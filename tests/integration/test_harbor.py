@@ -122,18 +122,31 @@ def test_paths_of_a_container_become_those_of_a_session() -> None:
     assert task.installs == ("apt-get update", "apt-get install -y git")
 
 
+@pytest.mark.parametrize(
+    "image",
+    [
+        "python:3.12-slim@sha256:adc05bebf0ded87b", "docker.io/library/debian:12", "ubuntu AS one",
+        "public.ecr.aws/docker/library/ubuntu:24.04", "buildpack-deps:bookworm",
+    ],
+)  # fmt: skip
+def test_plain_base_images_are_taken(image: str) -> None:
+    assert read_task(as_bytes(dockerfile(f"FROM {image}\nWORKDIR /app\n"))).files == {}
+
+
 def test_what_a_dockerfile_copies_is_where_it_says() -> None:
     files = {
         **HELLO,
         "environment/Dockerfile": "FROM python:3.12-slim\nWORKDIR /app\nCOPY . /app\n"
         "COPY a.txt b/c.txt data/\nCOPY b /app/deep/er\nCOPY a.txt /app/renamed.txt\n"
-        "RUN mkdir -p /app/x\n",
+        "COPY b/. /app/dot\nRUN mkdir -p /app/x && chmod +x /app/a.txt\n",
         "environment/a.txt": "a",
         "environment/b/c.txt": "c",
     }
     assert set(read_task(as_bytes(files)).files) == {
         "a.txt", "b/c.txt", "data/a.txt", "data/c.txt", "deep/er/c.txt", "renamed.txt",
+        "dot/c.txt",
     }  # fmt: skip
+    assert read_task(as_bytes(files)).commands == ("mkdir -p /box/x", "chmod +x /box/a.txt")
 
 
 def test_a_plain_image_needs_no_dockerfile() -> None:
@@ -283,6 +296,28 @@ async def test_whoever_breaks_the_tests_earns_nothing_and_is_no_fault(
     reward, told = await earned(sandbox, changed(tests__test_sh=tests), "touch broken")
     assert reward == 0.0
     assert "its files end the tests" in told
+
+
+async def test_what_a_build_does_with_files_is_done_at_the_start(sandbox: EpisodeSandbox) -> None:
+    files = {
+        **dockerfile(
+            "FROM python:3.12\nWORKDIR /app\nCOPY a.sh .\nENV WHO=you\n"
+            "RUN chmod +x /app/a.sh && git init -q && git config user.email a@b.c && \\\n"
+            "    git config user.name a && git add -A && git commit -qm one\n"
+        ),
+        "environment/a.sh": "#!/bin/bash\necho hello $WHO\n",
+        "tests/test.sh": "pytest /tests/test_outputs.py -rA --json-ctrf /logs/verifier/c.json\n"
+        "echo $((1 - $?)) > /logs/verifier/reward.txt\n",
+    }
+    turns = [call("bash", command="./a.sh; git log --oneline | wc -l"), "done"]
+    outcome, read = await play(HarborEnvironment, {"task_files": files}, turns, shared=sandbox)
+    assert read[1] == "hello you\n1"
+    assert outcome.result.reward == 0.0
+    assert (await earned(sandbox, files, "echo Hello > hello.txt"))[0] == 1.0
+    files["environment/Dockerfile"] += "RUN cp none there\n"
+    reward, told = await earned(sandbox, files)
+    assert reward is None
+    assert "image's build" in told
 
 
 async def test_a_task_that_cannot_run_is_a_fault(sandbox: EpisodeSandbox) -> None:

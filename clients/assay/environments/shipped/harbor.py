@@ -51,11 +51,12 @@ _MOST_TESTS_S = 300.0
 _HOME = "/tmp/home"  # noqa: S108  # in the session
 # What a script says to have tools that are here already, or that no script can have here.
 _SHIM = {
-    "uvx": 'while [ $# -gt 0 ] && [ "$1" != pytest ]; do shift; done; shift; args=()\n'
-    'while [ $# -gt 0 ]; do if [ "$1" = --ctrf ]; then shift; else args+=("$1"); fi; shift; done\n'
+    "pytest": 'args=()\nwhile [ $# -gt 0 ]; do case "$1" in --ctrf|--json-ctrf) shift;; '
+    '--ctrf=*|--json-ctrf=*) ;; *) args+=("$1");; esac; shift; done\n'
     'exec python -m pytest "${args[@]}"',
-    "uv": 'case "$1" in run) while [ $# -gt 0 ] && [ "$1" != pytest ]; do shift; done\n'
-    'exec "$(dirname "$0")/uvx" "$@";; *) exit 0;; esac',
+    "uvx": 'while [ $# -gt 0 ] && [ "$1" != pytest ]; do shift; done; shift\n'
+    'exec "$(dirname "$0")/pytest" "$@"',
+    "uv": '[ "$1" = run ] || exit 0; exec "$(dirname "$0")/uvx" "$@"',
     **dict.fromkeys(("apt-get", "apt", "curl", "wget", "sudo", "pip", "pip3"), "exit 0"),
 }
 
@@ -93,8 +94,12 @@ class HarborEnvironment(ShellEnvironment):
             raise EpisodeFault(make_fault(Reason.MALFORMED_ROW, text[:900])) from error
         await super().reset({**row, "prompt": ""})
         assert self.session is not None  # noqa: S101  # made by the line above
-        if self._task.env:
-            await self.session.run(_exports(self._task.env))
+        begin = [_exports(self._task.env), *self._task.commands]
+        if any(begin):
+            result = await self.session.run("\n".join(begin))
+            if not result.ok:
+                text = f"what the image's build does failed: {result.stderr.text[-300:]}"
+                raise EpisodeFault(make_fault(Reason.ENVIRONMENT_FAILED, text))
         return self._task.instruction
 
     def files(self, row: Row) -> Mapping[str, bytes | str]:

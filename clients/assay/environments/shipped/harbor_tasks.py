@@ -4,9 +4,10 @@ A task is a folder: task.toml, instruction.md, environment/ (a Dockerfile and wh
 (test.sh writes /logs/verifier/reward.txt or reward.json), solution/solve.sh (the oracle).
 
 Nothing is built here. Of a Dockerfile are taken: one FROM of a plain base image, WORKDIR, COPY and
-ADD of local files, ENV, `mkdir`; installing packages is passed over, and whether the task runs with
-what the sandbox has is for its oracle to show. Everything else refuses the task. WORKDIR, /root,
-/tests, /solution and /logs become folders that a session can write, in the texts that name them.
+ADD of local files, ENV, and commands on files and git, which run at the start; installing packages
+is passed over, and whether the task runs with what the sandbox has is for its oracle to show. All
+else refuses the task. WORKDIR, /root, /tests, /solution and /logs become folders that a session can
+write, in the texts that name them.
 """
 
 from __future__ import annotations
@@ -24,13 +25,18 @@ from assay.kit.errors import ConfigError
 
 WORK, TESTS, SOLUTION, LOGS = "/box", "/tmp/tests", "/tmp/solution", "/tmp/logs"  # noqa: S108
 _IMAGES = re.compile(
-    r"(?:docker\.io/)?(?:library/)?(?:python|debian|ubuntu|bash|buildpack-deps)(?::[\w.-]+)?"
+    r"(?:(?:docker\.io|public\.ecr\.aws)/)?(?:docker/)?(?:library/)?"
+    r"(?:python|debian|ubuntu|bash|buildpack-deps)(?::[\w.-]+)?(?:@sha256:[0-9a-f]+)?"
 )
 _PASSED_OVER = frozenset({"CMD", "LABEL", "ARG", "EXPOSE", "USER", "SHELL", "MAINTAINER"})
 _INSTALLS = re.compile(
     r"(?:(?:apt-get|apt) (?:-\S+ )*(?:update|install|clean|autoremove|upgrade)\b.*"
     r"|(?:python3? -m )?pip3? (?:-\S+ )*install\b.*|rm -rf /var/lib/apt/lists/?\*?|true|:"
-    r"|mkdir (?:-p )?[\w./ -]+)"
+    r")"
+)
+_RUN_HERE = re.compile(
+    r"(?:mkdir|chmod|touch|cp|mv|ln|rm|echo|printf|git (?:init|config|add|commit|branch|checkout))"
+    r"(?: .*)?"
 )
 
 _HOME = re.compile(rb"(?:~(?=/)|\bHOME\b\}?+|expanduser|Path\.home|/root\b)(?!/\.local/bin)")
@@ -52,6 +58,7 @@ class HarborTask:
         env: of the policy's shell and the tests; `tests_env` of the tests only.
         tests_at_home: they look into the policy's home folder.
         installs: commands that were passed over.
+        commands: of the image's build, to run in the working folder at the start.
         verifier_s: that the tests may take.
     """
 
@@ -63,6 +70,7 @@ class HarborTask:
     tests_env: Mapping[str, str] = field(default_factory=dict)
     tests_at_home: bool = False
     installs: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
     verifier_s: float = 120.0
 
 
@@ -92,6 +100,7 @@ def read_task(files: Mapping[str, bytes]) -> HarborTask:
         tests_env=_env(config, "verifier"),
         tests_at_home=any(_HOME.search(content) for content in tests.values()),
         installs=tuple(image.installs),
+        commands=tuple(map(paths.put, image.commands)),
         verifier_s=float(verifier.get("timeout_sec") or 120.0),
     )
 
@@ -126,6 +135,7 @@ class _Image:
         self.files: dict[str, bytes] = {}
         self.env: dict[str, str] = {}
         self.installs: list[str] = []
+        self.commands: list[str] = []
         self._context = context
 
     def read(self, prebuilt: str, workdir: str) -> None:
@@ -148,7 +158,7 @@ class _Image:
         for word, rest in _instructions(text):
             if word == "FROM":
                 bases += 1
-                if bases > 1 or not _IMAGES.fullmatch(rest.split()[0] if rest else ""):
+                if bases > 1 or not _IMAGES.fullmatch((rest.split() or [""])[0]):
                     raise TaskRefused(f"its image is no plain base image: FROM {rest}")
             elif word == "WORKDIR":
                 self._into(rest)
@@ -217,10 +227,12 @@ class _Image:
     def _run(self, rest: str) -> None:
         for command in re.split(r"&&|;|\|\|", rest):
             words = " ".join(command.split())
-            if words and not _INSTALLS.fullmatch(words):
-                raise TaskRefused(f"its image needs a build: RUN {words[:120]}")
-            if words.startswith(("apt", "pip", "python")):
+            if _INSTALLS.fullmatch(words):
                 self.installs.append(words)
+            elif _RUN_HERE.fullmatch(words) and not re.search(r"[`|]|\$\(", words):
+                self.commands.append(words)
+            elif words:
+                raise TaskRefused(f"its image needs a build: RUN {words[:120]}")
 
 
 class _Paths:
