@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -180,9 +181,10 @@ def test_oracles_prove_the_tasks_of_a_folder(sandbox: EpisodeSandbox, tmp_path: 
 def test_the_command_writes_the_rows_of_tasks_that_run(
     sandbox: EpisodeSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    monkeypatch.setattr(HarborEnvironment, "open", lambda _: _Given(sandbox))
+    monkeypatch.setattr(HarborEnvironment, "open", lambda _: nullcontext(sandbox))
     laid_out(tmp_path / "hello", HELLO)
-    laid_out(tmp_path / "lame", changed(solution__solve_sh="true\n"))
+    lame = changed(solution__solve_sh="true\n", tests__test_sh=QUICK)
+    laid_out(tmp_path / "lame", lame)
     laid_out(tmp_path / "generous", changed(tests__test_sh="echo 1 > /logs/verifier/reward.txt\n"))
     laid_out(tmp_path / "unproved", changed(solution__solve_sh=None))
     laid_out(tmp_path / "refused", dockerfile("FROM scratch\n"))
@@ -194,17 +196,6 @@ def test_the_command_writes_the_rows_of_tasks_that_run(
     assert why["generous"].startswith("who does nothing must earn 0")
     assert "no solution" in why["unproved"]
     assert "no plain base image" in why["refused"]
-
-
-class _Given:
-    def __init__(self, sandbox: EpisodeSandbox) -> None:
-        self._sandbox = sandbox
-
-    def __enter__(self) -> EpisodeSandbox:
-        return self._sandbox
-
-    def __exit__(self, *_: object) -> None:
-        """Left open: the fixture's."""
 
 
 async def earned(

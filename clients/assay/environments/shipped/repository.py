@@ -10,6 +10,10 @@ it imports), which are found in the folders `paths` too ("src"). `run` compares 
 Either may bring `files`, which the program sees: no expected values in them. See workspaces.py for
 what stands between the policy and the verdict.
 
+    python -m assay.environments.shipped.repository ROWS.jsonl > proved.jsonl
+
+keeps the rows whose `solution` (files by path) earns 1 and whose workspace as it is earns 0.
+
 With `guided`, a first attempt that fails is answered with the row's `guidance`, once (Agent-RLVR,
 arXiv 2506.11425). Differences: the guidance is a column of the data, not written from the attempt;
 both attempts are one episode, whose last state counts.
@@ -17,8 +21,11 @@ both attempts are one episode, whose last state counts.
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from assay.clients.execution import TestReport
@@ -26,9 +33,12 @@ from assay.clients.faults import make_fault
 from assay.clients.types import Component, Fault, Judgement
 from assay.environments.cells import OF_FILES
 from assay.environments.environment import EpisodeFault, Proof, Row
+from assay.environments.selftest import prove
+from assay.environments.services import EpisodeSandbox
 from assay.environments.shipped.python import ProgramSettings
 from assay.environments.shipped.shell import ShellEnvironment
 from assay.environments.shipped.workspaces import (
+    files_of,
     is_tested,
     size_of,
     test_jobs,
@@ -152,8 +162,60 @@ class RepositoryEnvironment(ShellEnvironment):
         )
 
 
+def row_proofs(row: Row) -> Sequence[Proof]:
+    """A row's solution earns 1; nothing earns 0.
+
+    Raises:
+        ConfigError: it has no solution.
+    """
+    solution = files_of({"files": row.get("solution")})
+    if not solution:
+        raise ConfigError("it has no `solution`, so nothing shows that its tests can be passed")
+    writes = [
+        ToolCall("write_file", {"path": path, "content": content.decode("utf-8", "replace")})
+        for path, content in solution.items()
+    ]
+    return (Proof(row, (writes, "done"), 1.0), Proof(row, ("done",), 0.0))
+
+
+def main(path: str) -> int:
+    """Writes the rows of a file that are proved; why others are not goes to stderr."""
+    kept = 0
+    with RepositoryEnvironment.open(RepositorySettings()) as sandbox:
+        for number, line in enumerate(Path(path).read_text().splitlines(), start=1):
+            try:
+                why = _why_not(json.loads(line), str(Path(path).parent), sandbox)
+            except (ValueError, ConfigError) as error:
+                why = str(error)
+            if why:
+                print(f"row {number}: {why}", file=sys.stderr)
+            else:
+                kept += 1
+                print(line)
+    return 0 if kept else 1
+
+
+def _why_not(row: Row, folder: str, sandbox: EpisodeSandbox) -> str:
+    class One(RepositoryEnvironment):
+        @classmethod
+        def proofs(cls, settings: ProgramSettings) -> Sequence[Proof]:
+            return row_proofs(row)
+
+    for one in prove(One, RepositorySettings(folder=folder), None, sandbox):
+        if not one.ok:
+            judgement = one.outcome.result.judgement
+            found = judgement.explanation if judgement else one.found
+            who = "its solution" if one.number == 1 else "who does nothing"
+            return f"{who} must earn {one.proof.reward:g}: {found[:500]}"
+    return ""
+
+
 def _judgement(reward: float, passed: int, count: int, failure: str) -> Judgement:
     component = Component("tests", reward)
     text = f"passes {passed} of {count} tests" + (f"; {failure}" if failure else "")
     verdict = "correct" if count and passed == count else "incorrect"
     return Judgement(reward, verdict, (component,), explanation=" ".join(text.split()))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
