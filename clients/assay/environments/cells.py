@@ -57,7 +57,7 @@ class CellBounds:
         wall_s: of one call.
         chars: of one answer.
         restarts: sessions that the program may end.
-        wait_s: for a place in the sandbox.
+        wait_s: for a place in the sandbox, and for a call's turn.
     """
 
     limits: SessionLimits
@@ -119,7 +119,9 @@ class EpisodeSession:
         session = await self._open()
         wall_s = self._bounds.wall_s
         try:
-            result = await self._sandbox.ask(lambda: session.execute(code, wall_s=wall_s))
+            result = await self._sandbox.ask(
+                lambda: session.execute(code, wall_s=wall_s, timeout_s=self._bounds.wait_s)
+            )
         except ProgramEndError as error:
             await self._end(session)
             raise ToolError(f"this was not run, {error}; {_AFRESH}") from None

@@ -30,6 +30,8 @@ from assay.kit.tls import ClientTls
 T = TypeVar("T")
 C = TypeVar("C", bound=BaseClient[Any])
 _READY_S = 60.0
+_CALL_S = 600.0
+"""A call may wait for its turn in a busy sandbox; the episode's own seconds cut it before."""
 
 
 class LoopClient(Generic[C]):
@@ -164,7 +166,9 @@ class EpisodeSandbox:
     ) -> None:
         self.address = address
         self._sessions = LoopClient(
-            lambda: AsyncSessionClient(address, token=token, tls=tls, keep_alive=True)
+            lambda: AsyncSessionClient(
+                address, token=token, tls=tls, timeout_s=_CALL_S, keep_alive=True
+            )
         )
         self._runs = LoopClient(lambda: AsyncExecutionClient(address, token=token, tls=tls))
 

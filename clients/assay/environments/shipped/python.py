@@ -41,7 +41,7 @@ class ProgramSettings:
         cell_s: time of one call.
         result_chars: of an answer; its middle is left out.
         restarts: sessions that a program may end.
-        wait_s: for a place in the sandbox; then a fault.
+        wait_s: for a place in the sandbox, and a call's turn; then a fault.
         verifier: of the last answer; empty: the run's. A row's goes before.
     """
 
