@@ -1,18 +1,13 @@
 """How an agent's conversation goes on: all of it, behind a summary, or from a memory alone.
 
-history     one conversation.
 summary     SUPO (arXiv 2510.06727): where a conversation has grown past its limit, the policy is
             asked for a summary; the next context holds the question and that summary.
 memory      MemSearcher (arXiv 2511.02805): each turn is a context of the question, a memory, and
             what was observed last; the policy writes the next memory into a tag of its turn.
 
-A context begins with the system's text and the question, whatever the policy wrote. What it wrote
-as summary or memory is cut to `most_chars`, and loses the tags that mean something here. All
-contexts are one agent's in one episode: one advantage for them all.
-
-Differences from the papers: no tokenizer is at hand, so that what was read counts as one token for
-four characters; a conversation past its limit keeps its last answer until the summary is written;
-a turn that writes no memory keeps the one before.
+What it keeps is cut to `most_chars`, and loses the tags that mean something here. Differences from
+the papers: what was read counts as one token for four characters; a conversation past its limit
+keeps its last answer until the summary is written; a turn without a memory keeps the one before.
 """
 
 from __future__ import annotations

@@ -1,32 +1,19 @@
 """`search`: questions answered by searching a local corpus, with citations that are checked.
 
-    [method.episodes]
-    environment = "search"
-    [method.episodes.settings]
-    corpus = "wiki.jsonl"          # {"id": "d1", "title": "...", "text": "..."}, one a line
-
-A row has `prompt`, the question, and `reference`, one right answer or a list of them. The policy
-calls `search` and `open_document`, and ends with a short answer between <answer> and </answer>.
-
-**Reward** of the agent "policy": `malformed` without such an answer; else
+A row has `prompt`, the question, and `reference`, one right answer or a list of them. The agent
+"policy" earns `malformed` without an answer in <answer>, else
 
     answer * (1 - citations + citations * cited) + completeness * checked
 
-`answer` is the verifier's judgement, by default the F1 of words of `search-qa` (DeepResearcher's
-measure, arXiv 2504.03160). `cited` in [0, 1], where `citations` > 0, is the share of the cited
-documents that hold a right answer as they were shown; it is 0 where nothing is cited, or a document
-that this episode did not show: an id that the policy made up earns nothing. `checked`, where
-`completeness` > 0, is how right the agent "checker" is: the same policy in a last turn, which reads
-the question and what was shown and has no tools (see evidence.py). The checker earns `checked`
-itself. The weights are ours.
+answer      the verifier's judgement; by default the F1 of words (DeepResearcher, arXiv 2504.03160).
+cited       of the cited documents the share that holds a right answer as it was shown here; 0 where
+            nothing is cited, or what this episode did not show.
+checked     how right the agent "checker" is, which earns the same: see evidence.py.
 
-**Contexts** are `history`, `summary` or `memory` (see memory.py): the agent stays one.
+The weights are ours. A turn without calls is the answer, or the summary that was asked for. A
+checker that the limit of turns cuts off has checked nothing: 0.
 
-**What a policy could game.** A long answer that lists candidates has a low F1, but `subem` takes
-it. Tags of a summary or a memory are removed from what it keeps; no tool runs for a summary's turn.
-
-**Ends.** A turn without calls is the answer. A run of calls ends by the episode's turns, and is
-`malformed`. A checker that the limit of turns cuts off has checked nothing: 0.
+docs/use/environments.md is the page.
 """
 
 from __future__ import annotations

@@ -1,36 +1,16 @@
 """`user`: a talk with a simulated user, about records that tools change.
 
-    [method.episodes]
-    environment = "user"
-    [method.episodes.settings]
-    base_url = "http://127.0.0.1:8000/v1"      # who plays the users of rows without a script
-    model = "Qwen/Qwen3-32B"
+A task as tau-bench (arXiv 2406.12045) has it: the reward is 1 where the records are exactly the
+expected ones, every output was said to the user (commas do not count), and the user ended the talk;
+else 0. A `verifier` judges the talk besides, and is multiplied in. Your own tools: a subclass with
+methods, whose `records` are the state.
 
-A task as tau-bench (arXiv 2406.12045) has it. A row:
+What a policy could game: `outputs` are found anywhere in what it said, so that a list of all
+possible ones passes. Goal, script, expected records and outputs are in nothing that it reads; it
+cannot say the mark that ends a talk.
 
-| field | |
-|---|---|
-| `prompt` | the user's first message; blank: the user is asked for it |
-| `user` | `goal`, what the user wants (for a model); or `script`, rules (see speaking.py) |
-| `rules` | what the policy is told to go by |
-| `state` | records: {"orders": {"o1": {"status": "sent"}}} |
-| `expected` | the records as they must be in the end; missing: as they were |
-| `outputs` | texts that the policy must have said to the user |
-| `readonly` | names of tables that no tool changes |
-
-A turn without calls is a message to the user. The user ends the talk, or it ends after
-`most_messages` of the policy. **Reward**: 1 where the records are exactly the expected ones, every
-output was said (in any case; commas do not count), and the user ended the talk; else 0. With
-`must_end` = false a talk that went on may earn it too. With a `verifier`, its reward on the talk
-(as turns, against the row's `reference`) is multiplied in. Your own tools: a subclass with methods,
-whose `records` are the state.
-
-**What a policy could game.** It can talk a model into ending; that changes no record. `outputs` are
-found anywhere in what it said: a list of all possible ones passes. Goal, script, expected records
-and outputs are in nothing that it reads; it cannot say the mark that ends the talk.
-
-**Faults.** A model that does not answer, or with nothing: ENGINE_DIED, ENGINE_FAILED,
-DEADLINE_EXCEEDED. A row that is none of this: ENVIRONMENT_FAILED.
+A model that does not answer, or with nothing, is a fault: ENGINE_DIED, ENGINE_FAILED,
+DEADLINE_EXCEEDED. docs/use/environments.md is the page, with the fields of a row.
 """
 
 from __future__ import annotations
