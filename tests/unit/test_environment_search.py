@@ -63,6 +63,8 @@ def searched(opened: tuple[str, Corpus]) -> Any:
         ("<answer>  </answer>", -0.5, "unparsed"),
         ("<think><answer>Jean Resal</answer></think> Hm.", -0.5, "unparsed"),
         ("<think><answer>Jean Resal</answer>", -0.5, "unparsed"),
+        ("opened <answer>Jean Resal</answer></think> Hm.", -0.5, "unparsed"),
+        ("opened <answer>x</answer></think><answer>Jean Resal</answer>", 1.0, "correct"),
         ("<answer>Eiffel</answer><answer>Jean Resal [d4]</answer>", 1.0, "correct"),
     ],
 )
@@ -165,6 +167,37 @@ def test_a_checker_that_fails_costs_the_policy_its_share(searched: Any) -> None:
     assert cut.reward == 1.0
 
 
+# A plan
+
+PLAN = {**ROW, "plan": ["What is the Mirabeau bridge?", "Who was its engineer?"]}
+
+
+@pytest.mark.parametrize(
+    ("first", "planned"),
+    [
+        ("<plan>1. Who was its engineer?\n- What is the Mirabeau bridge?</plan>", 1.0),
+        ("<plan>What is the Mirabeau bridge?</plan>", 2 / 3),
+        ("<plan>What is the Mirabeau bridge?\nx\ny</plan>", 2 / 5),
+        ("<plan>What is the Mirabeau bridge?\nWhat is the Mirabeau bridge?</plan>", 0.5),
+        ("no plan", 0.0),
+        ("<think><plan>What is the Mirabeau bridge?</plan></think>", 0.0),
+    ],
+)
+def test_a_plan_is_matched_with_the_right_one(
+    opened: tuple[str, Corpus], first: str, planned: float
+) -> None:
+    late = f"<plan>{'{}'}</plan> {ANSWER}".format("\n".join(PLAN["plan"]))
+    environment = SearchEnvironment(SearchSettings(plan=0.5), opened[1], RealVerifiers())
+    played = play(environment, PLAN, [find("Mirabeau", said=first), late])
+    assert "<plan>" in played.seen[0].messages[0].content
+    assert played.reward == pytest.approx(1.0 + 0.5 * planned, abs=1e-9)
+    assert not any(one in played.text() for one in PLAN["plan"])
+    plain = play(
+        SearchEnvironment(SearchSettings(plan=0.5), opened[1], RealVerifiers()), ROW, [late]
+    )
+    assert plain.reward == 1.0
+
+
 # Contexts
 
 
@@ -255,10 +288,12 @@ def test_no_services_are_a_fault_that_says_what_to_do(opened: tuple[str, Corpus]
 @pytest.mark.parametrize(
     "row",
     [{"prompt": "Who?"}, {"prompt": "Who?", "reference": []}, {"prompt": "Who?", "reference": 3},
-     {"prompt": "Who?", "reference": ["", "x"]}, {"prompt": " ", "reference": "x"}],
+     {"prompt": "Who?", "reference": ["", "x"]}, {"prompt": " ", "reference": "x"},
+     {"prompt": "Who?", "reference": "x", "plan": "What?"},
+     {"prompt": "Who?", "reference": "x", "plan": ["What?", 3]}],
 )  # fmt: skip
 def test_a_row_that_is_none_is_a_fault(opened: tuple[str, Corpus], row: Any) -> None:
-    environment = SearchEnvironment(SearchSettings(), opened[1], RealVerifiers())
+    environment = SearchEnvironment(SearchSettings(plan=1.0), opened[1], RealVerifiers())
     played = play(environment, row, [])
     assert played.seen == []
     assert played.outcome.result.fault is not None
@@ -267,7 +302,7 @@ def test_a_row_that_is_none_is_a_fault(opened: tuple[str, Corpus], row: Any) -> 
 @pytest.mark.parametrize(
     "settings",
     [{"context": "all"}, {"measure": "rouge"}, {"citations": 1.5}, {"completeness": -1},
-     {"context": "summary", "summary_tokens": 0}, {"search_chars": 0}, {"corpsu": "x"}],
+     {"plan": -1},     {"context": "summary", "summary_tokens": 0}, {"search_chars": 0}, {"corpsu": "x"}],
 )  # fmt: skip
 def test_settings_are_checked(settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):

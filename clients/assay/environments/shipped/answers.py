@@ -35,8 +35,8 @@ def said(reply: Reply) -> str:
 
 
 def without_thoughts(text: str) -> str:
-    """A text without what stands in <think>, closed or not."""
-    return _THOUGHT.sub("", text)
+    """A text without what stands in <think>: closed, open at its end, or opened by the prompt."""
+    return _THOUGHT.sub("", text).rpartition("</think>")[2]
 
 
 def tagged(text: str, name: str) -> str | None:
@@ -242,6 +242,26 @@ def overlap(answer: str, right: str, measure: str) -> float:
         return float(given == wanted and (bool(given) or answer.strip() == right.strip()))
     same = sum((Counter(given) & Counter(wanted)).values())
     return 2 * same / (len(given) + len(wanted))
+
+
+def plan_overlap(plan: Sequence[str], gold: Sequence[str]) -> float:
+    """How well sub-questions match gold ones, in [0, 1]: the F1 of pairs, each by its words' F1.
+
+    Pairs are taken from the best on, each side once; a plan longer than gold loses precision.
+    """
+    scored = sorted(
+        ((overlap(one, other, "f1"), -i, -k) for i, one in enumerate(plan)
+         for k, other in enumerate(gold)),
+        reverse=True,
+    )  # fmt: skip
+    used: tuple[set[int], set[int]] = (set(), set())
+    total = 0.0
+    for score, i, k in scored:
+        if i not in used[0] and k not in used[1]:
+            used[0].add(i)
+            used[1].add(k)
+            total += score
+    return 2 * total / (len(plan) + len(gold)) if plan and gold else 0.0
 
 
 def _component(result: Result, name: str) -> float:

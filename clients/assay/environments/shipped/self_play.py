@@ -146,7 +146,7 @@ def _plain(text: str) -> str:
 
 
 class SearchSelfPlay(CorpusEnvironment):
-    """Asks, checks and answers questions; see the module."""
+    """Search self-play: asks, checks and answers questions over a corpus."""
 
     name = "search-self-play"
     Settings = SelfPlaySettings

@@ -1,9 +1,9 @@
 """`spy`: a dialogue game for self-play, "spot the spy", with a referee that is a rule.
 
 After Vision-Zero (arXiv 2509.25541), in words instead of pictures. Players give clues to their
-word in turn; all hold the same but one, the spy; then every civilian votes. "spy" and "civilian#1..n"
-earn for clues, and that sums to 0; "voter#1..n" for their votes, 1 if right. With v the share of
-votes that each player got, v_c its mean over n civilians, and d = v_spy - v_c:
+word in turn; all hold the same but one, the spy; then every civilian votes. "spy" and
+"civilian#1..n" earn for clues, and that sums to 0; "voter#1..n" for votes, 1 if right. With v the
+share of votes that each player got, v_c its mean over n civilians, and d = v_spy - v_c:
 
     spy          -beta d
     civilian j   beta d / n - lam (v_j - v_c)
@@ -159,7 +159,7 @@ def payoffs(
         ]
         mean = sum(share[seat] for seat in civilians) / count
         gap = share[seats.spy] - mean
-        earned[seats.spy] = -settings.beta * gap
+        earned[seats.spy] = -settings.beta * gap + 0.0
         for seat in civilians:
             earned[seat] = settings.beta * gap / count - settings.lam * (share[seat] - mean)
     for breaker in breaches:
@@ -176,7 +176,7 @@ def _is_right(seats: SpyDeal, voter: int, vote: int | None) -> bool:
 
 
 class SpyGame(Environment):
-    """Clues and votes among players of one policy; see the module."""
+    """Spot the spy: players of one policy give clues, and vote."""
 
     name = "spy"
     Settings = SpySettings

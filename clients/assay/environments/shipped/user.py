@@ -84,7 +84,7 @@ class UserSettings:
 
 
 class UserEnvironment(Environment):
-    """Talks with a user; see the module.
+    """A talk with a simulated user, about records that tools change.
 
     Attributes:
         records: tables by name, records by id, fields by name.
