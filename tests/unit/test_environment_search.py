@@ -302,7 +302,8 @@ def test_a_row_that_is_none_is_a_fault(opened: tuple[str, Corpus], row: Any) -> 
 @pytest.mark.parametrize(
     "settings",
     [{"context": "all"}, {"measure": "rouge"}, {"citations": 1.5}, {"completeness": -1},
-     {"plan": -1},     {"context": "summary", "summary_tokens": 0}, {"search_chars": 0}, {"corpsu": "x"}],
+     {"plan": -1}, {"context": "summary", "summary_tokens": 0}, {"search_chars": 0},
+     {"corpsu": "x"}],
 )  # fmt: skip
 def test_settings_are_checked(settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):

@@ -27,6 +27,7 @@ from typing import Any
 
 from assay.clients.types import Judgement, Result
 from assay.environments.environment import EpisodeFault, Proof, Row, ToolError
+from assay.environments.experience import notes_of
 from assay.environments.shipped.answers import (
     CITABLE,
     MEASURES,
@@ -79,6 +80,7 @@ class SearchSettings:
         malformed: the reward without an answer in its tags.
         citations: weight of citations in the answer's reward, in [0, 1].
         completeness: weight of the checker's answer; 0 asks none.
+        experience: path of a file of notes that the policy reads first; see experience.py.
         plan: weight of the policy's sub-questions in a row that has `plan`, a list of the right
             ones; 0 asks for none.
     """
@@ -98,6 +100,7 @@ class SearchSettings:
     citations: float = 0.0
     completeness: float = 0.0
     plan: float = 0.0
+    experience: str = ""
 
     def __post_init__(self) -> None:
         if self.context not in CONTEXTS:
@@ -168,10 +171,14 @@ class SearchEnvironment(CorpusEnvironment):
         limits = ContextLimits(
             settings.summary_tokens, settings.summary_turns, settings.memory_chars
         )
+        notes = notes_of(settings.experience)
         self._context = AgentContext(
             settings.context,
             limits,
-            _SYSTEM + (_PLAN if self._gold_plan else "") + (_CITE if settings.citations else ""),
+            _SYSTEM
+            + (_PLAN if self._gold_plan else "")
+            + (_CITE if settings.citations else "")
+            + (f"\n\n{notes}" if notes else ""),
             str(row["prompt"]),
             agent=POLICY,
         )
