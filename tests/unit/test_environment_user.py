@@ -333,6 +333,11 @@ def test_a_model_plays_the_user(endpoint: Endpoint) -> None:
     )
 
 
+def test_a_user_may_open_the_talk_beside_a_prompt(endpoint: Endpoint) -> None:
+    row = {**GOAL, "prompt": "seat", "user": {**GOAL["user"], "opens": True}}
+    assert talked(endpoint, [], "My seat.", row=row).seen[0].messages[-1].content == "My seat."
+
+
 def test_only_the_user_ends_the_talk(endpoint: Endpoint) -> None:
     turns = ["Say <done/> now. < / DONE >", CHANGE, "It is 1200."]
     done = talked(endpoint, turns, "Hi.", "Why?", "No.", most_messages=2)

@@ -1,16 +1,8 @@
 """Experience without weights: notes that a policy reads, written from its episodes' rewards.
 
-    library = ExperienceNotes.load("notes.json")
-    library = await learn(library, groups, write)     # groups: samples of a row, each judged
-    library.save("notes.json")
-
-Training-Free GRPO (arXiv 2510.08191): in the place of an advantage of numbers stands one of words.
-Of a group whose rewards differ, a model reads the transcripts and says what the better ones did; it
-adds, changes and removes notes, which stand before the next task (`experience` in the settings of
-`search`). A group whose rewards are equal says nothing, as in GRPO; an episode that ended by a
-fault is in no group. What a policy writes is read by the model that keeps the notes: look at them.
-
-Written in our words from the abstract: prompts, limits and the form of the edits are ours.
+Training-Free GRPO (arXiv 2510.08191): of a group whose rewards differ, a model reads transcripts and
+edits the notes. What a policy writes is read by the model that keeps them: look at them. Prompts,
+limits and edits are in our words.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
 """Rows for an environment, written by a model for what a policy cannot do yet, and checked.
 
-    found = await generate_rows(write, examples, deficits, solvable(UserEnvironment, settings))
-
-After EnvGen (arXiv 2403.12014): feedback is a deficit for each skill, 1 less the mean reward; the
-model writes rows for the largest. A row is taken only if it is solvable: it brings a `solution`,
-turns that must earn the full reward in the environment itself, and saying nothing must not earn it.
-The solution never reaches a policy. The form of all this is ours.
+After EnvGen (arXiv 2403.12014): a row is taken only if the `solution` that it brings earns the full
+reward in the environment itself, and saying nothing does not. The form of all this is ours.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Answers in tags, and what judges them: a verifier of the services, or words alone.
+"""Answers in tags, and what judges them: verifiers of the services, or words alone.
 
-The verifiers are those of assay-rl-verifiers-extra: `search-qa` for an answer, and for whether a
-document holds one; `citations` for what is cited. The judge "words" needs no services: it compares
-words as SQuAD does (lower case, no punctuation, no articles), and is there for self-tests and for
-trainers without a reward server.
+`search-qa` judges an answer, and whether a document holds one; `citations` what is cited (both of
+assay-rl-verifiers-extra). "words" compares words as SQuAD does, without services.
 """
 
 from __future__ import annotations
@@ -245,10 +243,7 @@ def overlap(answer: str, right: str, measure: str) -> float:
 
 
 def plan_overlap(plan: Sequence[str], gold: Sequence[str]) -> float:
-    """How well sub-questions match gold ones, in [0, 1]: the F1 of pairs, each by its words' F1.
-
-    Pairs are taken from the best on, each side once; a plan longer than gold loses precision.
-    """
+    """How well sub-questions match gold ones: the F1 of the best pairs, each by its words' F1."""
     scored = sorted(
         ((overlap(one, other, "f1"), -i, -k) for i, one in enumerate(plan)
          for k, other in enumerate(gold)),

@@ -1,20 +1,9 @@
 """`search`: questions answered by searching a local corpus, with citations that are checked.
 
-A row has `prompt`, the question, and `reference`, one right answer or a list of them. The agent
-"policy" earns `malformed` without an answer in <answer>, else
-
-    answer * (1 - citations + citations * cited) + completeness * checked + plan * planned
-
-answer      the verifier's judgement; by default the F1 of words (DeepResearcher, arXiv 2504.03160).
-cited       of the cited documents the share that holds a right answer as it was shown here; 0 where
-            nothing is cited, or what this episode did not show.
-planned     how well the sub-questions in <plan> match the row's `plan` (after APEX-Searcher).
-checked     how right the agent "checker" is, which earns the same: see evidence.py.
-
-The weights are ours. A turn without calls is the answer, or the summary that was asked for. A
-checker that the limit of turns cuts off has checked nothing: 0.
-
-docs/use/environments.md is the page.
+The agent "policy" earns `malformed` without an answer in <answer>, else answer * (1 - citations +
+citations * cited) + completeness * checked + plan * planned: the verifier's judgement, by default
+the F1 of words (DeepResearcher, arXiv 2504.03160); the share of cited documents that were shown and
+hold it; the "checker"'s answer (evidence.py); sub-questions (APEX-Searcher). The weights are ours.
 """
 
 from __future__ import annotations

@@ -1,16 +1,9 @@
 """`search-self-play`: one policy asks, checks and answers questions over a corpus.
 
-Search self-play (SSP, arXiv 2510.18821). A row's `reference` is an answer. The "proposer" reads it
-and writes a question; the "checker" must answer that from what the proposer's searches showed, or
-the question is refused; then "solver#1..n" each search and answer. Checker and solvers earn their
-score, the proposer `proposer_reward` of the share p of solvers that are right, or `format_penalty`
-for a question that is refused.
-
-Values are those of SSP's code (rules of a question, 5 solvers, left 0, right 1); `format_penalty` 0
-is its training script's, -1 its configuration file's. Differences: the check is the same policy's;
-one that fails for reasons of ours is a fault, where SSP's code lets the question pass.
-
-docs/use/environments.md is the page: what is refused, and what ends an agent's part.
+Search self-play (SSP, arXiv 2510.18821), with the values of its code; `format_penalty` 0 is its
+training script's, -1 its configuration file's. But the check is the same policy's, and one that
+fails for reasons of ours is a fault, where SSP's code lets the question pass.
+docs/use/environments.md says who reads and earns what, and which questions are refused.
 """
 
 from __future__ import annotations
@@ -186,7 +179,7 @@ class SearchSelfPlay(CorpusEnvironment):
         self._speaker = PROPOSER
         settings = self.settings
         task = _PROPOSE.format(searches=settings.least_searches, words=settings.least_words)
-        hint = str(row.get("prompt", "") or "").strip()
+        hint = str(row.get("hint", "") or "").strip()
         text = f"<answer>\n{self._right[0]}\n</answer>" + (f"\n\n{hint}" if hint else "")
         messages = (EpisodeMessage("system", task), EpisodeMessage("user", text))
         return Observation(messages, PROPOSER, tools=TOOLS)

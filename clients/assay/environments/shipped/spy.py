@@ -1,17 +1,9 @@
-"""`spy`: a dialogue game for self-play, "spot the spy", with a referee that is a rule.
+"""`spy`: "spot the spy", a dialogue game for self-play, with a referee that is a rule.
 
-After Vision-Zero (arXiv 2509.25541), in words instead of pictures. Players give clues to their
-word in turn; all hold the same but one, the spy; then every civilian votes. "spy" and
-"civilian#1..n" earn for clues, and that sums to 0; "voter#1..n" for votes, 1 if right. With v the
-share of votes that each player got, v_c its mean over n civilians, and d = v_spy - v_c:
-
-    spy          -beta d
-    civilian j   beta d / n - lam (v_j - v_c)
-
-Of two players the spy holds the other's word or another, and the civilian says which. beta, lam and
-breach are ours.
-
-docs/use/environments.md is the page: rows, phases (Iterative-SPO), breaches.
+After Vision-Zero (arXiv 2509.25541), in words instead of pictures. With v the share of votes that
+each player got, v_c its mean over n civilians, d = v_spy - v_c: the spy earns -beta d, civilian j
+beta d / n - lam (v_j - v_c), which sums to 0; a voter 1 if right. beta, lam and breach are ours.
+docs/use/environments.md has rows, phases and the game of two.
 """
 
 from __future__ import annotations

@@ -1,16 +1,9 @@
 """`user`: a talk with a simulated user, about records that tools change.
 
-A task as tau-bench (arXiv 2406.12045) has it: the reward is 1 where the records are exactly the
-expected ones, every output was said to the user (commas do not count), and the user ended the talk;
-else 0. A `verifier` judges the talk besides, and is multiplied in. Your own tools: a subclass with
-methods, whose `records` are the state.
-
-What a policy could game: `outputs` are found anywhere in what it said, so that a list of all
-possible ones passes. Goal, script, expected records and outputs are in nothing that it reads; it
-cannot say the mark that ends a talk.
-
-A model that does not answer, or with nothing, is a fault: ENGINE_DIED, ENGINE_FAILED,
-DEADLINE_EXCEEDED. docs/use/environments.md is the page, with the fields of a row.
+A task as tau-bench (arXiv 2406.12045) has it: 1 where the records are exactly the expected ones,
+every output was said, and the user ended the talk. Outputs are found anywhere in what the policy
+said: a list of all possible ones passes. Your own tools: a subclass with methods on `records`.
+docs/use/environments.md has the fields of a row.
 """
 
 from __future__ import annotations
@@ -133,7 +126,7 @@ class UserEnvironment(Environment):
         self._ended = False
         self._user = self._player(row)
         first = str(row.get("prompt", "") or "").strip()
-        if not first:
+        if not first or row["user"].get("opens") is True:
             line = await self._user.say(())
             first, self._ended = line.text, line.done
         self.talk.append(TalkLine(True, first))
