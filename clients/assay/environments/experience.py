@@ -1,8 +1,8 @@
 """Experience without weights: notes that a policy reads, written from its episodes' rewards.
 
-Training-Free GRPO (arXiv 2510.08191): of a group whose rewards differ, a model reads transcripts and
-edits the notes. What a policy writes is read by the model that keeps them: look at them. Prompts,
-limits and edits are in our words.
+Training-Free GRPO (arXiv 2510.08191): of a group whose rewards differ, a model reads transcripts
+and edits the notes. What a policy writes is read by the model that keeps them: look at them.
+Prompts, limits and edits are in our words.
 """
 
 from __future__ import annotations

@@ -49,9 +49,8 @@ def tagged(text: str, name: str) -> str | None:
 def without_tags(text: str, *names: str) -> str:
     """A text of a policy without the tags that an environment gives a meaning."""
     pattern = re.compile(rf"</?\s*(?:{'|'.join(names)})\s*>", re.IGNORECASE)
-    while (cut := pattern.sub("", text)) != text:
-        text = cut
-    return text
+    # What the removal of one puts together is broken, not removed: two passes for any nesting.
+    return pattern.sub(lambda tag: f"({tag.group()[1:]}", pattern.sub("", text))
 
 
 def references(row: Mapping[str, Any]) -> list[str]:

@@ -245,7 +245,7 @@ class SearchSelfPlay(CorpusEnvironment):
 
     def _after_question(self, turn: Reply) -> Observation | None:
         question = tagged(said(turn), "question") or ""
-        self._question = without_tags(question, *CONTROL).strip()
+        self._question = without_tags(question, *CONTROL).strip()[: _MOST_CHARS + 1]
         self._refused = self._trouble()
         if self._refused:
             return None

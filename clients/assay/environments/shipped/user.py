@@ -352,13 +352,18 @@ def _like(before: Any, value: Plain) -> Plain:
 
 
 def _bounded(value: Plain) -> Plain:
-    if isinstance(value, str) and len(value) > _MOST_CHARS:
-        raise ToolError(f"a value has at most {_MOST_CHARS} characters")
+    if isinstance(value, str) and not _fits(value, _MOST_CHARS):
+        raise ToolError(f"a value is a text of at most {_MOST_CHARS} characters")
     return value
 
 
+def _fits(text: str, most: int) -> bool:
+    """Whether a text is short enough, and can be written: no half of a surrogate pair."""
+    return len(text) <= most and not any("\ud800" <= one <= "\udfff" for one in text)
+
+
 def _short(name: str) -> str:
-    if not 0 < len(name) <= 200:
+    if not name or not _fits(name, 200):
         raise ToolError("a name has 1 to 200 characters")
     return name
 
