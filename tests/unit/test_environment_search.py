@@ -402,10 +402,27 @@ def test_a_kept_index_that_is_broken_is_made_anew(tmp_path: Path, harm: str) -> 
     assert len((again / "assay.json").read_text()) > 64
 
 
-def test_an_index_that_cannot_be_kept_is_used(tmp_path: Path) -> None:
+def test_who_waits_for_an_index_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = corpus_file(tmp_path)
+    open_corpus(path)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("assay.environments.shipped.corpus._SAID_EVERY_S", 0.0)
+    open_corpus(path)
+    told = capsys.readouterr().err.splitlines()
+    assert told[0].startswith("note: indexing ")
+    assert told[0].endswith(": 5 of 5 documents read")
+    assert "5 documents in" in told[1]
+
+
+def test_an_index_that_cannot_be_kept_is_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = corpus_file(tmp_path)
     open_corpus(path, keep_index=True)
     [folder] = index_of(path)
     shutil.rmtree(folder)
     folder.write_text("a file in its place")
     assert open_corpus(path, keep_index=True).find("Rhone", 1)[0].id == "d1"
+    assert "was not kept" in capsys.readouterr().err
