@@ -133,6 +133,12 @@ def test_documents_are_cut_and_cited_as_they_were_shown(searched: Any) -> None:
     assert searched(opened, citations=1.0, search_chars=20).reward == 1.0
 
 
+def test_what_was_shown_at_more_length_stays_shown(searched: Any) -> None:
+    opened = ToolCall("open_document", {"id": "d4"})
+    turns = [find("Mirabeau bridge", 1), opened, find("Mirabeau", 1), ANSWER]
+    assert searched(turns, citations=1.0, search_chars=20).reward == 1.0
+
+
 # The checker
 
 
@@ -233,6 +239,14 @@ def test_a_summary_that_was_not_written_loses_what_was_known(searched: Any) -> N
     assert ROW["prompt"] in played.seen[2].messages[1].content
     assert "Mirabeau bridge was made" not in played.seen[2].messages[1].content
     assert "d1" not in played.episode.environment.evidence.shown
+
+
+def test_each_conversation_has_its_turns_anew(searched: Any) -> None:
+    turns = [find("Mirabeau"), find("Lyon"), "a summary", find("Paris"), find("Seine"), "another"]
+    played = searched([*turns, ANSWER], context="summary", summary_turns=2)
+    asked = [seen.messages[-1].role == "user" for seen in played.seen]
+    assert asked == [True, False, True, True, False, True, True]
+    assert played.reward == 1.0
 
 
 def test_a_summary_is_asked_for_by_tokens(searched: Any) -> None:

@@ -154,9 +154,8 @@ class ServiceJudge:
             return 0.0
         asked = Item(
             response=_CITED.sub(_spread, text),
-            reference={"passages": dict(shown), "gold": list(gold), "expected_slack": 0},
+            reference={"passages": dict(shown), "gold": list(gold)},
             verifier="citations",
-            parameters={"parts": ["gold"]},
         )
         result = await self.services.score(asked)
         return _component(result, "gates") and _component(result, "precision")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import re
 import shutil
@@ -110,11 +111,13 @@ def _content(where: Path) -> bytes:
 
 def _library() -> Any:
     try:
-        return import_module("bm25s")
+        found = import_module("bm25s")
     except ImportError as error:
         raise ConfigError(
             "a corpus is searched by bm25s: pip install 'assay-rl-clients[environments]'"
         ) from error
+    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it asks for every word of its own
+    return found
 
 
 def _documents(where: Path, content: bytes) -> Iterator[CorpusDocument]:
