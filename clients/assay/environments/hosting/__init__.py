@@ -11,7 +11,7 @@ The peer's library is imported by that file and by the modules beside this one. 
 reward function in TRL's shape, which the reward server runs in its workers.
 """
 
-from assay.environments.hosting.hosted import Hosted, Sample
+from assay.environments.hosting.hosted import Hosted, HostedSample
 from assay.environments.hosting.nemo_gym import host_nemo_gym
 from assay.environments.hosting.openenv import host_openenv
 from assay.environments.hosting.rubric import host_rubric
@@ -20,7 +20,7 @@ from assay.environments.hosting.trl import host_function
 
 __all__ = [
     "Hosted",
-    "Sample",
+    "HostedSample",
     "host_function",
     "host_nemo_gym",
     "host_openenv",

@@ -20,7 +20,7 @@ ChatMessage = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class HostedSample:
     """What is judged.
 
     Attributes:
@@ -51,7 +51,7 @@ class Sample:
         return str(self.prompt[-1].get("content") or "") if self.prompt else ""
 
 
-Score = Callable[[Sample], Any]
+Score = Callable[[HostedSample], Any]
 """Returns a number, or awaits it; None is a fault, as is whatever else it does."""
 
 
@@ -101,7 +101,9 @@ class Hosted:
         rewards = []
         for number, (prompt, completion) in enumerate(zip(prompts, completions, strict=True)):
             own = {name: values[number] for name, values in columns.items()}
-            sample = Sample(_messages(prompt, "user"), _messages(completion, "assistant"), own)
+            sample = HostedSample(
+                _messages(prompt, "user"), _messages(completion, "assistant"), own
+            )
             act = functools.partial(_scored, self._score, sample, self.name)
             rewards.append(apart(act, self.name, self._timeout_s))
         return rewards
@@ -113,7 +115,7 @@ def _messages(said: Any, role: str) -> list[dict[str, Any]]:
     return [dict(message) for message in said]
 
 
-def _scored(score: Score, sample: Sample, name: str) -> Any:
+def _scored(score: Score, sample: HostedSample, name: str) -> Any:
     """What the reward says of a sample, in the child.
 
     Raises:

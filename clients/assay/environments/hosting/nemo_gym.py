@@ -7,7 +7,7 @@ import json
 import typing
 from typing import Any
 
-from assay.environments.hosting.hosted import TIMEOUT_S, Hosted, Sample, name_of
+from assay.environments.hosting.hosted import TIMEOUT_S, Hosted, HostedSample, name_of
 from assay.kit.errors import ConfigError
 from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
@@ -37,7 +37,7 @@ def host_nemo_gym(
     if not callable(make):
         raise ConfigError("host_nemo_gym takes a function that makes the resources server")
 
-    async def score(sample: Sample) -> Any:
+    async def score(sample: HostedSample) -> Any:
         server = make()
         kind = typing.get_type_hints(server.verify).get("body")
         if kind is None:
@@ -60,7 +60,7 @@ def host_nemo_gym(
     )
 
 
-def _rollout(sample: Sample) -> dict[str, Any]:
+def _rollout(sample: HostedSample) -> dict[str, Any]:
     """The sample as a Responses API exchange."""
     output: list[dict[str, Any]] = []
     for number, message in enumerate(sample.completion):

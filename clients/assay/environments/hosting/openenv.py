@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from assay.environments.hosting.hosted import TIMEOUT_S, Hosted, Sample, name_of
+from assay.environments.hosting.hosted import TIMEOUT_S, Hosted, HostedSample, name_of
 from assay.kit.errors import ConfigError
 
 
@@ -37,7 +37,7 @@ def host_openenv(
     if not callable(make) or not callable(action):
         raise ConfigError("host_openenv takes the environment's class and a function, action")
 
-    async def score(sample: Sample) -> Any:
+    async def score(sample: HostedSample) -> Any:
         environment = make()
         try:
             given = {key: sample.columns[key] for key in reset if key in sample.columns}

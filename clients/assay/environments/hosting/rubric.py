@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from assay.environments.hosting.hosted import TIMEOUT_S, Hosted, Sample, name_of
+from assay.environments.hosting.hosted import TIMEOUT_S, Hosted, HostedSample, name_of
 from assay.kit.errors import ConfigError
 
 
@@ -39,7 +39,7 @@ def host_rubric(
             f"{name_of(rubric)!r} rewards a group as a whole; here samples come one by one"
         )
 
-    async def score(sample: Sample) -> Any:
+    async def score(sample: HostedSample) -> Any:
         raised: list[BaseException] = []
         for one in _rubrics(own):
             one.funcs = [_watched(function, raised) for function in one.funcs]
@@ -67,7 +67,7 @@ def _rubrics(rubric: Any) -> list[Any]:
     return [rubric, *(inner for one in parts for inner in _rubrics(one))]
 
 
-def _state(sample: Sample, row: dict[str, Any], answer: Any, info: Any) -> Any:
+def _state(sample: HostedSample, row: dict[str, Any], answer: Any, info: Any) -> Any:
     """The state of a finished rollout, as a rubric reads it."""
     from verifiers import State  # noqa: PLC0415  # the operator's file imports verifiers
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from assay.environments.hosting.hosted import TIMEOUT_S, Hosted, Sample, name_of
+from assay.environments.hosting.hosted import TIMEOUT_S, Hosted, HostedSample, name_of
 from assay.kit.errors import ConfigError
 
 
@@ -54,7 +54,7 @@ def host_taskset(
                 "rollout, which is not here"
             )
 
-    async def score(sample: Sample) -> Any:
+    async def score(sample: HostedSample) -> Any:
         data = kind.data_type()(prompt=sample.question, **_fields(sample))
         trace = _trace(vf, kind, data, sample)
         await kind(data, settings).score(trace)
@@ -71,14 +71,14 @@ def host_taskset(
     )
 
 
-def _fields(sample: Sample) -> dict[str, Any]:
+def _fields(sample: HostedSample) -> dict[str, Any]:
     given = {key: value for key, value in sample.columns.items() if key != "prompt"}
     if set(given) == {"reference"}:
         given = {"answer": given["reference"]}
     return given
 
 
-def _trace(vf: Any, kind: Any, data: Any, sample: Sample) -> Any:
+def _trace(vf: Any, kind: Any, data: Any, sample: HostedSample) -> Any:
     """The trace of a rollout that said this."""
     from pydantic import TypeAdapter  # noqa: PLC0415
     from verifiers.v1.graph import MessageNode  # noqa: PLC0415

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from assay.environments.hosting.hosted import TIMEOUT_S, Hosted, Sample, name_of
+from assay.environments.hosting.hosted import TIMEOUT_S, Hosted, HostedSample, name_of
 from assay.kit.errors import ConfigError
 from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
@@ -50,7 +50,7 @@ def host_function(
     if "completions" not in parameters and not everything:
         raise ConfigError(f"{name_of(function)!r} takes no completions, as TRL's functions do")
 
-    def score(sample: Sample) -> Any:
+    def score(sample: HostedSample) -> Any:
         prompt: Any = sample.prompt if conversational else sample.question
         completion: Any = sample.completion if conversational else sample.text
         given = {
@@ -77,7 +77,7 @@ def host_function(
     )
 
 
-def _columns(sample: Sample, required: Sequence[str]) -> Mapping[str, Any]:
+def _columns(sample: HostedSample, required: Sequence[str]) -> Mapping[str, Any]:
     """The columns; a reference that is no object is the one that the function asks for.
 
     Raises:
