@@ -79,6 +79,7 @@ def trained(rows: list[dict[str, Any]], said: Sequence[str], folder: Path, **giv
     words = tokenizer()
     seen: list[Any] = []
     kind = given.pop("environment", Sums)
+    own = given.pop("own_reward", False)
     function = environment_reward(**given)
 
     class Watched(type(function)):  # type: ignore[misc]
@@ -91,8 +92,8 @@ def trained(rows: list[dict[str, Any]], said: Sequence[str], folder: Path, **giv
     trainer = GRPOTrainer(
         model=policy(said, words),
         processing_class=words,
-        reward_funcs=function,
-        environment_factory=environment_factory(kind, services=Echo()),
+        reward_funcs=[] if own else function,
+        environment_factory=environment_factory(kind, services=Echo(), own_reward=own),
         train_dataset=Dataset.from_list(rows),
         args=GRPOConfig(
             output_dir=str(folder), per_device_train_batch_size=4, num_generations=2, max_steps=2,
@@ -151,6 +152,15 @@ def test_a_fault_is_none_and_never_zero(tmp_path: Path, where: str) -> None:
     for entry in steps:
         assert entry["rewards/assay/mean"] == 1.25  # the mean of the good ones: no zero is in it
         assert math.isfinite(entry["grad_norm"])
+
+
+def test_an_environment_may_own_its_reward_and_then_hears_no_answer(tmp_path: Path) -> None:
+    rows = [row(**{"break": "reward"})] * 4
+    log, seen = trained(rows, [call(a=2, b=3), "5"], tmp_path, environment=Flaky, own_reward=True)
+    assert seen == []
+    for entry in [entry for entry in log if "reward" in entry]:
+        assert entry["rewards/Flaky/mean"] == 0.25  # of the turn; the answer never came
+        assert entry["reward"] == 0.25  # the faults are not in it
 
 
 def test_on_fault_raise_ends_the_training(tmp_path: Path) -> None:

@@ -170,4 +170,6 @@ def test_what_cannot_be_hosted_is_said() -> None:
     with pytest.raises(ConfigError, match="environment's class and a function"):
         host_openenv("echo", None)
     with pytest.raises(ConfigError, match="makes the resources server"):
+        host_nemo_gym(None)
+    with pytest.raises(ConfigError, match="no URL of a resources server"):
         host_nemo_gym("server")

@@ -91,7 +91,10 @@ class TrlEpisode:
     async def _finish(self, completion: Any) -> Result:
         """The result of the episode, which ends with what the completion says last."""
         if self._handle is None:
-            raise RuntimeError("TRL asks for the reward of an episode that never began")
+            raise ConfigError(
+                "TRL asks for the reward of an episode that has not begun, or was asked before: "
+                "pass environment_reward() or own_reward=True, not both"
+            )
         handle, self._handle = self._handle, None
         last = {} if isinstance(completion, str) or not completion else completion[-1]
         ending = Ending.TURN_LIMIT
@@ -107,14 +110,24 @@ class TrlEpisode:
         return _with_turns(result, reward_of(outcome))
 
 
+async def get_reward(self: TrlEpisode) -> float | None:
+    """The episode's reward, where TRL asks the environment: its last answer is not known then."""
+    result = await self._finish([{"role": "tool"}])  # a method of such a class
+    settle(("environment", type(self).__name__), MAX_FAULT_RATIO, [result])
+    return result.reward
+
+
 class TrlWorlds:
     """TRL's `environment_factory`: makes instances of one class; can be pickled.
 
     Made by `environment_factory`. The environment is opened at the first call of each process.
     """
 
-    def __init__(self, environment: str | type[Environment], **given: Any) -> None:
+    def __init__(
+        self, environment: str | type[Environment], own_reward: bool = False, **given: Any
+    ) -> None:
         self._environment = environment
+        self._own_reward = own_reward
         self._given = given
         self._kind: type[TrlEpisode] | None = None
 
@@ -123,6 +136,8 @@ class TrlWorlds:
         if self._kind is None:
             world = opened(self._environment, **self._given)
             methods = {name: _method(spec, world.kind) for name, spec in world.tools.items()}
+            if self._own_reward:
+                methods["get_reward"] = get_reward
             self._kind = type(world.kind.__name__, (TrlEpisode,), {"_world": world, **methods})
         return self._kind()
 
@@ -143,6 +158,7 @@ def environment_factory(
     services: Services | None = None,
     *,
     limits: EpisodeLimits = UNLIMITED,
+    own_reward: bool = False,
     **options: Any,
 ) -> TrlWorlds:
     """What TRL takes as `environment_factory`; give `environment_reward()` to the trainer, too.
@@ -152,6 +168,9 @@ def environment_factory(
         settings: of the environment.
         services: that it asks for rewards; by default those of `options` and ASSAY_TARGET.
         limits: of each episode; a call of a tool is a turn.
+        own_reward: TRL asks the environment itself, and no last answer is known: for environments
+            whose tools are all that counts, and for AsyncGRPOTrainer, which has no other way. Pass
+            no `environment_reward()` then.
         options: `target`, `verifier`, `task`, ... (`assay.clients.trainers.common.settings`).
 
     Raises:
@@ -159,7 +178,7 @@ def environment_factory(
             it needs is not had, or a tool's name is not free in TRL.
     """
     given = {"settings": settings, "services": services, "limits": limits, **options}
-    return TrlWorlds(environment, **given)
+    return TrlWorlds(environment, own_reward, **given)
 
 
 class EnvironmentReward:

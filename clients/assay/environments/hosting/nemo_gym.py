@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import typing
+import urllib.request
+from collections.abc import Mapping
 from typing import Any
 
 from assay.environments.hosting.hosted import TIMEOUT_S, Hosted, HostedSample, name_of
@@ -20,13 +23,14 @@ def host_nemo_gym(
     timeout_s: float = TIMEOUT_S,
     deterministic: bool = False,
 ) -> Hosted:
-    """The reward of a resources server's `verify`.
+    """The reward of a resources server's `verify`: of one made here, or of one that runs.
 
     The columns are the fields of its request (`expected_answer`, ...): the reference of an item is
     an object of them. A response with `mask_sample` is a fault, and its `failure_kind` is said.
 
     Args:
-        make: a function that makes the server, once for each sample.
+        make: a function that makes the server, once for each sample; or the URL of one that runs,
+            whose `/seed_session` and `/verify` are asked.
         name: by default that of what makes it.
         timeout_s: of each sample.
         deterministic: see `Hosted`.
@@ -34,6 +38,17 @@ def host_nemo_gym(
     Raises:
         ConfigError: it cannot be called.
     """
+    if isinstance(make, str):
+        if not make.startswith(("http://", "https://")):
+            raise ConfigError(f"{make!r} is no URL of a resources server")
+        by_url = functools.partial(_asked, make.rstrip("/"), timeout_s)
+        return Hosted(
+            by_url,
+            name or "nemo-gym",
+            description=f"/verify of the NeMo Gym resources server at {make}.",
+            timeout_s=timeout_s,
+            deterministic=deterministic,
+        )
     if not callable(make):
         raise ConfigError("host_nemo_gym takes a function that makes the resources server")
 
@@ -44,12 +59,7 @@ def host_nemo_gym(
             raise TypeError("verify() of the resources server names no type of its body")
         found = server.verify(kind.model_validate({**sample.columns, **_rollout(sample)}))
         answer = await found if inspect.isawaitable(found) else found
-        marked = {**(answer.model_extra or {})}
-        if getattr(answer, "mask_sample", False) or marked.get("_ng_failure_class"):
-            why = getattr(answer, "failure_kind", None) or marked.get("_ng_failure_class")
-            text = f"the resources server masks this sample: {why or 'it does not say why'}"
-            raise Unjudgeable(Reason.VERIFIER_FAILED, text)
-        return answer.reward
+        return _reward(answer.model_dump())
 
     return Hosted(
         score,
@@ -58,6 +68,33 @@ def host_nemo_gym(
         timeout_s=timeout_s,
         deterministic=deterministic,
     )
+
+
+def _reward(answer: Mapping[str, Any]) -> Any:
+    """The reward of an answer.
+
+    Raises:
+        Unjudgeable: the server masks the sample.
+    """
+    why = answer.get("failure_kind") or answer.get("_ng_failure_class")
+    if answer.get("mask_sample") or answer.get("_ng_failure_class"):
+        text = f"the resources server masks this sample: {why or 'it does not say why'}"
+        raise Unjudgeable(Reason.VERIFIER_FAILED, text)
+    return answer.get("reward")
+
+
+def _asked(url: str, timeout_s: float, sample: HostedSample) -> Any:
+    """What a running server says; it has a session for each sample."""
+    cookies = urllib.request.HTTPCookieProcessor()
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), cookies)
+    body = json.dumps({**sample.columns, **_rollout(sample)}).encode()
+    answer: Any = None
+    for path in ("/seed_session", "/verify"):
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(url + path, body, headers, method="POST")  # noqa: S310
+        with opener.open(request, timeout=timeout_s) as said:
+            answer = json.load(said)
+    return _reward(answer)
 
 
 def _rollout(sample: HostedSample) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from typing import Any
 
 from assay.environments.hosting.hosted import TIMEOUT_S, Hosted, HostedSample, name_of
@@ -23,7 +24,8 @@ def host_openenv(
     """The sum of an environment's rewards over the policy's turns.
 
     Args:
-        make: called for a new environment for each sample: its class.
+        make: called for a new environment for each sample: its class, or a function that makes a
+            client of a running one, such as `openenv.GenericEnvClient`.
         action: makes an action of what the policy said in a turn; None where that is none.
         reset: the columns that `reset` gets, where the row has them.
         unreadable: the reward where `action` is None; None makes that a fault.
@@ -38,8 +40,8 @@ def host_openenv(
         raise ConfigError("host_openenv takes the environment's class and a function, action")
 
     async def score(sample: HostedSample) -> Any:
-        environment = make()
-        try:
+        async with AsyncExitStack() as stack:
+            environment = await _opened(make, stack)
             given = {key: sample.columns[key] for key in reset if key in sample.columns}
             await _awaited(environment.reset, **given)
             earned: list[float] = []
@@ -53,10 +55,6 @@ def host_openenv(
                 if observation.done:
                     break
             return sum(earned) if earned else None
-        finally:
-            close = getattr(environment, "close", None)
-            if close is not None:
-                await _awaited(close)
 
     return Hosted(
         score,
@@ -65,6 +63,17 @@ def host_openenv(
         timeout_s=timeout_s,
         deterministic=deterministic,
     )
+
+
+async def _opened(make: Any, stack: AsyncExitStack) -> Any:
+    """A new environment, or a client's connection to one, which the stack closes."""
+    made = make()
+    if hasattr(type(made), "__aenter__"):
+        return await stack.enter_async_context(made)
+    close = getattr(made, "close", None)
+    if close is not None:
+        stack.push_async_callback(_awaited, close)
+    return made
 
 
 async def _awaited(function: Callable[..., Any], *given: Any, **named: Any) -> Any:
