@@ -12,8 +12,10 @@ class Sums(Environment):
     """The policy adds `row["terms"]`; it may call `add`. What a row names under `break` breaks."""
 
     closed: ClassVar[list[str]] = []
+    begun: ClassVar[int] = 0
 
     def reset(self, row: Any) -> str:
+        Sums.begun += 1
         self.total = sum(row["terms"])
         self._break("reset")
         return f"{row['prompt']} Add {' and '.join(map(str, row['terms']))}."

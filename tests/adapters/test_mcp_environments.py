@@ -109,6 +109,7 @@ async def test_sessions_are_episodes_of_their_own_and_a_missing_name_is_said() -
 
 @pytest.mark.parametrize(("row", "where"), [(2, "reset"), (3, "add"), (4, "reward")])
 async def test_a_fault_is_an_error_without_a_reward(row: int, where: str) -> None:
+    before = Sums.begun
     async with over_http(row=row) as (url, _), Client(f"{url}?episode=a", mode="auto") as client:
         if where == "reset":
             with pytest.raises(MCPError, match="ENVIRONMENT_FAILED"):
@@ -118,6 +119,7 @@ async def test_a_fault_is_an_error_without_a_reward(row: int, where: str) -> Non
         earned = await client.call_tool("finish", {"answer": "1"})
         assert earned.is_error
         assert earned.structured_content == {"fault": "ENVIRONMENT_FAILED"}
+        assert Sums.begun - before == 1  # what broke is not begun anew
         assert "is broken" not in text_of(earned)  # a message may quote the row
 
 

@@ -108,11 +108,11 @@ def trained(rows: list[dict[str, Any]], said: Sequence[str], folder: Path, **giv
 class Flaky(Sums):
     """Breaks in every other episode, so that each group has a fault beside a judgement."""
 
-    begun = 0
+    seen = 0
 
     def reset(self, row: Any) -> str:
-        Flaky.begun += 1
-        self.breaks = Flaky.begun % 2 == 0
+        Flaky.seen += 1
+        self.breaks = Flaky.seen % 2 == 0
         return super().reset(row)
 
     def _break(self, where: str) -> None:

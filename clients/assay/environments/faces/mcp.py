@@ -195,8 +195,14 @@ class McpEpisodes:
         return chosen
 
     async def _begun(self, held: _Held) -> str:
+        if held.broken is not None:
+            raise FaultError("", held.broken)
         if held.instruction is None:
-            first = await held.handle.abegin(self.rows[held.row])
+            try:
+                first = await held.handle.abegin(self.rows[held.row])
+            except FaultError as error:
+                held.broken = error.fault
+                raise
             held.instruction = "\n\n".join(one.content for one in first.messages)
         return held.instruction
 
@@ -215,6 +221,7 @@ class _Held:
         self.handle = handle
         self.row = row
         self.instruction: str | None = None
+        self.broken: Fault | None = None
         self.used_s = time.monotonic()
         self.lock = asyncio.Lock()
 
