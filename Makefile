@@ -108,7 +108,7 @@ test-gpu: $(INSTALLED) ## Engines, training and judges on a CUDA device; ASSAY_G
 
 test-adapters: $(ADAPTERS_INSTALLED) ## The adapters in the trainers that they are for, each at a pinned version, in an environment of their own
 	@OMP_NUM_THREADS=1 $(ADAPTERS_VENV)/bin/python -m pytest -o filterwarnings=default -m adapters tests/adapters $(PYTEST_ARGS)
-	@OMP_NUM_THREADS=1 PYTHONPATH=$(ADAPTERS_VENV)/older $(ADAPTERS_VENV)/bin/python -m pytest -o filterwarnings=default -m adapters \
+	@OMP_NUM_THREADS=1 PYTHONPATH=$(CURDIR)/$(ADAPTERS_VENV)/older $(ADAPTERS_VENV)/bin/python -m pytest -o filterwarnings=default -m adapters \
 	  tests/adapters/test_verifiers_rubric.py tests/adapters/test_hosting_rubric.py $(PYTEST_ARGS)
 
 # The trainers' own pins exclude one another, so none of them may bring its dependencies: the environment is .venv's packages, seen

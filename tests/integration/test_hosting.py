@@ -167,6 +167,8 @@ def test_what_cannot_be_hosted_is_said() -> None:
         host_function(lambda response: 1.0)
     with pytest.raises(ConfigError, match="positive number of seconds"):
         host_function(lambda completions: [1.0], timeout_s=0)
+    with pytest.raises(ConfigError, match="takes name, timeout_s, deterministic"):
+        host_openenv(dict, dict, timeout=3)  # type: ignore[call-arg]
     with pytest.raises(ConfigError, match="environment's class and a function"):
         host_openenv("echo", None)
     with pytest.raises(ConfigError, match="makes the resources server"):

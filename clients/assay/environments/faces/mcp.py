@@ -3,15 +3,12 @@
     python -m assay.environments.faces.mcp sums.py:Sums --rows rows.jsonl            # stdio
     python -m assay.environments.faces.mcp sums.py:Sums --rows rows.jsonl --http 8765
 
-The environment's tools are the server's. A connection has one episode; over HTTP a URL may name it
-(`/mcp?episode=NAME&row=3`), and must for clients of 2026-07-28 and later, which have no sessions.
-An episode begins at its first request, with the row of its URL or of `--row`; the rows are the
-operator's, and no client sees or sends one. The resource `assay://episode/instruction` is what the
-policy reads first.
+A connection has one episode. Over HTTP a URL may name it (`/mcp?episode=NAME&row=3`), and must for
+clients of 2026-07-28 and later, which have no sessions. Rows are the operator's: no client sends or
+sees one. `assay://episode/instruction` is what the policy reads first.
 
-Two more tools, unless `control` is off, are for who trains and not for the policy: `reset(row)`
-begins a new episode, `finish(answer)` ends it and says what it earned. A refusal is a result with
-isError and a text; a fault is one too, and `finish` then gives no reward.
+Unless `control` is off, `reset(row)` and `finish(answer)` are tools for who trains. A refusal is a
+text with isError; a fault is one too, and `finish` then gives no reward.
 """
 
 from __future__ import annotations
@@ -73,7 +70,7 @@ class McpEpisodes:
     Args:
         world: the environment, open.
         rows: of the episodes, at least one.
-        row: of an episode that nobody gave another; else they follow one another.
+        row: of an episode that nobody gave another; else the next.
         control: `reset` and `finish` are offered.
         idle_s: seconds without a request after which an episode is abandoned.
         most: episodes at a time.

@@ -1,7 +1,6 @@
 """Calls of tools from other processes to the episodes of this one, on a loopback address.
 
-Some trainers run tools in a process of their own while the reward is asked here. Who knows an
-episode's address, which nobody can guess, may call its tools, and nothing else.
+Who knows an episode's address, which nobody can guess, may call its tools, and nothing else.
 """
 
 from __future__ import annotations

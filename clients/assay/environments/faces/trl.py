@@ -9,10 +9,8 @@
         args=args,
     )
 
-TRL calls the tools, one call at a time, and gives the reward function the instances: the last
-answer is read from the completion then. A fault is None, of which TRL makes NaN and the advantage 0
-(`assay.clients.trainers.trl` has what comes of it); what raises in `reset` or in a tool never ends
-the training, and what an environment says after TRL's last turn is read by nobody.
+A fault is None (`assay.clients.trainers.trl` has what TRL makes of it), in `reset` and tools too.
+TRL ends with the first turn that calls no tool: what an environment says then nobody reads.
 """
 
 from __future__ import annotations
@@ -164,14 +162,13 @@ def environment_factory(
     """What TRL takes as `environment_factory`; give `environment_reward()` to the trainer, too.
 
     Args:
-        environment: an installed one's name, `FILE.py:Class`, `package.module:Class`, or the class.
+        environment: as of `opened`, and so are the next two, and `options`.
         settings: of the environment.
-        services: that it asks for rewards; by default those of `options` and ASSAY_TARGET.
+        services: that it asks.
         limits: of each episode; a call of a tool is a turn.
-        own_reward: TRL asks the environment itself, and no last answer is known: for environments
-            whose tools are all that counts, and for AsyncGRPOTrainer, which has no other way. Pass
-            no `environment_reward()` then.
-        options: `target`, `verifier`, `task`, ... (`assay.clients.trainers.common.settings`).
+        own_reward: TRL asks the environment, and no last answer is known (AsyncGRPOTrainer has no
+            other way). Pass no `environment_reward()` then.
+        options: of the reward services.
 
     Raises:
         ConfigError: there is no such environment, or a setting is wrong. At the first call: what
@@ -226,12 +223,10 @@ def environment_reward(
 ) -> EnvironmentReward:
     """The reward function that goes with `environment_factory`: each episode's own reward.
 
-    It logs as `assay.clients.trainers.trl.reward_function` does.
-
     Args:
-        name: under which TRL logs it.
-        on_fault: "mask": a fault is None. "raise": a `FaultError` ends the training.
-        max_fault_ratio: past it the training ends (`assay.clients.trainers.common.fault_ratio`).
+        name: as of `assay.clients.trainers.trl.reward_function`, and so are the others.
+        on_fault: "mask" or "raise".
+        max_fault_ratio: past it the training ends.
 
     Raises:
         ConfigError: TRL cannot follow the policy, or the ratio is none.

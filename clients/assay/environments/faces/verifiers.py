@@ -6,14 +6,11 @@ verifiers finds a taskset by a module's name, so write one of three lines, `sums
 
     __all__ = ["EpisodesEnv", "EpisodesTaskset"]
 
-and run it: `vf-eval sums_world --env.taskset.environment sums.py:Sums --env.taskset.rows
-rows.jsonl`. The episode lives in the process of verifiers' environment, which plays the user; the
+The episode lives in the process of verifiers' environment, which plays the user; the
 tools' server, a process of its own, sends their calls there.
 
-A fault raises `FaultError` while the rollout is open: verifiers marks the trace as failed
-(`has_error`), the episode as not ok, and records no reward; prime-rl leaves such a trace out. No
-reward of 0 stands for a fault anywhere. What the policy did (a limit, an end of its own) is no
-fault: the reward is recorded as `rewards["assay"]`.
+A fault raises `FaultError` while the rollout is open: verifiers marks the trace (`has_error`) and
+records no reward; prime-rl leaves it out. A limit is the policy's doing, and is rewarded.
 """
 
 from __future__ import annotations

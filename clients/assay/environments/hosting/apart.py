@@ -1,10 +1,8 @@
 """Runs somebody else's function in a process of its own, once: a forked child that is killed.
 
-Covered: it prints, patches modules, changes signals, ends the interpreter (`os._exit`,
-`SystemExit`, `KeyboardInterrupt`), takes all memory that it may, never returns, leaves threads or
-children of its process group behind. None of it reaches the caller or the next call.
-Not covered: files, the network, and a child that leaves its process group. It is the operator's
-code, with the operator's rights; what a model wrote belongs in the sandbox.
+Covered: it prints, patches modules, changes signals, ends the interpreter, takes all memory that it
+may, never returns, leaves threads or children behind. None of it reaches the next call.
+Not covered: files, the network, a child that leaves its process group. It is the operator's code.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 from assay.environments.hosting.apart import apart
 from assay.kit.errors import ConfigError
@@ -53,6 +53,14 @@ class HostedSample:
 
 Score = Callable[[HostedSample], Any]
 """Returns a number, or awaits it; None is a fault, as is whatever else it does."""
+
+
+class How(TypedDict, total=False):
+    """How a reward is hosted; see `Hosted`."""
+
+    name: str
+    timeout_s: float
+    deterministic: bool
 
 
 class Hosted:
@@ -107,6 +115,24 @@ class Hosted:
             act = functools.partial(_scored, self._score, sample, self.name)
             rewards.append(apart(act, self.name, self._timeout_s))
         return rewards
+
+
+def hosted(score: Score, name: str, description: str, how: How) -> Hosted:
+    """A reward, hosted under its own name where `how` has no other.
+
+    Raises:
+        ConfigError: `how` has a key that is none.
+    """
+    unknown = sorted(set(how) - set(How.__annotations__))
+    if unknown:
+        raise ConfigError(f"a hosted reward takes {', '.join(How.__annotations__)}, not {unknown}")
+    return Hosted(
+        score,
+        how.get("name") or name,
+        description=description,
+        timeout_s=how.get("timeout_s", TIMEOUT_S),
+        deterministic=how.get("deterministic", False),
+    )
 
 
 def _messages(said: Any, role: str) -> list[dict[str, Any]]:

@@ -8,9 +8,9 @@ import json
 import typing
 import urllib.request
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
-from assay.environments.hosting.hosted import TIMEOUT_S, Hosted, HostedSample, name_of
+from assay.environments.hosting.hosted import TIMEOUT_S, Hosted, HostedSample, How, hosted, name_of
 from assay.kit.errors import ConfigError
 from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
@@ -18,10 +18,7 @@ from assay.kit.reasons import Reason
 
 def host_nemo_gym(
     make: Any,
-    *,
-    name: str = "",
-    timeout_s: float = TIMEOUT_S,
-    deterministic: bool = False,
+    **how: Unpack[How],
 ) -> Hosted:
     """The reward of a resources server's `verify`: of one made here, or of one that runs.
 
@@ -31,9 +28,7 @@ def host_nemo_gym(
     Args:
         make: a function that makes the server, once for each sample; or the URL of one that runs,
             whose `/seed_session` and `/verify` are asked.
-        name: by default that of what makes it.
-        timeout_s: of each sample.
-        deterministic: see `Hosted`.
+        how: see `Hosted`.
 
     Raises:
         ConfigError: it cannot be called.
@@ -41,13 +36,9 @@ def host_nemo_gym(
     if isinstance(make, str):
         if not make.startswith(("http://", "https://")):
             raise ConfigError(f"{make!r} is no URL of a resources server")
-        by_url = functools.partial(_asked, make.rstrip("/"), timeout_s)
-        return Hosted(
-            by_url,
-            name or "nemo-gym",
-            description=f"/verify of the NeMo Gym resources server at {make}.",
-            timeout_s=timeout_s,
-            deterministic=deterministic,
+        by_url = functools.partial(_asked, make.rstrip("/"), how.get("timeout_s", TIMEOUT_S))
+        return hosted(
+            by_url, "nemo-gym", f"/verify of the NeMo Gym resources server at {make}.", how
         )
     if not callable(make):
         raise ConfigError("host_nemo_gym takes a function that makes the resources server")
@@ -61,12 +52,8 @@ def host_nemo_gym(
         answer = await found if inspect.isawaitable(found) else found
         return _reward(answer.model_dump())
 
-    return Hosted(
-        score,
-        name or name_of(make),
-        description=f"/verify of the NeMo Gym resources server {name or name_of(make)}.",
-        timeout_s=timeout_s,
-        deterministic=deterministic,
+    return hosted(
+        score, name_of(make), f"/verify of the NeMo Gym resources server {name_of(make)}.", how
     )
 
 

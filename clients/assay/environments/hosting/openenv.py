@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import Any, Unpack
 
-from assay.environments.hosting.hosted import TIMEOUT_S, Hosted, HostedSample, name_of
+from assay.environments.hosting.hosted import Hosted, HostedSample, How, hosted, name_of
 from assay.kit.errors import ConfigError
 
 
@@ -17,9 +17,7 @@ def host_openenv(
     *,
     reset: Sequence[str] = (),
     unreadable: float | None = None,
-    name: str = "",
-    timeout_s: float = TIMEOUT_S,
-    deterministic: bool = False,
+    **how: Unpack[How],
 ) -> Hosted:
     """The sum of an environment's rewards over the policy's turns.
 
@@ -29,9 +27,7 @@ def host_openenv(
         action: makes an action of what the policy said in a turn; None where that is none.
         reset: the columns that `reset` gets, where the row has them.
         unreadable: the reward where `action` is None; None makes that a fault.
-        name: by default that of the class.
-        timeout_s: of each sample.
-        deterministic: see `Hosted`.
+        how: see `Hosted`.
 
     Raises:
         ConfigError: what is given cannot be called.
@@ -56,12 +52,8 @@ def host_openenv(
                     break
             return sum(earned) if earned else None
 
-    return Hosted(
-        score,
-        name or name_of(make),
-        description=f"The rewards of the OpenEnv environment {name_of(make)}.",
-        timeout_s=timeout_s,
-        deterministic=deterministic,
+    return hosted(
+        score, name_of(make), f"The rewards of the OpenEnv environment {name_of(make)}.", how
     )
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, Unpack
 
-from assay.environments.hosting.hosted import TIMEOUT_S, Hosted, HostedSample, name_of
+from assay.environments.hosting.hosted import Hosted, HostedSample, How, hosted, name_of
 from assay.kit.errors import ConfigError
 
 
@@ -13,9 +13,7 @@ def host_taskset(
     taskset: Any,
     *,
     config: Any = None,
-    name: str = "",
-    timeout_s: float = TIMEOUT_S,
-    deterministic: bool = False,
+    **how: Unpack[How],
 ) -> Hosted:
     """The rewards of a taskset's tasks, on a trace made of the sample.
 
@@ -24,9 +22,7 @@ def host_taskset(
     Args:
         taskset: a `vf.Taskset`, or its class of `vf.Task`.
         config: of the task; by default the taskset's.
-        name: by default that of the class.
-        timeout_s: of each sample.
-        deterministic: see `Hosted`.
+        how: see `Hosted`.
 
     Raises:
         ConfigError: it is neither, has no reward, or one that needs the rollout's runtime.
@@ -62,13 +58,7 @@ def host_taskset(
             return None
         return trace.reward
 
-    return Hosted(
-        score,
-        name or name_of(taskset),
-        description=f"The rewards of {kind.__name__} of verifiers.",
-        timeout_s=timeout_s,
-        deterministic=deterministic,
-    )
+    return hosted(score, name_of(taskset), f"The rewards of {kind.__name__} of verifiers.", how)
 
 
 def _fields(sample: HostedSample) -> dict[str, Any]:
