@@ -33,6 +33,15 @@ class Sums(Environment):
             raise ToolError("the numbers are too large")
         return ToolResult(str(a + b), reward=0.25, done=bool(self.row.get("done")))
 
+    @tool
+    def echo(self, text: str) -> str:
+        """Says it again.
+
+        Args:
+            text: what to say.
+        """
+        return text
+
     def reward(self) -> Any:
         self._break("reward")
         if self.row.get("judged"):

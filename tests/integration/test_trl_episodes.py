@@ -84,6 +84,13 @@ async def test_what_a_policy_writes_is_a_text_for_it_and_no_fault() -> None:
     assert await episode(made, [], []) == ([], 0.0)
 
 
+async def test_half_a_surrogate_pair_breaks_no_tokenizer() -> None:
+    instance: Any = environment_factory(Sums)()
+    instance.reset(**row())
+    assert await instance.echo(text="\ud800x") == "?x"
+    assert (await instance.echo(**{"\udfff": 1})).encode()
+
+
 async def test_after_its_end_an_episode_answers_so_and_earns_what_it_earned() -> None:
     made = environment_factory(Sums)
     answers, reward = await episode(made, [{"a": 5}, {"a": 5}], said("5"), done=True)

@@ -34,6 +34,7 @@ from assay.clients.trainers.common.faults import FaultError
 from assay.clients.types import Fault
 from assay.environments.endings import Ending
 from assay.environments.faces.common import EpisodeHandle, World, opened, reward_of
+from assay.environments.faces.relay import sendable
 from assay.environments.types import EpisodeOutcome
 from assay.kit.errors import ConfigError
 
@@ -301,7 +302,7 @@ def _named(ctx: ServerRequestContext[Any, Any], alone: str) -> tuple[str, int | 
 
 def _told(text: str, *, is_error: bool = False, **facts: Any) -> types.CallToolResult:
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=text)],
+        content=[types.TextContent(type="text", text=sendable(text))],
         structured_content=facts or None,
         is_error=is_error,
     )

@@ -25,6 +25,11 @@ _MOST_BYTES = 8 << 20
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
+def sendable(text: str) -> str:
+    """The text without half surrogate pairs, which a policy can write and UTF-8 cannot."""
+    return text.encode("utf-8", "replace").decode()
+
+
 @contextmanager
 def relayed(handle: EpisodeHandle) -> Iterator[str]:
     """The address of an episode's tools, for as long as the block runs."""
@@ -75,7 +80,7 @@ class _RelayHandler(BaseHTTPRequestHandler):
             return
         try:
             given = json.loads(self.rfile.read(int(length)))
-            text = handle.call_tool(str(given["name"]), given["arguments"])
+            text = sendable(handle.call_tool(str(given["name"]), given["arguments"]))
         except FaultError:
             text = BROKEN
         except (ValueError, KeyError, TypeError):

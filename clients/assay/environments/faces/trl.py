@@ -42,13 +42,12 @@ from assay.environments.faces.common import (
     opened,
     reward_of,
 )
+from assay.environments.faces.relay import BROKEN, sendable
 from assay.environments.tools import ToolSpec
 from assay.kit.errors import ConfigError
 
 __all__ = ["EnvironmentReward", "TrlWorlds", "environment_factory", "environment_reward"]
 
-BROKEN = "error: the environment broke; the episode is over and earns nothing"
-"""What a tool answers after a fault."""
 _POLICIES = (FaultPolicy.MASK, FaultPolicy.RAISE)
 
 
@@ -82,7 +81,7 @@ class TrlEpisode:
         if self._handle is None:
             return BROKEN
         try:
-            return await self._handle.acall_tool(name, dict(arguments))
+            return sendable(await self._handle.acall_tool(name, dict(arguments)))
         except FaultError:
             return BROKEN
 

@@ -29,7 +29,7 @@ import verifiers.v1 as vf
 from assay.environments.endings import Ending
 from assay.environments.episode import EpisodeLimits
 from assay.environments.faces.common import EpisodeHandle, World, opened, reward_of
-from assay.environments.faces.relay import call_relayed, relayed
+from assay.environments.faces.relay import call_relayed, relayed, sendable
 from assay.environments.registry import environment_of
 from assay.environments.tools import ToolSpec, tools_of
 from assay.environments.types import EpisodeMessage, Observation
@@ -218,7 +218,7 @@ async def _settled(handle: EpisodeHandle, trace: Any) -> None:
 
 def _messages(messages: Sequence[EpisodeMessage]) -> list[Any]:
     kinds = {"system": vf.SystemMessage, "user": vf.UserMessage}
-    return [kinds.get(one.role, vf.UserMessage)(content=one.content) for one in messages]
+    return [kinds.get(one.role, vf.UserMessage)(content=sendable(one.content)) for one in messages]
 
 
 def _described(sent: Callable[..., Any], spec: ToolSpec, method: Any) -> Callable[..., Any]:
