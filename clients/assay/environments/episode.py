@@ -79,6 +79,7 @@ class Step:
         before: what its agent had read; its messages are new ones.
         reward: of the turn, on itself.
         seconds: of tools and of the environment.
+        at: seconds from the episode's beginning to the turn.
     """
 
     before: Observation
@@ -86,6 +87,7 @@ class Step:
     calls: list[Called] = dataclasses.field(default_factory=list)
     reward: float | None = None
     seconds: float = 0.0
+    at: float = 0.0
 
 
 class Episode:
@@ -94,6 +96,8 @@ class Episode:
     Attributes:
         steps: so far.
         row: that it began with.
+        limits: as given.
+        began: seconds since 1970.
         ending: None while it goes on.
         outcome: once it has ended.
     """
@@ -111,17 +115,20 @@ class Episode:
         self.row: Row = {}
         self.ending: Ending | None = None
         self.outcome: EpisodeOutcome | None = None
-        self._limits = limits
+        self.limits = limits
         self._runner = runner or DirectRunner(environment)
         self._clock = clock
         self._began_s = self._since_s = clock()
+        self.began = time.time()
         self._next: Observation | None = None
         self._fault: Fault | None = None
+        self._offers: dict[tuple[str, str], tuple[str, ...] | None] = {}
 
     async def begin(self, row: Row) -> Observation | None:
         """What the first agent reads; None where the episode ended at once, by a fault."""
         self.row = self.environment.row = dict(row)
         self._began_s = self._since_s = self._clock()
+        self.began = time.time()
         given = await self._guarded(lambda: called(self.environment.reset, self.row), "reset")
         if not self.is_over():
             following = self._observation(given, "reset", None)
@@ -135,6 +142,11 @@ class Episode:
         """Whether no turn is due any more."""
         return self.ending is not None
 
+    @property
+    def due(self) -> Observation | None:
+        """What the next turn answers; None where none is due."""
+        return self._next
+
     async def take(self, turn: Reply) -> Observation | None:
         """Takes the next turn; returns what is read next, None at the end.
 
@@ -146,10 +158,12 @@ class Episode:
         turn = dataclasses.replace(turn, agent=self._next.agent)
         step = Step(self._next, turn)
         self.steps.append(step)
+        self._offers.setdefault((self._next.agent, self._next.context), self._next.tools)
         self._next = None
         if not self.steps[1:] or turn.agent == self.steps[0].turn.agent:
             self.environment.last = turn
         started = self._clock()
+        step.at = started - self._began_s
         following = await (self._calls(step) if turn.calls else self._turn(step))
         step.seconds = self._clock() - started
         if self.is_over():
@@ -159,7 +173,7 @@ class Episode:
         if following is None or not following.messages:
             self.ending = Ending.ANSWERED
             return None
-        if self._limits.turns and len(self.steps) >= self._limits.turns:
+        if self.limits.turns and len(self.steps) >= self.limits.turns:
             self.ending = Ending.TURN_LIMIT
             return None
         self._next = following
@@ -179,7 +193,7 @@ class Episode:
         given: Any = None
         if self.ending.trusted:
             self._since_s = self._clock()  # judging has the seconds anew
-            given = await self._guarded(lambda: called(self.environment.reward), "reward")
+            given = await self._guarded(lambda: self._settled(self.environment.reward), "reward")
         result, rewards = self._earned(given)
         if result.fault is not None and self.ending.trusted:
             self.ending = Ending.FAULT
@@ -199,8 +213,11 @@ class Episode:
         messages: list[EpisodeMessage] = []
         done = False
         for number, call in enumerate(step.turn.calls):
-            if self._limits.calls and number >= self._limits.calls:
-                refusal = ToolResult(f"error: at most {self._limits.calls} calls in one turn")
+            if self.limits.calls and number >= self.limits.calls:
+                refusal = ToolResult(f"error: at most {self.limits.calls} calls in one turn")
+                answered = Called(call, refusal, refused=True)
+            elif call.name and not self._is_offered(step.before, call.name):
+                refusal = ToolResult(f"error: there is no tool {call.name[:80]!r} here")
                 answered = Called(call, refusal, refused=True)
             else:
                 answered = await self._answered(call)
@@ -214,8 +231,23 @@ class Episode:
             done = done or result.done
         if done:
             return None
-        before = step.before
-        return Observation(tuple(messages), before.agent, before.context)
+        before, answers = step.before, tuple(messages)
+        given = None
+        if type(self.environment).answered is not Environment.answered:
+            follow = self.environment.answered
+            given = await self._guarded(
+                lambda: self._settled(follow, step.turn, answers), "answered"
+            )
+            if self.is_over():
+                return None
+        if given is not None:
+            return self._observation(given, "answered", before)
+        return Observation(answers, before.agent, before.context)
+
+    def _is_offered(self, before: Observation, name: str) -> bool:
+        """Whether the conversation was offered a tool, or all tools."""
+        names = self._offers.get((before.agent, before.context))
+        return names is None or name in names
 
     async def _answered(self, call: ToolCall) -> Called:
         started = self._clock()
@@ -236,8 +268,16 @@ class Episode:
         return Called(call, result, self._clock() - started, refused, cached)
 
     async def _turn(self, step: Step) -> Observation | None:
-        given = await self._guarded(lambda: called(self.environment.turn, step.turn), "turn")
+        turn = self.environment.turn
+        given = await self._guarded(lambda: self._settled(turn, step.turn), "turn")
         return None if self.is_over() else self._observation(given, "turn", step.before)
+
+    async def _settled(self, hook: Callable[..., Any], *args: Any) -> Any:
+        """Calls a hook that may read what tools changed, once all calls have been run."""
+        settle = getattr(self._runner, "settle", None)
+        if settle is not None and self.environment.state_read_by == "all":
+            await settle()
+        return await called(hook, *args)
 
     def _observation(
         self, given: Any, where: str, before: Observation | None
@@ -275,9 +315,9 @@ class Episode:
         return None
 
     def _left_s(self) -> float | None:
-        if not self._limits.seconds:
+        if not self.limits.seconds:
             return None
-        return self._limits.seconds - (self._clock() - self._since_s)
+        return self.limits.seconds - (self._clock() - self._since_s)
 
     def _broke(self, why: str) -> None:
         name = self.environment.name or type(self.environment).__name__
