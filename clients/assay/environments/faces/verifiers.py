@@ -31,7 +31,7 @@ import verifiers.v1 as vf
 
 from assay.environments.endings import Ending
 from assay.environments.episode import EpisodeLimits
-from assay.environments.faces.common import EpisodeHandle, World, opened, reward_of
+from assay.environments.faces.common import EpisodeHandle, OpenedEnvironment, opened, reward_of
 from assay.environments.faces.relay import call_relayed, relayed
 from assay.environments.registry import environment_of
 from assay.environments.tools import ToolSpec, tools_of
@@ -152,7 +152,7 @@ class AssayEnvConfig(vf.EnvConfig):
 class AssayEnv(vf.Env[AssayEnvConfig]):
     """Plays the user of an episode: what the environment says is what the policy reads."""
 
-    _world: World | None = None
+    _world: OpenedEnvironment | None = None
 
     async def start(self) -> None:
         """Opens the environment."""
