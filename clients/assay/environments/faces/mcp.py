@@ -33,7 +33,7 @@ from mcp.shared.exceptions import MCPError
 from assay.clients.trainers.common.faults import FaultError
 from assay.clients.types import Fault
 from assay.environments.endings import Ending
-from assay.environments.faces.common import EpisodeHandle, World, opened, reward_of
+from assay.environments.faces.common import EpisodeHandle, OpenedEnvironment, opened, reward_of
 from assay.environments.faces.relay import sendable
 from assay.environments.types import EpisodeOutcome
 from assay.kit.errors import ConfigError
@@ -82,7 +82,7 @@ class McpEpisodes:
 
     def __init__(
         self,
-        world: World,
+        world: OpenedEnvironment,
         rows: Sequence[Mapping[str, Any]],
         *,
         row: int | None = None,

@@ -38,7 +38,7 @@ from assay.environments.episode import EpisodeLimits
 from assay.environments.faces.common import (
     UNLIMITED,
     EpisodeHandle,
-    World,
+    OpenedEnvironment,
     opened,
     reward_of,
 )
@@ -57,7 +57,7 @@ class TrlEpisode:
     TRL makes every public method a tool, but `reset`: all else is private.
     """
 
-    _world: World
+    _world: OpenedEnvironment
 
     def __init__(self) -> None:
         self._handle: EpisodeHandle | None = None

@@ -28,7 +28,7 @@ import verifiers.v1 as vf
 
 from assay.environments.endings import Ending
 from assay.environments.episode import EpisodeLimits
-from assay.environments.faces.common import EpisodeHandle, World, opened, reward_of
+from assay.environments.faces.common import EpisodeHandle, OpenedEnvironment, opened, reward_of
 from assay.environments.faces.relay import call_relayed, relayed, sendable
 from assay.environments.registry import environment_of
 from assay.environments.tools import ToolSpec, tools_of
@@ -149,7 +149,7 @@ class EpisodesEnvConfig(vf.EnvConfig):
 class EpisodesEnv(vf.Env[EpisodesEnvConfig]):
     """Plays the user of an episode: what the environment says is what the policy reads."""
 
-    _world: World | None = None
+    _world: OpenedEnvironment | None = None
 
     async def start(self) -> None:
         """Opens the environment."""
