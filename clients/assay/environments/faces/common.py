@@ -76,7 +76,7 @@ def services_of(options: Mapping[str, Any] | None = None) -> Services | None:
     return TrainerServices(read_settings(given))
 
 
-class World:
+class OpenedEnvironment:
     """An environment, open: its class, its settings, and what its episodes share.
 
     Attributes:
@@ -137,7 +137,7 @@ def opened(
     limits: EpisodeLimits = UNLIMITED,
     one_conversation: bool = True,
     **options: Any,
-) -> World:
+) -> OpenedEnvironment:
     """Opens an environment; close it, or use it in a `with`.
 
     Args:
@@ -145,7 +145,7 @@ def opened(
         settings: a table of its settings.
         services: that it asks; by default those of `options` and the environment's variables.
         limits: of each episode.
-        one_conversation: see `World`.
+        one_conversation: see `OpenedEnvironment`.
         options: of a trainer (`assay.clients.trainers.common.settings`): `target`, `task`, ...
 
     Raises:
@@ -156,7 +156,7 @@ def opened(
         raise ConfigError(f"there is no option {unknown[0]!r}; choose from: {', '.join(NAMES)}")
     kind = environment_of(environment) if isinstance(environment, str) else environment
     read = settings_of(kind, settings or {})
-    return World(kind, read, services or services_of(options), limits, one_conversation)
+    return OpenedEnvironment(kind, read, services or services_of(options), limits, one_conversation)
 
 
 class EpisodeHandle:
@@ -167,7 +167,7 @@ class EpisodeHandle:
         observation: what is read next; None before the beginning and after the end.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: OpenedEnvironment) -> None:
         self.world = world
         made = world.kind(world.settings, world.shared, world.services)
         self.episode = Episode(made, world.limits)
