@@ -27,7 +27,7 @@ from assay.kit.runs.records import Row, read_rows, truncate_after
 VERSION = 1
 FOLDER = "rollouts"
 TRAIN, EVAL = "train", "eval"
-_LEVEL = 1  # of gzip; 6 takes three times as long for a tenth less
+_LEVEL = 1  # of gzip; 6 takes half as long again for a sixth less
 _NEWEST = 10  # steps that no cap takes
 _NAME = re.compile(r"(\d{6,})(\.eval)?(?:\.p(\d+))?\.jsonl\.gz")
 
