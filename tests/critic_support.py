@@ -146,12 +146,12 @@ def train_trunk(model: Any, critic: Any, *, rank: int = 0, ranks: int = 1) -> li
 def logps_of(model: Any, batch: Any) -> Tensor:
     """As TRL asks its fused head for them."""
     rows = packing.laid(batch)
-    labels = rows.ids_BL.masked_fill(rows.mask_BL == 0, -100)
+    labels = rows.ids_SL.masked_fill(rows.mask_SL == 0, -100)
     out = model(
-        input_ids=rows.ids_BL, attention_mask=rows.mask_BL, labels=labels, fused_lm_head=True
+        input_ids=rows.ids_SL, attention_mask=rows.mask_SL, labels=labels, fused_lm_head=True
     )
     length = batch["completion_ids"].shape[1]
-    return packing.of_tokens(out.log_probs, rows.starts_B - 1, length)
+    return packing.of_tokens(out.log_probs, rows.starts_S - 1, length)
 
 
 def read_fused(folder: Path) -> Any:

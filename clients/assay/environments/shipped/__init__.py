@@ -1,1 +1,1 @@
-"""The environments that come with Assay; each is an entry point of `assay.environments`."""
+"""Environments that come with Assay; each proves itself by scripted episodes."""

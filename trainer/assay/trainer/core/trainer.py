@@ -278,19 +278,19 @@ class PolicyTrainer(Published, GRPOTrainer):
     def _of_tokens(self, model: Any, batch: Batch, **wanted: Any) -> tuple[Any, Any, Any]:
         """As TRL's function: log pi and entropies (B, T), 0 on padding, and a router's loss."""
         laid = packing.laid(batch)
-        shortest = int(laid.starts_B.min())
-        scored = laid.ids_BL.shape[1] - shortest
+        shortest = int(laid.starts_S.min())
+        scored = laid.ids_SL.shape[1] - shortest
         *seen, aux_loss = self._get_per_token_logps_and_entropies(
-            model, laid.ids_BL, laid.mask_BL, scored, **wanted
+            model, laid.ids_SL, laid.mask_SL, scored, **wanted
         )
         padding_BT = ~batch["completion_mask"].bool()
         logps_BT, entropies_BT = (
             None
-            if values_BK is None
-            else packing.of_tokens(
-                values_BK, laid.starts_B - shortest, padding_BT.shape[1]
-            ).masked_fill(padding_BT, 0.0)
-            for values_BK in seen
+            if values_SK is None
+            else packing.of_responses(values_SK, laid, batch, -shortest).masked_fill(
+                padding_BT, 0.0
+            )
+            for values_SK in seen
         )
         return logps_BT, entropies_BT, aux_loss
 
