@@ -114,7 +114,7 @@ def find_pivots(
     return tally
 
 
-def _profile(  # noqa: PLR0913, PLR0917  # what the run is
+def _profile(  # noqa: PLR0917  # what the run is
     config: Config,
     plan: PivotPlan,
     turns: list[RecordedTurn],

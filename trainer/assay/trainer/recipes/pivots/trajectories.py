@@ -175,9 +175,7 @@ def _of_chat(
                 if one.name and (arguments := _arguments(one.arguments)) is not None
             ]
             if calls and len(usable) == len(calls):
-                yield RecordedTurn(
-                    name, number, _pairs(style, said), tuple(usable), tools, written
-                )
+                yield RecordedTurn(name, number, _pairs(style, said), tuple(usable), tools, written)
             said.append(_of_assistant(message, content, calls))
             number += 1
         else:
