@@ -343,3 +343,20 @@ def test_without_variance_there_are_no_pivots(asked: tuple[Any, PivotPlan]) -> N
     display: Any = Notes()
     with pytest.raises(ConfigError, match="shows no variance"):
         find_pivots(config, plan, display, transport=judge)
+
+
+def test_the_command_says_what_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from assay.cli.main import run
+
+    out = str(tmp_path / "pivots.jsonl")
+    assert run(["pivots", str(tmp_path), "--out", out]) == 1
+    assert "--config" in capsys.readouterr().err
+    (tmp_path / "config.toml").write_text('[data]\nsource = "jsonl"\npath = "x.jsonl"\n')
+    assert run(["pivots", str(tmp_path), "--out", out]) == 1
+    assert "neither a run nor a file" in capsys.readouterr().err
+    (tmp_path / "empty.jsonl").write_text('{"messages": [{"role": "user", "content": "hi"}]}\n')
+    asked = ["pivots", str(tmp_path / "empty.jsonl"), "--out", out]
+    assert run([*asked, "--config", str(tmp_path / "config.toml")]) == 1
+    assert "no turn that calls a tool" in capsys.readouterr().err
