@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import io
+import json
 import secrets
 import sys
 import tarfile
@@ -53,15 +54,48 @@ def workspace_of(row: Row, base: str = "") -> dict[str, bytes]:
         found.update(read_folder(Path(base, str(row["folder"]))))
     if row.get("tar"):
         found.update(_unpacked(row["tar"], base))
-    for path, content in (row.get("files") or {}).items():
-        if content is not None:  # columns of a table hold every row's paths
-            found[str(path)] = content if isinstance(content, bytes) else str(content).encode()
+    found.update(files_of(row))
     for path in found:
         if not is_path(path):
             raise ConfigError(
                 f"the workspace's path {path[:200]!r} leads out of it, or is too long"
             )
     return found
+
+
+def files_of(row: Mapping[str, Any]) -> dict[str, bytes]:
+    """The column `files`: a table by path, or its JSON; None stands for no file.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    given = _read(row.get("files"), "files")
+    if not isinstance(given or {}, Mapping):
+        raise ConfigError(f"`files` is {type(given).__name__}, no table of paths and texts")
+    return {str(path): _bytes(text) for path, text in (given or {}).items() if text is not None}
+
+
+def tests_of(row: Row) -> list[Mapping[str, Any]]:
+    """The column `tests`: a list of tables, or its JSON.
+
+    Raises:
+        ConfigError: it is something else, or empty.
+    """
+    given = _read(row.get("tests"), "tests")
+    if not given or not isinstance(given, list | tuple):
+        raise ConfigError("a row of a repository needs `tests`, a list")
+    if not all(isinstance(one, Mapping) for one in given):
+        raise ConfigError("one of a row's `tests` is no table")
+    return list(given)
+
+
+def _read(value: Any, name: str) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value or "null")
+    except ValueError as error:
+        raise ConfigError(f"`{name}` is no JSON: {error}") from error
 
 
 def is_tested(path: str) -> bool:
@@ -86,14 +120,12 @@ def test_jobs(
     Raises:
         ConfigError: a test is none.
     """
-    if not tests:
-        raise ConfigError("a row of a repository needs `tests`")
     return [_job(test, files, wall_s) for test in tests]
 
 
 def _job(test: Mapping[str, Any], files: Mapping[str, bytes], wall_s: float) -> TestJob | None:
     limits = Limits(wall_time_s=wall_s, cpu_time_s=wall_s)
-    given = {**files, **{path: _bytes(text) for path, text in (test.get("files") or {}).items()}}
+    given = {**files, **files_of(test)}
     name = str(test.get("name") or "")
     if test.get("code"):
         code, modules = hidden_code(str(test["code"]), test.get("modules") or ())
@@ -105,7 +137,7 @@ def _job(test: Mapping[str, Any], files: Mapping[str, bytes], wall_s: float) -> 
         return TestJob(program, TestSuite((case,), limits))
     if not test.get("run"):
         raise ConfigError("a test of a row has neither `code` nor `run`")
-    if "stdout" not in test:
+    if test.get("stdout") is None:
         raise ConfigError(f"the test that runs {test['run']!r} has no `stdout` to expect")
     entry = str(test["run"])
     if entry not in given:
