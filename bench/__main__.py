@@ -58,6 +58,7 @@ BENCHES = {
     "overlap": "overlap",
     "trainer-prof": "trainer_prof",
     "trainer-hackable": "trainer_hackable",
+    "trainer-tools": "trainer_tools",
 }
 TAKE_OPTIONS = (
     "math",
@@ -91,7 +92,7 @@ TAKE_OPTIONS = (
     "gpu-learning",
     "overlap",
     "trainer-prof",
-    "trainer-hackable",
+    "trainer-hackable", "trainer-tools",
 )
 
 
