@@ -30,7 +30,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from assay.clients.types import Fault, Item, Judgement, Result
 from assay.environments.endings import Ending
-from assay.environments.types import Reply, ToolCall
+from assay.environments.types import EpisodeMessage, Reply, ToolCall
 
 Row = Mapping[str, Any]
 """A row of the data: `prompt`, `reference` and whatever the environment needs."""
@@ -162,6 +162,14 @@ class Environment:
         """
         del turn
         return None
+
+    def answered(self, turn: Reply, answers: tuple[EpisodeMessage, ...]) -> Any:
+        """What follows a turn with calls, once they are answered.
+
+        None: the answers, in the same conversation. Otherwise as `turn`; an observation then holds
+        what of the answers is to be read, and may begin another context.
+        """
+        del turn, answers
 
     def reward(self) -> Any:
         """What the episode earned, asked once, at its end.

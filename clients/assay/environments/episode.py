@@ -117,6 +117,7 @@ class Episode:
         self._began_s = self._since_s = clock()
         self._next: Observation | None = None
         self._fault: Fault | None = None
+        self._offers: dict[tuple[str, str], tuple[str, ...] | None] = {}
 
     async def begin(self, row: Row) -> Observation | None:
         """What the first agent reads; None where the episode ended at once, by a fault."""
@@ -146,6 +147,7 @@ class Episode:
         turn = dataclasses.replace(turn, agent=self._next.agent)
         step = Step(self._next, turn)
         self.steps.append(step)
+        self._offers.setdefault((self._next.agent, self._next.context), self._next.tools)
         self._next = None
         if not self.steps[1:] or turn.agent == self.steps[0].turn.agent:
             self.environment.last = turn
@@ -202,6 +204,9 @@ class Episode:
             if self._limits.calls and number >= self._limits.calls:
                 refusal = ToolResult(f"error: at most {self._limits.calls} calls in one turn")
                 answered = Called(call, refusal, refused=True)
+            elif call.name and not self._is_offered(step.before, call.name):
+                refusal = ToolResult(f"error: there is no tool {call.name[:80]!r} here")
+                answered = Called(call, refusal, refused=True)
             else:
                 answered = await self._answered(call)
             if self.is_over():
@@ -214,8 +219,21 @@ class Episode:
             done = done or result.done
         if done:
             return None
-        before = step.before
-        return Observation(tuple(messages), before.agent, before.context)
+        before, answers = step.before, tuple(messages)
+        given = None
+        if type(self.environment).answered is not Environment.answered:
+            follow = self.environment.answered
+            given = await self._guarded(lambda: called(follow, step.turn, answers), "answered")
+            if self.is_over():
+                return None
+        if given is not None:
+            return self._observation(given, "answered", before)
+        return Observation(answers, before.agent, before.context)
+
+    def _is_offered(self, before: Observation, name: str) -> bool:
+        """Whether the conversation was offered a tool, or all tools."""
+        names = self._offers.get((before.agent, before.context))
+        return names is None or name in names
 
     async def _answered(self, call: ToolCall) -> Called:
         started = self._clock()
