@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 from assay.clients.types import Fault, Item, Judgement, Result
 from assay.environments.endings import Ending
@@ -114,6 +114,9 @@ class Environment:
         Settings: a frozen dataclass of its settings, each with a default.
         repeatable: what tools answer follows from the row and the calls before: then samples of one
             row may share tool results (see cache.py), and a record can be branched.
+        state_read_by: who reads what tools change: "nobody" (each call is on its own), "tools"
+            (later calls), "all" (turn() and reward() too). With less than "all" a call whose answer
+            is shared may never be run.
         settings: of this episode.
         shared: what `open` yielded.
         services: the reward services; None where nobody gave any.
@@ -124,6 +127,7 @@ class Environment:
     name: ClassVar[str] = ""
     Settings: ClassVar[type[Any]] = NoSettings
     repeatable: ClassVar[bool] = False
+    state_read_by: ClassVar[Literal["nobody", "tools", "all"]] = "all"
 
     def __init__(
         self, settings: Any = None, shared: Any = None, services: Services | None = None

@@ -181,7 +181,7 @@ class Episode:
         given: Any = None
         if self.ending.trusted:
             self._since_s = self._clock()  # judging has the seconds anew
-            given = await self._guarded(lambda: called(self.environment.reward), "reward")
+            given = await self._guarded(lambda: self._settled(self.environment.reward), "reward")
         result, rewards = self._earned(given)
         if result.fault is not None and self.ending.trusted:
             self.ending = Ending.FAULT
@@ -254,8 +254,16 @@ class Episode:
         return Called(call, result, self._clock() - started, refused, cached)
 
     async def _turn(self, step: Step) -> Observation | None:
-        given = await self._guarded(lambda: called(self.environment.turn, step.turn), "turn")
+        turn = self.environment.turn
+        given = await self._guarded(lambda: self._settled(turn, step.turn), "turn")
         return None if self.is_over() else self._observation(given, "turn", step.before)
+
+    async def _settled(self, hook: Callable[..., Any], *args: Any) -> Any:
+        """Calls a hook that may read what tools changed, once all calls have been run."""
+        settle = getattr(self._runner, "settle", None)
+        if settle is not None and self.environment.state_read_by == "all":
+            await settle()
+        return await called(hook, *args)
 
     def _observation(
         self, given: Any, where: str, before: Observation | None
