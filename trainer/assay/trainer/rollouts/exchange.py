@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from assay.clients import Result
 from assay.trainer.engines.arrivals import Arrivals, Asked
@@ -27,7 +27,12 @@ class Talk(Protocol):
     """What a sample is: one response, or several turns of the policy.
 
     Each sample is known by its first request: the very object, for one draw may be answered twice.
+
+    Attributes:
+        only: a problem cannot be answered by a single response instead, as a survey would.
     """
+
+    only: ClassVar[bool] = False
 
     def begin(self, first: Request) -> Next | Future[Next]:
         """The request for the first turn, by default `first`; None where no turn is due at all."""
