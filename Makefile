@@ -18,7 +18,7 @@ ADAPTERS_INSTALLED := $(ADAPTERS_VENV)/.installed
 ENVOY_INSTALLED := $(VENV)/.envoy-installed
 # A worker for each CPU, at most four (tests/conftest.py); the tests of a file stay together, for they share servers.
 # PYTEST_ARGS="-n 0" makes it one process.
-PARALLEL := -n auto --dist loadfile
+PARALLEL := -n auto --dist loadfile --durations 30 --durations-min 8
 # What the images install, and the trainer; hatchling builds our own.
 WHEELS := hatchling numpy pytest torch ./protos "./kit[tracing]" "./clients[cli]" ./math ./reward_server "./plugins/verifiers_extra[chemistry,puzzles]" ./sandbox ./genrm ./trainer ./plugins/compat ./plugins/docker_backend ./plugins/ray_pool
 TORCH_INDEX ?=

@@ -129,10 +129,10 @@ async def acted(
     script: Script,
     *,
     runner: ToolRunner | None = None,
-    limits: EpisodeLimits = EpisodeLimits(),
+    limits: EpisodeLimits | None = None,
 ) -> Episode:
     """An episode of these turns; it ends where they do, as a policy that was cut."""
-    episode = Episode(environment, limits, runner=runner)
+    episode = Episode(environment, limits or EpisodeLimits(), runner=runner)
     observation = await episode.begin(row)
     for turn in script:
         if observation is None:
@@ -148,10 +148,12 @@ def told(episode: Episode) -> dict[str, Any]:
     return {
         **record,
         "seconds": 0,
+        "began": 0,
         "steps": [
             {
                 **step,
                 "seconds": 0,
+                "at": 0,
                 "calls": [{**one, "seconds": 0, "cached": False} for one in step["calls"]],
             }
             for step in record["steps"]

@@ -7,12 +7,12 @@ import gc
 from typing import Any
 
 import pytest
-from environments_support import Script, Tally, TallySettings, Trouble, acted, calls, told
 from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.environments import Ending, Environment, EpisodeLimits, Reply, ToolCall, ToolResult, tool
 from assay.environments.cache import CachedRunner, ToolCache
+from environments_support import Script, Tally, TallySettings, Trouble, acted, calls, told
 
 named = st.one_of(
     st.tuples(st.just("add"), st.builds(lambda n: {"amount": n}, st.integers(0, 3))),
@@ -86,9 +86,7 @@ def test_the_second_sample_runs_nothing_until_it_goes_its_own_way() -> None:
         for trouble, more in ((first, []), (second, [calls(("add", {"amount": 1}))])):
             world = Tally(shared=trouble)
             world.state_read_by = "tools"  # type: ignore[misc]
-            episode = await acted(
-                world, {"start": 4}, [*script, *more], runner=cache.runner(world)
-            )
+            episode = await acted(world, {"start": 4}, [*script, *more], runner=cache.runner(world))
             if not more:
                 continue
             assert [one.cached for step in episode.steps for one in step.calls] == [

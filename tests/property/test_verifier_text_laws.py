@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assay.kit.json_text import last_value, read_json
 from assay.reward_server import border
 from assay.reward_server.domain import JsonValue, Unjudgeable, Verifier
 from assay.reward_server.registry import FAMILIES
@@ -19,7 +20,6 @@ from assay.reward_server.verifiers.text.distances import edit_distance, lcs_leng
 from assay.reward_server.verifiers.text.error_rate import error_rate
 from assay.reward_server.verifiers.text.forms import Normalization, answer_words, squad_words
 from assay.reward_server.verifiers.text.json_schema import json_schema
-from assay.reward_server.verifiers.text.json_text import last_value, read_json
 from assay.reward_server.verifiers.text.letters import named
 from assay.reward_server.verifiers.text.match import match
 from assay.reward_server.verifiers.text.ndcg import ndcg

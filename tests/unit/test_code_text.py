@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.cli.commands.run import language_of
-from assay.reward_server.verifiers.code_text import CHOICES, Block, extract_code, fenced_blocks
+from assay.kit.fences import Block, fenced_blocks
+from assay.reward_server.verifiers.code_text import CHOICES, extract_code
 from assay.sandbox.languages import LANGUAGES
 
 ONE = "print(1)\n"

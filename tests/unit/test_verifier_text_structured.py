@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from assay.kit.json_text import NotJson, fenced, last_value, read_json
 from assay.reward_server.domain import (
     INVALID_PARAMETER,
     UNUSABLE_REFERENCE,
@@ -16,7 +17,6 @@ from assay.reward_server.domain import (
     Verifier,
 )
 from assay.reward_server.verifiers.text.json_schema import json_schema
-from assay.reward_server.verifiers.text.json_text import NotJson, fenced, last_value, read_json
 from assay.reward_server.verifiers.text.lists import read_items
 from assay.reward_server.verifiers.text.ndcg import discounted, ndcg, normalised
 from assay.reward_server.verifiers.text.pairwise import pairwise_accuracy

@@ -11,12 +11,12 @@ from bench.tool_formats import DEEPSEEK, RENDERERS, UNTYPED, hermes, python
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.kit.json_text import MAX_CHARS
+from assay.kit.tool_calls.dialects import FORMATS, MARKS, read_calls
+from assay.kit.tool_calls.pythonic import read_python
 from assay.reward_server.domain import Candidate, Judgement, Message, Unjudgeable, VerifierItem
 from assay.reward_server.domain import ToolCall as Structured
-from assay.reward_server.verifiers.text.json_text import MAX_CHARS
 from assay.reward_server.verifiers.tool_call.comparison import equal, same
-from assay.reward_server.verifiers.tool_call.dialects import FORMATS, MARKS, read_calls
-from assay.reward_server.verifiers.tool_call.pythonic import read_python
 from assay.reward_server.verifiers.tool_call.verifier import tool_call
 
 VERIFIER = tool_call

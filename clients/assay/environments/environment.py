@@ -182,7 +182,8 @@ class Environment:
             A number, a `Judgement`, a `Fault`, a `Result`, or any of these by agent; may be
             awaited. By default the services judge the last answer against the row's reference.
         """
-        return self.judged(self.last.answer or self.last.text)
+        written = self.last.answer or ("" if self.last.calls else self.last.text)
+        return self.judged(written)  # a call is no answer
 
     async def judged(self, response: str, **fields: Any) -> Result:
         """The services' result on a response to this row; `fields` replace those of the item.

@@ -79,6 +79,7 @@ class Step:
         before: what its agent had read; its messages are new ones.
         reward: of the turn, on itself.
         seconds: of tools and of the environment.
+        at: seconds from the episode's beginning to the turn.
     """
 
     before: Observation
@@ -86,6 +87,7 @@ class Step:
     calls: list[Called] = dataclasses.field(default_factory=list)
     reward: float | None = None
     seconds: float = 0.0
+    at: float = 0.0
 
 
 class Episode:
@@ -94,6 +96,8 @@ class Episode:
     Attributes:
         steps: so far.
         row: that it began with.
+        limits: as given.
+        began: seconds since 1970.
         ending: None while it goes on.
         outcome: once it has ended.
     """
@@ -111,10 +115,11 @@ class Episode:
         self.row: Row = {}
         self.ending: Ending | None = None
         self.outcome: EpisodeOutcome | None = None
-        self._limits = limits
+        self.limits = limits
         self._runner = runner or DirectRunner(environment)
         self._clock = clock
         self._began_s = self._since_s = clock()
+        self.began = time.time()
         self._next: Observation | None = None
         self._fault: Fault | None = None
         self._limit: asyncio.Timeout | None = None
@@ -124,6 +129,7 @@ class Episode:
         """What the first agent reads; None where the episode ended at once, by a fault."""
         self.row = self.environment.row = dict(row)
         self._began_s = self._since_s = self._clock()
+        self.began = time.time()
         given = await self._guarded(lambda: called(self.environment.reset, self.row), "reset")
         if not self.is_over():
             following = self._observation(given, "reset", None)
@@ -144,6 +150,11 @@ class Episode:
         if self._limit is not None and due is not None and not self._limit.expired():
             self._limit.reschedule(due + seconds)
 
+    @property
+    def due(self) -> Observation | None:
+        """What the next turn answers; None where none is due."""
+        return self._next
+
     async def take(self, turn: Reply) -> Observation | None:
         """Takes the next turn; returns what is read next, None at the end.
 
@@ -160,6 +171,7 @@ class Episode:
         if not self.steps[1:] or turn.agent == self.steps[0].turn.agent:
             self.environment.last = turn
         started = self._clock()
+        step.at = started - self._began_s
         following = await (self._calls(step) if turn.calls else self._turn(step))
         step.seconds = self._clock() - started
         if self.is_over():
@@ -169,7 +181,7 @@ class Episode:
         if following is None or not following.messages:
             self.ending = Ending.ANSWERED
             return None
-        if self._limits.turns and len(self.steps) >= self._limits.turns:
+        if self.limits.turns and len(self.steps) >= self.limits.turns:
             self.ending = Ending.TURN_LIMIT
             return None
         self._next = following
@@ -209,8 +221,8 @@ class Episode:
         messages: list[EpisodeMessage] = []
         done = False
         for number, call in enumerate(step.turn.calls):
-            if self._limits.calls and number >= self._limits.calls:
-                refusal = ToolResult(f"error: at most {self._limits.calls} calls in one turn")
+            if self.limits.calls and number >= self.limits.calls:
+                refusal = ToolResult(f"error: at most {self.limits.calls} calls in one turn")
                 answered = Called(call, refusal, refused=True)
             elif call.name and not self._is_offered(step.before, call.name):
                 refusal = ToolResult(f"error: there is no tool {call.name[:80]!r} here")
@@ -231,7 +243,9 @@ class Episode:
         given = None
         if type(self.environment).answered is not Environment.answered:
             follow = self.environment.answered
-            given = await self._guarded(lambda: called(follow, step.turn, answers), "answered")
+            given = await self._guarded(
+                lambda: self._settled(follow, step.turn, answers), "answered"
+            )
             if self.is_over():
                 return None
         if given is not None:
@@ -312,9 +326,9 @@ class Episode:
         return None
 
     def _left_s(self) -> float | None:
-        if not self._limits.seconds:
+        if not self.limits.seconds:
             return None
-        return self._limits.seconds - (self._clock() - self._since_s)
+        return self.limits.seconds - (self._clock() - self._since_s)
 
     def _broke(self, why: str) -> None:
         name = self.environment.name or type(self.environment).__name__

@@ -19,7 +19,7 @@ from typing import Any
 from assay.clients.types import Component, Fault, Judgement, Result, Span
 from assay.environments.endings import Ending
 from assay.environments.environment import ToolResult
-from assay.environments.episode import Called, Episode, Step
+from assay.environments.episode import Called, Episode, EpisodeLimits, Step
 from assay.environments.types import (
     POLICY,
     EpisodeMessage,
@@ -33,6 +33,8 @@ from assay.kit.errors import ConfigError
 VERSION = 1
 _DEEPEST = 60  # levels of lists and objects; json writes and reads several times as many
 
+_MOST_BITS = 4096  # of a whole number; Python writes no longer ones in decimal
+
 
 @dataclass(frozen=True, slots=True)
 class EpisodeRecord:
@@ -43,6 +45,8 @@ class EpisodeRecord:
         settings: of the environment, as a table.
         settings_digest: of that table.
         row: that it began with.
+        limits: that it had.
+        began: seconds since 1970.
         outcome: None while it goes on.
     """
 
@@ -51,6 +55,8 @@ class EpisodeRecord:
     settings_digest: str
     row: Mapping[str, Any]
     steps: tuple[Step, ...]
+    limits: EpisodeLimits
+    began: float = 0.0
     outcome: EpisodeOutcome | None = None
 
 
@@ -58,10 +64,17 @@ def record_of(episode: Episode) -> dict[str, Any]:
     """The record of an episode, in JSON's values; never raises."""
     table = settings_table(episode.environment.settings)
     name = episode.environment.name or type(episode.environment).__name__
-    steps = tuple(episode.steps)
-    return written(
-        EpisodeRecord(name, table, digest_of(table), episode.row, steps, episode.outcome)
+    recorded = EpisodeRecord(
+        name,
+        table,
+        digest_of(table),
+        episode.row,
+        tuple(episode.steps),
+        episode.limits,
+        episode.began,
+        episode.outcome,
     )
+    return written(recorded)
 
 
 def written(record: EpisodeRecord) -> dict[str, Any]:
@@ -73,6 +86,8 @@ def written(record: EpisodeRecord) -> dict[str, Any]:
         "settings": plain(record.settings),
         "settings_digest": record.settings_digest,
         "row": plain(record.row),
+        "began": round(record.began, 3),
+        "limits": dataclasses.asdict(record.limits),
         "steps": [_step(step) for step in record.steps],
     }
     if outcome is None:
@@ -110,6 +125,8 @@ def read(record: Mapping[str, Any]) -> EpisodeRecord:
             record["settings_digest"],
             record["row"],
             steps,
+            EpisodeLimits(**record["limits"]),
+            record.get("began", 0.0),
             _read_outcome(record, steps) if "ending" in record else None,
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -182,7 +199,9 @@ def _scalar(value: Any) -> Any:
         return float(value) if math.isfinite(value) else str(float(value))
     if isinstance(value, str):
         return str.__str__(value)  # of an enum: what it is, not how it is shown
-    return value if value is None or isinstance(value, bool) else int(value)
+    if value is None or isinstance(value, bool):
+        return value
+    return int(value) if value.bit_length() <= _MOST_BITS else hex(value)[:1000]
 
 
 def _container(value: Any, levels: int) -> Any:
@@ -220,6 +239,7 @@ def _step(step: Step) -> dict[str, Any]:
         ),
         "reward": plain(step.reward),
         "seconds": round(step.seconds, 4),
+        "at": round(step.at, 4),
     }
 
 
@@ -277,7 +297,7 @@ def _read_step(step: Mapping[str, Any]) -> Step:
         step["agent"],
         step["tokens"],
     )
-    return Step(before, turn, calls, step["reward"], step["seconds"])
+    return Step(before, turn, calls, step["reward"], step["seconds"], step.get("at", 0.0))
 
 
 def _read_message(message: Mapping[str, Any]) -> EpisodeMessage:

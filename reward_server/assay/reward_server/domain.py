@@ -19,6 +19,7 @@ from assay.api.execution.v1 import execution_pb2
 # A noun of all services; whoever writes a verifier finds it here.
 from assay.kit.faults import ItemFault
 from assay.kit.faults import Unjudgeable as Unjudgeable  # noqa: PLC0414
+from assay.kit.json_text import JsonValue as JsonValue  # noqa: PLC0414
 from assay.kit.judgements import Component as Component  # noqa: PLC0414
 from assay.kit.judgements import Judgement as Judgement  # noqa: PLC0414
 from assay.kit.judgements import Span as Span  # noqa: PLC0414
@@ -26,7 +27,6 @@ from assay.kit.tool_calls import ToolCall as ToolCall  # noqa: PLC0414
 
 Fault: TypeAlias = ItemFault
 ParameterValue = bool | int | float | str | tuple[str, ...]
-JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
 ParameterKind = Literal["bool", "int", "float", "string", "string-list"]
 Isolation = Literal["inline", "process", "remote"]
 

@@ -10,6 +10,7 @@ A step, in order:
     scored              rewards of judged responses                  per group
     mark                columns of the batch                         per batch
     earned, returns     rewards on tokens, and their estimate        with a critic
+    units               what is compared, if not whole responses     without a critic
     credit              changes advantages                           without a critic
     credited            last change before the loss                  per batch
     token_weights       weights of tokens in the loss                per micro-batch
@@ -26,6 +27,7 @@ from assay.trainer.settings.registry import methods_on, resolved
 if TYPE_CHECKING:
     import torch
 
+    from assay.trainer.algos.episodes import Units
     from assay.trainer.core.batch import Batch, Scored
     from assay.trainer.core.build import Workshop
     from assay.trainer.core.rewards import Judge
@@ -150,6 +152,11 @@ class Hooks:
 
     def returns(self, batch: Batch) -> Callable[..., tuple[torch.Tensor, torch.Tensor]] | None:
         """A replacement of algos.gae.decoupled_gae, with its arguments."""
+        del batch
+        return None
+
+    def units(self, batch: Batch) -> Units | None:
+        """What is compared in place of whole responses; None for those."""
         del batch
         return None
 

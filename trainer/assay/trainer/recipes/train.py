@@ -33,6 +33,7 @@ from assay.kit.runs import checkpoints
 from assay.kit.runs.interrupt import Interrupt
 from assay.kit.runs.progress import duration
 from assay.kit.runs.records import read_rows, truncate_after
+from assay.kit.runs.rollouts import drop_after
 from assay.trainer.core.answering import evaluation_sampling, sampler
 from assay.trainer.core.build import (
     Workshop,
@@ -260,6 +261,7 @@ def _prepare(
         truncate_after(folder.metrics, done)
         truncate_after(folder.samples, done)
         truncate_after(folder.evals, done)
+        drop_after(folder.rollouts, done)
     held: list[PolicyTrainer] = []
 
     def check_critic(explained: float) -> None:
@@ -348,6 +350,7 @@ def _evaluate(session: RunSession, trainer: PolicyTrainer, when: str) -> Evaluat
         samples=config.eval.samples,
         ranks=AccelerateRanks(trainer.accelerator),
         on_progress=display.advance,
+        on_rollouts=trainer.on_evaluated,
     )
     display.end()
     if session.world.main and when in ("before", "after"):

@@ -32,6 +32,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
+from assay.kit.json_text import last_value, read_json
 from assay.reward_server import (
     UNUSABLE_REFERENCE,
     Component,
@@ -41,7 +42,6 @@ from assay.reward_server import (
     VerifierItem,
     verifier,
 )
-from assay.reward_server.verifiers.text.json_text import last_value, read_json
 from assay.verifiers_extra.geometry.reading import answer_region
 
 Cells = dict[tuple[str, str], str | None]

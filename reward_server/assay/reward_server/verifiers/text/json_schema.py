@@ -41,6 +41,16 @@ from __future__ import annotations
 import itertools
 from typing import Annotated, Any, Literal
 
+from assay.kit.json_text import (
+    MAX_CHARS,
+    MAX_DEPTH,
+    NotJson,
+    depth_of,
+    fenced,
+    last_value,
+    read_json,
+    reads,
+)
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
     Component,
@@ -51,16 +61,6 @@ from assay.reward_server.domain import (
 )
 from assay.reward_server.functions import Range, verifier
 from assay.reward_server.verifiers.text import schemas
-from assay.reward_server.verifiers.text.json_text import (
-    MAX_CHARS,
-    MAX_DEPTH,
-    NotJson,
-    depth_of,
-    fenced,
-    last_value,
-    read_json,
-    reads,
-)
 from assay.reward_server.verifiers.text.parts import final_text, shown
 
 _MOST_TROUBLES = 200

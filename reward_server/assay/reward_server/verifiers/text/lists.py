@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
+from assay.kit.json_text import NotJson, fenced, read_json
 from assay.reward_server.domain import JsonValue
-from assay.reward_server.verifiers.text.json_text import NotJson, fenced, read_json
 
 Separator = Literal["auto", "json", "lines", "commas"]
 MAX_ITEMS: Final = 1_000

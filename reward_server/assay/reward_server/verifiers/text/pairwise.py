@@ -34,6 +34,7 @@ import math
 import re
 from typing import Annotated, Literal
 
+from assay.kit.json_text import NotJson, fenced, read_json
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
     Component,
@@ -44,7 +45,6 @@ from assay.reward_server.domain import (
 )
 from assay.reward_server.functions import verifier
 from assay.reward_server.verifiers.text.forms import Normalization
-from assay.reward_server.verifiers.text.json_text import NotJson, fenced, read_json
 from assay.reward_server.verifiers.text.lists import MAX_ITEMS, read_items, text_of
 from assay.reward_server.verifiers.text.parts import (
     Extract,

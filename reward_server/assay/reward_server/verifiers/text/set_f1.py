@@ -40,6 +40,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from assay.kit.json_text import NotJson, read_json
 from assay.reward_server.domain import (
     UNUSABLE_REFERENCE,
     Component,
@@ -50,7 +51,6 @@ from assay.reward_server.domain import (
 )
 from assay.reward_server.functions import verifier
 from assay.reward_server.verifiers.text.forms import Normalization
-from assay.reward_server.verifiers.text.json_text import NotJson, read_json
 from assay.reward_server.verifiers.text.lists import (
     MAX_ITEMS,
     Separator,

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from assay.kit.tool_calls.calls import Argument, UntypedText, WrittenCall
 from assay.reward_server.domain import JsonValue
-from assay.reward_server.verifiers.tool_call.calls import Argument, UntypedText, WrittenCall
 from assay.reward_server.verifiers.tool_call.comparison import equal, read_as
 from assay.reward_server.verifiers.tool_call.source import from_java, from_javascript
 

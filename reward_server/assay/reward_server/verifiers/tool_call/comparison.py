@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from assay.reward_server.domain import JsonValue
-from assay.reward_server.verifiers.assignment import assign
-from assay.reward_server.verifiers.text import schemas
-from assay.reward_server.verifiers.text.json_text import NotJson, read_json
-from assay.reward_server.verifiers.tool_call.calls import (
+from assay.kit.json_text import NotJson, read_json
+from assay.kit.tool_calls.calls import (
     Argument,
     MaybeCall,
     UntypedText,
     WrittenCall,
 )
+from assay.reward_server.domain import JsonValue
+from assay.reward_server.verifiers.assignment import assign
+from assay.reward_server.verifiers.text import schemas
 
 _WORDS: Final[dict[str, JsonValue]] = {"True": True, "False": False, "None": None}
 _NEARER = 1e-6

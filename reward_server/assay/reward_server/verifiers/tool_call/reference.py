@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from assay.kit.tool_calls.calls import UntypedText, WrittenCall, call_of
+from assay.kit.tool_calls.dialects import MAX_CALLS
 from assay.reward_server.domain import UNUSABLE_REFERENCE, JsonValue, Unjudgeable
 from assay.reward_server.verifiers.text import schemas
 from assay.reward_server.verifiers.tool_call import bfcl
-from assay.reward_server.verifiers.tool_call.calls import UntypedText, WrittenCall, call_of
 from assay.reward_server.verifiers.tool_call.comparison import Expected, ExpectedCall, ToolSchema
-from assay.reward_server.verifiers.tool_call.dialects import MAX_CALLS
 
 MAX_TOOLS: Final = 512
 _SHAPE = '{"calls": [{"name": "...", "arguments": {...}}]}'

@@ -85,6 +85,19 @@ from __future__ import annotations
 import json
 from typing import Annotated, Literal
 
+from assay.kit.json_text import MAX_CHARS
+from assay.kit.tool_calls.calls import (
+    MaybeCall,
+    UntypedText,
+    WrittenCall,
+    with_arguments,
+)
+from assay.kit.tool_calls.dialects import (
+    FORMATS,
+    MAX_CALLS,
+    DialectReading,
+    read_calls,
+)
 from assay.reward_server.domain import (
     UNSUPPORTED_INPUT,
     UNUSABLE_REFERENCE,
@@ -97,20 +110,7 @@ from assay.reward_server.domain import (
 )
 from assay.reward_server.functions import OneOf, verifier
 from assay.reward_server.verifiers.text import schemas
-from assay.reward_server.verifiers.text.json_text import MAX_CHARS
-from assay.reward_server.verifiers.tool_call.calls import (
-    MaybeCall,
-    UntypedText,
-    WrittenCall,
-    with_arguments,
-)
 from assay.reward_server.verifiers.tool_call.comparison import hits
-from assay.reward_server.verifiers.tool_call.dialects import (
-    FORMATS,
-    MAX_CALLS,
-    DialectReading,
-    read_calls,
-)
 from assay.reward_server.verifiers.tool_call.reference import (
     ExpectedCalls,
     has_schemas,

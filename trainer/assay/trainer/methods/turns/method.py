@@ -118,6 +118,7 @@ class Turns(RunHooks):
             ranks=AccelerateRanks(trainer.accelerator),
             confidence=make_confidence(trainer, config, session.policy),
             on_progress=session.display.advance,
+            on_rollouts=trainer.on_evaluated,
         )
 
 

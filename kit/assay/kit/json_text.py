@@ -14,7 +14,7 @@ import math
 import re
 from typing import Final
 
-from assay.reward_server.domain import JsonValue
+JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
 
 MAX_CHARS: Final = 200_000
 MAX_DEPTH: Final = 64

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from assay.reward_server.verifiers.code_text import Block, fenced_blocks
-from assay.reward_server.verifiers.text.json_text import MAX_CHARS
-from assay.reward_server.verifiers.tool_call import payloads
-from assay.reward_server.verifiers.tool_call.calls import (
+from assay.kit.fences import Block, fenced_blocks
+from assay.kit.json_text import MAX_CHARS
+from assay.kit.tool_calls import payloads
+from assay.kit.tool_calls.calls import (
     MaybeCall,
     calls_of,
     has_shape,
@@ -25,7 +25,7 @@ from assay.reward_server.verifiers.tool_call.calls import (
     skip_space,
     with_arguments,
 )
-from assay.reward_server.verifiers.tool_call.pythonic import read_python
+from assay.kit.tool_calls.pythonic import read_python
 
 MAX_CALLS: Final = 64
 

@@ -15,9 +15,8 @@ import re
 import warnings
 from typing import Final
 
-from assay.reward_server.domain import JsonValue
-from assay.reward_server.verifiers.text.json_text import MAX_DEPTH, MAX_VALUES
-from assay.reward_server.verifiers.tool_call.calls import MaybeCall, WrittenCall
+from assay.kit.json_text import MAX_DEPTH, MAX_VALUES, JsonValue
+from assay.kit.tool_calls.calls import MaybeCall, WrittenCall
 
 _MOST_PARTS = 16
 _MOST_DIGITS = 300

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from assay.reward_server.domain import JsonValue
-from assay.reward_server.verifiers.text.json_text import NotJson, closing, read_json
+from assay.kit.json_text import JsonValue, NotJson, closing, read_json
 
 ARGUMENTS: Final = ("arguments", "parameters", "input", "args")
 NAMES: Final = ("name", "tool_name")

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from assay.reward_server.verifiers.text.json_text import NotJson, read_json
-from assay.reward_server.verifiers.tool_call.calls import (
+from assay.kit.json_text import NotJson, read_json
+from assay.kit.tool_calls.calls import (
     Argument,
     MaybeCall,
     UntypedText,
@@ -24,7 +24,7 @@ from assay.reward_server.verifiers.tool_call.calls import (
     skip_space,
     with_arguments,
 )
-from assay.reward_server.verifiers.tool_call.pythonic import read_python
+from assay.kit.tool_calls.pythonic import read_python
 
 
 class Payload(NamedTuple):
