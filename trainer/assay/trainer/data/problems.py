@@ -251,11 +251,12 @@ def render(problem: Problem, tokenizer: Any) -> str:
     )
     return (
         text.removeprefix(tokenizer.bos_token)
-        if tokenizer.bos_token and _adds_bos(tokenizer)
+        if tokenizer.bos_token and adds_bos(tokenizer)
         else text
     )
 
 
-def _adds_bos(tokenizer: Any) -> bool:
+def adds_bos(tokenizer: Any) -> bool:
+    """Whether tokenizing a text puts the begin-of-sequence token before it."""
     ids: Sequence[int] = tokenizer("a")["input_ids"]
     return bool(ids) and ids[0] == tokenizer.bos_token_id
