@@ -10,7 +10,7 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass
 
-from assay.environments.types import role_of
+from assay.environments.types import POLICY, role_of
 from assay.trainer.core.batch import Scored
 from assay.trainer.rollouts.types import Acted
 
@@ -86,5 +86,7 @@ def tokens_of_scored(item: Scored) -> EpisodeTokens:
         ones = (1,) * length
         own = (True,) * length
         earned = (0.0,) * (length - 1) + (item.reward or 0.0,)
-        return EpisodeTokens(ones, (role_number("policy"),) * length, own, own, earned, (0,) * length)
+        return EpisodeTokens(
+            ones, (role_number("policy"),) * length, own, own, earned, (0,) * length
+        )
     return tokens_of(acted, length, item.reward)

@@ -97,8 +97,9 @@ class RunServices:
         since, pause_s = self._outage.began(cause), _FIRST_PAUSE_S
         while _away(result):
             began = time.monotonic()
-            while (left_s := began + pause_s - time.monotonic()) > 0 and not patience.interrupted():
-                await asyncio.sleep(min(left_s, _SLICE_S))
+            for _ in range(max(1, round(pause_s / _SLICE_S))):
+                if not patience.interrupted():
+                    await asyncio.sleep(_SLICE_S)
             if patience.interrupted() or time.monotonic() - since >= patience.max_s:
                 return patience.ended(result, cause, interrupted=patience.interrupted())
             self.extend(time.monotonic() - began)
