@@ -86,7 +86,5 @@ def tokens_of_scored(item: Scored) -> EpisodeTokens:
         ones = (1,) * length
         own = (True,) * length
         earned = (0.0,) * (length - 1) + (item.reward or 0.0,)
-        return EpisodeTokens(
-            ones, (role_number("policy"),) * length, own, own, earned, (0,) * length
-        )
+        return EpisodeTokens(ones, (role_number(POLICY),) * length, own, own, earned, (0,) * length)
     return tokens_of(acted, length, item.reward)
