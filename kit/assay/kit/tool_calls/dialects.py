@@ -118,22 +118,29 @@ class DialectReading:
         calls: in order, None for a malformed one; at most one more than `MAX_CALLS`.
         dialects: the formats that they are written in; empty where there is no call.
         trouble: why nothing can be read; empty where it can.
+        written: each call as it stands in the text; for several behind one mark, all of them.
+        rest: the text behind the thought, without calls.
     """
 
     calls: tuple[MaybeCall, ...] = ()
     dialects: frozenset[str] = frozenset()
     trouble: str = ""
+    written: tuple[str, ...] = ()
+    rest: str = ""
 
 
-def read_calls(response: str, wanted: str = "auto", *, names: bool = False) -> DialectReading:
+def read_calls(
+    response: str, wanted: str = "auto", *, names: bool = False, thoughts: bool = True
+) -> DialectReading:
     """The calls that a response makes behind its thought.
 
     Args:
         response: any text.
         wanted: a key of `FORMATS`, whose marks alone are looked for; or "auto", for all of them.
         names: a bare name in Python's syntax is a text (pythonic.py).
+        thoughts: whether the response may have one; else all of it acts.
     """
-    text = acting_part(response)
+    text = acting_part(response) if thoughts else response
     if text is None:
         return DialectReading(trouble="the thought is not closed")
     if len(text) > MAX_CHARS:
@@ -150,8 +157,11 @@ def read_calls(response: str, wanted: str = "auto", *, names: bool = False) -> D
         if dialects is None or dialect in dialects:
             calls = read(text, blocks, names)
             if calls is not None:
-                return DialectReading(tuple(calls[: MAX_CALLS + 1]), frozenset({dialect}))
-    return DialectReading()
+                calls = calls[: MAX_CALLS + 1]
+                return DialectReading(
+                    tuple(calls), frozenset({dialect}), written=(text,) * len(calls)
+                )
+    return DialectReading(rest=text)
 
 
 def acting_part(response: str) -> str | None:
@@ -162,6 +172,11 @@ def acting_part(response: str) -> str | None:
             return None
         response = after
         del before
+    return turn_part(response)
+
+
+def turn_part(response: str) -> str:
+    """A response up to the end of its turn."""
     end = _END_OF_TURN.search(response) if "<" in response else None
     while end is not None and not response[: end.start()].strip():
         end = _END_OF_TURN.search(response, end.end())
@@ -173,7 +188,9 @@ def _marked(text: str, dialects: frozenset[str] | None) -> DialectReading | None
     calls: list[MaybeCall] = []
     found: set[str] = set()
     silent = False
-    at = 0
+    written: list[str] = []
+    rest: list[str] = []
+    at = kept = 0
     while len(calls) <= MAX_CALLS and (somewhere := _ANY.search(text, at)) is not None:
         at = somewhere.start()
         mark, match = next((m, f) for m, one in _EACH if (f := one.match(text, at)))
@@ -182,11 +199,22 @@ def _marked(text: str, dialects: frozenset[str] | None) -> DialectReading | None
         at = max(payload.end, at + 1)
         if dialects is None or dialect in dialects:
             calls += payload.calls
+            written += [text[somewhere.start() : at]] * len(payload.calls)
             found |= {dialect} if payload.calls else set()
+            if payload.calls:
+                rest.append(text[kept : somewhere.start()])
+                kept = at
             silent = silent or mark.dialect == "harmony"
     if not found and not silent:
         return None
-    return DialectReading(tuple(calls[: MAX_CALLS + 1]), frozenset(found))
+    most = MAX_CALLS + 1
+    rest.append(text[kept:])
+    return DialectReading(
+        tuple(calls[:most]),
+        frozenset(found),
+        written=tuple(written[:most]),
+        rest="".join(rest),
+    )
 
 
 def _react(text: str, blocks: Sequence[Block], names: bool) -> list[MaybeCall] | None:

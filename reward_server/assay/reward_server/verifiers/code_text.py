@@ -1,6 +1,7 @@
 """Where the program stands in a chat response. Pure: no network, no process; linear in the text.
 
-Fenced blocks are those of assay.kit.fences. What precedes the last `</think>` is thought, not answer.
+Fenced blocks are those of assay.kit.fences. What precedes the last `</think>` is thought, not
+answer.
 """
 
 from __future__ import annotations

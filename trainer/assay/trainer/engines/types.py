@@ -91,6 +91,8 @@ class Sampling:
         top_p: of these the smallest set with this share of the probability; 1 for all.
         first: of first tokens; None for the policy's own distribution.
         rows: most responses at a time, for an engine without a limit of its own; 0 for all.
+        stops: a response ends with the token that completes one of these texts, as its tokens are
+            decoded, special ones included.
     """
 
     max_new_tokens: int
@@ -99,6 +101,7 @@ class Sampling:
     top_p: float = 1.0
     first: FirstToken | None = None
     rows: int = 0
+    stops: tuple[str, ...] = ()
 
     @property
     def filters(self) -> bool:
