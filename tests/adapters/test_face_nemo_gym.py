@@ -127,7 +127,7 @@ def test_an_episode_that_nobody_calls_is_dropped() -> None:
 
 def test_gyms_own_check_of_sessions() -> None:
     seed = ResourcesSeedSessionRequest(
-        resources_session_id="s1", episode_id="e1", task_id="t1",
+        resources_session_id="s1", episode_id={"rollout_id": "e1"}, task_id={"taskset": "t", "task_id": "1"},
         task_data={"prompt": "?", "a": 2, "b": 3},
     )  # fmt: skip
     check_resources_session_contract(app_of(), seed, keeps_state=True)
