@@ -58,6 +58,7 @@ BENCHES = {
     "overlap": "overlap",
     "trainer-prof": "trainer_prof",
     "trainer-hackable": "trainer_hackable",
+    "trainer-pivots": "trainer_pivots",
 }
 TAKE_OPTIONS = (
     "math",
@@ -92,6 +93,7 @@ TAKE_OPTIONS = (
     "overlap",
     "trainer-prof",
     "trainer-hackable",
+    "trainer-pivots",
 )
 
 
