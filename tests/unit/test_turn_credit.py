@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,8 @@ import torch
 from assay.kit.errors import ConfigError
 from assay.trainer.algos import episodes
 from assay.trainer.core import batch as batches
+from assay.trainer.core.hooks import hooks_of
+from assay.trainer.critic.pretraining import monte_carlo_returns
 from assay.trainer.methods.turn_credit.keys import hashed, read_before
 from assay.trainer.settings import config as configs
 from episodes_credit_support import (
@@ -146,6 +151,17 @@ def test_steps_and_episodes_are_mixed() -> None:
     assert told_by(told, unit="turn", turn_weight=0.0, episode_weight=1.0) == told_by(told)
 
 
+def test_only_turns_above_their_mean_train() -> None:
+    """DigiRL's filter of steps."""
+    told = [Told(turns(1.0, 0.0), 0.0), Told(turns(0.0, 2.0), 0.0)]  # returns [1, 0], [2, 2]
+    config = config_of(2, turn_credit={"unit": "turn", "keep": "positive"}, advantage=PLAIN)
+    batch, hooks, _ = marked(config, told)
+    batch["advantages"] = batches.group_advantages(batch, config.method.advantage, 2, hooks=hooks)
+    for hook in hooks:
+        hook.credited(batch, 2)
+    assert [by_turn(batch["loss_mask"], batch, row) for row in range(2)] == [[0, 0], [1, 1]]
+
+
 def test_negative_advantages_count_less_where_hardly_any_succeeds() -> None:
     """GUI-Libra: 0.5 + 1.5 * mean; a mean of 1/4 makes 0.875, one of 1/3 or more 1."""
     chosen = {"scale": "none", "negative": "success"}
@@ -201,6 +217,23 @@ def test_an_utterance_has_one_advantage_by_the_values_before_turns() -> None:
     second = deltas[1] + 0.4 * deltas[2]
     assert by_turn(found, batch, 0) == pytest.approx([deltas[0] + 0.4 * second, second, deltas[2]])
     assert targets[first].tolist() == pytest.approx([1 + 0.25 * 2.5, 1.25, 2.5])
+
+
+def test_value_pretraining_learns_the_returns_of_turns_on_their_first_tokens() -> None:
+    """Its mask has those alone, and rewards lie on the last."""
+    told = [Told([Said(size=3, reward=1.0), Said(size=2), Said(size=2, reward=0.5)], 2.0)]
+    config = config_of(
+        1,
+        turn_credit={"unit": "turn", "values": "turns", "discount": 0.5},
+        advantage={"estimator": "gae"},
+    )
+    batch, hooks, _ = marked(config, told)
+    rewards = batches.token_rewards(batch, config.method.loss, hooks, with_kl=False)
+    mask = batches.value_mask(batch)
+    estimate = batches.estimate_by(hooks, batch)
+    assert estimate is not None
+    returns = monte_carlo_returns(rewards, mask, gamma=1.0, estimate=estimate)
+    assert returns[mask].tolist() == pytest.approx([1 + 0.25 * 2.5, 1.25, 2.5])
 
 
 def test_independent_turns_do_not_see_later_rewards_and_agents_do() -> None:
@@ -324,3 +357,43 @@ def test_a_void_turn_takes_its_episode_out_of_the_loss_and_leaves_its_reward() -
 def test_what_does_not_fit_says_so(repository: Path, given: list[str], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         configs.load(repository / "configs" / "grpo.toml", ["data=x.jsonl", "model=m", *given])
+
+
+# -- several processes ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "credit", [{"unit": "agent"}, {"unit": "turn", "episode_weight": 0.5}], ids=["agent", "turn"]
+)
+def test_groups_over_two_processes_have_the_advantages_of_one(credit: dict[str, Any]) -> None:
+    """Rows of a group lie on both, with other numbers of turns, agents and tokens."""
+    told = [
+        Told([Said("a", 1 + n % 3, 0.25 * n), *[Said("b#1"), Said("b#2")] * (n // 3)], float(n % 2))
+        for n in range(8)
+    ]
+    config = config_of(8, turn_credit=credit, advantage={"scale": "group"})
+    whole, batch = advantages(config, told)
+    barrier, held = threading.Barrier(2, timeout=30), [torch.empty(0)] * 2
+
+    def gather(index: int, rows: torch.Tensor) -> torch.Tensor:
+        held[index] = rows
+        barrier.wait()
+        if rows.dim() > 1:
+            width = max(part.shape[1] for part in held)
+            padded = [torch.nn.functional.pad(p, (0, width - p.shape[1])) for p in held]
+        else:
+            padded = list(held)
+        barrier.wait()
+        return torch.cat(padded)
+
+    def one(index: int) -> torch.Tensor:
+        mine = {name: column[4 * index : 4 * index + 4] for name, column in batch.items()}
+        across = batches.Across(partial(gather, index), index)
+        return batches.group_advantages(
+            mine, config.method.advantage, 8, across, hooks=hooks_of(config)
+        )
+
+    with ThreadPoolExecutor(2) as pool:
+        parts = list(pool.map(one, range(2)))
+    assert whole.abs().sum() > 0
+    torch.testing.assert_close(torch.cat(parts), whole)

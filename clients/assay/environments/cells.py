@@ -50,21 +50,13 @@ OF_FILES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class CellBounds:
-    """What an episode's programs may take.
+    """What an episode's programs may take."""
 
-    Attributes:
-        limits: of its sessions; the CPU time is of all of them together.
-        wall_s: of one call.
-        chars: of one answer.
-        restarts: sessions that the program may end.
-        wait_s: for a place in the sandbox, and for a call's turn.
-    """
-
-    limits: SessionLimits
-    wall_s: float
-    chars: int
-    restarts: int
-    wait_s: float
+    limits: SessionLimits  # the CPU time is of all sessions together
+    wall_s: float  # of one call
+    chars: int  # of one answer
+    restarts: int  # sessions that the program may end
+    wait_s: float  # for a place in the sandbox, and for a call's turn
 
     def limits_for(self, wall_s: float) -> SessionLimits:
         """Those of a session with one cell of so many seconds."""

@@ -2,12 +2,11 @@
 
     python -m assay.environments.shipped.harbor FOLDER > rows.jsonl
 
-proves each task below FOLDER (its oracle earns 1, doing nothing earns less) and writes a row for
-those that can run here; which cannot, and why, goes to stderr.
+proves each task below FOLDER: its oracle earns 1, doing nothing 0. Why others cannot run goes to
+stderr. The tests run in a fresh session that holds the policy's files and nothing else of it.
 
-The tests run in a fresh session that holds the policy's files and nothing else of it. Limit: by
-Harbor's format the verdict is a file that a script writes beside the policy's program. A task whose
-tests run that program can be forged by it, here as there; `repository` cannot.
+Limit: a script writes the verdict beside the policy's program, which can forge it where the tests
+run it, here as in Harbor; `repository` cannot be forged so.
 """
 
 from __future__ import annotations

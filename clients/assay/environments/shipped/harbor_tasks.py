@@ -1,13 +1,9 @@
 """Harbor's task format, read: which tasks a sandbox without containers can run, and why others not.
 
-A task is a folder: task.toml, instruction.md, environment/ (a Dockerfile and what it copies), tests
-(test.sh writes /logs/verifier/reward.txt or reward.json), solution/solve.sh (the oracle).
-
-Nothing is built here. Of a Dockerfile are taken: one FROM of a plain base image, WORKDIR, COPY and
-ADD of local files, ENV, and commands on files and git, which run at the start; installing packages
-is passed over, and whether the task runs with what the sandbox has is for its oracle to show. All
-else refuses the task. WORKDIR, /root, /tests, /solution and /logs become folders that a session can
-write, in the texts that name them.
+Nothing is built. Of a Dockerfile are taken one FROM of a plain base image, WORKDIR, COPY and ADD of
+local files, ENV, and commands on files and git, which run at the start; installing packages is
+passed over: the task's oracle shows whether it runs without. WORKDIR, /root, /tests, /solution and
+/logs become folders that a session can write, in the texts that name them.
 """
 
 from __future__ import annotations
@@ -48,29 +44,17 @@ class TaskRefused(ConfigError):
 
 @dataclass(frozen=True, slots=True)
 class HarborTask:
-    """A task as a session runs it: its paths are those of the session.
-
-    Attributes:
-        instruction: for the policy.
-        files: of the working folder at the start.
-        tests: by path below `TESTS`.
-        solution: by path below `SOLUTION`; empty where there is none.
-        env: of the policy's shell and the tests; `tests_env` of the tests only.
-        tests_at_home: they look into the policy's home folder.
-        installs: commands that were passed over.
-        commands: of the image's build, to run in the working folder at the start.
-        verifier_s: that the tests may take.
-    """
+    """A task as a session runs it: its paths are those of the session."""
 
     instruction: str
-    files: Mapping[str, bytes]
-    tests: Mapping[str, bytes]
-    solution: Mapping[str, bytes]
-    env: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, bytes]  # of the working folder at the start
+    tests: Mapping[str, bytes]  # by path below TESTS
+    solution: Mapping[str, bytes]  # by path below SOLUTION; empty where there is none
+    env: Mapping[str, str] = field(default_factory=dict)  # of the policy's shell and the tests
     tests_env: Mapping[str, str] = field(default_factory=dict)
-    tests_at_home: bool = False
-    installs: tuple[str, ...] = ()
-    commands: tuple[str, ...] = ()
+    tests_at_home: bool = False  # they look into the policy's home folder
+    installs: tuple[str, ...] = ()  # commands that were passed over
+    commands: tuple[str, ...] = ()  # of the build, to run in the working folder at the start
     verifier_s: float = 120.0
 
 

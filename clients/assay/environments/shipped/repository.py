@@ -1,22 +1,13 @@
 r"""`repository`: the policy changes files in a shell; hidden tests of them are the verdict.
 
-A row has `prompt`, the workspace (`files`, `folder` or `tar`) and `tests`: a list of
-
     {"code": "from calc import add\ndef test_add(): assert add(1, 2) == 3"}
-    {"run": "main.py", "language": "python", "arguments": [], "stdin": "1 2", "stdout": "3"}
+    {"run": "main.py", "stdin": "1 2", "stdout": "3"}
 
-`code` is a test file of pytest or unittest, over `modules` of the workspace (by default those that
-it imports), which are found in the folders `paths` too ("src"). `run` compares a program's output.
-Either may bring `files`, which the program sees: no expected values in them. See workspaces.py for
-what stands between the policy and the verdict.
+are tests of a row; docs/use/sessions-episodes.md has its columns. `guided` is Agent-RLVR's second
+attempt (arXiv 2506.11425). Differences: the guidance is a column of the data, not written from the
+attempt; both attempts are one episode, whose last state counts.
 
     python -m assay.environments.shipped.repository ROWS.jsonl > proved.jsonl
-
-keeps the rows whose `solution` (files by path) earns 1 and whose workspace as it is earns 0.
-
-With `guided`, a first attempt that fails is answered with the row's `guidance`, once (Agent-RLVR,
-arXiv 2506.11425). Differences: the guidance is a column of the data, not written from the attempt;
-both attempts are one episode, whose last state counts.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Workspaces of rows, and hidden tests of what the policy left in them, judged outside of it.
 
-The tests run where the policy never was, on its files alone. Python test code runs in a process
-that holds none of the policy's, and calls its modules over the sandbox's own channel; a program's
-output is compared with what it never sees (ADR 6). So a conftest, a `.pth`, a patched pytest or an
-`os._exit(0)` of the policy's reaches its own process and no verdict.
+Python test code runs in a process that holds none of the policy's, and calls its modules over the
+sandbox's channel; a program's output is compared with what it never sees (ADR 6). A conftest, a
+`.pth` or an `os._exit(0)` of the policy's reaches its own process and no verdict.
 """
 
 from __future__ import annotations
@@ -42,9 +41,7 @@ for _name in {modules!r}:
 def workspace_of(row: Row, base: str = "") -> dict[str, bytes]:
     """The files that an episode of this row begins with.
 
-    Args:
-        row: `files`, by path; or `folder`, or `tar`: a path below `base`, or an archive's bytes.
-        base: folder of the rows' relative paths.
+    `folder` and `tar` are paths below `base`; `tar` may be an archive's bytes.
 
     Raises:
         ConfigError: a path leads nowhere, or out of the workspace.
@@ -159,9 +156,7 @@ def _job(test: Mapping[str, Any], files: Mapping[str, bytes], wall_s: float) -> 
 def hidden_code(code: str, modules: Iterable[str]) -> tuple[str, tuple[str, ...]]:
     """Test code with the workspace's modules as `solution`, and which they are.
 
-    Args:
-        code: as a test file has it.
-        modules: the workspace's; empty: all that are imported and no library's.
+    Without `modules` all that are imported and no library's.
 
     Raises:
         ConfigError: it does not parse, or imports no module of the workspace's.

@@ -9,17 +9,13 @@ utterance  A_j = sum over m >= 0 of (g lam)^m delta_(j+m),        ArCHer (arXiv 
 joined     GAE over an agent's tokens, as if its turns stood      [derivation: algos.turns, for
            side by side                                           each agent]
 
-where j + m counts the later turns of the same agent, and V_j is the value of the state before turn
-j. Turns count in order of time, which need not be the order of their tokens in a row: conversations
-stand one after the other.
+where j + m counts an agent's later turns in order of time, and V_j is the value before turn j.
 
 Differences from the papers:
-1. A unit whose reward is not known (NaN, a fault) is in no mean, and has an advantage of 0, as has
-   a unit that nothing else is compared with.
-2. ArCHer learns Q and V off-policy, each twice, with target networks. Here is one V, learnt from
-   the step's own episodes on the first token of each turn, and Q(s, u) is r + g V(s'); lam = 0 is
-   its advantage, a larger lam its sum over later turns. [derivation]
-3. Papers of one agent have one sequence of turns; of several, each has its own. [derivation]
+1. A unit without a known reward (NaN) is in no mean; it, and one that stands alone, has 0.
+2. ArCHer learns Q and V off-policy, each twice. Here is one V, of the step's own episodes, and
+   Q(s, u) is r + g V(s'); lam = 0 is its advantage. [derivation]
+3. Of several agents each has its own sequence of turns. [derivation]
 
 Shapes: B rows, T tokens, U units (turns or agents) of a row at most, N units of a batch, K keys.
 """
@@ -42,12 +38,11 @@ class Units:
     """What is compared in place of whole responses.
 
     Attributes:
-        unit_BT: long, the number of a token's unit within its row, from 1; 0 for none.
-        keys_BU: long; units of one key are compared with one another within a group of samples; 0
-            where there is no unit, or where its reward is not known.
-        values_BU: what each unit earned.
+        unit_BT: number of a token's unit within its row, from 1; 0 for none.
+        keys_BU: units of one key in a group of samples are compared; 0 for none or not known.
+        values_BU: what each earned.
         weight: of these advantages.
-        whole_weight: of the whole response's, which are added.
+        whole_weight: of the whole response's.
     """
 
     unit_BT: torch.Tensor
@@ -65,7 +60,7 @@ def by_unit(x_BT: torch.Tensor, unit_BT: torch.Tensor) -> torch.Tensor:
 
 
 def of_unit(x_BT: torch.Tensor, unit_BT: torch.Tensor) -> torch.Tensor:
-    """What all tokens of a unit have in common, shape (B, U): x >= 0, 0 where there is no unit."""
+    """What a unit's tokens have in common, x >= 0, shape (B, U); 0 where there is none."""
     units = max(1, int(unit_BT.max()))
     found_BU = torch.zeros(len(x_BT), units + 1, dtype=x_BT.dtype, device=x_BT.device)
     return found_BU.scatter_reduce_(1, unit_BT, x_BT, "amax")[:, 1:]
@@ -85,14 +80,10 @@ def first_tokens(turn_BT: torch.Tensor) -> torch.Tensor:
 def returns_to_go(
     rewards_BU: torch.Tensor, agents_BU: torch.Tensor, discount: float = 1.0
 ) -> torch.Tensor:
-    """A turn's reward and its agent's later ones, each discounted by the agent's turns between.
+    """G_j = sum over m >= 0 of discount^m r_(j+m), for each agent: UI-S1 (arXiv 2509.11543).
 
-    G_j = sum over m >= 0 of discount^m r_(j+m): the return of UI-S1 (arXiv 2509.11543), for each
-    agent by itself. `agents_BU` are numbers from 1, 0 where there is no turn; columns are in order
-    of time.
-
-    Returns:
-        Shape (B, U) and dtype of the rewards; 0 where there is no turn.
+    Columns are turns in order of time; `agents_BU` counts from 1, 0 where there is no turn, which
+    has 0 in the result, shape (B, U).
     """
     return _scanned(rewards_BU, _following(agents_BU), agents_BU > 0, discount)
 
@@ -105,18 +96,14 @@ def unit_advantages(
     group_size: int,
     tasks_P: torch.Tensor,
 ) -> torch.Tensor:
-    """Advantages of units, by the units of the same key in the same group of samples.
+    """Advantages of units, by the others of their key in their group; shape (B, U).
 
     Args:
-        keys_BU: of `Units`, for whole groups of `group_size` rows, one after the other.
+        keys_BU: of `Units`, for whole groups of `group_size` rows.
         values_BU: of `Units`.
-        estimate: such as algos.advantages.group_advantages: its mean, leave-one-out and scale go
-            over one key's units.
+        estimate: such as advantages.group_advantages.
         group_size: rows of a group.
         tasks_P: the task of each group.
-
-    Returns:
-        Shape (B, U) and dtype of the values; 0 where the key is 0.
     """
     held_BU = keys_BU != 0
     groups_B = torch.arange(len(keys_BU), device=keys_BU.device) // group_size
@@ -148,15 +135,9 @@ def agent_gae(
     lam_actor: gae.Lambda = 1.0,
     lam_critic: gae.Lambda = 1.0,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """GAE over the tokens of each agent, its turns side by side in order of time.
+    """algos.turns.turn_gae of joined turns, for each agent, in order of time. [derivation].
 
-    [derivation]
-
-    With one agent, and turns in the order of their tokens, this is algos.turns.turn_gae with
-    `independent` false. `turn_BT` and `agent_BT` count from 1; the others are its arguments.
-
-    Returns:
-        Advantages and the critic's targets, each of shape (B, T); 0 at masked tokens.
+    `turn_BT` and `agent_BT` count from 1, 0 for tokens of none.
     """
     whole_2BT = values_BT.new_zeros(2, *values_BT.shape)
     keep_BT, last = mask_BT.bool(), int(turn_BT.max()) + 1
@@ -187,23 +168,14 @@ def utterance_gae(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """One advantage for all tokens of a turn, by the values before turns (arXiv 2402.19446).
 
-    A_j = sum over m >= 0 of (discount lam)^m delta_(j+m), delta_j = r_j + discount V_(j+1) - V_j,
-    over the turns of one agent; behind its last one V is 0. r_j is the sum of the turn's token
-    rewards, V_j the value at its first token. The critic's target is A_j (lam_critic) + V_j.
-
-    Args:
-        rewards_BT: reward of each token.
-        values_BT: V of the state before each token.
-        mask_BT: the policy's tokens.
-        turn_BT: number of each token's turn in order of time, from 1; 0 for none.
-        agent_BT: number of its agent, from 1; 0 for none.
-        discount: from one turn of an agent to its next.
-        gamma: unread: tokens within a turn are not discounted.
-        lam_actor: a number or shape (B,).
-        lam_critic: a number or shape (B,).
+    A_j = sum over m >= 0 of (discount lam)^m delta_(j+m), delta_j = r_j + discount V_(j+1) - V_j:
+    r_j is the sum of the turn's token rewards, V_j the value at its first token, 0 behind an
+    agent's last turn. `turn_BT` and `agent_BT` count from 1; `gamma` is unread. The rest is as for
+    algos.turns.turn_gae.
 
     Returns:
-        Advantages on all of a turn's tokens, and targets on its first; shape (B, T), 0 elsewhere.
+        Advantages on all of a turn's tokens, and targets A_j (lam_critic) + V_j on its first; 0
+        elsewhere, shape (B, T).
     """
     del gamma
     keep_BT = mask_BT.bool()

@@ -3,10 +3,10 @@
 A pass computes rows * widest positions, prompt and response of a row in one piece. Rows of similar
 length share a pass, the longest first, so that a lack of memory shows at once.
 
-A row may hold several conversations (contexts) one after the other, in the column `context`: number
-0 goes on from the row's prompt, each later one begins with its own tokens. Then each is a sequence
-of its own in a pass, with positions of its own, and what a model says of a token comes back to the
-token's place in the row. The first token of a later context has no predecessor: its number is 0.
+A row may hold several conversations (contexts) one after the other, by the column `context`: 0 goes
+on from the row's prompt, later ones begin with their own tokens. Each is a sequence of its own in a
+pass, and what a model says of a token comes back to its place in the row: 0 for the first token of
+a later context, which has no predecessor.
 
 Shapes: B rows, S sequences (S = B where each row has one context), P columns of prompts (padded on
 the left), T of responses (padded on the right), L of a pass (padded on the right).
@@ -254,15 +254,9 @@ def of_tokens(values_SLX: Tensor, first_S: Tensor, length: int) -> Tensor:
 def of_responses(
     values_SKX: Tensor, found: Laid, batch: Mapping[str, Tensor], before: int
 ) -> Tensor:
-    """A model's number for each response token, from the columns of its sequence: (B, T, ...).
+    """A model's number for each response token of a batch that was laid: (B, T, ...).
 
-    Anything on padding; 0 for the first token of a later context.
-
-    Args:
-        values_SKX: numbers of columns, of which some at the left may be left out.
-        found: of `laid`.
-        batch: whose rows were laid.
-        before: the column of `values_SKX` less the one of `found` that speaks of the same token.
+    `before` is the column of the number less that of its token. Anything on padding.
     """
     length = batch["completion_ids"].shape[1]
     if found.places_BT is None:

@@ -1,14 +1,12 @@
 """Which turns of an episode are compared with which, by keys. Pure.
 
-A key is a number made of what two units must have in common; units of one key in a group of samples
-are compared. Keys are hashes of 63 bits, the same on every process.
+A key is a hash of what two units must have in common, the same on every process.
 
 1. Agents of one role in one episode ("solver#1", "solver#2") are samples of one another: their key
-   holds the episode. Any other agent is compared with the same role in the prompt's other samples.
-2. Turns have in common their role and their number among the agent's turns, or the tokens that the
-   agent had read before: then they answer the same state (the idea of GiGPO, arXiv 2505.10978).
-   Equal tokens are equal states as far as the policy can tell. [derivation]
-3. An agent whose reward is a fault has no key: it is compared with nothing, and does not train.
+   holds the episode. Any other agent is compared with its role in the prompt's other samples.
+2. Turns share role and number among the agent's turns, or the tokens that the agent had read, which
+   stand for the state (after GiGPO, arXiv 2505.10978). [derivation]
+3. An agent whose reward is a fault has no key.
 """
 
 from __future__ import annotations

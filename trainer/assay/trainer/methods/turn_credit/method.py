@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -68,12 +69,32 @@ class TurnCredit(Hooks):
         config = self.config.method.turn_credit
         if config.unit == "turn" and not config.by_utterance:
             return partial(turn_gae, independent=True)
-        turn_BT, agent_BT = batch["turn"], batch["agent"]
         if config.by_utterance:
-            return partial(
-                episodes.utterance_gae,
-                turn_BT=turn_BT,
-                agent_BT=agent_BT,
-                discount=config.discount,
-            )
-        return partial(episodes.agent_gae, turn_BT=turn_BT, agent_BT=agent_BT)
+            return partial(_by_utterance, batch, config.discount)
+        return partial(episodes.agent_gae, turn_BT=batch["turn"], agent_BT=batch["agent"])
+
+    def credited(self, batch: Batch, judged: int) -> None:
+        """See Hooks."""
+        del judged
+        if self.config.method.turn_credit.keep == "positive":
+            batch["loss_mask"] = batch["loss_mask"] & (batch["advantages"] > 0)
+
+
+def _by_utterance(
+    batch: Batch,
+    discount: float,
+    rewards_BT: torch.Tensor,
+    values_BT: torch.Tensor,
+    mask_BT: torch.Tensor,
+    **given: Any,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    del mask_BT  # value pre-training's has the first tokens only, and rewards lie on the last
+    return episodes.utterance_gae(
+        rewards_BT,
+        values_BT,
+        batch["own"],
+        turn_BT=batch["turn"],
+        agent_BT=batch["agent"],
+        discount=discount,
+        **given,
+    )

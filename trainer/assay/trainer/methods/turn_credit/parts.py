@@ -82,4 +82,14 @@ PARTS: tuple[Part, ...] = (
         ),
         to("method.turn_credit.episode_weight", 0.0), code=("algos.episodes.Units",),
     ),
+    Part(
+        "positive-turns", "advantage",
+        "Only what has an advantage above 0 trains.",
+        "DigiRL, arXiv 2406.11896, after its abstract; without its doubly robust estimate",
+        lambda c: (
+            c.method.turn_credit.unit != "off" and c.method.turn_credit.keep == "positive"
+        ),
+        to("method.turn_credit.keep", "all"), code=("methods.turn_credit.method.TurnCredit",),
+        needs={"whole-batch": "what is in the loss is known when all is credited"},
+    ),
 )  # fmt: skip

@@ -40,6 +40,8 @@ class TurnCreditConfig(Strict):
     """Without a critic: weight of a turn's, or an agent's, advantage."""
     episode_weight: Annotated[NonNegativeFloat, _CREDITED, COMPARED] = 0.0
     """Without a critic: weight of the whole episode's advantage, which is added."""
+    keep: Annotated[Literal["all", "positive"], _CREDITED] = "all"
+    """positive: only tokens with an advantage above 0 train (DigiRL)."""
 
     @property
     def by_utterance(self) -> bool:
@@ -91,7 +93,7 @@ def lines(config: Config) -> list[str]:
         return ["each turn by itself: rewards of later turns do not reach it"]
     if gae:
         return [
-            "one advantage for all tokens of a turn: its agent's deltas, summed by lambda",
+            "t counts turns, not tokens: all tokens of a turn share one advantage",
             f"delta = r + {credit.discount:g} * V(before the agent's next turn) - V(before it)",
             "the critic learns V before each turn, on its first token",
         ]
@@ -113,6 +115,12 @@ def _mixed(config: Config) -> list[str]:
     return [f"A = {credit.turn_weight:g} * that + {credit.episode_weight:g} * the whole episode's"]
 
 
+def kept_lines(config: Config) -> list[str]:
+    """What of it trains."""
+    kept = config.method.turn_credit.keep
+    return ["only tokens with an advantage above 0 are in the loss"] if kept == "positive" else []
+
+
 METHOD = TrainingMethod(
     name="turn_credit",
     settings=TurnCreditConfig,
@@ -120,6 +128,6 @@ METHOD = TrainingMethod(
     rank=74,
     hooks="assay.trainer.methods.turn_credit.method:TurnCredit",
     parts=PARTS,
-    lines=(Lines("Advantage", 30, lines),),
+    lines=(Lines("Advantage", 30, lines), Lines("Advantage", 70, kept_lines)),
     check=check,
 )
