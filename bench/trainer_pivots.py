@@ -2,11 +2,12 @@
 
     python -m bench trainer-pivots --out DIR --seeds 0,1,2
 
-A model of 0.1 M weights was taught to call `add(a, b)` for "a+b=": always right where a is 5 or
-more, half the time where it is 1 to 4, never where it is 0. Of the 100 turns that call, `assay
+A model of 0.1 M weights was taught to call `add(a, b)` for "a+b=": always right where a is 3 or
+more, half the time where it is 1 or 2, never where it is 0. Of the 100 turns that call, `assay
 pivots` finds those at which its samples differ. The same number of steps of single-turn GRPO on the
-pivots, and on all turns; then all turns are sampled again. A step on a turn that is always right or
-always wrong teaches nothing, so the pivots should leave more turns right at the same cost.
+pivots, and on all turns; then all turns are sampled again: those where a is 1 or 2 (`half`), and
+the others (`rest`), which only one of the two trains on. A step on a turn that is always right or
+always wrong teaches nothing, so the pivots should leave more of `half` right at the same cost.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from assay.trainer.records.folder import create
 from assay.trainer.settings import config as configs
 
 BEGIN, MIDDLE, END = '<tool_call>{"name": "add", "arguments": {"a": ', ', "b": ', "}}</tool_call>"
-KNOWN, HALF = 5, 1  # from which `a` on the model is right, always and half the time
+KNOWN = 3  # from which `a` on the model is always right
 
 
 def build_caller(folder: Path, *, steps: int = 250, seed: int = 0) -> None:
@@ -94,7 +95,7 @@ def settings_of(model: Path, data: Path, *, seed: int, steps: int) -> configs.Co
         "model": {"name": str(model), "device": "cpu", "precision": "float32"},
         "data": {"source": "jsonl", "path": str(data)},
         "reward": {"verifier": "tool-call", "timeout_s": 120},
-        "optim": {"learning_rate": 1e-3},
+        "optim": {"learning_rate": 5e-4},
         "rollout": {"prompts_per_step": 8, "group_size": 8, "max_new_tokens": 8},
         "eval": {"prompts": 0},
         "run": {"steps": steps, "checkpoint_every": 0, "report_to": [], "seed": seed},
@@ -107,7 +108,7 @@ def run(words: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench trainer-pivots")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seeds", default="0,1,2")
-    parser.add_argument("--steps", type=int, default=16)
+    parser.add_argument("--steps", type=int, default=8)
     asked = parser.parse_args(words)
     quiet = Console(file=io.StringIO())
     asked.out.mkdir(parents=True, exist_ok=True)
@@ -132,7 +133,7 @@ def run(words: Sequence[str]) -> None:
 
         before = profiled("all", model, 0.99, every=True)
         pivots = profiled("pivots", model, 0.99, every=False)
-        row = {"seed": seed, "pivots": len(pivots), "before": _right(before)}
+        row: dict[str, Any] = {"seed": seed, "found": len(pivots), "before": _right(before)}
         for name in ("pivots", "all"):
             config = settings_of(model, here / f"{name}.jsonl", seed=seed, steps=asked.steps)
             folder = create(config, name, here / f"run-{name}")
@@ -141,8 +142,14 @@ def run(words: Sequence[str]) -> None:
         results.append(row)
         print(json.dumps(row), flush=True)
     for name in ("before", "all", "pivots"):
-        print(f"{name:>8}: {statistics.fmean(one[name] for one in results):.3f}")
+        for part in ("half", "rest"):
+            print(f"{name:>8} {part}: {statistics.fmean(one[name][part] for one in results):.3f}")
 
 
-def _right(rows: list[dict[str, Any]]) -> float:
-    return round(statistics.fmean(row["profile"]["mean"] for row in rows), 4)
+def _right(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """The share of right samples, at the turns that the model has half right and at the rest."""
+    shares: dict[str, list[float]] = {"half": [], "rest": []}
+    for row in rows:
+        part = "half" if 0 < int(row["id"][0]) < KNOWN else "rest"
+        shares[part].append(row["profile"]["mean"])
+    return {part: round(statistics.fmean(values), 4) for part, values in shares.items()}
