@@ -59,6 +59,7 @@ BENCHES = {
     "trainer-prof": "trainer_prof",
     "trainer-hackable": "trainer_hackable",
     "trainer-tools": "trainer_tools",
+    "trainer-pivots": "trainer_pivots",
 }
 TAKE_OPTIONS = (
     "math",
@@ -92,7 +93,9 @@ TAKE_OPTIONS = (
     "gpu-learning",
     "overlap",
     "trainer-prof",
-    "trainer-hackable", "trainer-tools",
+    "trainer-hackable",
+    "trainer-tools",
+    "trainer-pivots",
 )
 
 
