@@ -12,8 +12,10 @@ class Sums(Environment):
     """The policy adds `row["terms"]`; it may call `add`. What a row names under `break` breaks."""
 
     closed: ClassVar[list[str]] = []
+    begun: ClassVar[int] = 0
 
     def reset(self, row: Any) -> str:
+        Sums.begun += 1
         self.total = sum(row["terms"])
         self._break("reset")
         return f"{row['prompt']} Add {' and '.join(map(str, row['terms']))}."
@@ -30,6 +32,15 @@ class Sums(Environment):
         if abs(a) > 1000:
             raise ToolError("the numbers are too large")
         return ToolResult(str(a + b), reward=0.25, done=bool(self.row.get("done")))
+
+    @tool
+    def echo(self, text: str) -> str:
+        """Says it again.
+
+        Args:
+            text: what to say.
+        """
+        return text
 
     def reward(self) -> Any:
         self._break("reward")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.environments import EpisodeLimits, EpisodeOutcome, Reply, ToolCall
+from assay.environments.cache import ToolCache
 from assay.environments.environment import Environment, Services
 from assay.environments.episode import Episode
 from assay.environments.registry import settings_of
@@ -27,10 +28,12 @@ async def play(
     services: Services | None = None,
     settings: Mapping[str, Any] | None = None,
     limits: EpisodeLimits | None = None,
+    cache: ToolCache | None = None,
 ) -> tuple[EpisodeOutcome, list[str]]:
     """The outcome of an episode, and what the policy read in it."""
     environment = kind(settings_of(kind, settings or {}), shared, services)
-    episode = Episode(environment, limits or EpisodeLimits(seconds=60))
+    runner = None if cache is None else cache.runner(environment)
+    episode = Episode(environment, limits or EpisodeLimits(seconds=60), runner=runner)
     read: list[str] = []
     observation = await episode.begin(row)
     for turn in turns:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
+from openenv import GenericEnvClient
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import Action, Observation, State
 
@@ -42,5 +44,12 @@ def action(text: str) -> Guess | None:
     return Guess(number=int(text)) if text.isdecimal() else None
 
 
+def remote() -> Any:
+    return GenericEnvClient(base_url=os.environ["GUESSING_URL"])
+
+
 guessing = host_openenv(Guessing, action, reset=["number"], unreadable=-1.0)
 guessing_strictly = host_openenv(Guessing, action)
+guessing_remote = host_openenv(
+    remote, lambda text: {"number": int(text)} if text.isdecimal() else None, reset=["number"]
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -71,4 +72,5 @@ def masking() -> Any:
 taskset = host_taskset(SumsTaskset(vf.TasksetConfig(id="sums")))
 equivalence = host_nemo_gym(server)
 masked = host_nemo_gym(masking)
+running = host_nemo_gym(os.environ.get("GYM_URL", "http://127.0.0.1:1"))
 thinking = host_function(think_format_reward, conversational=True, deterministic=True)

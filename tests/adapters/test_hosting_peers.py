@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,11 +21,28 @@ from assay.kit.errors import ConfigError
 pytestmark = [pytest.mark.adapters, pytest.mark.filterwarnings("ignore")]
 
 FILE = Path(__file__).with_name("hosted_peers.py")
-NAMES = ("taskset", "equivalence", "masked", "thinking")
+NAMES = ("taskset", "equivalence", "masked", "running", "thinking")
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[RewardClient]:
+def gym() -> Iterator[str]:
+    """The URL of a resources server that NeMo Gym ships, as it serves itself."""
+    import uvicorn
+
+    from adapters.hosted_peers import server
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        serving = uvicorn.Server(uvicorn.Config(server().setup_webserver(), log_level="error"))
+        thread = threading.Thread(target=serving.run, kwargs={"sockets": [listening]})
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        serving.should_exit = True
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def client(gym: str) -> Iterator[RewardClient]:
+    os.environ["GYM_URL"] = gym
     given = [word for name in NAMES for word in ("--verifier", f"{name}={FILE}:{name}")]
     given += ["--workers", "1", "--worker-memory-mb", "8192"]
     with (
@@ -54,7 +74,10 @@ def test_a_resources_servers_verify(client: RewardClient) -> None:
     fault = asked(client, "masked", "Paris", prompt="Where?", reference=row).fault
     assert fault.reason == "VERIFIER_FAILED"
     assert "masks this sample: judge_failed" in fault.message
-    assert asked(client, "equivalence", "Paris").fault.reason == "VERIFIER_FAILED"
+    for name in ("equivalence", "running"):  # a request that lacks its answer
+        assert asked(client, name, "Paris").fault.reason == "VERIFIER_FAILED"
+    assert asked(client, "running", "Paris", prompt="Where?", reference=row).reward == 1.0
+    assert asked(client, "running", "Rome", prompt="Where?", reference=row).reward == 0.0
 
 
 def test_a_reward_that_trl_ships(client: RewardClient) -> None:

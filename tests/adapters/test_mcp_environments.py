@@ -60,7 +60,7 @@ async def over_http(**given: Any) -> AsyncIterator[tuple[str, McpEpisodes]]:
 async def plays(client: Any) -> None:
     """An episode from its instruction to its reward, and another that is reset into."""
     names = [tool.name for tool in (await client.list_tools()).tools]
-    assert names == ["add", "reset", "finish"]
+    assert names == ["add", "echo", "reset", "finish"]
     assert await instruction_of(client) == "Hello. Add 2 and 3."
     assert text_of(await client.call_tool("add", {"a": 2, "b": 3})) == "5"
     refused = await client.call_tool("add", {"a": "two"})
@@ -109,6 +109,7 @@ async def test_sessions_are_episodes_of_their_own_and_a_missing_name_is_said() -
 
 @pytest.mark.parametrize(("row", "where"), [(2, "reset"), (3, "add"), (4, "reward")])
 async def test_a_fault_is_an_error_without_a_reward(row: int, where: str) -> None:
+    before = Sums.begun
     async with over_http(row=row) as (url, _), Client(f"{url}?episode=a", mode="auto") as client:
         if where == "reset":
             with pytest.raises(MCPError, match="ENVIRONMENT_FAILED"):
@@ -118,11 +119,12 @@ async def test_a_fault_is_an_error_without_a_reward(row: int, where: str) -> Non
         earned = await client.call_tool("finish", {"answer": "1"})
         assert earned.is_error
         assert earned.structured_content == {"fault": "ENVIRONMENT_FAILED"}
+        assert Sums.begun - before == 1  # what broke is not begun anew
         assert "is broken" not in text_of(earned)  # a message may quote the row
 
 
 async def test_what_a_client_writes_breaks_nothing() -> None:
-    async with over_http(most=2) as (url, episodes):
+    async with over_http(most=3) as (url, episodes):
         async with Client(f"{url}?episode=a&row=0", mode="auto") as client:
             odd: list[tuple[str, Any]] = [
                 ("nothing", {}),
@@ -139,6 +141,8 @@ async def test_what_a_client_writes_breaks_nothing() -> None:
                 assert text_of(result).startswith("error: ")
             earned = await client.call_tool("finish", {"answer": "5"})
             assert earned.structured_content["reward"] == 1.0
+            half = await episodes.call("named h", "echo", {"text": "\ud800x"}, 0)
+            assert half.model_dump_json()
         for query in ("episode=a&row=x", "episode=" + "a" * 300):
             async with Client(f"{url}?{query}", mode="auto") as client:
                 with pytest.raises(MCPError, match=r"row=|at most 200"):
@@ -154,7 +158,7 @@ async def test_what_a_client_writes_breaks_nothing() -> None:
 async def test_without_control_a_policy_neither_resets_nor_learns_its_reward() -> None:
     async with over_http(control=False) as (url, episodes):
         async with Client(f"{url}?episode=a&row=0", mode="auto") as client:
-            assert [tool.name for tool in (await client.list_tools()).tools] == ["add"]
+            assert [tool.name for tool in (await client.list_tools()).tools] == ["add", "echo"]
             for name in ("reset", "finish"):
                 assert "there is no tool" in text_of(await client.call_tool(name, {}))
         outcome = await episodes.end("named a", "5")

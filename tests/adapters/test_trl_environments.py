@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import pickle
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,7 @@ from typing import Any
 import pytest
 
 from assay.clients.trainers.common.faults import FaultError
-from assay.environments.environment import Environment, tool
 from assay.environments.faces.trl import environment_factory, environment_reward
-from assay.kit.errors import ConfigError
 from faces_support import Echo, Sums
 
 pytestmark = [pytest.mark.adapters, pytest.mark.filterwarnings("ignore")]
@@ -79,6 +76,7 @@ def trained(rows: list[dict[str, Any]], said: Sequence[str], folder: Path, **giv
     words = tokenizer()
     seen: list[Any] = []
     kind = given.pop("environment", Sums)
+    own = given.pop("own_reward", False)
     function = environment_reward(**given)
 
     class Watched(type(function)):  # type: ignore[misc]
@@ -91,8 +89,8 @@ def trained(rows: list[dict[str, Any]], said: Sequence[str], folder: Path, **giv
     trainer = GRPOTrainer(
         model=policy(said, words),
         processing_class=words,
-        reward_funcs=function,
-        environment_factory=environment_factory(kind, services=Echo()),
+        reward_funcs=[] if own else function,
+        environment_factory=environment_factory(kind, services=Echo(), own_reward=own),
         train_dataset=Dataset.from_list(rows),
         args=GRPOConfig(
             output_dir=str(folder), per_device_train_batch_size=4, num_generations=2, max_steps=2,
@@ -107,11 +105,11 @@ def trained(rows: list[dict[str, Any]], said: Sequence[str], folder: Path, **giv
 class Flaky(Sums):
     """Breaks in every other episode, so that each group has a fault beside a judgement."""
 
-    begun = 0
+    seen = 0
 
     def reset(self, row: Any) -> str:
-        Flaky.begun += 1
-        self.breaks = Flaky.begun % 2 == 0
+        Flaky.seen += 1
+        self.breaks = Flaky.seen % 2 == 0
         return super().reset(row)
 
     def _break(self, where: str) -> None:
@@ -153,83 +151,15 @@ def test_a_fault_is_none_and_never_zero(tmp_path: Path, where: str) -> None:
         assert math.isfinite(entry["grad_norm"])
 
 
+def test_an_environment_may_own_its_reward_and_then_hears_no_answer(tmp_path: Path) -> None:
+    rows = [row(**{"break": "reward"})] * 4
+    log, seen = trained(rows, [call(a=2, b=3), "5"], tmp_path, environment=Flaky, own_reward=True)
+    assert seen == []
+    for entry in [entry for entry in log if "reward" in entry]:
+        assert entry["rewards/Flaky/mean"] == 0.25  # of the turn; the answer never came
+        assert entry["reward"] == 0.25  # the faults are not in it
+
+
 def test_on_fault_raise_ends_the_training(tmp_path: Path) -> None:
     with pytest.raises(FaultError, match="reward is broken"):
         trained([row(**{"break": "reward"})] * 4, ["5"], tmp_path, on_fault="raise")
-
-
-async def episode(made: Any, calls: Sequence[dict[str, Any]], completion: Any, **given: Any) -> Any:
-    """One episode as TRL drives it; the tools' answers and the reward."""
-    instance = made()
-    instance.reset(**row(**given))
-    answers = [await instance.add(**arguments) for arguments in calls]
-    [reward] = await environment_reward(max_fault_ratio=1.0)(
-        prompts=[0], completions=[completion], environments=[instance]
-    )
-    return answers, reward
-
-
-def said(text: str, **more: Any) -> list[dict[str, Any]]:
-    return [{"role": "assistant", "content": text, **more}]
-
-
-async def test_what_a_policy_writes_is_a_text_for_it_and_no_fault() -> None:
-    made = environment_factory(Sums)
-    odd: list[dict[str, Any]] = [{}, {"a": "x"}, {"a": 1, "c": 2}, {"a": 10**9}, {"a": None}]
-    answers, reward = await episode(made, odd, said("5"))
-    assert all(answer.startswith("error: ") for answer in answers)
-    assert reward == 1.0
-    assert await episode(made, [], said("6")) == ([], 0.0)
-    assert await episode(made, [], "5") == ([], 1.0)  # a plain completion
-    assert await episode(made, [], said("5", tool_calls=[{}])) == ([], 0.0)  # cut in its calls
-    assert await episode(made, [{"a": 1}], [{"role": "tool", "content": "1"}]) == (["1"], 0.25)
-    assert await episode(made, [], []) == ([], 0.0)
-
-
-async def test_after_its_end_an_episode_answers_so_and_earns_what_it_earned() -> None:
-    made = environment_factory(Sums)
-    answers, reward = await episode(made, [{"a": 5}, {"a": 5}], said("5"), done=True)
-    assert answers == ["5", "error: the episode is over"]
-    assert reward == 0.25  # it had not answered when it ended
-
-
-def test_the_tools_are_what_transformers_reads() -> None:
-    from transformers.utils import get_json_schema
-
-    instance: Any = environment_factory(Sums)()
-    schema = get_json_schema(type(instance).add)["function"]
-    assert schema["description"] == "Adds two numbers."
-    assert schema["parameters"]["required"] == ["a"]
-    assert schema["parameters"]["properties"]["b"] == {
-        "type": "integer",
-        "description": "the second.",
-    }
-
-
-def test_a_factory_travels_and_opens_anew() -> None:
-    made = environment_factory(Sums)
-    made()
-    again = pickle.loads(pickle.dumps((made, environment_reward(name="mine"))))
-    assert again[0]().reset(**row()) == " Add 2 and 3."
-    assert again[1].__name__ == "mine"
-
-
-class Taken(Environment):
-    """Has a tool with a name that is TRL's own."""
-
-    @tool
-    def get_reward(self) -> str:
-        """Says what it earned."""
-        return "1"
-
-
-def test_what_trl_cannot_take_is_refused() -> None:
-    with pytest.raises(ConfigError, match="TRL takes no method 'get_reward' as a tool"):
-        environment_factory(Taken)()
-    with pytest.raises(ConfigError, match="with TRL choose one of: mask, raise"):
-        environment_reward(on_fault="drop")
-
-
-async def test_without_our_factory_it_says_so() -> None:
-    with pytest.raises(ConfigError, match="environment_factory="):
-        await environment_reward()(prompts=[0], completions=["5"])

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +16,7 @@ import verifiers.v1 as vf
 from verifiers.v1.clients import ModelContext
 from verifiers.v1.utils.loaders import load_environment, resolve_env_config
 
-from assay.environments.faces.common import opened
-from assay.environments.faces.relay import BROKEN, call_relayed, relayed
-from faces_support import Sums
+from assay.environments.faces.relay import BROKEN
 
 pytestmark = [pytest.mark.adapters, pytest.mark.filterwarnings("ignore")]
 
@@ -104,19 +99,3 @@ async def test_limits_of_verifiers_are_ends_of_the_policys(tmp_path: Path) -> No
     [trace] = episode.traces
     assert trace.stop_condition == "max_turns"
     assert trace.rewards["assay"].score == 0.25  # it had not answered: asked, and not right
-
-
-def test_a_relay_takes_calls_of_who_knows_the_address_and_nothing_else() -> None:
-    with opened(Sums) as world:
-        handle = world.episode()
-        handle.begin(row())
-        with relayed(handle) as address:
-            assert call_relayed(address, "add", {"a": 1, "b": 1}, 5.0) == "2"
-            assert call_relayed(address, "add", {"a": "x"}, 5.0).startswith("error: add: a")
-            for body, path in ((b"{", address), (b"[]", address), (b"{}", address + "x")):
-                request = urllib.request.Request(path, data=body, method="POST")
-                with pytest.raises(urllib.error.HTTPError, match=r"400|404"):
-                    urllib.request.urlopen(request, timeout=5.0)
-        with pytest.raises(RuntimeError, match="cannot be reached"):
-            call_relayed(address, "add", {"a": 1}, 5.0)
-        asyncio.run(handle.aend())

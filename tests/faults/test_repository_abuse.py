@@ -8,15 +8,19 @@ then run on what is left. `_SOUND` is the control: what is right earns 1 in the 
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from assay.environments import Ending
+from assay.environments.cache import ToolCache
 from assay.environments.services import EpisodeSandbox, open_sandbox
+from assay.environments.shipped import repository
 from assay.environments.shipped.repository import RepositoryEnvironment
 from worlds_support import call, play
 
@@ -116,10 +120,12 @@ def sandbox() -> Iterator[EpisodeSandbox]:
         yield sandbox
 
 
-async def solved(sandbox: EpisodeSandbox, script: str, *more: str) -> tuple[float | None, str]:
+async def solved(
+    sandbox: EpisodeSandbox, script: str, *more: str, test_s: float = 20.0
+) -> tuple[float | None, str]:
     turns = [call("bash", command=one) for one in (script, *more)]
     outcome, _ = await play(
-        RepositoryEnvironment, ROW, [*turns, "done"], shared=sandbox, settings={"test_s": 2.0}
+        RepositoryEnvironment, ROW, [*turns, "done"], shared=sandbox, settings={"test_s": test_s}
     )
     assert outcome.ending in {Ending.ANSWERED, Ending.BUDGET_SPENT}, outcome
     judged = outcome.result.judgement
@@ -133,7 +139,8 @@ async def test_what_is_right_earns_the_reward(sandbox: EpisodeSandbox) -> None:
 @pytest.mark.parametrize("hostile", HOSTILE, ids=lambda one: one.name)
 async def test_a_hostile_solution_earns_nothing(sandbox: EpisodeSandbox, hostile: Hostile) -> None:
     script = (_MAIN if hostile.main else "") + hostile.script
-    reward, why = await solved(sandbox, script)
+    endless = hostile.name in {"endless-import", "fork-bomb-at-import"}
+    reward, why = await solved(sandbox, script, test_s=2.0 if endless else 20.0)
     assert reward == 0.0, why
 
 
@@ -164,6 +171,19 @@ async def test_the_shell_never_holds_the_tests(sandbox: EpisodeSandbox) -> None:
     assert "core.py" not in read[-1]
 
 
+async def test_calls_that_were_answered_by_anothers_are_done_before_the_tests(
+    sandbox: EpisodeSandbox,
+) -> None:
+    cache = ToolCache()
+    for _ in range(2):
+        outcome, _ = await play(
+            RepositoryEnvironment, ROW, [call("bash", command=_SOUND), "done"], shared=sandbox,
+            cache=cache,
+        )  # fmt: skip
+        assert outcome.result.reward == 1.0
+    assert cache.taken().hits == 1
+
+
 async def test_guidance_comes_once_after_a_failure(sandbox: EpisodeSandbox) -> None:
     row = {**ROW, "guidance": "add() subtracts, and main.py does nothing."}
     fixing = call("bash", command=_SOUND)
@@ -189,6 +209,10 @@ async def test_a_row_that_is_wrong_is_a_fault_and_no_zero(
 ) -> None:
     wrong = [
         {"tests": []},
+        {"tests": "no json"},
+        {"tests": ["no table"]},
+        {"tests": [{"run": "main.py", "stdout": None}]},
+        {"files": ["main.py"]},
         {"tests": [{"code": "def test(:"}]},
         {"tests": [{"code": "def test_one(): assert 1 == 1"}]},
         {"tests": [{"run": "main.py"}]},
@@ -201,6 +225,53 @@ async def test_a_row_that_is_wrong_is_a_fault_and_no_zero(
         assert outcome.ending is Ending.FAULT, change
         assert outcome.result.fault is not None
         assert outcome.result.fault.reason == "MALFORMED_ROW", change
+
+
+def test_rows_are_kept_whose_solution_proves_their_tests(
+    sandbox: EpisodeSandbox,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(RepositoryEnvironment, "open", lambda _: nullcontext(sandbox))
+    row = {
+        "prompt": "?",
+        "files": {"calc.py": "def add(a, b):\n    return a - b\n"},
+        "tests": [{"code": "from calc import add\nassert add(2, 2) == 4\n"}],
+        "solution": {"calc.py": "def add(a, b):\n    return a + b\n"},
+    }
+    rows = [
+        row,
+        {**row, "solution": None},
+        {**row, "solution": {"calc.py": "def add(a, b):\n    return 5\n"}},
+        {**row, "files": row["solution"]},
+        {
+            **row,
+            "tests": [{"code": "import nowhere as n\nfrom calc import add\n", "modules": ["calc"]}],
+        },
+    ]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("\n".join([*map(json.dumps, rows), "no json"]))
+    assert repository.main(str(file)) == 0
+    told = capsys.readouterr()
+    assert [json.loads(line) for line in told.out.splitlines()] == [row]
+    whys = told.err.splitlines()
+    assert [why.partition(":")[0] for why in whys] == [f"row {n}" for n in (2, 3, 4, 5, 6)]
+    assert "no `solution`" in whys[0]
+    assert "its solution must earn 1: passes 0 of 1" in whys[1]
+    assert "who does nothing must earn 0" in whys[2]
+    assert "INVALID_TEST" in whys[3]
+
+
+async def test_columns_of_a_table_are_read(sandbox: EpisodeSandbox) -> None:
+    nothing = dict.fromkeys(("code", "run", "stdout", "files", "arguments", "modules"))
+    tests = [{**nothing, **test} for test in ROW["tests"]]  # type: ignore[dict-item]
+    files = json.dumps({**ROW["files"], "of/another/row": None})  # type: ignore[dict-item]
+    for row in ({**ROW, "tests": json.dumps(tests), "files": files}, {**ROW, "tests": tests}):
+        turns = [call("bash", command=f"{_SOUND}; ls"), "done"]
+        outcome, read = await play(RepositoryEnvironment, row, turns, shared=sandbox)
+        assert outcome.result.reward == 1.0
+        assert "of" not in read[1].split()
 
 
 async def test_fractions_are_paid_where_they_are_wanted(sandbox: EpisodeSandbox) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -162,12 +164,43 @@ def test_a_child_leaves_no_process_and_no_file_behind() -> None:
     assert children.read_text() == living
 
 
+ORPHANS = """
+import os, sys, time
+from assay.environments.hosting.apart import apart
+
+def hangs():
+    for _ in range(2):
+        if os.fork() == 0:
+            break
+    os.write(1, f"{os.getpid()}\\n".encode())
+    time.sleep(120)
+
+apart(hangs, "hangs", 100.0)
+"""
+
+
+def test_where_the_caller_is_killed_nothing_lives_on() -> None:
+    command = [sys.executable, "-c", ORPHANS]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as caller:
+        assert caller.stdout is not None
+        started = [int(caller.stdout.readline()) for _ in range(3)]
+        caller.kill()
+    until = time.monotonic() + 10
+    while any(Path(f"/proc/{one}").exists() for one in started):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
 def test_what_cannot_be_hosted_is_said() -> None:
     with pytest.raises(ConfigError, match="takes no completions"):
         host_function(lambda response: 1.0)
     with pytest.raises(ConfigError, match="positive number of seconds"):
         host_function(lambda completions: [1.0], timeout_s=0)
+    with pytest.raises(ConfigError, match="takes name, timeout_s, deterministic"):
+        host_openenv(dict, dict, timeout=3)  # type: ignore[call-arg]
     with pytest.raises(ConfigError, match="environment's class and a function"):
         host_openenv("echo", None)
     with pytest.raises(ConfigError, match="makes the resources server"):
+        host_nemo_gym(None)
+    with pytest.raises(ConfigError, match="no URL of a resources server"):
         host_nemo_gym("server")

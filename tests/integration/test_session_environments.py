@@ -128,11 +128,11 @@ ENDS = [
     ("import os; os._exit(3)", "the process died"),
     ("import ctypes; ctypes.string_at(0)", "the process died (signal 11"),
     ("x = bytearray(10**9)", "stopped: it used more memory"),
-    ("while True: pass", "stopped: it"),
+    ("while True: pass", "stopped: it ran longer than 1 seconds"),
     ("import time; time.sleep(60)", "stopped: it ran longer than 1 seconds"),
     ("raise SystemExit(2)", "exited with code 2"),
     ("import sys\nwhile True: sys.stdout.write('x' * 10**6)", "stopped: it"),
-    ("a = '\ud800'", "lone surrogate"),
+    ("a = '\ud800'", "surrogate"),
     ("x = 1\0", "null"),
     ("input()", "EOFError"),
     ("(" * 5000, "Error"),
@@ -146,11 +146,39 @@ async def test_what_a_program_does_to_its_session_is_told_and_survived(
     turns = [py("open('f', 'w').write('kept')"), py(code), py("print(open('f').read())"), "42"]
     outcome, read = await play(
         PythonEnvironment, ROW, turns, shared=sandbox, services=rewards,
-        settings={"cell_s": 1.0, "memory_mb": 256},
+        settings={"cell_s": 1.0 if "longer" in said else 30.0, "memory_mb": 256},
     )  # fmt: skip
     assert said in read[2]
     assert read[3] == "kept"
     assert (outcome.ending, outcome.result.reward) == (Ending.ANSWERED, 1.0)
+
+
+async def test_a_session_that_ends_between_two_calls_is_told_and_begun_anew(
+    sandbox: EpisodeSandbox, rewards: RewardServices
+) -> None:
+    later = (
+        "import os, threading; open('f', 'w').write('kept'); threading.Timer({s}, {act}).start()"
+    )
+    episode = Episode(PythonEnvironment(PythonSettings(), sandbox, rewards))
+    await episode.begin(ROW)
+    dies = later.format(s=0.1, act="lambda: os._exit(5)")
+    await episode.take(Reply("", calls=(py(dies),)))
+    await asyncio.sleep(1.0)
+    observation = await episode.take(Reply("", calls=(py("1"), py("open('f').read()"))))
+    assert observation is not None
+    first, second = (message.content for message in observation.messages)
+    assert first.startswith("error: this was not run")
+    assert second == "'kept'"
+    await episode.take(Reply("42", answer="42"))
+    assert (await episode.end()).result.reward == 1.0
+
+
+def test_services_that_are_closed_start_nothing_any_more() -> None:
+    services = RewardServices()
+    services.close()
+    result = asyncio.run(services.score(Item("42", "42", verifier="exact")))
+    assert result.fault is not None
+    assert services._embedded is None
 
 
 async def test_who_ends_its_sessions_too_often_has_spent_its_budget(
@@ -218,6 +246,40 @@ async def test_an_episode_that_is_cut_by_its_seconds_does_not_train(
     )  # fmt: skip
     assert outcome.ending is Ending.TIME_LIMIT
     assert not outcome.trains
+
+
+@pytest.mark.parametrize(
+    ("kind", "tool", "code"),
+    [
+        (PythonEnvironment, "python", "import random; random.random()"),
+        (PythonEnvironment, "python", "import numpy as np; float(np.random.rand())"),
+        (PythonEnvironment, "python", "hash('a'), list({'a', 'b', 'c', 'd', 'e'})"),
+        (PythonEnvironment, "python", "import os; os.getcwd(), sorted(os.environ), os.listdir()"),
+        (
+            ShellEnvironment,
+            "bash",
+            "pwd; env | sort; ls -a; id; umask; python3 -c 'print({*\"ab\"})'",
+        ),
+    ],
+)
+async def test_what_is_repeatable_says_the_same_again(
+    sandbox: EpisodeSandbox,
+    rewards: RewardServices,
+    kind: type[Environment],
+    tool: str,
+    code: str,
+) -> None:
+    assert kind.repeatable
+    turns = [call(tool, **{"code" if tool == "python" else "command": code}), "42"]
+    several = [await play(kind, ROW, turns, shared=sandbox, services=rewards) for _ in range(3)]
+    assert len({read[1] for _, read in several}) == 1
+
+
+async def test_an_answer_with_half_a_character_is_wrong_and_no_fault(
+    sandbox: EpisodeSandbox, rewards: RewardServices
+) -> None:
+    outcome, _ = await play(PythonEnvironment, ROW, ["4\ud8002"], shared=sandbox, services=rewards)
+    assert (outcome.ending, outcome.result.reward) == (Ending.ANSWERED, 0.0)
 
 
 async def test_tools_of_the_shell(sandbox: EpisodeSandbox, rewards: RewardServices) -> None:

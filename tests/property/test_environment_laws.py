@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,14 @@ from hypothesis import strategies as st
 from tests.search_support import DOCUMENTS, RealVerifiers, corpus_file, play, play_async
 
 from assay.environments import Observation, ToolCall
-from assay.environments.shipped.answers import in_a_row, overlap, tagged, without_tags
+from assay.environments.shipped.answers import (
+    cited_ids,
+    in_a_row,
+    overlap,
+    tagged,
+    without_tags,
+    without_thoughts,
+)
 from assay.environments.shipped.corpus import open_corpus
 from assay.environments.shipped.memory import CONTROL
 from assay.environments.shipped.search import SearchEnvironment, SearchSettings
@@ -250,3 +258,19 @@ def test_many_episodes_search_at_once() -> None:
     played = asyncio.run(all_of_them())
     assert [one.reward for one in played] == [1.0] * 64
     assert len({one.seen[1].messages[0].content for one in played}) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<ans" * 9_000 + "<answer>" + "wer>" * 9_000, "<answer " * 9_000, "<" + " " * 50_000,
+     "< " * 30_000, "[" * 50_000, "[a," * 20_000, "<think>" * 9_000, "a." * 30_000],
+)  # fmt: skip
+def test_hostile_texts_take_linear_time(text: str) -> None:
+    began_s = time.process_time()
+    kept = without_tags(text, *CONTROL)
+    assert not any(f"<{slash}{name}>" in kept for name in CONTROL for slash in ("", "/"))
+    tagged(text, "answer")
+    cited_ids(text, {"d1"})
+    without_thoughts(text)
+    leaks(text, "aaaa aaab")
+    assert time.process_time() - began_s < 5.0

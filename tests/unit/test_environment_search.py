@@ -63,6 +63,8 @@ def searched(opened: tuple[str, Corpus]) -> Any:
         ("<answer>  </answer>", -0.5, "unparsed"),
         ("<think><answer>Jean Resal</answer></think> Hm.", -0.5, "unparsed"),
         ("<think><answer>Jean Resal</answer>", -0.5, "unparsed"),
+        ("opened <answer>Jean Resal</answer></think> Hm.", -0.5, "unparsed"),
+        ("opened <answer>x</answer></think><answer>Jean Resal</answer>", 1.0, "correct"),
         ("<answer>Eiffel</answer><answer>Jean Resal [d4]</answer>", 1.0, "correct"),
     ],
 )
@@ -131,6 +133,12 @@ def test_documents_are_cut_and_cited_as_they_were_shown(searched: Any) -> None:
     assert searched(opened, citations=1.0, search_chars=20).reward == 1.0
 
 
+def test_what_was_shown_at_more_length_stays_shown(searched: Any) -> None:
+    opened = ToolCall("open_document", {"id": "d4"})
+    turns = [find("Mirabeau bridge", 1), opened, find("Mirabeau", 1), ANSWER]
+    assert searched(turns, citations=1.0, search_chars=20).reward == 1.0
+
+
 # The checker
 
 
@@ -163,6 +171,37 @@ def test_a_checker_that_fails_costs_the_policy_its_share(searched: Any) -> None:
     cut = searched([find("Mirabeau"), ANSWER], completeness=0.5, limit=2)
     assert cut.outcome.ending == "turn-limit"
     assert cut.reward == 1.0
+
+
+# A plan
+
+PLAN = {**ROW, "plan": ["What is the Mirabeau bridge?", "Who was its engineer?"]}
+
+
+@pytest.mark.parametrize(
+    ("first", "planned"),
+    [
+        ("<plan>1. Who was its engineer?\n- What is the Mirabeau bridge?</plan>", 1.0),
+        ("<plan>What is the Mirabeau bridge?</plan>", 2 / 3),
+        ("<plan>What is the Mirabeau bridge?\nx\ny</plan>", 2 / 5),
+        ("<plan>What is the Mirabeau bridge?\nWhat is the Mirabeau bridge?</plan>", 0.5),
+        ("no plan", 0.0),
+        ("<think><plan>What is the Mirabeau bridge?</plan></think>", 0.0),
+    ],
+)
+def test_a_plan_is_matched_with_the_right_one(
+    opened: tuple[str, Corpus], first: str, planned: float
+) -> None:
+    late = f"<plan>{'{}'}</plan> {ANSWER}".format("\n".join(PLAN["plan"]))
+    environment = SearchEnvironment(SearchSettings(plan=0.5), opened[1], RealVerifiers())
+    played = play(environment, PLAN, [find("Mirabeau", said=first), late])
+    assert "<plan>" in played.seen[0].messages[0].content
+    assert played.reward == pytest.approx(1.0 + 0.5 * planned, abs=1e-9)
+    assert not any(one in played.text() for one in PLAN["plan"])
+    plain = play(
+        SearchEnvironment(SearchSettings(plan=0.5), opened[1], RealVerifiers()), ROW, [late]
+    )
+    assert plain.reward == 1.0
 
 
 # Contexts
@@ -200,6 +239,14 @@ def test_a_summary_that_was_not_written_loses_what_was_known(searched: Any) -> N
     assert ROW["prompt"] in played.seen[2].messages[1].content
     assert "Mirabeau bridge was made" not in played.seen[2].messages[1].content
     assert "d1" not in played.episode.environment.evidence.shown
+
+
+def test_each_conversation_has_its_turns_anew(searched: Any) -> None:
+    turns = [find("Mirabeau"), find("Lyon"), "a summary", find("Paris"), find("Seine"), "another"]
+    played = searched([*turns, ANSWER], context="summary", summary_turns=2)
+    asked = [seen.messages[-1].role == "user" for seen in played.seen]
+    assert asked == [True, False, True, True, False, True, True]
+    assert played.reward == 1.0
 
 
 def test_a_summary_is_asked_for_by_tokens(searched: Any) -> None:
@@ -255,10 +302,12 @@ def test_no_services_are_a_fault_that_says_what_to_do(opened: tuple[str, Corpus]
 @pytest.mark.parametrize(
     "row",
     [{"prompt": "Who?"}, {"prompt": "Who?", "reference": []}, {"prompt": "Who?", "reference": 3},
-     {"prompt": "Who?", "reference": ["", "x"]}, {"prompt": " ", "reference": "x"}],
+     {"prompt": "Who?", "reference": ["", "x"]}, {"prompt": " ", "reference": "x"},
+     {"prompt": "Who?", "reference": "x", "plan": "What?"},
+     {"prompt": "Who?", "reference": "x", "plan": ["What?", 3]}],
 )  # fmt: skip
 def test_a_row_that_is_none_is_a_fault(opened: tuple[str, Corpus], row: Any) -> None:
-    environment = SearchEnvironment(SearchSettings(), opened[1], RealVerifiers())
+    environment = SearchEnvironment(SearchSettings(plan=1.0), opened[1], RealVerifiers())
     played = play(environment, row, [])
     assert played.seen == []
     assert played.outcome.result.fault is not None
@@ -267,7 +316,8 @@ def test_a_row_that_is_none_is_a_fault(opened: tuple[str, Corpus], row: Any) -> 
 @pytest.mark.parametrize(
     "settings",
     [{"context": "all"}, {"measure": "rouge"}, {"citations": 1.5}, {"completeness": -1},
-     {"context": "summary", "summary_tokens": 0}, {"search_chars": 0}, {"corpsu": "x"}],
+     {"plan": -1}, {"context": "summary", "summary_tokens": 0}, {"search_chars": 0},
+     {"corpsu": "x"}],
 )  # fmt: skip
 def test_settings_are_checked(settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
@@ -366,10 +416,27 @@ def test_a_kept_index_that_is_broken_is_made_anew(tmp_path: Path, harm: str) -> 
     assert len((again / "assay.json").read_text()) > 64
 
 
-def test_an_index_that_cannot_be_kept_is_used(tmp_path: Path) -> None:
+def test_who_waits_for_an_index_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = corpus_file(tmp_path)
+    open_corpus(path)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("assay.environments.shipped.corpus._SAID_EVERY_S", 0.0)
+    open_corpus(path)
+    told = capsys.readouterr().err.splitlines()
+    assert told[0].startswith("note: indexing ")
+    assert told[0].endswith(": 5 of 5 documents read")
+    assert "5 documents in" in told[1]
+
+
+def test_an_index_that_cannot_be_kept_is_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = corpus_file(tmp_path)
     open_corpus(path, keep_index=True)
     [folder] = index_of(path)
     shutil.rmtree(folder)
     folder.write_text("a file in its place")
     assert open_corpus(path, keep_index=True).find("Rhone", 1)[0].id == "d1"
+    assert "was not kept" in capsys.readouterr().err

@@ -19,7 +19,7 @@ from assay.environments.shipped.self_play import (
 )
 from assay.kit.errors import ConfigError
 
-ROW = {"prompt": "", "reference": ["Jean Resal"]}
+ROW = {"prompt": "Who was he?", "reference": ["Jean Resal"], "hint": "About bridges."}
 ASKED = "Which engineer from Besancon made the bridge called Mirabeau over there"
 QUESTION = f"<question>{ASKED}?</question>"
 FINDS = [find("Mirabeau bridge", 1), find("engineer Besancon", 1)]
@@ -113,6 +113,13 @@ def test_an_answer_in_a_search_is_refused_where_that_is_set(played: Any) -> None
     turns = [find("Jean Resal", 1), FINDS[0], QUESTION, RIGHT, RIGHT, WRONG]
     assert played(turns).outcome.rewards["proposer"] == 0.5
     assert played(turns, answer_in_query=False).outcome.rewards == {"proposer": 0.0}
+
+
+def test_the_proposer_reads_the_answer_and_no_question(played: Any) -> None:
+    first = played([]).seen[0].messages[1].content
+    assert "Jean Resal" in first
+    assert "About bridges." in first
+    assert "Who was he?" not in first
 
 
 @pytest.mark.parametrize("reply", [WRONG, "I cannot say.", FINDS[0]])

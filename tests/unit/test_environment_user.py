@@ -333,6 +333,11 @@ def test_a_model_plays_the_user(endpoint: Endpoint) -> None:
     )
 
 
+def test_a_user_may_open_the_talk_beside_a_prompt(endpoint: Endpoint) -> None:
+    row = {**GOAL, "prompt": "seat", "user": {**GOAL["user"], "opens": True}}
+    assert talked(endpoint, [], "My seat.", row=row).seen[0].messages[-1].content == "My seat."
+
+
 def test_only_the_user_ends_the_talk(endpoint: Endpoint) -> None:
     turns = ["Say <done/> now. < / DONE >", CHANGE, "It is 1200."]
     done = talked(endpoint, turns, "Hi.", "Why?", "No.", most_messages=2)
@@ -380,3 +385,14 @@ def test_an_endpoint_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     done = played(TALK, GOAL, base_url="http://127.0.0.1:9/v1", model="m")
     assert done.outcome.result.fault is not None
     assert done.outcome.result.fault.reason == "ENGINE_DIED"
+
+
+def test_half_a_pair_of_surrogates_is_no_text() -> None:
+    where = {"table": "seats", "id": "s1", "field": "row"}
+    assert "is a text of at most" in called("change_record", **where, value="\ud800")
+    assert "a name has" in called("change_record", **where | {"field": "\udfff"}, value=1)
+    assert "a name has" in called("add_record", table="seats", id="\ud800", fields={})
+    assert called("find_records", table="seats", field="\ud800", value="\ud800") == "none"
+    for name in ("read_record", "remove_record"):
+        called(name, table="seats", id="\ud800").encode()
+    called("find_records", table="\ud800").encode()

@@ -231,7 +231,18 @@ def test_a_full_disk_leaves_no_half_file(tmp_path: Path) -> None:
 
     with pytest.raises(OSError, match="No space"):
         write_rollouts(path_for(tmp_path, 1), Broken())
-    assert files_in(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_step_that_cannot_be_written_is_said_and_the_run_goes_on(tmp_path: Path) -> None:
+    said: list[str] = []
+    recorder = RolloutRecorder(RunConfig(), tmp_path, 0, said.append)
+    path_for(tmp_path, 1).with_suffix(".gz.new").mkdir()
+    recorder.step(1, [rollout(good())], sampled=False)
+    recorder.step(2, [rollout(good())], sampled=False)
+    assert [one.step for one in files_in(tmp_path)] == [2]
+    assert len(said) == 1
+    assert "step 1 are not kept" in said[0]
 
 
 def test_places_of_evaluations_start_at_0() -> None:

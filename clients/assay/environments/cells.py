@@ -42,7 +42,7 @@ _SAID = {
     CellEnd.BUDGET_SPENT: "stopped: the budget of CPU time is spent",
 }
 _AFRESH = "a new session begins with the next call: files are kept, everything else is gone"
-_OF_FILES = frozenset(
+OF_FILES = frozenset(
     {Reason.DISK_FULL, Reason.INVALID_PROGRAM, Reason.ITEM_TOO_LARGE, Reason.MESSAGE_TOO_LARGE}
 )
 """Refusals that files of the policy's own can bring about."""
@@ -50,21 +50,22 @@ _OF_FILES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class CellBounds:
-    """What an episode's programs may take.
+    """What an episode's programs may take."""
 
-    Attributes:
-        limits: of its sessions; the CPU time is of all of them together.
-        wall_s: of one call.
-        chars: of one answer.
-        restarts: sessions that the program may end.
-        wait_s: for a place in the sandbox.
-    """
+    limits: SessionLimits  # the CPU time is of all sessions together
+    wall_s: float  # of one call
+    chars: int  # of one answer
+    restarts: int  # sessions that the program may end
+    wait_s: float  # for a place in the sandbox, and for a call's turn
 
-    limits: SessionLimits
-    wall_s: float
-    chars: int
-    restarts: int
-    wait_s: float
+    def limits_for(self, wall_s: float) -> SessionLimits:
+        """Those of a session with one cell of so many seconds."""
+        return dataclasses.replace(
+            self.limits,
+            cpu_time_s=max(wall_s, 1.0) * 2,
+            cell_cpu_time_s=wall_s,
+            cell_wall_time_s=wall_s,
+        )
 
 
 class EpisodeSession:
@@ -83,10 +84,9 @@ class EpisodeSession:
         self._kept: Mapping[str, bytes | str] = {}
         self._used_s = self._session_s = 0.0
 
-    async def start(self, files: Mapping[str, bytes | str]) -> None:
-        """Opens the first session, with these files."""
+    def put(self, files: Mapping[str, bytes | str]) -> None:
+        """What the first session begins with; it is opened when something is run in it."""
         self._kept = files
-        await self._open()
 
     async def start_again(self) -> None:
         """Opens the next session where the program ended the last one.
@@ -111,7 +111,9 @@ class EpisodeSession:
         session = await self._open()
         wall_s = self._bounds.wall_s
         try:
-            result = await self._sandbox.ask(lambda: session.execute(code, wall_s=wall_s))
+            result = await self._sandbox.ask(
+                lambda: session.execute(code, wall_s=wall_s, timeout_s=self._bounds.wait_s)
+            )
         except ProgramEndError as error:
             await self._end(session)
             raise ToolError(f"this was not run, {error}; {_AFRESH}") from None
@@ -164,6 +166,14 @@ class EpisodeSession:
         kept = {path: _bytes(content) for path, content in self._kept.items() if keep(path)}
         return kept if sum(map(len, kept.values())) <= most_bytes else None
 
+    async def modes(self) -> dict[str, int]:
+        """The rights of the files of the working folder that anybody may run, by path."""
+        session = self._session
+        if session is None:
+            return {}
+        listed = await self._sandbox.ask(session.list_files)
+        return {one.path: one.mode for one in listed if one.mode & 0o111 and is_path(one.path)}
+
     async def close(self) -> None:
         """Frees the session. May be called twice."""
         session, self._session = self._session, None
@@ -190,7 +200,7 @@ class EpisodeSession:
             if self._kept:
                 await self._sandbox.ask(lambda: session.put_files(self._kept))
         except CallError as error:
-            if self.opened == 1 or error.reason not in _OF_FILES:
+            if self.opened == 1 or error.reason not in OF_FILES:
                 raise
             self._kept = {}  # the program left what cannot be put back
         return session
@@ -216,7 +226,7 @@ class EpisodeSession:
                 for paths in in_portions(wanted):
                     found.update(await session.get_files(paths))
             except CallError as error:
-                if error.reason in _OF_FILES:
+                if error.reason in OF_FILES:
                     return None  # a process of the policy's makes them larger meanwhile
                 raise
             return found
@@ -281,6 +291,6 @@ def _bytes(content: bytes | str) -> bytes:
 
 def _refusal(error: CallError) -> Exception:
     """A call about files that the policy's own doing made impossible, as a text for it."""
-    if isinstance(error, ProgramEndError) or error.reason in _OF_FILES:
+    if isinstance(error, ProgramEndError) or error.reason in OF_FILES:
         return ToolError(str(error)[:300])
     return error

@@ -13,11 +13,13 @@ the policy's doing (BudgetSpent), or a fault, and then nothing of the episode tr
 from __future__ import annotations
 
 import asyncio
+import copy
 import dataclasses
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 from assay.clients.faults import fault_of_error, make_fault
@@ -62,6 +64,7 @@ class Called:
     Attributes:
         refused: the answer is a refusal (ToolError).
         cached: the answer was another sample's.
+        asked: False where the episode itself refused the call.
     """
 
     call: ToolCall
@@ -69,6 +72,7 @@ class Called:
     seconds: float = 0.0
     refused: bool = False
     cached: bool = False
+    asked: bool = True
 
 
 @dataclass(slots=True)
@@ -127,10 +131,13 @@ class Episode:
 
     async def begin(self, row: Row) -> Observation | None:
         """What the first agent reads; None where the episode ended at once, by a fault."""
-        self.row = self.environment.row = dict(row)
+        self.row = dict(row)
+        self.environment.row = _own(self.row)
         self._began_s = self._since_s = self._clock()
         self.began = time.time()
-        given = await self._guarded(lambda: called(self.environment.reset, self.row), "reset")
+        given = await self._guarded(
+            lambda: called(self.environment.reset, self.environment.row), "reset"
+        )
         if not self.is_over():
             following = self._observation(given, "reset", None)
             if following is not None and following.messages:
@@ -153,7 +160,7 @@ class Episode:
     @property
     def due(self) -> Observation | None:
         """What the next turn answers; None where none is due."""
-        return self._next
+        return None if self.is_over() else self._next
 
     async def take(self, turn: Reply) -> Observation | None:
         """Takes the next turn; returns what is read next, None at the end.
@@ -201,8 +208,19 @@ class Episode:
         given: Any = None
         if self.ending.trusted:
             self._since_s = self._clock()  # judging has the seconds anew
-            given = await self._guarded(lambda: self._settled(self.environment.reward), "reward")
+            try:
+                given = await self._guarded(
+                    lambda: self._settled(self.environment.reward), "reward"
+                )
+            except BaseException:  # who ends it was cancelled
+                self._broke("nobody waited for its reward")
+                await self._conclude(None)
+                raise
+        return await self._conclude(given)
+
+    async def _conclude(self, given: Any) -> EpisodeOutcome:
         result, rewards = self._earned(given)
+        assert self.ending is not None  # noqa: S101  # `end` set it
         if result.fault is not None and self.ending.trusted:
             self.ending = Ending.FAULT
         outcome = EpisodeOutcome(
@@ -223,10 +241,10 @@ class Episode:
         for number, call in enumerate(step.turn.calls):
             if self.limits.calls and number >= self.limits.calls:
                 refusal = ToolResult(f"error: at most {self.limits.calls} calls in one turn")
-                answered = Called(call, refusal, refused=True)
+                answered = Called(call, refusal, refused=True, asked=False)
             elif call.name and not self._is_offered(step.before, call.name):
                 refusal = ToolResult(f"error: there is no tool {call.name[:80]!r} here")
-                answered = Called(call, refusal, refused=True)
+                answered = Called(call, refusal, refused=True, asked=False)
             else:
                 answered = await self._answered(call)
             if self.is_over():
@@ -264,7 +282,7 @@ class Episode:
         async def run() -> ToolResult:
             nonlocal refused
             try:
-                return await self._runner.run(call)
+                return _checked_result(await self._runner.run(call))
             except ToolError as error:
                 refused = True
                 return ToolResult(f"error: {error}")
@@ -290,6 +308,11 @@ class Episode:
     def _observation(
         self, given: Any, where: str, before: Observation | None
     ) -> Observation | None:
+        if isinstance(given, Observation):
+            wrong = _what_is_wrong(given)
+            if wrong:
+                self._broke(f"{where}() returned an Observation {wrong}")
+                return None
         if given is None or isinstance(given, Observation):
             return given
         if isinstance(given, str):
@@ -319,7 +342,12 @@ class Episode:
                 self.ending = Ending.TIME_LIMIT
             else:
                 self._broke(f"{where}: TimeoutError: {error}")
-        except Exception as error:  # noqa: BLE001  # whatever an environment's author wrote
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            self._broke(f"{where}: what it waited for was cancelled")
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever an author wrote
             self._broke(f"{where}: {type(error).__name__}: {error}")
         finally:
             self._limit = None
@@ -356,7 +384,7 @@ class Episode:
         try:
             async with asyncio.timeout(_CLOSE_S):
                 await called(self.environment.close)
-        except Exception:  # noqa: BLE001, S110  # what it earned is known; there is nobody to tell
+        except (Exception, SystemExit):  # noqa: BLE001, S110  # what it earned is known
             pass
 
 
@@ -369,7 +397,7 @@ def result_of(value: Any) -> Result:
         return value
     if isinstance(value, Judgement | Fault):
         return Result("", value)
-    if isinstance(value, int | float):
+    if isinstance(value, Real):
         number = float(value)
         if math.isfinite(number):
             return Result("", Judgement(number, "correct" if number >= 1 else "incorrect"))
@@ -377,6 +405,46 @@ def result_of(value: Any) -> Result:
     kind = type(value).__name__
     text = f"reward() returned {kind}, which is no number, Judgement, Fault or Result"
     return Result("", make_fault(Reason.ENVIRONMENT_FAILED, text))
+
+
+def _own(row: Row) -> Row:
+    """A copy that an environment may change: the samples of a row have nothing in common."""
+    try:
+        return copy.deepcopy(row)
+    except Exception:  # noqa: BLE001  # a row from Python may hold anything
+        return dict(row)
+
+
+def _checked_result(result: ToolResult) -> ToolResult:
+    """The result of a tool, whose author may have written anything.
+
+    Raises:
+        TypeError: a part is something else, or a reward is not finite.
+    """
+    if not isinstance(result.text, str):
+        raise TypeError(f"ToolResult.text is {type(result.text).__name__}, not a text")
+    if not _is_reward(result.reward):
+        raise TypeError(f"ToolResult.reward is {result.reward!r:.40}, no finite number")
+    return result
+
+
+def _what_is_wrong(observation: Observation) -> str:
+    """With what an author wrote; empty for nothing."""
+    given: Any = observation
+    if not _is_reward(given.reward):
+        return f"whose reward is {given.reward!r:.40}, no finite number"
+    if not isinstance(given.agent, str) or not isinstance(given.context, str):
+        return "whose agent or context is no text"
+    messages = given.messages
+    if not isinstance(messages, list | tuple) or not all(
+        isinstance(one, EpisodeMessage) and isinstance(one.content, str) for one in messages
+    ):
+        return "whose messages are not EpisodeMessages with texts"
+    return ""
+
+
+def _is_reward(value: Any) -> bool:
+    return value is None or (isinstance(value, Real) and math.isfinite(value))
 
 
 def offered(episode: Episode, observation: Observation) -> Sequence[dict[str, Any]]:

@@ -274,6 +274,7 @@ def _called(one: Called) -> dict[str, Any]:
         "seconds": round(one.seconds, 4),
         "refused": one.refused,
         "cached": one.cached,
+        **({} if one.asked else {"asked": False}),
     }
 
 
@@ -316,7 +317,8 @@ def _read_call(call: Mapping[str, Any]) -> ToolCall:
 
 def _read_called(one: Mapping[str, Any]) -> Called:
     result = ToolResult(one["answer"], one["reward"], one["done"], one["facts"])
-    return Called(_read_call(one), result, one["seconds"], one["refused"], one["cached"])
+    rest = (one["seconds"], one["refused"], one["cached"], one.get("asked", True))
+    return Called(_read_call(one), result, *rest)
 
 
 def _read_outcome(record: Mapping[str, Any], steps: Sequence[Step]) -> EpisodeOutcome:

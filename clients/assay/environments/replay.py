@@ -150,8 +150,7 @@ class _RecordedRunner:
     """Gives the recorded answers, in their order."""
 
     def __init__(self, record: EpisodeRecord) -> None:
-        most = record.limits.calls or None  # what is over it, the episode itself refuses
-        self._left = [one for step in record.steps for one in step.calls[:most]]
+        self._left = [one for step in record.steps for one in step.calls if one.asked]
 
     async def run(self, call: ToolCall) -> ToolResult:
         """See ToolRunner."""

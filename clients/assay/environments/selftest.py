@@ -1,7 +1,6 @@
 """An environment proves itself: scripted episodes with known ends (`Environment.proofs`).
 
-A run does it before its first step, `assay environments check` on demand. An environment that pays
-for nothing, or pays nothing for what is right, stops the run instead of training on it.
+An environment that pays for nothing, or nothing for what is right, stops the run at its start.
 """
 
 from __future__ import annotations

@@ -30,6 +30,8 @@ from assay.kit.tls import ClientTls
 T = TypeVar("T")
 C = TypeVar("C", bound=BaseClient[Any])
 _READY_S = 60.0
+_CALL_S = 600.0
+"""A call may wait for its turn in a busy sandbox; the episode's own seconds cut it before."""
 
 
 class LoopClient(Generic[C]):
@@ -63,14 +65,14 @@ class LoopClient(Generic[C]):
         with self._lock:
             self._closed = True
             portal, self._portal = self._portal, None
-        if portal is not None:
+        if portal is not None and portal.pid == os.getpid():
             portal.close()
 
     def _opened(self) -> Portal[C]:
         with self._lock:
             if self._closed:
                 raise ConfigError("the services of the episodes are closed")
-            if self._portal is None:
+            if self._portal is None or self._portal.pid != os.getpid():
                 self._portal = Portal(self._make)
             return self._portal
 
@@ -114,6 +116,7 @@ class RewardServices:
             )
         )
         self._starting = threading.Lock()
+        self._closed = False
 
     def __enter__(self) -> Self:
         return self
@@ -143,34 +146,29 @@ class RewardServices:
         """Ends what is under way. May be called twice."""
         self._client.close()
         with self._starting:
-            embedded, self._embedded = self._embedded, None
-            if embedded is not None:
-                self._target = ""
-                embedded.stop()
+            self._closed = True
+            if self._embedded is not None:
+                self._embedded.stop()
 
     def _start(self) -> None:
         with self._starting:
-            if not self._target:
+            if not (self._target or self._closed):
                 self._embedded = EmbeddedServices(("reward",))
                 self._embedded.start()
                 self._target = self._embedded.address
 
 
 class EpisodeSandbox:
-    """The sandbox of a run's episodes: sessions, and tests outside of them. For any event loop.
-
-    Args:
-        address: of a sandbox, or of its replicas.
-        token: the bearer token.
-        tls: encryption and trusted authorities.
-    """
+    """The sandbox of a run's episodes: sessions, and tests outside of them; for any event loop."""
 
     def __init__(
         self, address: str, *, token: str | None = None, tls: ClientTls | None = None
     ) -> None:
         self.address = address
         self._sessions = LoopClient(
-            lambda: AsyncSessionClient(address, token=token, tls=tls, keep_alive=True)
+            lambda: AsyncSessionClient(
+                address, token=token, tls=tls, timeout_s=_CALL_S, keep_alive=True
+            )
         )
         self._runs = LoopClient(lambda: AsyncExecutionClient(address, token=token, tls=tls))
 

@@ -105,7 +105,7 @@ def final_answer(record: Mapping[str, Any]) -> str:
     if not steps:
         return ""
     turn = [one.turn for one in steps if one.turn.agent == steps[0].turn.agent][-1]
-    return turn.answer or turn.text
+    return turn.answer or ("" if turn.calls else turn.text)
 
 
 def episodes_in(path: Path, note: Callable[[str], None]) -> Iterator[dict[str, Any]]:

@@ -19,7 +19,7 @@ import atexit
 import dataclasses
 import os
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from types import TracebackType
@@ -32,10 +32,11 @@ from assay.clients.trainers.common.settings import NAMES, Settings, read_setting
 from assay.clients.types import Fault, Item, Result
 from assay.environments.endings import Ending
 from assay.environments.environment import Environment, Row, Services
-from assay.environments.episode import Episode, EpisodeLimits
+from assay.environments.episode import Episode, EpisodeLimits, offered
+from assay.environments.formats import Format
 from assay.environments.registry import environment_of, settings_of
 from assay.environments.tools import ToolSpec, tools_of
-from assay.environments.types import EpisodeOutcome, Observation, Reply, ToolCall
+from assay.environments.types import EpisodeMessage, EpisodeOutcome, Observation, Reply, ToolCall
 from assay.kit.errors import ConfigError
 from assay.kit.reasons import Reason
 
@@ -76,7 +77,7 @@ def services_of(options: Mapping[str, Any] | None = None) -> Services | None:
     return TrainerServices(read_settings(given))
 
 
-class World:
+class OpenedEnvironment:
     """An environment, open: its class, its settings, and what its episodes share.
 
     Attributes:
@@ -124,9 +125,9 @@ class World:
         atexit.unregister(self.close)
         self._stack.close()
 
-    def episode(self) -> EpisodeHandle:
-        """A new episode of the environment, which has not begun."""
-        return EpisodeHandle(self)
+    def episode(self, limits: EpisodeLimits | None = None) -> EpisodeHandle:
+        """A new episode, which has not begun; within `limits`, if they are given."""
+        return EpisodeHandle(self, limits)
 
 
 def opened(
@@ -137,7 +138,7 @@ def opened(
     limits: EpisodeLimits = UNLIMITED,
     one_conversation: bool = True,
     **options: Any,
-) -> World:
+) -> OpenedEnvironment:
     """Opens an environment; close it, or use it in a `with`.
 
     Args:
@@ -145,7 +146,7 @@ def opened(
         settings: a table of its settings.
         services: that it asks; by default those of `options` and the environment's variables.
         limits: of each episode.
-        one_conversation: see `World`.
+        one_conversation: see `OpenedEnvironment`.
         options: of a trainer (`assay.clients.trainers.common.settings`): `target`, `task`, ...
 
     Raises:
@@ -156,7 +157,7 @@ def opened(
         raise ConfigError(f"there is no option {unknown[0]!r}; choose from: {', '.join(NAMES)}")
     kind = environment_of(environment) if isinstance(environment, str) else environment
     read = settings_of(kind, settings or {})
-    return World(kind, read, services or services_of(options), limits, one_conversation)
+    return OpenedEnvironment(kind, read, services or services_of(options), limits, one_conversation)
 
 
 class EpisodeHandle:
@@ -167,10 +168,10 @@ class EpisodeHandle:
         observation: what is read next; None before the beginning and after the end.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: OpenedEnvironment, limits: EpisodeLimits | None = None) -> None:
         self.world = world
         made = world.kind(world.settings, world.shared, world.services)
-        self.episode = Episode(made, world.limits)
+        self.episode = Episode(made, limits or world.limits)
         self.observation: Observation | None = None
         self._first: Observation | None = None
         self._lock = asyncio.Lock()
@@ -219,6 +220,23 @@ class EpisodeHandle:
         """See say."""
         return await _loop().awaited(self._say(turn))
 
+    def step(self, turn: Reply | str) -> tuple[Observation | None, float | None]:
+        """As `say`, with the turn's reward; that of the last turn has the final one in it.
+
+        Raises:
+            FaultError: as `say`; or what the episode earned is not known.
+            RuntimeError: it is over, or has not begun.
+        """
+        return _loop().run(self._step(turn))
+
+    async def astep(self, turn: Reply | str) -> tuple[Observation | None, float | None]:
+        """See step."""
+        return await _loop().awaited(self._step(turn))
+
+    def drop(self) -> None:
+        """Ends it without waiting for the end: for finalizers."""
+        _loop().submit(self._end(Ending.ABANDONED, None))
+
     def end(self, ending: Ending | None = None, fault: Fault | None = None) -> EpisodeOutcome:
         """Ends it, and says what it earned. May be called twice; raises nothing."""
         return _loop().run(self._end(ending, fault))
@@ -254,6 +272,15 @@ class EpisodeHandle:
             await self._read(following)
             return following
 
+    async def _step(self, turn: Reply | str) -> tuple[Observation | None, float | None]:
+        following = await self._say(turn)
+        last = self.episode.steps[-1]
+        if following is not None:
+            return following, last.reward
+        outcome = await self._end(None, None)
+        before = sum(one.reward or 0.0 for one in self.episode.steps[:-1])
+        return None, reward_of(outcome, last.turn.agent) - before
+
     async def _end(self, ending: Ending | None, fault: Fault | None) -> EpisodeOutcome:
         async with self._lock:
             self.observation = None
@@ -276,6 +303,78 @@ class EpisodeHandle:
             outcome = await self.episode.end()
             if outcome.result.fault is not None:
                 raise FaultError(outcome.result.id, outcome.result.fault)
+
+
+_kept: dict[str, OpenedEnvironment] = {}
+
+
+def kept(environment: str, settings: Mapping[str, Any] | None, **options: Any) -> OpenedEnvironment:
+    """An installed environment, opened once in a process for these settings.
+
+    For trainers that make an object for each sample. See `opened`, of which these are arguments.
+
+    Raises:
+        ConfigError: as `opened`.
+    """
+    key = repr(
+        (os.getpid(), environment, sorted((settings or {}).items()), sorted(options.items()))
+    )
+    with _opening:
+        if key not in _kept:
+            _kept[key] = opened(environment, settings, **options)
+        return _kept[key]
+
+
+def row_of(columns: Mapping[str, Any], messages: Any = None) -> dict[str, Any]:
+    """A trainer's row as an environment has it.
+
+    `extra_info` is laid beneath the columns; `reference` is by default the ground truth of
+    `reward_model` (verl) or `reward_spec` (SkyRL), `prompt` the last of the user's `messages`.
+    """
+    row = {**(columns.get("extra_info") or {}), **columns}
+    for name in ("reward_model", "reward_spec"):
+        given = row.get(name)
+        if isinstance(given, Mapping) and "ground_truth" in given:
+            row.setdefault("reference", given["ground_truth"])
+    if not isinstance(row.get("prompt"), str):
+        said = [one["content"] for one in messages or () if one.get("role") == "user"]
+        row["prompt"] = str(said[-1]) if said else ""
+    return row
+
+
+def chat(messages: Sequence[EpisodeMessage]) -> list[dict[str, Any]]:
+    """Messages as chat templates and APIs take them."""
+    made: list[dict[str, Any]] = []
+    for one in messages:
+        found: dict[str, Any] = {"role": one.role, "content": one.content}
+        if one.calls:
+            found["tool_calls"] = [
+                {"type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+                for call in one.calls
+            ]
+        if one.name:
+            found["name"] = one.name
+        made.append(found)
+    return made
+
+
+def beginning(
+    form: Format, handle: EpisodeHandle, first: Observation, given: Sequence[Mapping[str, Any]] = ()
+) -> list[dict[str, Any]]:
+    """What a conversation begins with: the system's messages of `given`, then the environment's.
+
+    The tools are told in the system's words where the format does so.
+    """
+    system = [str(one["content"]) for one in given if one.get("role") == "system"]
+    tools = [] if form.offers else offered(handle.episode, first)
+    if tools:
+        system.append(form.system(tools))
+    made = chat(form.shown(first.messages))
+    if not system:
+        return made
+    if made and made[0]["role"] == "system":
+        system.append(str(made.pop(0)["content"]))
+    return [{"role": "system", "content": "\n\n".join(text for text in system if text)}, *made]
 
 
 def reward_of(outcome: EpisodeOutcome, agent: str = "policy") -> float:
@@ -321,6 +420,7 @@ class _Loop:
         return await asyncio.wrap_future(self.submit(work))
 
 
+_opening = threading.Lock()
 _lock = threading.Lock()
 _found: list[_Loop] = []
 

@@ -3,15 +3,12 @@
     python -m assay.environments.faces.mcp sums.py:Sums --rows rows.jsonl            # stdio
     python -m assay.environments.faces.mcp sums.py:Sums --rows rows.jsonl --http 8765
 
-The environment's tools are the server's. A connection has one episode; over HTTP a URL may name it
-(`/mcp?episode=NAME&row=3`), and must for clients of 2026-07-28 and later, which have no sessions.
-An episode begins at its first request, with the row of its URL or of `--row`; the rows are the
-operator's, and no client sees or sends one. The resource `assay://episode/instruction` is what the
-policy reads first.
+A connection has one episode. Over HTTP a URL may name it (`/mcp?episode=NAME&row=3`), and must for
+clients of 2026-07-28 and later, which have no sessions. Rows are the operator's: no client sends or
+sees one. `assay://episode/instruction` is what the policy reads first.
 
-Two more tools, unless `control` is off, are for who trains and not for the policy: `reset(row)`
-begins a new episode, `finish(answer)` ends it and says what it earned. A refusal is a result with
-isError and a text; a fault is one too, and `finish` then gives no reward.
+Unless `control` is off, `reset(row)` and `finish(answer)` are tools for who trains. A refusal is a
+text with isError; a fault is one too, and `finish` then gives no reward.
 """
 
 from __future__ import annotations
@@ -36,7 +33,8 @@ from mcp.shared.exceptions import MCPError
 from assay.clients.trainers.common.faults import FaultError
 from assay.clients.types import Fault
 from assay.environments.endings import Ending
-from assay.environments.faces.common import EpisodeHandle, World, opened, reward_of
+from assay.environments.faces.common import EpisodeHandle, OpenedEnvironment, opened, reward_of
+from assay.environments.faces.relay import sendable
 from assay.environments.types import EpisodeOutcome
 from assay.kit.errors import ConfigError
 
@@ -73,7 +71,7 @@ class McpEpisodes:
     Args:
         world: the environment, open.
         rows: of the episodes, at least one.
-        row: of an episode that nobody gave another; else they follow one another.
+        row: of an episode that nobody gave another; else the next.
         control: `reset` and `finish` are offered.
         idle_s: seconds without a request after which an episode is abandoned.
         most: episodes at a time.
@@ -84,7 +82,7 @@ class McpEpisodes:
 
     def __init__(
         self,
-        world: World,
+        world: OpenedEnvironment,
         rows: Sequence[Mapping[str, Any]],
         *,
         row: int | None = None,
@@ -195,8 +193,14 @@ class McpEpisodes:
         return chosen
 
     async def _begun(self, held: _Held) -> str:
+        if held.broken is not None:
+            raise FaultError("", held.broken)
         if held.instruction is None:
-            first = await held.handle.abegin(self.rows[held.row])
+            try:
+                first = await held.handle.abegin(self.rows[held.row])
+            except FaultError as error:
+                held.broken = error.fault
+                raise
             held.instruction = "\n\n".join(one.content for one in first.messages)
         return held.instruction
 
@@ -215,6 +219,7 @@ class _Held:
         self.handle = handle
         self.row = row
         self.instruction: str | None = None
+        self.broken: Fault | None = None
         self.used_s = time.monotonic()
         self.lock = asyncio.Lock()
 
@@ -297,7 +302,7 @@ def _named(ctx: ServerRequestContext[Any, Any], alone: str) -> tuple[str, int | 
 
 def _told(text: str, *, is_error: bool = False, **facts: Any) -> types.CallToolResult:
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=text)],
+        content=[types.TextContent(type="text", text=sendable(text))],
         structured_content=facts or None,
         is_error=is_error,
     )

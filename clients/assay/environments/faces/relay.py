@@ -1,7 +1,6 @@
 """Calls of tools from other processes to the episodes of this one, on a loopback address.
 
-Some trainers run tools in a process of their own while the reward is asked here. Who knows an
-episode's address, which nobody can guess, may call its tools, and nothing else.
+Who knows an episode's address, which nobody can guess, may call its tools, and nothing else.
 """
 
 from __future__ import annotations
@@ -24,6 +23,11 @@ BROKEN = "error: the environment broke; the episode is over and earns nothing"
 """What a tool answers after a fault."""
 _MOST_BYTES = 8 << 20
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def sendable(text: str) -> str:
+    """The text without half surrogate pairs, which a policy can write and UTF-8 cannot."""
+    return text.encode("utf-8", "replace").decode()
 
 
 @contextmanager
@@ -76,7 +80,7 @@ class _RelayHandler(BaseHTTPRequestHandler):
             return
         try:
             given = json.loads(self.rfile.read(int(length)))
-            text = handle.call_tool(str(given["name"]), given["arguments"])
+            text = sendable(handle.call_tool(str(given["name"]), given["arguments"]))
         except FaultError:
             text = BROKEN
         except (ValueError, KeyError, TypeError):

@@ -9,10 +9,8 @@
         args=args,
     )
 
-TRL calls the tools, one call at a time, and gives the reward function the instances: the last
-answer is read from the completion then. A fault is None, of which TRL makes NaN and the advantage 0
-(`assay.clients.trainers.trl` has what comes of it); what raises in `reset` or in a tool never ends
-the training, and what an environment says after TRL's last turn is read by nobody.
+A fault is None (`assay.clients.trainers.trl` has what TRL makes of it), in `reset` and tools too.
+TRL ends with the first turn that calls no tool: what an environment says then nobody reads.
 """
 
 from __future__ import annotations
@@ -40,17 +38,16 @@ from assay.environments.episode import EpisodeLimits
 from assay.environments.faces.common import (
     UNLIMITED,
     EpisodeHandle,
-    World,
+    OpenedEnvironment,
     opened,
     reward_of,
 )
+from assay.environments.faces.relay import BROKEN, sendable
 from assay.environments.tools import ToolSpec
 from assay.kit.errors import ConfigError
 
 __all__ = ["EnvironmentReward", "TrlWorlds", "environment_factory", "environment_reward"]
 
-BROKEN = "error: the environment broke; the episode is over and earns nothing"
-"""What a tool answers after a fault."""
 _POLICIES = (FaultPolicy.MASK, FaultPolicy.RAISE)
 
 
@@ -60,7 +57,7 @@ class TrlEpisode:
     TRL makes every public method a tool, but `reset`: all else is private.
     """
 
-    _world: World
+    _world: OpenedEnvironment
 
     def __init__(self) -> None:
         self._handle: EpisodeHandle | None = None
@@ -84,14 +81,17 @@ class TrlEpisode:
         if self._handle is None:
             return BROKEN
         try:
-            return await self._handle.acall_tool(name, dict(arguments))
+            return sendable(await self._handle.acall_tool(name, dict(arguments)))
         except FaultError:
             return BROKEN
 
     async def _finish(self, completion: Any) -> Result:
         """The result of the episode, which ends with what the completion says last."""
         if self._handle is None:
-            raise RuntimeError("TRL asks for the reward of an episode that never began")
+            raise ConfigError(
+                "TRL asks for the reward of an episode that has not begun, or was asked before: "
+                "pass environment_reward() or own_reward=True, not both"
+            )
         handle, self._handle = self._handle, None
         last = {} if isinstance(completion, str) or not completion else completion[-1]
         ending = Ending.TURN_LIMIT
@@ -107,14 +107,24 @@ class TrlEpisode:
         return _with_turns(result, reward_of(outcome))
 
 
+async def get_reward(self: TrlEpisode) -> float | None:
+    """The episode's reward, where TRL asks the environment: its last answer is not known then."""
+    result = await self._finish([{"role": "tool"}])  # a method of such a class
+    settle(("environment", type(self).__name__), MAX_FAULT_RATIO, [result])
+    return result.reward
+
+
 class TrlWorlds:
     """TRL's `environment_factory`: makes instances of one class; can be pickled.
 
     Made by `environment_factory`. The environment is opened at the first call of each process.
     """
 
-    def __init__(self, environment: str | type[Environment], **given: Any) -> None:
+    def __init__(
+        self, environment: str | type[Environment], own_reward: bool = False, **given: Any
+    ) -> None:
         self._environment = environment
+        self._own_reward = own_reward
         self._given = given
         self._kind: type[TrlEpisode] | None = None
 
@@ -123,6 +133,8 @@ class TrlWorlds:
         if self._kind is None:
             world = opened(self._environment, **self._given)
             methods = {name: _method(spec, world.kind) for name, spec in world.tools.items()}
+            if self._own_reward:
+                methods["get_reward"] = get_reward
             self._kind = type(world.kind.__name__, (TrlEpisode,), {"_world": world, **methods})
         return self._kind()
 
@@ -143,23 +155,26 @@ def environment_factory(
     services: Services | None = None,
     *,
     limits: EpisodeLimits = UNLIMITED,
+    own_reward: bool = False,
     **options: Any,
 ) -> TrlWorlds:
     """What TRL takes as `environment_factory`; give `environment_reward()` to the trainer, too.
 
     Args:
-        environment: an installed one's name, `FILE.py:Class`, `package.module:Class`, or the class.
+        environment: as of `opened`, and so are the next two, and `options`.
         settings: of the environment.
-        services: that it asks for rewards; by default those of `options` and ASSAY_TARGET.
+        services: that it asks.
         limits: of each episode; a call of a tool is a turn.
-        options: `target`, `verifier`, `task`, ... (`assay.clients.trainers.common.settings`).
+        own_reward: TRL asks the environment, and no last answer is known (AsyncGRPOTrainer has no
+            other way). Pass no `environment_reward()` then.
+        options: of the reward services.
 
     Raises:
         ConfigError: there is no such environment, or a setting is wrong. At the first call: what
             it needs is not had, or a tool's name is not free in TRL.
     """
     given = {"settings": settings, "services": services, "limits": limits, **options}
-    return TrlWorlds(environment, **given)
+    return TrlWorlds(environment, own_reward, **given)
 
 
 class EnvironmentReward:
@@ -207,12 +222,10 @@ def environment_reward(
 ) -> EnvironmentReward:
     """The reward function that goes with `environment_factory`: each episode's own reward.
 
-    It logs as `assay.clients.trainers.trl.reward_function` does.
-
     Args:
-        name: under which TRL logs it.
-        on_fault: "mask": a fault is None. "raise": a `FaultError` ends the training.
-        max_fault_ratio: past it the training ends (`assay.clients.trainers.common.fault_ratio`).
+        name: as of `assay.clients.trainers.trl.reward_function`, and so are the others.
+        on_fault: "mask" or "raise".
+        max_fault_ratio: past it the training ends.
 
     Raises:
         ConfigError: TRL cannot follow the policy, or the ratio is none.

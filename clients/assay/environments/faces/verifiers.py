@@ -2,18 +2,15 @@
 
 verifiers finds a taskset by a module's name, so write one of three lines, `sums_world.py`:
 
-    from assay.environments.faces.verifiers import AssayEnv, AssayTaskset
+    from assay.environments.faces.verifiers import EpisodesEnv, EpisodesTaskset
 
-    __all__ = ["AssayEnv", "AssayTaskset"]
+    __all__ = ["EpisodesEnv", "EpisodesTaskset"]
 
-and run it: `vf-eval sums_world --env.taskset.environment sums.py:Sums --env.taskset.rows
-rows.jsonl`. The episode lives in the process of verifiers' environment, which plays the user; the
+The episode lives in the process of verifiers' environment, which plays the user; the
 tools' server, a process of its own, sends their calls there.
 
-A fault raises `FaultError` while the rollout is open: verifiers marks the trace as failed
-(`has_error`), the episode as not ok, and records no reward; prime-rl leaves such a trace out. No
-reward of 0 stands for a fault anywhere. What the policy did (a limit, an end of its own) is no
-fault: the reward is recorded as `rewards["assay"]`.
+A fault raises `FaultError` while the rollout is open: verifiers marks the trace (`has_error`) and
+records no reward; prime-rl leaves it out. A limit is the policy's doing, and is rewarded.
 """
 
 from __future__ import annotations
@@ -31,8 +28,8 @@ import verifiers.v1 as vf
 
 from assay.environments.endings import Ending
 from assay.environments.episode import EpisodeLimits
-from assay.environments.faces.common import EpisodeHandle, World, opened, reward_of
-from assay.environments.faces.relay import call_relayed, relayed
+from assay.environments.faces.common import EpisodeHandle, OpenedEnvironment, opened, reward_of
+from assay.environments.faces.relay import call_relayed, relayed, sendable
 from assay.environments.registry import environment_of
 from assay.environments.tools import ToolSpec, tools_of
 from assay.environments.types import EpisodeMessage, Observation
@@ -41,29 +38,29 @@ from assay.kit.errors import ConfigError
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
 
-__all__ = ["AssayEnv", "AssayTaskset"]
+__all__ = ["EpisodesEnv", "EpisodesTaskset"]
 
 
-class AssayState(vf.State):
+class EpisodesState(vf.State):
     """Where the rollout's episode is reached; empty before it begins."""
 
     address: str = ""
 
 
-class AssayToolsetConfig(vf.ToolsetConfig):
+class EpisodesToolsetConfig(vf.ToolsetConfig):
     """Whose tools are served; `call_timeout_s` is of one call."""
 
     environment: str = ""
     call_timeout_s: float = 600.0
 
 
-class AssayTaskConfig(vf.TaskConfig):
+class EpisodesTaskConfig(vf.TaskConfig):
     """Of each task."""
 
-    tools: AssayToolsetConfig = AssayToolsetConfig()
+    tools: EpisodesToolsetConfig = EpisodesToolsetConfig()
 
 
-class AssayTasksetConfig(vf.TasksetConfig):
+class EpisodesTasksetConfig(vf.TasksetConfig):
     """The environment, its settings and its rows.
 
     Attributes:
@@ -79,16 +76,16 @@ class AssayTasksetConfig(vf.TasksetConfig):
     target: str = ""
     verifier: str = ""
     task_name: str = ""
-    task: AssayTaskConfig = AssayTaskConfig()
+    task: EpisodesTaskConfig = EpisodesTaskConfig()
 
 
-class AssayData(vf.TaskData):
+class EpisodesData(vf.TaskData):
     """A row; the prompt is the environment's first observation, which comes later."""
 
     row: dict[str, Any] = {}  # noqa: RUF012  # pydantic copies it
 
 
-class AssayToolset(vf.Toolset[AssayToolsetConfig, AssayState]):
+class EpisodesToolset(vf.Toolset[EpisodesToolsetConfig, EpisodesState]):
     """The server of the environment's tools."""
 
     TOOL_PREFIX = None
@@ -108,25 +105,25 @@ class AssayToolset(vf.Toolset[AssayToolsetConfig, AssayState]):
         return await asyncio.to_thread(call_relayed, address, name, arguments, timeout_s)
 
 
-class AssayTask(vf.Task[AssayData, AssayState, AssayTaskConfig]):
-    """A row of the environment; `AssayEnv` plays it."""
+class EpisodesTask(vf.Task[EpisodesData, EpisodesState, EpisodesTaskConfig]):
+    """A row of the environment; `EpisodesEnv` plays it."""
 
     @classmethod
-    def toolsets(cls, config: AssayTaskConfig) -> list[vf.Toolset]:
+    def toolsets(cls, config: EpisodesTaskConfig) -> list[vf.Toolset]:
         """The environment's tools, if it has any."""
         named = config.tools.environment
-        return [AssayToolset(config.tools)] if named and tools_of(environment_of(named)) else []
+        return [EpisodesToolset(config.tools)] if named and tools_of(environment_of(named)) else []
 
 
-class AssayTaskset(vf.Taskset[AssayTask, AssayTasksetConfig]):
+class EpisodesTaskset(vf.Taskset[EpisodesTask, EpisodesTasksetConfig]):
     """The rows as tasks."""
 
-    def __init__(self, config: AssayTasksetConfig) -> None:
+    def __init__(self, config: EpisodesTasksetConfig) -> None:
         tools = config.task.tools.model_copy(update={"environment": config.environment})
         task = config.task.model_copy(update={"tools": tools})
         super().__init__(config.model_copy(update={"task": task}))
 
-    def load(self) -> Iterator[AssayTask]:
+    def load(self) -> Iterator[EpisodesTask]:
         """A task for each row of the file.
 
         Raises:
@@ -138,10 +135,10 @@ class AssayTaskset(vf.Taskset[AssayTask, AssayTasksetConfig]):
         except (OSError, ValueError) as error:
             raise ConfigError(f"rows {self.config.rows!r}: {error}") from error
         for row in rows:
-            yield AssayTask(AssayData(prompt=None, row=row), self.config.task)
+            yield EpisodesTask(EpisodesData(prompt=None, row=row), self.config.task)
 
 
-class AssayEnvConfig(vf.EnvConfig):
+class EpisodesEnvConfig(vf.EnvConfig):
     """Its one agent, and the limits of an episode; 0 for none."""
 
     agent: vf.AgentConfig = vf.AgentConfig()
@@ -149,10 +146,10 @@ class AssayEnvConfig(vf.EnvConfig):
     seconds: float = 0.0
 
 
-class AssayEnv(vf.Env[AssayEnvConfig]):
+class EpisodesEnv(vf.Env[EpisodesEnvConfig]):
     """Plays the user of an episode: what the environment says is what the policy reads."""
 
-    _world: World | None = None
+    _world: OpenedEnvironment | None = None
 
     async def start(self) -> None:
         """Opens the environment."""
@@ -221,7 +218,7 @@ async def _settled(handle: EpisodeHandle, trace: Any) -> None:
 
 def _messages(messages: Sequence[EpisodeMessage]) -> list[Any]:
     kinds = {"system": vf.SystemMessage, "user": vf.UserMessage}
-    return [kinds.get(one.role, vf.UserMessage)(content=one.content) for one in messages]
+    return [kinds.get(one.role, vf.UserMessage)(content=sendable(one.content)) for one in messages]
 
 
 def _described(sent: Callable[..., Any], spec: ToolSpec, method: Any) -> Callable[..., Any]:
@@ -254,4 +251,4 @@ def _annotated(hint: Any, description: str | None) -> Any:
 
 
 if __name__ == "__main__":
-    AssayToolset.run()
+    EpisodesToolset.run()

@@ -1,14 +1,13 @@
 """Runs somebody else's function in a process of its own, once: a forked child that is killed.
 
-Covered: it prints, patches modules, changes signals, ends the interpreter (`os._exit`,
-`SystemExit`, `KeyboardInterrupt`), takes all memory that it may, never returns, leaves threads or
-children of its process group behind. None of it reaches the caller or the next call.
-Not covered: files, the network, and a child that leaves its process group. It is the operator's
-code, with the operator's rights; what a model wrote belongs in the sandbox.
+Covered: it prints, patches modules, changes signals, ends the interpreter, takes all memory that it
+may, never returns, leaves threads or children behind. None of it reaches the next call.
+Not covered: files, the network, a child that leaves its process group. It is the operator's code.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import os
@@ -27,6 +26,8 @@ from assay.kit.pool.worker import die_with_parent
 from assay.kit.reasons import Reason
 
 _MOST_BYTES = 4096
+_PR_SET_PDEATHSIG = 1
+_REAP_S = 1.0
 
 
 def apart(function: Callable[[], Any], name: str, timeout_s: float) -> float:
@@ -44,31 +45,66 @@ def apart(function: Callable[[], Any], name: str, timeout_s: float) -> float:
     sys.stdout.flush()
     sys.stderr.flush()
     parent = os.getpid()
-    child = os.fork()
-    if child == 0:
+    warden = os.fork()
+    if warden == 0:
         os.close(reads)
-        _work(function, writes, parent)
+        _guard(function, writes, parent)
     os.close(writes)
     with suppress(OSError):
-        os.setpgid(child, child)  # as the child does: whoever comes first
+        os.setpgid(warden, warden)  # as the child does: whoever comes first
+    status = 0
     try:
         body, late = _read(reads, timeout_s)
+        if not body and not late:
+            status = _status(warden)
     finally:
         os.close(reads)
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(child, signal.SIGKILL)
+            os.killpg(warden, signal.SIGKILL)
         with suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
+            os.kill(warden, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            os.waitpid(warden, 0)
     if late:
         raise Unjudgeable(Reason.ITEM_TIMEOUT, f"{name!r} took more than {timeout_s:g} s")
     return _number(body, name, status)
 
 
-def _work(function: Callable[[], Any], writes: int, parent: int) -> NoReturn:
-    """What the child does; it never returns."""
+def _guard(function: Callable[[], Any], writes: int, parent: int) -> NoReturn:
+    """What the child does: it has a child work, and kills the group where the caller is killed."""
     try:
         os.setpgid(0, 0)
+        own = os.getpid()
+        signal.signal(signal.SIGTERM, lambda *_: os.killpg(own, signal.SIGKILL))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        worker = os.fork() if os.getppid() == parent else -1
+        if worker == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            _work(function, writes, own)
+        os.close(writes)
+        if worker > 0:
+            _, status = os.waitpid(worker, 0)
+            os._exit(os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0)
+    finally:
+        os._exit(0)
+
+
+def _status(warden: int) -> int:
+    """The signal that ended the work; 0 for none."""
+    until = time.monotonic() + _REAP_S
+    while time.monotonic() < until:
+        found, status = os.waitpid(warden, os.WNOHANG)
+        if found:
+            return os.WEXITSTATUS(status) if os.WIFEXITED(status) else os.WTERMSIG(status)
+        time.sleep(0.002)
+    return 0
+
+
+def _work(function: Callable[[], Any], writes: int, parent: int) -> NoReturn:
+    """What the child's child does."""
+    try:
         die_with_parent(parent)
         soft, _ = resource.getrlimit(resource.RLIMIT_AS)
         if soft != resource.RLIM_INFINITY:
@@ -119,8 +155,8 @@ def _read(reads: int, timeout_s: float) -> tuple[bytes, bool]:
 
 def _number(body: bytes, name: str, status: int) -> float:
     if not body:
-        if os.WIFSIGNALED(status):
-            text = f"the process of {name!r} was ended by signal {os.WTERMSIG(status)}"
+        if status:
+            text = f"the process of {name!r} was ended by signal {status}"
             raise Unjudgeable(Reason.WORKER_DIED, text)
         raise Unjudgeable(Reason.VERIFIER_FAILED, f"{name!r} ended its process")
     try:

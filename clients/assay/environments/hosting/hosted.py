@@ -7,7 +7,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 from assay.environments.hosting.apart import apart
 from assay.kit.errors import ConfigError
@@ -20,7 +20,7 @@ ChatMessage = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class HostedSample:
     """What is judged.
 
     Attributes:
@@ -51,8 +51,16 @@ class Sample:
         return str(self.prompt[-1].get("content") or "") if self.prompt else ""
 
 
-Score = Callable[[Sample], Any]
+Score = Callable[[HostedSample], Any]
 """Returns a number, or awaits it; None is a fault, as is whatever else it does."""
+
+
+class How(TypedDict, total=False):
+    """How a reward is hosted; see `Hosted`."""
+
+    name: str
+    timeout_s: float
+    deterministic: bool
 
 
 class Hosted:
@@ -101,10 +109,30 @@ class Hosted:
         rewards = []
         for number, (prompt, completion) in enumerate(zip(prompts, completions, strict=True)):
             own = {name: values[number] for name, values in columns.items()}
-            sample = Sample(_messages(prompt, "user"), _messages(completion, "assistant"), own)
+            sample = HostedSample(
+                _messages(prompt, "user"), _messages(completion, "assistant"), own
+            )
             act = functools.partial(_scored, self._score, sample, self.name)
             rewards.append(apart(act, self.name, self._timeout_s))
         return rewards
+
+
+def hosted(score: Score, name: str, description: str, how: How) -> Hosted:
+    """A reward, hosted under its own name where `how` has no other.
+
+    Raises:
+        ConfigError: `how` has a key that is none.
+    """
+    unknown = sorted(set(how) - set(How.__annotations__))
+    if unknown:
+        raise ConfigError(f"a hosted reward takes {', '.join(How.__annotations__)}, not {unknown}")
+    return Hosted(
+        score,
+        how.get("name") or name,
+        description=description,
+        timeout_s=how.get("timeout_s", TIMEOUT_S),
+        deterministic=how.get("deterministic", False),
+    )
 
 
 def _messages(said: Any, role: str) -> list[dict[str, Any]]:
@@ -113,7 +141,7 @@ def _messages(said: Any, role: str) -> list[dict[str, Any]]:
     return [dict(message) for message in said]
 
 
-def _scored(score: Score, sample: Sample, name: str) -> Any:
+def _scored(score: Score, sample: HostedSample, name: str) -> Any:
     """What the reward says of a sample, in the child.
 
     Raises:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from contextlib import AsyncExitStack
+from typing import Any, Unpack
 
-from assay.environments.hosting.hosted import TIMEOUT_S, Hosted, Sample, name_of
+from assay.environments.hosting.hosted import Hosted, HostedSample, How, hosted, name_of
 from assay.kit.errors import ConfigError
 
 
@@ -16,20 +17,17 @@ def host_openenv(
     *,
     reset: Sequence[str] = (),
     unreadable: float | None = None,
-    name: str = "",
-    timeout_s: float = TIMEOUT_S,
-    deterministic: bool = False,
+    **how: Unpack[How],
 ) -> Hosted:
     """The sum of an environment's rewards over the policy's turns.
 
     Args:
-        make: called for a new environment for each sample: its class.
+        make: called for a new environment for each sample: its class, or a function that makes a
+            client of a running one, such as `openenv.GenericEnvClient`.
         action: makes an action of what the policy said in a turn; None where that is none.
         reset: the columns that `reset` gets, where the row has them.
         unreadable: the reward where `action` is None; None makes that a fault.
-        name: by default that of the class.
-        timeout_s: of each sample.
-        deterministic: see `Hosted`.
+        how: see `Hosted`.
 
     Raises:
         ConfigError: what is given cannot be called.
@@ -37,9 +35,9 @@ def host_openenv(
     if not callable(make) or not callable(action):
         raise ConfigError("host_openenv takes the environment's class and a function, action")
 
-    async def score(sample: Sample) -> Any:
-        environment = make()
-        try:
+    async def score(sample: HostedSample) -> Any:
+        async with AsyncExitStack() as stack:
+            environment = await _opened(make, stack)
             given = {key: sample.columns[key] for key in reset if key in sample.columns}
             await _awaited(environment.reset, **given)
             earned: list[float] = []
@@ -53,18 +51,21 @@ def host_openenv(
                 if observation.done:
                     break
             return sum(earned) if earned else None
-        finally:
-            close = getattr(environment, "close", None)
-            if close is not None:
-                await _awaited(close)
 
-    return Hosted(
-        score,
-        name or name_of(make),
-        description=f"The rewards of the OpenEnv environment {name_of(make)}.",
-        timeout_s=timeout_s,
-        deterministic=deterministic,
+    return hosted(
+        score, name_of(make), f"The rewards of the OpenEnv environment {name_of(make)}.", how
     )
+
+
+async def _opened(make: Any, stack: AsyncExitStack) -> Any:
+    """A new environment, or a client's connection to one, which the stack closes."""
+    made = make()
+    if hasattr(type(made), "__aenter__"):
+        return await stack.enter_async_context(made)
+    close = getattr(made, "close", None)
+    if close is not None:
+        stack.push_async_callback(_awaited, close)
+    return made
 
 
 async def _awaited(function: Callable[..., Any], *given: Any, **named: Any) -> Any:

@@ -8,15 +8,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
-from assay.environments.hosting.hosted import TIMEOUT_S, Hosted, Sample, name_of
+from assay.environments.hosting.hosted import Hosted, HostedSample, How, hosted, name_of
 from assay.kit.errors import ConfigError
 
 
-def host_rubric(
-    rubric: Any, *, name: str = "", timeout_s: float = TIMEOUT_S, deterministic: bool = False
-) -> Hosted:
+def host_rubric(rubric: Any, **how: Unpack[How]) -> Hosted:
     """The reward of a rubric, its own or that of an environment.
 
     Of the columns `answer` (or `reference`) and `info` are what a rubric knows; the others are in
@@ -24,9 +22,7 @@ def host_rubric(
 
     Args:
         rubric: `vf.Rubric`, `vf.RubricGroup`, or a `vf.Environment`, whose rubric it is.
-        name: by default that of its class.
-        timeout_s: of each sample.
-        deterministic: see `Hosted`.
+        how: see `Hosted`.
 
     Raises:
         ConfigError: it is none of these, or judges a group as a whole.
@@ -39,7 +35,7 @@ def host_rubric(
             f"{name_of(rubric)!r} rewards a group as a whole; here samples come one by one"
         )
 
-    async def score(sample: Sample) -> Any:
+    async def score(sample: HostedSample) -> Any:
         raised: list[BaseException] = []
         for one in _rubrics(own):
             one.funcs = [_watched(function, raised) for function in one.funcs]
@@ -52,13 +48,7 @@ def host_rubric(
             raise raised[0]
         return None if state.get("error") is not None else state["reward"]
 
-    return Hosted(
-        score,
-        name or name_of(rubric),
-        description=f"The rubric {name_of(own)} of verifiers.",
-        timeout_s=timeout_s,
-        deterministic=deterministic,
-    )
+    return hosted(score, name_of(rubric), f"The rubric {name_of(own)} of verifiers.", how)
 
 
 def _rubrics(rubric: Any) -> list[Any]:
@@ -67,7 +57,7 @@ def _rubrics(rubric: Any) -> list[Any]:
     return [rubric, *(inner for one in parts for inner in _rubrics(one))]
 
 
-def _state(sample: Sample, row: dict[str, Any], answer: Any, info: Any) -> Any:
+def _state(sample: HostedSample, row: dict[str, Any], answer: Any, info: Any) -> Any:
     """The state of a finished rollout, as a rubric reads it."""
     from verifiers import State  # noqa: PLC0415  # the operator's file imports verifiers
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, Unpack
 
-from assay.environments.hosting.hosted import TIMEOUT_S, Hosted, Sample, name_of
+from assay.environments.hosting.hosted import Hosted, HostedSample, How, hosted, name_of
 from assay.kit.errors import ConfigError
 
 
@@ -13,9 +13,7 @@ def host_taskset(
     taskset: Any,
     *,
     config: Any = None,
-    name: str = "",
-    timeout_s: float = TIMEOUT_S,
-    deterministic: bool = False,
+    **how: Unpack[How],
 ) -> Hosted:
     """The rewards of a taskset's tasks, on a trace made of the sample.
 
@@ -24,9 +22,7 @@ def host_taskset(
     Args:
         taskset: a `vf.Taskset`, or its class of `vf.Task`.
         config: of the task; by default the taskset's.
-        name: by default that of the class.
-        timeout_s: of each sample.
-        deterministic: see `Hosted`.
+        how: see `Hosted`.
 
     Raises:
         ConfigError: it is neither, has no reward, or one that needs the rollout's runtime.
@@ -54,7 +50,7 @@ def host_taskset(
                 "rollout, which is not here"
             )
 
-    async def score(sample: Sample) -> Any:
+    async def score(sample: HostedSample) -> Any:
         data = kind.data_type()(prompt=sample.question, **_fields(sample))
         trace = _trace(vf, kind, data, sample)
         await kind(data, settings).score(trace)
@@ -62,23 +58,17 @@ def host_taskset(
             return None
         return trace.reward
 
-    return Hosted(
-        score,
-        name or name_of(taskset),
-        description=f"The rewards of {kind.__name__} of verifiers.",
-        timeout_s=timeout_s,
-        deterministic=deterministic,
-    )
+    return hosted(score, name_of(taskset), f"The rewards of {kind.__name__} of verifiers.", how)
 
 
-def _fields(sample: Sample) -> dict[str, Any]:
+def _fields(sample: HostedSample) -> dict[str, Any]:
     given = {key: value for key, value in sample.columns.items() if key != "prompt"}
     if set(given) == {"reference"}:
         given = {"answer": given["reference"]}
     return given
 
 
-def _trace(vf: Any, kind: Any, data: Any, sample: Sample) -> Any:
+def _trace(vf: Any, kind: Any, data: Any, sample: HostedSample) -> Any:
     """The trace of a rollout that said this."""
     from pydantic import TypeAdapter  # noqa: PLC0415
     from verifiers.v1.graph import MessageNode  # noqa: PLC0415

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
-from assay.environments.hosting.hosted import TIMEOUT_S, Hosted, Sample, name_of
+from assay.environments.hosting.hosted import Hosted, HostedSample, How, hosted, name_of
 from assay.kit.errors import ConfigError
 from assay.kit.faults import Unjudgeable
 from assay.kit.reasons import Reason
@@ -19,9 +19,7 @@ def host_function(
     function: Callable[..., Any],
     *,
     conversational: bool = False,
-    name: str = "",
-    timeout_s: float = TIMEOUT_S,
-    deterministic: bool = False,
+    **how: Unpack[How],
 ) -> Hosted:
     """A reward function of TRL's, awaited or not, called with lists of one.
 
@@ -30,9 +28,7 @@ def host_function(
     Args:
         function: takes `prompts`, `completions` and columns; returns a list of one number or None.
         conversational: it gets messages, as of chat data, and else texts.
-        name: by default the function's own.
-        timeout_s: of each sample.
-        deterministic: see `Hosted`.
+        how: see `Hosted`.
 
     Raises:
         ConfigError: it cannot be called so.
@@ -50,7 +46,7 @@ def host_function(
     if "completions" not in parameters and not everything:
         raise ConfigError(f"{name_of(function)!r} takes no completions, as TRL's functions do")
 
-    def score(sample: Sample) -> Any:
+    def score(sample: HostedSample) -> Any:
         prompt: Any = sample.prompt if conversational else sample.question
         completion: Any = sample.completion if conversational else sample.text
         given = {
@@ -68,16 +64,15 @@ def host_function(
             return _one_awaited(found)
         return _one(found)
 
-    return Hosted(
+    return hosted(
         score,
-        name or name_of(function),
-        description=" ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split()),
-        timeout_s=timeout_s,
-        deterministic=deterministic,
+        name_of(function),
+        " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split()),
+        how,
     )
 
 
-def _columns(sample: Sample, required: Sequence[str]) -> Mapping[str, Any]:
+def _columns(sample: HostedSample, required: Sequence[str]) -> Mapping[str, Any]:
     """The columns; a reference that is no object is the one that the function asks for.
 
     Raises:

@@ -1,9 +1,7 @@
-"""Answers in tags, and what judges them: a verifier of the services, or words alone.
+"""Answers in tags, and what judges them: verifiers of the services, or words alone.
 
-The verifiers are those of assay-rl-verifiers-extra: `search-qa` for an answer, and for whether a
-document holds one; `citations` for what is cited. The judge "words" needs no services: it compares
-words as SQuAD does (lower case, no punctuation, no articles), and is there for self-tests and for
-trainers without a reward server.
+`search-qa` judges an answer, and whether a document holds one; `citations` what is cited (both of
+assay-rl-verifiers-extra). "words" compares words as SQuAD does, without services.
 """
 
 from __future__ import annotations
@@ -35,8 +33,8 @@ def said(reply: Reply) -> str:
 
 
 def without_thoughts(text: str) -> str:
-    """A text without what stands in <think>, closed or not."""
-    return _THOUGHT.sub("", text)
+    """A text without what stands in <think>: closed, open at its end, or opened by the prompt."""
+    return _THOUGHT.sub("", text).rpartition("</think>")[2]
 
 
 def tagged(text: str, name: str) -> str | None:
@@ -51,9 +49,8 @@ def tagged(text: str, name: str) -> str | None:
 def without_tags(text: str, *names: str) -> str:
     """A text of a policy without the tags that an environment gives a meaning."""
     pattern = re.compile(rf"</?\s*(?:{'|'.join(names)})\s*>", re.IGNORECASE)
-    while (cut := pattern.sub("", text)) != text:
-        text = cut
-    return text
+    # What the removal of one puts together is broken, not removed: two passes for any nesting.
+    return pattern.sub(lambda tag: f"({tag.group()[1:]}", pattern.sub("", text))
 
 
 def references(row: Mapping[str, Any]) -> list[str]:
@@ -157,9 +154,8 @@ class ServiceJudge:
             return 0.0
         asked = Item(
             response=_CITED.sub(_spread, text),
-            reference={"passages": dict(shown), "gold": list(gold), "expected_slack": 0},
+            reference={"passages": dict(shown), "gold": list(gold)},
             verifier="citations",
-            parameters={"parts": ["gold"]},
         )
         result = await self.services.score(asked)
         return _component(result, "gates") and _component(result, "precision")
@@ -242,6 +238,23 @@ def overlap(answer: str, right: str, measure: str) -> float:
         return float(given == wanted and (bool(given) or answer.strip() == right.strip()))
     same = sum((Counter(given) & Counter(wanted)).values())
     return 2 * same / (len(given) + len(wanted))
+
+
+def plan_overlap(plan: Sequence[str], gold: Sequence[str]) -> float:
+    """How well sub-questions match gold ones: the F1 of the best pairs, each by its words' F1."""
+    scored = sorted(
+        ((overlap(one, other, "f1"), -i, -k) for i, one in enumerate(plan)
+         for k, other in enumerate(gold)),
+        reverse=True,
+    )  # fmt: skip
+    used: tuple[set[int], set[int]] = (set(), set())
+    total = 0.0
+    for score, i, k in scored:
+        if i not in used[0] and k not in used[1]:
+            used[0].add(i)
+            used[1].add(k)
+            total += score
+    return 2 * total / (len(plan) + len(gold)) if plan and gold else 0.0
 
 
 def _component(result: Result, name: str) -> float:

@@ -13,6 +13,7 @@ import logging
 import os
 import re
 import shutil
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,6 @@ from typing import Any
 
 from assay.kit.errors import ConfigError
 
-_log = logging.getLogger(__name__)
 _TOKENS = r"(?u)\b\w+\b"
 _STOP_WORDS = "english"
 _QUERY_CHARS = 2_000
@@ -111,11 +111,13 @@ def _content(where: Path) -> bytes:
 
 def _library() -> Any:
     try:
-        return import_module("bm25s")
+        found = import_module("bm25s")
     except ImportError as error:
         raise ConfigError(
             "a corpus is searched by bm25s: pip install 'assay-rl-clients[environments]'"
         ) from error
+    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it asks for every word of its own
+    return found
 
 
 def _documents(where: Path, content: bytes) -> Iterator[CorpusDocument]:
@@ -172,14 +174,14 @@ def _indexed(bm25s: Any, where: Path, documents: Sequence[CorpusDocument]) -> An
         words += _words([f"{one.title}\n{one.text}" for one in part])
         if time.monotonic() - said_s > _SAID_EVERY_S:
             said_s = time.monotonic()
-            _log.info("indexing %s: %d of %d documents read", where, len(words), len(documents))
+            _say(f"indexing {where}: {len(words)} of {len(documents)} documents read")
     if not any(words):
         raise ConfigError(f"the corpus {where} has no word that could be searched for")
     index = bm25s.BM25()
     index.index(words, show_progress=False)
     took_s = time.monotonic() - began_s
     if took_s > _SAID_EVERY_S:
-        _log.info("indexed %s: %d documents in %.0f s", where, len(documents), took_s)
+        _say(f"indexed {where}: {len(documents)} documents in {took_s:.0f} s")
     return index
 
 
@@ -204,4 +206,9 @@ def _keep(index: Any, folder: Path, digest: str) -> None:
         beside.replace(folder)
     except OSError as error:  # another process was first, or the disk is full: it is in memory
         shutil.rmtree(beside, ignore_errors=True)
-        _log.warning("the index was not kept at %s: %s", folder, error)
+        _say(f"the index was not kept at {folder}: {error}")
+
+
+def _say(line: str) -> None:
+    """Tells whoever waits, as the other notes of a run do."""
+    print(f"note: {line}", file=sys.stderr)

@@ -1,8 +1,7 @@
 """What a search showed, and whether it suffices: the tools over a corpus, and the check.
 
-Sufficiency (the completeness check of TimeSearch-R's GRPO-CSV, arXiv 2511.05489, and the RAG check
-of search self-play, 2510.18821): the same policy, as the agent "checker", answers the question from
-the documents that were shown and nothing else; how right it is, is the score.
+The same policy, as the agent "checker", answers from what was shown and nothing else (TimeSearch-R,
+arXiv 2511.05489; search self-play, 2510.18821).
 """
 
 from __future__ import annotations

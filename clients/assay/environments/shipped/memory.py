@@ -1,18 +1,8 @@
 """How an agent's conversation goes on: all of it, behind a summary, or from a memory alone.
 
-history     one conversation.
-summary     SUPO (arXiv 2510.06727): where a conversation has grown past its limit, the policy is
-            asked for a summary; the next context holds the question and that summary.
-memory      MemSearcher (arXiv 2511.02805): each turn is a context of the question, a memory, and
-            what was observed last; the policy writes the next memory into a tag of its turn.
-
-A context begins with the system's text and the question, whatever the policy wrote. What it wrote
-as summary or memory is cut to `most_chars`, and loses the tags that mean something here. All
-contexts are one agent's in one episode: one advantage for them all.
-
-Differences from the papers: no tokenizer is at hand, so that what was read counts as one token for
-four characters; a conversation past its limit keeps its last answer until the summary is written;
-a turn that writes no memory keeps the one before.
+SUPO (arXiv 2510.06727) and MemSearcher (arXiv 2511.02805), but: what was read counts as one token
+for four characters; a conversation past its limit keeps its last answer until the summary is
+written; a turn without a memory keeps the one before.
 """
 
 from __future__ import annotations
@@ -42,12 +32,9 @@ _NONE = "(nothing yet)"
 
 @dataclass(frozen=True, slots=True)
 class ContextLimits:
-    """When and how contexts change.
+    """When contexts change: past tokens or turns of a conversation; 0 for no limit.
 
-    Attributes:
-        tokens: of a conversation, past which a summary is asked for; 0 for no limit.
-        turns: of a conversation, the same.
-        most_chars: of a summary or a memory; what is longer is cut.
+    `most_chars` cuts a summary or a memory.
     """
 
     tokens: int = 4096

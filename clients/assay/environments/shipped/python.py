@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from assay.clients.faults import make_fault
 from assay.clients.sessions import SessionLimits
@@ -23,7 +23,9 @@ from assay.environments.environment import (
     tool,
 )
 from assay.environments.services import EpisodeSandbox, open_sandbox
+from assay.environments.shipped.workspaces import files_of
 from assay.environments.types import ToolCall
+from assay.kit.errors import ConfigError
 from assay.kit.reasons import Reason
 
 
@@ -33,14 +35,14 @@ class ProgramSettings:
 
     Attributes:
         sandbox: its address; empty: one is started for the run.
-        files: put into the working folder at the start, by path; a row's `files` come on top.
+        files: of the working folder, by path; a row's `files` come on top.
         memory_mb: of a session, its files included.
-        cpu_s: CPU time of all calls of an episode together.
+        cpu_s: CPU time of an episode.
         cell_s: time of one call.
-        result_chars: most characters of an answer; its middle is left out.
-        restarts: sessions that a program may end before the episode ends.
-        wait_s: for a place in the sandbox; then the episode is a fault.
-        verifier: of the last answer; empty: the run's. A row's `verifier` goes before.
+        result_chars: of an answer; its middle is left out.
+        restarts: sessions that a program may end.
+        wait_s: for a place in the sandbox, and a call's turn; then a fault.
+        verifier: of the last answer; empty: the run's. A row's goes before.
     """
 
     sandbox: str = ""
@@ -70,8 +72,8 @@ class PythonSettings(ProgramSettings):
     """Of `python`.
 
     Attributes:
-        packages: that the sandbox must have; checked at the start.
-        setup: code run first in each session, such as imports; a row's `setup` follows it.
+        packages: that the sandbox must have.
+        setup: code run first in each session; a row's follows it.
     """
 
     packages: Sequence[str] = ()
@@ -79,13 +81,11 @@ class PythonSettings(ProgramSettings):
 
 
 class ProgramEnvironment(Environment):
-    """An environment whose episodes hold a session.
-
-    Attributes:
-        session: of this episode, after `reset`.
-    """
+    """An environment whose episodes hold a session."""
 
     language = "python"
+    repeatable = True
+    state_read_by: ClassVar[Literal["nobody", "tools", "all"]] = "tools"
     settings: Any
     shared: EpisodeSandbox
     session: EpisodeSession | None = None
@@ -98,20 +98,24 @@ class ProgramEnvironment(Environment):
             yield sandbox
 
     async def reset(self, row: Row) -> Any:
-        """Opens the session, with the files of the settings and the row."""
+        """The row's prompt; the session begins with its files."""
         session = EpisodeSession(self.shared, self.language, self.settings.bounds())
         self.session = session
-        await session.start(self.files(row))
+        session.put(self.files(row))
         return str(row["prompt"])
 
     def files(self, row: Row) -> Mapping[str, bytes | str]:
         """What the working folder holds at the start, by path."""
-        return {**self.settings.files, **(row.get("files") or {})}
+        try:
+            return {**self.settings.files, **files_of(row)}
+        except ConfigError as error:
+            raise EpisodeFault(make_fault(Reason.MALFORMED_ROW, str(error))) from error
 
     async def reward(self) -> Any:
         """The verifier's result on the last answer; a call of a tool is none."""
         last = self.last
         answer = last.answer if last.calls else last.answer or last.text
+        answer = answer.encode("utf-8", "replace").decode()  # half a character cannot be sent
         verifier = self.row.get("verifier") or self.settings.verifier
         return await self.judged(answer, **({"verifier": str(verifier)} if verifier else {}))
 
@@ -126,7 +130,6 @@ class PythonEnvironment(ProgramEnvironment):
 
     name = "python"
     Settings = PythonSettings
-    repeatable = True
     _prepared = 0
 
     @tool

@@ -1,38 +1,46 @@
 r"""`repository`: the policy changes files in a shell; hidden tests of them are the verdict.
 
-A row has `prompt`, the workspace (`files`, `folder` or `tar`) and `tests`: a list of
-
     {"code": "from calc import add\ndef test_add(): assert add(1, 2) == 3"}
-    {"run": "main.py", "language": "python", "arguments": [], "stdin": "1 2", "stdout": "3"}
+    {"run": "main.py", "stdin": "1 2", "stdout": "3"}
 
-`code` is a test file of pytest or unittest, over `modules` of the workspace (by default those that
-it imports), which are found in the folders `paths` too ("src"). `run` compares a program's output.
-Either may bring `files`, which the program sees: no expected values in them. See workspaces.py for
-what stands between the policy and the verdict.
+are tests of a row; docs/use/sessions-episodes.md has its columns. `guided` is Agent-RLVR's second
+attempt (arXiv 2506.11425). Differences: the guidance is a column of the data, not written from the
+attempt; both attempts are one episode, whose last state counts.
 
-With `guided`, a first attempt that fails is answered with the row's `guidance`, and the policy
-tries once more (Agent-RLVR, arXiv 2506.11425). Differences: (1) the guidance is a column of the
-data, not written from the attempt; (2) both attempts are one episode, whose last state counts.
+    python -m assay.environments.shipped.repository ROWS.jsonl > proved.jsonl
 """
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from assay.clients.execution import TestReport
 from assay.clients.faults import make_fault
 from assay.clients.types import Component, Fault, Judgement
+from assay.environments.cells import OF_FILES
 from assay.environments.environment import EpisodeFault, Proof, Row
+from assay.environments.selftest import prove
+from assay.environments.services import EpisodeSandbox
 from assay.environments.shipped.python import ProgramSettings
 from assay.environments.shipped.shell import ShellEnvironment
-from assay.environments.shipped.workspaces import is_tested, size_of, test_jobs, workspace_of
+from assay.environments.shipped.workspaces import (
+    files_of,
+    is_tested,
+    size_of,
+    test_jobs,
+    tests_of,
+    workspace_of,
+)
 from assay.environments.types import Reply, ToolCall
 from assay.kit.errors import ConfigError
 from assay.kit.reasons import Reason
 
-_OF_FILES = frozenset({Reason.INVALID_PROGRAM, Reason.INVALID_TEST, Reason.ITEM_TOO_LARGE})
+_OF_FILES = OF_FILES | {Reason.INVALID_TEST}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +49,10 @@ class RepositorySettings(ProgramSettings):
 
     Attributes:
         folder: where relative paths of rows begin.
-        scoring: "all": 1 where all tests pass; "fraction": the share that passes.
-        test_s: of each test, on the clock and of CPU time.
-        workspace_mb: of the files that are tested; more is a failure.
-        guided: a second attempt, after the row's `guidance`.
+        scoring: "all": 1 where all tests pass; "fraction": their share.
+        test_s: of each test, on the clock and of CPU.
+        workspace_mb: more is a failure.
+        guided: a second attempt.
     """
 
     folder: str = ""
@@ -64,13 +72,13 @@ class RepositoryEnvironment(ShellEnvironment):
 
     name = "repository"
     Settings = RepositorySettings
-    repeatable = False  # its reward reads the workspace, so each call must have been done in it
+    state_read_by = "all"
     _attempts = 0
 
     def files(self, row: Row) -> Mapping[str, bytes | str]:
         """The workspace."""
         try:
-            test_jobs(row.get("tests") or (), {}, 1.0)
+            test_jobs(tests_of(row), {}, 1.0)
             return {**self.settings.files, **workspace_of(row, self.settings.folder)}
         except ConfigError as error:
             raise EpisodeFault(make_fault(Reason.MALFORMED_ROW, str(error))) from error
@@ -108,7 +116,7 @@ class RepositoryEnvironment(ShellEnvironment):
         }
 
     async def _tested(self, files: Mapping[str, bytes]) -> Judgement | Fault:
-        jobs = test_jobs(self.row["tests"], files, self.settings.test_s)
+        jobs = test_jobs(tests_of(self.row), files, self.settings.test_s)
         there = [job for job in jobs if job is not None]
         results = await self.shared.run_tests(there) if there else []
         passed = 0
@@ -145,8 +153,60 @@ class RepositoryEnvironment(ShellEnvironment):
         )
 
 
+def row_proofs(row: Row) -> Sequence[Proof]:
+    """A row's solution earns 1; nothing earns 0.
+
+    Raises:
+        ConfigError: it has no solution.
+    """
+    solution = files_of({"files": row.get("solution")})
+    if not solution:
+        raise ConfigError("it has no `solution`, so nothing shows that its tests can be passed")
+    writes = [
+        ToolCall("write_file", {"path": path, "content": content.decode("utf-8", "replace")})
+        for path, content in solution.items()
+    ]
+    return (Proof(row, (writes, "done"), 1.0), Proof(row, ("done",), 0.0))
+
+
+def main(path: str) -> int:
+    """Writes the rows of a file that are proved; why others are not goes to stderr."""
+    kept = 0
+    with RepositoryEnvironment.open(RepositorySettings()) as sandbox:
+        for number, line in enumerate(Path(path).read_text().splitlines(), start=1):
+            try:
+                why = _why_not(json.loads(line), str(Path(path).parent), sandbox)
+            except (ValueError, ConfigError) as error:
+                why = str(error)
+            if why:
+                print(f"row {number}: {why}", file=sys.stderr)
+            else:
+                kept += 1
+                print(line)
+    return 0 if kept else 1
+
+
+def _why_not(row: Row, folder: str, sandbox: EpisodeSandbox) -> str:
+    class OneRepositoryRow(RepositoryEnvironment):
+        @classmethod
+        def proofs(cls, settings: ProgramSettings) -> Sequence[Proof]:
+            return row_proofs(row)
+
+    for one in prove(OneRepositoryRow, RepositorySettings(folder=folder), None, sandbox):
+        if not one.ok:
+            judgement = one.outcome.result.judgement
+            found = judgement.explanation if judgement else one.found
+            who = "its solution" if one.number == 1 else "who does nothing"
+            return f"{who} must earn {one.proof.reward:g}: {found[:500]}"
+    return ""
+
+
 def _judgement(reward: float, passed: int, count: int, failure: str) -> Judgement:
     component = Component("tests", reward)
     text = f"passes {passed} of {count} tests" + (f"; {failure}" if failure else "")
     verdict = "correct" if count and passed == count else "incorrect"
     return Judgement(reward, verdict, (component,), explanation=" ".join(text.split()))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

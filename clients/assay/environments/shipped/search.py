@@ -1,32 +1,9 @@
 """`search`: questions answered by searching a local corpus, with citations that are checked.
 
-    [method.episodes]
-    environment = "search"
-    [method.episodes.settings]
-    corpus = "wiki.jsonl"          # {"id": "d1", "title": "...", "text": "..."}, one a line
-
-A row has `prompt`, the question, and `reference`, one right answer or a list of them. The policy
-calls `search` and `open_document`, and ends with a short answer between <answer> and </answer>.
-
-**Reward** of the agent "policy": `malformed` without such an answer; else
-
-    answer * (1 - citations + citations * cited) + completeness * checked
-
-`answer` is the verifier's judgement, by default the F1 of words of `search-qa` (DeepResearcher's
-measure, arXiv 2504.03160). `cited` in [0, 1], where `citations` > 0, is the share of the cited
-documents that hold a right answer as they were shown; it is 0 where nothing is cited, or a document
-that this episode did not show: an id that the policy made up earns nothing. `checked`, where
-`completeness` > 0, is how right the agent "checker" is: the same policy in a last turn, which reads
-the question and what was shown and has no tools (see evidence.py). The checker earns `checked`
-itself. The weights are ours.
-
-**Contexts** are `history`, `summary` or `memory` (see memory.py): the agent stays one.
-
-**What a policy could game.** A long answer that lists candidates has a low F1, but `subem` takes
-it. Tags of a summary or a memory are removed from what it keeps; no tool runs for a summary's turn.
-
-**Ends.** A turn without calls is the answer. A run of calls ends by the episode's turns, and is
-`malformed`. A checker that the limit of turns cuts off has checked nothing: 0.
+The agent "policy" earns `malformed` without an answer in <answer>, else answer * (1 - citations +
+citations * cited) + completeness * checked + plan * planned: the verifier's judgement, by default
+the F1 of words (DeepResearcher, arXiv 2504.03160); the share of cited documents that were shown and
+hold it; the "checker"'s answer (evidence.py); sub-questions (APEX-Searcher). The weights are ours.
 """
 
 from __future__ import annotations
@@ -39,12 +16,14 @@ from typing import Any
 
 from assay.clients.types import Judgement, Result
 from assay.environments.environment import EpisodeFault, Proof, Row, ToolError
+from assay.environments.experience import notes_of
 from assay.environments.shipped.answers import (
     CITABLE,
     MEASURES,
     AnswerJudge,
     answer_judge,
     cited_ids,
+    plan_overlap,
     references,
     said,
     score_of,
@@ -61,6 +40,10 @@ _SYSTEM = (
     "Answer the question by searching the documents. Call search, and open_document where what was "
     "shown is cut. When you know, write a short answer between <answer> and </answer>."
 )
+_PLAN = (
+    " Begin by writing between <plan> and </plan> the simpler questions that lead to the answer, "
+    "one a line."
+)
 _CITE = (
     " Before it, say in a sentence why, and cite the documents that hold the answer by their ids, "
     "such as [d1]."
@@ -72,7 +55,7 @@ class SearchSettings:
     """Settings of `search`.
 
     Attributes:
-        corpus: path of a file of documents; see corpus.py.
+        corpus: path of a file of {"id", "title", "text"}, one a line.
         keep_index: keeps the index beside the corpus, for the next run.
         most_documents: that one search shows.
         search_chars: of a document that a search shows.
@@ -86,6 +69,9 @@ class SearchSettings:
         malformed: the reward without an answer in its tags.
         citations: weight of citations in the answer's reward, in [0, 1].
         completeness: weight of the checker's answer; 0 asks none.
+        experience: path of a file of notes that the policy reads first; see experience.py.
+        plan: weight of the policy's sub-questions in a row that has `plan`, a list of the right
+            ones; 0 asks for none.
     """
 
     corpus: str = ""
@@ -102,6 +88,8 @@ class SearchSettings:
     malformed: float = 0.0
     citations: float = 0.0
     completeness: float = 0.0
+    plan: float = 0.0
+    experience: str = ""
 
     def __post_init__(self) -> None:
         if self.context not in CONTEXTS:
@@ -110,8 +98,8 @@ class SearchSettings:
             raise ValueError(f"measure is {self.measure!r}; there are: {', '.join(MEASURES)}")
         if not 0 <= self.citations <= 1:
             raise ValueError("citations is a weight from 0 to 1")
-        if self.completeness < 0:
-            raise ValueError("completeness is a weight of at least 0")
+        if min(self.completeness, self.plan) < 0:
+            raise ValueError("completeness and plan are weights of at least 0")
         if self.context == "summary" and self.summary_tokens <= 0 >= self.summary_turns:
             raise ValueError("context summary needs summary_tokens or summary_turns")
         if min(self.most_documents, self.search_chars, self.open_chars, self.memory_chars) < 1:
@@ -119,7 +107,7 @@ class SearchSettings:
 
 
 class SearchEnvironment(CorpusEnvironment):
-    """Answers questions by searching a corpus; see the module."""
+    """Questions answered by searching a local corpus."""
 
     name = "search"
     Settings = SearchSettings
@@ -167,13 +155,19 @@ class SearchEnvironment(CorpusEnvironment):
         if not str(row.get("prompt", "")).strip():
             raise ValueError("the row's prompt is no question")
         settings = self.settings
+        self._gold_plan = plan_of(row) if settings.plan else []
+        self._plan: list[str] | None = None
         limits = ContextLimits(
             settings.summary_tokens, settings.summary_turns, settings.memory_chars
         )
+        notes = notes_of(settings.experience)
         self._context = AgentContext(
             settings.context,
             limits,
-            _SYSTEM + (_CITE if settings.citations else ""),
+            _SYSTEM
+            + (_PLAN if self._gold_plan else "")
+            + (_CITE if settings.citations else "")
+            + (f"\n\n{notes}" if notes else ""),
             str(row["prompt"]),
             agent=POLICY,
         )
@@ -191,6 +185,7 @@ class SearchEnvironment(CorpusEnvironment):
         if turn.agent == CHECKER:
             self._checked = turn
             return Observation(())
+        self._note_plan(turn)
         return self._context.follow(turn, answers)
 
     def turn(self, turn: Reply) -> Observation | None:
@@ -200,11 +195,18 @@ class SearchEnvironment(CorpusEnvironment):
             return None
         if self._context.is_summarising:
             return self._context.follow(turn, ())
+        self._note_plan(turn)
         self._final = turn
         if self.settings.completeness and self.evidence.shown:
             most = 4 * self.settings.open_chars
             return check(str(self.row["prompt"]), self.evidence.entries(), most)
         return None
+
+    def _note_plan(self, turn: Reply) -> None:
+        """The first turn's plan: one that comes later knows what was found."""
+        if self._plan is None:
+            lines = (tagged(said(turn), "plan") or "").splitlines()
+            self._plan = [line.strip(" -*0123456789.)\t") for line in lines if line.strip()]
 
     async def reward(self) -> Any:
         """See the module; by agent where there is a checker."""
@@ -226,9 +228,13 @@ class SearchEnvironment(CorpusEnvironment):
         weights = self.settings
         text = said(self._final) if self._final is not None else ""
         answer = tagged(text, "answer")
-        extra = Component("completeness", completeness, weights.completeness)
+        planned = plan_overlap(self._plan or [], self._gold_plan)
+        extra = (
+            Component("completeness", completeness, weights.completeness),
+            Component("plan", planned, weights.plan if self._gold_plan else 0.0),
+        )
         if answer is None:
-            parts = (Component("format", weights.malformed), extra)
+            parts = (Component("format", weights.malformed), *extra)
             return Judgement.composed("unparsed", parts, explanation="no answer in its tags")
         answer = _without_ids(answer, self.evidence.shown)
         result = await judge.answer(answer, self._right)
@@ -239,7 +245,7 @@ class SearchEnvironment(CorpusEnvironment):
         verdict = result.judgement.verdict if result.judgement is not None else "unparsed"
         return Judgement.composed(
             verdict,
-            (Component("answer", score, share), Component("citations", cited, 0.0), extra),
+            (Component("answer", score, share), Component("citations", cited, 0.0), *extra),
             extracted_answer=answer,
         )
 
@@ -250,6 +256,20 @@ class SearchEnvironment(CorpusEnvironment):
             return 0.0
         gold = [one for one in cited if await judge.holds(shown[one], self._right)]
         return await judge.cites(text, shown, gold)
+
+
+def plan_of(row: Row) -> list[str]:
+    """A row's right sub-questions; none where it has none.
+
+    Raises:
+        ValueError: they are no list of texts.
+    """
+    plan = row.get("plan", ())
+    if isinstance(plan, str) or not isinstance(plan, Sequence):
+        raise ValueError("the row's plan is no list of questions")
+    if not all(isinstance(one, str) and one.strip() for one in plan):
+        raise ValueError("the row's plan is no list of questions")
+    return list(plan)
 
 
 def _without_ids(answer: str, shown: Mapping[str, str]) -> str:

@@ -1,48 +1,9 @@
 """`search-self-play`: one policy asks, checks and answers questions over a corpus.
 
-    [method.episodes]
-    environment = "search-self-play"
-    [method.episodes.settings]
-    corpus = "wiki.jsonl"
-    solvers = 5
-
-Search self-play (SSP, arXiv 2510.18821). A row's `reference` is an answer. The agents:
-
-| agent | reads | writes | earns |
-|---|---|---|---|
-| proposer | the answer; it may search | a question in <question> | see below |
-| checker | the question, and what the proposer's searches showed | an answer | its score |
-| solver#1..n | the question; each may search | an answer | its score |
-
-The proposer earns, with p the share of solvers that are right (a score of 1):
-
-| | reward |
-|---|---|
-| `proposer_reward` = "1-acc" (default) | 1 - p |
-| "difficulty" | 4 (left + p) (right - p) for 0 < p < 1, else 0 |
-| its question is refused | `format_penalty`, and no solver is asked |
-
-A question is refused that is missing, has under 10 or over 1,000 characters, under `least_words`
-words, or the answer in it; before which there were fewer than `least_searches` searches, or one of
-them twice, or, with `answer_in_query` = false, one that holds the answer; or that the checker
-cannot answer: then it is not known to have this answer. An answer counts as leaked that stands in
-the question as words in a row, or, from four letters on, letter by letter with marks and blanks
-between them ("P-a-r-i-s").
-
-**Values** of SSP's code (papers.md 11.1): 5 solvers, `left` 0, `right` 1, ten words, two searches;
-`format_penalty` 0 as its training script has it (-1 in its configuration file); 4 noisy documents
-for the check in the script, 0 in the file (`distractors`).
-
-**Differences.** The check is the same policy's, not another model's. A check that fails for reasons
-of ours is a fault; SSP's code then lets the question pass. Rejected questions are not replaced by
-old ones. A search or an answer of one agent is unknown to the others.
-
-**What a policy could game.** An answer in other letters (reversed, coded, translated) is no leak to
-the rule; "1-acc" pays nothing for it, as the solvers read it too.
-
-**Ends.** An agent that uses up its turns has no question, or a wrong answer. Where the episode's
-own limit ends it, the agent whose conversation was going on has failed, solvers that were not asked
-do not count, and an episode that no solver was asked in is a fault.
+Search self-play (SSP, arXiv 2510.18821), with the values of its code; `format_penalty` 0 is its
+training script's, -1 its configuration file's. But the check is the same policy's, and one that
+fails for reasons of ours is a fault, where SSP's code lets the question pass.
+docs/use/environments.md says who reads and earns what, and which questions are refused.
 """
 
 from __future__ import annotations
@@ -178,7 +139,7 @@ def _plain(text: str) -> str:
 
 
 class SearchSelfPlay(CorpusEnvironment):
-    """Asks, checks and answers questions; see the module."""
+    """Search self-play: asks, checks and answers questions over a corpus."""
 
     name = "search-self-play"
     Settings = SelfPlaySettings
@@ -218,7 +179,7 @@ class SearchSelfPlay(CorpusEnvironment):
         self._speaker = PROPOSER
         settings = self.settings
         task = _PROPOSE.format(searches=settings.least_searches, words=settings.least_words)
-        hint = str(row.get("prompt", "") or "").strip()
+        hint = str(row.get("hint", "") or "").strip()
         text = f"<answer>\n{self._right[0]}\n</answer>" + (f"\n\n{hint}" if hint else "")
         messages = (EpisodeMessage("system", task), EpisodeMessage("user", text))
         return Observation(messages, PROPOSER, tools=TOOLS)
@@ -284,7 +245,7 @@ class SearchSelfPlay(CorpusEnvironment):
 
     def _after_question(self, turn: Reply) -> Observation | None:
         question = tagged(said(turn), "question") or ""
-        self._question = without_tags(question, *CONTROL).strip()
+        self._question = without_tags(question, *CONTROL).strip()[: _MOST_CHARS + 1]
         self._refused = self._trouble()
         if self._refused:
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
+from assay.environments.cells import is_path
 from assay.environments.environment import Proof, ToolError, ToolResult, tool
 from assay.environments.shipped.python import ProgramEnvironment, ProgramSettings
 from assay.environments.types import ToolCall
@@ -17,7 +18,6 @@ class ShellEnvironment(ProgramEnvironment):
 
     name = "bash"
     Settings = ProgramSettings
-    repeatable = True
     language = "bash"
 
     @tool
@@ -93,14 +93,11 @@ def _relative(path: str) -> str:
     Raises:
         ToolError: it leads elsewhere, or is none.
     """
-    parts = PurePosixPath(path.removeprefix("/box/")).parts
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        raise ToolError("the path is no text in UTF-8") from None
-    if not parts or parts[0] == "/" or ".." in parts or "\0" in path:
-        raise ToolError(f"{path[:200]!r} is no path in the working folder")
-    return "/".join(parts)
+    found = "/".join(PurePosixPath(path.removeprefix("/box/")).parts)
+    if not found or not is_path(found):
+        shown = path[:200].encode("utf-8", "replace").decode()
+        raise ToolError(f"{shown!r} is no path in the working folder")
+    return found
 
 
 def _check(content: str) -> None:

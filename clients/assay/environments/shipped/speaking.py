@@ -1,7 +1,6 @@
 """Who plays a user: rules of the row, or a model behind an OpenAI-compatible endpoint.
 
-A judge service has no call that writes freely (its models give verdicts), so that the model is
-asked at an endpoint: vLLM's, or a vendor's. What goes wrong there is a fault of ours and never a
+A judge service has no call that writes freely. What goes wrong at the endpoint is a fault, never a
 user who says nothing.
 """
 

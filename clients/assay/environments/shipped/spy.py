@@ -1,37 +1,9 @@
-"""`spy`: a dialogue game for self-play, "spot the spy", with a referee that is a rule.
+"""`spy`: "spot the spy", a dialogue game for self-play, with a referee that is a rule.
 
-    [method.episodes]
-    environment = "spy"
-    [method.episodes.settings]
-    players = 3
-
-After Vision-Zero (arXiv 2509.25541), in words instead of pictures. A row has `words`: the word that
-all players hold but one, and the word of that one, the spy; `seed` (0) deals the seats. The players
-give clues in turn, `rounds` times, in <clue>; then every civilian votes in <vote>. Nobody is told
-another's word; the spy knows that it is the spy, and of two players also the other's word.
-
-| players | the spy's word | the vote |
-|---|---|---|
-| 2 | by the row's `same`, or else the seed: the other's word or another | "same" or "different" |
-| 3 and more | the other word | the number of the player who is the spy |
-
-**Agents.** "spy" and "civilian#1..n" for clues, whose rewards sum to 0; "voter#1..n", the same
-civilians in a conversation of their own, each for its vote: 1 if it is right, else 0. With v the
-share of votes that each player got, v_c its mean over n civilians, and d = v_spy - v_c:
-
-    spy          -beta d
-    civilian j   beta d / n - lam (v_j - v_c)
-
-and of two players beta for the civilian where the vote was right, -beta where not, and the opposite
-for the spy. A clue that is missing, too long, a repetition, or holds the player's own word, is not
-shown, and costs `breach`, which the others share.
-
-**Phases** (Vision-Zero's alternation of self-play and RLVR, Iterative-SPO): `phase` is "clues" (the
-votes earn a constant 0), "votes" (the clues do) or "both"; a row's `phase` goes before. Under
-`normalise = "role"`, or a baseline of a role's own group, a constant trains nothing. To alternate,
-run the two phases in turn, each from the other's checkpoint, or alternate them in the rows.
-
-beta, lam and breach are ours. An episode that its limits cut is a fault: half a game has no winner.
+After Vision-Zero (arXiv 2509.25541), in words instead of pictures. With v the share of votes that
+each player got, v_c its mean over n civilians, d = v_spy - v_c: the spy earns -beta d, civilian j
+beta d / n - lam (v_j - v_c), which sums to 0; a voter 1 if right. beta, lam and breach are ours.
+docs/use/environments.md has rows, phases and the game of two.
 """
 
 from __future__ import annotations
@@ -179,7 +151,7 @@ def payoffs(
         ]
         mean = sum(share[seat] for seat in civilians) / count
         gap = share[seats.spy] - mean
-        earned[seats.spy] = -settings.beta * gap
+        earned[seats.spy] = -settings.beta * gap + 0.0
         for seat in civilians:
             earned[seat] = settings.beta * gap / count - settings.lam * (share[seat] - mean)
     for breaker in breaches:
@@ -196,7 +168,7 @@ def _is_right(seats: SpyDeal, voter: int, vote: int | None) -> bool:
 
 
 class SpyGame(Environment):
-    """Clues and votes among players of one policy; see the module."""
+    """Spot the spy: players of one policy give clues, and vote."""
 
     name = "spy"
     Settings = SpySettings

@@ -1,36 +1,9 @@
 """`user`: a talk with a simulated user, about records that tools change.
 
-    [method.episodes]
-    environment = "user"
-    [method.episodes.settings]
-    base_url = "http://127.0.0.1:8000/v1"      # who plays the users of rows without a script
-    model = "Qwen/Qwen3-32B"
-
-A task as tau-bench (arXiv 2406.12045) has it. A row:
-
-| field | |
-|---|---|
-| `prompt` | the user's first message; blank: the user is asked for it |
-| `user` | `goal`, what the user wants (for a model); or `script`, rules (see speaking.py) |
-| `rules` | what the policy is told to go by |
-| `state` | records: {"orders": {"o1": {"status": "sent"}}} |
-| `expected` | the records as they must be in the end; missing: as they were |
-| `outputs` | texts that the policy must have said to the user |
-| `readonly` | names of tables that no tool changes |
-
-A turn without calls is a message to the user. The user ends the talk, or it ends after
-`most_messages` of the policy. **Reward**: 1 where the records are exactly the expected ones, every
-output was said (in any case; commas do not count), and the user ended the talk; else 0. With
-`must_end` = false a talk that went on may earn it too. With a `verifier`, its reward on the talk
-(as turns, against the row's `reference`) is multiplied in. Your own tools: a subclass with methods,
-whose `records` are the state.
-
-**What a policy could game.** It can talk a model into ending; that changes no record. `outputs` are
-found anywhere in what it said: a list of all possible ones passes. Goal, script, expected records
-and outputs are in nothing that it reads; it cannot say the mark that ends the talk.
-
-**Faults.** A model that does not answer, or with nothing: ENGINE_DIED, ENGINE_FAILED,
-DEADLINE_EXCEEDED. A row that is none of this: ENVIRONMENT_FAILED.
+A task as tau-bench (arXiv 2406.12045) has it: 1 where the records are exactly the expected ones,
+every output was said, and the user ended the talk. Outputs are found anywhere in what the policy
+said: a list of all possible ones passes. Your own tools: a subclass with methods on `records`.
+docs/use/environments.md has the fields of a row.
 """
 
 from __future__ import annotations
@@ -104,7 +77,7 @@ class UserSettings:
 
 
 class UserEnvironment(Environment):
-    """Talks with a user; see the module.
+    """A talk with a simulated user, about records that tools change.
 
     Attributes:
         records: tables by name, records by id, fields by name.
@@ -153,7 +126,7 @@ class UserEnvironment(Environment):
         self._ended = False
         self._user = self._player(row)
         first = str(row.get("prompt", "") or "").strip()
-        if not first:
+        if not first or row["user"].get("opens") is True:
             line = await self._user.say(())
             first, self._ended = line.text, line.done
         self.talk.append(TalkLine(True, first))
@@ -379,13 +352,18 @@ def _like(before: Any, value: Plain) -> Plain:
 
 
 def _bounded(value: Plain) -> Plain:
-    if isinstance(value, str) and len(value) > _MOST_CHARS:
-        raise ToolError(f"a value has at most {_MOST_CHARS} characters")
+    if isinstance(value, str) and not _fits(value, _MOST_CHARS):
+        raise ToolError(f"a value is a text of at most {_MOST_CHARS} characters")
     return value
 
 
+def _fits(text: str, most: int) -> bool:
+    """Whether a text is short enough, and can be written: no half of a surrogate pair."""
+    return len(text) <= most and not any("\ud800" <= one <= "\udfff" for one in text)
+
+
 def _short(name: str) -> str:
-    if not 0 < len(name) <= 200:
+    if not name or not _fits(name, 200):
         raise ToolError("a name has 1 to 200 characters")
     return name
 

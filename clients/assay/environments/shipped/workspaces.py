@@ -1,15 +1,15 @@
 """Workspaces of rows, and hidden tests of what the policy left in them, judged outside of it.
 
-The tests run where the policy never was, on its files alone. Python test code runs in a process
-that holds none of the policy's, and calls its modules over the sandbox's own channel; a program's
-output is compared with what it never sees (ADR 6). So a conftest, a `.pth`, a patched pytest or an
-`os._exit(0)` of the policy's reaches its own process and no verdict.
+Python test code runs in a process that holds none of the policy's, and calls its modules over the
+sandbox's channel; a program's output is compared with what it never sees (ADR 6). A conftest, a
+`.pth` or an `os._exit(0)` of the policy's reaches its own process and no verdict.
 """
 
 from __future__ import annotations
 
 import ast
 import io
+import json
 import secrets
 import sys
 import tarfile
@@ -41,9 +41,7 @@ for _name in {modules!r}:
 def workspace_of(row: Row, base: str = "") -> dict[str, bytes]:
     """The files that an episode of this row begins with.
 
-    Args:
-        row: `files`, by path; or `folder`, or `tar`: a path below `base`, or an archive's bytes.
-        base: folder of the rows' relative paths.
+    `folder` and `tar` are paths below `base`; `tar` may be an archive's bytes.
 
     Raises:
         ConfigError: a path leads nowhere, or out of the workspace.
@@ -53,15 +51,48 @@ def workspace_of(row: Row, base: str = "") -> dict[str, bytes]:
         found.update(read_folder(Path(base, str(row["folder"]))))
     if row.get("tar"):
         found.update(_unpacked(row["tar"], base))
-    for path, content in (row.get("files") or {}).items():
-        if content is not None:  # columns of a table hold every row's paths
-            found[str(path)] = content if isinstance(content, bytes) else str(content).encode()
+    found.update(files_of(row))
     for path in found:
         if not is_path(path):
             raise ConfigError(
                 f"the workspace's path {path[:200]!r} leads out of it, or is too long"
             )
     return found
+
+
+def files_of(row: Mapping[str, Any]) -> dict[str, bytes]:
+    """The column `files`: a table by path, or its JSON; None stands for no file.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    given = _read(row.get("files"), "files")
+    if not isinstance(given or {}, Mapping):
+        raise ConfigError(f"`files` is {type(given).__name__}, no table of paths and texts")
+    return {str(path): _bytes(text) for path, text in (given or {}).items() if text is not None}
+
+
+def tests_of(row: Row) -> list[Mapping[str, Any]]:
+    """The column `tests`: a list of tables, or its JSON.
+
+    Raises:
+        ConfigError: it is something else, or empty.
+    """
+    given = _read(row.get("tests"), "tests")
+    if not given or not isinstance(given, list | tuple):
+        raise ConfigError("a row of a repository needs `tests`, a list")
+    if not all(isinstance(one, Mapping) for one in given):
+        raise ConfigError("one of a row's `tests` is no table")
+    return list(given)
+
+
+def _read(value: Any, name: str) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value or "null")
+    except ValueError as error:
+        raise ConfigError(f"`{name}` is no JSON: {error}") from error
 
 
 def is_tested(path: str) -> bool:
@@ -86,14 +117,12 @@ def test_jobs(
     Raises:
         ConfigError: a test is none.
     """
-    if not tests:
-        raise ConfigError("a row of a repository needs `tests`")
     return [_job(test, files, wall_s) for test in tests]
 
 
 def _job(test: Mapping[str, Any], files: Mapping[str, bytes], wall_s: float) -> TestJob | None:
     limits = Limits(wall_time_s=wall_s, cpu_time_s=wall_s)
-    given = {**files, **{path: _bytes(text) for path, text in (test.get("files") or {}).items()}}
+    given = {**files, **files_of(test)}
     name = str(test.get("name") or "")
     if test.get("code"):
         code, modules = hidden_code(str(test["code"]), test.get("modules") or ())
@@ -105,7 +134,7 @@ def _job(test: Mapping[str, Any], files: Mapping[str, bytes], wall_s: float) -> 
         return TestJob(program, TestSuite((case,), limits))
     if not test.get("run"):
         raise ConfigError("a test of a row has neither `code` nor `run`")
-    if "stdout" not in test:
+    if test.get("stdout") is None:
         raise ConfigError(f"the test that runs {test['run']!r} has no `stdout` to expect")
     entry = str(test["run"])
     if entry not in given:
@@ -127,9 +156,7 @@ def _job(test: Mapping[str, Any], files: Mapping[str, bytes], wall_s: float) -> 
 def hidden_code(code: str, modules: Iterable[str]) -> tuple[str, tuple[str, ...]]:
     """Test code with the workspace's modules as `solution`, and which they are.
 
-    Args:
-        code: as a test file has it.
-        modules: the workspace's; empty: all that are imported and no library's.
+    Without `modules` all that are imported and no library's.
 
     Raises:
         ConfigError: it does not parse, or imports no module of the workspace's.

@@ -169,11 +169,14 @@ def _problem(row: Row, config: DataConfig, id_: str, number: int) -> Problem:
             raise ConfigError(
                 f"{where}: column {column!r} is empty; every problem needs a {setting}"
             )
-    question = str(row[prompt])
-    messages = [("system", config.system)] if config.system else []
+    said = _conversation(row[prompt], f"{where}: column {prompt!r}")
+    question = "\n".join(text for _, text in said) if said else str(row[prompt])
+    own_system = bool(said) and said[0][0] == "system"
+    messages = [("system", config.system)] if config.system and not own_system else []
     for example in config.examples:
         messages += [("user", example.user), ("assistant", example.assistant)]
-    messages.append(("user", _fill(config.template, {**row, "question": question}, where)))
+    asked = ("user", _fill(config.template, {**row, "question": question}, where))
+    messages += said or [asked]
     value: Any = ""
     if not tests:
         column = f"{where}: column {reference!r}"
@@ -188,6 +191,18 @@ def _problem(row: Row, config: DataConfig, id_: str, number: int) -> Problem:
         tests=_tests(row[tests], f"{where}: column {tests!r}") if tests else "",
         solution=str(row[solution] or "") if solution else "",
     )
+
+
+def _conversation(value: Any, where: str) -> list[tuple[str, str]]:
+    """The messages of a prompt that is a list of them, which no template changes; else none."""
+    if not isinstance(value, list):
+        return []
+    try:
+        return [(str(one["role"]), str(one["content"])) for one in value]
+    except (KeyError, TypeError) as error:
+        raise ConfigError(
+            f'{where} is a list; of a conversation each part is {{"role": ..., "content": ...}}'
+        ) from error
 
 
 def _others(row: Row, columns: ColumnsConfig) -> str:

@@ -61,7 +61,7 @@ class StepRecorder(RunRecorder):
         )
         self._config = config
         self._samples = JsonLines(folder.samples) if world.main else None
-        self.rollouts = RolloutRecorder(config.run, folder.rollouts, world.index)
+        self.rollouts = RolloutRecorder(config.run, folder.rollouts, world.index, display.note)
         self._watch = FaultWatch(
             max_ratio=config.reward.max_fault_ratio, window=config.reward.fault_window
         )

@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -177,13 +177,21 @@ class RolloutRecorder:
         run: its `rollouts` says which, its `rollouts_mb` how much.
         folder: RUN/rollouts.
         process: of the run, from 0; the first one thins old steps out.
+        say: gets a line where a step could not be written; the run goes on.
 
     Attributes:
         seconds: that writing took so far.
     """
 
-    def __init__(self, run: RunConfig, folder: Path, process: int) -> None:
+    def __init__(
+        self,
+        run: RunConfig,
+        folder: Path,
+        process: int,
+        say: Callable[[str], None] = lambda _line: None,
+    ) -> None:
         self.seconds = 0.0
+        self._say = say
         self._run = run
         self._folder = folder
         self._process = process
@@ -240,9 +248,12 @@ class RolloutRecorder:
         began = time.perf_counter()
         rows = rollout_rows(step, rollouts, phase=phase, process=self._process, credit=credit)
         path = files.path_for(self._folder, step, phase, self._process)
-        self._written += files.write_rollouts(path, rows)
         most = self._run.rollouts_mb
-        if self._process == 0 and most and self._written > most * 2**20 / 20:
-            self._written = 0
-            files.thin(self._folder, most)
+        try:
+            self._written += files.write_rollouts(path, rows)
+            if self._process == 0 and most and self._written > most * 2**20 / 20:
+                self._written = 0
+                files.thin(self._folder, most)
+        except OSError as error:
+            self._say(f"warning: the rollouts of step {step} are not kept: {error}")
         self.seconds += time.perf_counter() - began
