@@ -209,4 +209,6 @@ def _judgement(reward: float, passed: int, count: int, failure: str) -> Judgemen
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m assay.environments.shipped.repository ROWS.jsonl")
     sys.exit(main(sys.argv[1]))
