@@ -304,4 +304,7 @@ def _why_not(name: str, folder: str, task: HarborTask, sandbox: Any) -> str:
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("usage: python -m assay.environments.shipped.harbor FOLDER")
-    sys.exit(main(sys.argv[1]))
+    try:
+        sys.exit(main(sys.argv[1]))
+    except (ConfigError, OSError) as error:
+        sys.exit(str(error))
