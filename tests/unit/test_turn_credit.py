@@ -15,6 +15,7 @@ import torch
 from assay.kit.errors import ConfigError
 from assay.trainer.algos import episodes
 from assay.trainer.core import batch as batches
+from assay.trainer.core import objective
 from assay.trainer.core.hooks import hooks_of
 from assay.trainer.critic.pretraining import monte_carlo_returns
 from assay.trainer.methods.turn_credit.keys import hashed, read_before
@@ -333,6 +334,33 @@ def test_a_void_turn_takes_its_episode_out_of_the_loss_and_leaves_its_reward() -
     assert batch["loss_mask"].any(1).tolist() == [False, True, True]
     assert by_turn(found, batch, 1) == pytest.approx([1 / 3])
     assert not batch["rewards"].isnan().any()
+
+
+@pytest.mark.parametrize("void", ["none", "turn"])
+def test_the_explosion_of_a_void_turn_is_filtered(void: str) -> None:
+    """SimpleTIR: unlikely tokens of a void turn, of a failed episode, have ratios that nothing
+    clips; without the filter their gradient is the whole batch's. Planted: p rose e^8-fold."""
+    told = [
+        Told([Said(), Said(void=True)], 0.0),
+        *[Told(turns(None), float(n % 2)) for n in range(7)],
+    ]
+    config = config_of(8, void=void)
+    advantages_BT, batch = advantages(config, told)
+    batch["advantages"] = advantages_BT
+    batch["old_logps"] = torch.full_like(advantages_BT, -1.0)
+    batch["old_logps"][0, batch["turn"][0] == 2] = -9.0
+    logps = torch.full_like(advantages_BT, -1.0, requires_grad=True)
+    loss = objective.policy_loss(
+        logps, torch.zeros_like(logps), batch, config.method.loss,
+        objective.count(batch), max_length=9,
+    ).loss  # fmt: skip
+    loss.backward()
+    assert logps.grad is not None
+    if void == "none":
+        assert logps.grad[0].norm() > 100 * logps.grad[1:].norm()
+    else:
+        assert not logps.grad[0].any()
+        assert 0 < logps.grad.norm() < 1
 
 
 # -- settings -------------------------------------------------------------------------------------
