@@ -187,12 +187,12 @@ def main(path: str) -> int:
 
 
 def _why_not(row: Row, folder: str, sandbox: EpisodeSandbox) -> str:
-    class One(RepositoryEnvironment):
+    class OneRepositoryRow(RepositoryEnvironment):
         @classmethod
         def proofs(cls, settings: ProgramSettings) -> Sequence[Proof]:
             return row_proofs(row)
 
-    for one in prove(One, RepositorySettings(folder=folder), None, sandbox):
+    for one in prove(OneRepositoryRow, RepositorySettings(folder=folder), None, sandbox):
         if not one.ok:
             judgement = one.outcome.result.judgement
             found = judgement.explanation if judgement else one.found
