@@ -286,7 +286,8 @@ class Rendering:
 
         Told by harmless messages, since those given may hold what ends a call.
         """
-        text, _ = self._rendered([replace(one, content="0") for one in messages], turn=mark)
+        harmless = [replace(one, content="0") for one in messages]
+        text, _ = self._rendered(harmless, (), turn=mark)
         behind = text[text.rfind(mark) + len(mark) :]
         for close in _CLOSES:
             if (at := behind.find(close)) >= 0:
