@@ -126,6 +126,7 @@ class Episode:
         self.began = time.time()
         self._next: Observation | None = None
         self._fault: Fault | None = None
+        self._limit: asyncio.Timeout | None = None
         self._offers: dict[tuple[str, str], tuple[str, ...] | None] = {}
 
     async def begin(self, row: Row) -> Observation | None:
@@ -148,6 +149,13 @@ class Episode:
     def is_over(self) -> bool:
         """Whether no turn is due any more."""
         return self.ending is not None
+
+    def extend(self, seconds: float) -> None:
+        """Adds to the episode's seconds, for a wait that is nobody's doing in it: an outage."""
+        self._since_s += seconds
+        due = self._limit.when() if self._limit is not None else None
+        if self._limit is not None and due is not None and not self._limit.expired():
+            self._limit.reschedule(due + seconds)
 
     @property
     def due(self) -> Observation | None:
@@ -321,6 +329,7 @@ class Episode:
             return None
         try:
             async with asyncio.timeout(left_s) as limit:
+                self._limit = limit
                 return await act()
         except BudgetSpent:
             self.ending = Ending.BUDGET_SPENT
@@ -340,6 +349,8 @@ class Episode:
             self._broke(f"{where}: what it waited for was cancelled")
         except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever an author wrote
             self._broke(f"{where}: {type(error).__name__}: {error}")
+        finally:
+            self._limit = None
         return None
 
     def _left_s(self) -> float | None:

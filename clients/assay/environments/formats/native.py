@@ -66,7 +66,7 @@ class Shape:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NativeFormat:
     """A chat template's own format: a turn ends where the policy ends it, after any calls.
 

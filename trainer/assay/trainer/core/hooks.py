@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from assay.trainer.algos.episodes import Units
     from assay.trainer.core.batch import Batch, Scored
     from assay.trainer.core.build import Workshop
+    from assay.trainer.core.rewards import Judge
     from assay.trainer.core.trainer import PolicyTrainer
     from assay.trainer.data.problems import Problem
     from assay.trainer.engines.models import LoadedPolicy
@@ -60,11 +61,13 @@ class Hooks:
     Attributes:
         config: of the run.
         changes_rewards: whether what trains differs from what was judged.
+        needs_rows: whether a problem must keep all of its row (data.problems.Problem.row).
         seen: numbers of the latest batch by the names of records.metric_table; the trainer takes
             them out.
     """
 
     changes_rewards = False
+    needs_rows = False
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -101,10 +104,15 @@ class Hooks:
     def before_training(self, policy: LoadedPolicy) -> None:
         """Called with the policy as it was loaded, before TRL wraps it."""
 
-    def talk(self, policy: LoadedPolicy) -> Talk | None:
-        """The shape of a sample; None for one response."""
-        del policy
+    def talk(self, policy: LoadedPolicy, judge: Judge) -> Talk | None:
+        """The shape of a sample; None for one response. May be called more than once."""
+        del policy, judge
         return None
+
+    def stops(self, policy: LoadedPolicy) -> tuple[str, ...]:
+        """Texts behind which a response ends, besides the tokens that end one."""
+        del policy
+        return ()
 
     def collecting(self) -> Mapping[str, Any]:
         """Arguments of the collector: `dynamic`, `keepers`, `again`."""
@@ -185,6 +193,9 @@ class Hooks:
         return None
 
     # -- the loop ---------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Frees what the method holds, at the end of a run, however it ended."""
 
     def in_parts(self, trainer: PolicyTrainer) -> InParts | None:
         """Micro-batches of a step that is still being drawn; None for whole steps."""

@@ -33,6 +33,7 @@ from transformers import (
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.engine import Engine, EngineHost, OnEnded, OpenRequest
 from assay.trainer.engines.seeded import drawn, not_numbers, uniform_rows
+from assay.trainer.engines.stops import StopTexts, stop_texts
 from assay.trainer.engines.types import Draw, Request, Sampling
 
 _NOTHING = Problem("", "", (), "")
@@ -45,13 +46,14 @@ class HfEngine(Engine):
     others; `generate` keeps their forward passes in step, and an idle process answers a dummy row.
     """
 
-    @property
-    def busy(self) -> bool:
+    joins = False
+
+    def anywhere(self, here: bool) -> bool:
         """See Engine."""
         if not self.host.in_step():
-            return bool(self._open)
+            return here
         everyone = [False] * torch.distributed.get_world_size()
-        torch.distributed.all_gather_object(everyone, bool(self._open))
+        torch.distributed.all_gather_object(everyone, here)
         return any(everyone)
 
     def _draw(self, on_ended: OnEnded) -> None:
@@ -127,6 +129,7 @@ class HfDraws(LogitsProcessor):
         )
         self._uniforms_TB = torch.from_numpy(numbers_BT.T.copy()).to(device)
         self._end_ids = np.array(sorted(host.end_ids), dtype=np.int64)
+        self._stops = stop_texts(host, self._sampling)
         self._on_ended = on_ended
         self._tokens_TB = np.zeros((limit, len(rows)), dtype=np.int64)
         self._logprobs_TB = np.zeros((limit, len(rows)), dtype=np.float32)
@@ -167,6 +170,8 @@ class HfDraws(LogitsProcessor):
         self._logprobs_TB[self._length] = logprobs_B
         self._length += 1
         ended_B = (tokens_B[:, None] == self._end_ids).any(axis=1)
+        if self._stops is not None:
+            self._stop(ended_B, self._stops)
         done_B = self._unfinished_B & (ended_B | (self._length == self._room_B))
         self._unfinished_B &= ~done_B
         places = np.flatnonzero(done_B).tolist()
@@ -174,6 +179,16 @@ class HfDraws(LogitsProcessor):
             self._rows[place].add(*self._drawn(place))
         if places and self._rows[0].id:
             self._on_ended([(self._rows[place], bool(ended_B[place])) for place in places])
+
+    def _stop(self, ended_B: np.ndarray, stops: StopTexts) -> None:
+        """Marks open rows whose last token completes a stop text."""
+        for place in np.flatnonzero(self._unfinished_B & ~ended_B).tolist():
+            drawn_T = self._tokens_TB[: self._length, place]
+            if stops.may_end(int(drawn_T[-1])):
+                tail = drawn_T[-stops.window :].tolist()
+                row = self._rows[place]
+                before = [*row.begun, *row.ids] if len(tail) < stops.window else []
+                ended_B[place] = stops.complete([*before, *tail])
 
     def _drawn(self, place: int) -> tuple[list[int], list[float]]:
         whole = slice(0, self._length), place

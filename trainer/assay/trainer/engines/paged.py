@@ -39,6 +39,7 @@ from assay.kit.errors import ConfigError
 from assay.trainer.engines.engine import Engine, EngineHost, Id, OnEnded, OpenRequest
 from assay.trainer.engines.hf import answering
 from assay.trainer.engines.seeded import drawn, not_numbers, uniform_rows
+from assay.trainer.engines.stops import StopTexts, is_stopped, stop_texts
 from assay.trainer.engines.types import Request, Response, Sampling
 from assay.trainer.errors import TrainingStoppedError
 
@@ -132,7 +133,7 @@ class _Loop:
         self.rows: dict[str, OpenRequest] = {}
         self._cancelled: set[str] = set()
         self._numbers = itertools.count()
-        self._draws = PagedDraws(sampling, seed=host.seed)
+        self._draws = PagedDraws(sampling, seed=host.seed, stops=stop_texts(host, sampling))
         settings = GenerationConfig(
             do_sample=False,
             max_new_tokens=sampling.max_new_tokens,
@@ -193,7 +194,7 @@ class _Loop:
             raise not_numbers()
         row = self.rows.pop(output.request_id)
         row.add(ids, logprobs)
-        return [(row, ids[-1] in self._host.end_ids)]
+        return [(row, ids[-1] in self._host.end_ids or is_stopped(self._host, row))]
 
     def close(self) -> None:
         self._stack.close()
@@ -205,13 +206,15 @@ class PagedDraws(ContinuousBatchingLogitsProcessor):
     Args:
         sampling: of all rows.
         seed: of the run.
+        stops: texts that end a row; None for none.
     """
 
     supported_kwargs: ClassVar[dict[str, type]] = {}  # type: ignore[misc]
     ignored_kwargs: ClassVar[tuple[str, ...]] = ()  # type: ignore[misc]
 
-    def __init__(self, sampling: Sampling, *, seed: int) -> None:
+    def __init__(self, sampling: Sampling, *, seed: int, stops: StopTexts | None = None) -> None:
         self._sampling = sampling
+        self._stops = stops
         self._seed = seed
         self._words: dict[str, np.ndarray] = {}
         self._prompt_sizes: dict[str, int] = {}
@@ -229,6 +232,9 @@ class PagedDraws(ContinuousBatchingLogitsProcessor):
 
     def prepare_tensor_args(self, requests_with_new_token: list[Any]) -> torch.Tensor:
         """The random number of each row's next token, by its position in the response."""
+        if self._stops is not None:
+            for future in requests_with_new_token:
+                self._watch(future.state, self._stops)
         words = [self._word(future.state) for future in requests_with_new_token]
         return torch.tensor(words, dtype=torch.int32)
 
@@ -255,10 +261,43 @@ class PagedDraws(ContinuousBatchingLogitsProcessor):
         # a step that the loop prepared before it knew that the row had ended
         return int(words[min(self.position(state), len(words) - 1)])
 
+    def _watch(self, state: Any, stops: StopTexts) -> None:
+        """Has the loop end a row behind a stop text as behind a token that ends it."""
+        size = self._prompt_sizes.get(state.request_id)
+        if size is not None and not isinstance(state._eos_token_ids, _Ends):  # noqa: SLF001
+            state._eos_token_ids = _Ends(state, size, stops)  # noqa: SLF001
+
     def position(self, state: Any) -> int:
         """The place of a row's next token in its response; -1 for the loop's own rows."""
         size = self._prompt_sizes.get(state.request_id)
         return -1 if size is None else int(state.position_offset - size)
+
+
+class _Ends(frozenset[int]):
+    """The tokens that end a row at present: those that always do, and who completes a stop text.
+
+    Args:
+        state: of the row, whose tokens of before an eviction are in its initial ones.
+        size: of the prompt.
+        stops: texts that end it.
+    """
+
+    def __new__(cls, state: Any, _size: int, _stops: StopTexts) -> _Ends:
+        return super().__new__(cls, state._eos_token_ids)  # noqa: SLF001
+
+    def __init__(self, state: Any, size: int, stops: StopTexts) -> None:
+        self._state, self._size, self._stops = state, size, stops
+
+    def __contains__(self, token: object) -> bool:
+        if super().__contains__(token) or not isinstance(token, int):
+            return super().__contains__(token)
+        if not self._stops.may_end(token):
+            return False
+        state = self._state
+        before = state.generated_tokens[-self._stops.window :]
+        if len(before) < self._stops.window:
+            before = [*state.initial_tokens[self._size :], *before]
+        return self._stops.complete([*before, token])
 
 
 class FirstTokens(ContinuousBatchingLogitsProcessor):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from assay.trainer.engines.engine import Engine, EngineHost, Id, OnEnded, OpenRequest
+from assay.trainer.engines.stops import is_stopped
 from assay.trainer.engines.types import Request, Response, Tokenizer
 
 
@@ -33,6 +34,7 @@ class ScriptedEngine(Engine):
     ) -> None:
         self._script = script
         self._slots = slots
+        self._reads = tokenizer is not None
         self.passes: list[list[Id]] = []
         self.asked: list[Request] = []
         super().__init__(
@@ -54,8 +56,9 @@ class ScriptedEngine(Engine):
                 said, at = self._script(row.request), row.position
                 row.add(said.ids[at : at + 1], said.logprobs and said.logprobs[at : at + 1])
                 over = row.position == len(said.ids)
-                if over or not row.room:
-                    ended.append((row, over and not said.truncated))
+                stopped = self._reads and is_stopped(self.host, row)
+                if over or stopped or not row.room:
+                    ended.append((row, stopped or (over and not said.truncated)))
         texts = {row.id: self._script(row.request).text for row, _ in ended}
         spoken = isinstance(self.host.tokenizer, _NoText)
         self._end(

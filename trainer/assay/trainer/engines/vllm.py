@@ -42,6 +42,7 @@ from assay.kit.errors import ConfigError
 from assay.trainer.engines import probing, vllm_worker
 from assay.trainer.engines.engine import Engine, EngineHost, Id, OnEnded, OpenRequest
 from assay.trainer.engines.seeded import not_numbers
+from assay.trainer.engines.stops import add_up_to_stop
 from assay.trainer.engines.types import Request, Response, Sampling
 from assay.trainer.engines.vllm_requests import PROCESSOR, check, logprobs_mode, parameters
 from assay.trainer.engines.weights import weights
@@ -337,7 +338,7 @@ class Loop:
         if drawing is None:  # aborted
             return False
         [drawn] = output.outputs
-        row, ids = drawing.row, list(drawn.token_ids)
+        row, ids, stopped = drawing.row, list(drawn.token_ids), False
         if ids:
             told = None
             if drawn.logprobs is not None:
@@ -345,10 +346,12 @@ class Loop:
                 if not all(map(math.isfinite, told)):
                     self._dead = str(not_numbers())
                     raise not_numbers()
-            row.add(ids, told)
-        if output.finished:
+            stopped = add_up_to_stop(self._host, row, ids, told)
+            if stopped and not output.finished:
+                self._engine.abort_request([output.request_id])
+        if output.finished or stopped:
             del self._drawing[output.request_id]
-            over = bool(row.ids) and row.ids[-1] in drawing.ends
+            over = stopped or (bool(row.ids) and row.ids[-1] in drawing.ends)
             if not over and row.room > 0:
                 raise self._died(f"a response ended in the middle ({drawn.finish_reason})")
             drawing.ended.append((row, over))

@@ -23,14 +23,24 @@ def parameters(row: OpenRequest, host: EngineHost, *, own_draws: bool) -> dict[s
 
     With `own_draws` engines.seeded draws. Else vLLM does, with a seed from the run's seed, the
     row's place and the tokens that the response has; a constant seed would repeat its noise.
+
+    vLLM looks for stop texts in what it draws now; who hears its tokens looks too, since a text may
+    begin in an earlier step.
     """
     sampling = row.sampling
     common: dict[str, Any] = {
         "max_tokens": row.room,
         "stop_token_ids": sorted(host.end_ids),
         "ignore_eos": True,
-        "detokenize": False,
+        "detokenize": bool(sampling.stops),
     }
+    if sampling.stops:
+        common |= {
+            "stop": list(sampling.stops),
+            "include_stop_str_in_output": True,
+            "skip_special_tokens": False,
+            "spaces_between_special_tokens": False,
+        }
     if own_draws:
         first = sampling.first
         asked = {

@@ -31,6 +31,7 @@ from assay.kit.errors import ConfigError
 from assay.trainer.engines import probing
 from assay.trainer.engines.engine import Engine, EngineHost, Id, OnEnded, OpenRequest
 from assay.trainer.engines.seeded import not_numbers
+from assay.trainer.engines.stops import add_up_to_stop
 from assay.trainer.engines.types import Request, Response, Sampling
 from assay.trainer.engines.vllm_requests import PROCESSOR, check, logprobs_mode, parameters
 from assay.trainer.engines.vllm_wires import Event, Events, TokenStream, Wires
@@ -139,6 +140,8 @@ class VllmServerEngine(Engine):
         row = self._open.get(event.stream.row.id)
         if row is not event.stream.row:  # aborted
             return
+        if any(one is row for one, _ in ended):  # a stop text ended it
+            return
         over = self._server.hear(event)
         if over is not None:
             ended.append((row, over))
@@ -191,7 +194,7 @@ class Server:
         Raises:
             TrainingStoppedError: the stream broke, or its tokens are of unknown weights.
         """
-        row = event.stream.row
+        row, stopped = event.stream.row, False
         if event.piece is None:
             raise self._gone(event.broken)
         ids = list(event.piece.get("token_ids") or ())
@@ -199,13 +202,16 @@ class Server:
             content = (event.piece.get("logprobs") or {}).get("content")
             if content is None and (self._settings.own_draws or not row.sampling.filters):
                 raise self._gone("it sent tokens without log-probabilities")
-            row.add(ids, content and self._logprobs(content, ids))
+            stopped = add_up_to_stop(self._host, row, ids, content and self._logprobs(content, ids))
         for span in event.piece.get("weight_versions") or ():
             if span["version"] not in self._sent:
                 raise self._gone(
                     f"it answered by weights {span['version']!r}, which this run did not send: is "
                     "another run using it?"
                 )
+        if stopped:
+            event.stream.close()
+            return True
         reason = event.piece.get("finish_reason")
         if reason is None:
             return None
