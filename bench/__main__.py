@@ -58,6 +58,8 @@ BENCHES = {
     "overlap": "overlap",
     "trainer-prof": "trainer_prof",
     "trainer-hackable": "trainer_hackable",
+    "trainer-tools": "trainer_tools",
+    "trainer-pivots": "trainer_pivots",
 }
 TAKE_OPTIONS = (
     "math",
@@ -92,6 +94,8 @@ TAKE_OPTIONS = (
     "overlap",
     "trainer-prof",
     "trainer-hackable",
+    "trainer-tools",
+    "trainer-pivots",
 )
 
 

@@ -13,7 +13,9 @@ from adapters.face_worlds import CALL, SUMS
 from assay.clients.trainers.common.faults import FaultError
 from trainer_support import tiny_tokenizer
 
-skyrl_gym = pytest.importorskip("skyrl_gym", reason="see `make test-adapters`")
+pytest.importorskip("skyrl_gym", reason="see `make test-adapters`")
+
+import skyrl_gym
 
 from assay.environments.faces.skyrl import register_environment
 
@@ -46,7 +48,20 @@ def test_an_episode_by_skyrls_interface() -> None:
     stepped = env.step("It is 5.")
     assert (stepped["reward"], stepped["done"], stepped["observations"]) == (1.0, True, [])
     assert env.get_metrics() == {"turns": 2.0, "tool_calls": 1.0, "refused_calls": 0.0}
+    environment = env.handle.episode.environment
+    closed = type(environment).closed
     env.close()
+    env.close()
+    assert type(environment).closed == closed  # its end had closed it
+
+
+def test_skyrl_may_stop_an_episode_before_its_end() -> None:
+    env = made()
+    env.init(PROMPT)
+    environment = env.handle.episode.environment
+    closed = type(environment).closed
+    env.close()
+    assert type(environment).closed == closed + 1
 
 
 def test_what_the_policy_cannot_call_is_told_to_it() -> None:

@@ -120,10 +120,12 @@ def sandbox() -> Iterator[EpisodeSandbox]:
         yield sandbox
 
 
-async def solved(sandbox: EpisodeSandbox, script: str, *more: str) -> tuple[float | None, str]:
+async def solved(
+    sandbox: EpisodeSandbox, script: str, *more: str, test_s: float = 20.0
+) -> tuple[float | None, str]:
     turns = [call("bash", command=one) for one in (script, *more)]
     outcome, _ = await play(
-        RepositoryEnvironment, ROW, [*turns, "done"], shared=sandbox, settings={"test_s": 2.0}
+        RepositoryEnvironment, ROW, [*turns, "done"], shared=sandbox, settings={"test_s": test_s}
     )
     assert outcome.ending in {Ending.ANSWERED, Ending.BUDGET_SPENT}, outcome
     judged = outcome.result.judgement
@@ -137,7 +139,8 @@ async def test_what_is_right_earns_the_reward(sandbox: EpisodeSandbox) -> None:
 @pytest.mark.parametrize("hostile", HOSTILE, ids=lambda one: one.name)
 async def test_a_hostile_solution_earns_nothing(sandbox: EpisodeSandbox, hostile: Hostile) -> None:
     script = (_MAIN if hostile.main else "") + hostile.script
-    reward, why = await solved(sandbox, script)
+    endless = hostile.name in {"endless-import", "fork-bomb-at-import"}
+    reward, why = await solved(sandbox, script, test_s=2.0 if endless else 20.0)
     assert reward == 0.0, why
 
 

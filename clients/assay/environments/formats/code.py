@@ -63,6 +63,7 @@ class CodeFormat:
     def read(self, text: str, *, truncated: bool = False) -> Reply:
         """See Format; the first block that is Python is the call."""
         acts = acting_part(text)
+        thinking = acts is None
         if acts is None and not truncated and ends_with(text, self.stops):
             acts = turn_part(text)
         if acts is None:
@@ -70,8 +71,9 @@ class CodeFormat:
         for block in fenced_blocks(acts):
             if block.tag in _TAGS and (block.closed or not truncated):
                 call = ToolCall(TOOL, {ARGUMENT: block.code})
-                return reply_of(text, (call,), _before(acts), truncated=truncated)
-        answer = acts.strip()
+                answer = "" if thinking else _before(acts)
+                return reply_of(text, (call,), answer, truncated=truncated)
+        answer = "" if thinking else acts.strip()
         if self._answer is not None and not self._answer.search(answer):
             answer = ""
         return reply_of(text, (), answer, truncated=truncated)

@@ -20,13 +20,14 @@ def read_reply(text: str, dialect: str, stops: Sequence[str], *, truncated: bool
     A call inside a thought counts where the turn ends with it: a stop text ended the turn there.
     """
     found = read_calls(text, dialect)
-    if found.trouble and not truncated and ends_with(text, stops):
+    thinking = bool(found.trouble)
+    if thinking and not truncated and ends_with(text, stops):
         found = _inside_thought(text, dialect) or found
     calls = [
         _tool_call(call, written)
         for call, written in zip(found.calls[:MAX_CALLS], found.written, strict=False)
     ]
-    answer = "" if found.trouble else found.rest.strip()
+    answer = "" if thinking else found.rest.strip()
     return reply_of(text, calls, answer, truncated=truncated)
 
 

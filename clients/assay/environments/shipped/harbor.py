@@ -285,12 +285,12 @@ def _why_not(name: str, folder: str, task: HarborTask, sandbox: Any) -> str:
     if not task.solution:
         return "it has no solution, so nothing shows that it can run here"
 
-    class One(HarborEnvironment):
+    class OneHarborTask(HarborEnvironment):
         @classmethod
         def proofs(cls, settings: Any) -> Sequence[Proof]:
             return list(_proofs_of({"task": name}, task))
 
-    results = prove(One, HarborSettings(folder=folder), None, sandbox)
+    results = prove(OneHarborTask, HarborSettings(folder=folder), None, sandbox)
     failed = [one for one in results if not one.ok]
     if not failed:
         return ""
@@ -302,4 +302,9 @@ def _why_not(name: str, folder: str, task: HarborTask, sandbox: Any) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m assay.environments.shipped.harbor FOLDER")
+    try:
+        sys.exit(main(sys.argv[1]))
+    except (ConfigError, OSError) as error:
+        sys.exit(str(error))

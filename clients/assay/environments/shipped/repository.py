@@ -187,12 +187,12 @@ def main(path: str) -> int:
 
 
 def _why_not(row: Row, folder: str, sandbox: EpisodeSandbox) -> str:
-    class One(RepositoryEnvironment):
+    class OneRepositoryRow(RepositoryEnvironment):
         @classmethod
         def proofs(cls, settings: ProgramSettings) -> Sequence[Proof]:
             return row_proofs(row)
 
-    for one in prove(One, RepositorySettings(folder=folder), None, sandbox):
+    for one in prove(OneRepositoryRow, RepositorySettings(folder=folder), None, sandbox):
         if not one.ok:
             judgement = one.outcome.result.judgement
             found = judgement.explanation if judgement else one.found
@@ -209,4 +209,9 @@ def _judgement(reward: float, passed: int, count: int, failure: str) -> Judgemen
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m assay.environments.shipped.repository ROWS.jsonl")
+    try:
+        sys.exit(main(sys.argv[1]))
+    except (ConfigError, OSError) as error:
+        sys.exit(str(error))

@@ -55,11 +55,7 @@ class StopTexts:
         return None
 
     def _text(self, ids: list[int]) -> str:
-        return str(
-            self._tokenizer.decode(
-                ids, skip_special_tokens=False, clean_up_tokenization_spaces=False
-            )
-        )
+        return str(self._tokenizer.decode(ids, skip_special_tokens=False))
 
 
 def stop_texts(host: EngineHost, sampling: Sampling) -> StopTexts | None:
