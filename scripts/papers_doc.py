@@ -20,7 +20,7 @@ DOCUMENT = written.ROOT / "docs" / "understand" / "papers.md"
 BEGIN = "<!-- parts: written by scripts/papers_doc.py from the registry of parts -->\n"
 END = "<!-- end of parts -->\n"
 _MOST_CELLS = 6
-_PLACES = {"clients": "clients", "genrm": "genrm", "trainer": "trainer"}
+_PLACES = {"clients": "clients", "environments": "clients", "genrm": "genrm", "trainer": "trainer"}
 
 
 @dataclass(frozen=True, slots=True)

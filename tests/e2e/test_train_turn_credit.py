@@ -10,10 +10,8 @@ from typing import Any
 
 import pytest
 
-from assay.trainer.methods.episodes.settings import METHOD as EPISODES
 from trainer_support import ExactTransport, built_trainer
 
-pytestmark = pytest.mark.skipif(not EPISODES.hooks, reason="no episodes are driven here")
 Train = Callable[..., list[dict[str, Any]]]
 RELAY = f"{Path(__file__).parent.parent / 'relay.py'}:Relay"
 AGENTS = ["asker", "solver#1", "solver#2"]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+from assay.environments.registry import environment_of, settings_of
 from assay.kit.errors import ConfigError
 from assay.trainer.algos import episodes
 from assay.trainer.core import batch as batches
@@ -425,3 +426,9 @@ def test_groups_over_two_processes_have_the_advantages_of_one(credit: dict[str, 
         parts = list(pool.map(one, range(2)))
     assert whole.abs().sum() > 0
     torch.testing.assert_close(torch.cat(parts), whole)
+
+
+def test_an_environment_in_a_file_may_have_settings_of_its_own() -> None:
+    """A dataclass with annotations as texts looks its module up."""
+    kind = environment_of(f"{Path(__file__).parent.parent / 'relay.py'}:Relay")
+    assert settings_of(kind, {"rounds": 3}).rounds == 3

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import sys
+import zlib
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -83,9 +85,11 @@ def _module(where: str) -> Any:
         raise ConfigError(f"there is no file {where}")
     from importlib.util import module_from_spec, spec_from_file_location  # noqa: PLC0415
 
-    spec = spec_from_file_location(f"assay_environment_{path.stem}", path)
+    place = zlib.crc32(str(path.resolve()).encode())
+    spec = spec_from_file_location(f"assay_environment_{path.stem}_{place:08x}", path)
     if spec is None or spec.loader is None:
         raise ConfigError(f"{where} is no module of Python")
     module = module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses and type hints look their module up
     spec.loader.exec_module(module)
     return module

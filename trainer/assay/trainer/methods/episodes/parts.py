@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from assay.trainer.settings.metric import Metric, metrics
-from assay.trainer.settings.part import Part, switch, to
+from assay.trainer.settings.part import Part, Switches, to
+
+if TYPE_CHECKING:
+    from assay.trainer.settings.config import Config
+
+
+def _single(config: Config) -> Switches:
+    """Single responses: nothing that is said of turns and agents stays."""
+    switches: dict[str, object] = {"method.episodes.environment": ""}
+    if config.method.turn_credit.unit != "off":
+        switches["method.turn_credit.unit"] = "off"
+    if config.method.filter.void == "turn":
+        switches["method.filter.void"] = "none"
+    if config.method.advantage.normalise == "role":
+        switches["method.advantage.normalise"] = "none"
+    return switches
+
 
 PARTS: tuple[Part, ...] = (
     Part(
         "episodes", "sampling",
         "The policy acts in an environment over several turns; what tools answer is in no loss.",
         "ReTool, arXiv 2504.11536; SimpleTIR, arXiv 2509.02479",
-        *switch("method.episodes.environment", ""),
+        lambda c: c.method.episodes.on, _single,
         code=("methods.episodes.talk.Episodes", "methods.episodes.columns.tokens_of"),
         takes={
             "one-turn": "a response is an episode of several turns",
