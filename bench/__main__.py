@@ -31,6 +31,7 @@ BENCHES = {
     "sessions": "sessions",
     "sessions-soak": "sessions_soak",
     "session-pages": "session_pages",
+    "episodes": "episodes",
     "judge-rubrics": "judge_rubrics",
     "judge-speed": "judge_speed",
     "judge-batching": "judge_batching",
@@ -57,6 +58,8 @@ BENCHES = {
     "overlap": "overlap",
     "trainer-prof": "trainer_prof",
     "trainer-hackable": "trainer_hackable",
+    "trainer-tools": "trainer_tools",
+    "trainer-pivots": "trainer_pivots",
 }
 TAKE_OPTIONS = (
     "math",
@@ -72,6 +75,7 @@ TAKE_OPTIONS = (
     "sandbox-adversary",
     "sessions",
     "sessions-soak",
+    "episodes",
     "trainer-step",
     "trainer-update",
     "trainer-ladder",
@@ -90,6 +94,8 @@ TAKE_OPTIONS = (
     "overlap",
     "trainer-prof",
     "trainer-hackable",
+    "trainer-tools",
+    "trainer-pivots",
 )
 
 

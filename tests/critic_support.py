@@ -7,6 +7,7 @@ trains critics of both kinds for some mini-batches on the rows of its rank.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -145,12 +146,12 @@ def train_trunk(model: Any, critic: Any, *, rank: int = 0, ranks: int = 1) -> li
 def logps_of(model: Any, batch: Any) -> Tensor:
     """As TRL asks its fused head for them."""
     rows = packing.laid(batch)
-    labels = rows.ids_BL.masked_fill(rows.mask_BL == 0, -100)
+    labels = rows.ids_SL.masked_fill(rows.mask_SL == 0, -100)
     out = model(
-        input_ids=rows.ids_BL, attention_mask=rows.mask_BL, labels=labels, fused_lm_head=True
+        input_ids=rows.ids_SL, attention_mask=rows.mask_SL, labels=labels, fused_lm_head=True
     )
     length = batch["completion_ids"].shape[1]
-    return packing.of_tokens(out.log_probs, rows.starts_B - 1, length)
+    return packing.of_tokens(out.log_probs, rows.starts_S - 1, length)
 
 
 def read_fused(folder: Path) -> Any:
@@ -215,9 +216,13 @@ def main(folder: Path) -> None:
     engine.state.distributed_type = DistributedType.FSDP
     assert engine.is_fsdp2
     found["fsdp2"] = [*separate(folder, "fsdp2", engine), trunk(folder, engine)]
-    torch.save(found, folder / f"{engine.process_index}.pt")
+    rank = engine.process_index
     engine.end_training()
+    torch.save(found, folder / f"{rank}.pt")
 
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]))
+    sys.stdout.flush()
+    # Now and then (once in some hundred runs) a thread of torch's aborts an interpreter that ends.
+    os._exit(0)

@@ -53,4 +53,21 @@ def in_miniature(preset: Path, model: Path, data: Path, *overrides: str) -> Conf
             "method.cotraining.max_new_tokens=4",
             "optim.micro_batch=0",
         ]
+    if published.method.episodes.on:  # what is said there is nothing that tiny models say
+        small += _relayed(published)
     return configs.load(preset, [*small, *overrides])
+
+
+def _relayed(published: Config) -> list[str]:
+    """Episodes in which anything may be said, by as many kinds of agents and conversations."""
+    several = published.method.turn_credit.unit == "agent"
+    agents = '["asker", "solver#1", "solver#2"]' if several else '["policy"]'
+    fresh = "context" in published.method.episodes.settings
+    rewards = "own_rewards = true, turn_rewards = true"
+    return [
+        f"method.episodes.environment={Path(__file__).parent / 'relay.py'}:Relay",
+        f"method.episodes.settings={{agents = {agents}, fresh = {str(fresh).lower()}, {rewards}}}",
+        "method.episodes.turns=12",
+        "method.episodes.tokens=0",
+        "data.columns.prompt=question",
+    ]

@@ -85,7 +85,9 @@ def response(request: Request) -> Response:
 class Serves:
     """What follows from its answers is asked when all are there."""
 
-    def serve(self, first: Iterable[tuple[Id, Request]], follow: Follow) -> None:
+    def serve(
+        self, first: Iterable[tuple[Id, Request]], follow: Follow, arrivals: Any = None
+    ) -> None:
         asked = list(first)
         while asked:
             ids, requests = zip(*asked, strict=True)

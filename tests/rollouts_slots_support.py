@@ -35,13 +35,15 @@ class ContinuingGenerator(Sampler):
         self.fails = fails
         super().__init__(ScriptedEngine(self._script, tokenizer=Numbers()), Sampling(LIMIT))
 
-    def serve(self, first: Iterable[tuple[Id, Request]], follow: Follow) -> None:
+    def serve(
+        self, first: Iterable[tuple[Id, Request]], follow: Follow, arrivals: Any = None
+    ) -> None:
         asked = list(first)
         assert asked
         if self.fails:
             raise RuntimeError("told to")
         self.calls.append([(request.draw.number, request.index) for _, request in asked])
-        super().serve(asked, follow)
+        super().serve(asked, follow, arrivals)
 
     def _script(self, request: Request) -> Response:
         ids = whole(request.draw.number, request.index)[:LIMIT]

@@ -10,8 +10,19 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 
-def completion(text: str) -> dict[str, Any]:
-    """A chat completion as OpenAI's API has it."""
+def completion(said: str | dict[str, Any]) -> dict[str, Any]:
+    """A chat completion as OpenAI's API has it, of a text or a call's arguments by its name."""
+    message: dict[str, Any] = {"role": "assistant", "content": said}
+    if not isinstance(said, str):
+        calls = [
+            {
+                "id": f"call-{number}",
+                "type": "function",
+                "function": {"name": name, "arguments": json.dumps(arguments)},
+            }
+            for number, (name, arguments) in enumerate(said.items())
+        ]
+        message = {"role": "assistant", "content": None, "tool_calls": calls}
     return {
         "id": "1",
         "object": "chat.completion",
@@ -20,8 +31,8 @@ def completion(text: str) -> dict[str, Any]:
         "choices": [
             {
                 "index": 0,
-                "message": {"role": "assistant", "content": text},
-                "finish_reason": "stop",
+                "message": message,
+                "finish_reason": "stop" if isinstance(said, str) else "tool_calls",
             }
         ],
         "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
@@ -29,8 +40,8 @@ def completion(text: str) -> dict[str, Any]:
 
 
 @contextmanager
-def scripted_policy(*texts: str) -> Iterator[str]:
-    """The base URL of a server that answers with these texts in turn, the last one for ever."""
+def scripted_policy(*texts: str | dict[str, Any]) -> Iterator[str]:
+    """The base URL of a server that answers so in turn, with the last one for ever."""
     left = list(texts)
     lock = threading.Lock()
 

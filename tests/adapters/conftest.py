@@ -6,12 +6,22 @@ elsewhere each file skips.
 
 from __future__ import annotations
 
+import importlib.util
 import socket
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+if importlib.util.find_spec("nemo_gym"):
+    # From 0.6 on it moves the folder that it lies in behind all others, so that packages of .venv
+    # would take the place of those that trainers need.
+    _path = list(sys.path)
+    import nemo_gym  # noqa: F401
+
+    sys.path[:] = _path
 
 from assay.clients import EmbeddedServices, Item, RewardClient
 from assay.clients.trainers.common import fault_ratio

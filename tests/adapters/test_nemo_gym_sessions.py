@@ -34,8 +34,9 @@ from starlette.routing import Route
 
 pytestmark = [pytest.mark.adapters, pytest.mark.filterwarnings("ignore")]
 
-Policy = Callable[[list[str]], dict[str, str] | str]
-"""Given the tools' outputs so far: arguments of the next call by its name, or the last words."""
+Policy = Callable[[list[str]], dict[str, Any] | str]
+"""Given the tools' outputs so far: arguments, or a program, of the next call by its name, or the
+last words."""
 
 
 def rollout(*tools: str) -> dict[str, Any]:
@@ -60,9 +61,10 @@ def policy_model(policy: Policy) -> Starlette:
             item: dict[str, Any] = {"id": "m", "type": "message", "role": "assistant",
                                     "status": "completed", "content": [text]}  # fmt: skip
         else:
-            [(name, code)] = said.items()
+            [(name, given)] = said.items()
+            arguments = given if isinstance(given, dict) else {"code": given}
             item = {"type": "function_call", "call_id": str(len(outputs)), "name": name,
-                    "arguments": json.dumps({"code": code})}  # fmt: skip
+                    "arguments": json.dumps(arguments)}  # fmt: skip
         return JSONResponse({"id": "r", "created_at": 0.0, "model": "m", "object": "response",
                              "output": [item], "parallel_tool_calls": False,
                              "tool_choice": "auto", "tools": []})  # fmt: skip

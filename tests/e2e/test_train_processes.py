@@ -158,6 +158,7 @@ def test_two_processes_give_the_curve_of_one(
     for name in names:
         found, expected = rows(tmp_path / engine / name), rows(tmp_path / "one" / name)
         same(found, expected, but=("padding_ratio",))  # each process packs its own rows
+        same_rollouts(tmp_path / engine / name, tmp_path / "one" / name)
         for kind in ("model", "critic", "adapter"):
             assert_equal_weights(tmp_path / engine / name / kind, tmp_path / "one" / name / kind)
     for name in resumed:
@@ -172,6 +173,30 @@ def test_two_processes_give_the_curve_of_one(
     if "grpo" in names:
         found = rows(tmp_path / engine / "grpo")
         assert all(row["faults"]["WORKER_DIED"] > 8 for row in found)
+
+
+def same_rollouts(found: Path, expected: Path) -> None:
+    """Two processes together keep what one keeps; each rollout's credit is with who trained."""
+    from assay.kit.runs.rollouts import files_in, read_rollouts
+
+    assert {one.process for one in files_in(found / "rollouts")} == {0, 1}
+    ours, theirs = list(read_rollouts(found)), list(read_rollouts(expected))
+    assert len(ours) == len(theirs)
+    for one, other in zip(ours, theirs, strict=True):
+        for name in (
+            "step",
+            "phase",
+            "draw",
+            "sample",
+            "ids",
+            "response",
+            "own",
+            "finished",
+            "trained",
+        ):
+            assert one[name] == other[name], name
+        assert one["shaped_reward"] == pytest.approx(other["shaped_reward"], abs=1e-4)
+        assert (one["fault"] is None) == (other["fault"] is None)
 
 
 def assert_equal_weights(found: Path, expected: Path) -> None:

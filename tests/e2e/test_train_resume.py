@@ -127,6 +127,16 @@ def test_a_resumed_run_matches_an_uninterrupted_one(
     assert "model/model.safetensors" in files
     for name in files:
         assert (stopped / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+    found = kept_rollouts(stopped)
+    assert found == kept_rollouts(tmp_path / "whole")
+    assert {row["step"] for row in found if row["phase"] == "train"} == {1, 2, 3, 4}
+
+
+def kept_rollouts(folder: Path) -> list[dict[str, Any]]:
+    """All but how long it took."""
+    from assay.kit.runs.rollouts import read_rollouts
+
+    return [{**row, "judge_s": 0, "queue_s": 0} for row in read_rollouts(folder)]
 
 
 def test_a_run_goes_on_with_the_rows_that_it_began_with(

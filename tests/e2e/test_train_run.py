@@ -86,6 +86,42 @@ def test_a_run_leaves_a_complete_folder(
         row["question"] for row in json.loads((folder / "eval_after.json").read_text())["answers"]
     }
     assert not held_out & {row["question"] for row in samples}
+    _every_rollout_is_kept(folder, samples, config)
+
+
+def _every_rollout_is_kept(folder: Path, samples: list[dict[str, Any]], config: Any) -> None:
+    from assay.kit.runs.rollouts import read_rollouts, read_timeline
+
+    rows = list(read_rollouts(folder, phase="train"))
+    count = config.rollout.prompts_per_step * config.rollout.group_size
+    assert [row["step"] for row in rows] == [step for step in (1, 2, 3, 4) for _ in range(count)]
+    by_place = {(row["step"], row["draw"], row["sample"]): row for row in rows}
+    assert len(by_place) == len(rows)
+    for sample in samples:
+        row = by_place[sample["step"], sample["draw"], sample["sample"]]
+        for name in ("question", "response", "reward", "truncated", "tokens", "policy_step"):
+            assert row[name] == sample[name]
+        assert (row["fault"] is None) == (sample["fault"] is None)
+        if sample["shaped_reward"] is not None:
+            assert row["shaped_reward"] == pytest.approx(sample["shaped_reward"], abs=1e-5)
+        trained = sum(end - start for start, end in row["trained"])
+        total = sum((end - start) * value for start, end, value in row["advantages"])
+        mean = sample["advantage"] or 0.0
+        assert total / max(trained, 1) == pytest.approx(mean, abs=1e-3)
+        assert len(row["logprobs"]) == len(row["ids"]) == row["own"][0][1]
+        assert all(value <= 0 for value in row["logprobs"])
+        assert row["prompt_ids"]
+    held_out = list(read_rollouts(folder, phase="eval"))
+    assert [row["step"] for row in held_out] == [0] * 20 + [4] * 20
+    answers = json.loads((folder / "eval_after.json").read_text())["answers"]
+    assert [row["response"] for row in held_out[20:]] == [one["response"] for one in answers]
+    spans = read_timeline(folder / "rollouts")
+    assert {row["what"] for row in spans} >= {"collect", "update", "step"}
+    steps = [row for row in spans if row["what"] == "step"]
+    assert [row["step"] for row in steps] == [1, 2, 3, 4]
+    for span in spans:
+        whole = steps[span["step"] - 1]
+        assert whole["start"] - 0.01 <= span["start"] <= span["end"] <= whole["end"] + 0.01
 
 
 def test_a_seed_repeats_exactly(tiny_config: MakeConfig, train: Train, curve: Curve) -> None:

@@ -139,7 +139,7 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Any]]:
     common = {
         **os.environ,
         "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
-        "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1",
+        "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1",
         "PYTHONPATH": str(Path(support.__file__).parent),
     }  # fmt: skip
     processes = [

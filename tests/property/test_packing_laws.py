@@ -144,19 +144,19 @@ def rows_of(pairs: list[tuple[int, int]]) -> dict[str, torch.Tensor]:
 def test_rows_are_laid_from_the_first_column_without_a_gap(pairs: list[tuple[int, int]]) -> None:
     batch = rows_of(pairs)
     laid = packing.laid(batch)
-    assert laid.ids_BL.shape[1] == max(map(sum, pairs))
+    assert laid.ids_SL.shape[1] == max(map(sum, pairs))
     for row, (prompt, response) in enumerate(pairs):
-        ids = laid.ids_BL[row]
+        ids = laid.ids_SL[row]
         whole = [
             *batch["prompt_ids"][row, -prompt:].tolist(),
             *batch["completion_ids"][row, :response].tolist(),
         ]
         assert ids.tolist() == whole + [0] * (len(ids) - len(whole))
-        assert laid.mask_BL[row].tolist() == [1] * len(whole) + [0] * (len(ids) - len(whole))
-        own = packing.of_tokens(laid.ids_BL, laid.starts_B, batch["completion_ids"].shape[1])
+        assert laid.mask_SL[row].tolist() == [1] * len(whole) + [0] * (len(ids) - len(whole))
+        own = packing.of_tokens(laid.ids_SL, laid.starts_S, batch["completion_ids"].shape[1])
         assert own[row, :response].tolist() == batch["completion_ids"][row, :response].tolist()
     computed, tokens = packing.computed(batch)
-    assert (int(computed), int(tokens)) == (laid.ids_BL.numel(), sum(map(sum, pairs)))
+    assert (int(computed), int(tokens)) == (laid.ids_SL.numel(), sum(map(sum, pairs)))
 
 
 @given(PAIRS, st.data())

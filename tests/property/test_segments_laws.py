@@ -107,12 +107,14 @@ class Policy(Sampler):
         self.asked: list[list[Request]] = []
         super().__init__(ScriptedEngine(self._script, tokenizer=Numbers()), Sampling(LIMIT))
 
-    def serve(self, first: Iterable[tuple[Id, Request]], follow: Follow) -> None:
+    def serve(
+        self, first: Iterable[tuple[Id, Request]], follow: Follow, arrivals: Any = None
+    ) -> None:
         first = list(first)
         self.asked.append([request for _, request in first])
         if len(self.asked) - 1 == self.fails_at:
             raise RuntimeError("told to")
-        super().serve(first, follow)
+        super().serve(first, follow, arrivals)
 
     def _script(self, request: Request) -> Response:
         ids = (*(request.begun.ids if request.begun else ()), *written(request))

@@ -140,7 +140,7 @@ def test_a_pass_in_chunks_is_one_pass(folder: Path) -> None:
     with critic.watch():
         rows = packing.laid(batch)
         for part in torch.arange(8).split(3):
-            model(input_ids=rows.ids_BL[part], attention_mask=rows.mask_BL[part])
+            model(input_ids=rows.ids_SL[part], attention_mask=rows.mask_SL[part])
     mask_BT, targets_BT = batch["completion_mask"], support.targets_of(batch)
     chunked, _ = critic.loss_from_last_forward(
         batch, targets_BT, targets_BT, mask_BT, tokens=mask_BT.sum()

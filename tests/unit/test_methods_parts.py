@@ -17,6 +17,15 @@ from assay.trainer.settings.overrides import expand, flat
 from assay.trainer.settings.registry import part_names, parts, parts_on
 
 
+def of_episodes(*, critic: bool = False, **credit: Any) -> dict[str, Any]:
+    """Episodes with such credit."""
+    return {
+        "episodes": {"environment": "python"},
+        "turn_credit": credit,
+        "advantage": {"estimator": "gae" if critic else "group"},
+    }
+
+
 def of_turns(mode: str) -> dict[str, Any]:
     """A response of several turns that has everything that turns may have."""
     return {
@@ -112,6 +121,14 @@ ON: dict[str, dict[str, Any]] = {
     },
     "turn-independence": of_turns("verify"),
     "role-normalisation": of_turns("verify"),
+    "agent-credit": of_episodes(unit="agent"),
+    "turn-credit": of_episodes(unit="turn"),
+    "independent-turns": of_episodes(unit="turn", critic=True),
+    "utterance-critic": of_episodes(unit="turn", values="turns", critic=True),
+    "state-groups": of_episodes(unit="turn", compare="state"),
+    "turn-discount": of_episodes(unit="turn", discount=0.9),
+    "episode-advantage": of_episodes(unit="turn", episode_weight=0.5),
+    "positive-turns": of_episodes(unit="turn", keep="positive"),
     "step-interpolation": {"dense": {"weight": 0.1, "mix": "interpolate"}},
     "step-decay": {"dense": {"weight": 0.1, "decay_to": 1e-3}},
     "probability-mask": {"advantage": {"estimator": "segments", "scale": "none"}},
@@ -119,6 +136,7 @@ ON: dict[str, dict[str, Any]] = {
     "std-scaling": {},
     "task-scaling": {"advantage": {"scale": "task"}},
     "difficulty-weight": {"advantage": {"difficulty": "exp"}},
+    "success-adaptive-negatives": {"advantage": {"negative": "success"}},
     "advantage-whitening": {"advantage": {"normalise": "task"}},
     "sigma-filter": {"advantage": {"max_sigma": 3.0}},
     "discount": {"advantage": {"estimator": "gae", "gamma": 0.99}},

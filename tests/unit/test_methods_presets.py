@@ -1,6 +1,6 @@
 """The presets: what each is made of, and that every published value in them is the published one.
 
-A comment in a preset that names a source is a claim; PUBLISHED lists the claims. A value that
+A comment in a preset that names a source is a claim; presets_published.py lists them. A value that
 changes, a claim that nobody wrote down here, and one whose source is gone from the file all fail.
 """
 
@@ -14,316 +14,18 @@ from typing import Any
 
 import pytest
 
+from assay.environments.registry import environment_of, settings_of
 from assay.kit.errors import ConfigError
 from assay.trainer.explain.presets import departures, published
 from assay.trainer.methods.dense.settings import METHOD as DENSE
 from assay.trainer.recipes.ladder import plan
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.registry import parts, parts_on
+from presets_published import PUBLISHED
 
 GIVEN = ["data=rows.jsonl", "model=org/model"]
 METHODS = published()
 
-# Read from the papers and from the authors' repositories; the sources are named in each preset.
-PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
-    # DeepSeekMath, arXiv 2402.03300.
-    "grpo": {
-        "method.advantage.estimator": ("group", "section 4.1.2"),
-        "method.advantage.scale": ("group", "section 4.1.2"),
-        "method.loss.aggregation": ("seq-mean-token-mean", "equation 3"),
-        "method.loss.kl_coef": (0.04, "section 4.2"),
-        "method.loss.kl_estimator": ("k3", "equation 4"),
-        "method.loss.kl_place": ("loss", "equation 3"),
-        "optim.learning_rate": (1e-6, "section 4.2"),
-        "optim.mini_batches": (1, "section 4.2"),
-        "rollout.prompts_per_step": (16, "section 4.2"),
-        "rollout.group_size": (64, "section 4.2"),
-        "rollout.max_new_tokens": (1024, "section 4.2"),
-    },
-    # arXiv 2503.20783 and the README of sail-sg/understand-r1-zero.
-    "dr_grpo": {
-        "method.advantage.estimator": ("group", "figure 1"),
-        "method.advantage.scale": ("none", "figure 1"),
-        "method.loss.aggregation": ("constant", "figure 1"),
-        "method.loss.kl_coef": (0.0, "README"),
-        "optim.learning_rate": (1e-6, "README"),
-        "optim.schedule": ("constant", "README"),
-        "optim.epochs": (1, "README"),
-        "optim.mini_batches": (8, "README"),
-        "rollout.prompts_per_step": (128, "README"),
-        "rollout.group_size": (8, "README"),
-        "rollout.max_new_tokens": (3000, "README"),
-        "rollout.temperature": (1.0, "README"),
-        "rollout.top_p": (1.0, "README"),
-    },
-    # arXiv 2402.14740, appendix C as TRL's paper index reads it.
-    "rloo": {
-        "method.advantage.estimator": ("rloo", "the paper's estimator"),
-        "method.advantage.scale": ("none", "the paper's estimator"),
-        "method.loss.aggregation": ("seq-mean-token-sum", "one action"),
-        "method.loss.kl_coef": (0.03, "appendix C"),
-        "optim.learning_rate": (1e-6, "appendix C"),
-        "optim.mini_batches": (2, "appendix C"),
-        "rollout.prompts_per_step": (256, "appendix C"),
-        "rollout.group_size": (4, "the paper compares 2 and 4"),
-    },
-    # arXiv 2503.14476 and run_dapo_qwen2.5_32b.sh.
-    "dapo": {
-        "reward.verifier": ("math-signed", "section 2.4"),
-        "method.advantage.estimator": ("group", "equation 9"),
-        "method.advantage.scale": ("group", "equation 9"),
-        "method.loss.clip_low": (0.2, "section 4.1"),
-        "method.loss.clip_high": (0.28, "section 4.1"),
-        "method.loss.dual_clip": (10.0, "script"),
-        "method.loss.aggregation": ("token-mean", "section 3.3"),
-        "method.loss.kl_coef": (0.0, "section 2.3"),
-        "method.shaping.overlong": ("soft", "section 3.4"),
-        "method.shaping.overlong_cache": (4096, "section 4.1"),
-        "method.shaping.overlong_factor": (1.0, "script"),
-        "method.dynamic_sampling.enabled": (True, "section 3.2"),
-        "method.dynamic_sampling.max_rounds": (10, "script"),
-        "method.dynamic_sampling.oversample": (3.0, "script"),
-        "optim.learning_rate": (1e-6, "section 4.1"),
-        "optim.schedule": ("constant", "section 4.1"),
-        "optim.warmup_steps": (20 * 16, "section 4.1"),
-        "optim.weight_decay": (0.1, "script"),
-        "optim.max_grad_norm": (1.0, "script"),
-        "optim.mini_batches": (16, "section 4.1"),
-        "rollout.prompts_per_step": (512, "section 4.1"),
-        "rollout.group_size": (16, "section 4.1"),
-        "rollout.max_new_tokens": (20480, "section 4.1"),
-        "rollout.temperature": (1.0, "script"),
-        "rollout.top_p": (1.0, "script"),
-        "eval.samples": (32, "section 4.1"),
-        "eval.temperature": (1.0, "section 4.1"),
-        "eval.top_p": (0.7, "section 4.1"),
-    },
-    # arXiv 2504.05118, section 5.1: its basic PPO.
-    "ppo": {
-        "method.advantage.estimator": ("gae", "arXiv 1707.06347"),
-        "method.advantage.gamma": (1.0, "VAPO"),
-        "method.advantage.lam": (0.95, "VAPO"),
-        "method.critic.lam": (0.95, "VAPO"),
-        "method.critic.learning_rate": (2e-6, "VAPO"),
-        "method.loss.clip_low": (0.2, "VAPO"),
-        "method.loss.clip_high": (0.2, "VAPO"),
-        "method.loss.aggregation": ("seq-mean-token-mean", "VAPO"),
-        "optim.learning_rate": (1e-6, "VAPO"),
-        "optim.schedule": ("constant", "VAPO"),
-        "optim.mini_batches": (16, "VAPO"),
-        "rollout.prompts_per_step": (8192, "VAPO"),
-        "rollout.group_size": (1, "VAPO"),
-        "eval.samples": (32, "VAPO"),
-        "eval.temperature": (1.0, "VAPO"),
-        "eval.top_p": (0.7, "VAPO"),
-    },
-    # What VAPO (section 4.1) says of VC-PPO (arXiv 2503.01491).
-    "vc_ppo": {
-        "method.advantage.gamma": (1.0, "VAPO"),
-        "method.advantage.lam": (0.95, "VAPO, section 4.1"),
-        "method.critic.lam": (1.0, "VAPO, section 4.1"),
-    },
-    # arXiv 2504.05118.
-    "vapo": {
-        "method.advantage.gamma": (1.0, "section 5.1"),
-        "method.advantage.lam": (0.95, "section 5.1"),
-        "method.advantage.length_adaptive_alpha": (0.05, "section 5.1"),
-        "method.critic.lam": (1.0, "section 5.1"),
-        "method.critic.learning_rate": (2e-6, "section 5.1"),
-        "method.critic.pretrain_steps": (50, "section 5.1"),
-        "method.loss.clip_low": (0.2, "section 5.1"),
-        "method.loss.clip_high": (0.28, "section 5.1"),
-        "method.loss.aggregation": ("token-mean", "section 5.1"),
-        "method.loss.positive_lm_coef": (0.1, "section 5.1"),
-        "optim.learning_rate": (1e-6, "section 5.1"),
-        "optim.schedule": ("constant", "section 5.1"),
-        "optim.mini_batches": (16, "section 5.1"),
-        "rollout.prompts_per_step": (512, "section 5.1"),
-        "rollout.group_size": (16, "section 5.1"),
-        "eval.samples": (32, "section 5.1"),
-        "eval.temperature": (1.0, "section 5.1"),
-        "eval.top_p": (0.7, "section 5.1"),
-        "run.steps": (313, "section 5.2"),
-    },
-    # Third-party notes on arXiv 2506.15050, whose text was not at hand.
-    "t_ppo": {
-        "method.truncation.window": (8192, "a note"),
-        "method.critic.lam": (1.0, "a note"),
-        "method.loss.kl_coef": (0.0, "a note"),
-        "optim.mini_batches": (16, "a note"),
-        "rollout.prompts_per_step": (512, "a note"),
-        "rollout.group_size": (16, "a note"),
-        "rollout.max_new_tokens": (24576, "a note"),
-    },
-    # The repository of arXiv 2605.19577: qwen3-4B-tmn-reweight.sh, core_algos.py.
-    "tmn_grpo": {
-        "method.advantage.estimator": ("group", "code"),
-        "method.advantage.scale": ("task", "code"),
-        "method.advantage.difficulty": ("exp", "code"),
-        "method.advantage.difficulty_alpha": (0.8, "script"),
-        "method.advantage.difficulty_gamma": (1.0, "code"),
-        "method.loss.clip_low": (0.2, "script"),
-        "method.loss.clip_high": (0.28, "script"),
-        "method.loss.dual_clip": (3.0, "script"),
-        "method.loss.aggregation": ("token-mean", "script"),
-        "method.loss.kl_coef": (0.0, "script"),
-        "optim.learning_rate": (2e-6, "script"),
-        "optim.warmup_steps": (5, "script"),
-        "optim.weight_decay": (0.1, "script"),
-        "optim.max_grad_norm": (1.0, "script"),
-        "optim.epochs": (1, "script"),
-        "optim.mini_batches": (1, "script"),
-        "rollout.prompts_per_step": (128, "script"),
-        "rollout.group_size": (16, "script"),
-        "rollout.max_new_tokens": (16384, "script"),
-        "rollout.temperature": (1.0, "script"),
-        "rollout.top_p": (1.0, "script"),
-    },
-    # The repository of arXiv 2505.23564: polIter_rho1bSft2_spo_chain_GSM8K, interval5.
-    "spo": {
-        "method.advantage.estimator": ("segments", "code"),
-        "method.advantage.scale": ("none", "code"),
-        "method.segments.threshold": (0.9, "code"),
-        "method.segments.unsure_per_segment": (5, "code"),
-        "method.segments.continuations": (9, "code"),
-        "method.segments.mask_sure": (True, "code"),
-        "method.loss.clip_low": (0.2, "code"),
-        "method.loss.clip_high": (0.2, "code"),
-        "optim.learning_rate": (1e-6, "code"),
-        "optim.mini_batches": (8, "code"),
-        "rollout.prompts_per_step": (64, "code"),
-        "rollout.group_size": (8, "code"),
-        "rollout.max_new_tokens": (1024, "code"),
-        "rollout.temperature": (0.6, "code"),
-        "rollout.top_p": (0.9, "code"),
-        "run.steps": (1000, "code"),
-    },
-    # arXiv 2505.24298.
-    "areal": {
-        "method.asynchrony.mode": ("bounded", "AReaL"),
-        "method.asynchrony.max_staleness": (8, "AReaL"),
-        "method.advantage.normalise": ("batch", "AReaL"),
-        "method.loss.importance_correction": ("decoupled", "AReaL"),
-        "method.loss.clip_low": (0.2, "AReaL"),
-        "method.loss.clip_high": (0.2, "AReaL"),
-        "method.loss.kl_coef": (0.0, "AReaL"),
-        "optim.learning_rate": (2e-5, "AReaL"),
-        "optim.mini_batches": (4, "AReaL"),
-        "rollout.prompts_per_step": (512, "AReaL"),
-        "rollout.group_size": (16, "AReaL"),
-    },
-    # arXiv 2507.18071.
-    "gspo": {
-        "method.advantage.estimator": ("group", "equation 6"),
-        "method.advantage.scale": ("group", "equation 6"),
-        "method.loss.ratio": ("sequence", "equation 7"),
-        "method.loss.clip_low": (3e-4, "section 5.1"),
-        "method.loss.clip_high": (4e-4, "section 5.1"),
-        "method.loss.aggregation": ("seq-mean-token-mean", "equation 5"),
-        "method.loss.kl_coef": (0.0, "equation 5"),
-        "optim.mini_batches": (4, "section 5.1"),
-    },
-    # MiniMax-M1, arXiv 2506.13585.
-    "cispo": {
-        "method.advantage.estimator": ("group", "section 3.1"),
-        "method.advantage.scale": ("group", "section 3.1"),
-        "method.loss.objective": ("cispo", "equation 4"),
-        "method.loss.clip_low": (1.0, "section 3.1"),
-        "method.loss.aggregation": ("token-mean", "equation 4"),
-        "method.loss.kl_coef": (0.0, "section 3.1"),
-        "method.shaping.overlong": ("soft", "section 3.1"),
-        "method.dynamic_sampling.enabled": (True, "section 3.1"),
-    },
-    # What the public summaries of arXiv 2504.04950 say, and derivations, marked as such.
-    "pairwise_ppo": {
-        "data.columns.anchor": ("answer", "arXiv 2504.04950"),
-        "reward.verifier": ("judge-pairwise", "arXiv 2504.04950"),
-        "method.pairwise.against": ("anchor", "arXiv 2504.04950"),
-        "method.pairwise.reward": ("win", "a derivation"),
-        "method.advantage.estimator": ("gae", "arXiv 2504.04950"),
-        "method.loss.kl_place": ("reward", "a derivation"),
-    },
-    "pairwise_group": {
-        "reward.verifier": ("judge-pairwise", "arXiv 2504.04950"),
-        "method.pairwise.against": ("group", "a derivation"),
-        "method.advantage.estimator": ("symmetric", "a derivation"),
-        "method.advantage.scale": ("none", "a derivation"),
-    },
-    # arXiv 2506.10406 and its authors' code.
-    "pag": {
-        "method.turns.mode": ("verify", "PAG"),
-        "method.turns.revise": ("selective", "PAG"),
-        "method.turns.parsing": ("strict", "PAG's code"),
-        "method.turns.independent": (True, "PAG"),
-        "method.turns.reward": ("turns", "PAG"),
-        "method.turns.first_reward": ("accuracy", "PAG"),
-        "method.turns.verifier_reward": (True, "PAG"),
-        "method.turns.shaping": (1.0, "PAG"),
-        "method.advantage.estimator": ("gae", "PAG"),
-        "method.advantage.gamma": (1.0, "PAG's code"),
-        "method.advantage.lam": (1.0, "PAG's code"),
-        "method.advantage.normalise": ("role", "PAG"),
-        "method.critic.lam": (1.0, "PAG's code"),
-        "method.critic.learning_rate": (2e-6, "PAG"),
-        "method.loss.clip_low": (0.2, "PAG"),
-        "method.loss.clip_high": (0.28, "PAG"),
-        "method.loss.entropy_coef": (0.0, "PAG"),
-        "method.loss.kl_coef": (0.0, "PAG"),
-        "optim.learning_rate": (1e-6, "PAG"),
-        "optim.epochs": (1, "PAG"),
-        "rollout.prompts_per_step": (512, "PAG"),
-        "rollout.group_size": (4, "PAG"),
-        "rollout.max_new_tokens": (2048, "PAG"),
-        "rollout.temperature": (1.0, "PAG"),
-        "rollout.top_p": (1.0, "PAG"),
-        "eval.samples": (32, "PAG"),
-        "eval.temperature": (0.6, "PAG"),
-        "eval.top_p": (0.95, "PAG"),
-    },
-    # The baselines of the same.
-    "score": {
-        "method.turns.mode": ("reconsider", "PAG's script"),
-        "method.turns.shaping": (1.0, "PAG's script"),
-        "method.advantage.estimator": ("gae", "PAG's script"),
-    },
-    "direct_multi_turn": {
-        "method.turns.mode": ("reconsider", "PAG"),
-        "method.turns.shaping": (0.0, "PAG"),
-        "method.advantage.estimator": ("gae", "PAG"),
-    },
-    # arXiv 2505.15034 and its authors' README.
-    "tango": {
-        "method.advantage.estimator": ("group", "Tango"),
-        "method.advantage.scale": ("group", "Tango"),
-        "method.dense.weight": (0.1, "Tango"),
-        "method.dense.decay_to": (1e-3, "Tango"),
-        "method.dense.mix": ("interpolate", "Tango"),
-        "method.dense.normalise": (True, "Tango"),
-        "method.cotraining.enabled": (True, "Tango"),
-        "method.cotraining.generator_steps": (3, "Tango"),
-        "method.cotraining.verifier_steps": (1, "Tango"),
-        "method.cotraining.warmup_steps": (40, "Tango"),
-        "method.cotraining.format_weight": (0.8, "Tango"),
-        "method.cotraining.class_weights": (True, "Tango"),
-        "method.cotraining.learning_rate": (1e-6, "Tango"),
-        "method.cotraining.group_size": (5, "Tango"),
-        "optim.learning_rate": (1e-6, "Tango"),
-        "rollout.prompts_per_step": (256, "Tango"),
-        "rollout.group_size": (5, "Tango"),
-        "run.steps": (200, "Tango"),
-    },
-    # Public reviews of arXiv 2410.17621, whose text was not at hand.
-    "code_prm": {
-        "reward.parameters.splitting": ("code-line", "arXiv 2410.17621"),
-        "reward.parameters.step_rewards": ("signed", "arXiv 2410.17621"),
-        "method.dense.weight": (0.25, "equation 3"),
-        "method.dense.correct_share": (0.025 / 0.25, "equation 3"),
-        "method.dense.normalise": (True, "a derivation"),
-        "method.advantage.estimator": ("gae", "arXiv 2410.17621"),
-        "method.critic.init": ("runs/code-prm/prm/model", "arXiv 2410.17621"),
-        "method.loss.kl_place": ("reward", "equation 3"),
-    },
-}
 _SETTING = re.compile(r"^(\w+) = [^#]*#\s*(.+)$")
 _OURS = ("our choice", "the trainer punishes")
 
@@ -396,6 +98,17 @@ def test_a_preset_with_a_critic_says_whether_advantages_are_whitened(
     assert line.startswith(f'normalise = "{chosen}"')
     assert "verl's GAE" in said
     assert ("not whitened" in said) == (chosen == "none")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_an_environment_takes_the_settings_of_a_preset(repository: Path, name: str) -> None:
+    """With what the command for a small run gives it."""
+    path = file_of(repository, name)
+    typed = [line for line in path.read_text().splitlines() if line.startswith("#   assay train ")]
+    chosen = configs.load(path, shlex.split(typed[-1][1:])[3:]).method.episodes
+    if chosen.on:
+        kind = environment_of(chosen.environment)
+        assert settings_of(kind, chosen.settings) != kind.Settings() or not chosen.settings
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -58,4 +58,6 @@ def test_a_file_of_the_users_own_comes_first(elsewhere: Path) -> None:
 def test_what_is_neither_is_refused_with_the_presets(given: str) -> None:
     with pytest.raises(ConfigError) as caught:
         configs.load(Path(given), DATA)
-    assert "cannot be read" in str(caught.value) or "presets are areal, cispo," in str(caught.value)
+    assert "cannot be read" in str(caught.value) or "presets are archer, areal," in str(
+        caught.value
+    )

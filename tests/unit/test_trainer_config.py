@@ -150,7 +150,7 @@ def test_a_file_of_another_command_names_it(repository: Path, tmp_path: Path) ->
 
 def test_a_misspelt_file_is_suggested(repository: Path) -> None:
     with pytest.raises(
-        ConfigError, match=r"not exist; did you mean 'dapo\.toml'\?; presets are areal,"
+        ConfigError, match=r"not exist; did you mean 'dapo\.toml'\?; presets are archer,"
     ):
         config.load(repository / "configs" / "dpao.toml")
 

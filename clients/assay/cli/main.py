@@ -23,6 +23,7 @@ _SUMMARIES = {
     "check-verifier": "Check that a verifier keeps what every verifier promises.",
     "eval-judge": "How good a judge is, on rows whose answer is known.",
     "doctor": "What this machine has, and which services answer.",
+    "environments": "What a policy can act in: list, show, check and play environments.",
     "journal": "Read the verdict journal of a reward server.",
     "run": "Run a program in the sandbox.",
     "score": "Score the responses of a file.",
@@ -31,6 +32,7 @@ _SUMMARIES = {
     "code-prm": "Process supervision for code: labels, process reward model, dense run.",
     "label-code": "Label the lines of programs by what a policy can still make of them.",
     "label-critiques": "Write critiques that agree with one another, to train a judge on.",
+    "pivots": "The turns of trajectories at which a policy still differs (PivotRL).",
     "ladder": "Train a config with parts switched on or off, and compare.",
     "token": "Make the bearer tokens that services ask for.",
     "train": "Train a language model with rewards from services.",
@@ -46,6 +48,7 @@ _BROUGHT_BY = {
     "label-code": "assay-rl-genrm",
     "label-critiques": "assay-rl-genrm",
     "ladder": "assay-rl-trainer",
+    "pivots": "assay-rl-trainer",
     "train": "assay-rl-trainer",
     "train-rm": "assay-rl-trainer",
 }

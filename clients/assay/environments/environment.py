@@ -26,11 +26,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 from assay.clients.types import Fault, Item, Judgement, Result
 from assay.environments.endings import Ending
-from assay.environments.types import Reply, ToolCall
+from assay.environments.types import EpisodeMessage, Reply, ToolCall
 
 Row = Mapping[str, Any]
 """A row of the data: `prompt`, `reference` and whatever the environment needs."""
@@ -114,6 +114,9 @@ class Environment:
         Settings: a frozen dataclass of its settings, each with a default.
         repeatable: what tools answer follows from the row and the calls before: then samples of one
             row may share tool results (see cache.py), and a record can be branched.
+        state_read_by: who reads what tools change: "nobody" (each call is on its own), "tools"
+            (later calls), "all" (turn() and reward() too). With less than "all" a call whose answer
+            is shared may never be run.
         settings: of this episode.
         shared: what `open` yielded.
         services: the reward services; None where nobody gave any.
@@ -124,6 +127,7 @@ class Environment:
     name: ClassVar[str] = ""
     Settings: ClassVar[type[Any]] = NoSettings
     repeatable: ClassVar[bool] = False
+    state_read_by: ClassVar[Literal["nobody", "tools", "all"]] = "all"
 
     def __init__(
         self, settings: Any = None, shared: Any = None, services: Services | None = None
@@ -163,6 +167,14 @@ class Environment:
         del turn
         return None
 
+    def answered(self, turn: Reply, answers: tuple[EpisodeMessage, ...]) -> Any:
+        """What follows a turn with calls, once they are answered.
+
+        None: the answers, in the same conversation. Otherwise as `turn`; an observation then holds
+        what of the answers is to be read, and may begin another context.
+        """
+        del turn, answers
+
     def reward(self) -> Any:
         """What the episode earned, asked once, at its end.
 
@@ -170,7 +182,8 @@ class Environment:
             A number, a `Judgement`, a `Fault`, a `Result`, or any of these by agent; may be
             awaited. By default the services judge the last answer against the row's reference.
         """
-        return self.judged(self.last.answer or self.last.text)
+        written = self.last.answer or ("" if self.last.calls else self.last.text)
+        return self.judged(written)  # a call is no answer
 
     async def judged(self, response: str, **fields: Any) -> Result:
         """The services' result on a response to this row; `fields` replace those of the item.

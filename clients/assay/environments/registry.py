@@ -69,7 +69,7 @@ def settings_of(kind: type[Environment], given: Mapping[str, Any]) -> Any:
 def _loaded(name: str, load: Any) -> Any:
     try:
         return load()
-    except Exception as error:  # whatever a module does when it is imported
+    except (Exception, SystemExit) as error:  # whatever a module does when it is imported
         raise ConfigError(
             f"the environment {name!r} cannot be loaded: {type(error).__name__}: {error}"
         ) from error

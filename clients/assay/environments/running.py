@@ -24,7 +24,14 @@ async def called(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
     """Calls a function; a plain one runs in a thread, and what it gives may be awaited."""
     if inspect.iscoroutinefunction(function):
         return await function(*args, **kwargs)
-    act = functools.partial(contextvars.copy_context().run, function, *args, **kwargs)
+
+    def run() -> Any:
+        try:
+            return function(*args, **kwargs)
+        except StopIteration as error:  # which a future cannot hold: whoever awaits would hang
+            raise RuntimeError(f"StopIteration: {error}") from error
+
+    act = functools.partial(contextvars.copy_context().run, run)
     given = await asyncio.get_running_loop().run_in_executor(_executor(), act)
     return await given if inspect.isawaitable(given) else given
 

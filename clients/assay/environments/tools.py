@@ -11,6 +11,7 @@ import inspect
 import json
 import re
 import typing
+import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -24,6 +25,8 @@ from assay.kit.errors import ConfigError
 
 _SECTION = re.compile(r"^(Args|Returns|Raises|Yields|Attributes):\s*$")
 _ARGUMENT = re.compile(r"^(\w+)(?:\s*\([^)]*\))?:\s*(.*)$")
+
+_CONFIG = ConfigDict(extra="forbid", protected_namespaces=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +66,11 @@ class ToolSpec:
         if isinstance(given, str):
             try:
                 given = json.loads(given or "{}")
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise ToolError(f"{self.name}: the arguments are no JSON: {given[:200]}") from None
         if given is not None and not isinstance(given, Mapping):
             raise ToolError(f"{self.name}: the arguments are no object of names and values")
+        _check_texts(self.name, given)
         try:
             read = self.reads(**{str(name): value for name, value in (given or {}).items()})
         except ValidationError as error:
@@ -76,6 +80,22 @@ class ToolSpec:
             )
             raise ToolError(f"{self.name}: {whys}") from None
         return {name: getattr(read, name) for name in type(read).model_fields}
+
+
+def _check_texts(name: str, given: Any) -> None:
+    """Refuses what no tool can pass on: half a surrogate pair, or a nesting without end.
+
+    Raises:
+        ToolError: in words for the policy.
+    """
+    try:
+        json.dumps(given, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ToolError(f"{name}: the arguments hold half a surrogate pair") from None
+    except RecursionError:
+        raise ToolError(f"{name}: the arguments are nested too deeply") from None
+    except (TypeError, ValueError):
+        return  # not from JSON: a caller in Python
 
 
 def tools_of(kind: type[Any]) -> Mapping[str, ToolSpec]:
@@ -91,14 +111,14 @@ def tools_of(kind: type[Any]) -> Mapping[str, ToolSpec]:
 @cache
 def _tools_of(kind: Hashable) -> Mapping[str, ToolSpec]:
     assert isinstance(kind, type)  # noqa: S101  # as its caller says
-    found: dict[str, ToolSpec] = {}
+    names: dict[str, None] = {}
     for base in reversed(kind.__mro__):
         for name, member in vars(base).items():
             if getattr(member, MARK, False):
-                found[name] = _tool(getattr(kind, name), kind)
-            elif name in found:
-                del found[name]  # overridden by what is no tool
-    return found
+                names[name] = None
+            elif name in names:
+                del names[name]  # overridden by what is no tool
+    return {name: _tool(getattr(kind, name), kind) for name in names}
 
 
 def _tool(method: Any, kind: type) -> ToolSpec:
@@ -116,7 +136,9 @@ def _tool(method: Any, kind: type) -> ToolSpec:
         about = described.get(parameter.name)
         fields[parameter.name] = (hints[parameter.name], Field(default, description=about))
     try:
-        reads = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
+        with warnings.catch_warnings():  # of names that pydantic's models have too
+            warnings.simplefilter("ignore")
+            reads = create_model(name, __config__=_CONFIG, **fields)
         parameters = reads.model_json_schema()
     except Exception as error:  # whatever a type brings with it
         raise ConfigError(

@@ -5,7 +5,9 @@
     fn(data_source, solution_str, ground_truth, extra_info=None) verl's -> float | dict(score=...)
 
 The parameters' names tell them apart; further parameters need a default. A function is called with
-parameters by name, once for each item: TRL's with lists of one.
+parameters by name, once for each item: TRL's with lists of one. An object of TRL's shape may say
+more of itself by attributes (`assay.environments.hosting`): `description`, `deterministic`, and
+`conversational`, where it wants messages.
 """
 
 from __future__ import annotations
@@ -127,11 +129,14 @@ def _shape(named: tuple[str, ...], required: tuple[str, ...]) -> Shape | None:
 def spec_of(
     name: str, version: str, signature: Signature, function: Callable[..., object]
 ) -> VerifierSpec:
-    """The description of a plain function. Equal items are taken to get equal judgements."""
-    said = inspect.getdoc(function) if inspect.isroutine(function) else None
+    """The description of a plain function, by default one that judges equal items alike."""
+    own = getattr(function, "description", "")
+    said = inspect.getdoc(function) if inspect.isroutine(function) else own
     first = " ".join((said or "").partition("\n\n")[0].split())
     needs = {"plain": "reference", "verl": "ground_truth", "trl": ""}[signature.shape]
-    extra = {"plain": (), "verl": (_DATA_SOURCE,), "trl": (_CONVERSATIONAL,)}[signature.shape]
+    chat = () if hasattr(function, "conversational") else (_CONVERSATIONAL,)
+    extra = {"plain": (), "verl": (_DATA_SOURCE,), "trl": chat}[signature.shape]
+    deterministic = bool(getattr(function, "deterministic", True))
     sided = ("correct", "incorrect")
     return VerifierSpec(
         name=name,
@@ -142,6 +147,8 @@ def spec_of(
         max_reward=1.0 if signature.is_bool else MAX_REWARD,
         verdicts=sided if signature.is_bool else (*sided, "scored"),
         parameters=extra,
+        deterministic=deterministic,
+        cacheable=deterministic,
         needs_reference=needs in signature.required,
     )
 
@@ -177,6 +184,7 @@ class PlainFunction:
         return max((self._scored(value) for value in found), key=lambda one: one.reward)
 
     def _trl(self, item: VerifierItem, conversational: bool) -> Judgement:
+        conversational = conversational or bool(getattr(self._function, "conversational", False))
         told = _messages(item.prompt)
         plain = len(item.prompt) < 2 and not conversational
         prompt: object = item.prompt[0].content if plain and item.prompt else told

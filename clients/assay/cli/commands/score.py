@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 
 from assay.cli.commands import compare
-from assay.cli.commands.options import read_server, server_options
+from assay.cli.commands.options import ServerAccess, read_server, server_options
 from assay.cli.commands.pipeline import Reached, ServerAhead, rows_in
 from assay.cli.commands.work import RowWork, carry_out
 from assay.cli.parameters import find_verifier, functions_among, read_parameters, split_spec
 from assay.cli.scoring.breakdown import Breakdown, LineKeys
 from assay.cli.scoring.files import pack_of
-from assay.cli.scoring.rows import Row, RowSource, RowSurvey, check_routes, output_row, survey
+from assay.cli.scoring.recorded import are_recorded, episodes_in, spooled_rollouts
+from assay.cli.scoring.rows import (
+    Row,
+    RowSource,
+    RowSurvey,
+    check_routes,
+    dump,
+    output_row,
+    survey,
+)
 from assay.cli.scoring.scores import ScoreTally
 from assay.clients.rows.items import Defaults, Keys
 from assay.clients.types import Item, Result
@@ -113,6 +124,13 @@ class _Asked:
     metavar="FILE",
     help="Write the numbers of the summary as JSON.",
 )
+@click.option(
+    "--replay",
+    "replayed",
+    type=click.Choice(["tools", "answers"]),
+    help="Of a run's episodes: judge them in their environments, with their calls run again, or "
+    "with the answers that tools gave then.",
+)
 @click.option("--id-key", default="id", show_default=True, help="Key of the id.")
 @click.option("--response-key", default="response", show_default=True, help="Key of the response.")
 @click.option(
@@ -150,6 +168,7 @@ def score(
     fail_on_fault: bool,
     keep_going: bool,
     json_file: Path | None,
+    replayed: str | None,
     group_key: str,
     **names: str,
 ) -> int:
@@ -160,7 +179,9 @@ def score(
     hf://datasets/NAME[@REVISION][?subset=NAME&split=NAME], by the package datasets.
     A row is {id, response, reference, prompt?, verifier?, task?, params?, labels?}, with {turns} in
     place of the response for a dialogue, and {tool_calls} beside it where an API returned some;
-    other keys pass through.
+    other keys pass through. IN may be a run, its folder rollouts/, or a file of it: every recorded
+    response, of an episode its last answer, is judged again, by --verifier or by who judged it, and
+    stands beside what was recorded; --replay judges episodes in their environments.
     The reference is a text, a list of texts (each of them right), or data (an object, or any other
     list); {tests} or {anchor} may stand in its place. Each row comes out in order with reward,
     verdict, answer, components, explanation, suspicions and fault; keys of the input with one of
@@ -177,6 +198,11 @@ def score(
     With --compare the output holds the rows on which A and B disagree, with judgement_a,
     judgement_b and agree; a fault of either is no disagreement.
     """
+    if replayed is not None:
+        return _replay(
+            in_file, output, verifier, read_server(target, token_file, tls_ca),
+            tools=replayed == "tools", fail_on_fault=fail_on_fault,
+        )  # fmt: skip
     if timeout <= 0:
         raise ConfigError(f"--timeout {timeout:g} is not positive; pass seconds")
     asked = _Asked(params, pair, accept_above, keep_all, show, group_key)
@@ -190,7 +216,13 @@ def score(
     console = make_console(stderr=True)
     tracing.set_up("assay score")
     with ExitStack() as stack:
-        path, shown_as = stack.enter_context(rows_in(in_file))
+        path, shown_as = stack.enter_context(
+            spooled_rollouts(
+                in_file, judged_by_name=not (verifier or task or pair), note=console.print
+            )
+            if in_file != "-" and are_recorded(in_file)
+            else rows_in(in_file)
+        )
         source = RowSource(
             path,
             shown_as,
@@ -219,6 +251,46 @@ def score(
         )
     console.print(work.tally.report())
     return int(fail_on_fault and bool(work.tally.faulted))
+
+
+def _replay(
+    in_file: str, output: str, verifier: str, server: ServerAccess, *, tools: bool,
+    fail_on_fault: bool,
+) -> int:  # fmt: skip
+    """Judges recorded episodes in their environments; see `assay.cli.scoring.replaying`."""
+    # pydantic takes a tenth of a second
+    from assay.cli.scoring.replaying import ReplayTally, replay_all  # noqa: PLC0415
+    from assay.environments.services import RewardServices  # noqa: PLC0415
+
+    console = make_console(stderr=True)
+    if in_file == "-" or not are_recorded(in_file):
+        raise ConfigError(f"--replay needs a run with rollouts, and {in_file} is none")
+    _check_output(in_file, output)
+    tally = ReplayTally()
+    services = RewardServices(server.target, verifier=verifier, token=server.token, tls=server.tls)
+    pack = pack_of(Path(output)) if output != "-" else None
+    with ExitStack() as stack:
+        stack.enter_context(services)
+        lines: BinaryIO = (
+            sys.stdout.buffer
+            if output == "-"
+            else stack.enter_context(Path(f"{output}.partial").open("w+b"))
+        )
+
+        def take(line: dict[str, Any]) -> None:
+            tally.add(line)
+            lines.write(dump(line))
+
+        rollouts = episodes_in(Path(in_file), console.print)
+        asyncio.run(replay_all(rollouts, services, tools=tools, take=take))
+        lines.flush()
+        if pack is not None:
+            pack(lines, Path(output))
+    if output != "-":
+        partial = Path(f"{output}.partial")
+        partial.unlink() if pack is not None else partial.replace(output)
+    console.print(tally.report(), soft_wrap=True)
+    return int(fail_on_fault and bool(tally.faulted))
 
 
 def _check_asked(asked: _Asked, verifier: str, task: str) -> None:

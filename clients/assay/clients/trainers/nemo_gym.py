@@ -1,4 +1,4 @@
-"""A resources server for NeMo Gym (0.4) whose `verify` asks a reward server.
+"""A resources server for NeMo Gym (0.7) whose `verify` asks a reward server.
 
     # resources_servers/assay/app.py
     from assay.clients.trainers.nemo_gym import AssayResourcesServer
@@ -84,9 +84,11 @@ class AssayResourcesServer(SimpleResourcesServer):
         try:
             [result] = await score_awaited(settings, [item])
         except (FirstContactError, TooManyFaultsError) as error:
-            return _unserved(type(error).__name__, str(error))
+            return unserved(type(error).__name__, str(error))
         if isinstance(result.outcome, Fault):
-            return _failed(data, result.outcome, self._policy())
+            if self._policy() is FaultPolicy.RAISE:
+                return unserved(result.outcome.reason, result.outcome.message)
+            return failed_row(data, result.outcome)
         return JSONResponse({**data, **_judged(result.outcome)})
 
     def _settings(self) -> Settings:
@@ -108,14 +110,15 @@ def _judged(judgement: Judgement) -> dict[str, Any]:
     }
 
 
-def _failed(data: dict[str, Any], fault: Fault, policy: FaultPolicy) -> JSONResponse:
-    if policy is FaultPolicy.RAISE:
-        return _unserved(fault.reason, fault.message)
+def failed_row(data: dict[str, Any], fault: Fault) -> JSONResponse:
+    """A row without a reward, in the words that Gym and NeMo RL leave it out by."""
     return JSONResponse(
         {
             **data,
             "reward": 0.0,
             "mask_sample": True,
+            "failure_kind": "judge_failed",
+            "failure_reason": f"{fault.reason}: {fault.message}"[:2000],
             "instance_config": {**(data.get("instance_config") or {}), "mask_sample": True},
             "_ng_failure_class": FAULTED,
             "_ng_failure_reason": fault.reason,
@@ -124,7 +127,8 @@ def _failed(data: dict[str, Any], fault: Fault, policy: FaultPolicy) -> JSONResp
     )
 
 
-def _unserved(reason: str, message: str) -> JSONResponse:
+def unserved(reason: str, message: str) -> JSONResponse:
+    """The answer to a call that failed, by no doing of the policy's."""
     return JSONResponse({"fault": {"reason": reason, "message": message}}, status_code=503)
 
 

@@ -27,7 +27,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.clients.trainers.common.scoring import score, score_awaited
-from assay.clients.trainers.common.verl_rows import answer_of, item_of, read_options
+from assay.clients.trainers.common.verl_rows import answer_of, broken, item_of, read_options
 
 
 def compute_score(
@@ -44,6 +44,8 @@ def compute_score(
         ConfigError: a setting or a ground truth is wrong.
     """
     options = read_options(reward_kwargs)
+    if (fault := broken(extra_info)) is not None:
+        return answer_of(options, fault)
     item = item_of(options, data_source, solution_str, ground_truth, extra_info)
     return answer_of(options, score(options.settings, [item])[0])
 
@@ -64,6 +66,8 @@ async def compute_score_async(
         ConfigError: a setting or a ground truth is wrong.
     """
     options = read_options(reward_kwargs)
+    if (fault := broken(extra_info)) is not None:
+        return answer_of(options, fault)
     item = item_of(options, data_source, solution_str, ground_truth, extra_info)
     return answer_of(options, (await score_awaited(options.settings, [item]))[0])
 

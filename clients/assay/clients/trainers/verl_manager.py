@@ -25,7 +25,7 @@ from verl.trainer.ppo.core_algos import register_adv_est
 
 from assay.clients.trainers.common.rows import prompt_of
 from assay.clients.trainers.common.scoring import score_awaited
-from assay.clients.trainers.common.verl_rows import answer_of, item_of, read_options
+from assay.clients.trainers.common.verl_rows import answer_of, broken, item_of, read_options
 
 
 class AssayRewardManager(RewardManagerBase):
@@ -58,6 +58,9 @@ class AssayRewardManager(RewardManagerBase):
         """
         row = data[-1:][0]
         columns = row.non_tensor_batch
+        if (fault := broken(columns.get("tool_extra_fields"))) is not None:
+            answer = answer_of(self.options, fault)
+            return {"reward_score": answer["score"], "reward_extra_info": answer}
         responses = row.batch["responses"]
         count = int(row.batch["attention_mask"][-responses.shape[-1] :].sum())
         more: dict[str, Any] = {"response_token_count": count}

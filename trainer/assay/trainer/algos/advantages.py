@@ -7,6 +7,7 @@
     task      divided by sqrt(mean over the task's prompts of var)   GoLongRL (arXiv 2605.19577)
     keyed     whitening for each role or task by itself   PAG's RoleAdvNorm (arXiv 2506.10406)
     sigmas    0 where |A - mean| > 3 std                  StableReinforce (arXiv 2505.02835)
+    success   A < 0 times base + slope * mean(r)          GUI-Libra (arXiv 2602.22190)
 
 where mean and the unbiased std go over the G samples of one prompt.
 
@@ -142,6 +143,25 @@ def within_sigmas(
     slack = 1e-12 * (1 + moments.means.abs())
     near_BT = distance_BT <= sigmas * moments.variances.sqrt() + slack
     return torch.where(keep_BT & near_BT, advantages_BT, 0.0)
+
+
+def success_scaled(
+    advantages_PG: torch.Tensor, rewards_PG: torch.Tensor, *, base: float, slope: float
+) -> torch.Tensor:
+    """Negative advantages times base + slope * the group's mean reward, cut to [0, 1].
+
+    GUI-Libra (arXiv 2602.22190), whose code has a base of 0.5 and a slope of 1.5: where hardly any
+    sample succeeds, a failure may be a success that was not recognised. Rewards are in [0, 1], NaN
+    where there is no judgement, which is in no mean.
+
+    Returns:
+        Shape (P, G) and dtype of the advantages.
+    """
+    rewards, _, count_P1 = _judged(rewards_PG)
+    mean_P1 = rewards.nansum(dim=1, keepdim=True) / count_P1.clamp(min=1)
+    factor_P1 = (base + slope * mean_P1).clamp(0.0, 1.0)
+    scaled_PG = advantages_PG.double() * factor_P1
+    return torch.where(advantages_PG < 0, scaled_PG.to(advantages_PG.dtype), advantages_PG)
 
 
 def _judged(rewards_PG: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -97,9 +98,15 @@ def first_token(hooks: Sequence[Hooks]) -> FirstToken | None:
     return next(filter(None, (hook.first_token() for hook in hooks)), None)
 
 
+def stops_of(hooks: Sequence[Hooks], policy: LoadedPolicy) -> tuple[str, ...]:
+    """Texts behind which responses end."""
+    return tuple(dict.fromkeys(text for hook in hooks for text in hook.stops(policy)))
+
+
 def sampler(
     trainer: PolicyTrainer, config: Config, policy: LoadedPolicy, sampling: Sampling | None = None
 ) -> Sampler:
     """Samples the present policy, by default as training responses are drawn."""
     engine = engine_of_run(trainer, config, policy)
-    return Sampler(engine, sampling or rollout_sampling(config.rollout, first_token(trainer.hooks)))
+    given = sampling or rollout_sampling(config.rollout, first_token(trainer.hooks))
+    return Sampler(engine, replace(given, stops=stops_of(trainer.hooks, policy)))

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from assay.trainer.algos import advantages as estimators
-from assay.trainer.algos import difficulty, gae, kl
+from assay.trainer.algos import difficulty, episodes, gae, kl
 from assay.trainer.rollouts.types import (
     Collected,
     Group,
@@ -274,10 +274,26 @@ def group_advantages(
         return of_tokens
     rewards_PG = across.gather(batch["rewards"]).view(-1, group_size)
     tasks_P = across.gather(batch["task"]).view(-1, group_size)[:, 0]
-    all_PG = resolved(estimator.function)(rewards_PG, scale=chosen.scale, tasks_P=tasks_P)
+    estimate = partial(_estimated, chosen)
+    units = next(filter(None, (hook.units(batch) for hook in reversed(hooks))), None)
+    mask_BT = batch["completion_mask"]
+    advantages_BT = torch.zeros_like(mask_BT, dtype=rewards_PG.dtype)
+    if units is None or units.whole_weight:
+        all_PG = estimate(rewards_PG, tasks_P=tasks_P)
+        advantages_BT = across.own(all_PG.reshape(-1), batch["rewards"]).unsqueeze(1) * mask_BT
+    if units is not None:
+        all_BU = episodes.unit_advantages(
+            across.gather(units.keys_BU),
+            across.gather(units.values_BU),
+            estimate,
+            group_size=group_size,
+            tasks_P=tasks_P,
+        )
+        of_tokens_BT = episodes.to_tokens(across.own(all_BU, units.keys_BU), units.unit_BT)
+        advantages_BT = units.weight * of_tokens_BT + units.whole_weight * advantages_BT
     if chosen.difficulty != "none":
         correct_PG = across.gather(batch["correct"].to(rewards_PG.dtype)).view(-1, group_size)
-        all_PG = all_PG * difficulty.weights(
+        weights_PG = difficulty.weights(
             rewards_PG,
             correct_PG.bool(),
             tasks_P,
@@ -285,13 +301,26 @@ def group_advantages(
             alpha=chosen.difficulty_alpha,
             gamma=chosen.difficulty_gamma,
         )
-    advantages_B = across.own(all_PG.reshape(-1), batch["rewards"])
-    advantages_BT = advantages_B.unsqueeze(1) * batch["completion_mask"]
+        weights_B = across.own(weights_PG.reshape(-1), batch["rewards"])
+        advantages_BT = advantages_BT * weights_B.unsqueeze(1)
     for hook in hooks:
         advantages_BT = hook.credit(batch, advantages_BT, step)
     if "weights" in batch:
         advantages_BT = advantages_BT * batch["weights"].unsqueeze(1)
     return advantages_BT * batch["completion_mask"]
+
+
+def _estimated(
+    chosen: AdvantageConfig, values_PG: torch.Tensor, *, tasks_P: torch.Tensor
+) -> torch.Tensor:
+    """Advantages of samples that are compared with one another, (P, G)."""
+    function = resolved(estimator_of(chosen).function)
+    all_PG: torch.Tensor = function(values_PG, scale=chosen.scale, tasks_P=tasks_P)
+    if chosen.negative == "success":
+        all_PG = estimators.success_scaled(
+            all_PG, values_PG, base=chosen.negative_base, slope=chosen.negative_slope
+        )
+    return all_PG
 
 
 def refined(

@@ -240,8 +240,8 @@ class Workshop:
 
     @property
     def talk(self) -> Talk:
-        """The shape of a sample: one response or a dialogue."""
-        given = (hook.talk(self.policy) for hook in self.hooks)
+        """The shape of a sample: one response, a dialogue or an episode."""
+        given = (hook.talk(self.policy, self.judge) for hook in self.hooks)
         return next(filter(None, given), SINGLE)
 
     def generator(self) -> Sampler:
@@ -298,6 +298,7 @@ class Workshop:
             partial(self.judge.open_round, phase=SURVEY),
             encoder(self.policy),
             ranks=self.ranks,
+            talk=talk if (talk := self.talk).only else SINGLE,
         )
 
 

@@ -186,12 +186,13 @@ def evaluate(
     samples: int = 1,
     ranks: Ranks | None = None,
     on_progress: Callable[[int], None] = lambda _done: None,
+    on_rollouts: Callable[[Sequence[Rollout]], None] = lambda _mine: None,
 ) -> Evaluation:
     """Has every problem answered, and the answers judged while others are being generated.
 
     Problems are the same list on every process. The sampler takes the likeliest tokens for one
     response, and draws for more. `open_round` is called once; `on_progress` gets the number of
-    problems answered, over all processes.
+    problems answered, over all processes; `on_rollouts` this process's judged samples.
 
     Returns:
         In the first process all answers, problem by problem; in the others their own.
@@ -211,6 +212,7 @@ def evaluate(
         ranks=ranks,
         on_progress=on_progress,
     )
+    on_rollouts(mine)
     return Evaluation(tuple(map(answer_of, gathered(mine, requests, ranks))))
 
 

@@ -10,6 +10,7 @@ A step, in order:
     scored              rewards of judged responses                  per group
     mark                columns of the batch                         per batch
     earned, returns     rewards on tokens, and their estimate        with a critic
+    units               what is compared, if not whole responses     without a critic
     credit              changes advantages                           without a critic
     credited            last change before the loss                  per batch
     token_weights       weights of tokens in the loss                per micro-batch
@@ -26,8 +27,10 @@ from assay.trainer.settings.registry import methods_on, resolved
 if TYPE_CHECKING:
     import torch
 
+    from assay.trainer.algos.episodes import Units
     from assay.trainer.core.batch import Batch, Scored
     from assay.trainer.core.build import Workshop
+    from assay.trainer.core.rewards import Judge
     from assay.trainer.core.trainer import PolicyTrainer
     from assay.trainer.data.problems import Problem
     from assay.trainer.engines.models import LoadedPolicy
@@ -58,11 +61,13 @@ class Hooks:
     Attributes:
         config: of the run.
         changes_rewards: whether what trains differs from what was judged.
+        needs_rows: whether a problem must keep all of its row (data.problems.Problem.row).
         seen: numbers of the latest batch by the names of records.metric_table; the trainer takes
             them out.
     """
 
     changes_rewards = False
+    needs_rows = False
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -99,10 +104,15 @@ class Hooks:
     def before_training(self, policy: LoadedPolicy) -> None:
         """Called with the policy as it was loaded, before TRL wraps it."""
 
-    def talk(self, policy: LoadedPolicy) -> Talk | None:
-        """The shape of a sample; None for one response."""
-        del policy
+    def talk(self, policy: LoadedPolicy, judge: Judge) -> Talk | None:
+        """The shape of a sample; None for one response. May be called more than once."""
+        del policy, judge
         return None
+
+    def stops(self, policy: LoadedPolicy) -> tuple[str, ...]:
+        """Texts behind which a response ends, besides the tokens that end one."""
+        del policy
+        return ()
 
     def collecting(self) -> Mapping[str, Any]:
         """Arguments of the collector: `dynamic`, `keepers`, `again`."""
@@ -145,6 +155,11 @@ class Hooks:
         del batch
         return None
 
+    def units(self, batch: Batch) -> Units | None:
+        """What is compared in place of whole responses; None for those."""
+        del batch
+        return None
+
     def credit(self, batch: Batch, advantages_BT: torch.Tensor, step: int) -> torch.Tensor:
         """Advantages without a critic, (B, T), before weights and whitening; `step` counts from 0.
 
@@ -178,6 +193,9 @@ class Hooks:
         return None
 
     # -- the loop ---------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Frees what the method holds, at the end of a run, however it ended."""
 
     def in_parts(self, trainer: PolicyTrainer) -> InParts | None:
         """Micro-batches of a step that is still being drawn; None for whole steps."""

@@ -10,6 +10,7 @@ import json
 import tempfile
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -171,11 +172,34 @@ class Judge:
         for opened in self._rounds:
             opened.close()
 
-    def item(self, sample: Sample, id_: str = "", phase: str = TRAINING) -> Item:
-        """The service's item for a sample, labelled by the step and the phase of the run."""
+    def ask(self, item: Item, request: Request, phase: str) -> Future[list[Result]]:
+        """Sends one item about a rollout, in any thread; its result, a fault where the call fails.
+
+        What the item leaves open is the run's: verifier, parameters, tests, limit, labels.
+        """
+        problem, own = request.draw.problem, not item.verifier and not item.task
+        reference = item.reference
+        if own and problem.tests and not reference:
+            reference = _suite(problem.tests)
+        filled = replace(
+            item,
+            reference=reference,
+            verifier=self._config.verifier if own else item.verifier,
+            parameters=item.parameters or (self._config.parameters if own else {}),
+            group_id=item.group_id or str(request.draw.number),
+            timeout_s=item.timeout_s or self._config.item_timeout_s or None,
+            labels={**self._labels(phase), **item.labels},
+        )
+        return self._client.submit([filled], timeout_s=self._config.timeout_s)
+
+    def _labels(self, phase: str) -> dict[str, str]:
         labels = {"phase": phase}
         if self.done is not None:
             labels["step"] = str(self.done() + (phase != EVALUATION))
+        return labels
+
+    def item(self, sample: Sample, id_: str = "", phase: str = TRAINING) -> Item:
+        """The service's item for a sample, labelled by the step and the phase of the run."""
         return Item(
             id=id_,
             response=sample.response,
@@ -187,7 +211,7 @@ class Judge:
             response_token_count=sample.token_count,
             truncated=sample.truncated,
             timeout_s=self._config.item_timeout_s or None,
-            labels=labels,
+            labels=self._labels(phase),
         )
 
 

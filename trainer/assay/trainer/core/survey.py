@@ -13,6 +13,7 @@ from assay.clients import Result
 from assay.trainer.core.evaluation import answered, requests_of
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.engine import Sampler
+from assay.trainer.rollouts.exchange import SINGLE, Talk
 from assay.trainer.rollouts.prompts import PromptStream, seen_of
 from assay.trainer.rollouts.sharing import share
 from assay.trainer.rollouts.types import Ranks, ScoringRound
@@ -34,7 +35,9 @@ class Survey:
         encode: Callable[[Problem], Sequence[int]],
         *,
         ranks: Ranks,
+        talk: Talk = SINGLE,
     ) -> None:
+        self._talk = talk
         self._stream = stream
         self._sampler = sampler
         self._open_round = open_round
@@ -71,6 +74,7 @@ class Survey:
             self._open_round(samples),
             samples=samples,
             ranks=self._ranks,
+            talk=self._talk,
             whole=True,
             on_progress=on_progress,
         )

@@ -35,17 +35,30 @@ class Timing:
         self._clock = clock
         self._seconds: dict[str, float] = defaultdict(float)
         self._tokens = torch.zeros((), device=device)
+        self._spans: list[tuple[str, float, float]] = []
 
     @contextmanager
     def of(self, name: str) -> Iterator[None]:
         """Adds the seconds of the block to those of a name."""
         self._settle()
-        began = self._clock()
+        began, at = self._clock(), time.time()
         try:
             yield
         finally:
             self._settle()
             self._seconds[name] += self._clock() - began
+            self.spanned(name.removesuffix("_s"), at, time.time())
+
+    def spanned(self, name: str, start: float, end: float) -> None:
+        """Notes when something was done, in seconds since 1970; parts of one in a row are one."""
+        if self._spans and self._spans[-1][0] == name:
+            start = self._spans.pop()[1]
+        self._spans.append((name, start, end))
+
+    def spans(self) -> list[tuple[str, float, float]]:
+        """What was noted since the last call."""
+        found, self._spans = self._spans, []
+        return found
 
     def count(self, tokens: torch.Tensor) -> None:
         """Adds an update's tokens, prompts and responses, without padding."""

@@ -87,6 +87,8 @@ class PolicyTrainer(Published, GRPOTrainer):
         drift_alarm: the latest warning about the sampler's log-probabilities, if there was one.
         shaped_rewards: of this process's judged rollouts of the latest step, by place.
         mean_advantages: over a response's tokens in the loss, of the same.
+        on_batch: gets the rows of each step's batch and the batch, before the first update.
+        on_evaluated: gets this process's rollouts of an evaluation.
     """
 
     def __init__(
@@ -134,6 +136,8 @@ class PolicyTrainer(Published, GRPOTrainer):
         self.drift_alarm: str | None = None
         self.shaped_rewards: dict[Place, float] = {}
         self.mean_advantages: dict[Place, float] = {}
+        self.on_batch: Callable[[Sequence[Any], Batch], None] = lambda _rows, _batch: None
+        self.on_evaluated: Callable[[Sequence[Rollout]], None] = lambda _rollouts: None
         self._fresh = False
         self._micro: Batch = {}
         self._sums: dict[str, list[torch.Tensor]] = defaultdict(
@@ -159,7 +163,9 @@ class PolicyTrainer(Published, GRPOTrainer):
         if isinstance(self.critic, Critic):
             self.critic.rest()
         self._return_memory()
+        began = time.time()
         self.collected = self.source.collect(self.state.global_step)
+        self.timing.spanned("collect", began, time.time())
         self._return_memory()
         started = time.perf_counter()
         batch = self.assemble(self.collected)
@@ -181,6 +187,7 @@ class PolicyTrainer(Published, GRPOTrainer):
         rewards = zip(places, batch["rewards"].tolist(), strict=True)
         self.shaped_rewards = {where: reward for where, reward in rewards if reward == reward}  # noqa: PLR0124  # NaN: a fault
         self.mean_advantages = dict(zip(places, means_B.tolist(), strict=True))
+        self.on_batch(self.collected.rows, batch)
 
     def assemble(self, collected: Collected) -> Batch:
         """The tensors of a step, with log-probabilities, values and advantages; observed."""
@@ -271,19 +278,19 @@ class PolicyTrainer(Published, GRPOTrainer):
     def _of_tokens(self, model: Any, batch: Batch, **wanted: Any) -> tuple[Any, Any, Any]:
         """As TRL's function: log pi and entropies (B, T), 0 on padding, and a router's loss."""
         laid = packing.laid(batch)
-        shortest = int(laid.starts_B.min())
-        scored = laid.ids_BL.shape[1] - shortest
+        shortest = int(laid.starts_S.min())
+        scored = laid.ids_SL.shape[1] - shortest
         *seen, aux_loss = self._get_per_token_logps_and_entropies(
-            model, laid.ids_BL, laid.mask_BL, scored, **wanted
+            model, laid.ids_SL, laid.mask_SL, scored, **wanted
         )
         padding_BT = ~batch["completion_mask"].bool()
         logps_BT, entropies_BT = (
             None
-            if values_BK is None
-            else packing.of_tokens(
-                values_BK, laid.starts_B - shortest, padding_BT.shape[1]
-            ).masked_fill(padding_BT, 0.0)
-            for values_BK in seen
+            if values_SK is None
+            else packing.of_responses(values_SK, laid, batch, -shortest).masked_fill(
+                padding_BT, 0.0
+            )
+            for values_SK in seen
         )
         return logps_BT, entropies_BT, aux_loss
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from assay.trainer.algos.packing import laid, of_tokens
+from assay.trainer.algos.packing import laid, of_responses
 from assay.trainer.algos.value_losses import (
     ValueBins,
     clipped_value_losses,
@@ -117,16 +117,15 @@ def _bins(config: CriticConfig) -> ValueBins:
 
 
 def model_inputs(batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Prompt and response in one row, from the first column on: input_ids, attention_mask (B, L).
+    """Prompt and response of each sequence, from the first column on: input_ids and mask (S, L).
 
     The batch is that of `Critic.values`. The padding is behind the tokens, so transformers derives
     the right positions.
     """
     rows = laid(batch)
-    return {"input_ids": rows.ids_BL, "attention_mask": rows.mask_BL}
+    return {"input_ids": rows.ids_SL, "attention_mask": rows.mask_SL}
 
 
-def before_each_token(states_BLX: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
-    """Outputs at the T positions that see prompt + response[:t], of L; shape (B, T, ...)."""
-    starts_B, length = batch["prompt_mask"].sum(dim=1), batch["completion_ids"].shape[1]
-    return of_tokens(states_BLX, starts_B - 1, length)
+def before_each_token(states_SLX: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
+    """Outputs at the T positions that see all before token t of its sequence; (B, T, ...)."""
+    return of_responses(states_SLX, laid(batch), batch, -1)

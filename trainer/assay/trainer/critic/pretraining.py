@@ -222,7 +222,7 @@ def _learn(
     values_BT = critic.values(batch, updates.packing.passes(batch))
     measured = measure(values_BT, returns_BT, mask_BT, accelerator)
     everything = {
-        **{name: batch[name] for name in packing.INPUTS},
+        **packing.inputs_of(batch),
         "returns": returns_BT,
         "values": values_BT,
         "value_mask": mask_BT,

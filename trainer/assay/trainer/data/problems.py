@@ -40,6 +40,8 @@ class Problem:
     # reference.
     tests: str = ""
     solution: str = ""  # a worked one, where data.columns.solution names a column
+    # JSON of the row's other columns, for methods that need them; empty where none does
+    row: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +53,10 @@ class Problems:
     origin: DataOrigin | None = None  # where they come from, as a run tells it
 
 
-def load_problems(config: DataConfig, *, eval_prompts: int) -> Problems:
+def load_problems(config: DataConfig, *, eval_prompts: int, keep_rows: bool = False) -> Problems:
     """Reads the configured source; exactly `eval_prompts` problems are held out.
+
+    With `keep_rows` each problem keeps its row's other columns.
 
     Raises:
         ConfigError: the source is missing or too small, a column cannot be told, or a row lacks a
@@ -65,9 +69,14 @@ def load_problems(config: DataConfig, *, eval_prompts: int) -> Problems:
     rows = (row for one in (table, separate) if one for row in one.rows)
     own = replace(config, columns=found_columns(config, rows, where))
     chosen, pool = _split(table, separate, config, eval_prompts)
-    held_out = tuple(_problem(row, own, f"eval-{n}", at) for n, (at, row) in enumerate(pool))
+
+    def problem(row: Row, id_: str, at: int) -> Problem:
+        made = _problem(row, own, id_, at)
+        return replace(made, row=_others(row, own.columns)) if keep_rows else made
+
+    held_out = tuple(problem(row, f"eval-{n}", at) for n, (at, row) in enumerate(pool))
     questions = {problem.question for problem in held_out}
-    made = (_problem(row, own, f"train-{n}", at) for n, (at, row) in enumerate(chosen))
+    made = (problem(row, f"train-{n}", at) for n, (at, row) in enumerate(chosen))
     train = tuple(problem for problem in made if problem.question not in questions)
     if not train:
         raise ConfigError(
@@ -160,11 +169,14 @@ def _problem(row: Row, config: DataConfig, id_: str, number: int) -> Problem:
             raise ConfigError(
                 f"{where}: column {column!r} is empty; every problem needs a {setting}"
             )
-    question = str(row[prompt])
-    messages = [("system", config.system)] if config.system else []
+    said = _conversation(row[prompt], f"{where}: column {prompt!r}")
+    question = "\n".join(text for _, text in said) if said else str(row[prompt])
+    own_system = bool(said) and said[0][0] == "system"
+    messages = [("system", config.system)] if config.system and not own_system else []
     for example in config.examples:
         messages += [("user", example.user), ("assistant", example.assistant)]
-    messages.append(("user", _fill(config.template, {**row, "question": question}, where)))
+    asked = ("user", _fill(config.template, {**row, "question": question}, where))
+    messages += said or [asked]
     value: Any = ""
     if not tests:
         column = f"{where}: column {reference!r}"
@@ -179,6 +191,24 @@ def _problem(row: Row, config: DataConfig, id_: str, number: int) -> Problem:
         tests=_tests(row[tests], f"{where}: column {tests!r}") if tests else "",
         solution=str(row[solution] or "") if solution else "",
     )
+
+
+def _conversation(value: Any, where: str) -> list[tuple[str, str]]:
+    """The messages of a prompt that is a list of them, which no template changes; else none."""
+    if not isinstance(value, list):
+        return []
+    try:
+        return [(str(one["role"]), str(one["content"])) for one in value]
+    except (KeyError, TypeError) as error:
+        raise ConfigError(
+            f'{where} is a list; of a conversation each part is {{"role": ..., "content": ...}}'
+        ) from error
+
+
+def _others(row: Row, columns: ColumnsConfig) -> str:
+    """JSON of the columns that no field of a problem holds; what JSON has not becomes a text."""
+    held = {columns.prompt, columns.tests or columns.reference, columns.anchor, columns.solution}
+    return json.dumps({k: v for k, v in row.items() if k not in held}, default=str)
 
 
 def _tests(value: Any, where: str) -> str:

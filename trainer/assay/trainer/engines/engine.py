@@ -6,23 +6,27 @@ owns an engine: tokens are drawn only inside `poll`.
 
 The base class tracks open requests, continues responses that were begun, and delivers ended ones;
 an engine draws tokens for the open `OpenRequest`s.
+
+`Sampler.serve` may also wait for `Arrivals`: requests that follow from work in other threads, such
+as the tools of an episode, which run while the engine draws for others.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
+from assay.trainer.engines.arrivals import Arrivals
+from assay.trainer.engines.arrivals import Id as Id  # noqa: PLC0414
 from assay.trainer.engines.types import OnFinished, Request, Response, Sampling, Tokenizer
 
-Id = tuple[int, ...]
-"""Names an open request; where rows wait, the smaller goes first."""
-
+_REST_S = 0.05
 OnEnded = Callable[[Id, Response], None]
 """Called with each response as it ends; must be quick; may submit and abort."""
 
@@ -92,9 +96,15 @@ class OpenRequest:
         return (*self.request.draw.prompt_ids, *self.begun, *self.ids)
 
     @property
+    def most(self) -> int:
+        """How many tokens the whole response may have."""
+        most = self.sampling.max_new_tokens
+        return min(most, self.request.most) if self.request.most else most
+
+    @property
     def room(self) -> int:
         """How many tokens may be drawn now."""
-        left = self.sampling.max_new_tokens - len(self.begun)
+        left = self.most - len(self.begun)
         if self.request.window:
             left = min(left, self.request.window)
         return left - len(self.ids)
@@ -113,7 +123,7 @@ class OpenRequest:
         known = begun.logprobs if begun is not None else ()
         told = None if known is None or self.logprobs is None else (*known, *self.logprobs)
         whole = (*self.begun, *self.ids)
-        finished = ended or len(whole) >= self.sampling.max_new_tokens
+        finished = ended or len(whole) >= self.most
         return Response(
             ids=whole,
             text=text,
@@ -130,14 +140,18 @@ class Engine(ABC):
         sync_s: seconds of taking on new weights, so far.
         preemptions: responses, so far, that lost their place in the cache and were read again
             later; None for an engine that does not count them.
+        joins: whether a request that comes while others are drawn joins them. Else it waits for
+            their end, and `poll` does not leave early for its sake.
     """
 
+    joins: ClassVar[bool] = True
     preemptions: int | None = None
 
     def __init__(self, host: EngineHost) -> None:
         self.host = host
         self._open: dict[Id, OpenRequest] = {}
         self._between: deque[Callable[[], None]] = deque()
+        self._news = threading.Event()
         self.sync_s = 0.0
 
     def submit(self, id_: Id, request: Request, sampling: Sampling) -> None:
@@ -156,7 +170,11 @@ class Engine(ABC):
     @property
     def busy(self) -> bool:
         """Whether requests are open; with sharded weights, on any process, and all must ask."""
-        return bool(self._open)
+        return self.anywhere(bool(self._open))
+
+    def anywhere(self, here: bool) -> bool:
+        """Whether it is so here; with sharded weights, on any process, and all must ask."""
+        return here
 
     def poll(self, on_ended: OnEnded) -> None:
         """Draws until at least one open request has ended, or the calls of `between` are made.
@@ -181,6 +199,25 @@ class Engine(ABC):
         Open requests go on after it, under the weights of then.
         """
         self._between.append(act)
+        self._news.set()
+
+    def wake(self) -> None:
+        """From any thread: a request is due; `rest` ends, and `poll` where the request can join."""
+        if self.joins:
+            self.between(_nothing)
+        else:
+            self._news.set()
+
+    def rest(self) -> None:
+        """Waits for `wake` or `between`, and makes its calls.
+
+        With sharded weights it returns after a moment, for all processes must go on asking whether
+        another one is `busy`.
+        """
+        self._news.wait(_REST_S if self.host.in_step() else None)
+        self._news.clear()
+        while self._between:
+            self._between.popleft()()
 
     def stop(self) -> None:
         """From any thread: has `poll` raise StoppedError."""
@@ -210,7 +247,7 @@ class Engine(ABC):
         whole = [
             [*row.begun, *row.ids]
             for row, ended in rows
-            if ended or len(row.begun) + len(row.ids) >= row.sampling.max_new_tokens
+            if ended or len(row.begun) + len(row.ids) >= row.most
         ]
         decode = self.host.tokenizer.batch_decode
         texts = iter(decode(whole, skip_special_tokens=True) if whole else ())
@@ -246,11 +283,18 @@ class Sampler:
         self.serve([((place,), request) for place, request in enumerate(requests)], heard)
         return [responses[place] for place in range(len(requests))]
 
-    def serve(self, first: Iterable[tuple[Id, Request]], follow: Follow) -> None:
+    def serve(
+        self,
+        first: Iterable[tuple[Id, Request]],
+        follow: Follow,
+        arrivals: Arrivals | None = None,
+    ) -> None:
         """Answers requests, and those that follow from the answers, until none is open.
 
-        What follows from one is asked while others are being answered. Where weights are sharded,
-        every process calls it. `follow` runs in the caller's thread.
+        What follows from one is asked while others are being answered. `arrivals` are more of
+        them, which other threads announce; it waits for all that are outstanding. Where weights
+        are sharded, every process calls it, all with arrivals or none. `follow` runs in the
+        caller's thread.
 
         Raises:
             StoppedError: the engine was stopped.
@@ -265,14 +309,29 @@ class Sampler:
         began = time.perf_counter()
         engine.update_weights()
         engine.sync_s += time.perf_counter() - began
+        due = arrivals or Arrivals()
+        due.wakes(engine.wake)
         try:
             for id_, request in first:
                 engine.submit(id_, request, sampling)
-            while engine.busy:
-                engine.poll(heard)
+            while True:
+                for id_, request in due.taken():
+                    engine.submit(id_, request, sampling)
+                if engine.busy:
+                    engine.poll(heard)
+                elif arrivals is None or not engine.anywhere(bool(due.outstanding)):
+                    break
+                else:
+                    engine.rest()
         except BaseException:
             engine.abort()
             raise
+        finally:
+            due.wakes(_nothing)
+
+
+def _nothing() -> None:
+    pass
 
 
 def _stopped() -> None:

@@ -46,13 +46,14 @@ class HfEngine(Engine):
     others; `generate` keeps their forward passes in step, and an idle process answers a dummy row.
     """
 
-    @property
-    def busy(self) -> bool:
+    joins = False
+
+    def anywhere(self, here: bool) -> bool:
         """See Engine."""
         if not self.host.in_step():
-            return bool(self._open)
+            return here
         everyone = [False] * torch.distributed.get_world_size()
-        torch.distributed.all_gather_object(everyone, bool(self._open))
+        torch.distributed.all_gather_object(everyone, here)
         return any(everyone)
 
     def _draw(self, on_ended: OnEnded) -> None:

@@ -37,6 +37,8 @@ class Request:
         window: most tokens to draw now; 0 for as many as the response may have.
         turn: of the sample's dialogue, from 0; each has random numbers of its own, and
             draw.prompt_ids holds all before it.
+        most: tokens that the whole response may have, where that is less than the sampling's
+            max_new_tokens; 0 for no limit of its own.
     """
 
     draw: Draw
@@ -44,6 +46,7 @@ class Request:
     begun: Response | None = None
     window: int = 0
     turn: int = 0
+    most: int = 0
 
 
 @dataclass(frozen=True, slots=True)

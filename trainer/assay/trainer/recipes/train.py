@@ -33,6 +33,7 @@ from assay.kit.runs import checkpoints
 from assay.kit.runs.interrupt import Interrupt
 from assay.kit.runs.progress import duration
 from assay.kit.runs.records import read_rows, truncate_after
+from assay.kit.runs.rollouts import drop_after
 from assay.trainer.core.answering import evaluation_sampling, sampler
 from assay.trainer.core.build import (
     Workshop,
@@ -124,7 +125,8 @@ def _run(
     for hook in around:
         hook.settle(folder)
     checkpoint = checkpoints.latest(folder.checkpoints)
-    problems = _problems(config, folder, display, world)
+    keep_rows = any(hook.needs_rows for hook in hooks)
+    problems = _problems(config, folder, display, world, keep_rows=keep_rows)
     set_seed(config.run.seed)  # adapters and heads begin at random
     policy = load_policy(config.model, display.note)
     stream = prompt_stream(config, problems.train, policy, hooks)
@@ -135,7 +137,7 @@ def _run(
         f"{len(problems.eval)} held out" + (f", {world.count} processes" if world.count > 1 else "")
     )
     partner: AlternatingTraining | None = None
-    ends: list[Callable[[], None]] = [display.end]
+    ends: list[Callable[[], None]] = [display.end, *(hook.close for hook in hooks)]
     try:
         with _judge(config, folder, world, transport, display.note) as judge:
             check_judge(config, judge, hooks)
@@ -145,7 +147,7 @@ def _run(
                 _watch_outages(judge, display, stop)
                 session = RunSession(config, folder, display, world, problems, policy, judge, stop)
                 recorder, trainer = _prepare(session, stream, hooks, checkpoint)
-                ends += [recorder.close, trainer.release]
+                ends[1:1] = [recorder.close, trainer.release]
                 made = (hook.beside(session, trainer) for hook in around)
                 partner = next(filter(None, made), None)
                 resumed = checkpoint is not None
@@ -192,13 +194,15 @@ def _check(config: Config, folder: RunFolder, world: World, hooks: Sequence[Hook
     world.check_shared(folder.path)
 
 
-def _problems(config: Config, folder: RunFolder, display: StepDisplay, world: World) -> Problems:
+def _problems(
+    config: Config, folder: RunFolder, display: StepDisplay, world: World, *, keep_rows: bool
+) -> Problems:
     """Reads the data, and says which they are.
 
     Raises:
         ConfigError: they cannot be used, or a run would go on with other rows than it began with.
     """
-    problems = load_problems(config.data, eval_prompts=config.eval.prompts)
+    problems = load_problems(config.data, eval_prompts=config.eval.prompts, keep_rows=keep_rows)
     origin = problems.origin
     if origin is None:
         return problems
@@ -257,6 +261,7 @@ def _prepare(
         truncate_after(folder.metrics, done)
         truncate_after(folder.samples, done)
         truncate_after(folder.evals, done)
+        drop_after(folder.rollouts, done)
     held: list[PolicyTrainer] = []
 
     def check_critic(explained: float) -> None:
@@ -345,6 +350,7 @@ def _evaluate(session: RunSession, trainer: PolicyTrainer, when: str) -> Evaluat
         samples=config.eval.samples,
         ranks=AccelerateRanks(trainer.accelerator),
         on_progress=display.advance,
+        on_rollouts=trainer.on_evaluated,
     )
     display.end()
     if session.world.main and when in ("before", "after"):

@@ -27,6 +27,7 @@ from assay.trainer.records.metrics import reported, reported_evaluation, step_ro
 from assay.trainer.records.progress import StepDisplay
 from assay.trainer.records.recorder import RunRecorder
 from assay.trainer.records.reporting import RunReporter
+from assay.trainer.records.rollouts import RolloutRecorder
 from assay.trainer.records.samples import sample_rows, samples_table, telling
 from assay.trainer.rollouts.types import place
 from assay.trainer.settings.config import Config
@@ -60,10 +61,11 @@ class StepRecorder(RunRecorder):
         )
         self._config = config
         self._samples = JsonLines(folder.samples) if world.main else None
+        self.rollouts = RolloutRecorder(config.run, folder.rollouts, world.index, display.note)
         self._watch = FaultWatch(
             max_ratio=config.reward.max_fault_ratio, window=config.reward.fault_window
         )
-        self._started = time.perf_counter()
+        self._started, self._began = time.perf_counter(), time.time()
         self._evaluate = evaluate
         self._held_s = held_s
         self._held_before_s = 0.0
@@ -76,6 +78,12 @@ class StepRecorder(RunRecorder):
         """Sets the trainer whose steps are recorded, and the reporters."""
         self._trainer = trainer
         self.reporters = reporters
+        trainer.on_batch = self.rollouts.saw
+        trainer.on_evaluated = lambda mine: self.rollouts.evaluation(self._steps_made(), mine)
+
+    def _steps_made(self) -> int:
+        made = self._trainer.state.global_step if self._trainer is not None else 0
+        return int(made) // self._config.updates_per_rollout
 
     def broken(self, batch: Mapping[str, torch.Tensor], loss: float) -> str:
         """Saves what led to a loss that is no number; returns the message."""
@@ -96,7 +104,7 @@ class StepRecorder(RunRecorder):
     def on_step_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Starts the step's clock."""
         if state.global_step % self._config.updates_per_rollout == 0:
-            self._started = time.perf_counter()
+            self._started, self._began = time.perf_counter(), time.time()
             self._held_before_s = self._held_s()
 
     def on_pre_optimizer_step(
@@ -134,6 +142,7 @@ class StepRecorder(RunRecorder):
         every = self._config.run.samples_every
         shows = every and (step % every == 0 or step == self._first_step)
         samples = self._samples_of(step, trainer) if shows else []
+        self._keep_rollouts(step, trainer, sampled=bool(shows))
         if self._metrics is None:
             return
         row = step_row(
@@ -154,6 +163,13 @@ class StepRecorder(RunRecorder):
         if trainer.drift_alarm and not self._alarmed:
             self._display.note(f"warning: {trainer.drift_alarm}")
         self._alarmed = trainer.drift_alarm is not None
+
+    def _keep_rollouts(self, step: int, trainer: PolicyTrainer, *, sampled: bool) -> None:
+        collected = trainer.collected
+        own = {place(one): one for one in (*collected.rows, *collected.held)}
+        self.rollouts.step(step, list(own.values()), sampled=sampled)
+        step_span = ("step", self._began, time.time())
+        self.rollouts.times(step, [*trainer.timing.spans(), step_span])
 
     def report_evaluation(self, row: Row) -> None:
         """Reports a row of evals.jsonl."""
@@ -192,6 +208,7 @@ class StepRecorder(RunRecorder):
     def close(self) -> None:
         """Ends the files."""
         super().close()
+        self.rollouts.close()
         if self._samples is not None:
             self._samples.close()
 

@@ -4,6 +4,7 @@ config.toml     the complete settings; `assay train config.toml` repeats the run
 run.json        versions, commit, command line, machine, and the data with their digest
 metrics.jsonl   one row per step, or every few steps
 samples.jsonl   rollouts with their judgements, every few steps
+rollouts/       every rollout, a file a step; see assay.kit.runs.rollouts
 journal.sqlite  every verdict of the run, where it started its own reward service
 tensorboard/    the same numbers
 checkpoints/    see checkpoints.py
@@ -70,6 +71,7 @@ class RunFolder(RunPaths):
     """Paths of a run; see the module."""
 
     samples = Inside("samples.jsonl")
+    rollouts = Inside("rollouts")
     journal = Inside("journal.sqlite")
     evals = Inside("evals.jsonl")
     anchors = Inside("anchors.jsonl")

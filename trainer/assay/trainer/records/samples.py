@@ -56,11 +56,12 @@ def sample_rows(
             "suspicions": list(judgement.suspicions) if judgement else None,
             "fault": fault.reason if fault else None,
             "fault_message": fault.message if fault else None,
-            **({"turns": [_turn_row(turn) for turn in rollout.turns]} if rollout.turns else {}),
+            **({"turns": [turn_row(turn) for turn in rollout.turns]} if rollout.turns else {}),
         }
 
 
-def _turn_row(turn: PolicyTurn) -> Row:
+def turn_row(turn: PolicyTurn) -> Row:
+    """A turn of a dialogue, for a row of rollouts."""
     judgement = turn.result.judgement if turn.result else None
     fault = turn.result.fault if turn.result else None
     return {

@@ -322,7 +322,7 @@ class _Window:
         )
         before = self._clock()
         with tracing.span("generate", {"assay.items": len(asked.requests)}):
-            self._sampler.serve(asked.first(), asked.follow)
+            asked.answered_by(self._sampler)
         self.generate_s += self._clock() - before
         return asked
 

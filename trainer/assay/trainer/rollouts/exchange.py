@@ -1,28 +1,50 @@
 """Requests in progress: asked, answered turn by turn, judged.
 
 Generators report each turn as it ends and get the requests that follow; turns to be judged go to
-the judges at once. Single responses, dialogues, and samples that continue in a later step share
-this code.
+the judges at once. What follows from a turn may become known later, in another thread, where a tool
+answers first: meanwhile others are drawn. Single responses, dialogues, episodes, and samples that
+continue in a later step share this code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from assay.clients import Result
+from assay.trainer.engines.arrivals import Arrivals, Asked
 from assay.trainer.engines.engine import Id, Sampler
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.rollouts.types import Rollout, ScoringRound, Unfinished
 
+Next = Request | None
+"""A sample's next request; None after its last."""
+
 
 class Talk(Protocol):
-    """What a sample is: one response, or several turns of the policy."""
+    """What a sample is: one response, or several turns of the policy.
 
-    def following(self, first: Request, responses: Sequence[Response]) -> Request | None:
+    Each sample is known by its first request: the very object, for one draw may be answered twice.
+
+    Attributes:
+        only: a problem cannot be answered by a single response instead, as a survey would.
+    """
+
+    only: ClassVar[bool] = False
+
+    def begin(self, first: Request) -> Next | Future[Next]:
+        """The request for the first turn, by default `first`; None where no turn is due at all."""
+        return first
+
+    def following(self, first: Request, responses: Sequence[Response]) -> Next | Future[Next]:
         """The request after `responses`, at least one turn; None after the last."""
         ...
+
+    def release(self, first: Request) -> None:
+        """Frees what a sample holds, wherever it is. Called once for each, and after `rollout`."""
+        return  # a sample of plain values holds nothing
 
     def judged(self, turn: int) -> bool:
         """Whether the turn of this number, from 0, goes to the judges."""
@@ -53,7 +75,7 @@ class Talk(Protocol):
         ...
 
 
-class Single:
+class Single(Talk):
     """A sample of one turn."""
 
     def facts(self, rollout: Rollout) -> tuple[float, ...]:
@@ -151,25 +173,48 @@ class Exchange:
         self._ended = [[turn for turn in one.turns if turn.finished] for one in self._earlier]
         self._begun: dict[int, Response] = {}
         self._whole: set[int] = set()
+        self._elsewhere: set[int] = set()
         self._submitted: list[tuple[int, int]] = []
         self._over = 0
         self._results: dict[tuple[int, int], Result] | None = None
+        self.expects(Arrivals())
+
+    def expects(
+        self, arrivals: Arrivals, then: Callable[[Asked], Asked] = lambda asked: asked
+    ) -> None:
+        """Requests that become known in other threads go to `arrivals`, each through `then`."""
+        self._arrivals, self._then = arrivals, then
+
+    def answered_by(self, sampler: Sampler) -> None:
+        """Has all samples answered; see Sampler.serve for what it raises."""
+        arrivals = Arrivals()
+        self.expects(arrivals)
+        try:
+            sampler.serve(self.first(), self.follow, arrivals)
+        except BaseException:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Frees what the samples hold, wherever they are."""
+        for request in self.requests:
+            self._talk.release(request)
 
     def first(self) -> list[tuple[Id, Request]]:
-        """The first requests, by (place, turn).
+        """The first requests, by (place, turn), as far as they are known at once.
 
         Raises:
             RuntimeError: a sample was whole before.
         """
         asked: list[tuple[Id, Request]] = []
-        for place, (request, earlier) in enumerate(zip(self.requests, self._earlier, strict=True)):
+        for place, request in enumerate(self.requests):
             responses = self._ended[place]
-            following = self._talk.following(request, responses) if responses else request
-            if following is None:
+            following = (
+                self._talk.following(request, responses) if responses else self._talk.begin(request)
+            )
+            if following is None and responses:
                 raise RuntimeError(f"nothing follows in sample {place}")
-            if len(responses) < len(earlier.turns):
-                following = replace(following, begun=earlier.turns[-1])
-            asked.append(((place, len(responses)), replace(following, window=self._window)))
+            asked += self._now_or_later(place, following)
         return asked
 
     def follow(self, id_: Id, response: Response) -> list[tuple[Id, Request]]:
@@ -186,23 +231,45 @@ class Exchange:
             not 0 <= place < len(self.requests)
             or turn != len(self._ended[place])
             or place in self._begun
+            or place in self._elsewhere
         ):
             raise RuntimeError(f"turn {id_} was not asked for, or was answered twice")
         first, responses = self.requests[place], self._ended[place]
-        following = None
-        if response.finished:
-            responses.append(response)
-            if place < self._asked and self._talk.judged(turn):
-                self._submitted.append((place, turn))  # as if it had been drawn at once
-                self._scoring.submit(Request(first.draw, first.index), response)
-            following = self._talk.following(first, responses)
-            if following is None:
-                self._whole.add(place)
-        else:
+        if not response.finished:
             self._begun[place] = response
-        left = self._window - self._transcript(place).tokens + self._earlier[place].tokens
-        if following is not None and (left or not self._window):
-            return [((place, turn + 1), replace(following, window=left if self._window else 0))]
+            return self._stopped()
+        responses.append(response)
+        if place < self._asked and self._talk.judged(turn):
+            self._submitted.append((place, turn))  # as if it had been drawn at once
+            self._scoring.submit(Request(first.draw, first.index), response)
+        return self._now_or_later(place, self._talk.following(first, responses))
+
+    def _now_or_later(self, place: int, following: Next | Future[Next]) -> list[tuple[Id, Request]]:
+        if not isinstance(following, Future):
+            return self._asked_for(place, following)
+        self._elsewhere.add(place)
+        self._arrivals.expect(following, lambda: self._then(self._arrived(place, following)))
+        return []
+
+    def _arrived(self, place: int, following: Future[Next]) -> list[tuple[Id, Request]]:
+        self._elsewhere.discard(place)
+        return self._asked_for(place, following.result())
+
+    def _asked_for(self, place: int, following: Next) -> list[tuple[Id, Request]]:
+        """A sample's next turn; empty where it has none, or its window is over."""
+        earlier, turn = self._earlier[place], len(self._ended[place])
+        if following is None:
+            self._whole.add(place)
+            return self._stopped()
+        left = self._window - self._transcript(place).tokens + earlier.tokens
+        if turn < len(earlier.turns):
+            following, left = replace(following, begun=earlier.turns[-1]), self._window
+        if self._window and not left:
+            return self._stopped()
+        return [((place, turn), replace(following, window=left if self._window else 0))]
+
+    def _stopped(self) -> list[tuple[Id, Request]]:
+        """One more sample draws no more."""
         self._over += 1
         self._on_progress(self._over)
         return []
@@ -241,11 +308,13 @@ class Exchange:
         return [replace(self._transcript(place), results=of[place]) for place in range(self._asked)]
 
     def rollouts(self, policy_step: int) -> list[Rollout]:
-        """The samples in order, where there is no window; see `judged`."""
-        return [
+        """The samples in order, where there is no window; see `judged`. Called once."""
+        made = [
             self._talk.rollout(request, transcript.turns, transcript.results, policy_step)
             for request, transcript in zip(self.requests, self.transcripts(), strict=False)
         ]
+        self.release()
+        return made
 
 
 def held(
@@ -259,5 +328,5 @@ def held(
 ) -> list[Rollout]:
     """Asks for samples, has them judged and waits for them; see Exchange."""
     exchange = Exchange(requests, scoring, talk, on_progress=on_progress)
-    sampler.serve(exchange.first(), exchange.follow)
+    exchange.answered_by(sampler)
     return exchange.rollouts(policy_step)

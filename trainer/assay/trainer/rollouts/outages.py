@@ -85,6 +85,11 @@ class Patience:
         self._said_s = 0.0
 
     @property
+    def max_s(self) -> float:
+        """The longest hold, in seconds."""
+        return self._max_s
+
+    @property
     def holds(self) -> bool:
         """Whether it waits for outages at all."""
         return self._max_s > 0
@@ -221,19 +226,22 @@ class Patience:
             self.say(f"the reward services are still away, held {so_far}")
 
     def _give_up(self, results: list[Result], left: Places) -> None:
-        interrupted = self.interrupted()
+        interrupted, cause = self.interrupted(), _why(results, left)
+        for place in left:
+            results[place] = self.ended(results[place], cause, interrupted=interrupted)
+
+    def ended(self, result: Result, cause: str, *, interrupted: bool) -> Result:
+        """A result whose hold ended in vain: it ends the run."""
         why = (
             "the run was interrupted while it waited for them"
             if interrupted
             else f"longer than reward.max_outage_s = {self._max_s:g} allows"
         )
-        cause = _why(results, left)
-        for place in left:
-            fault = results[place].fault
-            reason = Reason(fault.reason) if fault and fault.reason in AWAY else Reason.UNREACHABLE
-            told = make_fault(reason, f"the reward services are away ({cause}), {why}")
-            mark = {**told.metadata, _GIVEN_UP: "interrupted" if interrupted else "over"}
-            results[place] = Result(results[place].id, dataclasses.replace(told, metadata=mark))
+        fault = result.fault
+        reason = Reason(fault.reason) if fault and fault.reason in AWAY else Reason.UNREACHABLE
+        told = make_fault(reason, f"the reward services are away ({cause}), {why}")
+        mark = {**told.metadata, _GIVEN_UP: "interrupted" if interrupted else "over"}
+        return Result(result.id, dataclasses.replace(told, metadata=mark))
 
 
 Outage = tuple[str, int, bool]

@@ -6,6 +6,7 @@ of prompts can draw it again.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from assay.clients import Component, Fault, Judgement, Result, Span
 from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.rollouts.exchange import Transcript
-from assay.trainer.rollouts.types import Group, PolicyTurn, Rollout
+from assay.trainer.rollouts.types import Acted, ActedTurn, Group, PolicyTurn, Rollout
 
 Plain = dict[str, Any]
 
@@ -40,17 +41,42 @@ def rollout_to_plain(rollout: Rollout) -> Plain:
         "response": response_to_plain(rollout.response),
         "result": result_to_plain(rollout.result),
         "turns": [_turn_to_plain(turn) for turn in rollout.turns],
+        **({} if rollout.acted is None else _acted_to_plain(rollout, rollout.acted)),
     }
+
+
+def _acted_to_plain(rollout: Rollout, acted: Acted) -> Plain:
+    """What an episode did, and its own prompt, which its draw does not know."""
+    plain = _lists(asdict(replace(acted, record={})))
+    return {
+        "prompt_ids": list(rollout.request.draw.prompt_ids),
+        "acted": {**plain, "record": json.dumps(acted.record)},
+    }
+
+
+def _acted_from_plain(saved: Mapping[str, Any]) -> Acted:
+    return Acted(
+        **{
+            **saved,
+            "turns": tuple(ActedTurn(**turn) for turn in saved["turns"]),
+            "contexts": tuple(saved["contexts"]),
+            "record": json.loads(saved["record"]),
+        }
+    )
 
 
 def rollout_from_plain(saved: Mapping[str, Any], draw: Draw) -> Rollout:
     """Inverse of `rollout_to_plain`."""
+    acted = saved.get("acted")
+    if acted is not None:
+        draw = replace(draw, prompt_ids=tuple(saved["prompt_ids"]))
     return Rollout(
         Request(draw, saved["index"]),
         response_from_plain(saved["response"]),
         result_from_plain(saved["result"]),
         saved["policy_step"],
         tuple(_turn_from_plain(turn) for turn in saved.get("turns", ())),
+        None if acted is None else _acted_from_plain(acted),
     )
 
 

@@ -188,7 +188,9 @@ class PromptStream:
             digest = hashlib.sha256()
             for problem in self.problems:
                 identity: tuple[object, ...] = (problem.id, problem.messages, problem.reference)
-                identity += tuple(extra for extra in (problem.anchor, problem.tests) if extra)
+                identity += tuple(
+                    extra for extra in (problem.anchor, problem.tests, problem.row) if extra
+                )
                 digest.update(repr(identity).encode())
             self._digest = digest.hexdigest()
         return {"problems": len(self.problems), "seed": self._seed, "digest": self._digest}

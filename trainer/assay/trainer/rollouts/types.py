@@ -53,6 +53,7 @@ class ActedTurn:
         void: neither a call of a tool nor an answer.
         calls: of tools.
         refused: of these, those that a tool refused.
+        cached: of these, those that another sample's call answered.
         reward: of the turn, on itself; None for none.
         seconds: of tools and of the environment after it.
     """
@@ -66,6 +67,7 @@ class ActedTurn:
     void: bool = False
     calls: int = 0
     refused: int = 0
+    cached: int = 0
     reward: float | None = None
     seconds: float = 0.0
 

@@ -21,6 +21,7 @@ CAPABILITIES: Mapping[str, str] = {
     "outcomes": "what came of a step before the next prompts are chosen",
     "fresh": "responses of the very policy that learns from them",
     "one-turn": "responses of one turn",
+    "pausing": "responses that can wait for a later step",
     "verdicts": "rewards that say right or wrong",
     "judged-rewards": "rewards as they were judged",
     "spans": "judgements of steps",

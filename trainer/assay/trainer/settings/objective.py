@@ -27,6 +27,11 @@ def _has_critic(estimator: str) -> bool:
 
 
 CRITIC = ReadWhere("method.advantage.estimator", _has_critic, 'one with a critic, as "gae"')
+COMPARED = ReadWhere(
+    "method.advantage.estimator",
+    lambda name: not _has_critic(name),
+    'one without a critic, as "group"',
+)
 _DIFFICULTY = other_than("method.advantage.difficulty", "none")
 _SEPARATE = only("method.critic.sharing", "separate")
 _BINNED = only("method.critic.loss", "hl-gauss", "two-hot")
@@ -55,9 +60,16 @@ class AdvantageConfig(Strict):
     difficulty_gamma: Annotated[NonNegativeFloat, only("method.advantage.difficulty", "exp")] = 1.0
     """exp: strength of the weight (1 in GoLongRL's code)."""
     normalise: Literal["none", "batch", "task", "role"] = "none"
-    """Whitens the advantages of tokens: over the batch, by task, or, where `method.turns` has
-    several turns, attempts and verifications apart (PAG).
+    """Whitens the advantages of tokens: over the batch, by task, or each role by itself: attempts
+    and verifications of `method.turns` (PAG), agents of `method.episodes` (Dr. MAS).
     """
+    negative: Annotated[Literal["whole", "success"], COMPARED] = "whole"
+    """success: negative advantages count for less where few samples of the prompt
+    earn anything (GUI-Libra); for rewards in [0, 1]."""
+    negative_base: Annotated[Ratio, only("method.advantage.negative", "success")] = 0.5
+    """Their factor where none earns (0.5 in GUI-Libra's code)."""
+    negative_slope: Annotated[NonNegativeFloat, only("method.advantage.negative", "success")] = 1.5
+    """What a mean reward of 1 adds to it, up to 1 in all (1.5 in GUI-Libra's code)."""
     max_sigma: NonNegativeFloat = 0.0
     """Advantages more than so many deviations from their mean become 0; 0 keeps all."""
     gamma: Annotated[float, Field(gt=0, le=1), CRITIC] = 1.0

@@ -377,6 +377,11 @@ class RunConfig(RunSection):
     """Steps between tables of judged rollouts in samples.jsonl; 0 writes none."""
     show_samples: NonNegative = 0
     """How many of those are printed as well."""
+    rollouts: Literal["all", "samples", "none"] = "all"
+    """Whose rollouts are kept whole, with tokens, in RUN/rollouts: of every step, of every
+    `samples_every` steps, or of none. See docs/reference/rollouts.md."""
+    rollouts_mb: NonNegative = 2048
+    """Of these about so many megabytes: then old steps are thinned out. 0 for no limit."""
     peak_tflops: Annotated[float, Field(ge=0)] = 0.0
     """A device's dense peak in the policy's precision, by its data sheet; `mfu` is the share that
     the updates use. 0 where unknown.

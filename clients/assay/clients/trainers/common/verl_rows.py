@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from assay.clients.faults import make_fault
 from assay.clients.trainers.common.faults import FaultPolicy, read_policy
 from assay.clients.trainers.common.labels import labels_of
 from assay.clients.trainers.common.rows import label_of, prompt_of
@@ -17,7 +18,10 @@ from assay.clients.trainers.common.scoring import details_of
 from assay.clients.trainers.common.settings import NAMES, Settings, read_settings
 from assay.clients.types import Item, Parameter, Result
 from assay.kit.errors import ConfigError
+from assay.kit.reasons import Reason
 
+TOOL_FAULT = "assay_tool_fault"
+"""Among a trajectory's extra fields: a tool of an environment broke (`faces.verl`)."""
 _POLICIES = (FaultPolicy.RAISE, FaultPolicy.MASK)
 _OWN = ("tasks", "components", "parameters")
 _VERLS = ("reward_router_address", "reward_model_tokenizer")  # passed where a reward model runs
@@ -94,6 +98,12 @@ def item_of(
         labels=labels_of(trainer="verl", data=data_source, step=step),
         **{"prompt": prompt_of(prompt), **more},
     )
+
+
+def broken(extra_info: Mapping[str, Any] | None) -> Result | None:
+    """The fault of a trajectory whose tool broke; None where none did."""
+    told = (extra_info or {}).get(TOOL_FAULT)
+    return Result("", make_fault(Reason.ENVIRONMENT_FAILED, str(told)[:1000])) if told else None
 
 
 def answer_of(options: Options, result: Result) -> dict[str, Any]:

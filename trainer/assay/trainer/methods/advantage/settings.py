@@ -67,6 +67,18 @@ PARTS: tuple[Part, ...] = (
         },
     ),
     Part(
+        "success-adaptive-negatives", "advantage",
+        "Negative advantages count for less where few of a prompt's samples earn anything: a "
+        "failure there may be a success that was not recognised.",
+        "GUI-Libra, arXiv 2602.22190, and the authors' code",
+        lambda c: _has_group_baseline(c) and c.method.advantage.negative == "success",
+        to("method.advantage.negative", "whole"), code=("algos.advantages.success_scaled",),
+        needs={
+            "verdicts": "it takes the mean reward for a rate of success",
+            "group-baseline": "it goes by the prompt's samples",
+        },
+    ),
+    Part(
         "advantage-whitening", "advantage",
         "The advantages of tokens are brought to mean 0 and deviation 1, over the batch or for "
         "each task.",
@@ -102,7 +114,15 @@ PARTS: tuple[Part, ...] = (
 def lines(config: Config) -> list[str]:
     """What is done to an advantage before it trains."""
     advantage = config.method.advantage
-    return [_difficulty(advantage)] if advantage.difficulty != "none" else []
+    found = []
+    if advantage.negative == "success" and _has_group_baseline(config):
+        found.append(
+            f"negative ones times {advantage.negative_base:g} + {advantage.negative_slope:g} * the "
+            "mean reward of those compared, at most 1"
+        )
+    if advantage.difficulty != "none":
+        found.append(_difficulty(advantage))
+    return found
 
 
 def refining_lines(config: Config) -> list[str]:
@@ -112,7 +132,7 @@ def refining_lines(config: Config) -> list[str]:
         over = {
             "batch": "the batch",
             "task": "each task by itself",
-            "role": "attempts and of verifications by themselves, over the batch",
+            "role": "each role by itself, over the batch",
         }[advantage.normalise]
         lines.append(f"then whitened over the tokens of {over}: mean 0, deviation 1")
     if advantage.max_sigma:

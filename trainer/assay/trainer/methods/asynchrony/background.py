@@ -28,10 +28,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from assay.kit import tracing
 from assay.kit.errors import ConfigError
+from assay.trainer.engines.arrivals import Arrivals, Asked
 from assay.trainer.engines.engine import Id, Sampler
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.errors import OutageError
@@ -142,23 +144,28 @@ class Flight:
 
     def draw(self, sampler: Sampler) -> float:
         """Generates all portions as one batch; the seconds that it took."""
-        first = [
-            ((number, *id_), request)
-            for number, part in enumerate(self.rounds)
-            for id_, request in part.first()
-        ]
 
-        def follow(id_: Id, response: Response) -> list[tuple[Id, Request]]:
-            number, *rest = id_
-            part = self.rounds[number]
-            following = part.follow(tuple(rest), response)
-            if part.whole:
+        def heard(number: int, following: Asked) -> list[tuple[Id, Request]]:
+            if self.rounds[number].whole:
                 self._whole[number].set()
             return [((number, *next_), request) for next_, request in following]
 
-        began = self._clock()
-        with tracing.span("generate", {"assay.items": len(first)}):
-            sampler.serve(first, follow)
+        def follow(id_: Id, response: Response) -> list[tuple[Id, Request]]:
+            number, *rest = id_
+            return heard(number, self.rounds[number].follow(tuple(rest), response))
+
+        began, arrivals = self._clock(), Arrivals()
+        try:
+            first = []
+            for number, part in enumerate(self.rounds):
+                part.expects(arrivals, partial(heard, number))
+                first += heard(number, part.first())
+            with tracing.span("generate", {"assay.items": len(first)}):
+                sampler.serve(first, follow, arrivals)
+        except BaseException:
+            for part in self.rounds:
+                part.release()
+            raise
         return self._clock() - began
 
     def end(self) -> None:

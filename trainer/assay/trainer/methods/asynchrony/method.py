@@ -13,7 +13,13 @@ import torch
 from accelerate.utils import DistributedType
 
 from assay.kit.errors import ConfigError
-from assay.trainer.core.answering import engine_for, first_token, host_of, rollout_sampling
+from assay.trainer.core.answering import (
+    engine_for,
+    first_token,
+    host_of,
+    rollout_sampling,
+    stops_of,
+)
 from assay.trainer.core.batch import Batch
 from assay.trainer.core.build import Workshop
 from assay.trainer.core.hooks import Hooks
@@ -143,7 +149,10 @@ def make_background_source(shop: Workshop, shadow: Shadow) -> BackgroundCollecto
         tokenizer=copy.deepcopy(policy.tokenizer),  # one is not for two threads
     )
     engine = engine_for(host, config)
-    sampling = rollout_sampling(config.rollout, first_token(shop.hooks))
+    sampling = replace(
+        rollout_sampling(config.rollout, first_token(shop.hooks)),
+        stops=stops_of(shop.hooks, policy),
+    )
     prompts = config.rollout.prompts_per_step
     return BackgroundCollector(
         shop.stream,

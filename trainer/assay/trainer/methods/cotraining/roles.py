@@ -19,6 +19,7 @@ from assay.kit.errors import ConfigError
 from assay.kit.runs import checkpoints
 from assay.kit.runs.interrupt import Interrupt
 from assay.kit.runs.records import read_rows, truncate_after
+from assay.kit.runs.rollouts import drop_after
 from assay.trainer.core.answering import rollout_sampling, sampler
 from assay.trainer.core.batch import Scored
 from assay.trainer.core.build import build_trainer, encoder
@@ -192,6 +193,7 @@ class Partner:
         folder.config.write_text(configs.to_toml(self._config), encoding="utf-8")
         truncate_after(folder.metrics, self._state.verifier)
         truncate_after(folder.samples, self._state.verifier)
+        drop_after(folder.rollouts, self._state.verifier)
 
     def _room(self) -> int:
         """Most tokens of a prompt that leave room for a verification; 0 for no limit."""

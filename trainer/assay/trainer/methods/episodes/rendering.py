@@ -12,6 +12,7 @@ are tokenised apart; all else is tokenised as ever.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -101,7 +102,8 @@ class Rendering:
             said[0] = replace(said[0], content=f"{said[0].content}\n\n{told}")
         elif told:
             said.insert(0, EpisodeMessage("system", told))
-        text, cut = self._rendered(said, tools=given if self.format.offers else [])
+        offered = given if self.format.offers else []
+        text, cut = self._rendered(said, _contents(messages), tools=offered)
         bos = self._tokenizer.bos_token
         if bos and text.startswith(bos) and adds_bos(self._tokenizer):
             text = text.removeprefix(bos)
@@ -126,7 +128,7 @@ class Rendering:
         while any(f"{_MARK}-{number}." in one.content for one in said):
             number += 1
         mark = f"{_MARK}-{number}."
-        text, cut = self._rendered(said, turn=mark)
+        text, cut = self._rendered(said, _contents(messages), turn=mark)
         at = text.rfind(mark)
         if at < 0:
             raise ConfigError(
@@ -164,16 +166,19 @@ class Rendering:
     def _rendered(
         self,
         messages: Sequence[EpisodeMessage],
+        contents: Sequence[str],
         *,
         tools: Sequence[dict[str, Any]] = (),
         turn: str = "",
     ) -> tuple[str, str]:
         """The conversation's text, and the text that stands where it is to be cut.
 
+        `contents` are what others wrote, in order; what the format puts around them stays whole.
         With `turn`, a mark, the messages follow the policy's marked turn.
         """
         cut = _unused([message.content for message in messages])
-        said = [self._message(message, cut) for message in messages]
+        waiting = deque(contents)
+        said = [self._message(message, cut, waiting) for message in messages]
         if self._tokenizer.chat_template is None:
             text = "\n".join(message["content"] for message in said) + "\n"
             return (f"{turn}\n{text}" if turn else text), cut
@@ -181,10 +186,10 @@ class Rendering:
             said = [{"role": "user", "content": "?"}, self._turn(messages, turn), *said]
         return self._templated(said, tools), cut
 
-    def _message(self, message: EpisodeMessage, cut: str) -> Message:
+    def _message(self, message: EpisodeMessage, cut: str, waiting: deque[str]) -> Message:
         text = message.content
-        if message.role != "system" and self._cuts is not None:
-            text = self._cuts.sub(lambda found: found[0] + cut, text)
+        if message.role != "system":
+            text = self._cut_in(text, cut, waiting)
         if isinstance(self.format, NativeFormat) and message.calls:
             calls = [
                 (_plain_name(call.name), _plain_id(call.id), call.arguments or {})
@@ -195,6 +200,24 @@ class Rendering:
         if message.role == "tool":
             said |= {"name": _plain_name(message.name), "tool_call_id": _plain_id(message.call_id)}
         return said
+
+    def _cut_in(self, text: str, cut: str, waiting: deque[str]) -> str:
+        """The message's text with cuts in the parts that others wrote."""
+        cuts = self._cuts
+        if cuts is None:
+            return text
+        parts: list[str] = []
+        start, doubtful = 0, False
+        while waiting and (at := text.find(waiting[0], start)) >= 0:
+            doubtful = doubtful or (
+                text.find(waiting[0], at + 1) >= 0 and cuts.search(waiting[0]) is not None
+            )
+            end = at + len(waiting.popleft())
+            parts += [text[start:at], cuts.sub(lambda found: found[0] + cut, text[at:end])]
+            start = end
+        if not parts or doubtful:  # where the format rewrites what it shows, all may be others'
+            return cuts.sub(lambda found: found[0] + cut, text)
+        return "".join([*parts, text[start:]])
 
     def _turn(self, messages: Sequence[EpisodeMessage], mark: str) -> Message:
         """The policy's turn before the messages: with calls where results follow."""
@@ -306,6 +329,11 @@ class Rendering:
             if both[: len(before)] == before:
                 return list(both[len(before) :])
         return ids
+
+
+def _contents(messages: Sequence[EpisodeMessage]) -> list[str]:
+    """What others wrote of messages that the policy reads."""
+    return [one.content for one in messages if one.role != "system" and one.content]
 
 
 def _special_texts(tokenizer: Tokenizer) -> re.Pattern[str] | None:

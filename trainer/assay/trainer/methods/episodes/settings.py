@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from assay.trainer.settings.kinds import Strict
-from assay.trainer.settings.method import TrainingMethod
+from assay.trainer.methods.episodes.lines import episode_lines, episode_reward_lines
+from assay.trainer.methods.episodes.parts import GROUPS, METRICS, PARTS
+from assay.trainer.settings.kinds import NonNegative, NonNegativeFloat, Positive, Strict
+from assay.trainer.settings.method import Lines, TrainingMethod
 from assay.trainer.settings.reading import other_than
+
+if TYPE_CHECKING:
+    from assay.trainer.settings.config import Config
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,15 +26,16 @@ class EpisodesConfig(Strict):
     """Of the environment, by name."""
     format: str = "auto"
     """How calls of tools are written: a format's name, or auto: the chat template's own, if any."""
-    turns: int = 8
-    """Most turns of an episode, of all agents together."""
-    tokens: int = 0
+    turns: NonNegative = 8
+    """Most turns of an episode, of all agents together; 0 for no limit."""
+    tokens: NonNegative = 0
     """Most tokens that the policy writes in an episode; 0 for no limit but the context's."""
-    seconds: float = 300.0
-    """Most seconds of an episode, generation included; one that is cut by them does not train."""
+    seconds: NonNegativeFloat = 300.0
+    """Most seconds of an episode, generation included; one that is cut by them does not train.
+    0 for no limit."""
     limits: Literal["train", "leave-out"] = "train"
     """What becomes of an episode that a limit of turns or tokens ended."""
-    concurrency: int = 256
+    concurrency: Positive = 256
     """Most episodes whose tools run at a time."""
     cache: bool = False
     """Samples of one row share tool results, where the environment is repeatable."""
@@ -40,9 +46,27 @@ class EpisodesConfig(Strict):
         return self.environment != ""
 
 
+def check_episodes(config: Config) -> str:
+    """Why settings of episodes do not fit, in a line; empty where they do."""
+    episodes = config.method.episodes
+    if episodes.on and config.method.turns.on:
+        return "method.turns and method.episodes each say what a sample is: leave one of them out"
+    return ""
+
+
 METHOD = TrainingMethod(
     name="episodes",
     settings=EpisodesConfig,
     is_on=other_than("method.episodes.environment", ""),
     rank=72,
+    hooks="assay.trainer.methods.episodes.method:Acting",
+    parts=PARTS,
+    metrics=METRICS,
+    metric_groups=GROUPS,
+    earns=lambda _config, _earned: None,
+    lines=(
+        Lines("Turns", 10, episode_lines),
+        Lines("Reward", 10, episode_reward_lines),
+    ),
+    check=check_episodes,
 )

@@ -10,10 +10,10 @@ Differences:
    choice was not at hand. [derivation]
 2. With PROF, a response without a judged step is left out.
 3. ReST-RL's deviation is the population's, as in numpy.
-4. SimpleTIR's turns (arXiv 2509.02479) lie between tool calls. Here they are a dialogue's attempts
-   (method.turns), or the one response; verifications need neither code nor answer. The patterns of
-   code and answer are settings; the defaults are its code's, except that fences may name any
-   language.
+4. SimpleTIR's turns (arXiv 2509.02479) lie between tool calls, as those of an episode do, whose
+   format tells calls and answers. Elsewhere they are a dialogue's attempts (method.turns), or the
+   one response; verifications need neither code nor answer. There the patterns of code and answer
+   are settings; the defaults are its code's, except that fences may name any language.
 """
 
 from __future__ import annotations
@@ -88,6 +88,8 @@ def _has_void(item: Scored, config: FilterConfig) -> bool:
     rollout = item.rollout
     if not isinstance(rollout, Rollout):
         return False
+    if config.void == "turn":
+        return rollout.acted is not None and any(turn.void for turn in rollout.acted.turns)
     turns = [(turn.text, turn.result) for turn in rollout.turns if turn.result is not None]
     return any(
         is_void(text, config, judged.judgement.extracted_answer if judged.judgement else None)

@@ -30,13 +30,16 @@ class FilterConfig(Strict):
     min_group_std: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     """Groups with a smaller deviation of rewards are left out (0.05 in ReST-RL's code); 0 for
     none."""
-    void: Literal["none", "text", "verifier"] = "none"
+    void: Literal["none", "text", "verifier", "turn"] = "none"
     """SimpleTIR's filter: a response, or a dialogue's attempt, without code and answer is in no
     loss; its reward counts for its group. An answer is what `void_answer` finds (text), or the
-    verifier's extracted answer (verifier)."""
+    verifier's extracted answer (verifier). turn: an episode with a turn that neither calls a tool
+    nor answers."""
     void_answer: Annotated[str, only("method.filter.void", "text")] = r"\\boxed\{"
     """A regular expression that finds an answer in a text."""
-    void_code: Annotated[str, other_than("method.filter.void", "none")] = r"(?s)```[^\n`]*\n.*?```"
+    void_code: Annotated[str, only("method.filter.void", "text", "verifier")] = (
+        r"(?s)```[^\n`]*\n.*?```"
+    )
     """A regular expression that finds a block of code."""
 
 
@@ -54,6 +57,11 @@ def check(config: Config) -> str:
             re.compile(pattern)
         except re.error as error:
             return f"method.filter.{key} = {pattern!r} is no regular expression: {error}"
+    if (chosen.void == "turn") != config.method.episodes.on and chosen.void != "none":
+        return (
+            'method.filter.void = "turn" is for episodes, which say themselves which turns are '
+            'void, and "text" and "verifier" are for responses without an environment'
+        )
     if chosen.void != "none" and config.method.truncation.window:
         return (
             "method.filter.void needs method.truncation.window = 0: whether a turn is void "
@@ -71,7 +79,7 @@ PARTS: tuple[Part, ...] = (
     Part(
         "void-turn-filter", "sampling",
         "A response, or a dialogue with an attempt, that has neither a block of code nor an answer "
-        "leaves the loss.",
+        "leaves the loss, as does an episode with a turn that neither calls a tool nor answers.",
         "SimpleTIR, arXiv 2509.02479, its abstract and its code",
         *switch("method.filter.void", "none"), code=("methods.filter.filters.without_void",),
     ),
@@ -111,7 +119,12 @@ def lines(config: Config) -> list[str]:
         lines.append(
             f"prompts whose rewards deviate by less than {chosen.min_group_std:g} are left out"
         )
-    if chosen.void != "none":
+    if chosen.void == "turn":
+        lines.append(
+            "an episode with a turn that neither calls a tool nor answers leaves the loss; its "
+            "reward counts for its group"
+        )
+    elif chosen.void != "none":
         whose = "with an attempt that" if config.method.turns.on else "that"
         answer = (
             "the verifier extracts" if chosen.void == "verifier" else f"{chosen.void_answer} finds"

@@ -152,7 +152,7 @@ class SegmentCollector:
     def _continued(self, asked: Sequence[Request]) -> tuple[list[Response], list[Result], float]:
         """Responses from the cuts, their results, and the seconds spent."""
         exchange = Exchange(asked, self._open_round())
-        self._sampler.serve(exchange.first(), exchange.follow)
+        exchange.answered_by(self._sampler)
         before = self._clock()
         held = exchange.rollouts(0)
         waited = self._clock() - before

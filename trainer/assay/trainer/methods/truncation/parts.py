@@ -21,6 +21,7 @@ PARTS: tuple[Part, ...] = (
         needs={
             "critic": "only a critic values what has not ended",
             "token-ratio": "the ratio of a response needs the whole response",
+            "pausing": "a response goes on in the next step",
         },
         takes={
             "groups": "samples of a prompt end in different steps",

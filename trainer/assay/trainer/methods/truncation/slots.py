@@ -242,7 +242,7 @@ class SlotCollector:
             window=self._window,
         )
         began = self._clock()
-        self._sampler.serve(exchange.first(), exchange.follow)
+        exchange.answered_by(self._sampler)
         generated = self._clock()
         transcripts = exchange.transcripts()
         return transcripts, generated - began, self._clock() - generated

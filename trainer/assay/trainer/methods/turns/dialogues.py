@@ -21,10 +21,11 @@ from assay.clients import Result
 from assay.trainer.engines.types import Request, Response
 from assay.trainer.methods.turns.credit import dialogue_facts, row_result
 from assay.trainer.methods.turns.protocol import Protocol
+from assay.trainer.rollouts.exchange import Talk
 from assay.trainer.rollouts.types import PolicyTurn, Rollout, Unfinished
 
 
-class Dialogues:
+class Dialogues(Talk):
     """What a dialogue is; a rollouts.exchange.Talk.
 
     Args:

@@ -39,6 +39,7 @@ def evaluate_dialogues(
     ranks: Ranks,
     confidence: Sure | None = None,
     on_progress: Callable[[int], None] = lambda _done: None,
+    on_rollouts: Callable[[Sequence[Rollout]], None] = lambda _mine: None,
 ) -> Evaluation:
     """Holds `samples` dialogues about every problem and has their attempts judged; see `evaluate`.
 
@@ -65,6 +66,7 @@ def evaluate_dialogues(
     )
     if confidence is not None:
         mine = _sure(mine, confidence)
+    on_rollouts(mine)
     whole = gathered(mine, requests, ranks)
     return Evaluation(tuple(map(answer_of, whole)), {**turn_metrics(whole), **_voted(whole)})
 

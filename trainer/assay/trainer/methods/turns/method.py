@@ -13,7 +13,7 @@ from assay.trainer.core.answering import generating
 from assay.trainer.core.batch import Batch, Scored, filled
 from assay.trainer.core.build import encoder
 from assay.trainer.core.evaluation import Evaluation, end_token_ids
-from assay.trainer.core.rewards import EVALUATION
+from assay.trainer.core.rewards import EVALUATION, Judge
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.models import LoadedPolicy
@@ -42,8 +42,9 @@ class Turns(RunHooks):
         """See Hooks."""
         return protocol_of(self.config.method.turns, policy.tokenizer).room(most)
 
-    def talk(self, policy: LoadedPolicy) -> Talk:
+    def talk(self, policy: LoadedPolicy, judge: Judge) -> Talk:
         """See Hooks."""
+        del judge
         return dialogues_of(self.config, policy)
 
     def scored(self, groups: list[list[Scored]]) -> list[list[Scored]]:
@@ -117,6 +118,7 @@ class Turns(RunHooks):
             ranks=AccelerateRanks(trainer.accelerator),
             confidence=make_confidence(trainer, config, session.policy),
             on_progress=session.display.advance,
+            on_rollouts=trainer.on_evaluated,
         )
 
 

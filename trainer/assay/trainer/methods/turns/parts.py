@@ -88,8 +88,12 @@ PARTS: tuple[Part, ...] = (
     ),
     Part(
         "role-normalisation", "advantage",
-        "The advantages of attempts and of verifications are whitened by themselves.",
-        _PAG, lambda c: c.method.turns.on and c.method.advantage.normalise == "role",
+        "The advantages of each role are whitened by themselves: attempts and verifications, or "
+        "the agents of an episode.",
+        f"{_PAG}; Dr. MAS, arXiv 2602.08847",
+        lambda c: (
+            (c.method.turns.on or c.method.episodes.on) and c.method.advantage.normalise == "role"
+        ),
         to("method.advantage.normalise", "none"), code=("algos.advantages.standardise",),
     ),
 )  # fmt: skip

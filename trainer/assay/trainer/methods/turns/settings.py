@@ -68,10 +68,10 @@ def check_turns(config: Config) -> str:
     """Why settings of turns do not fit, in a line; empty where they do."""
     algorithm, turns = config.method, config.method.turns
     if not turns.on:
-        if algorithm.advantage.normalise == "role":
+        if algorithm.advantage.normalise == "role" and not algorithm.episodes.on:
             return (
                 'method.advantage.normalise = "role" needs several turns: set '
-                'method.turns.mode, or normalise = "batch"'
+                'method.turns.mode or method.episodes.environment, or normalise = "batch"'
             )
         return ""
     if turns.first_reward == "verification" and turns.mode != "verify":

@@ -1,0 +1,1 @@
+"""What `assay environments` shows and plays."""

@@ -1,0 +1,1 @@
+"""The environment as other trainers take one: a module for each trainer, imported by name."""

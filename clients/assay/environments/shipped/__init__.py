@@ -1,0 +1,1 @@
+"""Environments that come with Assay; each proves itself by scripted episodes."""

@@ -1,0 +1,88 @@
+"""Credit of agents and turns in whole runs: real episodes of a tiny model, several agents,
+conversations of a row, faults of one agent, with and without a critic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.trainer.methods.episodes.settings import METHOD as EPISODES
+from trainer_support import ExactTransport, built_trainer
+
+pytestmark = pytest.mark.skipif(not EPISODES.hooks, reason="no episodes are driven here")
+Train = Callable[..., list[dict[str, Any]]]
+RELAY = f"{Path(__file__).parent.parent / 'relay.py'}:Relay"
+AGENTS = ["asker", "solver#1", "solver#2"]
+GAE = {"estimator": "gae"}
+WAYS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+    # of the environment, of turn_credit, of advantage
+    "whole": ({"fresh": True}, {}, {}),
+    "agents": ({"agents": AGENTS, "own_rewards": True}, {"unit": "agent"}, {"scale": "none"}),
+    "faults": (
+        {"agents": AGENTS, "own_rewards": True, "faulty": "solver#1", "fresh": True},
+        {"unit": "agent"},
+        {"normalise": "role"},
+    ),
+    "turns": (
+        {"turn_rewards": True},
+        {"unit": "turn", "discount": 0.9, "episode_weight": 0.5},
+        {"estimator": "rloo"},
+    ),
+    "states": ({"turn_rewards": True}, {"unit": "turn", "compare": "state"}, {}),
+    "joined": ({"agents": AGENTS, "own_rewards": True}, {"unit": "agent"}, GAE),
+    "independent": ({"turn_rewards": True, "fresh": True}, {"unit": "turn"}, GAE),
+    "utterances": ({"turn_rewards": True}, {"unit": "turn", "values": "turns"}, GAE),
+}
+
+
+def config_of(tiny_config: Callable[..., Any], name: str) -> Any:
+    settings, credit, advantage = WAYS[name]
+    method = {
+        "episodes": {"environment": RELAY, "settings": settings},
+        "turn_credit": credit,
+        "advantage": advantage,
+    }
+    if advantage.get("estimator") == "gae":
+        method["critic"] = {"learning_rate": 1e-3}
+    return tiny_config(method=method, eval={"prompts": 0}, run={"steps": 2})
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_it_trains(tiny_config: Callable[..., Any], train: Train, name: str) -> None:
+    rows = train(config_of(tiny_config, name))
+    assert [row["step"] for row in rows] == [1, 2]
+    assert any(row["grad_norm"] > 0 for row in rows)
+    assert all(math.isfinite(row["loss"]) for row in rows)
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_a_batch_of_real_episodes_is_credited_as_it_says(
+    tiny_config: Callable[..., Any], tmp_path: Path, name: str
+) -> None:
+    with built_trainer(config_of(tiny_config, name), tmp_path, ExactTransport()) as trainer:
+        batch = trainer._generate_and_score_completions([])
+        fresh = WAYS[name][0].get("fresh", False)
+        assert ("context" in batch) == (fresh or len(WAYS[name][0].get("agents", [])) > 1)
+        own, trained = batch["own"], batch["loss_mask"]
+        assert not (trained & ~own).any()
+        assert trained.any()
+        assert not batch["advantages"][~trained].isnan().any()
+        for row in range(len(own)):  # the tokens of a turn have one advantage, but for a critic's
+            for number in range(1, int(batch["turn"][row].max()) + 1):
+                told = batch["advantages"][row][batch["turn"][row] == number]
+                if name not in ("joined", "independent"):
+                    assert (told == told[0]).all()
+        if name == "faults":
+            alone = (batch["own"] & ~batch["loss_mask"]).any(1)
+            assert alone.any()
+            assert batch["loss_mask"].any(1).all(), "the other agents stay"
+        if name == "utterances":
+            turns = (batch["turn"] > 0).sum()
+            assert 0 < int(batch["value_mask"].sum()) < int(turns)
+        if "context" in batch:  # the first token of a later conversation trains nothing
+            starts = batch["context"][:, 1:] > batch["context"][:, :-1]
+            assert not (trained[:, 1:] & starts).any()
