@@ -18,7 +18,7 @@ KINDS = [HfEngine, PagedEngine]
 
 
 def text_of(response: Response) -> str:
-    return NumberTokenizer().decode(response.ids, skip_special_tokens=False)
+    return str(NumberTokenizer().decode(response.ids, skip_special_tokens=False))
 
 
 def cut(response: Response, stops: tuple[str, ...]) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.environments.formats import CodeFormat, Format, TaggedFormat, format_of
-from assay.environments.formats.native import NativeFormat, native_format
+from assay.environments.formats.native import NativeFormat
 from assay.environments.types import EpisodeMessage, Reply, ToolCall
 from assay.kit.errors import ConfigError
 from assay.kit.tool_calls.dialects import FORMATS
@@ -22,8 +22,10 @@ CODE = CodeFormat()
 CALL = '<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>'
 ADD = ToolCall("add", {"a": 1})
 ALL: list[Format] = [
-    TAGGED, CODE, *(native_format(family(name), name) for name in ("hermes", "llama", "mistral"))
-]  # type: ignore[list-item]  # fmt: skip
+    TAGGED,
+    CODE,
+    *(format_of("auto", family(name)) for name in ("hermes", "llama", "mistral")),
+]
 
 
 def said(reply: Reply) -> tuple[tuple[ToolCall, ...], str, bool]:

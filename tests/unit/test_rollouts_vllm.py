@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +21,10 @@ from assay.trainer.engines import probing, vllm, vllm_server
 from assay.trainer.engines.engine import EngineHost, OpenRequest, Sampler
 from assay.trainer.engines.hf import HfEngine
 from assay.trainer.engines.types import Draw, FirstToken, Request, Response, Sampling
+from assay.trainer.engines.vllm import Loop, _Drawing
 from assay.trainer.engines.vllm_requests import check, logprobs_mode, parameters
+from assay.trainer.engines.vllm_server import Server
+from assay.trainer.engines.vllm_wires import Event, TokenStream
 from assay.trainer.engines.vllm_worker import PolicyWeights, refresh_tied_head
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.settings import config as configs
@@ -247,3 +251,47 @@ def test_a_head_that_is_not_tied_is_left_alone() -> None:
     weight = model.lm_head.weight
     refresh_tied_head(model)
     assert model.lm_head.weight is weight
+
+
+def stopping() -> OpenRequest:
+    """A row that stops behind "bc" and has begun with "b" (letters: see NumberTokenizer)."""
+    return row(begun=1, stops=("bc",))
+
+
+def test_vllm_is_asked_for_stop_texts_where_there_are_some() -> None:
+    asked = parameters(stopping(), host(), own_draws=True)
+    assert (asked["stop"], asked["detokenize"]) == (["bc"], True)
+    assert (asked["include_stop_str_in_output"], asked["skip_special_tokens"]) == (True, False)
+    plain = parameters(row(), host(), own_draws=True)
+    assert not plain["detokenize"]
+    assert "stop" not in plain
+
+
+def test_a_stop_text_that_vllm_does_not_see_ends_a_response_all_the_same() -> None:
+    """It begins in an earlier step; the tokens behind it, drawn meanwhile, are none of ours."""
+    of = Loop(host(), VllmConfig())
+    aborted: list[str] = []
+    of._engine = SimpleNamespace(abort_request=aborted.extend)
+    drawing = _Drawing(stopping(), frozenset({1}))
+    of._drawing["7"] = drawing
+    c, d = ord("c") - 94, ord("d") - 94
+    told = [{id_: SimpleNamespace(logprob=-0.5)} for id_ in (c, d)]
+    drawn = SimpleNamespace(token_ids=[c, d], logprobs=told, finish_reason=None)
+    output = SimpleNamespace(request_id="7", outputs=[drawn], finished=False)
+    assert of._hear(output)
+    assert (aborted, list(drawing.ended)) == (["7"], [(drawing.row, True)])
+    assert (drawing.row.ids, drawing.row.logprobs) == ([c], [-0.5])
+    assert not of._hear(output)  # what still arrives of it
+
+
+def test_a_server_s_stream_is_closed_behind_a_stop_text() -> None:
+    server = Server(host(), VllmConfig())
+    c, d = ord("c") - 94, ord("d") - 94
+    content = [{"token_id": id_, "logprob": -0.5} for id_ in (c, d)]
+    stream = TokenStream(stopping(), frozenset({1}))
+    closed: list[bool] = []
+    task: Any = SimpleNamespace(cancel=lambda: closed.append(True))
+    stream.task = task
+    piece = {"token_ids": [c, d], "logprobs": {"content": content}, "finish_reason": None}
+    assert server.hear(Event(stream, piece)) is True
+    assert (closed, stream.row.ids) == ([True], [c])

@@ -36,7 +36,7 @@ _HOW = "You can call tools. The tools, as JSON:\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class CallShape:
     """How a template takes an assistant's message with calls.
 
     Attributes:
@@ -79,7 +79,7 @@ class NativeFormat:
     dialect: str
     offers: bool
     tags: tuple[str, ...]
-    shape: Shape
+    shape: CallShape
     stops: tuple[str, ...] = ()
     native: bool = True
 
@@ -102,7 +102,12 @@ class NativeFormat:
         return list(messages)
 
 
-SHAPES = (Shape(), Shape(nothing=None), Shape(text=True), Shape(text=True, nothing=None))
+CALL_SHAPES = (
+    CallShape(),
+    CallShape(nothing=None),
+    CallShape(text=True),
+    CallShape(text=True, nothing=None),
+)
 
 
 def native_format(tokenizer: Any, dialect: str = "") -> NativeFormat | str:
@@ -113,7 +118,7 @@ def native_format(tokenizer: Any, dialect: str = "") -> NativeFormat | str:
         dialect: a key of FORMATS; empty for the one that reads the template's example.
     """
     why = "the chat template shows no calls of tools"
-    for shape in SHAPES:
+    for shape in CALL_SHAPES:
         whole = _rendered(tokenizer, shape)
         if whole is None or _TOOL not in whole[0] or _VALUE not in whole[0]:
             continue
@@ -136,7 +141,7 @@ def native_format(tokenizer: Any, dialect: str = "") -> NativeFormat | str:
     return why
 
 
-def _rendered(tokenizer: Any, shape: Shape) -> tuple[str, bool, bool] | None:
+def _rendered(tokenizer: Any, shape: CallShape) -> tuple[str, bool, bool] | None:
     """What the template writes for a call; whether it tells of the tool, and of the result."""
     asked = {"role": "user", "content": _ASKED}
     call = shape.message([(_TOOL, CALL_ID, {_ARGUMENT: _VALUE})])
