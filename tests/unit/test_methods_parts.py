@@ -54,6 +54,8 @@ ON: dict[str, dict[str, Any]] = {
     "self-verification": of_turns("verify"),
     "second-attempt": of_turns("reconsider"),
     "selective-revision": of_turns("verify"),
+    "episodes": {"episodes": {"environment": "python"}},
+    "shared-tool-results": {"episodes": {"environment": "python", "cache": True}},
     "truncation": {
         "advantage": {"estimator": "gae"},
         "critic": {"pretrain_steps": 5},
@@ -93,6 +95,7 @@ ON: dict[str, dict[str, Any]] = {
     "first-attempt-reward": of_turns("reconsider"),
     "verifier-reward": of_turns("verify"),
     "turn-shaping": of_turns("reconsider"),
+    "limited-episodes-out": {"episodes": {"environment": "python", "limits": "leave-out"}},
     "anchor-reward": {"pairwise": ANCHOR},
     "group-in-pairs": {"pairwise": {"against": "group", "anchors": "reference"}},
     "best-of-n-anchors": {"pairwise": {"against": "anchor", "anchors": "best-of-n"}},
