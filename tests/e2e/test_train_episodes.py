@@ -81,7 +81,12 @@ def test_a_resumed_run_is_the_same(episodes: Any, train: Any, curve: Any) -> Non
     ids=lambda method: next(iter(method)),
 )
 def test_episodes_compose_with_other_methods(method: Any, episodes: Any, train: Any) -> None:
-    config = episodes(method=method, eval={"prompts": 0}, reward={"max_fault_ratio": 0.5})
+    config = episodes(
+        method=method,
+        eval={"prompts": 0},
+        optim={"micro_batch": 16},
+        reward={"max_fault_ratio": 0.5},
+    )
     assert all(row["episodes_turns"] > 1 for row in train(config))
 
 
