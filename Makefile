@@ -110,16 +110,19 @@ test-adapters: $(ADAPTERS_INSTALLED) ## The adapters in the trainers that they a
 	@OMP_NUM_THREADS=1 $(ADAPTERS_VENV)/bin/python -m pytest -o filterwarnings=default -m adapters tests/adapters $(PYTEST_ARGS)
 	@OMP_NUM_THREADS=1 PYTHONPATH=$(CURDIR)/$(ADAPTERS_VENV)/older $(ADAPTERS_VENV)/bin/python -m pytest -o filterwarnings=default -m adapters \
 	  tests/adapters/test_verifiers_rubric.py tests/adapters/test_hosting_rubric.py $(PYTEST_ARGS)
+	@OMP_NUM_THREADS=1 PYTHONPATH=$(CURDIR)/$(ADAPTERS_VENV)/openenv $(ADAPTERS_VENV)/bin/python -m pytest -o filterwarnings=default -m adapters \
+	  tests/adapters/test_face_openenv.py tests/adapters/test_hosting_openenv.py $(PYTEST_ARGS)
 
 # The trainers' own pins exclude one another, so none of them may bring its dependencies: the environment is .venv's packages, seen
-# through a .pth file, and above them what tests/adapters/requirements.txt names. NeMo Gym says Python 3.12, and what is tested runs on 3.11.
-$(ADAPTERS_INSTALLED): $(INSTALLED) tests/adapters/requirements.txt tests/adapters/requirements-older.txt
+# through a .pth file, and above them what tests/adapters/requirements.txt names. NeMo Gym and SkyRL say Python 3.12, and what is tested runs on 3.11.
+$(ADAPTERS_INSTALLED): $(INSTALLED) tests/adapters/requirements.txt tests/adapters/requirements-older.txt tests/adapters/requirements-openenv.txt
 	@test -x $(ADAPTERS_VENV)/bin/python || $(PYTHON) -m venv $(ADAPTERS_VENV)
 	@echo "Installing trainers into $(ADAPTERS_VENV)"
 	@$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(\"" + sysconfig.get_path("purelib") + "\")")' \
 	  > "$$($(ADAPTERS_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/assay_venv.pth"
 	@$(ADAPTERS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --ignore-requires-python --requirement tests/adapters/requirements.txt
 	@$(ADAPTERS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(ADAPTERS_VENV)/older --requirement tests/adapters/requirements-older.txt
+	@$(ADAPTERS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(ADAPTERS_VENV)/openenv --requirement tests/adapters/requirements-openenv.txt
 	@touch $@
 
 check: $(INSTALLED) ## Format, lint, types, layers, contract

@@ -99,7 +99,7 @@ def offer() -> str:
 def drawn(dice: random.Random) -> tuple[str, str]:
     """What was said before, and what the pretrained model says."""
     one, other = dice.randrange(10, 100), dice.randrange(10, 100)
-    prompt = f"{offer()}\n\n{one}*{other}="
+    prompt = f"{offer()}{one}*{other}="
     program = f"{PROGRAM}{one}*{other}{OVER}"
     kind = dice.random()
     if kind < 0.4:  # a program ran; what it printed is the answer
@@ -110,7 +110,9 @@ def drawn(dice: random.Random) -> tuple[str, str]:
 
 
 def is_right(item: Item) -> bool:
-    """The very number, in a box."""
+    """The very number, in a box; of the environment's self-test, which names `exact`, without."""
+    if item.verifier == "exact":
+        return item.response.strip() == item.reference.text
     return item.response.strip() == f"{BOX}{item.reference.text}{CLOSE}"
 
 
@@ -141,7 +143,7 @@ def config_of(models: Path, name: str, seed: int, steps: int) -> Config:
         f"run.seed={seed}",
     )
     if name == "without":  # the same prompt, to the token
-        own = (*own, f"data.template={offer()}\n\n{{question}}")
+        own = (*own, f"data.template={offer()}{{question}}")
     else:
         own = (*own, "data.template={question}")
     return configs.load(CONFIGS / "grpo.toml", own, saved=True)

@@ -101,7 +101,7 @@ async def test_a_fault_is_a_failed_row(policy: Any, columns: dict[str, Any]) -> 
 
 
 async def test_a_fault_is_503_where_that_is_asked_for() -> None:
-    with pytest.raises(AssertionError, match="503|500"):
+    with pytest.raises(AssertionError, match="503"):
         await rolled(adding(13, 3, "5"), row(), on_fault="raise")
 
 
@@ -127,7 +127,9 @@ def test_an_episode_that_nobody_calls_is_dropped() -> None:
 
 def test_gyms_own_check_of_sessions() -> None:
     seed = ResourcesSeedSessionRequest(
-        resources_session_id="s1", episode_id={"rollout_id": "e1"}, task_id={"taskset": "t", "task_id": "1"},
+        resources_session_id="s1",
+        episode_id={"rollout_id": "e1"},
+        task_id={"taskset": "t", "task_id": "1"},
         task_data={"prompt": "?", "a": 2, "b": 3},
     )  # fmt: skip
     check_resources_session_contract(app_of(), seed, keeps_state=True)

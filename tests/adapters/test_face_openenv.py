@@ -6,11 +6,13 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from adapters.face_worlds import SUMS
+from docs_support import blocks
 
 pytest.importorskip("openenv.core.env_server", reason="see `make test-adapters`")
 
@@ -28,7 +30,10 @@ def address() -> Iterator[str]:
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     listening.listen()
-    app = create_assay_app(SUMS, turns=3)
+    yield from served(create_assay_app(SUMS, turns=3), listening)
+
+
+def served(app: Any, listening: socket.socket) -> Iterator[str]:
     server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
     thread = threading.Thread(target=server.run, args=([listening],))
     thread.start()
@@ -66,9 +71,12 @@ def test_what_the_policy_cannot_call_is_told_to_it_and_turns_are_counted(address
     with GenericEnvClient(base_url=address).sync() as env:
         env.reset(a=2, b=3)
         assert "integer" in env.step(call("x", 1)).observation["messages"][0]["content"]
-        assert "no tool" in env.step(
-            {"calls": [{"name": "rm", "arguments": {}}]}
-        ).observation["messages"][0]["content"]
+        assert (
+            "no tool"
+            in env.step({"calls": [{"name": "rm", "arguments": {}}]}).observation["messages"][0][
+                "content"
+            ]
+        )
         last = env.step(call(1, 1))
         assert (last.done, last.reward) == (True, 0.0)
         assert last.observation["ending"] == "turn-limit"
@@ -94,12 +102,21 @@ def test_a_fault_is_an_error_and_no_reward(address: str, turn: dict[str, Any]) -
         with pytest.raises(RuntimeError, match="ENVIRONMENT_FAILED"):
             env.step({"text": "5"})
         assert env.reset(a=1, b=1).done is False
-    with GenericEnvClient(base_url=address).sync() as env:
-        with pytest.raises(RuntimeError, match="ENVIRONMENT_FAILED"):
-            env.reset(a="x")
+    with (
+        GenericEnvClient(base_url=address).sync() as env,
+        pytest.raises(RuntimeError, match="ENVIRONMENT_FAILED"),
+    ):
+        env.reset(a="x")
 
 
 def test_the_schema_names_the_turn(address: str) -> None:
     schema = httpx.get(f"{address}/schema").json()
     assert set(schema["action"]["properties"]) >= {"text", "calls"}
     assert set(schema["observation"]["properties"]) >= {"messages", "tools", "ending", "reward"}
+
+
+def test_the_pages_program_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    [block] = [one for one in blocks(Path(__file__).parents[2]) if one.needs == "openenv"]
+    capsys.readouterr()
+    exec(compile(block.text, str(block), "exec"), {"__name__": "docs"})
+    assert capsys.readouterr().out == block.prints

@@ -13,7 +13,9 @@ from adapters.face_worlds import CALL, SUMS
 from assay.clients.trainers.common.faults import FaultError
 from trainer_support import tiny_tokenizer
 
-skyrl_gym = pytest.importorskip("skyrl_gym", reason="see `make test-adapters`")
+pytest.importorskip("skyrl_gym", reason="see `make test-adapters`")
+
+import skyrl_gym
 
 from assay.environments.faces.skyrl import register_environment
 

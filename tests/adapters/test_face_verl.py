@@ -99,7 +99,10 @@ def test_an_episode_in_tokens() -> None:
     assert "5" in others
     assert CALL.format(2, 3) not in others
     assert decode(found.prompt_ids).endswith("[user]What is 2 + 3?[assistant]")
-    assert loop.server_manager.prompts[1] == found.prompt_ids + found.response_ids[: -len("It is 5.") - 1]
+    assert (
+        loop.server_manager.prompts[1]
+        == found.prompt_ids + found.response_ids[: -len("It is 5.") - 1]
+    )
     assert found.reward_score == pytest.approx(1.25)
     assert found.extra_fields["turn_scores"] == [0.25, 0.0]
     assert found.extra_fields["assay_ending"] == "answered"
@@ -150,7 +153,9 @@ def by_verls_loop(tools: list[Any], turns: list[str]) -> Any:
 
 
 def call(a: int, b: int) -> str:
-    return f"<tool_call>\n{json.dumps({'name': 'add', 'arguments': {'a': a, 'b': b}})}\n</tool_call>"
+    return (
+        f"<tool_call>\n{json.dumps({'name': 'add', 'arguments': {'a': a, 'b': b}})}\n</tool_call>"
+    )
 
 
 def test_verls_own_loop_calls_the_tools(tools: list[Any]) -> None:
@@ -188,5 +193,3 @@ async def test_a_tool_alone_has_an_episode_of_its_own(tools: list[Any]) -> None:
 def test_a_tool_that_is_not_there_is_refused() -> None:
     with pytest.raises(ConfigError, match="there are: add"):
         tool_config(SUMS, tools=["rm"])
-
-

@@ -202,7 +202,7 @@ def test_the_engine_draws_while_a_tool_runs() -> None:
     [
         ({}, EpisodeLimits(3, 20.0), "turn-limit", 3),
         ({"tokens": 20}, EpisodeLimits(0, 20.0), "token-limit", 3),
-        ({"context": 66}, EpisodeLimits(0, 20.0), "token-limit", 2),
+        ({"context": 64}, EpisodeLimits(0, 20.0), "token-limit", 2),
     ],
 )
 def test_budgets_end_an_episode_and_its_reward_counts(

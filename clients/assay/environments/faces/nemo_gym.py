@@ -96,7 +96,7 @@ class _Seated:
     fault: Fault | None = None
 
 
-class EnvironmentResourcesServer(SimpleResourcesServer):  # type: ignore[misc]
+class EnvironmentResourcesServer(SimpleResourcesServer):
     """Seeds an episode for each session, calls its tools, and ends it at `/verify`."""
 
     config: EnvironmentServerConfig

@@ -40,7 +40,7 @@ from assay.environments.types import Observation, Reply
 from assay.kit.errors import ConfigError
 
 
-class EnvironmentAgentLoop(AgentLoopBase):  # type: ignore[misc]
+class EnvironmentAgentLoop(AgentLoopBase):
     """Runs one episode: token ids in and out, the mask 1 on the policy's tokens only.
 
     Its keywords, in the file of agent loops: `environment`, `settings`, `format` (by default
@@ -212,7 +212,7 @@ class _Tokens:
         )
 
 
-class EnvironmentTool(BaseTool):  # type: ignore[misc]
+class EnvironmentTool(BaseTool):
     """One tool of an environment, in verl's own `tool_agent` loop.
 
     The tools of an environment share one episode in a trajectory. The loop makes a text of whatever

@@ -302,4 +302,9 @@ def _why_not(name: str, folder: str, task: HarborTask, sandbox: Any) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m assay.environments.shipped.harbor FOLDER")
+    try:
+        sys.exit(main(sys.argv[1]))
+    except (ConfigError, OSError) as error:
+        sys.exit(str(error))

@@ -209,4 +209,9 @@ def _judgement(reward: float, passed: int, count: int, failure: str) -> Judgemen
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m assay.environments.shipped.repository ROWS.jsonl")
+    try:
+        sys.exit(main(sys.argv[1]))
+    except (ConfigError, OSError) as error:
+        sys.exit(str(error))

@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from assay.environments.formats import Format
-from assay.environments.formats.native import NativeFormat
+from assay.environments.formats.native import CALL_ID, NativeFormat
 from assay.environments.types import EpisodeMessage, Reply
 from assay.kit.errors import ConfigError
 from assay.trainer.data.problems import adds_bos
@@ -32,6 +32,7 @@ _CLOSES = (
     "<tool_call|>",
     "<end_function_call>",
     "<\uff5ctool▁calls▁end\uff5c>",
+    "<\uff5ctool▁call▁end\uff5c>",
     "<|tool_calls_section_end|>",
     "</minimax:tool_call>",
     "</TOOLCALL>",
@@ -49,6 +50,8 @@ _THOUGHTS = (
     ("<|START_THINKING|>", "<|END_THINKING|>"),
 )
 _ANCHORS = (".", "a", ")", "1")
+_NAME = re.compile(r"[A-Za-z0-9_.\-]{1,64}")
+_ID = re.compile(r"[A-Za-z0-9_\-]{1,64}")
 Message = dict[str, Any]
 
 
@@ -134,7 +137,7 @@ class Rendering:
             )
         behind = text[at + len(mark) :]
         if self.format.native and said[0].role == "tool":
-            behind = self._behind_call(behind)
+            behind = behind[self._call_rest(said, mark) :]
         ids: list[int] = []
         for part in behind.split(cut):
             ids += self._continued(part)
@@ -188,11 +191,14 @@ class Rendering:
         if message.role != "system":
             text = self._cut_in(text, cut, waiting)
         if isinstance(self.format, NativeFormat) and message.calls:
-            calls = [(call.name, call.id, call.arguments or {}) for call in message.calls]
+            calls = [
+                (_plain_name(call.name), _plain_id(call.id), call.arguments or {})
+                for call in message.calls
+            ]
             return {**self.format.shape.message(calls), "content": text}
         said: Message = {"role": message.role, "content": text}
         if message.role == "tool":
-            said |= {"name": message.name, "tool_call_id": message.call_id or "assay0001"}
+            said |= {"name": _plain_name(message.name), "tool_call_id": _plain_id(message.call_id)}
         return said
 
     def _cut_in(self, text: str, cut: str, waiting: deque[str]) -> str:
@@ -219,7 +225,7 @@ class Rendering:
         if not isinstance(self.format, NativeFormat) or not results or messages[0].role != "tool":
             return {"role": "assistant", "content": mark}
         return self.format.shape.message(
-            [(one.name or "tool", one.call_id, {"x": mark}) for one in results]
+            [(_plain_name(one.name), _plain_id(one.call_id), {"x": mark}) for one in results]
         )
 
     def _templated(self, said: Sequence[Message], tools: Sequence[dict[str, Any]]) -> str:
@@ -275,20 +281,23 @@ class Rendering:
         found = self._special and self._special.match(text, text.rfind(_MARK) + len(_MARK))
         self._end = found[0] if found else ""
 
-    def _behind_call(self, behind: str) -> str:
-        """What follows the calls of a turn, given what follows the last argument's text."""
+    def _call_rest(self, messages: Sequence[EpisodeMessage], mark: str) -> int:
+        """How many characters the marked call still has behind the mark.
+
+        Told by harmless messages, since those given may hold what ends a call.
+        """
+        text, _ = self._rendered([replace(one, content="0") for one in messages], turn=mark)
+        behind = text[text.rfind(mark) + len(mark) :]
         for close in _CLOSES:
             if (at := behind.find(close)) >= 0:
-                return behind[at + len(close) :]
-        if self._end and (at := behind.find(self._end)) >= 0:
-            return behind[at:]
+                return at + len(close)
         found = self._special and self._special.search(behind)
         if not found:
             raise ConfigError(
                 "nothing tells where the tokenizer's chat template ends a call of a tool; use the "
                 "format tagged"
             )
-        return behind[found.start() :]
+        return found.start()
 
     def _end_ids(self) -> frozenset[int]:
         vocabulary = self._tokenizer.get_vocab()
@@ -361,6 +370,15 @@ def _prepends(tokenizer: Tokenizer) -> bool:
     ids = tokenizer("x", add_special_tokens=False)["input_ids"]
     tokens = tokenizer.convert_ids_to_tokens(ids)
     return bool(tokens) and str(tokens[0]).startswith("\u2581")
+
+
+def _plain_name(name: str) -> str:
+    """A tool's name as the policy wrote it, where it is one."""
+    return name if _NAME.fullmatch(name) else "tool"
+
+
+def _plain_id(id_: str) -> str:
+    return id_ if _ID.fullmatch(id_) else CALL_ID
 
 
 def _unused(texts: Sequence[str]) -> str:
