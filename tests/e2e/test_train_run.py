@@ -116,7 +116,7 @@ def _every_rollout_is_kept(folder: Path, samples: list[dict[str, Any]], config: 
     answers = json.loads((folder / "eval_after.json").read_text())["answers"]
     assert [row["response"] for row in held_out[20:]] == [one["response"] for one in answers]
     spans = read_timeline(folder / "rollouts")
-    assert {row["what"] for row in spans} >= {"collect", "update", "step"}
+    assert {row["what"] for row in spans} >= {"collect", "generate", "score", "update", "step"}
     steps = [row for row in spans if row["what"] == "step"]
     assert [row["step"] for row in steps] == [1, 2, 3, 4]
     for span in spans:

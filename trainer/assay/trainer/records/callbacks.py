@@ -27,7 +27,7 @@ from assay.trainer.records.metrics import reported, reported_evaluation, step_ro
 from assay.trainer.records.progress import StepDisplay
 from assay.trainer.records.recorder import RunRecorder
 from assay.trainer.records.reporting import RunReporter
-from assay.trainer.records.rollouts import RolloutRecorder
+from assay.trainer.records.rollouts import RolloutRecorder, parts_of
 from assay.trainer.records.samples import sample_rows, samples_table, telling
 from assay.trainer.rollouts.types import place
 from assay.trainer.settings.config import Config
@@ -168,8 +168,9 @@ class StepRecorder(RunRecorder):
         collected = trainer.collected
         own = {place(one): one for one in (*collected.rows, *collected.held)}
         self.rollouts.step(step, list(own.values()), sampled=sampled)
-        step_span = ("step", self._began, time.time())
-        self.rollouts.times(step, [*trainer.timing.spans(), step_span])
+        spans = trainer.timing.spans()
+        inner = [part for span in spans for part in parts_of(span, collected)]
+        self.rollouts.times(step, [*spans, *inner, ("step", self._began, time.time())])
 
     def report_evaluation(self, row: Row) -> None:
         """Reports a row of evals.jsonl."""

@@ -19,7 +19,7 @@ from assay.kit.runs import rollouts as files
 from assay.kit.runs.records import JsonLines, Row
 from assay.trainer.core.evaluation import FIRST_DRAW
 from assay.trainer.records.samples import turn_row
-from assay.trainer.rollouts.types import Place, Rollout, Unfinished, place
+from assay.trainer.rollouts.types import Collected, Place, Rollout, Unfinished, place
 from assay.trainer.settings.sections import RunConfig
 
 Batch = Mapping[str, torch.Tensor]
@@ -168,6 +168,21 @@ def _numbers(values: Sequence[float] | None) -> list[float | None] | None:
     if values is None:
         return None
     return [round(value, _DIGITS) if math.isfinite(value) else None for value in values]
+
+
+def parts_of(
+    span: tuple[str, float, float], collected: Collected
+) -> list[tuple[str, float, float]]:
+    """Generation, and the wait for judgements behind it, within the span of collecting a step.
+
+    None where responses are drawn beside the training: they were drawn in other steps.
+    """
+    name, start, end = span
+    if name != "collect" or collected.blocked_s is not None:
+        return []
+    scored = max(start, end - collected.wait_s)
+    generated = min(scored, start + collected.generate_s)
+    return [("generate", start, generated), ("score", scored, end)]
 
 
 class RolloutRecorder:
