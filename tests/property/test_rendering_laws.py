@@ -243,6 +243,13 @@ def test_calls_whose_tags_are_special_tokens_are_read_from_ids() -> None:
     assert rendering.read(ids_of(tokenizer, "</s>")).void
 
 
+def test_half_a_surrogate_pair_is_no_text() -> None:
+    tokenizer = family("hermes")
+    rendering = Rendering(tokenizer, format_of("auto", tokenizer))
+    shown = tokenizer.decode(rendering.after([EpisodeMessage("tool", "a\ud800b")], [5]))
+    assert "a\ufffdb" in shown
+
+
 def test_a_template_that_refuses_is_told_in_words() -> None:
     tokenizer = family("hermes")
     tokenizer.chat_template = "{{ raise_exception('never') }}"

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assay.environments import Environment, ToolError, tool
 from assay.environments.formats import CodeFormat, Format, TaggedFormat, format_of
 from assay.environments.formats.native import NativeFormat
+from assay.environments.tools import tools_of
 from assay.environments.types import EpisodeMessage, Reply, ToolCall
 from assay.kit.errors import ConfigError
 from assay.kit.tool_calls.dialects import FORMATS
@@ -136,6 +138,24 @@ def test_auto_is_tagged_where_the_template_has_no_tools() -> None:
 def test_every_template_of_the_families_is_known() -> None:
     assert all(other != HERMES for other in (LLAMA, MISTRAL))
     assert {"hermes", "llama", "mistral", "harmony", "deepseek", "qwen-coder"} <= set(FORMATS)
+
+
+class Lists(Environment):
+    """A tool with a list, and one with a text."""
+
+    @tool
+    def longest(self, words: list[str], separator: str) -> str:
+        """Joins words."""
+        return separator.join(words)
+
+
+def test_a_format_without_types_writes_a_list_as_its_text() -> None:
+    spec = tools_of(Lists)["longest"]
+    written = ToolCall("longest", {"words": '["a", "b"]', "separator": "[1]"})
+    assert spec.arguments(written) == {"words": ["a", "b"], "separator": "[1]"}
+    for wrong in ("[1", "{}", "[1]", "a", "[" * 90):
+        with pytest.raises(ToolError, match="words"):
+            spec.arguments(ToolCall("longest", {"words": wrong, "separator": ""}))
 
 
 PIECES = [

@@ -22,6 +22,7 @@ from pydantic import ConfigDict, Field, ValidationError, create_model
 from assay.environments.environment import MARK, ToolError
 from assay.environments.types import ToolCall
 from assay.kit.errors import ConfigError
+from assay.kit.json_text import NotJson, read_json
 
 _SECTION = re.compile(r"^(Args|Returns|Raises|Yields|Attributes):\s*$")
 _ARGUMENT = re.compile(r"^(\w+)(?:\s*\([^)]*\))?:\s*(.*)$")
@@ -71,8 +72,9 @@ class ToolSpec:
         if given is not None and not isinstance(given, Mapping):
             raise ToolError(f"{self.name}: the arguments are no object of names and values")
         _check_texts(self.name, given)
+        values = {str(name): value for name, value in (given or {}).items()}
         try:
-            read = self.reads(**{str(name): value for name, value in (given or {}).items()})
+            read = _fitting(self.reads, values)
         except ValidationError as error:
             whys = "; ".join(
                 f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}"
@@ -80,6 +82,33 @@ class ToolSpec:
             )
             raise ToolError(f"{self.name}: {whys}") from None
         return {name: getattr(read, name) for name in type(read).model_fields}
+
+
+def _fitting(reads: type[Any], values: Mapping[str, Any]) -> Any:
+    """The arguments as the tool takes them: formats without types write a list as its text.
+
+    Raises:
+        ValidationError: they do not fit.
+    """
+    try:
+        return reads(**values)
+    except ValidationError as error:
+        wrong = {one["loc"][0] for one in error.errors(include_url=False) if one["loc"]}
+        texts = {name: value for name, value in values.items() if name in wrong}
+        parsed = {name: read for name, text in texts.items() if (read := _container(text))}
+        if not parsed:
+            raise
+        return reads(**{**values, **parsed})
+
+
+def _container(text: object) -> Any:
+    """The object or list that a text is the JSON of; None for others."""
+    if not isinstance(text, str) or text[:1] not in ("[", "{"):
+        return None
+    try:
+        return read_json(text)
+    except NotJson:
+        return None
 
 
 def _check_texts(name: str, given: Any) -> None:

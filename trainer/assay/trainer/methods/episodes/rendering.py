@@ -177,7 +177,7 @@ class Rendering:
         With `turn`, a mark, the messages follow the policy's marked turn.
         """
         cut = _unused([message.content for message in messages])
-        waiting = deque(contents)
+        waiting = deque(map(_whole, contents))
         said = [self._message(message, cut, waiting) for message in messages]
         if self._tokenizer.chat_template is None:
             text = "\n".join(message["content"] for message in said) + "\n"
@@ -187,7 +187,7 @@ class Rendering:
         return self._templated(said, tools), cut
 
     def _message(self, message: EpisodeMessage, cut: str, waiting: deque[str]) -> Message:
-        text = message.content
+        text = _whole(message.content)
         if message.role != "system":
             text = self._cut_in(text, cut, waiting)
         if isinstance(self.format, NativeFormat) and message.calls:
@@ -286,8 +286,7 @@ class Rendering:
 
         Told by harmless messages, since those given may hold what ends a call.
         """
-        harmless = [replace(one, content="0") for one in messages]
-        text, _ = self._rendered(harmless, (), turn=mark)
+        text, _ = self._rendered([replace(one, content="0") for one in messages], (), turn=mark)
         behind = text[text.rfind(mark) + len(mark) :]
         for close in _CLOSES:
             if (at := behind.find(close)) >= 0:
@@ -371,6 +370,11 @@ def _prepends(tokenizer: Tokenizer) -> bool:
     ids = tokenizer("x", add_special_tokens=False)["input_ids"]
     tokens = tokenizer.convert_ids_to_tokens(ids)
     return bool(tokens) and str(tokens[0]).startswith("\u2581")
+
+
+def _whole(text: str) -> str:
+    """The text with U+FFFD for halves of surrogate pairs, which no tokenizer takes."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _plain_name(name: str) -> str:
