@@ -19,7 +19,7 @@ class Again(Environment):
 
     def reset(self, row: Any) -> str:
         self.asked = 1
-        assert row["level"] in (0, 1)
+        assert row.get("level", 0) in (0, 1)
         return str(row["prompt"])
 
     def turn(self, turn: Reply) -> Any:
@@ -29,7 +29,7 @@ class Again(Environment):
         return Observation.user(str(self.row["prompt"]), reward=-0.25)
 
     def reward(self) -> Any:
-        if self.row["breaks"]:
+        if self.row.get("breaks"):
             raise ArithmeticError("told to")
         return self.judged(self.last.answer)
 

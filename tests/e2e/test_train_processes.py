@@ -24,6 +24,7 @@ LAUNCHERS = {
     ],
 }
 
+AGAIN = Path(__file__).with_name("environment_again.py")
 GAE = {"estimator": "gae", "lam": 0.95}
 DAPO = {
     "loss": {"clip_high": 0.28},
@@ -68,6 +69,10 @@ METHODS: dict[str, dict[str, Any]] = {
             "turns": {"mode": "verify"},
             "truncation": {"window": 3},
         },
+        "optim": {"micro_batch": 8},
+    },
+    "episodes": {
+        "method": {"episodes": {"environment": f"{AGAIN}:Retelling", "format": "tagged"}},
         "optim": {"micro_batch": 8},
     },
     "pairwise": {
