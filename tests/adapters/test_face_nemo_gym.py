@@ -29,6 +29,9 @@ from assay.environments.faces.nemo_gym import (
 
 pytestmark = [pytest.mark.adapters, pytest.mark.filterwarnings("ignore")]
 
+RESPONSE = {"id": "r", "created_at": 0.0, "model": "m", "object": "response", "output": [],
+            "parallel_tool_calls": False, "tool_choice": "auto", "tools": []}  # fmt: skip
+
 
 class Taken(Environment):
     """An environment whose tool has the name of one of Gym's routes."""
@@ -100,19 +103,19 @@ async def test_a_fault_is_a_failed_row(policy: Any, columns: dict[str, Any]) -> 
     assert found["failure_reason"].startswith("ENVIRONMENT_FAILED")
 
 
-async def test_a_fault_is_503_where_that_is_asked_for() -> None:
-    with pytest.raises(AssertionError, match="503"):
-        await rolled(adding(13, 3, "5"), row(), on_fault="raise")
+def test_a_fault_is_503_where_that_is_asked_for() -> None:
+    with TestClient(app_of(on_fault="raise")) as client:
+        client.post("/seed_session", json=row())
+        assert client.post("/add", json={"a": 13, "b": 3}).status_code == 503
+        found = client.post("/verify", json={**row(), "response": RESPONSE})
+    assert found.status_code == 503
+    assert found.json()["fault"]["reason"] == "ENVIRONMENT_FAILED"
 
 
 def test_a_session_that_nobody_seeded_has_no_reward() -> None:
-    asked = row()
-    asked["response"] = {"id": "r", "created_at": 0.0, "model": "m", "object": "response",
-                         "output": [], "parallel_tool_calls": False, "tool_choice": "auto",
-                         "tools": []}  # fmt: skip
     with TestClient(app_of()) as client:
         assert client.post("/add", json={"a": 1, "b": 1}).status_code == 503
-        found = client.post("/verify", json=asked).json()
+        found = client.post("/verify", json={**row(), "response": RESPONSE}).json()
     assert found["failure_reason"].startswith("SESSION_LOST")
 
 

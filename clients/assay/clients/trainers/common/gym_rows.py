@@ -18,7 +18,7 @@ _SAID = frozenset({"reward", "reward_components", "verdict", "extracted_answer"}
 _MASK = "mask_sample"
 _MARKS = frozenset({
     "_ng_failure_class", "_ng_failure_judge_error", "_ng_failure_message", "_ng_failure_reason",
-    "_ng_failure_terminal", _MASK,
+    "_ng_failure_terminal", "failure_kind", "failure_reason", _MASK,
 })  # fmt: skip
 
 
