@@ -34,6 +34,8 @@ READERS = {
     "clients/assay/clients/testing/cases.py": "the report of `assay check-verifier`",
     "clients/assay/clients/testing/soundness.py": "the report of `assay check-verifier`",
     "clients/assay/clients/testing/fake.py": "onto the wire, by a fake",
+    "clients/assay/cli/environments/playing.py": "the end of `assay environments play`",
+    "clients/assay/environments/faces/nemo_gym.py": "the answer of /verify, after the rollout",
     "clients/assay/environments/shipped/repository.py": "a judgement's own, and rows not proved",
     "clients/assay/environments/shipped/harbor.py": "why a task was not proved",
     "trainer/assay/trainer/rollouts/pairs.py": "the message of a fault",

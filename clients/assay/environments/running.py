@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import functools
 import inspect
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 from assay.environments.environment import Environment, ToolError, ToolResult
 from assay.environments.tools import tools_of
 from assay.environments.types import ToolCall
 
-_THREADS = 128
-_executor = functools.cache(
-    lambda: ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="assay-environment")
-)
-
 
 async def called(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Calls a function; a plain one runs in a thread, and what it gives may be awaited."""
+    """Calls a function; a plain one runs in a thread, and what it gives may be awaited.
+
+    Each call has a thread of its own: one that never returns holds up no other, nor the exit.
+    """
     if inspect.iscoroutinefunction(function):
         return await function(*args, **kwargs)
 
@@ -31,9 +30,34 @@ async def called(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
         except StopIteration as error:  # which a future cannot hold: whoever awaits would hang
             raise RuntimeError(f"StopIteration: {error}") from error
 
-    act = functools.partial(contextvars.copy_context().run, run)
-    given = await asyncio.get_running_loop().run_in_executor(_executor(), act)
+    given = await _in_thread(functools.partial(contextvars.copy_context().run, run))
     return await given if inspect.isawaitable(given) else given
+
+
+async def _in_thread(act: Callable[[], Any]) -> Any:
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+
+    def settle(given: Any, error: BaseException | None) -> None:
+        if future.done():  # whoever asked has gone
+            return
+        if error is None:
+            future.set_result(given)
+        else:
+            future.set_exception(error)
+
+    def work() -> None:
+        given: Any = None
+        failed: BaseException | None = None
+        try:
+            given = act()
+        except BaseException as error:  # noqa: BLE001  # to be raised where it is awaited
+            failed = error
+        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
+            loop.call_soon_threadsafe(settle, given, failed)
+
+    threading.Thread(target=work, name="assay-environment", daemon=True).start()
+    return await future
 
 
 class ToolRunner(Protocol):
