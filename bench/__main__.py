@@ -60,6 +60,7 @@ BENCHES = {
     "trainer-hackable": "trainer_hackable",
     "trainer-tools": "trainer_tools",
     "trainer-pivots": "trainer_pivots",
+    "trainer-self-play": "trainer_self_play",
 }
 TAKE_OPTIONS = (
     "math",
@@ -96,6 +97,7 @@ TAKE_OPTIONS = (
     "trainer-hackable",
     "trainer-tools",
     "trainer-pivots",
+    "trainer-self-play",
 )
 
 

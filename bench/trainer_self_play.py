@@ -1,0 +1,161 @@
+"""Self-play that keeps its difficulty (SSP, arXiv 2510.18821), in miniature.
+
+    python -m bench trainer-self-play --out DIR --seeds 0,1,2
+
+One policy of 0.1 M weights writes sums of one to eight digits modulo 8 and solves them
+(miniature_self_play.py). Pretrained, it proposes short sums mostly and solves sums of up to three
+digits. Contestants, by what the proposer earns when a share p of four solvers is right:
+
+    difficulty   4 p (1 - p), nothing where all or none are right
+    1-acc        1 - p
+
+Expected before the first run, for the mean of p over the last ten of 40 steps: `difficulty` within
+0.15 of one half in each seed, `1-acc` below it in each seed. Three seeds tell such a difference.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from assay.kit.runs import environment
+from assay.kit.runs.rollouts import read_rollouts
+from assay.trainer.recipes.ladder import plan
+from assay.trainer.settings import config as configs
+from bench.miniature import (
+    Service,
+    Shape,
+    as_data,
+    begin,
+    finished,
+    job_of,
+    keep,
+    options,
+    over_seeds,
+    pretrained,
+    told,
+    train,
+    write_problems,
+)
+from bench.miniature_self_play import LONGEST, MODULUS
+from bench.trainer_tools import CONFIGS
+
+ASKS = "?"
+WORDS = (*map(str, range(MODULUS)), "=", ASKS)
+SHAPE = Shape(width=64, layers=2, context=32, steps=900, batch=128, learning_rate=5e-3)
+CONTESTANTS = ("difficulty", "1-acc")
+LAST = 10
+SMALL = (
+    "reward.verifier=miniature",
+    "data.template={question}",
+    "model.gradient_checkpointing=false",
+    "model.precision=float32",
+    "method.episodes.environment=bench/miniature_self_play.py:SumsSelfPlay",
+    "method.episodes.format=tagged",
+    "method.episodes.turns=5",
+    "method.turn_credit.unit=agent",
+    "method.advantage.normalise=role",
+    "optim.learning_rate=5e-4",
+    "optim.warmup_steps=0",
+    "optim.mini_batches=2",
+    "optim.micro_batch=0",
+    "rollout.prompts_per_step=8",
+    "rollout.group_size=8",
+    "rollout.max_new_tokens=10",
+    "eval.prompts=1",
+    "eval.show=0",
+    "run.checkpoint_every=0",
+    "run.samples_every=0",
+    "run.report_to=[]",
+)
+
+
+def drawn(dice: random.Random) -> tuple[str, str]:
+    """A sum that is proposed, or one that is solved: long ones by chance."""
+    length = min(LONGEST, 1 + int(dice.expovariate(0.6)))
+    digits = [dice.randrange(MODULUS) for _ in range(length)]
+    text = "".join(map(str, digits)) + "="
+    if dice.random() < 0.3:
+        return ASKS, text
+    right = dice.random() < max(0.0, 1.05 - 0.15 * length)
+    return text, str(sum(digits) % MODULUS if right else dice.randrange(MODULUS))
+
+
+def problems(folder: Path) -> tuple[Path, Path, Path]:
+    """The pretrained model, rows that only ask, and one held out that nobody looks at."""
+    model = pretrained(folder / "proposes", WORDS, drawn, SHAPE)
+    rows, held_out = folder / "asks.jsonl", folder / "held-out.jsonl"
+    if not held_out.is_file():
+        write_problems(rows, [(ASKS, "-")] * 64)
+        write_problems(held_out, [(ASKS * 2, "-")])
+    return model, rows, held_out
+
+
+def solved(folder: Path) -> list[float | None]:
+    """The share of right answers to the sums of each training step; None without a sum."""
+    rates: dict[int, list[float]] = {}
+    for row in read_rollouts(folder, phase="train"):
+        rate = _rate(row["episode"])
+        rates.setdefault(row["step"], []).extend([] if rate is None else [rate])
+    return [fmean(some) if some else None for _, some in sorted(rates.items())]
+
+
+def _rate(episode: Mapping[str, Any]) -> float | None:
+    rights = [value for agent, value in episode["rewards"].items() if agent.startswith("solver")]
+    return fmean(rights) if rights else None
+
+
+def main(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """One run."""
+    folder = Path(wanted["folder"])
+    model, rows, held_out = problems(Path(wanted["models"]))
+    own = (
+        *SMALL,
+        f'method.episodes.settings={{reward = "{wanted["name"]}"}}',
+        f"model.name={model}",
+        f"data.path={rows}",
+        f"data.eval_path={held_out}",
+        f"run.steps={wanted['steps']}",
+        f"run.seed={wanted['seed']}",
+    )
+    config = configs.load(CONFIGS / "grpo.toml", own, saved=True)
+    train(config, folder, lambda: Service(lambda _item: False, rewards=(0.0, 1.0)))
+    rates = solved(folder)
+    known = [rate for rate in rates[-LAST:] if rate is not None]
+    return {"rates": rates, "first": rates[0], "last": fmean(known) if known else None}
+
+
+def run(words: Sequence[str]) -> None:
+    """Runs what is not there yet; prints what is known so far."""
+    chosen = options("trainer-self-play", steps=40).parse_args(words)
+    environment.calm()
+    seeds = plan.read_seeds(chosen.seeds)
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    problems(chosen.out / "models")
+    jobs = {
+        (name, seed): job_of(
+            "trainer_self_play", f"{name}, seed {seed}",
+            chosen.out / f"{chosen.steps}-steps" / f"{name}-{seed}",
+            name=name, seed=seed, steps=chosen.steps, models=str(chosen.out / "models"),
+        )
+        for name in CONTESTANTS
+        for seed in seeds
+    }  # fmt: skip
+    found = finished(jobs, chosen.jobs, main)
+    table: dict[str, Any] = {}
+    print(f"\n{'proposer':12}{'solved, first step':>26}{f'last {LAST} steps':>26}")
+    for name, runs in found.items():
+        means = {
+            key: over_seeds({seed: one[key] for seed, one in runs.items()})
+            for key in ("first", "last")
+        }
+        table[name] = {key: as_data(mean) for key, mean in means.items()}
+        print(f"{name:12}{told(means['first']):>26}{told(means['last']):>26}")
+    keep(chosen.out / f"trainer-self-play-{chosen.steps}.json", {"table": table})
+
+
+if __name__ == "__main__":
+    begin(main)
