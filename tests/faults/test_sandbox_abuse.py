@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from bench.sandbox_census import Census, settle, take, tree
+from bench.sandbox_census import Census, at_rest, settle, tree
 
 from abuse import canaries, corpus
 from assay.clients import EmbeddedServices
@@ -106,7 +106,8 @@ def target() -> Iterator[Target]:
     with (
         canaries.planted() as planted,
         EmbeddedServices(
-            ("sandbox",), arguments={"sandbox": ("--slots", str(SLOTS), "--log-level", "ERROR")}
+            ("sandbox",),
+            arguments={"sandbox": ("--slots", str(SLOTS), "--no-sessions", "--log-level", "ERROR")},
         ) as services,
         ExecutionClient(services.address_of("sandbox"), timeout_s=110.0) as client,
     ):
@@ -119,7 +120,7 @@ def target() -> Iterator[Target]:
             planted,
             frozenset(language.name for language in info.languages),
             pid,
-            take(pid),
+            at_rest(pid),
         )
 
 
