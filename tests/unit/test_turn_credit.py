@@ -17,9 +17,12 @@ from assay.kit.errors import ConfigError
 from assay.trainer.algos import episodes
 from assay.trainer.core import batch as batches
 from assay.trainer.core import objective
+from assay.trainer.core.batch import Scored
 from assay.trainer.core.hooks import hooks_of
 from assay.trainer.critic.pretraining import monte_carlo_returns
+from assay.trainer.methods.episodes.method import Acting
 from assay.trainer.methods.turn_credit.keys import hashed, read_before
+from assay.trainer.rollouts.types import Collected
 from assay.trainer.settings import config as configs
 from episodes_credit_support import (
     Said,
@@ -432,3 +435,21 @@ def test_an_environment_in_a_file_may_have_settings_of_its_own() -> None:
     """A dataclass with annotations as texts looks its module up."""
     kind = environment_of(f"{Path(__file__).parent.parent / 'relay.py'}:Relay")
     assert settings_of(kind, {"rounds": 3}).rounds == 3
+
+
+def test_a_group_is_compared_by_what_its_turns_earned_too() -> None:
+    """Without units and without a critic: the end's reward, and those of the first speaker."""
+    config = config_of(4)
+    said = [
+        Told(turns(0.5, 0.25), 1.0),
+        Told(turns(None), 0.0),
+        Told(turns(0.5), None),
+        Told([Said("a", reward=1.0), Said("b", reward=8.0)], 0.0),
+    ]
+    rollouts = [rollout_of(one, 0, n) for n, one in enumerate(said)]
+    scored = [Scored(row, one.reward) for row, one in zip(rollouts, said, strict=True)]
+    batch = batches.pad(scored, pad_id=0, policy_step=0, device=torch.device("cpu"))
+    rewards = Acting(config).mark(batch, scored, Collected([tuple(rollouts)], []))["rewards"]
+    assert rewards[:2].tolist() == [1.75, 0.0]
+    assert rewards[2].isnan()
+    assert rewards[3] == 1.0

@@ -27,6 +27,7 @@ class EpisodeTokens:
         trained: of these, whose agent has a reward.
         rewards: a turn's, on its last token.
         contexts: number of each token's conversation, from 0.
+        on_turns: sum of the turns' own rewards, of the agent that spoke first.
     """
 
     turns: tuple[int, ...]
@@ -35,6 +36,7 @@ class EpisodeTokens:
     trained: tuple[bool, ...]
     rewards: tuple[float, ...]
     contexts: tuple[int, ...]
+    on_turns: float = 0.0
 
 
 def role_number(agent: str) -> int:
@@ -67,7 +69,13 @@ def tokens_of(acted: Acted, length: int, reward: float | None) -> EpisodeTokens:
     for number, end in enumerate(starts):
         contexts += [number] * (end - len(contexts))
     return EpisodeTokens(
-        tuple(turns), tuple(roles), tuple(own), tuple(trained), tuple(rewards), tuple(contexts)
+        tuple(turns),
+        tuple(roles),
+        tuple(own),
+        tuple(trained),
+        tuple(rewards),
+        tuple(contexts),
+        sum(turn.reward or 0.0 for turn in acted.turns if turn.agent == acted.turns[0].agent),
     )
 
 

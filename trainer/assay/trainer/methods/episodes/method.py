@@ -92,7 +92,8 @@ class Acting(RunHooks):
 
         `own`, `loss_mask` and `value_mask` of the policy's tokens; `turn`, from 1 in the order of
         time, and `role`, both 0 where a token is not the policy's; `turn_rewards`, on the last
-        token of each turn; `context`, from 0, where an episode has several conversations.
+        token of each turn, which `rewards` (B,) has too; `context`, from 0, where an episode has
+        several conversations.
         """
         collected.metrics |= episode_metrics(collected.judged)
         if self._opened is not None and self._opened.cache is not None:
@@ -105,8 +106,10 @@ class Acting(RunHooks):
 
         trained_BT = column("trained", False, torch.bool)
         judged_B = torch.tensor([item.trains and not item.unfinished for item in scored])
+        on_turns_B = torch.tensor([one.on_turns for one in found], device=device)
         marked = {
             **batch,
+            "rewards": batch["rewards"] + on_turns_B,  # a fault stays NaN
             "own": column("own", False, torch.bool),
             "turn": column("turns", 0, torch.long),
             "role": column("roles", 0, torch.long),
