@@ -52,6 +52,10 @@ def test_a_run_of_episodes_trains_and_says_what_they_did(
     samples = read_rows(tmp_path / "run" / "samples.jsonl")
     assert len(samples) == 64
     assert {one["fault"] for one in samples} <= {None, "ENVIRONMENT_FAILED"}
+    assert {one["ending"] for one in samples} <= {"answered", "fault"}
+    told = [one["turns"] for one in samples if one["ending"] == "answered"]
+    assert all(1 <= len(turns) <= 2 for turns in told)
+    assert any(len(turns) > 1 and turns[0]["reward"] for turns in told)
     before = json.loads((tmp_path / "run" / "report.json").read_text())["before"]
     assert before["prompts"] == 10
 

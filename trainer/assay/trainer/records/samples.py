@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.kit.runs.records import Row
-from assay.trainer.rollouts.types import Place, PolicyTurn, Rollout, place
+from assay.trainer.rollouts.types import Acted, Place, PolicyTurn, Rollout, place
 
 _VISIBLE = {"\n": "\u23ce", "\t": "\u21e5", "\r": "\u240d"}
 _STYLES = {"correct": "green", "incorrect": "red"}
@@ -57,7 +57,28 @@ def sample_rows(
             "fault": fault.reason if fault else None,
             "fault_message": fault.message if fault else None,
             **({"turns": [turn_row(turn) for turn in rollout.turns]} if rollout.turns else {}),
+            **_acted_row(rollout.acted),
         }
+
+
+def _acted_row(acted: Acted | None) -> Row:
+    """What an episode adds; RUN/rollouts has it whole."""
+    if acted is None:
+        return {}
+    turns = [
+        {
+            "agent": turn.agent,
+            "text": turn.text,
+            "tokens": turn.end - turn.start,
+            "truncated": turn.truncated,
+            "void": turn.void,
+            "calls": turn.calls,
+            "refused": turn.refused,
+            "reward": turn.reward,
+        }
+        for turn in acted.turns
+    ]
+    return {"environment": acted.environment, "ending": acted.ending, "turns": turns}
 
 
 def turn_row(turn: PolicyTurn) -> Row:
