@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import threading
@@ -286,7 +287,8 @@ def endpoint() -> Iterator[Endpoint]:
             self.send_header("Content-Length", str(len(data)))
             self.send_header("Retry-After", "0")
             self.end_headers()
-            self.wfile.write(data)
+            with contextlib.suppress(BrokenPipeError):  # whoever asked has given up
+                self.wfile.write(data)
 
         def log_message(self, *args: Any) -> None:
             pass
@@ -389,10 +391,15 @@ def test_an_endpoint_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_half_a_pair_of_surrogates_is_no_text() -> None:
     where = {"table": "seats", "id": "s1", "field": "row"}
-    assert "is a text of at most" in called("change_record", **where, value="\ud800")
-    assert "a name has" in called("change_record", **where | {"field": "\udfff"}, value=1)
-    assert "a name has" in called("add_record", table="seats", id="\ud800", fields={})
-    assert called("find_records", table="seats", field="\ud800", value="\ud800") == "none"
-    for name in ("read_record", "remove_record"):
-        called(name, table="seats", id="\ud800").encode()
-    called("find_records", table="\ud800").encode()
+    for name, arguments in (
+        ("change_record", {**where, "value": "\ud800"}),
+        ("change_record", {**where, "field": "\udfff", "value": 1}),
+        ("add_record", {"table": "seats", "id": "\ud800", "fields": {}}),
+        ("find_records", {"table": "seats", "field": "\ud800", "value": "\ud800"}),
+        ("read_record", {"table": "seats", "id": "\ud800"}),
+        ("remove_record", {"table": "seats", "id": "\ud800"}),
+        ("find_records", {"table": "\ud800"}),
+    ):
+        answer = called(name, **arguments)
+        assert "half a surrogate pair" in answer
+        answer.encode()
