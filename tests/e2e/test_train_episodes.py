@@ -92,7 +92,7 @@ def test_episodes_compose_with_other_methods(method: Any, episodes: Any, train: 
         reward={"max_fault_ratio": 0.5},
     )
     rows = train(config)
-    assert all(row["loss"] is not None and row["responses"] == 64 for row in rows)
+    assert all(row["loss"] is not None and row["responses"] >= 64 for row in rows)
     if method.get("asynchrony") != {"mode": "periodic"}:  # whose parts have no metrics of a step
         assert all(row["episodes_turns"] > 1 for row in rows)
 

@@ -87,7 +87,7 @@ async def test_what_a_policy_writes_is_a_text_for_it_and_no_fault() -> None:
 async def test_half_a_surrogate_pair_breaks_no_tokenizer() -> None:
     instance: Any = environment_factory(Sums)()
     instance.reset(**row())
-    assert await instance.echo(text="\ud800x") == "?x"
+    assert "half a surrogate pair" in await instance.echo(text="\ud800x")
     assert (await instance.echo(**{"\udfff": 1})).encode()
 
 
