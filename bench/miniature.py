@@ -300,6 +300,14 @@ def job_of(module: str, label: str, folder: Path, **wanted: Any) -> Job:
     return Job(label, ("-m", f"bench.{module}", text, str(result)), result)
 
 
+def seeded_job(module: str, name: str, seed: int, steps: int, out: Path) -> Job:
+    """A contestant's run with one seed: the job of a miniature that needs to be told no more."""
+    return job_of(
+        module, f"{name}, seed {seed}", out / f"{steps}-steps" / f"{name}-{seed}",
+        name=name, seed=seed, steps=steps, models=str(out / "models"),
+    )  # fmt: skip
+
+
 def begin(one: OneRun) -> None:
     """What a job's process does: one run, or several one after the other."""
     environment.keep_freed_memory()

@@ -47,10 +47,10 @@ from bench.miniature import (
     Shape,
     begin,
     finished,
-    job_of,
     keep,
     options,
     pretrained,
+    seeded_job,
     train,
     write_problems,
 )
@@ -342,13 +342,10 @@ def _runs(chosen: argparse.Namespace, seeds: tuple[int, ...]) -> dict[str, Any]:
         raise SystemExit(f"--only {chosen.only}: give some of {', '.join(every)}")
     folder = chosen.out / f"{chosen.steps}-steps"
     jobs = {
-        (name, seed): job_of(
-            "trainer_pag", f"{name}, seed {seed}", folder / f"{name}-{seed}",
-            name=name, seed=seed, steps=chosen.steps, models=str(chosen.out / "models"),
-        )
+        (name, seed): seeded_job("trainer_pag", name, seed, chosen.steps, chosen.out)
         for name in names
         for seed in seeds
-    }  # fmt: skip
+    }
     print(f"\n{len(names)} contestants, seeds {chosen.seeds}, {chosen.steps} steps")
     runs = finished(jobs, chosen.jobs, main, together=True)
     draw(

@@ -31,11 +31,11 @@ from bench.miniature import (
     as_data,
     begin,
     finished,
-    job_of,
     keep,
     options,
     over_seeds,
     pretrained,
+    seeded_job,
     told,
     train,
     write_problems,
@@ -136,14 +136,10 @@ def run(words: Sequence[str]) -> None:
     chosen.out.mkdir(parents=True, exist_ok=True)
     problems(chosen.out / "models")
     jobs = {
-        (name, seed): job_of(
-            "trainer_self_play", f"{name}, seed {seed}",
-            chosen.out / f"{chosen.steps}-steps" / f"{name}-{seed}",
-            name=name, seed=seed, steps=chosen.steps, models=str(chosen.out / "models"),
-        )
+        (name, seed): seeded_job("trainer_self_play", name, seed, chosen.steps, chosen.out)
         for name in CONTESTANTS
         for seed in seeds
-    }  # fmt: skip
+    }
     found = finished(jobs, chosen.jobs, main)
     table: dict[str, Any] = {}
     print(f"\n{'proposer':12}{'solved, first step':>26}{f'last {LAST} steps':>26}")

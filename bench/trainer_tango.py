@@ -45,17 +45,16 @@ from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
 from bench.miniature import (
     Item,
-    Job,
     Service,
     Shape,
     as_data,
     begin,
     finished,
-    job_of,
     keep,
     options,
     over_seeds,
     pretrained,
+    seeded_job,
     told,
     train,
     write_problems,
@@ -320,7 +319,9 @@ def run(words: Sequence[str]) -> None:
     seeds, names = plan.read_seeds(chosen.seeds), chosen.arms.split(",")
     problems(chosen.out / "models")
     jobs = {
-        (name, seed): _job(name, seed, chosen.steps, chosen.out) for seed in seeds for name in names
+        (name, seed): seeded_job("trainer_tango", name, seed, chosen.steps, chosen.out)
+        for seed in seeds
+        for name in names
     }
     results = finished(jobs, chosen.jobs, main)
     found = {name: _table(name, results[name], results.get("outcome-only", {})) for name in names}
@@ -371,13 +372,6 @@ def _tell_generator(
         gain = {s: one[key] - plain[s][key] for s, one in results.items() if s in plain}
         table[f"{key}_less_outcome_only"] = as_data(over_seeds(gain))
         print(f"    {key + ', less outcome-only':<24} {told(over_seeds(gain))}")
-
-
-def _job(name: str, seed: int, steps: int, out: Path) -> Job:
-    return job_of(
-        "trainer_tango", f"{name}, seed {seed}", out / f"{steps}-steps" / f"{name}-{seed}",
-        name=name, seed=seed, steps=steps, models=str(out / "models"),
-    )  # fmt: skip
 
 
 def main(wanted: Mapping[str, Any]) -> dict[str, Any]:

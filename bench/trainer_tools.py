@@ -37,11 +37,11 @@ from bench.miniature import (
     as_data,
     begin,
     finished,
-    job_of,
     keep,
     options,
     over_seeds,
     pretrained,
+    seeded_job,
     told,
     train,
     write_problems,
@@ -194,14 +194,10 @@ def run(words: Sequence[str]) -> None:
     chosen.out.mkdir(parents=True, exist_ok=True)
     problems(chosen.out / "models")
     jobs = {
-        (name, seed): job_of(
-            "trainer_tools", f"{name}, seed {seed}",
-            chosen.out / f"{chosen.steps}-steps" / f"{name}-{seed}",
-            name=name, seed=seed, steps=chosen.steps, models=str(chosen.out / "models"),
-        )
+        (name, seed): seeded_job("trainer_tools", name, seed, chosen.steps, chosen.out)
         for name in CONTESTANTS
         for seed in seeds
-    }  # fmt: skip
+    }
     found = finished(jobs, chosen.jobs, main)
     table: dict[str, dict[str, Any]] = {}
     print(f"\n{'':10}{'before':>28}{'after':>28}{'seconds a step':>20}")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
 import functools
 import inspect
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any, Protocol
 
 from assay.environments.environment import Environment, ToolError, ToolResult
@@ -35,29 +35,17 @@ async def called(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
 
 
 async def _in_thread(act: Callable[[], Any]) -> Any:
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Any] = loop.create_future()
-
-    def settle(given: Any, error: BaseException | None) -> None:
-        if future.done():  # whoever asked has gone
-            return
-        if error is None:
-            future.set_result(given)
-        else:
-            future.set_exception(error)
+    future: Future[Any] = Future()
+    future.set_running_or_notify_cancel()  # whoever gives up the wait leaves the call as it is
 
     def work() -> None:
-        given: Any = None
-        failed: BaseException | None = None
         try:
-            given = act()
+            future.set_result(act())
         except BaseException as error:  # noqa: BLE001  # to be raised where it is awaited
-            failed = error
-        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
-            loop.call_soon_threadsafe(settle, given, failed)
+            future.set_exception(error)
 
     threading.Thread(target=work, name="assay-environment", daemon=True).start()
-    return await future
+    return await asyncio.wrap_future(future)
 
 
 class ToolRunner(Protocol):

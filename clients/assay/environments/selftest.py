@@ -5,21 +5,19 @@ An environment that pays for nothing, or nothing for what is right, stops the ru
 
 from __future__ import annotations
 
-import asyncio
-import threading
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
+from assay.clients.core.portal import LoopThread
 from assay.environments.environment import Environment, Proof, Services
 from assay.environments.episode import Episode, EpisodeLimits
 from assay.environments.services import RewardServices
 from assay.environments.types import EpisodeOutcome, Reply, ToolCall
 from assay.kit.errors import ConfigError
 
-T = TypeVar("T")
 _SECONDS = 300.0
 _NEAR = 1e-6
 
@@ -43,26 +41,19 @@ class ProofResult:
     seconds: float
 
 
-async def run_proofs(
-    kind: type[Environment], settings: Any, services: Services | None, shared: Any
-) -> list[ProofResult]:
-    """Runs an environment's scripted episodes, one after the other, under what a run gives it."""
-    return [
-        await _run(number, proof, kind(settings, shared, services))
-        for number, proof in enumerate(kind.proofs(settings), start=1)
-    ]
-
-
 def prove(
     kind: type[Environment],
     settings: Any,
     services: Services | None = None,
     shared: Any = None,
+    *,
+    proofs: Sequence[Proof] | None = None,
 ) -> list[ProofResult]:
-    """As `run_proofs`, on an event loop in a thread of its own.
+    """Runs scripted episodes, one after the other, on an event loop in a thread of its own.
 
     Without `services` a reward server is started where a proof needs one; without `shared`, which
-    is what `kind.open` yields, that is entered for the length of the proofs.
+    is what `kind.open` yields, that is entered for the length of the proofs. `proofs` are by
+    default the environment's own.
 
     Raises:
         ConfigError: the environment cannot be opened.
@@ -72,7 +63,14 @@ def prove(
             services = stack.enter_context(RewardServices())
         if shared is None:
             shared = stack.enter_context(kind.open(settings))
-        return _in_thread(run_proofs(kind, settings, services, shared))
+        loop = LoopThread("assay-selftest", "an environment proves itself on another event loop")
+        stack.callback(loop.close)
+        return [
+            loop.run(_run(number, proof, kind(settings, shared, services)))
+            for number, proof in enumerate(
+                kind.proofs(settings) if proofs is None else proofs, start=1
+            )
+        ]
 
 
 def insist(kind: type[Environment], results: Sequence[ProofResult]) -> None:
@@ -130,22 +128,3 @@ def _found(episode: Episode, outcome: EpisodeOutcome) -> str:
     if called:
         text += f"; the last tool answered {called[-1].result.text[-300:]!r}"
     return text
-
-
-def _in_thread(work: Coroutine[Any, Any, T]) -> T:
-    """Runs a coroutine on a loop of its own; the caller's loop, if any, waits."""
-    given: list[T] = []
-    raised: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            given.append(asyncio.run(work))
-        except BaseException as error:  # noqa: BLE001  # handed on to the caller
-            raised.append(error)
-
-    thread = threading.Thread(target=run, name="assay-selftest")
-    thread.start()
-    thread.join()
-    if raised:
-        raise raised[0]
-    return given[0]

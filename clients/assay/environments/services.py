@@ -58,7 +58,7 @@ class LoopClient(Generic[C]):
         async def run() -> T:
             return await work(portal.client)
 
-        return await asyncio.wrap_future(portal.submit(run()))
+        return await portal.awaited(run())
 
     def close(self) -> None:
         """Ends every call. May be called twice."""

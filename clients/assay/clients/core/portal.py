@@ -34,17 +34,20 @@ C = TypeVar("C", bound=BaseClient[Any])
 I = TypeVar("I")  # noqa: E741  # a server's description
 
 
-class Portal(Generic[C]):
-    """An event loop in a thread, and the client that runs on it. Belongs to one process."""
+class LoopThread:
+    """An event loop in a thread. Belongs to one process.
 
-    def __init__(self, make_client: Callable[[], C]) -> None:
+    Args:
+        name: of the thread.
+        on_itself: what `run` raises on the loop's own thread.
+    """
+
+    def __init__(self, name: str, on_itself: str) -> None:
         self.pid = os.getpid()
+        self._on_itself = on_itself
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="assay-client", daemon=True
-        )
+        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
         self._thread.start()
-        self.client = self.run(_in_loop(make_client))
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine on the loop and waits for it; interrupting the wait cancels it.
@@ -54,7 +57,7 @@ class Portal(Generic[C]):
         """
         if self.is_own_thread:
             work.close()
-            raise RuntimeError("a blocking client is called on its own event loop")
+            raise RuntimeError(self._on_itself)
         future = self.submit(work)
         try:
             return future.result()
@@ -71,13 +74,29 @@ class Portal(Generic[C]):
         """Starts a coroutine on the loop; cancelling the future cancels it."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
+    async def awaited(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine on the loop and awaits it on another."""
+        return await asyncio.wrap_future(self.submit(work))
+
     def close(self) -> None:
-        """Closes the client and ends the thread."""
-        asyncio.run_coroutine_threadsafe(self._shut_down(), self._loop).result()
+        """Ends the thread."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_CLOSE_S)
         if not self._thread.is_alive():
             self._loop.close()
+
+
+class Portal(LoopThread, Generic[C]):
+    """An event loop in a thread, and the client that runs on it."""
+
+    def __init__(self, make_client: Callable[[], C]) -> None:
+        super().__init__("assay-client", "a blocking client is called on its own event loop")
+        self.client = self.run(_in_loop(make_client))
+
+    def close(self) -> None:
+        """Closes the client and ends the thread."""
+        self.submit(self._shut_down()).result()
+        super().close()
 
     async def _shut_down(self) -> None:
         """Closes the client and lets the calls of other threads end."""

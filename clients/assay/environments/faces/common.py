@@ -19,12 +19,12 @@ import atexit
 import dataclasses
 import os
 import threading
-from collections.abc import Coroutine, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
+from assay.clients.core.portal import LoopThread
 from assay.clients.faults import make_fault
 from assay.clients.trainers.common.faults import FaultError
 from assay.clients.trainers.common.scoring import score_awaited
@@ -40,7 +40,6 @@ from assay.environments.types import EpisodeMessage, EpisodeOutcome, Observation
 from assay.kit.errors import ConfigError
 from assay.kit.reasons import Reason
 
-T = TypeVar("T")
 OVER = "error: the episode is over"
 UNLIMITED = EpisodeLimits()
 
@@ -391,43 +390,15 @@ def reward_of(outcome: EpisodeOutcome, agent: str = "policy") -> float:
     return earned + sum(reward for reward in outcome.turn_rewards if reward is not None)
 
 
-class _Loop:
-    """An event loop in a thread, of one process."""
-
-    def __init__(self) -> None:
-        self.pid = os.getpid()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="assay-episodes", daemon=True
-        )
-        self._thread.start()
-
-    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        if threading.current_thread() is self._thread:
-            work.close()
-            raise RuntimeError("an episode is waited for on its own event loop; await the twin")
-        future = self.submit(work)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-    async def awaited(self, work: Coroutine[Any, Any, T]) -> T:
-        return await asyncio.wrap_future(self.submit(work))
-
-
 _opening = threading.Lock()
 _lock = threading.Lock()
-_found: list[_Loop] = []
+_found: list[LoopThread] = []
 
 
-def _loop() -> _Loop:
+def _loop() -> LoopThread:
     """This process's loop; a forked child has one of its own."""
     with _lock:
         if not _found or _found[-1].pid != os.getpid():
-            _found.append(_Loop())
+            on_itself = "an episode is waited for on its own event loop; await the twin"
+            _found.append(LoopThread("assay-episodes", on_itself))
         return _found[-1]

@@ -284,13 +284,9 @@ def _why_not(name: str, folder: str, task: HarborTask, sandbox: Any) -> str:
     """Why a task cannot run here; empty where its oracle earns 1 and doing nothing less."""
     if not task.solution:
         return "it has no solution, so nothing shows that it can run here"
-
-    class OneHarborTask(HarborEnvironment):
-        @classmethod
-        def proofs(cls, settings: Any) -> Sequence[Proof]:
-            return list(_proofs_of({"task": name}, task))
-
-    results = prove(OneHarborTask, HarborSettings(folder=folder), None, sandbox)
+    proofs = list(_proofs_of({"task": name}, task))
+    settings = HarborSettings(folder=folder)
+    results = prove(HarborEnvironment, settings, None, sandbox, proofs=proofs)
     failed = [one for one in results if not one.ok]
     if not failed:
         return ""

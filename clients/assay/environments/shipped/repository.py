@@ -187,12 +187,8 @@ def main(path: str) -> int:
 
 
 def _why_not(row: Row, folder: str, sandbox: EpisodeSandbox) -> str:
-    class OneRepositoryRow(RepositoryEnvironment):
-        @classmethod
-        def proofs(cls, settings: ProgramSettings) -> Sequence[Proof]:
-            return row_proofs(row)
-
-    for one in prove(OneRepositoryRow, RepositorySettings(folder=folder), None, sandbox):
+    settings = RepositorySettings(folder=folder)
+    for one in prove(RepositoryEnvironment, settings, None, sandbox, proofs=row_proofs(row)):
         if not one.ok:
             judgement = one.outcome.result.judgement
             found = judgement.explanation if judgement else one.found
