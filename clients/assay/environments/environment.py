@@ -117,6 +117,7 @@ class Environment:
         state_read_by: who reads what tools change: "nobody" (each call is on its own), "tools"
             (later calls), "all" (turn() and reward() too). With less than "all" a call whose answer
             is shared may never be run.
+        needs: columns that each row must have, not empty; "a|b" for one of two.
         settings: of this episode.
         shared: what `open` yielded.
         services: the reward services; None where nobody gave any.
@@ -128,6 +129,7 @@ class Environment:
     Settings: ClassVar[type[Any]] = NoSettings
     repeatable: ClassVar[bool] = False
     state_read_by: ClassVar[Literal["nobody", "tools", "all"]] = "all"
+    needs: ClassVar[tuple[str, ...]] = ("prompt", "reference")
 
     def __init__(
         self, settings: Any = None, shared: Any = None, services: Services | None = None
@@ -201,3 +203,11 @@ class Environment:
 
 
 Earned = float | Judgement | Fault | Result
+
+
+def lacking(needs: Sequence[str], row: Row) -> str:
+    """Of `Environment.needs`, the first that a row lacks or has empty; "" for none."""
+    for need in needs:
+        if all(row.get(name) in (None, "", [], {}) for name in need.split("|")):
+            return need
+    return ""

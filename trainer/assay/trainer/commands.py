@@ -93,9 +93,11 @@ def _explain(asked: Asked) -> None:
 def _of_data(config: configs.Config) -> list[str]:
     """Lines about the data; what cannot be read says why, since nothing trains here."""
     from assay.trainer.data.problems import load_problems  # noqa: PLC0415
+    from assay.trainer.settings.registry import row_needs  # noqa: PLC0415
 
     try:
-        found = load_problems(config.data, eval_prompts=config.eval.prompts).origin
+        needs = row_needs(config)
+        found = load_problems(config.data, eval_prompts=config.eval.prompts, needs=needs).origin
     except ConfigError as error:
         return [f"source {config.data.source}, not to be used yet: {error}"]
     return found.lines if found else []

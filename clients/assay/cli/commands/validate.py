@@ -1,11 +1,12 @@
-"""`assay validate`: checks the references of a data set before a run."""
+"""`assay validate`: checks the rows of a data set before a run."""
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from typing import Any
 
 import click
 from rich.console import Console
@@ -15,7 +16,7 @@ from rich.text import Text
 from assay.cli.commands.options import ServerAccess, read_server, server_options
 from assay.cli.commands.pipeline import ServerAhead, progress_bar, rows_in, score_in_order
 from assay.cli.parameters import find_verifier, functions_among, read_parameters
-from assay.cli.scoring.rows import RowSource, check_routes, read_rows, survey
+from assay.cli.scoring.rows import RowSource, check_routes, read_objects, read_rows, survey
 from assay.cli.validation import (
     FORMS,
     Gold,
@@ -34,9 +35,15 @@ from assay.kit.errors import ConfigError
 @click.argument("in_file", metavar="DATA")
 @click.option(
     "--verifier",
-    required=True,
+    default="",
     metavar="NAME|FILE.py:FUNCTION",
     help="Who will judge: a name, or a function in a file.",
+)
+@click.option(
+    "--environment",
+    default="",
+    metavar="NAME|FILE.py:CLASS",
+    help="In place of a verifier: check that rows have the columns that this environment needs.",
 )
 @click.option("--params", multiple=True, metavar="NAME=VALUE", help="A parameter of --verifier.")
 @server_options
@@ -73,6 +80,7 @@ def validate(
     *,
     in_file: str,
     verifier: str,
+    environment: str,
     params: tuple[str, ...],
     target: str,
     token_file: str | None,
@@ -84,14 +92,26 @@ def validate(
     timeout: float,
     **names: str,
 ) -> int:
-    """Check that the references of DATA can be trained on.
+    """Check that the rows of DATA can be trained on.
 
     DATA is what `assay score` reads: JSON Lines, .gz, .zst, .parquet, "-" or hf://datasets/NAME.
 
     Each gold answer is given to the verifier as the response and must be right; a reference that
     spells no response (data, tests, an anchor) must only be usable. Lists what fails, by id, and
-    exits with 1 when the share that is right is below --bound.
+    exits with 1 when the share that is right is below --bound. With --environment nothing is
+    judged: each row must have the columns that its episodes need.
     """
+    if bool(verifier) == bool(environment):
+        raise click.UsageError("name who will judge: --verifier, or --environment for episodes")
+    if environment:
+        from assay.environments.registry import environment_of  # noqa: PLC0415  # an extra
+
+        kind = environment_of(environment)
+        columns = {name.removesuffix("_key"): key for name, key in names.items()}
+        with rows_in(in_file) as (path, shown_as):
+            rows = read_objects(path, shown_as)
+            counts = lacks_of(rows, kind.needs, columns)
+        return print_columns(make_console(stderr=True), kind.name, counts, bound, show)
     if timeout <= 0:
         raise ConfigError(f"--timeout {timeout:g} is not positive; pass seconds")
     server = read_server(target, token_file, tls_ca)
@@ -134,6 +154,32 @@ def validate(
         hold(golds, reached.server, info, tally, bar, timeout_s=timeout)
     print_validation(console, tally, bound)
     return int(tally.rate < bound)
+
+
+def lacks_of(
+    rows: Iterable[tuple[int, Mapping[str, Any]]], needs: Sequence[str], columns: Mapping[str, str]
+) -> list[tuple[int, str]]:
+    """Of each row its line, and the first needed column that it lacks; empty for none.
+
+    `columns` names those that stand for a need, such as {"prompt": "question"}.
+    """
+    from assay.environments.environment import lacking  # noqa: PLC0415  # an extra
+
+    own = ["|".join(columns.get(one, one) for one in need.split("|")) for need in needs]
+    return [(line, lacking(own, row)) for line, row in rows]
+
+
+def print_columns(
+    console: Console, name: str, lacks: Sequence[tuple[int, str]], bound: float, show: int
+) -> int:
+    """Prints what `lacks_of` found, the first `show` rows by line; the exit code."""
+    failed = [(line, need) for line, need in lacks if need]
+    for line, need in failed[:show]:
+        lack = " or ".join(map(repr, need.split("|")))
+        console.print(Text(f"line {line}: {lack} is missing or empty"), soft_wrap=True)
+    rate = 1 - len(failed) / len(lacks) if lacks else 0.0
+    console.print(f"{len(lacks) - len(failed)} of {len(lacks)} rows have what {name} needs")
+    return int(rate < bound)
 
 
 def hold(

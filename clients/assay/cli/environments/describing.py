@@ -37,6 +37,7 @@ def described(kind: type[Environment]) -> dict[str, Any]:
         "description": inspect.getdoc(kind) or "",
         "repeatable": kind.repeatable,
         "state_read_by": kind.state_read_by,
+        "needs": list(kind.needs),
         "tools": [one.schema["function"] for one in tools_of(kind).values()],
         "settings": settings_described(kind),
     }
@@ -75,6 +76,8 @@ def in_lines(kind: type[Environment]) -> list[str]:
     for one in told["settings"]:
         default = "required" if one["default"] is None else json.dumps(one["default"])
         lines.append(f"  {one['name']} ({one['type']}, {default}) {one['description']}".rstrip())
+    needs = ", ".join(one.replace("|", " or ") for one in kind.needs)
+    lines.append(f"columns of a row: {needs or 'none needed'}")
     shared = "samples of one row may share tool results; a record can be branched"
     lines.append(f"repeatable: {shared if kind.repeatable else 'no'}")
     return lines

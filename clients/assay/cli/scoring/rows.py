@@ -138,6 +138,16 @@ def read_rows(source: RowSource) -> Iterator[Row]:
             yield _parse(source, line, number, raw)
 
 
+def read_objects(path: Path, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Each JSON object of a file with its line, from 1; raises ConfigError for another line."""
+    for line, raw in lines_of(path, name):
+        if raw.strip():
+            try:
+                yield line, _object(raw, is_first=line == 1)
+            except RowError as error:
+                raise ConfigError(f"{name}:{line}: {error}") from error
+
+
 def survey(source: RowSource) -> RowSurvey:
     """Checks every row.
 

@@ -80,6 +80,7 @@ class HarborEnvironment(ShellEnvironment):
     """A task of Harbor's in a shell; a row names its folder (`task`) or holds it (`task_files`)."""
 
     name = "harbor"
+    needs = ("task|task_files",)
     Settings = HarborSettings
     state_read_by = "all"
     _task: HarborTask

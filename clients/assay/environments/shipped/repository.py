@@ -71,6 +71,7 @@ class RepositoryEnvironment(ShellEnvironment):
     """A shell in a repository, judged by tests that its policy never sees."""
 
     name = "repository"
+    needs = ("prompt", "tests")
     Settings = RepositorySettings
     state_read_by = "all"
     _attempts = 0

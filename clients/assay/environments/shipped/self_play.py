@@ -142,6 +142,7 @@ class SearchSelfPlay(CorpusEnvironment):
     """Search self-play: asks, checks and answers questions over a corpus."""
 
     name = "search-self-play"
+    needs = ("reference",)
     Settings = SelfPlaySettings
     settings: SelfPlaySettings
 

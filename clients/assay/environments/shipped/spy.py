@@ -171,6 +171,7 @@ class SpyGame(Environment):
     """Spot the spy: players of one policy give clues, and vote."""
 
     name = "spy"
+    needs = ("words",)
     Settings = SpySettings
     settings: SpySettings
     repeatable = True

@@ -85,6 +85,7 @@ class UserEnvironment(Environment):
     """
 
     name = "user"
+    needs = ("user",)
     Settings = UserSettings
     settings: UserSettings
 

@@ -61,13 +61,11 @@ class Hooks:
     Attributes:
         config: of the run.
         changes_rewards: whether what trains differs from what was judged.
-        needs_rows: whether a problem must keep all of its row (data.problems.Problem.row).
         seen: numbers of the latest batch by the names of records.metric_table; the trainer takes
             them out.
     """
 
     changes_rewards = False
-    needs_rows = False
 
     def __init__(self, config: Config) -> None:
         self.config = config

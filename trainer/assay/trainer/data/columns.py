@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,11 +18,16 @@ _GENERATED = {"prompt": "question", "reference": "answer"}
 
 
 def found_columns(
-    config: DataConfig, rows: Iterable[Mapping[str, Any]], origin: str
+    config: DataConfig,
+    rows: Iterable[Mapping[str, Any]],
+    origin: str,
+    needs: Collection[str] = ("prompt", "reference"),
 ) -> ColumnsConfig:
     """The columns with those of prompt and reference named; `origin` names the rows in messages.
 
-    A column that another key of data.columns names counts where no other one is there.
+    A column that another key of data.columns names counts where no other one is there. Where
+    `needs` lacks a key, it stays empty if there is no column: of a reference, none of that very
+    name.
 
     Raises:
         ConfigError: no column has one of the names, or several have.
@@ -37,8 +42,18 @@ def found_columns(
         return replace(columns, **{key: _GENERATED[key] for key in wanted})
     there = dict.fromkeys(name for row in rows for name in row)
     taken = {columns.prompt, columns.anchor, columns.tests, columns.solution}
-    chosen = {key: _one_of(key, there, taken, origin) for key in wanted}
+    chosen = {
+        key: _one_of(key, there, taken, origin)
+        if key in needs
+        else _any_of(key, there, taken.union(needs))
+        for key in wanted
+    }
     return replace(columns, **chosen)
+
+
+def _any_of(key: str, there: Mapping[str, None], taken: set[str]) -> str:
+    names = ALIASES[key] if key == "prompt" else (key,)
+    return next((name for name in names if name in there and name not in taken), "")
 
 
 def _one_of(key: str, there: Mapping[str, None], taken: set[str], origin: str) -> str:

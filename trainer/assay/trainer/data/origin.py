@@ -22,11 +22,11 @@ class DataOrigin:
         rows: of the training, before any are held out.
         train: problems to train on.
         eval: problems held out.
-        prompt: column of the prompts.
+        prompt: column of the prompts; empty for none, as of references.
         reference: column of the references, or of tests.
         by_name: keys of data.columns that the settings leave to the columns' names.
         digest: "sha256:" and hexadecimal digits, or "fingerprint:" of a data set of the hub.
-        example: prompt and reference of the first problem, shortened.
+        example: prompt (without one, the row) and reference of the first problem, shortened.
         evaluation: name, rows and digest of the rows for the evaluation, where they are apart.
     """
 
@@ -73,12 +73,14 @@ class DataOrigin:
         told = [f"{self.source} {self.name}", ", ".join(self._facts("")), self.digest]
         if self.evaluation:
             told.append("evaluation: {name}, {rows:,} rows, {digest}".format(**self.evaluation))
-        example = f"{self.example['prompt']} -> {self.example['reference']}"
+        example = " -> ".join(filter(None, self.example.values()))
         return [*told, f"for example: {example}"]
 
     def _facts(self, digest: str) -> list[str]:
         prompt, reference = (
             f'{key} in "{column}"' + (" (by its name)" if key in self.by_name else "")
+            if column
+            else ""
             for key, column in (("prompt", self.prompt), ("reference", self.reference))
         )
         apart = f"{self.train:,} to train on, {self.eval:,} held out"

@@ -17,10 +17,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from assay.clients.rows.tests import read_tests
+from assay.environments.environment import lacking
 from assay.kit.errors import ConfigError
 from assay.trainer.data.columns import ALIASES, found_columns
 from assay.trainer.data.origin import DataOrigin, shortened
 from assay.trainer.data.sources import Row, RowTable, read_sources
+from assay.trainer.settings.method import PLAIN_ROWS, RowNeeds
 from assay.trainer.settings.sections import ColumnsConfig, DataConfig
 
 
@@ -29,10 +31,11 @@ class Problem:
     """One thing to answer."""
 
     id: str  # unique within the run; "train-17" or "eval-3"
-    question: str  # the bare question, as the data set has it
+    question: str  # the bare question, as the data set has it; empty where rows need none
     # the conversation that the policy continues; roles and contents
     messages: tuple[tuple[str, str], ...]
-    reference: str | tuple[str, ...]  # what the response is judged against
+    # what the response is judged against; empty where rows need none
+    reference: str | tuple[str, ...]
     task: str = ""  # which kind it is, from the row's `task`; empty where it has none
     # a response to beat, from data.columns.anchor; empty where that names no column
     anchor: str = ""
@@ -42,6 +45,11 @@ class Problem:
     solution: str = ""  # a worked one, where data.columns.solution names a column
     # JSON of the row's other columns, for methods that need them; empty where none does
     row: str = ""
+
+    @property
+    def asked(self) -> str:
+        """What makes it another problem than others: its question, else its row."""
+        return self.question or self.row
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,31 +61,31 @@ class Problems:
     origin: DataOrigin | None = None  # where they come from, as a run tells it
 
 
-def load_problems(config: DataConfig, *, eval_prompts: int, keep_rows: bool = False) -> Problems:
+def load_problems(
+    config: DataConfig, *, eval_prompts: int, needs: RowNeeds = PLAIN_ROWS
+) -> Problems:
     """Reads the configured source; exactly `eval_prompts` problems are held out.
 
-    With `keep_rows` each problem keeps its row's other columns.
-
     Raises:
-        ConfigError: the source is missing or too small, a column cannot be told, or a row lacks a
-            column or a reference.
+        ConfigError: the source is missing or too small, a column cannot be told, or a row lacks
+            what it `needs`.
     """
     where = _where(config)
     table, separate = read_sources(config, eval_prompts=eval_prompts)
     if not table.rows:
         raise ConfigError(f"{where} holds no rows")
     rows = (row for one in (table, separate) if one for row in one.rows)
-    own = replace(config, columns=found_columns(config, rows, where))
+    own = replace(config, columns=found_columns(config, rows, where, needs.columns))
     chosen, pool = _split(table, separate, config, eval_prompts)
 
     def problem(row: Row, id_: str, at: int) -> Problem:
-        made = _problem(row, own, id_, at)
-        return replace(made, row=_others(row, own.columns)) if keep_rows else made
+        made = _problem(row, own, id_, at, needs)
+        return replace(made, row=_others(row, own.columns)) if needs.keep else made
 
     held_out = tuple(problem(row, f"eval-{n}", at) for n, (at, row) in enumerate(pool))
-    questions = {problem.question for problem in held_out}
+    asked = {problem.asked for problem in held_out}
     made = (problem(row, f"train-{n}", at) for n, (at, row) in enumerate(chosen))
-    train = tuple(problem for problem in made if problem.question not in questions)
+    train = tuple(problem for problem in made if problem.asked not in asked)
     if not train:
         raise ConfigError(
             f"{where} leaves no training problems; give more data or lower eval.prompts"
@@ -116,7 +124,7 @@ def _origin(
         by_name=() if config.source == "reasoning_gym" else _unnamed(config.columns, columns),
         digest=table.digest,
         example={
-            "prompt": shortened(first.question),
+            "prompt": shortened(first.asked),
             "reference": shortened(first.tests or str(first.reference)),
         },
         evaluation={"name": apart.name, "rows": len(apart.rows), "digest": apart.digest}
@@ -129,6 +137,7 @@ def _unnamed(given: ColumnsConfig, found: ColumnsConfig) -> tuple[str, ...]:
     return tuple(key for key in ALIASES if getattr(given, key) != getattr(found, key))
 
 
+_EMPTY: tuple[Any, ...] = (None, "", [])
 Numbered = tuple[int, Row]  # a row's number in its source, from 1; 0 where it has none
 
 
@@ -152,35 +161,23 @@ def _split(
     return rest[: config.max_rows or None], pool[:eval_prompts]
 
 
-def _problem(row: Row, config: DataConfig, id_: str, number: int) -> Problem:
+def _problem(row: Row, config: DataConfig, id_: str, number: int, needs: RowNeeds) -> Problem:
     where = f"{_where(config)}, row {number}" if number else _where(config)
     columns = config.columns
     prompt, reference = columns.prompt, columns.reference
     anchor, tests, solution = columns.anchor, columns.tests, columns.solution
-    named = [("prompt", prompt), ("tests", tests) if tests else ("reference", reference)]
-    named += [(key, name) for key, name in (("anchor", anchor), ("solution", solution)) if name]
-    for setting, column in named:
-        if column not in row:
-            raise ConfigError(
-                f"{where}: no column {column!r} for the {setting} (data.columns.{setting}); it "
-                f"has: {', '.join(map(str, row))}"
-            )
-        if row[column] in (None, "", []) and setting != "solution":  # which a row may lack
-            raise ConfigError(
-                f"{where}: column {column!r} is empty; every problem needs a {setting}"
-            )
-    said = _conversation(row[prompt], f"{where}: column {prompt!r}")
-    question = "\n".join(text for _, text in said) if said else str(row[prompt])
+    _check_row(row, columns, where, needs)
+    asked, told = row.get(prompt), row.get(reference)
+    said = _conversation(asked, f"{where}: column {prompt!r}")
+    question = "\n".join(text for _, text in said) if said else _text(asked)
     own_system = bool(said) and said[0][0] == "system"
     messages = [("system", config.system)] if config.system and not own_system else []
     for example in config.examples:
         messages += [("user", example.user), ("assistant", example.assistant)]
-    asked = ("user", _fill(config.template, {**row, "question": question}, where))
-    messages += said or [asked]
+    messages += said or [("user", _fill(config.template, {**row, "question": question}, where))]
     value: Any = ""
-    if not tests:
-        column = f"{where}: column {reference!r}"
-        value = _extract(row[reference], config.reference_pattern, column)
+    if not tests and told not in _EMPTY:
+        value = _extract(told, config.reference_pattern, f"{where}: column {reference!r}")
     return Problem(
         id=id_,
         question=question,
@@ -191,6 +188,33 @@ def _problem(row: Row, config: DataConfig, id_: str, number: int) -> Problem:
         tests=_tests(row[tests], f"{where}: column {tests!r}") if tests else "",
         solution=str(row[solution] or "") if solution else "",
     )
+
+
+def _check_row(row: Row, columns: ColumnsConfig, where: str, needs: RowNeeds) -> None:
+    """Raises ConfigError where a row lacks what is needed, or a column that the settings name."""
+    judged_by = "tests" if columns.tests else "reference"
+    for setting in ("prompt", judged_by, "anchor", "solution"):
+        column = getattr(columns, setting)
+        if not column or (setting in ("prompt", "reference") and setting not in needs.columns):
+            continue
+        if column not in row:
+            raise ConfigError(
+                f"{where}: no column {column!r} for the {setting} (data.columns.{setting}); it "
+                f"has: {', '.join(map(str, row))}"
+            )
+        if row[column] in _EMPTY and setting != "solution":  # which a row may lack
+            raise ConfigError(f"{where}: column {column!r} is empty; {needs.who} needs a {setting}")
+    others = [name for name in needs.columns if name not in ("prompt", "reference")]
+    if lack := lacking(others, row):
+        names = " or ".join(map(repr, lack.split("|")))
+        raise ConfigError(
+            f"{where}: {names} is missing or empty, which {needs.who} needs; it has: "
+            f"{', '.join(map(str, row))}"
+        )
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
 
 
 def _conversation(value: Any, where: str) -> list[tuple[str, str]]:

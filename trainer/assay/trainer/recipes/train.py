@@ -73,6 +73,7 @@ from assay.trainer.records.saving import save_outcome
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import AccelerateRanks
 from assay.trainer.settings.config import Config
+from assay.trainer.settings.registry import row_needs
 
 
 def run(
@@ -125,8 +126,7 @@ def _run(
     for hook in around:
         hook.settle(folder)
     checkpoint = checkpoints.latest(folder.checkpoints)
-    keep_rows = any(hook.needs_rows for hook in hooks)
-    problems = _problems(config, folder, display, world, keep_rows=keep_rows)
+    problems = _problems(config, folder, display, world)
     set_seed(config.run.seed)  # adapters and heads begin at random
     policy = load_policy(config.model, display.note)
     stream = prompt_stream(config, problems.train, policy, hooks)
@@ -194,15 +194,14 @@ def _check(config: Config, folder: RunFolder, world: World, hooks: Sequence[Hook
     world.check_shared(folder.path)
 
 
-def _problems(
-    config: Config, folder: RunFolder, display: StepDisplay, world: World, *, keep_rows: bool
-) -> Problems:
+def _problems(config: Config, folder: RunFolder, display: StepDisplay, world: World) -> Problems:
     """Reads the data, and says which they are.
 
     Raises:
         ConfigError: they cannot be used, or a run would go on with other rows than it began with.
     """
-    problems = load_problems(config.data, eval_prompts=config.eval.prompts, keep_rows=keep_rows)
+    needs = row_needs(config)
+    problems = load_problems(config.data, eval_prompts=config.eval.prompts, needs=needs)
     origin = problems.origin
     if origin is None:
         return problems

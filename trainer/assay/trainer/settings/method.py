@@ -52,6 +52,25 @@ class Earned:
     judged: str = "J: what is given by"
 
 
+@dataclass(frozen=True, slots=True)
+class RowNeeds:
+    """What rows of the data must have.
+
+    Attributes:
+        columns: that are in each row, and not empty; "a|b" for one of two. `prompt` and `reference`
+            go by what data.columns says.
+        who: needs them, for messages.
+        keep: a problem keeps its row's other columns.
+    """
+
+    columns: tuple[str, ...] = ("prompt", "reference")
+    who: str = "every problem"
+    keep: bool = False
+
+
+PLAIN_ROWS = RowNeeds()
+
+
 def nothing_wrong(_config: Config) -> str:
     """A check that passes everything."""
     return ""
@@ -73,6 +92,8 @@ class TrainingMethod:
         earns: changes R; None where `lines` describe the reward.
         check: what is wrong with its settings, in a line; empty for nothing.
         compares: its key, if it compares samples of a prompt and so needs two.
+        rows: what its rows must have, in place of a prompt and a reference; None: it changes
+            nothing. May raise ConfigError.
     """
 
     group: ClassVar[str] = "assay.methods"
@@ -90,6 +111,7 @@ class TrainingMethod:
     earns: Callable[[Config, Earned], Earned | None] = lambda _config, earned: earned
     check: Callable[[Config], str] = nothing_wrong
     compares: str = ""
+    rows: Callable[[Config], RowNeeds | None] = lambda _config: None
 
 
 class _Tabled:

@@ -18,7 +18,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from assay.kit.errors import ConfigError
 from assay.kit.hints import did_you_mean
-from assay.trainer.settings.method import Backend, Estimator, Loss, Selection, TrainingMethod
+from assay.trainer.settings.method import (
+    PLAIN_ROWS,
+    Backend,
+    Estimator,
+    Loss,
+    RowNeeds,
+    Selection,
+    TrainingMethod,
+)
 from assay.trainer.settings.part import KINDS, Part
 
 if TYPE_CHECKING:
@@ -124,6 +132,12 @@ def selection_of(config: SelectionConfig) -> Selection | None:
 def methods_on(config: Config) -> tuple[TrainingMethod, ...]:
     """Active methods, by rank."""
     return tuple(method for method in methods() if method.is_on(config))
+
+
+def row_needs(config: Config) -> RowNeeds:
+    """What rows must have; raises ConfigError where a method cannot say."""
+    told = (method.rows(config) for method in methods_on(config))
+    return next(filter(None, told), PLAIN_ROWS)
 
 
 @functools.cache

@@ -59,8 +59,6 @@ class _OpenRun:
 class Acting(RunHooks):
     """The policy acts in an environment (ReTool, arXiv 2504.11536; SimpleTIR, 2509.02479)."""
 
-    needs_rows = True
-
     def __init__(self, config: Config) -> None:
         super().__init__(config)
         self._opened: _OpenRun | None = None

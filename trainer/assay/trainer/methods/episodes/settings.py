@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from assay.trainer.methods.episodes.lines import episode_lines, episode_reward_lines
 from assay.trainer.methods.episodes.parts import GROUPS, METRICS, PARTS
 from assay.trainer.settings.kinds import NonNegative, NonNegativeFloat, Positive, Strict
-from assay.trainer.settings.method import Lines, TrainingMethod
+from assay.trainer.settings.method import Lines, RowNeeds, TrainingMethod
 from assay.trainer.settings.reading import other_than
 
 if TYPE_CHECKING:
@@ -54,6 +54,14 @@ def check_episodes(config: Config) -> str:
     return ""
 
 
+def row_needs(config: Config) -> RowNeeds:
+    """What the environment needs; raises ConfigError where there is no such environment."""
+    from assay.environments.registry import environment_of  # noqa: PLC0415  # runs a file's code
+
+    kind = environment_of(config.method.episodes.environment)
+    return RowNeeds(kind.needs, f"the environment {kind.name!r}", keep=True)
+
+
 METHOD = TrainingMethod(
     name="episodes",
     settings=EpisodesConfig,
@@ -69,4 +77,5 @@ METHOD = TrainingMethod(
         Lines("Reward", 10, episode_reward_lines),
     ),
     check=check_episodes,
+    rows=row_needs,
 )

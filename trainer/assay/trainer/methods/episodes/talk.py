@@ -336,13 +336,13 @@ def _fault(text: str) -> Fault:
 def row_of(problem: Problem) -> dict[str, Any]:
     """What `reset` gets: the data's row, with the standard names of what a problem has."""
     row: dict[str, Any] = json.loads(problem.row) if problem.row else {}
+    reference = problem.reference
     known = {
-        "prompt": problem.question,
-        "reference": list(problem.reference)
-        if isinstance(problem.reference, tuple)
-        else problem.reference,
+        **({"prompt": problem.question} if problem.question else {}),
+        **({"reference": list(reference) if isinstance(reference, tuple) else reference}
+           if reference else {}),
         "task": problem.task,
-    }
+    }  # fmt: skip
     tests = {"tests": json.loads(problem.tests)} if problem.tests else {}
     solution = {"solution": problem.solution} if problem.solution else {}
     return {**row, **known, **tests, **solution}
