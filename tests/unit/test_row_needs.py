@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.search_support import corpus_file, play
 
 from assay.cli.commands.validate import validate
 from assay.environments.environment import lacking
@@ -18,7 +19,6 @@ from assay.trainer.methods.episodes.talk import row_of
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.method import RowNeeds
 from assay.trainer.settings.registry import row_needs
-from search_support import corpus_file, play
 
 SHIPPED = {
     "python": ("prompt", "reference"),

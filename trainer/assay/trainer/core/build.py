@@ -192,12 +192,12 @@ def prompt_stream(
 
 
 def encoder(policy: LoadedPolicy) -> Callable[[Problem], Sequence[int]]:
-    """The policy's tokens of a problem."""
+    """The policy's tokens of a problem; one of padding where its row asks nothing."""
     tokenizer = policy.tokenizer
 
     def encode(problem: Problem) -> Sequence[int]:
         ids: Sequence[int] = tokenizer(render(problem, tokenizer))["input_ids"]
-        return ids
+        return ids if ids or problem.question else [int(tokenizer.pad_token_id)]
 
     return encode
 
