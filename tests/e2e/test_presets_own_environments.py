@@ -175,14 +175,10 @@ def speaking_model(folder: Path, world: World) -> None:
     tokenizer.save_pretrained(folder)
 
 
-@pytest.mark.parametrize("name", WORLDS)
-def test_a_preset_trains_in_its_own_environment(
-    name: str, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def trained(preset: Path, world: World, tmp_path: Path, *more: str) -> Path:
+    """The folder of a run of the command, in the working folder."""
     from assay.cli.main import run
 
-    world = WORLDS[name]
-    monkeypatch.chdir(tmp_path)
     speaking_model(tmp_path / "model", world)
     for file, rows in (("rows.jsonl", world.rows), ("docs.jsonl", CORPUS)):
         Path(file).write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -192,10 +188,20 @@ def test_a_preset_trains_in_its_own_environment(
         "optim.mini_batches=1", "optim.warmup_steps=0", "optim.learning_rate=1e-3",
         "eval.prompts=0", "run.steps=1", "run.report_to=[]", "run.dir=runs", "run.name=own",
         *(f"method.episodes.settings.{key}={value}" for key, value in world.settings.items()),
-        *world.overrides,
+        *world.overrides, *more,
     ]  # fmt: skip
-    assert run(["train", str(repository / "configs" / f"{name}.toml"), *small]) == 0
+    assert run(["train", str(preset), *small]) == 0
     (folder,) = Path("runs").iterdir()
+    return folder
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_a_preset_trains_in_its_own_environment(
+    name: str, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = WORLDS[name]
+    monkeypatch.chdir(tmp_path)
+    folder = trained(repository / "configs" / f"{name}.toml", world, tmp_path)
     (row,) = read_rows(folder / "metrics.jsonl")
     samples = read_rows(folder / "samples.jsonl")
     assert row["step"] == 1
@@ -205,3 +211,27 @@ def test_a_preset_trains_in_its_own_environment(
     with gzip.open(folder / "rollouts" / "000001.jsonl.gz", "rt") as file:
         told = file.read()
     assert [text for text in world.seen if text not in told] == []
+
+
+def test_self_play_and_verifiable_rewards_train_in_turns(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = trained(
+        repository / "configs" / "dr_mas.toml", WORLDS["dr_mas"], tmp_path, "run.steps=3",
+        'method.phases.decides=["voter"]', "method.phases.least_steps=1",
+        "method.phases.most_steps=1", "method.episodes.settings.wrong=-1",
+        "method.episodes.settings.unsure=-0.5",
+    )  # fmt: skip
+    rows = read_rows(folder / "metrics.jsonl")
+    assert [row["phases_play"] for row in rows] == [1.0, 0.0, 1.0]
+    assert 0 < rows[0]["phases_accuracy"] < 0.05  # a twentieth of the first step's share
+    for step, row in enumerate(rows, start=1):
+        with gzip.open(folder / "rollouts" / f"{step:06}.jsonl.gz", "rt") as file:
+            episodes = [json.loads(line) for line in file]
+        roles: set[bool] = set()
+        for one in episodes:
+            for start, end, _turn, _context, agent in one["own"]:
+                if any(first < end and start < last for first, last in one["trained"]):
+                    roles.add(agent.startswith("voter"))
+        assert roles == {row["phases_play"] == 0.0}

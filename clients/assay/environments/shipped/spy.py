@@ -2,8 +2,9 @@
 
 After Vision-Zero (arXiv 2509.25541), in words instead of pictures. With v the share of votes that
 each player got, v_c its mean over n civilians, d = v_spy - v_c: the spy earns -beta d, civilian j
-beta d / n - lam (v_j - v_c), which sums to 0; a voter 1 if right. beta, lam and breach are ours.
-docs/use/environments.md has rows, phases and the game of two.
+beta d / n - lam (v_j - v_c), which sums to 0; a voter 1 if right, `unsure` for "n/a", else `wrong`
+(equation 4: 1, -0.5, -1). beta, lam, breach and the defaults are ours.
+docs/use/environments-shipped.md has rows, phases and the game of two.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ _VOTE = (
     "but one, the spy. By the clues below, who is the spy? Write the player's number between "
     "<vote> and </vote>."
 )
+_UNSURE = ' Write "n/a" there if nobody can tell.'
 _VOTE_OF_TWO = (
     "You are player {seat} of 2. Your word: {word}. By the clues below, does the other player hold "
     'the same word or another? Write "same" or "different" between <vote> and </vote>.'
@@ -53,6 +55,8 @@ class SpySettings:
         beta: what the spy and the civilians play for.
         lam: what suspicion costs a civilian beside another.
         breach: what a clue against the rules costs.
+        unsure: what a vote "n/a" earns; at least `wrong`, and offered where it is more.
+        wrong: what any other vote earns that is not right; at most 1, as `unsure`.
     """
 
     players: int = 3
@@ -62,6 +66,8 @@ class SpySettings:
     beta: float = 1.0
     lam: float = 1.0
     breach: float = 1.0
+    unsure: float = 0.0
+    wrong: float = 0.0
 
     def __post_init__(self) -> None:
         if not 2 <= self.players <= 12:
@@ -72,6 +78,8 @@ class SpySettings:
             raise ValueError(f"phase is {self.phase!r}; there are: {', '.join(PHASES)}")
         if min(self.beta, self.lam, self.breach) < 0:
             raise ValueError("beta, lam and breach are at least 0")
+        if not self.wrong <= self.unsure <= 1:
+            raise ValueError("wrong <= unsure <= 1 is not so")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +215,7 @@ class SpyGame(Environment):
         self._read = [0] * self.settings.players
         self._breaches: list[int] = []
         self._votes: dict[int, int] = {}
+        self._unsure: set[int] = set()
         self._asked: list[int] = []
         self._pending: int | None = None
         return self._clue_wanted(0)
@@ -240,9 +249,13 @@ class SpyGame(Environment):
         if self._phase == "votes":
             rewards = dict.fromkeys(rewards, 0.0)
         for number, seat in enumerate(civilians, start=1):
-            right = _is_right(self._deal, seat, self._votes.get(seat))
-            rewards[f"{VOTER}#{number}"] = float(right and self._phase != "clues")
+            rewards[f"{VOTER}#{number}"] = self._voted(seat) if self._phase != "clues" else 0.0
         return rewards
+
+    def _voted(self, seat: int) -> float:
+        if _is_right(self._deal, seat, self._votes.get(seat)):
+            return 1.0
+        return self.settings.unsure if seat in self._unsure else self.settings.wrong
 
     def _take_clue(self, turn: Reply) -> None:
         seat = len(self._clues) % self.settings.players
@@ -264,6 +277,8 @@ class SpyGame(Environment):
         seat = self._asked[-1]
         self._pending = None
         vote = (tagged(said(turn), "vote") or "").strip().casefold()
+        if vote == "n/a":
+            self._unsure.add(seat)
         if self.settings.players == 2:
             known = {"same": seat, "different": self._deal.spy}
         else:
@@ -311,7 +326,7 @@ class SpyGame(Environment):
         text = _VOTE_OF_TWO if self.settings.players == 2 else _VOTE
         rules = text.format(
             seat=seat + 1, players=self.settings.players, word=self._deal.words[seat]
-        )
+        ) + (_UNSURE if self.settings.unsure > self.settings.wrong else "")
         agent = f"{VOTER}#{len(self._asked)}"
         messages = (
             EpisodeMessage("system", rules),
