@@ -75,6 +75,29 @@ def build_tiny(folder: Path) -> None:
     tokenizer.save_pretrained(folder)
 
 
+ADDS = tuple(f'<tool_call>{{"name": "add", "arguments": {{"n": {n}}}}}</tool_call>' for n in (1, 2))
+
+
+def build_calling(folder: Path) -> None:
+    """An untrained model whose few words are prompts, `GO1` to `GO3`, and calls of a tool `add`."""
+    import torch
+    from transformers import AutoModelForCausalLM, LlamaConfig
+
+    from bench.miniature import tokenizer_of
+
+    torch.manual_seed(0)
+    tokenizer = tokenizer_of((*(f"GO{n}" for n in (1, 2, 3)), *ADDS))
+    settings = LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=32, num_hidden_layers=1,
+        num_attention_heads=1, num_key_value_heads=1, head_dim=32, max_position_embeddings=256,
+        tie_word_embeddings=False, pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id, bos_token_id=None,
+    )  # fmt: skip
+    load: Any = AutoModelForCausalLM.from_config
+    load(settings).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
 class ExactTransport(ScriptedTransport):
     """Judges in this process: 1 for the very reference or anchor, else 0; and faults where told to.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from trainer_support import SUMS, ExactTransport, build_tiny
+from trainer_support import SUMS, ExactTransport, build_calling, build_tiny
 
 
 @pytest.fixture(scope="session")
@@ -83,6 +83,30 @@ def tiny_config(tiny_model: Path, sums_file: Path) -> Callable[..., Any]:
         for name, values in sections.items():
             tree.setdefault(name, {}).update(values)
         return config.build(tree, origin="test")
+
+    return make
+
+
+@pytest.fixture
+def adding(tiny_config: Callable[..., Any], tmp_path_factory: Any) -> Callable[..., Any]:
+    """Makes a Config of episodes in which an untrained model calls a tool; see build_calling."""
+    folder = tmp_path_factory.mktemp("adding")
+    build_calling(folder / "model")
+    told = [
+        {"question": f"GO{n}GO{m}", "answer": str(n), "worked": "GO3 GO3 GO3 GO3"}
+        for n in (1, 2, 3)
+        for m in (1, 2, 3)
+    ]
+    rows = "".join(json.dumps(row) + "\n" for row in told)
+    (folder / "rows.jsonl").write_text(rows, encoding="utf-8")
+    world = f"{Path(__file__).with_name('environment_again.py')}:Adds"
+
+    def make(episodes: Any = None, method: Any = None, **sections: Any) -> Any:
+        own = {"environment": world, "format": "tagged", "turns": 3, **(episodes or {})}
+        sections["data"] = {"path": str(folder / "rows.jsonl"), **sections.get("data", {})}
+        sections["model"] = {"name": str(folder / "model")}
+        sections.setdefault("eval", {"prompts": 3})
+        return tiny_config(method={"episodes": own, **(method or {})}, **sections)
 
     return make
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from assay.environments import Environment, Observation, Reply, tool
@@ -42,3 +43,37 @@ class Retelling(Again):
     def turn(self, turn: Reply) -> Any:
         following = super().turn(turn)
         return following and Observation.user(str(self.row["prompt"]), context="second")
+
+
+@dataclass(frozen=True, slots=True)
+class AddsSettings:
+    """Whether the environment judges itself; else the services do."""
+
+    own: bool = False
+
+
+class Adds(Environment):
+    """A sum that a tool keeps: it must come to the row's reference."""
+
+    name = "adds"
+    Settings = AddsSettings
+    repeatable = True
+
+    def reset(self, row: Any) -> str:
+        self.total = 0
+        return str(row["prompt"])
+
+    @tool
+    def add(self, n: int) -> str:
+        """Adds.
+
+        Args:
+            n: what.
+        """
+        self.total += n
+        return f"GO{self.total}"
+
+    def reward(self) -> Any:
+        if self.settings.own:
+            return float(str(self.total) == self.row["reference"])
+        return self.judged(str(self.total))

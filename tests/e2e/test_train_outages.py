@@ -23,6 +23,7 @@ from trainer_processes_support import BIN, same
 MakeConfig = Callable[..., Any]
 Curve = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 LIMIT_S = 120.0
+CLOCKED = ("tool_cache_hit_rate", "tool_cache_caught_up", "episodes_cached")
 pytestmark = [pytest.mark.usefixtures("loaded"), pytest.mark.timeout(300)]
 
 
@@ -176,6 +177,60 @@ def test_a_server_that_is_killed_in_mid_step_and_comes_back_costs_time_only(
     assert {row["held_s"] for row in runs.rows("calm")} == {0.0}
 
 
+def test_episodes_wait_for_it_as_responses_do(
+    adding: MakeConfig, curve: Curve, server: Server, runs: Runs, tmp_path: Path
+) -> None:
+    """It is away for longer than an episode may take, which does not count as its seconds."""
+    from assay.kit.runs.rollouts import read_rollouts
+
+    config = adding({"seconds": 2.0, "cache": True}, **sections(server))
+    runs.go(config, "calm")
+
+    def kill() -> None:
+        when_written(tmp_path / "troubled" / "metrics.jsonl", 2)
+        server.kill()
+
+    def back() -> None:
+        time.sleep(2.5)
+        server.start()
+
+    with beside(kill):
+        said = runs.go(config, "troubled", {"services are away": back})
+    assert "episodes wait for at most" in said
+    assert "the reward services are back" in said
+    rows, calm = runs.rows("troubled"), runs.rows("calm")
+    assert all(row["faults"] == {} for row in rows)
+    same([*map(timeless, rows)], [*map(timeless, calm)], but=CLOCKED)
+    assert sum(row["held_s"] for row in rows) > 2
+    ours, others = (list(read_rollouts(tmp_path / name)) for name in ("troubled", "calm"))
+    for one, other in zip(ours, others, strict=True):
+        for name in ("step", "ids", "reward", "ending", "trained"):
+            assert one[name] == other[name]
+
+
+def test_episodes_that_wait_in_vain_end_the_run_which_goes_on(
+    adding: MakeConfig, server: Server, runs: Runs, tmp_path: Path
+) -> None:
+    runs.go(adding(**sections(server)), "calm")
+    config = adding(**sections(server, max_outage_s=0.5))
+
+    def kill() -> None:
+        when_written(tmp_path / "run" / "metrics.jsonl", 2)
+        server.kill()
+
+    with (
+        beside(kill),
+        pytest.raises(TrainingStoppedError, match=r"longer than reward.max_outage_s = 0.5 allows"),
+    ):
+        runs.go(config, "run")
+    done = len(runs.rows("run"))
+    assert (tmp_path / "run" / "checkpoints" / f"checkpoint-{done}").is_dir()
+    server.start()
+    runs.go(config, "run")
+    found, expected = runs.rows("run"), runs.rows("calm")
+    same([*map(timeless, found)], [*map(timeless, expected)], but=CLOCKED)
+
+
 def test_one_that_stays_away_ends_the_run_which_goes_on_as_if_nothing_had_been(
     tiny_config: MakeConfig, curve: Curve, server: Server, runs: Runs, tmp_path: Path
 ) -> None:
@@ -308,8 +363,8 @@ def test_processes_are_held_together_and_end_together(
     assert "responses asked again" in before
     found, expected = (runs.rows(name) for name in ("two", "calm"))
     # each process packs the rows that it trains on
-    same([*map(without_times, found)], [*map(without_times, expected)], but=("padding_ratio",))
+    same([*map(timeless, found)], [*map(timeless, expected)], but=("padding_ratio",))
 
 
-def without_times(row: dict[str, Any]) -> dict[str, Any]:
+def timeless(row: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in row.items() if not key.endswith("_s")}

@@ -31,6 +31,7 @@ DAPO = {
     "dynamic_sampling": {"enabled": True, "keep_surplus": True},
     "shaping": {"overlong": "soft", "overlong_cache": 2},
 }
+FAULTY = ("grpo", "episodes-faults")
 METHODS: dict[str, dict[str, Any]] = {
     "grpo": {
         "method": {"loss": {"kl_coef": 0.05, "aggregation": "seq-mean-token-mean"}},
@@ -73,6 +74,14 @@ METHODS: dict[str, dict[str, Any]] = {
     },
     "episodes": {
         "method": {"episodes": {"environment": f"{AGAIN}:Retelling", "format": "tagged"}},
+        "optim": {"micro_batch": 8},
+    },
+    "episodes-faults": {  # whole groups of the first process, single samples of the second
+        "method": {
+            "episodes": {"environment": f"{AGAIN}:Again", "format": "tagged"},
+            "dynamic_sampling": {"enabled": True, "keep_surplus": True},
+        },
+        "reward": {"max_fault_ratio": 1.0},
         "optim": {"micro_batch": 8},
     },
     "pairwise": {
@@ -126,7 +135,7 @@ def launch(command: list[Any]) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def jobs(loaded: None, tiny_config: MakeConfig, tmp_path: Path) -> Callable[..., list[Job]]:
-    """Runs of 2 steps; some once more, stopped after 1 and then taken up. GRPO's has faults."""
+    """Runs of 2 steps; some once more, stopped after 1 and then taken up. Some have faults."""
     from assay.trainer.settings import config
 
     def make(engine: str, names: list[str], *, resumed: tuple[str, ...] = ()) -> list[Job]:
@@ -138,7 +147,7 @@ def jobs(loaded: None, tiny_config: MakeConfig, tmp_path: Path) -> Callable[...,
                 path = tmp_path / f"{name}-{steps}.toml"
                 path.write_text(config.to_toml(tiny_config(eval={"prompts": 7}, **sections)))
                 folder = tmp_path / engine / name
-                made.append(Job(str(path), str(folder), faulty=name == "grpo"))
+                made.append(Job(str(path), str(folder), faulty=name in FAULTY))
         return made
 
     return make
@@ -175,9 +184,10 @@ def test_two_processes_give_the_curve_of_one(
             where = (tmp_path / one / name / "anchors.jsonl" for one in (engine, "one"))
             anchors, expected = (path.read_bytes() for path in where)
             assert anchors == expected
-    if "grpo" in names:
-        found = rows(tmp_path / engine / "grpo")
-        assert all(row["faults"]["WORKER_DIED"] > 8 for row in found)
+    for name in FAULTY:
+        if name in names:
+            found = rows(tmp_path / engine / name)
+            assert all(row["faults"]["WORKER_DIED"] > 8 for row in found)
 
 
 def same_rollouts(found: Path, expected: Path) -> None:

@@ -143,6 +143,11 @@ class Hooks:
         del scored, collected
         return batch
 
+    def measured(self, collected: Collected) -> Mapping[str, float]:
+        """Numbers of a whole step by the names of records.metric_table; asked once for each."""
+        del collected
+        return {}
+
     def earned(self, batch: Batch, rewards_BT: torch.Tensor) -> torch.Tensor:
         """The reward of each token, (B, T), where a critic credits them."""
         del batch

@@ -192,9 +192,14 @@ class PolicyTrainer(Published, GRPOTrainer):
     def assemble(self, collected: Collected) -> Batch:
         """The tensors of a step, with log-probabilities, values and advantages; observed."""
         batch = self.assembled(collected)
+        self._measure(collected)
         self._observe_advantages(batch)
         self._observe_shaped(batch)
         return batch
+
+    def _measure(self, collected: Collected) -> None:
+        for hook in self.hooks:
+            collected.metrics |= hook.measured(collected)
 
     @torch.no_grad()
     def assembled(self, collected: Collected) -> Batch:
@@ -352,6 +357,7 @@ class PolicyTrainer(Published, GRPOTrainer):
         responses with a judgement.
         """
         self.collected, self.judged = whole, judged
+        self._measure(whole)
         self._remember(seen)
         self._observe_advantages(seen)
         self._observe_shaped(seen)

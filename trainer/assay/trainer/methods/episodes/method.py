@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -85,6 +85,11 @@ class Acting(RunHooks):
             return groups
         return [[_left_out(item) for item in group] for group in groups]
 
+    def measured(self, collected: Collected) -> Mapping[str, float]:
+        """See Hooks."""
+        cache = None if self._opened is None else self._opened.cache
+        return {**episode_metrics(collected.judged), **({} if cache is None else cache.metrics())}
+
     def mark(self, batch: Batch, scored: Sequence[Scored], collected: Collected) -> Batch:
         """See Hooks; of shape (B, T).
 
@@ -93,9 +98,7 @@ class Acting(RunHooks):
         token of each turn, which `rewards` (B,) has too; `context`, from 0, where an episode has
         several conversations.
         """
-        collected.metrics |= episode_metrics(collected.judged)
-        if self._opened is not None and self._opened.cache is not None:
-            self.seen |= self._opened.cache.metrics()
+        del collected
         found = [tokens_of_scored(item) for item in scored]
         device = batch["rewards"].device
 
@@ -147,7 +150,7 @@ class Acting(RunHooks):
 
     def evaluate(self, session: RunSession, trainer: PolicyTrainer, sampler: Sampler) -> Evaluation:
         """See RunHooks."""
-        return evaluate_episodes(
+        found = evaluate_episodes(
             session.problems.eval,
             sampler,
             lambda: session.judge.open_round(0, EVALUATION),
@@ -158,6 +161,9 @@ class Acting(RunHooks):
             on_progress=session.display.advance,
             on_rollouts=trainer.on_evaluated,
         )
+        if self._opened is not None and self._opened.cache is not None:
+            self._opened.cache.taken()  # of no step
+        return found
 
     def close(self) -> None:
         """See Hooks."""

@@ -70,6 +70,16 @@ METRICS: tuple[Metric, ...] = metrics("episodes",
      "turn_reward"),
     ("episodes_refused", "share", "Calls that a tool refused.", "refused"),
     ("episodes_cached", "share", "Calls that another sample's call answered.", "cached"),
+    ("tool_cache_hit_rate", "share",
+     ("Calls in repeatable environments that another sample's call answered, in the first process "
+      "since the step before (`method.episodes.cache`).")),
+    ("tool_cache_caught_up", "count",
+     "Calls answered so that an environment ran later nevertheless, for who reads what they "
+     "changed."),
+    ("tool_cache_different", "count",
+     ("Of these, those that it answered otherwise: its row is not shared any more. Above 0 the "
+      "environment is not repeatable.")),
+    ("tool_cache_mb", "MiB", "Kept answers."),
     ("episodes_void", "share", "Turns that are neither a call nor an answer.", "void"),
     ("episodes_with_void", "share", "Episodes with such a turn.", "with_void"),
     ("episodes_answered", "share", "Episodes that ended because they were done.", "answered"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -57,6 +57,10 @@ class Turns(RunHooks):
         tokens, reward = turn_tokens(item.rollout, self.config.method.turns)
         return replace(item, reward=reward, in_loss=True, notes={**item.notes, NAME: tokens})
 
+    def measured(self, collected: Collected) -> Mapping[str, float]:
+        """See Hooks."""
+        return turn_metrics(collected.judged)
+
     def mark(self, batch: Batch, scored: Sequence[Scored], collected: Collected) -> Batch:
         """See Hooks; of shape (B, T).
 
@@ -64,7 +68,7 @@ class Turns(RunHooks):
         last token of each turn; `own`, `loss_mask` and `value_mask` of the policy's tokens; of
         unfinished dialogues `turn_open`, behind which tokens the value stands.
         """
-        collected.metrics |= turn_metrics(collected.judged)
+        del collected
         dialogues: list[TurnTokens] = [
             item.notes[NAME]
             if isinstance(item.rollout, Rollout)
