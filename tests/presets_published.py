@@ -296,7 +296,13 @@ PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
     "simple_tir": {
         "method.episodes.turns": (5, "script"),
         "method.episodes.tokens": (8000, "script"),
+        "method.episodes.format": ("code", "code"),
+        "method.episodes.answer": (r"\\boxed\{", "code"),
         "method.filter.void": ("turn", "script"),
+        "method.dynamic_sampling.enabled": (True, "script"),
+        "method.dynamic_sampling.min_accuracy": (0.1, "script"),
+        "method.dynamic_sampling.max_accuracy": (0.9, "script"),
+        "method.dynamic_sampling.oversample": (3.0, "script"),
         "method.advantage.estimator": ("group", "script"),
         "method.loss.clip_low": (0.2, "script"),
         "method.loss.clip_high": (0.28, "script"),

@@ -216,6 +216,7 @@ def collector(
     oversample: float = 1.5,
     max_rounds: int = 50,
     keep_surplus: bool = False,
+    max_accuracy: float = 1.0,
     ranks: Any = None,
     **parts: Any,
 ) -> Collector:
@@ -225,8 +226,9 @@ def collector(
         parts.pop("open_round", None) or (lambda: FakeRound(outcome)),
         config=RolloutConfig(prompts_per_step=prompts, group_size=group_size),
         dynamic=DynamicSamplingConfig(
-            enabled=True, max_rounds=max_rounds, oversample=oversample, keep_surplus=keep_surplus
-        )
+            enabled=True, max_rounds=max_rounds, oversample=oversample, keep_surplus=keep_surplus,
+            max_accuracy=max_accuracy,
+        )  # fmt: skip
         if enabled
         else None,
         ranks=ranks or OneRank(),

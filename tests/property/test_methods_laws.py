@@ -56,7 +56,11 @@ _CHOICES: dict[str, dict[str, list[Any]]] = {
         "repetition_ngram": [0, 4],
     },
     "dense": {"weight": [0.0, 0.5]},
-    "dynamic_sampling": {"enabled": [False, True], "keep_surplus": [False, True]},
+    "dynamic_sampling": {
+        "enabled": [False, True],
+        "keep_surplus": [False, True],
+        "max_accuracy": [0.9, 1.0],
+    },
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,20 @@ def talk(rendering: Rendering, tokenizer: Any, first: str, turns: Sequence[tuple
         ids += own
         ids += rendering.after([user(following)], own)
     return ids
+
+
+@settings(max_examples=25, deadline=None)
+@given(text=st.lists(st.sampled_from(["so ", "\\boxed{", "\\boxed", "{3}", "\n"])).map("".join))
+def test_a_turn_without_a_call_and_without_the_pattern_is_void(text: str) -> None:
+    """SimpleTIR's void turn: neither code nor \\boxed{."""
+    tokenizer = make_tokenizer()
+    reads = Rendering(tokenizer, CodeFormat(), answer=r"\\boxed\{").read
+    ids = ids_of(tokenizer, text)
+    said = Rendering(tokenizer, CodeFormat()).read(ids)
+    reply = reads(ids)
+    assert reply.void == ("\\boxed{" not in said.answer)
+    assert reply == (replace(said, answer="", void=True) if reply.void else said)
+    assert not reads(ids_of(tokenizer, f"{text}\n```python\n1\n```\n")).void
 
 
 @settings(max_examples=25, deadline=None)

@@ -38,6 +38,7 @@ _SETTINGS = st.fixed_dictionaries(
         "oversample": st.sampled_from([1.0, 1.5, 3.0]),
         "keep_surplus": st.booleans(),
         "max_rounds": st.just(500),
+        "max_accuracy": st.sampled_from([0.75, 1.0]),
     }
 )
 _OUTCOMES = st.builds(
@@ -68,7 +69,7 @@ def test_the_groups_of_a_step_are_the_first_kept_draws_in_order(
         judged = [
             tuple(collected.judged[n : n + size]) for n in range(0, len(collected.judged), size)
         ]
-        kept = surplus + [group for group in judged if keeps(group)]
+        kept = surplus + [group for group in judged if keeps(group, of._dynamic)]
         assert collected.groups == kept[: settings_["prompts"]]
         assert len(collected.groups) == settings_["prompts"]
         assert collected.metrics["surplus"] == len(kept) - settings_["prompts"]

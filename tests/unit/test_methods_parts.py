@@ -39,6 +39,7 @@ TOGETHER = {"cotraining": {"enabled": True}}
 # For every part the least that switches it on.
 ON: dict[str, dict[str, Any]] = {
     "dynamic-sampling": {"dynamic_sampling": {"enabled": True}},
+    "accuracy-filter": {"dynamic_sampling": {"enabled": True, "min_accuracy": 0.1}},
     "surplus-kept": {"dynamic_sampling": {"enabled": True, "keep_surplus": True}},
     "fire": {"fire": {"enabled": True}},
     "hints": {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assay.trainer.engines.types import Request
+from assay.trainer.methods.dynamic_sampling.settings import DynamicSamplingConfig
 from assay.trainer.rollouts.dynamic import (
     KeepRate,
     Tally,
@@ -47,6 +48,29 @@ def test_a_group_is_known_by_the_verdicts_of_its_judged_rollouts(outcomes: str, 
     of = group(*outcomes.split())
     assert kind_of(of) == kind
     assert keeps(of) == (kind == "mixed")
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "kept"),
+    [(1, 9, True), (9, 1, True), (1, 10, False), (10, 1, False), (10, 0, False), (0, 10, False)],
+)
+def test_an_accuracy_beyond_the_bounds_goes(right: int, wrong: int, kept: bool) -> None:
+    """SimpleTIR's 0.1 and 0.9, bounds included; a fault is no response."""
+    limits = DynamicSamplingConfig(enabled=True, min_accuracy=0.1, max_accuracy=0.9)
+    of = group(*["correct"] * right, *["incorrect"] * wrong, "fault")
+    assert keeps(of, limits) == kept
+    counted = Tally(limits)
+    counted.add([of])
+    assert (counted.kept, counted.judged) == (kept, 1)
+
+
+def test_giving_up_names_bounds_that_are_too_narrow() -> None:
+    of = Tally(DynamicSamplingConfig(enabled=True, min_accuracy=0.6))
+    of.add([group("correct", "incorrect")] * 9 + [group("correct", "incorrect", "correct")])
+    message = give_up_message(of, wanted=8, rounds=10)
+    assert message.startswith("dynamic sampling found 1 of 8 groups")
+    assert "10 held both right and wrong responses and 1 of these an accuracy within" in message
+    assert "widen these" in message
 
 
 def test_the_first_round_draws_what_is_missing() -> None:

@@ -105,6 +105,8 @@ SILENT = ("rollout.backend=vllm", "rollout.vllm.draws=engine")
         ["data.columns.solution=solution"],
         ["data.selection.name=nearest"],
         ["method.filter.void=text", "method.filter.void_answer=("],
+        ["method.episodes.environment=python", "method.episodes.answer=("],
+        ["method.dynamic_sampling={enabled=true, min_accuracy=0.6, max_accuracy=0.7}"],
         [
             "method.filter.void=text",
             "method.truncation.window=4",

@@ -8,8 +8,8 @@ r"""The format `code`: a fenced block of Python is a call of the tool `python` (
     3
     ```
 
-The turn ends with the first block. An answer is a text without one; with `answer` set, a text that
-matches it, such as `\\boxed\{`. Sources: ReTool, arXiv 2504.11536; SimpleTIR, arXiv 2509.02479.
+The turn ends with the first block. An answer is a text without one. Sources: ReTool, arXiv
+2504.11536; SimpleTIR, arXiv 2509.02479.
 """
 
 from __future__ import annotations
@@ -41,20 +41,13 @@ _BLOCK = re.compile(r"^[ \t]*```(?:python3?|py)[ \t]*$", re.MULTILINE)
 
 
 class CodeFormat:
-    """See the module.
-
-    Args:
-        answer: a pattern that a turn without a program must match to be an answer; empty for any.
-    """
+    """See the module."""
 
     name = "code"
     native = False
     offers = False
     stops: tuple[str, ...] = ("\n```\n",)
     tags: tuple[str, ...] = ("```python", "```output", "```")
-
-    def __init__(self, answer: str = "") -> None:
-        self._answer = re.compile(answer) if answer else None
 
     def system(self, tools: Sequence[dict[str, Any]]) -> str:
         """See Format."""
@@ -74,8 +67,6 @@ class CodeFormat:
                 answer = "" if thinking else _before(acts)
                 return reply_of(text, (call,), answer, truncated=truncated)
         answer = "" if thinking else acts.strip()
-        if self._answer is not None and not self._answer.search(answer):
-            answer = ""
         return reply_of(text, (), answer, truncated=truncated)
 
     def shown(self, messages: Sequence[EpisodeMessage]) -> list[EpisodeMessage]:

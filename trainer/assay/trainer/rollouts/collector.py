@@ -147,7 +147,7 @@ class Collector:
         window = _Window(
             self._stream, self._sampler, self._open_round, self._talk, self._ranks,
             clock=self._clock, group_size=self._config.group_size, policy_step=policy_step,
-            again=self._again,
+            again=self._again, limits=self._dynamic,
         )  # fmt: skip
         fresh: list[KnownGroup] = []
         rounds = 0
@@ -197,7 +197,7 @@ class Collector:
 
     def _counted(self, groups: list[KnownGroup]) -> list[KnownGroup]:
         """The kept groups; updates the keep rate."""
-        kept = [group for group in groups if keeps(group)]
+        kept = [group for group in groups if keeps(group, self._dynamic)]
         judged = sum(kind_of(group) != "faulted" for group in groups)
         self._rate = self._rate.after(len(kept), judged)
         return kept
@@ -261,6 +261,7 @@ class _Window:
         group_size: int,
         policy_step: int,
         again: Callable[[KnownGroup], bool] | None,
+        limits: SamplingLimits | None,
     ) -> None:
         self._again = again
         self._talk = talk
@@ -276,7 +277,7 @@ class _Window:
         self._judged: deque[KnownGroup] = deque()
         self.rollouts: list[Known] = []
         self.groups: list[KnownGroup] = []
-        self.tally = Tally()
+        self.tally = Tally(limits)
         self.generate_s = 0.0
         self.wait_s = 0.0
 

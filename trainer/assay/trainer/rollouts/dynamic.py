@@ -42,13 +42,18 @@ def kind_of(group: KnownGroup) -> Kind:
     return "mixed"
 
 
-def keeps(group: KnownGroup) -> bool:
-    """Whether dynamic sampling trains on the group."""
-    return kind_of(group) == "mixed"
-
-
 class SamplingLimits(Protocol):
     """Limits of a step; see the settings of methods/dynamic_sampling."""
+
+    @property
+    def min_accuracy(self) -> float:
+        """Least share of right responses."""
+        ...
+
+    @property
+    def max_accuracy(self) -> float:
+        """Largest share of right responses."""
+        ...
 
     @property
     def oversample(self) -> float:
@@ -64,6 +69,17 @@ class SamplingLimits(Protocol):
     def keep_surplus(self) -> bool:
         """Whether surplus groups open the next step."""
         ...
+
+
+def keeps(group: KnownGroup, limits: SamplingLimits | None = None) -> bool:
+    """Whether dynamic sampling trains on the group: right and wrong responses, and of those judged
+    as many right as the limits allow, bounds included (SimpleTIR's code, arXiv 2509.02479)."""
+    if kind_of(group) != "mixed":
+        return False
+    if limits is None:
+        return True
+    verdicts = [r.result.judgement.verdict for r in group if r.result.judgement is not None]
+    return limits.min_accuracy <= verdicts.count(CORRECT) / len(verdicts) <= limits.max_accuracy
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +114,15 @@ class Tally:
     """Counts of the groups drawn.
 
     Attributes:
+        limits: which mixed groups are kept; None for all.
+        kept: groups that train.
         kinds: groups by kind.
         verdicts: judged rollouts by verdict.
         reasons: faulted rollouts by reason.
     """
 
+    limits: SamplingLimits | None = None
+    kept: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
     verdicts: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
@@ -111,6 +131,7 @@ class Tally:
         """Counts further groups."""
         for group in groups:
             self.kinds[kind_of(group)] += 1
+            self.kept += keeps(group, self.limits)
             for rollout in group:
                 if rollout.result.judgement is not None:
                     self.verdicts[rollout.result.judgement.verdict] += 1
@@ -121,11 +142,6 @@ class Tally:
     def drawn(self) -> int:
         """All groups."""
         return self.kinds.total()
-
-    @property
-    def kept(self) -> int:
-        """Groups with both right and wrong responses."""
-        return self.kinds["mixed"]
 
     @property
     def judged(self) -> int:
@@ -175,11 +191,17 @@ def give_up_message(tally: Tally, *, wanted: int, rounds: int) -> str:
     kinds = tally.kinds
     found = (
         f"dynamic sampling found {tally.kept} of {wanted} groups in {rounds} rounds: of "
-        f"{tally.drawn} groups drawn, {tally.kept} held both right and wrong responses (keep rate "
-        f"{tally.keep_rate:.1%}), {kinds['all_correct']} were all right, {kinds['all_wrong']} all "
+        f"{tally.drawn} groups drawn, {kinds['mixed']} held both right and wrong responses "
+        f"{_within(tally)}(keep rate {tally.keep_rate:.1%}), {kinds['all_correct']} were all right, {kinds['all_wrong']} all "
         f"wrong, and {kinds['faulted']} had fewer than two judgements"
     )
     return f"{found}; {_remedy(tally)}"
+
+
+def _within(tally: Tally) -> str:
+    if tally.kept == tally.kinds["mixed"]:
+        return ""
+    return f"and {tally.kept} of these an accuracy within the bounds "
 
 
 def _remedy(tally: Tally) -> str:
@@ -193,6 +215,11 @@ def _remedy(tally: Tally) -> str:
         cause = (
             f'no response was judged "{CORRECT}" ({_frequent(tally.verdicts)}): the problems are '
             "too hard for the policy, or the verifier does not give that verdict"
+        )
+    elif tally.kept < kinds["mixed"] / 2:
+        cause = (
+            "most such groups are beyond method.dynamic_sampling.min_accuracy or max_accuracy: "
+            "widen these"
         )
     elif kinds["all_correct"] > kinds["all_wrong"]:
         cause = "most problems are too easy for the policy: take harder ones"

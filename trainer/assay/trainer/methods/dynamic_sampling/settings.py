@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from assay.trainer.settings.kinds import Positive, Strict
+from assay.trainer.settings.kinds import Positive, Ratio, Strict
 from assay.trainer.settings.method import Lines, TrainingMethod
 from assay.trainer.settings.metric import Column, Metric, metrics
 from assay.trainer.settings.part import Part, switch, to
@@ -29,8 +29,31 @@ class DynamicSamplingConfig(Strict):
     """A step that lacks groups after so many rounds stops the run."""
     oversample: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 2.0
     """Most draws of a round, in times rollout.prompts_per_step; within it the keep rate decides."""
+    min_accuracy: Ratio = 0.0
+    """Least share of right responses of a group that stays, of those judged (0.1 in SimpleTIR's
+    script)."""
+    max_accuracy: Ratio = 1.0
+    """Largest such share (0.9 there)."""
     keep_surplus: bool = False
     """Surplus groups open the next step, with their log-probabilities; else they are dropped."""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether some groups with right and wrong responses go."""
+        return self.min_accuracy > 0 or self.max_accuracy < 1
+
+
+def check(config: Config) -> str:
+    """Why settings do not fit; empty where they do."""
+    dynamic, size = config.method.dynamic_sampling, config.rollout.group_size
+    if dynamic.enabled and not any(
+        dynamic.min_accuracy <= right / size <= dynamic.max_accuracy for right in range(1, size)
+    ):
+        return (
+            "method.dynamic_sampling.min_accuracy and max_accuracy leave no group of "
+            f"rollout.group_size = {size} that has right and wrong responses; widen them"
+        )
+    return ""
 
 
 PARTS: tuple[Part, ...] = (
@@ -43,6 +66,21 @@ PARTS: tuple[Part, ...] = (
         needs={
             "collector": "it draws on when it knows which prompts to keep",
             "verdicts": "it keeps prompts with right and wrong responses",
+        },
+    ),
+    Part(
+        "accuracy-filter", "sampling",
+        "Of these prompts only those stay whose share of right responses lies within bounds.",
+        "SimpleTIR, arXiv 2509.02479, its code",
+        lambda c: c.method.dynamic_sampling.enabled and c.method.dynamic_sampling.bounded,
+        lambda _config: {
+            "method.dynamic_sampling.min_accuracy": 0.0,
+            "method.dynamic_sampling.max_accuracy": 1.0,
+        },
+        code=("rollouts.dynamic.keeps",),
+        needs={
+            "collector": "it draws on when it knows which prompts to keep",
+            "verdicts": "it counts right responses",
         },
     ),
     Part(
@@ -63,7 +101,13 @@ def lines(config: Config) -> list[str]:
     dynamic = config.method.dynamic_sampling
     return [
         "drawn until every prompt of the batch has right and wrong responses (judged by the "
-        "verdict, not by the shaped reward): at most "
+        "verdict, not by the shaped reward)"
+        + (
+            f", {dynamic.min_accuracy:g} to {dynamic.max_accuracy:g} of them right"
+            if dynamic.bounded
+            else ""
+        )
+        + ": at most "
         f"{dynamic.oversample:g} times the missing prompts at once, at most "
         f"{count(dynamic.max_rounds, 'round')}; surplus groups "
         + ("open the next step" if dynamic.keep_surplus else "are dropped")
@@ -72,8 +116,8 @@ def lines(config: Config) -> list[str]:
 
 METRICS: tuple[Metric, ...] = metrics("sampling",
     ("keep_rate", "share",
-     ("Groups with both correct and other responses, among those drawn in this step that have "
-      "two judgements or more. Without dynamic sampling nothing is dropped, and this says "
+     ("Groups with both correct and other responses, and an accuracy within the bounds, among "
+      "those drawn in this step that have two judgements or more. Without dynamic sampling nothing is dropped, and this says "
       "what would be. Null where groups have one response.")),
     ("keep_rate_ema", "share",
      ("What the next step expects of it, which sets how much it draws. Null without dynamic "
@@ -98,5 +142,6 @@ METHOD = TrainingMethod(
     metrics=METRICS,
     columns=COLUMNS,
     lines=(Lines("Sampling", 50, lines),),
+    check=check,
     compares="method.dynamic_sampling",
 )

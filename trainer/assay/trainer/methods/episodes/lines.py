@@ -24,6 +24,8 @@ def episode_lines(config: Config) -> list[str]:
         "tools run while the engine draws for other episodes; what they answer is in no loss",
         "cut by its seconds or by a fault: in no loss, without a reward",
     ]
+    if episodes.answer:
+        lines.append(f"an answer is a turn that {episodes.answer} finds something in")
     if episodes.limits == "leave-out":
         lines.append("ended by a limit of turns or tokens: in no loss; its reward counts")
     if episodes.cache:

@@ -174,8 +174,10 @@ class Acting(RunHooks):
     def _rendering(self, policy: LoadedPolicy) -> Rendering:
         if self._rendered is None:
             tokenizer = copy.deepcopy(policy.tokenizer)  # one is not for two threads
-            name = self.config.method.episodes.format
-            self._rendered = Rendering(tokenizer, format_of(name, tokenizer))
+            chosen = self.config.method.episodes
+            self._rendered = Rendering(
+                tokenizer, format_of(chosen.format, tokenizer), answer=chosen.answer
+            )
         return self._rendered
 
     def _open(self, policy: LoadedPolicy, judge: Judge) -> _OpenRun:

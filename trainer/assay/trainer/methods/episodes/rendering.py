@@ -61,6 +61,7 @@ class Rendering:
     Args:
         tokenizer: of transformers; without a chat template messages stand one under the other.
         format: how calls are written.
+        answer: a pattern that an answer has; empty: any text is one.
 
     Attributes:
         format: as given.
@@ -70,8 +71,15 @@ class Rendering:
         ConfigError: the chat template does not show the policy's turns.
     """
 
-    def __init__(self, tokenizer: Tokenizer, format: Format) -> None:  # noqa: A002
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        format: Format,  # noqa: A002
+        *,
+        answer: str = "",
+    ) -> None:
         self.format = format
+        self._answer = re.compile(answer)
         self.stops = format.stops
         self._tokenizer = tokenizer
         self._special = _special_texts(tokenizer)
@@ -155,6 +163,8 @@ class Rendering:
         answer = reply.answer
         if self._special is not None:
             answer = self._special.sub("", answer).strip()
+        if not self._answer.search(answer):
+            answer = ""
         return replace(
             reply,
             text=str(decode(list(ids), skip_special_tokens=True)),

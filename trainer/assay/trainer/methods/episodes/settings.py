@@ -11,6 +11,7 @@ from assay.trainer.methods.episodes.parts import GROUPS, METRICS, PARTS
 from assay.trainer.settings.kinds import NonNegative, NonNegativeFloat, Positive, Strict
 from assay.trainer.settings.method import Lines, RowNeeds, TrainingMethod
 from assay.trainer.settings.reading import other_than
+from assay.trainer.settings.words import no_pattern
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -26,6 +27,9 @@ class EpisodesConfig(Strict):
     """Of the environment, by name."""
     format: str = "auto"
     """How calls of tools are written: a format's name, or auto: the chat template's own, if any."""
+    answer: str = ""
+    """A regular expression that an answer has: a turn with neither it nor a call is void. Empty:
+    any text is an answer."""
     turns: NonNegative = 8
     """Most turns of an episode, of all agents together; 0 for no limit."""
     tokens: NonNegative = 0
@@ -51,7 +55,7 @@ def check_episodes(config: Config) -> str:
     episodes = config.method.episodes
     if episodes.on and config.method.turns.on:
         return "method.turns and method.episodes each say what a sample is: leave one of them out"
-    return ""
+    return no_pattern("method.episodes.answer", episodes.answer)
 
 
 def row_needs(config: Config) -> RowNeeds:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,6 +11,7 @@ from assay.trainer.settings.kinds import NonNegative, Strict
 from assay.trainer.settings.method import Lines, TrainingMethod
 from assay.trainer.settings.part import Part, switch
 from assay.trainer.settings.reading import only, other_than
+from assay.trainer.settings.words import no_pattern
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -52,11 +52,8 @@ def check(config: Config) -> str:
             f"{size} responses"
         )
     for key in ("void_answer", "void_code"):
-        pattern = getattr(chosen, key)
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            return f"method.filter.{key} = {pattern!r} is no regular expression: {error}"
+        if wrong := no_pattern(f"method.filter.{key}", getattr(chosen, key)):
+            return wrong
     if (chosen.void == "turn") != config.method.episodes.on and chosen.void != "none":
         return (
             'method.filter.void = "turn" is for episodes, which say themselves which turns are '
