@@ -144,8 +144,8 @@ async def test_a_broken_stream_leaves_no_job_without_an_outcome() -> None:
         for name in ("a", "b", "break", "c"):
             yield TestJob(Program("python", "x"), TestSuite([StdioTest(b"", b"")]), id=name)
 
-    config = ClientConfig(micro_batch_items=1)
-    async with AsyncExecutionClient(transport=Wire(), config=config) as client:
+    config = ClientConfig(micro_batch_items=1)  # it tries again until its time is over
+    async with AsyncExecutionClient(transport=Wire(), timeout_s=0.5, config=config) as client:
         outcomes = [entry async for entry in client.stream_tests(sent())]
     assert sorted(name for name, _ in outcomes) == ["a", "b", "break", "c"]
     assert {fault_reason(outcome) for _, outcome in outcomes} == {"DRAINING"}
