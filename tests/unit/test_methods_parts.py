@@ -131,6 +131,7 @@ ON: dict[str, dict[str, Any]] = {
     "state-groups": of_episodes(unit="turn", compare="state"),
     "turn-discount": of_episodes(unit="turn", discount=0.9),
     "episode-advantage": of_episodes(unit="turn", episode_weight=0.5),
+    "phases": {"episodes": {"environment": "spy"}, "phases": {"decides": ["voter"]}},
     "positive-turns": of_episodes(unit="turn", keep="positive"),
     "step-interpolation": {"dense": {"weight": 0.1, "mix": "interpolate"}},
     "step-decay": {"dense": {"weight": 0.1, "decay_to": 1e-3}},
