@@ -130,6 +130,7 @@ ON: dict[str, dict[str, Any]] = {
     "utterance-critic": of_episodes(unit="turn", values="turns", critic=True),
     "state-groups": of_episodes(unit="turn", compare="state"),
     "turn-discount": of_episodes(unit="turn", discount=0.9),
+    "natural-returns": of_episodes(unit="turn", reach="context"),
     "episode-advantage": of_episodes(unit="turn", episode_weight=0.5),
     "positive-turns": of_episodes(unit="turn", keep="positive"),
     "phases": {"episodes": {"environment": "spy"}, "phases": {"decides": ["voter"]}},
