@@ -235,3 +235,42 @@ def test_self_play_and_verifiable_rewards_train_in_turns(
                 if any(first < end and start < last for first, last in one["trained"]):
                     roles.add(agent.startswith("voter"))
         assert roles == {row["phases_play"] == 0.0}
+
+
+def test_a_logged_trace_is_gone_along_and_patched(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Semi-online: right calls go on in the conversation, wrong ones behind the logged call."""
+    from transformers import AutoTokenizer
+
+    schema = {"type": "object", "properties": {"at": {"type": "integer"}}}
+    tool = {"name": "press", "description": "Presses a button.", "parameters": schema}
+    messages: list[Any] = [{"role": "user", "content": "Press 1, thrice."}]
+    for number in range(3):
+        made = {"name": "press", "arguments": json.dumps({"at": 1})}
+        messages.append({"role": "assistant", "tool_calls": [{"id": "c", "function": made}]})
+        messages.append({"role": "tool", "tool_call_id": "c", "content": f"pressed {number}"})
+    row = {"messages": messages, "tools": [{"type": "function", "function": tool}]}
+    world = World([row, row], {call("press", at=n): 1 for n in (1, 2)})
+    monkeypatch.chdir(tmp_path)
+    folder = trained(
+        repository / "configs" / "dr_mas.toml", world, tmp_path,
+        "method.name=ours", "method.episodes.environment=trace",
+        "method.turn_credit={unit = \"turn\", reach = \"context\", discount = 0.5, "
+        "episode_weight = 1.0}",
+    )  # fmt: skip
+    (metrics,) = read_rows(folder / "metrics.jsonl")
+    assert metrics["grad_norm"] > 0
+    assert metrics["fault_ratio"] == 0
+    assert metrics["episodes_refused"] == 0
+    with gzip.open(folder / "rollouts" / "000001.jsonl.gz", "rt") as file:
+        episodes = [json.loads(line) for line in file]
+    assert any(len(one["contexts"]) == 2 for one in episodes)
+    asked = AutoTokenizer.from_pretrained(tmp_path / "model").decode(episodes[0]["prompt_ids"])
+    assert "Presses a button." in asked
+    for one in episodes:
+        steps = one["episode"]["steps"]
+        wrong = ["2" in step["text"] for step in steps]
+        assert len(steps) == 3 or wrong.count(True) == 2
+        assert len(one["contexts"]) == 1 + (True in wrong[:-1])
+        assert [step["reward"] for step in steps] == [0.5 if one else 1.0 for one in wrong]

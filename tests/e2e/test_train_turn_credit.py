@@ -84,3 +84,27 @@ def test_a_batch_of_real_episodes_is_credited_as_it_says(
         if "context" in batch:  # the first token of a later conversation trains nothing
             starts = batch["context"][:, 1:] > batch["context"][:, :-1]
             assert not (trained[:, 1:] & starts).any()
+
+
+def test_phases_go_on_in_a_resumed_run(tiny_config: Callable[..., Any], train: Train) -> None:
+    def config(steps: int) -> Any:
+        method = {
+            "episodes": {"environment": RELAY, "settings": WAYS["agents"][0]},
+            "turn_credit": {"unit": "agent"},
+            "phases": {
+                "decides": ["solver"], "smoothing": 0.5, "least_steps": 1, "most_steps": 2,
+                "play_from_accuracy": 0.99, "decide_from_error": 0.99,
+            },
+        }  # fmt: skip
+        run = {"steps": steps, "checkpoint_every": 1}
+        return tiny_config(method=method, eval={"prompts": 0}, run=run)
+
+    def phases(rows: list[dict[str, Any]]) -> list[list[float]]:
+        names = ("phases_play", "phases_accuracy", "phases_unsure")
+        return [[row[name] for name in names] for row in rows]
+
+    expected = phases(train(config(4), "whole"))
+    assert [play for play, _, _ in expected] == [1.0, 1.0, 0.0, 0.0]
+    assert 0 < expected[0][1] < 0.5
+    train(config(1), "parts")
+    assert phases(train(config(4), "parts")) == expected

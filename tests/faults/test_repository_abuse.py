@@ -22,6 +22,7 @@ from assay.environments.cache import ToolCache
 from assay.environments.services import EpisodeSandbox, open_sandbox
 from assay.environments.shipped import repository
 from assay.environments.shipped.repository import RepositoryEnvironment
+from assay.kit.errors import ConfigError
 from worlds_support import call, play
 
 pytestmark = pytest.mark.skipif(os.uname().sysname != "Linux", reason="sessions are forks")
@@ -202,6 +203,31 @@ async def test_guidance_comes_once_after_a_failure(sandbox: EpisodeSandbox) -> N
     )
     assert (outcome.result.reward, outcome.turns) == (1.0, 2)
     assert row["guidance"] not in read
+
+
+async def test_a_guided_attempt_afresh_earns_for_itself(sandbox: EpisodeSandbox) -> None:
+    """It begins with the row's files, reads the task with its guidance, and has its own reward."""
+    row = {**ROW, "guidance": "add() subtracts, and main.py does nothing."}
+    settings = {"guided": True, "afresh": True}
+    spoil, look = call("bash", command="echo left > left.txt"), call("bash", command="ls")
+    fixing = call("bash", command=_SOUND)
+    outcome, read = await play(
+        RepositoryEnvironment, row, [spoil, "done", look, fixing, "done"], shared=sandbox,
+        settings=settings,
+    )  # fmt: skip
+    assert f"{row['prompt']}\n\n{row['guidance']}" in read
+    assert not any("left.txt" in text for text in read)
+    assert dict(outcome.rewards) == {"policy": 0.0, "guided": 1.0}
+    outcome, read = await play(
+        RepositoryEnvironment, row, [fixing, "done"], shared=sandbox, settings=settings
+    )
+    assert (outcome.result.reward, dict(outcome.rewards)) == (1.0, {})
+    outcome, read = await play(
+        RepositoryEnvironment, row, ["done", "done"], shared=sandbox, settings=settings
+    )
+    assert dict(outcome.rewards) == {"policy": 0.0, "guided": 0.0}
+    with pytest.raises(ConfigError, match="set guided, too"):
+        RepositoryEnvironment.Settings(afresh=True)
 
 
 async def test_a_row_that_is_wrong_is_a_fault_and_no_zero(

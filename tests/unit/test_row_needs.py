@@ -29,6 +29,7 @@ SHIPPED = {
     "search-self-play": ("reference",),
     "user": ("user",),
     "spy": ("words",),
+    "trace": ("messages",),
 }
 GAMES = [{"words": ["harp", "lute"], "seed": n} for n in range(6)]
 

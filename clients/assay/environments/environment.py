@@ -161,6 +161,14 @@ class Environment:
         """Begins the episode: a text for the policy, or an `Observation`; both may be awaited."""
         return str(row["prompt"])
 
+    def row_tools(self) -> Sequence[Mapping[str, Any]]:
+        """Schemas of tools that the row brings, {"type": "function", "function": {...}} each."""
+        return ()
+
+    def call(self, call: ToolCall) -> Any:
+        """Answers a call of a tool that is no method, as a tool does; by default refuses it."""
+        raise ToolError(f"there is no tool {call.name[:80]!r} among these")
+
     def turn(self, turn: Reply) -> Any:
         """What follows a turn without calls: an `Observation`, a text, or None for the end.
 

@@ -451,4 +451,5 @@ def offered(episode: Episode, observation: Observation) -> Sequence[dict[str, An
     """The schemas of the tools that a conversation begins with."""
     every = tools_of(type(episode.environment))
     names = every if observation.tools is None else observation.tools
-    return [every[name].schema for name in names if name in every]
+    own = [every[name].schema for name in names if name in every]
+    return own if observation.tools == () else [*own, *map(dict, episode.environment.row_tools())]

@@ -67,17 +67,23 @@ class DirectRunner:
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
         self._tools = tools_of(type(environment))
+        self._brings_tools = type(environment).call is not Environment.call
 
     async def run(self, call: ToolCall) -> ToolResult:
         """See ToolRunner."""
         if not call.name:
             raise ToolError(f"the call cannot be read: {call.text[:200]}")
         known = self._tools.get(call.name)
+        if known is None and self._brings_tools:
+            return _result(await called(self._environment.call, call))
         if known is None:
             there = ", ".join(self._tools) or "none"
             raise ToolError(f"there is no tool {call.name[:80]!r}; tools: {there}")
         arguments = known.arguments(call)
-        given = await called(getattr(self._environment, call.name), **arguments)
-        if isinstance(given, ToolResult):
-            return given
-        return ToolResult("" if given is None else str(given))
+        return _result(await called(getattr(self._environment, call.name), **arguments))
+
+
+def _result(given: Any) -> ToolResult:
+    if isinstance(given, ToolResult):
+        return given
+    return ToolResult("" if given is None else str(given))

@@ -3,9 +3,13 @@ r"""`repository`: the policy changes files in a shell; hidden tests of them are 
     {"code": "from calc import add\ndef test_add(): assert add(1, 2) == 3"}
     {"run": "main.py", "stdin": "1 2", "stdout": "3"}
 
-are tests of a row; docs/use/sessions-episodes.md has its columns. `guided` is Agent-RLVR's second
-attempt (arXiv 2506.11425). Differences: the guidance is a column of the data, not written from the
-attempt; both attempts are one episode, whose last state counts.
+are tests of a row; docs/use/sessions-episodes.md has its columns.
+
+`guided` is Agent-RLVR's second attempt (arXiv 2506.11425), made where the first fails; guidance is
+in no loss. Here it is a column of the data, not written from the attempt. Without `afresh` both
+attempts are one conversation, and what is left in the end counts for both. With it the second is
+the agent `guided`'s, which reads the task and its guidance, and begins with the row's files. Each
+earns what its own files do; method.turn_credit's unit = "agent" compares guided attempts alone.
 
     python -m assay.environments.shipped.repository ROWS.jsonl > proved.jsonl
 """
@@ -36,10 +40,12 @@ from assay.environments.shipped.workspaces import (
     tests_of,
     workspace_of,
 )
-from assay.environments.types import Reply, ToolCall
+from assay.environments.types import POLICY, Observation, Reply, ToolCall
 from assay.kit.errors import ConfigError
 from assay.kit.reasons import Reason
 
+GUIDED = "guided"
+"""The agent of a second attempt that begins afresh."""
 _OF_FILES = OF_FILES | {Reason.INVALID_TEST}
 
 
@@ -53,6 +59,7 @@ class RepositorySettings(ProgramSettings):
         test_s: of each test, on the clock and of CPU.
         workspace_mb: more is a failure.
         guided: a second attempt.
+        afresh: it is another agent's, in a conversation and a workspace of its own.
     """
 
     folder: str = ""
@@ -60,11 +67,14 @@ class RepositorySettings(ProgramSettings):
     test_s: float = 20.0
     workspace_mb: int = 8
     guided: bool = False
+    afresh: bool = False
 
     def __post_init__(self) -> None:
         """Raises ConfigError for a scoring that there is not."""
         if self.scoring not in {"all", "fraction"}:
             raise ConfigError(f"scoring {self.scoring!r} is neither 'all' nor 'fraction'")
+        if self.afresh and not self.guided:
+            raise ConfigError("afresh is of a second attempt: set guided, too")
 
 
 class RepositoryEnvironment(ShellEnvironment):
@@ -75,6 +85,7 @@ class RepositoryEnvironment(ShellEnvironment):
     Settings = RepositorySettings
     state_read_by = "all"
     _attempts = 0
+    _first: Judgement | None = None  # of an attempt that another one followed
 
     def files(self, row: Row) -> Mapping[str, bytes | str]:
         """The workspace."""
@@ -90,12 +101,23 @@ class RepositoryEnvironment(ShellEnvironment):
         guidance = str(self.row.get("guidance") or "")
         if not (self.settings.guided and guidance) or self._attempts > 1:
             return None
-        judged = await self.reward()
-        failed = isinstance(judged, Judgement) and judged.verdict != "correct"
-        return guidance if failed else None
+        judged = await self._judged()
+        if not isinstance(judged, Judgement) or judged.verdict == "correct":
+            return None
+        if not self.settings.afresh:
+            return guidance
+        self._first = judged
+        assert self.session is not None  # noqa: S101  # made by reset
+        await self.session.close()
+        prompt = await self.reset(self.row)
+        return Observation.user(f"{prompt}\n\n{guidance}", agent=GUIDED, context=GUIDED)
 
     async def reward(self) -> Any:
-        """Tests the workspace's files, in runs of their own."""
+        """Tests the workspace's files, in runs of their own; by agent after a fresh attempt."""
+        judged = await self._judged()
+        return judged if self._first is None else {POLICY: self._first, GUIDED: judged}
+
+    async def _judged(self) -> Judgement | Fault:
         assert self.session is not None  # noqa: S101  # made by reset
         most = self.settings.workspace_mb * 2**20
         files = await self.session.files(most, is_tested)

@@ -88,6 +88,12 @@ def returns_to_go(
     return _scanned(rewards_BU, _following(agents_BU), agents_BU > 0, discount)
 
 
+def within(agents_BU: torch.Tensor, contexts_BU: torch.Tensor) -> torch.Tensor:
+    """Agents, for `returns_to_go`, that are others in each conversation (contexts from 0)."""
+    several = int(contexts_BU.max()) + 1
+    return torch.where(agents_BU > 0, (agents_BU - 1) * several + contexts_BU + 1, 0)
+
+
 def unit_advantages(
     keys_BU: torch.Tensor,
     values_BU: torch.Tensor,

@@ -53,6 +53,9 @@ class TurnCredit(Hooks):
             unit_BT, values_BU = agent_BT, episodes.by_unit(earned_BT, agent_BT)
         else:
             unit_BT, agents_BU = turn_BT, episodes.of_unit(agent_BT, turn_BT)
+            if config.reach == "context" and "context" in batch:
+                contexts_BU = episodes.of_unit(batch["context"], turn_BT)
+                agents_BU = episodes.within(agents_BU, contexts_BU)
             values_BU = episodes.returns_to_go(
                 episodes.by_unit(earned_BT, turn_BT), agents_BU, config.discount
             )

@@ -72,6 +72,18 @@ PARTS: tuple[Part, ...] = (
         to("method.turn_credit.discount", 1.0), code=("algos.episodes.returns_to_go",),
     ),
     Part(
+        "natural-returns", "advantage",
+        "Rewards of a later conversation do not reach a turn, as where a trace was patched.",
+        f"{_UI_S1}, equation 9",
+        lambda c: (
+            _by_turn(c)
+            and not c.method.has_critic
+            and c.method.turn_credit.reach == "context"
+        ),
+        to("method.turn_credit.reach", "episode"),
+        code=("methods.turn_credit.method.TurnCredit", "algos.episodes.within"),
+    ),
+    Part(
         "episode-advantage", "advantage",
         "The whole episode's advantage is added to the turn's, or the agent's.",
         _UI_S1,

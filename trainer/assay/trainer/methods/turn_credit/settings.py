@@ -33,6 +33,9 @@ class TurnCreditConfig(Strict):
     tokens."""
     discount: Annotated[float, Field(gt=0, le=1), _TURN] = 1.0
     """How much a reward counts one turn of the agent earlier."""
+    reach: Annotated[Literal["episode", "context"], _TURN, COMPARED] = "episode"
+    """Without a critic, which later rewards a turn has: those of the agent's whole episode, or of
+    the conversation that it stands in."""
     values: Annotated[Literal["tokens", "turns"], _TURN, CRITIC] = "tokens"
     """With a critic. tokens: each turn by itself, token by token (turn-independent GAE). turns: one
     value before each turn, and one advantage for all of its tokens (ArCHer)."""
@@ -87,7 +90,7 @@ def lines(config: Config) -> list[str]:
             "several agents of one role in an episode (solver#1, solver#2): with each other",
             *_mixed(config),
         ]
-    own = "its agent's later turns"
+    own = "its agent's later turns" + (" in the conversation" if credit.reach == "context" else "")
     later = f"{own}, {credit.discount:g} for each turn between" if credit.discount < 1 else own
     if gae and credit.values == "tokens":
         return ["each turn by itself: rewards of later turns do not reach it"]
