@@ -313,7 +313,7 @@ def run(options: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="bench episodes-overlap")
     parser.add_argument("--out", type=Path, default=Path("runs/bench/episodes-overlap"))
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=3, help=f"of which {WARM_STEPS} warms up")
+    parser.add_argument("--steps", type=int, default=2, help=f"of which {WARM_STEPS} warms up")
     chosen = parser.parse_args(options)
     environment.keep_freed_memory()
     environment.calm()

@@ -22,6 +22,8 @@ BEGIN = "<!-- pairs: written by scripts/pairs_doc.py -->\n"
 END = "<!-- end of pairs -->\n"
 
 _CRITIC = {"method.advantage.estimator": "gae"}
+_EPISODES = {"method.episodes.environment": f"{written.ROOT / 'tests' / 'relay.py'}:Relay"}
+_TURN = {**_EPISODES, "method.turn_credit.unit": "turn"}
 _DENSE = {"method.dense.weight": "0.5"}
 ON: Mapping[str, Mapping[str, str]] = {
     "leave-one-out": {"method.advantage.estimator": "rloo"},
@@ -96,6 +98,22 @@ ON: Mapping[str, Mapping[str, str]] = {
     "decoupled-ppo": {"method.loss.importance_correction": "decoupled"},
     "self-verification": {**_CRITIC, "method.turns.mode": "verify"},
     "second-attempt": {**_CRITIC, "method.turns.mode": "reconsider"},
+    "episodes": _EPISODES,
+    "limited-episodes-out": {
+        **_EPISODES,
+        "method.episodes.limits": "leave-out",
+        "method.episodes.turns": "1",
+    },
+    "shared-tool-results": {**_EPISODES, "method.episodes.cache": "true"},
+    "void-turn-filter (turns)": {**_EPISODES, "method.filter.void": "turn"},
+    "agent-credit": {**_EPISODES, "method.turn_credit.unit": "agent"},
+    "turn-credit": _TURN,
+    "independent-turns": {**_TURN, **_CRITIC},
+    "utterance-critic": {**_TURN, **_CRITIC, "method.turn_credit.values": "turns"},
+    "state-groups": {**_TURN, "method.turn_credit.compare": "state"},
+    "turn-discount": {**_TURN, "method.turn_credit.discount": "0.9"},
+    "episode-advantage": {**_TURN, "method.turn_credit.episode_weight": "0.5"},
+    "positive-turns": {**_TURN, "method.turn_credit.keep": "positive"},
     "cotrained-verifier": {
         "method.cotraining.enabled": "true",
         "method.cotraining.prompt": "{question}{steps}=",

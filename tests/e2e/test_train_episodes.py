@@ -93,8 +93,7 @@ def test_episodes_compose_with_other_methods(method: Any, episodes: Any, train: 
     )
     rows = train(config)
     assert all(row["loss"] is not None and row["responses"] >= 64 for row in rows)
-    if method.get("asynchrony") != {"mode": "periodic"}:  # whose parts have no metrics of a step
-        assert all(row["episodes_turns"] > 1 for row in rows)
+    assert all(row["episodes_turns"] > 1 for row in rows)
 
 
 def test_conversations_of_an_episode_train_as_sequences(episodes: Any, train: Any) -> None:

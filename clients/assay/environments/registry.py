@@ -28,6 +28,8 @@ def environments() -> Mapping[str, EntryPoint]:
 def environment_of(name: str) -> type[Environment]:
     """The class of an installed environment, or of `FILE.py:Class` or `package.module:Class`.
 
+    Its `name` is one that finds it, for records name it so: `name`, unless it is installed.
+
     Raises:
         ConfigError: there is none, or it is something else.
     """
@@ -44,9 +46,15 @@ def environment_of(name: str) -> type[Environment]:
         )
     if not (isinstance(found, type) and issubclass(found, Environment)):
         raise ConfigError(f"{name} is no subclass of assay.environments.Environment")
-    if not found.name:
+    if not _is_installed(found):
         found.name = name
     return found
+
+
+def _is_installed(kind: type[Environment]) -> bool:
+    """Whether its name finds it."""
+    entry = environments().get(kind.name)
+    return entry is not None and _loaded(kind.name, entry.load) is kind
 
 
 def settings_of(kind: type[Environment], given: Mapping[str, Any]) -> Any:

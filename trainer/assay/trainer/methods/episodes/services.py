@@ -23,6 +23,7 @@ from assay.trainer.rollouts.outages import AWAY, Patience
 _FIRST_PAUSE_S = 0.25
 _PAUSE_S = 5.0
 _SLICE_S = 0.2
+_STILL_S = 1e9
 
 
 class Outage:
@@ -78,11 +79,15 @@ class RunServices:
         self.extend = extend
 
     async def score(self, item: Item) -> Result:
-        """See Services."""
-        result = await self._asked(item)
-        if not _away(result) or not self._outage.patience.holds:
-            return result
-        return await self._held(item, result)
+        """See Services. The episode's seconds stand still, and count afterwards: not an outage's."""
+        began, away = time.monotonic(), False
+        self.extend(_STILL_S)
+        try:
+            result = await self._asked(item)
+            away = _away(result) and self._outage.patience.holds
+            return await self._held(item, result) if away else result
+        finally:
+            self.extend((time.monotonic() - began if away else 0.0) - _STILL_S)
 
     async def _asked(self, item: Item) -> Result:
         try:
@@ -96,17 +101,12 @@ class RunServices:
         cause = "" if result.fault is None else result.fault.message
         since, pause_s = self._outage.began(cause), _FIRST_PAUSE_S
         while _away(result):
-            began = time.monotonic()
             for _ in range(max(1, round(pause_s / _SLICE_S))):
                 if not patience.interrupted():
                     await asyncio.sleep(_SLICE_S)
             if patience.interrupted() or time.monotonic() - since >= patience.max_s:
                 return patience.ended(result, cause, interrupted=patience.interrupted())
-            self.extend(time.monotonic() - began)
-            asked = time.monotonic()
             result = await self._asked(item)
-            if _away(result):
-                self.extend(time.monotonic() - asked)
             pause_s = min(2 * pause_s, _PAUSE_S)
         self._outage.over()
         return result
