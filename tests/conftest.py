@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -30,6 +31,16 @@ def pytest_xdist_auto_num_workers() -> int:
     memory_gb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
     workers = min(MOST_WORKERS, len(os.sched_getaffinity(0)), int(memory_gb / WORKER_GB))
     return workers if workers > 1 else 0
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """What deals files out, where that is asked for."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from workers_support import Files
+
+    return Files(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import time
@@ -107,7 +108,8 @@ async def test_every_child_of_a_supervisor_may_die_without_a_verdict() -> None:
             call = asyncio.ensure_future(client.execute([python(SLEEP, wall_time_s=100.0)]))
             await asyncio.sleep(0.5)
             for child in descendants(supervisor):
-                os.kill(child, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it ended with its parent
+                    os.kill(child, signal.SIGKILL)
             [outcome] = await call
             assert isinstance(outcome, Fault), outcome
             assert outcome.reason == "WORKER_DIED"

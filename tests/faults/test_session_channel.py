@@ -95,10 +95,10 @@ def server() -> Iterator[Server]:
         yield running
 
 
-def median_s(session: Session, seconds: float) -> float:
-    """Of a small cell's times; each is answered."""
+def median_s(session: Session, seconds: float, beside: threading.Thread | None = None) -> float:
+    """Of a small cell's times; each is answered. Of 20 at least, then while somebody is at it beside."""
     times, ends_s = [], time.monotonic() + seconds
-    while time.monotonic() < ends_s:
+    while len(times) < 20 or (time.monotonic() < ends_s and (not beside or beside.is_alive())):
         began_s = time.perf_counter()
         assert session.value("6 * 7") == "42"
         times.append(time.perf_counter() - began_s)
@@ -108,7 +108,7 @@ def median_s(session: Session, seconds: float) -> float:
 @pytest.mark.parametrize("name", FRAMES)
 def test_what_a_program_says_on_the_line_is_its_own_claim(server: Server, name: str) -> None:
     bystander, hostile = server.create(2)
-    quiet_s = median_s(bystander, 0.5)
+    quiet_s = median_s(bystander, 0.2)
     ends: list[str] = []
 
     def attack() -> None:
@@ -128,11 +128,11 @@ def test_what_a_program_says_on_the_line_is_its_own_claim(server: Server, name: 
     thread = threading.Thread(target=attack)
     thread.start()
     try:
-        assert median_s(bystander, 1.5) < SLOWER * quiet_s
+        assert median_s(bystander, 1.5, thread) < SLOWER * quiet_s
         thread.join()
         assert ends
         assert set(ends) <= VERDICTS | {"over"}, ends
-        assert median_s(bystander, 0.5) < SLOWER * quiet_s
+        assert median_s(bystander, 0.2) < SLOWER * quiet_s
     finally:
         thread.join()
         server.close_all([bystander, hostile])
