@@ -169,7 +169,7 @@ class LockStep(Sampler):
         arrivals: Arrivals | None = None,
     ) -> None:
         """See Sampler."""
-        asked, ended, news = list(first), [], threading.Event()  # type: ignore[var-annotated]
+        asked, ended, news = list(first), [], threading.Event()
 
         def heard(id_: Id, response: Response) -> Iterable[tuple[Id, Request]]:
             ended.append((id_, response))
