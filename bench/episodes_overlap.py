@@ -27,7 +27,6 @@ import contextlib
 import functools
 import io
 import json
-import math
 import random
 import statistics
 import threading
@@ -170,7 +169,7 @@ class LockStep(Sampler):
         arrivals: Arrivals | None = None,
     ) -> None:
         """See Sampler."""
-        asked, ended, news = list(first), [], threading.Event()  # type: ignore[var-annotated]
+        asked, ended, news = list(first), [], threading.Event()
 
         def heard(id_: Id, response: Response) -> Iterable[tuple[Id, Request]]:
             ended.append((id_, response))
@@ -359,7 +358,7 @@ def table(found: Mapping[str, Sequence[Step]]) -> dict[str, Any]:
         waits = _waits(rounds, found[f"{kind}, instant"])
         base = _waits(found.get(f"{kind}, lock-step", []), found[f"{kind}, instant"])
         ratios = {
-            n: 1 - wait / other if other > 0 else math.nan
+            n: 1 - wait / other if other > 0 else None
             for n, (wait, other) in enumerate(zip(waits, base, strict=False))
         }
         hidden = over_seeds(ratios) if name.endswith("hidden") else None

@@ -74,8 +74,8 @@ METRICS: tuple[Metric, ...] = metrics("episodes",
      ("Calls in repeatable environments that another sample's call answered, in the first process "
       "since the step before (`method.episodes.cache`).")),
     ("tool_cache_caught_up", "count",
-     "Calls answered so that an environment ran later nevertheless, for who reads what they "
-     "changed."),
+     ("Calls answered so that an environment ran later nevertheless, for who reads what they "
+     "changed.")),
     ("tool_cache_different", "count",
      ("Of these, those that it answered otherwise: its row is not shared any more. Above 0 the "
       "environment is not repeatable.")),

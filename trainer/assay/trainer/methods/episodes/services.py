@@ -79,7 +79,7 @@ class RunServices:
         self.extend = extend
 
     async def score(self, item: Item) -> Result:
-        """See Services. The episode's seconds stand still, and count afterwards: not an outage's."""
+        """See Services. The episode's seconds stand still; an outage's never count."""
         began, away = time.monotonic(), False
         self.extend(_STILL_S)
         try:

@@ -68,7 +68,6 @@ class Turns(RunHooks):
         last token of each turn; `own`, `loss_mask` and `value_mask` of the policy's tokens; of
         unfinished dialogues `turn_open`, behind which tokens the value stands.
         """
-        del collected
         dialogues: list[TurnTokens] = [
             item.notes[NAME]
             if isinstance(item.rollout, Rollout)
