@@ -226,9 +226,12 @@ def collector(
         parts.pop("open_round", None) or (lambda: FakeRound(outcome)),
         config=RolloutConfig(prompts_per_step=prompts, group_size=group_size),
         dynamic=DynamicSamplingConfig(
-            enabled=True, max_rounds=max_rounds, oversample=oversample, keep_surplus=keep_surplus,
+            enabled=True,
+            max_rounds=max_rounds,
+            oversample=oversample,
+            keep_surplus=keep_surplus,
             max_accuracy=max_accuracy,
-        )  # fmt: skip
+        )
         if enabled
         else None,
         ranks=ranks or OneRank(),

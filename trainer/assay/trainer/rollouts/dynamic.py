@@ -72,8 +72,11 @@ class SamplingLimits(Protocol):
 
 
 def keeps(group: KnownGroup, limits: SamplingLimits | None = None) -> bool:
-    """Whether dynamic sampling trains on the group: right and wrong responses, and of those judged
-    as many right as the limits allow, bounds included (SimpleTIR's code, arXiv 2509.02479)."""
+    """Whether dynamic sampling trains on the group.
+
+    It has right and wrong responses, and of those judged a share is right that lies within the
+    bounds, which are included (SimpleTIR's code, arXiv 2509.02479).
+    """
     if kind_of(group) != "mixed":
         return False
     if limits is None:
@@ -192,8 +195,9 @@ def give_up_message(tally: Tally, *, wanted: int, rounds: int) -> str:
     found = (
         f"dynamic sampling found {tally.kept} of {wanted} groups in {rounds} rounds: of "
         f"{tally.drawn} groups drawn, {kinds['mixed']} held both right and wrong responses "
-        f"{_within(tally)}(keep rate {tally.keep_rate:.1%}), {kinds['all_correct']} were all right, {kinds['all_wrong']} all "
-        f"wrong, and {kinds['faulted']} had fewer than two judgements"
+        f"{_within(tally)}(keep rate {tally.keep_rate:.1%}), {kinds['all_correct']} were all "
+        f"right, {kinds['all_wrong']} all wrong, and {kinds['faulted']} had fewer than two "
+        "judgements"
     )
     return f"{found}; {_remedy(tally)}"
 

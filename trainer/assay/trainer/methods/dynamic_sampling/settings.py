@@ -117,8 +117,8 @@ def lines(config: Config) -> list[str]:
 METRICS: tuple[Metric, ...] = metrics("sampling",
     ("keep_rate", "share",
      ("Groups with both correct and other responses, and an accuracy within the bounds, among "
-      "those drawn in this step that have two judgements or more. Without dynamic sampling nothing is dropped, and this says "
-      "what would be. Null where groups have one response.")),
+      "those drawn in this step that have two judgements or more. Without dynamic sampling "
+      "nothing is dropped, and this says what would be. Null where groups have one response.")),
     ("keep_rate_ema", "share",
      ("What the next step expects of it, which sets how much it draws. Null without dynamic "
       "sampling.")),
