@@ -61,6 +61,7 @@ BENCHES = {
     "trainer-tools": "trainer_tools",
     "trainer-pivots": "trainer_pivots",
     "trainer-self-play": "trainer_self_play",
+    "trainer-agents": "trainer_agents",
 }
 TAKE_OPTIONS = (
     "math",
@@ -98,6 +99,7 @@ TAKE_OPTIONS = (
     "trainer-tools",
     "trainer-pivots",
     "trainer-self-play",
+    "trainer-agents",
 )
 
 
