@@ -62,6 +62,7 @@ BENCHES = {
     "trainer-tools": "trainer_tools",
     "trainer-pivots": "trainer_pivots",
     "trainer-self-play": "trainer_self_play",
+    "trainer-agents": "trainer_agents",
 }
 TAKE_OPTIONS = (
     "math",
@@ -100,6 +101,7 @@ TAKE_OPTIONS = (
     "trainer-tools",
     "trainer-pivots",
     "trainer-self-play",
+    "trainer-agents",
 )
 
 

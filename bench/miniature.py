@@ -28,9 +28,33 @@ from typing import Any
 from assay.api.reward.v1 import reward_pb2
 from assay.clients.testing import ScriptedTransport
 from assay.kit.runs import environment
+from assay.trainer.recipes.ladder import plan
 from assay.trainer.recipes.ladder.stats import SeedMean, estimate
+from assay.trainer.settings import config as configs
 
 PAD, END = "<pad>", "<end>"
+CONFIGS = Path(__file__).parents[1] / "configs"
+TINY = (
+    "reward.verifier=miniature",
+    "data.template={question}",
+    "model.gradient_checkpointing=false",
+    "model.precision=float32",
+    "optim.learning_rate=5e-4",
+    "optim.warmup_steps=0",
+    "optim.mini_batches=2",
+    "optim.micro_batch=0",
+    "rollout.prompts_per_step=8",
+    "rollout.group_size=8",
+    "rollout.max_new_tokens=10",
+    "eval.prompts=1",
+    "eval.samples=1",
+    "eval.batch_size=1000",
+    "eval.show=0",
+    "run.checkpoint_every=0",
+    "run.samples_every=0",
+    "run.report_to=[]",
+)
+"""What a run of episodes with such a model has in place of a preset's scale."""
 Item = reward_pb2.Item
 IsRight = Callable[[Item], bool]
 OneRun = Callable[[dict[str, Any]], Mapping[str, Any]]
@@ -418,6 +442,54 @@ def _outcome(job: Job) -> str:
     lines = job.result.with_suffix(".log").read_text(errors="replace").splitlines()
     said = next((line for line in reversed(lines) if line.strip()), "it printed nothing")
     return f"failed: {said.strip()}"
+
+
+def contest(
+    bench: str,
+    words: Sequence[str],
+    contestants: Iterable[str],
+    steps: int,
+    *,
+    prepare: Callable[[Path], Any],
+    one: OneRun,
+) -> tuple[argparse.Namespace, dict[str, dict[int, dict[str, Any]]]]:
+    """Runs all contestants with all seeds, as far as they are not done.
+
+    Args:
+        bench: its name; its module has underscores in place of dashes.
+        words: the command line's options.
+        contestants: by name.
+        steps: of a run, unless the options say otherwise.
+        prepare: makes models and problems in a folder, before the first run.
+        one: what a job's process calls.
+
+    Returns:
+        The options, and the results by contestant and seed.
+    """
+    chosen = options(bench, steps=steps).parse_args(words)
+    environment.calm()
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    prepare(chosen.out / "models")
+    module = bench.replace("-", "_")
+    jobs = {
+        (name, seed): seeded_job(module, name, seed, chosen.steps, chosen.out)
+        for name in contestants
+        for seed in plan.read_seeds(chosen.seeds)
+    }
+    return chosen, finished(jobs, chosen.jobs, one)
+
+
+def tiny(preset: str, wanted: Mapping[str, Any], made: tuple[Path, Path, Path], *own: str) -> Any:
+    """A preset's settings for one run on a model, training rows and held-out ones; `own` last."""
+    model, rows, held_out = made
+    given = (
+        f"model.name={model}",
+        f"data.path={rows}",
+        f"data.eval_path={held_out}",
+        f"run.steps={wanted['steps']}",
+        f"run.seed={wanted['seed']}",
+    )
+    return configs.load(CONFIGS / f"{preset}.toml", (*TINY, *given, *own), saved=True)
 
 
 def keep(path: Path, value: Mapping[str, Any]) -> None:

@@ -21,55 +21,34 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from assay.kit.runs import environment
 from assay.kit.runs.rollouts import read_rollouts
-from assay.trainer.recipes.ladder import plan
-from assay.trainer.settings import config as configs
 from bench.miniature import (
     Service,
     Shape,
     as_data,
     begin,
-    finished,
+    contest,
     keep,
-    options,
     over_seeds,
     pretrained,
-    seeded_job,
+    tiny,
     told,
     train,
     write_problems,
 )
 from bench.miniature_self_play import LONGEST, MODULUS
-from bench.trainer_tools import CONFIGS
 
 ASKS = "?"
 WORDS = (*map(str, range(MODULUS)), "=", ASKS)
 SHAPE = Shape(width=64, layers=2, context=32, steps=900, batch=128, learning_rate=5e-3)
 CONTESTANTS = ("difficulty", "1-acc")
 LAST = 10
-SMALL = (
-    "reward.verifier=miniature",
-    "data.template={question}",
-    "model.gradient_checkpointing=false",
-    "model.precision=float32",
+OWN = (
     "method.episodes.environment=bench/miniature_self_play.py:SumsSelfPlay",
     "method.episodes.format=tagged",
     "method.episodes.turns=5",
     "method.turn_credit.unit=agent",
     "method.advantage.normalise=role",
-    "optim.learning_rate=5e-4",
-    "optim.warmup_steps=0",
-    "optim.mini_batches=2",
-    "optim.micro_batch=0",
-    "rollout.prompts_per_step=8",
-    "rollout.group_size=8",
-    "rollout.max_new_tokens=10",
-    "eval.prompts=1",
-    "eval.show=0",
-    "run.checkpoint_every=0",
-    "run.samples_every=0",
-    "run.report_to=[]",
 )
 
 
@@ -111,17 +90,8 @@ def _rate(episode: Mapping[str, Any]) -> float | None:
 def main(wanted: Mapping[str, Any]) -> dict[str, Any]:
     """One run."""
     folder = Path(wanted["folder"])
-    model, rows, held_out = problems(Path(wanted["models"]))
-    own = (
-        *SMALL,
-        f'method.episodes.settings={{reward = "{wanted["name"]}"}}',
-        f"model.name={model}",
-        f"data.path={rows}",
-        f"data.eval_path={held_out}",
-        f"run.steps={wanted['steps']}",
-        f"run.seed={wanted['seed']}",
-    )
-    config = configs.load(CONFIGS / "grpo.toml", own, saved=True)
+    reward = f'method.episodes.settings={{reward = "{wanted["name"]}"}}'
+    config = tiny("grpo", wanted, problems(Path(wanted["models"])), *OWN, reward)
     train(config, folder, lambda: Service(lambda _item: False, rewards=(0.0, 1.0)))
     rates = solved(folder)
     known = [rate for rate in rates[-LAST:] if rate is not None]
@@ -130,17 +100,7 @@ def main(wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 def run(words: Sequence[str]) -> None:
     """Runs what is not there yet; prints what is known so far."""
-    chosen = options("trainer-self-play", steps=40).parse_args(words)
-    environment.calm()
-    seeds = plan.read_seeds(chosen.seeds)
-    chosen.out.mkdir(parents=True, exist_ok=True)
-    problems(chosen.out / "models")
-    jobs = {
-        (name, seed): seeded_job("trainer_self_play", name, seed, chosen.steps, chosen.out)
-        for name in CONTESTANTS
-        for seed in seeds
-    }
-    found = finished(jobs, chosen.jobs, main)
+    chosen, found = contest("trainer-self-play", words, CONTESTANTS, 40, prepare=problems, one=main)
     table: dict[str, Any] = {}
     print(f"\n{'proposer':12}{'solved, first step':>26}{f'last {LAST} steps':>26}")
     for name, runs in found.items():

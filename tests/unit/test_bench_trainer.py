@@ -13,8 +13,10 @@ import pytest
 from bench import __main__ as bench
 from bench import miniature_errands as errands
 from bench import miniature_tasks as tasks
+from bench import trainer_agents as agents
 from bench import trainer_tango as tango
 from bench.miniature import Item, Job, Service, finished, job_of, keep, tokenizer_of, work_off
+from bench.miniature_episodes import SIGNS, Counters, counted
 from bench.miniature_report import compare, draw
 from bench.trainer_async import ARMS, OBJECTIVES, summary
 from bench.trainer_critic import toy
@@ -22,6 +24,7 @@ from bench.trainer_ladder import mixed
 from bench.trainer_truncation import Lengths, simulated, steps_of
 
 from assay.api.reward.v1 import reward_pb2
+from assay.environments import Reply
 from assay.trainer.methods.cotraining.protocol import read
 
 
@@ -254,3 +257,17 @@ def test_options_go_to_one_measurement_that_takes_them(capsys: pytest.CaptureFix
     assert bench.main(["trainer-ladder", "trainer-step", "--jobs", "2"]) == 2
     assert bench.main(["nothing"]) == 2
     assert "trainer-ladder" in capsys.readouterr().out
+
+
+def test_two_agents_earn_apart_and_are_right_one_time_in_four_at_first() -> None:
+    game = Counters()
+    game.reset({"prompt": "9"})
+    following = game.turn(Reply("012", agent="up"))
+    assert following is not None
+    assert (following.agent, following.messages[0].content) == ("down", "9-")
+    assert game.turn(Reply("877", agent="down")) is None
+    assert game.reward() == {"up": 10.0, "down": 0.0}
+    dice, names = random.Random(0), {sign: agent for agent, sign in SIGNS.items()}
+    drawn = [agents.drawn(dice) for _ in range(2000)]
+    right = [text == counted(int(prompt[0]), names[prompt[1]]) for prompt, text in drawn]
+    assert sum(right) / 2000 == pytest.approx((1 - agents.MISCOUNTS) ** 3, abs=0.04)

@@ -126,6 +126,7 @@ ON: dict[str, dict[str, Any]] = {
     "turn-independence": of_turns("verify"),
     "role-normalisation": of_turns("verify"),
     "agent-credit": of_episodes(unit="agent"),
+    "roles-apart": of_episodes(unit="agent"),
     "turn-credit": of_episodes(unit="turn"),
     "independent-turns": of_episodes(unit="turn", critic=True),
     "utterance-critic": of_episodes(unit="turn", values="turns", critic=True),

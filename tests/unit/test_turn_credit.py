@@ -71,6 +71,16 @@ def test_an_agent_is_compared_with_its_role_in_other_samples() -> None:
     assert trained == [[1, 1, 1], [1, 1, 1], [1, 0, 1], [0, 0, 0]]
 
 
+def test_agents_together_have_one_mean_and_one_deviation() -> None:
+    """Dr. MAS's global baseline: whoever earns ten times as much is all that is seen."""
+    told = [
+        Told([Said("one"), Said("other")], 0.0, {"one": 10.0, "other": 1.0}),
+        Told([Said("one"), Said("other")], 0.0, {"one": 10.0, "other": 0.0}),
+    ]
+    assert told_by(told, unit="agent") == [[0.0, 0.5], [0.0, -0.5]]
+    assert told_by(told, unit="agent", roles="together") == [[4.75, -4.25], [4.75, -5.25]]
+
+
 def test_an_agent_earns_its_turns_too_and_rloo_leaves_itself_out() -> None:
     told = [Told(turns(0.5, None), 1.0), Told(turns(None), 0.0), Told(turns(0.5), 0.0)]
     assert told_by(told, unit="agent", advantage={"estimator": "rloo", "scale": "none"}) == [

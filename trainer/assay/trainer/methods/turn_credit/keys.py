@@ -69,7 +69,7 @@ def _key(row: Rollout, place: int, spoken: int, config: TurnCreditConfig) -> int
     role = role_of(turn.agent)
     episode = str(row.request.index) if role != turn.agent else ""
     if config.unit == "agent":
-        return hashed(role, episode)
+        return hashed("all") if config.roles == "together" else hashed(role, episode)
     if config.compare == "turn":
         return hashed(role, episode, str(spoken))
     return hashed(role, episode, read_before(row, place))

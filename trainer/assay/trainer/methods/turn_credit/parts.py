@@ -26,6 +26,18 @@ PARTS: tuple[Part, ...] = (
         code=("algos.episodes.unit_advantages", "algos.episodes.agent_gae"),
     ),
     Part(
+        "roles-apart", "advantage",
+        "Mean and deviation are those of an agent's role, not of all agents.",
+        "Dr. MAS, arXiv 2602.08847",
+        lambda c: (
+            c.method.turn_credit.unit == "agent"
+            and not c.method.has_critic
+            and c.method.turn_credit.roles == "apart"
+        ),
+        to("method.turn_credit.roles", "together"),
+        code=("methods.turn_credit.keys.credit_tokens",),
+    ),
+    Part(
         "turn-credit", "advantage",
         "A turn is credited with its own reward and later ones, compared with turns like it.",
         "MARS, arXiv 2510.15414; the form is a derivation",

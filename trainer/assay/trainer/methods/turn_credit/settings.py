@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
 
 _TURN = only("method.turn_credit.unit", "turn")
+_AGENT = only("method.turn_credit.unit", "agent")
 _CREDITED = other_than("method.turn_credit.unit", "off")
 
 
@@ -31,6 +32,9 @@ class TurnCreditConfig(Strict):
     """Without a critic, with which turns of the prompt's samples one is compared. turn: those of
     its role that are as many turns into their episode. state: those that had read the same
     tokens."""
+    roles: Annotated[Literal["apart", "together"], _AGENT, COMPARED] = "apart"
+    """Without a critic, whether an agent is compared with its role alone, or with all agents of the
+    prompt's samples: the global baseline that Dr. MAS replaces."""
     discount: Annotated[float, Field(gt=0, le=1), _TURN] = 1.0
     """How much a reward counts one turn of the agent earlier."""
     reach: Annotated[Literal["episode", "context"], _TURN, COMPARED] = "episode"
@@ -84,12 +88,14 @@ def lines(config: Config) -> list[str]:
     if credit.unit == "agent":
         if gae:
             return ["each agent by itself: its turns as if they stood side by side"]
-        return [
-            "R is an agent's own: what its turns earned in the episode",
+        others = [
             "compared with its role in the prompt's other samples",
             "several agents of one role in an episode (solver#1, solver#2): with each other",
-            *_mixed(config),
         ]
+        if credit.roles == "together":
+            others = ["compared with all agents of the prompt's samples, whatever their roles"]
+        own = "R is an agent's own: what its turns earned in the episode"
+        return [own, *others, *_mixed(config)]
     own = "its agent's later turns" + (" in the conversation" if credit.reach == "context" else "")
     later = f"{own}, {credit.discount:g} for each turn between" if credit.discount < 1 else own
     if gae and credit.values == "tokens":
