@@ -1,4 +1,4 @@
-"""Tests and programs made readable: no base64, no one-line JSON, words marked by their kind. Pure."""
+"""Tests and programs made readable: no base64, words marked by their kind. Pure."""
 
 from __future__ import annotations
 
@@ -125,9 +125,7 @@ def pieces(code: str, language: str) -> list[list[str]]:
     except ClassNotFound:
         return [["", code]]
     found: list[list[str]] = []
-    for token, part in lexer.get_tokens_unprocessed(code):
-        if isinstance(part, tuple):
-            part = part[-1]  # noqa: PLW2901
+    for _, token, part in lexer.get_tokens_unprocessed(code):
         kind = _coarse(str(token))
         if found and found[-1][0] == kind:
             found[-1][1] += part

@@ -150,7 +150,7 @@ def _free(slug: str, taken: set[str]) -> str:
 
 
 def state_of(source: ViewedSource, *, now_s: float | None = None) -> str:
-    """ "live", "ended", "died" or "unknown"; a copy of a run that went on is one that died."""
+    """Of a source: live, ended, died or unknown; a copy of a run that went on is one that died."""
     if source.kind == JOURNAL:
         return _journal_state(source.path)
     if (source.path / "report.json").is_file():

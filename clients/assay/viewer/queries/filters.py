@@ -249,7 +249,7 @@ class Asking:
                 values += [bound for bound in (low, high) if bound is not None]
         if self.asked.problems:
             marks = ", ".join("?" * len(self.asked.problems))
-            terms.append(f"problem IN (SELECT id FROM names WHERE text IN ({marks}))")
+            terms.append(f"problem IN (SELECT id FROM names WHERE text IN ({marks}))")  # noqa: S608
             values += self.asked.problems
         if self.asked.draws:
             terms.append(f"draw IN ({', '.join('?' * len(self.asked.draws))})")
