@@ -2,5 +2,6 @@
 
 `sources` finds what a path holds, `index` keeps narrow rows of it, `queries` ask them, `items`
 reads a whole item from its source, `notes` keeps what people say of items; `api` answers for all of
-them, without HTTP. `assay view` and the reward server's /journal/ are its faces. Why one index: ADR 39.
+them, without HTTP. `assay view` and the reward server's /journal/ are its faces. Why one index:
+ADR 39.
 """

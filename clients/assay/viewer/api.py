@@ -62,8 +62,23 @@ class ViewerApi:
     ) -> None:
         self._file = IndexFile(paths, cache)
         self._closing, self._wake = threading.Event(), threading.Event()
-        self._local = threading.local()
         self._thread: threading.Thread | None = None
+        self._answers: Mapping[str, Callable[[sqlite3.Connection, Query], Any]] = {
+            "sources": self._sources,
+            "pulse": self._pulse,
+            "metrics": self._metrics,
+            "steps": self._steps,
+            "groups": self._groups,
+            "items": self._items,
+            "item": self._whole_item,
+            "facets": self._facets,
+            "curves": self._curves,
+            "histogram": self._histogram,
+            "compare": self._compare,
+            "tokens": self._tokens,
+            "timeline": self._timeline,
+            "similar": self._similar,
+        }
         try:
             self._builder = IndexBuilder(self._file.path, paths, pause_s=pause_s)
         except BaseException:
@@ -100,12 +115,12 @@ class ViewerApi:
 
     def answer(self, path: str, query: Query) -> Answer:
         """One question: the status of HTTP, and the answer or {"detail": what to do}."""
-        asked = _ANSWERS.get(path.strip("/").removeprefix("api/"))
+        asked = self._answers.get(path.strip("/").removeprefix("api/"))
         if asked is None:
             return 404, {"detail": f"there is no {path[:80]!r}"}
         try:
             with self._reading() as database:
-                return 200, asked(self, database, query)
+                return 200, asked(database, query)
         except BadQuery as error:
             return 400, {"detail": str(error)}
         except items.GoneError as error:
@@ -140,6 +155,36 @@ class ViewerApi:
         said = {number: note for number, note in self._notes().items() if notes.has_label(note)}
         for number, source, raw in self._raws(query, frozenset(said)):
             yield notes.labelled(raw, said[number], self._identity(number, source))
+
+    def events(self, query: Query, after: int) -> tuple[list[dict[str, Any]], int]:
+        """Rows of items that came after a mark, at most some, and the next mark; -1 for now.
+
+        Of one source all, by their numbers; of several by time, where one that comes late is left
+        out.
+
+        Raises:
+            BadQuery: the filter is none.
+        """
+        with self._reading() as database:
+            asking = self._asking(database, query)
+            mark = "number" if len(asking.slugs) == 1 else "CAST(time_s * 1e6 AS INTEGER)"
+            where, values = asking.where()
+            if after < 0:
+                kinds = ", ".join(map(str, asking.kinds))
+                newest = f"SELECT coalesce(max({mark}), 0) FROM items WHERE kind IN ({kinds})"  # noqa: S608
+                return [], int(database.execute(newest).fetchone()[0])
+            found = database.execute(
+                f"SELECT number, {mark} AS mark FROM items WHERE {where} AND mark > ? "  # noqa: S608
+                "ORDER BY mark, number LIMIT ?",
+                (*values, after, _EXPORTED),
+            ).fetchall()
+        rows = []
+        for number, mark_of in found:
+            after, source = mark_of, self._source(number)
+            raw = _kept(source, number)
+            if raw is not None:
+                rows.append(dict(items.raw_shown(source, raw)))
+        return rows, after
 
     def _identity(self, number: int, source: ViewedSource) -> str:
         return f"{source.slug}:{number & ((1 << PLACE_BITS) - 1)}"
@@ -261,7 +306,7 @@ class ViewerApi:
         )
         return {
             "sources": [
-                _source_told(source, *told.get(number, (0.0, "")), sums.get(number),
+                _source_told(source, told.get(number, (0.0, "")), sums.get(number),
                              bad.get(number, 0), self._builder.trouble)
                 for number, source in self._builder.sources.items()
             ],
@@ -364,34 +409,15 @@ class ViewerApi:
         ]
 
 
-_ANSWERS: Mapping[str, Callable[[ViewerApi, sqlite3.Connection, Query], Any]] = {
-    "sources": ViewerApi._sources,
-    "pulse": ViewerApi._pulse,
-    "metrics": ViewerApi._metrics,
-    "steps": ViewerApi._steps,
-    "groups": ViewerApi._groups,
-    "items": ViewerApi._items,
-    "item": ViewerApi._whole_item,
-    "facets": ViewerApi._facets,
-    "curves": ViewerApi._curves,
-    "histogram": ViewerApi._histogram,
-    "compare": ViewerApi._compare,
-    "tokens": ViewerApi._tokens,
-    "timeline": ViewerApi._timeline,
-    "similar": ViewerApi._similar,
-}
-
-
 def _source_told(
     source: ViewedSource,
-    done: float,
-    problem: str,
+    told: tuple[float, str],
     sums: tuple[Any, ...] | None,
     bad: int,
     trouble: str,
 ) -> dict[str, Any]:
     total, first, last, step, phases = sums or (0, None, None, None, "")
-    problems = [one for one in (problem, trouble) if one]
+    problems = [one for one in (told[1], trouble) if one]
     if bad:
         problems.append(f"{bad} rows could not be read and are left out")
     known = about(source)
@@ -403,8 +429,8 @@ def _source_told(
         files = files_in(source.path / FOLDER)
         step = max([*steps, *(one.step for one in files[-1:])], default=step)
         with contextlib.suppress(OSError, ValueError):
-            if told := thinned(source.path / FOLDER):
-                problems.append(f"{told.get('removed')} steps are gone: {told.get('why')}")
+            if gone := thinned(source.path / FOLDER):
+                problems.append(f"{gone.get('removed')} steps are gone: {gone.get('why')}")
     else:
         with contextlib.suppress(sqlite3.Error):
             low, high = journal_span(source.path)
@@ -416,7 +442,7 @@ def _source_told(
         "inside": source.inside,
         "state": state_of(source),
         "items": total,
-        "indexed": done,
+        "indexed": told[0],
         "first_s": first,
         "last_s": last,
         "step": step,

@@ -13,7 +13,7 @@ from assay.kit.errors import ConfigError
 from assay.kit.runs.rollouts import FOLDER, path_for
 from assay.viewer import programs
 from assay.viewer.index import narrow
-from assay.viewer.index.building import lines_of
+from assay.viewer.index.lines import lines_of
 from assay.viewer.index.schema import place_parts
 from assay.viewer.journals.reader import Reader
 from assay.viewer.journals.rows import row_of

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
-import json
 import sqlite3
 import threading
 import time
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from assay.kit.errors import ConfigError
 from assay.kit.runs.rollouts import EVAL, FOLDER, RolloutFile, files_in
 from assay.viewer.index import copying, narrow, searching, sums
+from assay.viewer.index.lines import lines_of
 from assay.viewer.index.schema import (
     LATER,
-    MOST_LINES,
     MOST_PROCESSES,
     PLACE_BITS,
     open_index,
@@ -46,6 +43,7 @@ class IndexBuilder:
 
     Attributes:
         sources: by their numbers in the index.
+        trouble: why the index cannot be written; empty where it can.
 
     Raises:
         ConfigError: see `sources_of`.
@@ -64,6 +62,7 @@ class IndexBuilder:
         self._discovered_s = 0.0
         self._settled = False
         self.sources: dict[int, ViewedSource] = {}
+        self.trouble = ""
         self.discover()
 
     def close(self) -> None:
@@ -75,8 +74,9 @@ class IndexBuilder:
         while not closing.is_set():
             try:
                 busy = self.piece()
+                self.trouble = ""
             except (sqlite3.Error, OSError) as error:
-                self._say_all(f"the index cannot be written: {error}")
+                self.trouble = f"the index cannot be written: {error}"
                 busy = False
             if busy:
                 if self._pause_s:
@@ -362,11 +362,6 @@ class IndexBuilder:
             with self._writing():
                 self._db.execute("UPDATE sources SET problem = ? WHERE id = ?", (problem, number))
 
-    def _say_all(self, problem: str) -> None:
-        self.trouble = problem
-
-    trouble = ""
-
 
 class _SourceError(sqlite3.Error):
     """A journal, not the index, cannot be read."""
@@ -397,30 +392,6 @@ def _file(path: Path, unit: Unit) -> RolloutFile | None:
     if middle.startswith(".p") and process.isdecimal() and len(process) < 6:
         return RolloutFile(step, phase, int(process), path)
     return None
-
-
-def lines_of(
-    path: Path, say: Callable[[str], None] = lambda _text: None
-) -> Iterator[tuple[int, Any]]:
-    """The rows of a file of rollouts with their lines, from 0; None for a line that is no JSON."""
-    line = -1
-    try:
-        with gzip.open(path, "rb") as file:
-            for line, data in enumerate(file):
-                if line >= MOST_LINES:
-                    say(f"{path.name} has more than {MOST_LINES} rows")
-                    return
-                row: Any = None
-                with contextlib.suppress(ValueError, RecursionError):
-                    row = json.loads(data)
-                if row is None and not data.endswith(b"\n"):
-                    say(f"{path.name} is cut short behind row {line}")
-                    return
-                yield line, row
-    except FileNotFoundError:
-        return
-    except (EOFError, OSError, zlib.error) as error:
-        say(f"{path.name} is cut short behind row {line + 1} ({type(error).__name__})")
 
 
 def _file_mark(path: Path) -> str:

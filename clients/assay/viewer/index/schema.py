@@ -211,7 +211,11 @@ def open_index(path: Path, *, write: bool = True) -> sqlite3.Connection:
     """The index's data base; readers see whole changes only."""
     how = "rw" if write else "ro"
     database = sqlite3.connect(
-        f"{path.as_uri()}?mode={how}", uri=True, timeout=10.0, isolation_level=None
+        f"{path.as_uri()}?mode={how}",
+        uri=True,
+        timeout=10.0,
+        isolation_level=None,
+        check_same_thread=False,
     )
     database.text_factory = lambda data: data.decode("utf-8", "replace")
     for pragma in ("synchronous = NORMAL", "cache_size = -32768", "temp_store = MEMORY"):

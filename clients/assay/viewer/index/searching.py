@@ -16,6 +16,7 @@ from typing import Any
 
 from assay.kit.runs.rollouts import FOLDER, path_for
 from assay.viewer.index import copying
+from assay.viewer.index.lines import lines_of
 from assay.viewer.index.schema import open_index, place_parts, source_range
 from assay.viewer.journals.reader import Filter
 from assay.viewer.sources import JOURNAL, ViewedSource
@@ -134,8 +135,6 @@ def _in_rollouts(
     stretch: tuple[int, int],
     text: str,
 ) -> list[int]:
-    from assay.viewer.index.building import lines_of  # noqa: PLC0415
-
     query = "SELECT number FROM items WHERE number >= ? AND number < ? ORDER BY number DESC"
     files: dict[Path, dict[int, int]] = {}
     for (number,) in database.execute(query, stretch).fetchall():

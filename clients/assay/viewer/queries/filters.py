@@ -269,9 +269,10 @@ class Asking:
             name, _, value = one.partition("=")
             wanted.setdefault(name, []).append(value)
         for name, those in wanted.items():
+            marks = ", ".join("?" * len(those))
             terms.append(
-                "number IN (SELECT texts.number FROM texts, json_each(texts.labels) AS label "
-                f"WHERE label.key = ? AND label.value IN ({', '.join('?' * len(those))}))"
+                "number IN (SELECT texts.number FROM texts, json_each(texts.labels) AS label "  # noqa: S608
+                f"WHERE label.key = ? AND label.value IN ({marks}))"
             )
             values += [name, *those]
 
