@@ -1,4 +1,6 @@
-"""Laws of the viewer's index: SQL is the plain filter, counts add up, pages partition, pieces join."""
+"""Laws of the viewer's index: filters, counts, pages, pieces, hostile rows."""
+
+# ruff: noqa: E501
 
 from __future__ import annotations
 

@@ -105,9 +105,13 @@ def timeline(runs: Mapping[str, Path], low: int, high: int) -> dict[str, Any]:
             if low <= (narrow.whole(row.get("step")) or 0) <= high
             and None not in (narrow.real(row.get("start")), narrow.real(row.get("end")))
         ]  # fmt: skip
-        spans += sorted(rows, key=lambda row: row["start"])[-_MOST_SPANS:]
+        spans += sorted(rows, key=_start)[-_MOST_SPANS:]
         tools += _tools(slug, path, low, high)
     return {"spans": spans, "tools": tools}
+
+
+def _start(row: Mapping[str, Any]) -> float:
+    return narrow.real(row["start"]) or 0.0
 
 
 def _tools(slug: str, path: Path, low: int, high: int) -> list[dict[str, Any]]:

@@ -253,7 +253,8 @@ class IndexBuilder:
 
     def _index_unit(self, number: int, unit: Unit, files: list[RolloutFile]) -> None:
         step, phase = unit
-        mark, bad, problems = "", 0, []
+        mark, bad = "", 0
+        problems: list[str] = []
         rows: dict[Any, tuple[int, Any, Any, Any]] = {}
         ends = self._ends.get(number, {})
         for file in files:
@@ -270,7 +271,7 @@ class IndexBuilder:
                 except narrow.Unusable:
                     bad += 1
                     continue
-                key = (item.draw, item.sample)
+                key: tuple[Any, Any] = (item.draw, item.sample)
                 if None in key:
                     key = ("line", place)
                 before = rows.get(key)

@@ -122,7 +122,8 @@ def _finest(asking: Asking, span: float) -> int:
 def _width(span: float, most: int, finest: int) -> int:
     """1, 2 or 5 times a power of ten, or of minutes, so that there are at most so many bins."""
     steps = [finest * factor * 10**power for power in range(12) for factor in (1, 2, 5)]
-    return next(one for one in steps if span / one < most - 1)
+    found: int = next(one for one in steps if span / one < most - 1)
+    return found
 
 
 def _rows(asking: Asking, x: str, width: int) -> list[tuple[Any, ...]]:
@@ -193,9 +194,10 @@ def _counted(asking: Asking, of: str) -> list[tuple[Any, ...]] | None:
 def _bar_width(low: float, high: float, of: str) -> float:
     if of == "length":
         finest = 1 if high < 1024 else 16 if high < 16384 else 256
-        return next(
+        found: float = next(
             finest * 2**power for power in range(50) if (high - low) / (finest * 2**power) < _BARS
         )
+        return found
     for power in range(-3, 300):
         for factor in (1, 2, 5):
             width = factor * 10.0**power

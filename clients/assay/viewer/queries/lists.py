@@ -152,9 +152,8 @@ def around(asking: Asking, number: int) -> dict[str, Any]:
                 (row[0], row[1] if by == "draw" else row[2]),
             )
         ]
-    name = lambda one: None if one is None else identity_of(one, asking.slugs)  # noqa: E731
     return {
-        "previous": name(previous),
-        "next": name(following),
+        "previous": None if previous is None else identity_of(previous, asking.slugs),
+        "next": None if following is None else identity_of(following, asking.slugs),
         "group": [identity_of(one, asking.slugs) for one in group],
     }

@@ -46,9 +46,7 @@ def metrics(runs: Mapping[str, Path], names: Iterable[str] = ()) -> dict[str, An
             for full in wanted:
                 name = full.removeprefix(prefix)
                 if full.startswith(prefix) and name in there:
-                    points = sorted(
-                        ((step, row.get(name)) for step, row in steps), key=lambda one: one[0]
-                    )
+                    points = sorted(((step, row.get(name)) for step, row in steps), key=_step)
                     series.append({"source": slug, "name": full, "points": thinned(points)})
     return {"names": list(known), "series": series}
 
@@ -66,6 +64,10 @@ def thinned(points: list[tuple[Any, float | None]], most: int = MOST_POINTS) -> 
         gaps = [one for one in part if one[1] is None]
         kept += [list(one) for one in sorted(chosen | set(gaps[:1]), key=lambda one: one[0])]
     return kept
+
+
+def _step(point: tuple[Any, float | None]) -> Any:
+    return point[0]
 
 
 def _value(point: tuple[Any, float | None]) -> float:
