@@ -31,7 +31,7 @@ from assay.kit.serving import ServeConfig
 from assay.kit.tls import ServerTls
 from assay.kit.tokens import hash_token
 from assay.kit.tracing_otel import OtelTracer
-from assay.reward_server.journal.reader import Reader
+from assay.viewer.journals.reader import Reader
 from certificates import make_certificates
 from http_support import Answer, Facade, basic, item, serving
 

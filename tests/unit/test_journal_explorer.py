@@ -24,7 +24,7 @@ from assay.reward_server.domain import Span
 from assay.reward_server.http import journal
 from assay.reward_server.journal import page
 from assay.reward_server.journal.explorer import Explorer
-from assay.reward_server.journal.reader import Filter, Reader
+from assay.viewer.journals.reader import Filter, Reader
 from journal_support import LATE, filled, judgement, settled
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>&amp;"

@@ -23,8 +23,8 @@ from assay.kit.http.streams import Stream
 from assay.reward_server.http.front import RewardFront
 from assay.reward_server.journal.explorer import HEADERS, answer, filter_of
 from assay.reward_server.journal.page import message
-from assay.reward_server.journal.reader import Filter, Reader, Record
-from assay.reward_server.journal.rows import row_of
+from assay.viewer.journals.reader import Filter, Reader, Record
+from assay.viewer.journals.rows import row_of
 
 _PAGE = 500
 _LOOK_S = 0.5

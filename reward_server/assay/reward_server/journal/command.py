@@ -19,11 +19,11 @@ from assay.cli.commands.options import read_server, server_options
 from assay.kit.errors import ConfigError
 from assay.kit.labels import read_labels
 from assay.reward_server.journal.backup import backup
-from assay.reward_server.journal.comparison import VerifierComparison
 from assay.reward_server.journal.explorer import Explorer
-from assay.reward_server.journal.reader import Filter, Reader, Record
 from assay.reward_server.journal.rejudge import RejudgeOptions, rejudge
-from assay.reward_server.journal.rows import is_whole, printable, row_of
+from assay.viewer.journals.comparison import VerifierComparison
+from assay.viewer.journals.reader import Filter, Reader, Record
+from assay.viewer.journals.rows import is_whole, printable, row_of
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}

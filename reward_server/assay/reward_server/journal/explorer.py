@@ -21,9 +21,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from assay.kit.errors import ConfigError
 from assay.reward_server.journal import page
-from assay.reward_server.journal.comparison import VerifierComparison
-from assay.reward_server.journal.reader import Filter, Reader
-from assay.reward_server.journal.rows import row_of
+from assay.viewer.journals.comparison import VerifierComparison
+from assay.viewer.journals.reader import Filter, Reader
+from assay.viewer.journals.rows import row_of
 
 RECENT = 10_000
 _SHOWN = 50

@@ -12,8 +12,8 @@ from datetime import datetime
 from html import escape
 from urllib.parse import urlencode
 
-from assay.reward_server.journal.comparison import VerifierComparison
-from assay.reward_server.journal.reader import Moment, Rate, Record, Summary
+from assay.viewer.journals.comparison import VerifierComparison
+from assay.viewer.journals.reader import Moment, Rate, Record, Summary
 
 LIVE_S = 3
 FIELDS = (
