@@ -194,9 +194,8 @@ class Mirror:
             raise ValueError("it sent no page of a journal that this version reads")
         head, entries = lines[0], lines[1:]
         after, time_s = self.last()
-        began_anew = after and (
-            _whole(head, "last") < after or head.get("seen_s") not in (None, time_s)
-        )
+        newest, seen_s = _whole(head, "last"), head.get("seen_s")
+        began_anew = after and (newest < after or seen_s not in (None, time_s))
         if began_anew:
             with self._db:
                 self._db.execute("DELETE FROM entries")
