@@ -94,8 +94,9 @@ def test_an_answer_is_json_whatever_the_texts(port: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example", "127.0.0.1", "", "localhost:1", "[::2]:{port}",
-             "evil@127.0.0.1:{port}", "127.0.0.1:{port}/", "0.0.0.0:{port}"]
+    "host",
+    ["evil.example", "127.0.0.1.evil.example", "127.0.0.1", "", "localhost:1", "[::2]:{port}",
+     "evil@127.0.0.1:{port}", "127.0.0.1:{port}/", "0.0.0.0:{port}"]
 )  # fmt: skip
 def test_another_name_is_refused(port: int, host: str) -> None:
     """A site that points a name of its own here (DNS rebinding)."""
@@ -180,9 +181,11 @@ def test_nothing_else_is_posted_to(port: int, told: Told, path: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/../app.py", "/..%2fapp.py", "/%2e%2e/app.py", "/%2e%2e%2fapp.py", "/..%5capp.py", "/static/../app.py",
+    ["/../app.py", "/..%2fapp.py", "/%2e%2e/app.py", "/%2e%2e%2fapp.py", "/..%5capp.py",
+     "/static/../app.py",
      "//etc/passwd", "/%2fetc%2fpasswd", "/app.py", "/index.html%00.js", "/index.html/", "/.html",
-     "/%252e%252e%252fapp.py", "/api/../../app.py", "/api/sources/..", "/API/sources", "/index.html%0d%0aa:b",
+     "/%252e%252e%252fapp.py", "/api/../../app.py", "/api/sources/..", "/API/sources",
+     "/index.html%0d%0aa:b",
      "/" + "a" * 3000 + ".js"],
 )  # fmt: skip
 def test_no_path_leads_out(port: int, path: str) -> None:
@@ -310,5 +313,5 @@ def test_the_pages_load_nothing_from_elsewhere() -> None:
         text = Path(path).read_text(encoding="utf-8")
         for foreign in ("innerHTML", "outerHTML", "document.write", "insertAdjacentHTML", "eval("):
             assert foreign not in text, path.name
-        loads = [word for word in ('src="http', 'href="http', "url(http", "@import", 'from "http')]
+        loads = ('src="http', 'href="http', "url(http", "@import", 'from "http')
         assert not any(word in text for word in loads), path.name

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
-from assay.viewer.api import ViewerApi
 
 from assay.kit.process import read_token
 from assay.viewer.app import Pages
@@ -55,6 +54,8 @@ def view(  # noqa: PLR0917 - click passes options by name
     A run may still go on; a folder may hold many; a URL is the journal of a reward server, of which
     a copy is kept up to date here (dns+http://NAME:PORT/journal: of each server behind a name).
     """
+    from assay.viewer.api import ViewerApi  # noqa: PLC0415 - its index, where it is shown
+
     token = read_token(token_file, "ASSAY_VIEW_TOKEN")
     urls = [place for place in places if is_remote(place)]
     paths = [Path(place) for place in places if not is_remote(place)]

@@ -11,8 +11,8 @@ import asyncio
 import sqlite3
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from assay.viewer.api import ViewerApi
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -22,6 +22,9 @@ from assay.kit.gate import Phase
 from assay.reward_server.http.front import RewardFront
 from assay.viewer.app import HEADERS, Pages, dumped, problem
 from assay.viewer.mirror import read_page
+
+if TYPE_CHECKING:
+    from assay.viewer.api import ViewerApi
 
 _CHALLENGE = {"WWW-Authenticate": 'Basic realm="assay", charset="UTF-8"'}
 
@@ -74,6 +77,8 @@ class _Shown:
         return self._pages or await asyncio.to_thread(self._made)
 
     def _made(self) -> Pages:
+        from assay.viewer.api import ViewerApi  # noqa: PLC0415 - its index, where it is shown
+
         with self._making:
             if self._pages is not None:
                 return self._pages
