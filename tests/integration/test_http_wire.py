@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
