@@ -24,7 +24,8 @@ export function extent(values) {
     if (value > high) high = value;
   }
   if (low > high) return null;
-  return low === high ? [low - (Math.abs(low) || 1) * 0.1, high + (Math.abs(high) || 1) * 0.1] : [low, high];
+  if (low === high) return low === 0 ? [0, 1] : [low - Math.abs(low) * 0.1, high + Math.abs(high) * 0.1];
+  return [low, high];
 }
 
 /** From numbers to pixels. */

@@ -82,7 +82,7 @@ function drawn(width, title, series, options, readout) {
     width, height, viewBox: `0 0 ${width} ${height}`, role: "img", tabindex: 0,
     class: options.pick ? "pickable" : null, "aria-label": described(title, series, options),
   },
-  rules(y, ticks(span[0], span[1], 3), LEFT, width - RIGHT),
+  rules(y, ticks(span[0], span[1], 5), LEFT, width - RIGHT),
   marks(x, below, height - BOTTOM, width - RIGHT),
   series.map((each) => s("path", { class: `line ${each.tone}`, d: path(each.points, x, y) })),
   cursor, dots);

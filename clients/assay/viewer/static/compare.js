@@ -12,11 +12,11 @@ export async function show(state, context) {
   const names = await choices(told, context, filter);
   const picker = (name, label, now) => h("label", {}, h("span", { class: "facet-name" }, label), h("select", {
     "aria-label": label, onchange: (event) => go(state.with({ [name]: event.target.value, va: null, vb: null })),
-  }, h("option", { value: "" }, "choose…"), names.map(([value, n]) => h("option", { value, selected: value === now }, `${value}${n === null ? "" : ` (${number(n)})`}`))));
+  }, h("option", { value: "" }, "choose…"), [...names, ...(now && !names.some(([value]) => value === now) ? [[now, null]] : [])].map(([value, n]) => h("option", { value, selected: value === now }, `${value}${n === null ? "" : ` (${number(n)})`}`))));
   const parts = [h("div", { class: "bar" }, picker("a", "first", first), picker("b", "second", second),
     first && second && h("a", { class: "button", href: state.with({ a: second, b: first, va: state.one("vb"), vb: state.one("va") }).href }, "swap"))];
   const page = { title: "Compare", trail: [["Runs", to("sources").href]], parts };
-  if (names.length < 2) {
+  if (names.length < 2 && !(first && second)) {
     parts.push(empty("One verifier judged here, in one version. Score the same items with another, for example with ", h("code", {}, "assay journal rejudge"), ", and open its journal beside this one."));
     return page;
   }

@@ -43,7 +43,7 @@ export function facets(state, told, sources) {
     return state.with({ [name]: had.includes(value) ? had.filter((each) => each !== value) : [...had, value], after: null }).href;
   };
   const chip = (name, value, n, label = value) => h("a", {
-    class: `chip${state.all(name).includes(String(value)) ? " on" : ""}${name === "fault" ? " broken" : name === "suspicion" ? " suspicion" : ""}`,
+    class: `chip${state.all(name).includes(String(value)) ? " on" : ""}${name === "fault" && value !== "none" ? " broken" : name === "suspicion" ? " suspicion" : ""}`,
     href: toggle(name, String(value)), "aria-pressed": state.all(name).includes(String(value)) ? "true" : "false", role: "button",
   }, h("span", { class: "value" }, (NAMES[name] && NAMES[name][value]) || label || "(none)"), n !== null && h("span", { class: "of" }, number(n)));
   const group = (name, label, values) => {
@@ -56,7 +56,7 @@ export function facets(state, told, sources) {
       many.length > 0 && h("details", { "data-key": `facet ${name}` }, h("summary", {}, `${many.length} more`), h("div", { class: "chips" }, many.map(([value, n, text]) => chip(name, value, n, text))))));
   };
   const own = [...sources.values()];
-  return h("details", { class: "facets", "data-key": "facets", open: innerWidth > 700 }, h("summary", {}, "Filters"),
+  return h("details", { class: "facets", "data-key": "facets", open: innerWidth > 700 }, h("summary", {}, "Filters"), h("div", { class: "groups" },
     own.length > 1 && group("source", "source", own.map((each) => [each.id, each.items, each.name])),
     CHIPS.map(([name, key, label]) => {
       const values = (told[key] || []).filter(([value]) => value !== null && value !== "");
@@ -65,7 +65,7 @@ export function facets(state, told, sources) {
       return values.length > 1 || state.all(name).length || ["fault", "suspicion", "note"].includes(name) ? group(name, label, values) : null;
     }),
     Object.entries(told.labels || {}).map(([name, values]) => group("label", name, values.map(([value, n]) => [`${name}=${value}`, n, value]))),
-    told.problems && told.problems.length > 1 && problems(state, told.problems),
+    told.problems && told.problems.length > 1 && problems(state, told.problems)),
     ranges(state, told));
 }
 

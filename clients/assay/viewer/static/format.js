@@ -49,6 +49,8 @@ export function share(value) {
 /** Seconds as a length of time. */
 export function duration(seconds) {
   if (typeof seconds !== "number" || !Number.isFinite(seconds)) return "–";
+  if (seconds === 0) return "0\u202fs";
+  if (seconds > 0 && seconds < 0.000995) return `${Math.max(1, Math.round(seconds * 1e6))}\u202fµs`;
   if (seconds < 0.0995) return `${(seconds * 1000).toFixed(seconds < 0.00995 ? 1 : 0)}\u202fms`;
   if (seconds < 99.5) return `${seconds.toFixed(seconds < 9.95 ? 2 : 1)}\u202fs`;
   if (seconds < 5970) return `${Math.round(seconds / 60)}\u202fmin`;

@@ -65,7 +65,7 @@ export async function show(state, context) {
         h("a", { class: "button", href: filter.with({ view: "verdicts" }).href }, "as curves")),
       chosen(state),
       context.later(told, (all) => facets(state, all, sources), "Counting…"),
-      h("div", { class: "charts short" },
+      h("div", { class: "charts low" },
         context.later(bars("reward"), (bar) => bar_charts("reward", bar, narrow("reward"))),
         context.later(bars("length"), (bar) => bar_charts("length", bar, narrow("length")))),
       answer.items.length ? rows(state, answer.items, sources, true) : nothing(state, indexing),

@@ -138,7 +138,7 @@ function restore(main, kept) {
 
 function tabs(state) {
   const within = { item: "items", run: "sources", step: "sources", group: "sources", timeline: "sources" };
-  const lit = within[state.view] || state.view;
+  const lit = state.view === "item" && !state.one("from") ? "sources" : within[state.view] || state.view;
   const filter = state.filter();
   place("tabs").replaceChildren(h("a", { class: "brand", href: to("sources").href }, "Assay"), ...TABS.map(([name, label]) => {
     const keeps = name !== "sources" && ["items", "verdicts", "compare"].includes(state.view);

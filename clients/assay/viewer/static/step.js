@@ -63,6 +63,8 @@ export async function show(state, context) {
         h("a", { class: "button", href: to("timeline", { source: source.id, step }).href }, "timeline"),
         h("span", { class: "sum" }, `${count(groups.length, "group")}, ${count(items, "item")}, ${number(judged)} judged`,
           items > judged && h("span", { class: "fault" }, count(items - judged, "fault")))),
+      groups.length > 0 && h("p", { class: "legend" }, [["up", "reward above 0"], ["zero", "0"], ["down", "below 0"], ["broken", "fault: not judged"]].map(([kind, label]) => (
+        h("span", { class: "key" }, h("span", { class: `square ${kind}`, "aria-hidden": "true" }), label)))),
       groups.length ? table([
         { label: "draw", numeric: true, ...sorted("draw"), cell: (row) => number(row.draw) },
         { label: "question", text: true, class: "grow", cell: (row) => h("span", { class: "clip" }, row.question || row.problem || "–") },

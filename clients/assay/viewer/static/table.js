@@ -28,7 +28,8 @@ export function table(columns, rows, options = {}) {
     return h("td", { class: kind(column), "data-label": column.label },
       linked ? h("a", { class: "row", href: options.href(row) }, content) : content);
   })));
-  return h("div", { class: `sheet${options.wide ? " wide" : ""}`, tabindex: options.wide ? 0 : null },
+  const wide = options.wide || options.class === "slim";
+  return h("div", { class: `sheet${wide ? " wide" : ""}` },
     h("table", { class: options.class },
       options.caption && h("caption", {}, options.caption), h("thead", {}, head), h("tbody", {}, body)));
 }
@@ -66,7 +67,7 @@ export function flags(item) {
   for (const each of item.notes || []) {
     if (each && (each.label || each.text)) all.push(h("span", { class: "flag note", title: each.text || "note" }, each.label || "note"));
   }
-  return h("span", { class: "flags" }, all);
+  return all.length ? h("span", { class: "flags" }, all) : null;
 }
 
 /** A mean, with how many judgements it is over. */

@@ -11,6 +11,8 @@ const ROWS = [["step"], ["collect", "update", "old_logps", "values", "reference"
 const MOST = 4000;
 const LEFT = 78;
 const BAR = 16;
+const THIN = 5;
+const LANES = 24;
 
 export async function show(state, context) {
   const source = await source_of(state, context);
@@ -37,7 +39,7 @@ export async function show(state, context) {
   const zoom = (low, high) => state.with({ from: low.toFixed(3), to: high.toFixed(3), step: null });
   const look = (label, title, target) => h("a", { class: "button", href: target.href, title }, label);
   const tools = (told.tools || []).map((each) => ({ ...each, what: "tools", process: each.process ?? 0 }));
-  const seen = [...spans, ...tools].filter((each) => each.end > from && each.start < until);
+  const seen = [...spans, ...tools].filter((each) => each.end > from && each.start < until).sort((a, b) => a.start - b.start);
   return {
     title: "timeline", trail, live: !state.one("from"),
     keys: {
@@ -77,18 +79,27 @@ function lanes(spans, from, until, zoom, source) {
       for (const names of ROWS) {
         const row = own.filter((each) => names.includes(each.what) || (names.includes("tools") && !ROWS.flat().includes(each.what)));
         if (!row.length) continue;
+        const thin = names.includes("tools");
+        const free = [];
+        const high = thin ? THIN : BAR;
         for (const each of row) {
+          let lane = 0;
+          if (thin) {
+            lane = free.findIndex((until_) => until_ <= each.start);
+            if (lane < 0) lane = free.length < LANES ? free.length : free.indexOf(Math.min(...free));
+            free[lane] = Math.max(each.end, free[lane] || 0);
+          }
           const wide = Math.max(1, clamp(each.end) - clamp(each.start));
           const text = `${each.what === "tools" ? `tool ${each.name}` : each.what}${each.step === undefined ? "" : `, step ${each.step}`}: ${duration(each.end - each.start)} from ${moment(each.start)}`;
-          const words = each.what === "tools" ? each.name : each.what === "step" ? `step ${each.step}` : each.what;
+          const words = each.what === "step" ? `step ${each.step}` : each.what;
           const target = each.what === "tools" && each.item ? to("item", { id: each.item }) : each.step !== undefined ? to("step", { source: source.id, step: each.step, phase: "train" }) : null;
           parts.push(s("g", {
             class: `span ${each.what}`, "aria-label": text,
             onpointerenter: () => { readout.textContent = text; }, onclick: () => target && go(target),
-          }, s("rect", { x: clamp(each.start), y: top, width: wide, height: BAR }),
-          wide > words.length * 6.4 + 8 && s("text", { x: clamp(each.start) + 4, y: top + 12 }, words)));
+          }, s("rect", { x: clamp(each.start), y: top + lane * (THIN + 1), width: wide, height: high }),
+          !thin && wide > words.length * 6.4 + 8 && s("text", { x: clamp(each.start) + 4, y: top + 12 }, words)));
         }
-        top += BAR + 3;
+        top += thin ? free.length * (THIN + 1) + 3 : BAR + 3;
       }
       top += 10;
     }
@@ -138,7 +149,7 @@ function sums(spans, from, until) {
     { label: "what", cell: (row) => [h("span", { class: `block ${row.what}`, "aria-hidden": "true" }), row.what] },
     { label: "times", numeric: true, cell: (row) => row.n },
     { label: "seconds", numeric: true, cell: (row) => duration(row.seconds) },
-    { label: "of the range", numeric: true, cell: (row) => `${Math.round((row.seconds / (until - from)) * 100)}\u202f%` },
+    { label: "of the range", numeric: true, title: "above 100 %: several at once", cell: (row) => `${Math.round((row.seconds / (until - from)) * 100)}\u202f%` },
     { label: "longest", numeric: true, cell: (row) => duration(row.longest) },
   ], [...by.values()].sort((a, b) => a.process - b.process || b.seconds - a.seconds), { class: "slim" });
 }
