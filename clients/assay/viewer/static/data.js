@@ -34,7 +34,8 @@ async function read(answer) {
     if (error.name === "AbortError") throw error;
   }
   if (answer.ok && body !== null) return body;
-  const failure = new Error((body && body.detail) || `The viewer answered ${answer.status} ${answer.statusText}. Reload the page.`);
+  const barred = answer.status === 401 || answer.status === 403;
+  const failure = new Error((body && body.detail) || (barred && "The operator's token is asked for: load this page anew, and give it as the password.") || `The viewer answered ${answer.status} ${answer.statusText}. Reload the page.`);
   failure.code = answer.status;
   throw failure;
 }
