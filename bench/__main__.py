@@ -41,6 +41,8 @@ BENCHES = {
     "group-ranking": "group_ranking",
     "trainer-step": "trainer_step",
     "trainer-update": "trainer_update",
+    "rollout-files": "rollout_files",
+    "code-suspicions": "code_suspicions",
     "scoring-round": "scoring_round",
     "trainer-ladder": "trainer_ladder",
     "trainer-critic": "trainer_critic",

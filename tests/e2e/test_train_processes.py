@@ -202,6 +202,10 @@ def same_rollouts(found: Path, expected: Path) -> None:
             assert one[name] == other[name], name
         assert one["shaped_reward"] == pytest.approx(other["shaped_reward"], abs=1e-4)
         assert (one["fault"] is None) == (other["fault"] is None)
+        spread, expected_spread = one["entropies"] or [], other["entropies"] or []
+        assert [value is None for value in spread] == [value is None for value in expected_spread]
+        pairs = zip(spread, expected_spread, strict=True)
+        assert all(a == pytest.approx(b, abs=2e-3) for a, b in pairs if a is not None)
 
 
 def assert_equal_weights(found: Path, expected: Path) -> None:

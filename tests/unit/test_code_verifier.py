@@ -11,6 +11,7 @@ from assay.api.execution.v1 import execution_pb2
 from assay.api.reward.v1 import reward_pb2
 from assay.clients.execution import (
     AsyncExecutionClient,
+    CallTest,
     Execution,
     StdioTest,
     TestOutcome,
@@ -28,6 +29,7 @@ from assay.reward_server.scorer import RewardScorer
 from assay.reward_server.verifiers.code import CodeVerifier, judge_report
 
 SUITE = suite_to_proto(TestSuite([StdioTest(b"1", b"1"), StdioTest(b"2", b"2")]))
+CALLS = suite_to_proto(TestSuite([CallTest("f", [1], 1), CallTest("f", [2], 2)]))
 PROGRAM = "```python\nprint(input())\n```"
 
 
@@ -327,6 +329,28 @@ def test_a_violation_is_a_suspicion() -> None:
     judgement = judge_report(report("security-violation"), "x", "all")
     assert judgement.suspicions == ("security-violation",)
     assert judgement.reward == 0.0
+
+
+@pytest.mark.parametrize(
+    ("language", "suite", "expected"),
+    [
+        ("python", SUITE, ()),
+        ("py", CALLS, ("early-exit",)),
+        ("cpp", CALLS, ()),
+    ],
+)
+async def test_a_suspicion_of_the_text_changes_no_verdict(
+    language: str, suite: execution_pb2.TestSuite, expected: tuple[str, ...]
+) -> None:
+    text = "```\nimport sys\nprint(input())\nsys.exit()\n```"
+    verifier = CodeVerifier(AsyncExecutionClient(transport=FakeSandbox()))
+    parameters = verifier.spec.complete({"language": language})
+    given = VerifierItem(Candidate(text), tests=suite, parameters=parameters)
+    (outcome,) = await verifier.judge_all([given], 5)
+    judgement = outcome.outcome
+    assert isinstance(judgement, Judgement)
+    assert (judgement.verdict, judgement.reward) == ("correct", 1.0)
+    assert judgement.suspicions == expected
 
 
 def test_a_program_that_does_not_compile_earns_nothing_and_says_why() -> None:

@@ -7,6 +7,7 @@ after it died, sees whole steps. What a machine's end cut short is left out, and
     000012.p1.jsonl.gz      and the second one
     000012.eval.jsonl.gz    an evaluation after step 12; step 0 is before training
     timeline.jsonl          what the first process did when; timeline.p1.jsonl the second one
+    vocabulary.json.gz      the bytes of each token
     thinned.json            which steps are gone, where run.rollouts_mb said so
 """
 
@@ -22,11 +23,13 @@ from pathlib import Path
 from typing import Any
 
 from assay.kit.errors import ConfigError
+from assay.kit.pieces import Pieces
 from assay.kit.runs.records import Row, read_rows, truncate_after
 
 VERSION = 1
 FOLDER = "rollouts"
 TRAIN, EVAL = "train", "eval"
+_VOCABULARY = "vocabulary.json.gz"
 _LEVEL = 1  # of gzip; 6 takes half as long again for a sixth less
 _NEWEST = 10  # steps that no cap takes
 _NAME = re.compile(r"(\d{6,})(\.eval)?(?:\.p(\d+))?\.jsonl\.gz")
@@ -88,6 +91,30 @@ def write_rollouts(path: Path, rows: Iterable[Mapping[str, Any]]) -> int:
             beside.unlink()
         raise
     return size
+
+
+def write_vocabulary(folder: Path, pieces: Pieces) -> int:
+    """Writes RUN/rollouts/vocabulary.json.gz, whole or not at all; returns its bytes."""
+    row = {
+        "version": VERSION,
+        "kind": pieces.kind,
+        "special": sorted(pieces.special),
+        "pieces": [None if piece is None else piece.decode("latin-1") for piece in pieces.of],
+    }
+    return write_rollouts(folder / _VOCABULARY, [row])
+
+
+def read_vocabulary(path: Path) -> Pieces | None:
+    """What each token of a run, or of its folder of rollouts, stands for; None where it is lost.
+
+    Raises:
+        ConfigError: it is of a later version.
+    """
+    for folder in (path, path / FOLDER):
+        for row in _rows_of(folder / _VOCABULARY, lambda _note: None):
+            pieces = [None if piece is None else piece.encode("latin-1") for piece in row["pieces"]]
+            return Pieces(row["kind"], pieces, frozenset(row["special"]))
+    return None
 
 
 def read_rollouts(
@@ -182,7 +209,7 @@ def drop_after(folder: Path, step: int) -> None:
         if one.step > step:
             one.path.unlink(missing_ok=True)
     if folder.is_dir():
-        for path in folder.glob("*.jsonl.gz.new"):
+        for path in folder.glob("*.gz.new"):
             path.unlink(missing_ok=True)
         for path in folder.glob("timeline*.jsonl"):
             truncate_after(path, step)

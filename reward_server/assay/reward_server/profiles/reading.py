@@ -34,10 +34,11 @@ from assay.reward_server.profiles.model import (
     When,
 )
 from assay.reward_server.profiles.tables import TomlTable, guess
+from assay.reward_server.verifiers import code_suspicions
 from assay.reward_server.verifiers.suspicions import FLAGS
 
 ANY_FLAG = "any"
-MEMBERS_FLAGS = ("security-violation",)
+MEMBERS_FLAGS = ("security-violation", *code_suspicions.KINDS)
 """Flags that members raise, beside those of `suspicions.scan`."""
 
 _RESERVED = frozenset({"clip", "gate"})

@@ -8,6 +8,8 @@ that is too long for a job beside tests that are not, or that is no Unicode.
 Not covered: an item's own time-out. The tests' limits bound the program's time, and the sandbox
 keeps them; the time in the sandbox's queue counts against the call's deadline only.
 
+Suspicions: of the sandbox, and of a Python program's text (code_suspicions.py).
+
 Limits. A program is as right as the tests are strict: one that fits the tests alone passes. How
 much time it needs within the limits does not count. What the sandbox's walls cover is in
 docs/understand/threat-model.md, the languages are in docs/use/languages.md.
@@ -42,11 +44,12 @@ from assay.reward_server.domain import (
     VerifierItem,
     VerifierSpec,
 )
-from assay.reward_server.verifiers import code_text
+from assay.reward_server.verifiers import code_suspicions, code_text
 
 _SHOWN_CHARS = 4000
 _TESTS_SHOWN = 100
 _MESSAGE_CHARS = 300
+_PYTHON = ("python", "py", "python3")
 
 _SPEC = VerifierSpec(
     name="code",
@@ -154,13 +157,16 @@ class CodeVerifier(RemoteVerifier):
         await self._client.close()
 
 
-def judge_report(report: TestReport, program: str, scoring: str) -> Judgement:
+def judge_report(
+    report: TestReport, program: str, scoring: str, suspicions: Sequence[str] = ()
+) -> Judgement:
     """The judgement of a tested program. Pure.
 
     Args:
         report: of the tests.
         program: its text.
         scoring: "all" or "fraction".
+        suspicions: of the program's text.
     """
     count, passed = len(report.outcomes), report.passed_count
     score = float(report.all_passed) if scoring == "all" else passed / count
@@ -176,7 +182,7 @@ def judge_report(report: TestReport, program: str, scoring: str) -> Judgement:
         (Component(_score_name(scoring), score), *single),
         extracted_answer=program[:_SHOWN_CHARS],
         explanation=_explanation(report, passed, count),
-        suspicions=("security-violation",) if violated else (),
+        suspicions=(*(("security-violation",) if violated else ()), *suspicions),
     )
 
 
@@ -227,7 +233,11 @@ def _answer(item: VerifierItem, program: str, result: TestResult) -> RemoteOutco
     if item.tests is None or len(result.outcomes) != len(item.tests.tests):
         text = "the sandbox answered with another number of tests"
         return RemoteOutcome(Fault("MISSING_RESULT", text))
-    outcome = judge_report(result, program, str(item.parameters["scoring"]))
+    suspicions: tuple[str, ...] = ()
+    if str(item.parameters["language"]) in _PYTHON:
+        calls = any(test.WhichOneof("kind") != "stdio" for test in item.tests.tests)
+        suspicions = code_suspicions.suspicions_of(program, calls=calls)
+    outcome = judge_report(result, program, str(item.parameters["scoring"]), suspicions)
     return RemoteOutcome(outcome, result.queue_s, result.service_s)
 
 

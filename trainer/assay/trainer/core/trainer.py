@@ -88,6 +88,7 @@ class PolicyTrainer(Published, GRPOTrainer):
         shaped_rewards: of this process's judged rollouts of the latest step, by place.
         mean_advantages: over a response's tokens in the loss, of the same.
         on_batch: gets the rows of each step's batch and the batch, before the first update.
+        on_entropies: gets each micro-batch of the first pass and its entropies (B, T).
         on_evaluated: gets this process's rollouts of an evaluation.
     """
 
@@ -137,6 +138,7 @@ class PolicyTrainer(Published, GRPOTrainer):
         self.shaped_rewards: dict[Place, float] = {}
         self.mean_advantages: dict[Place, float] = {}
         self.on_batch: Callable[[Sequence[Any], Batch], None] = lambda _rows, _batch: None
+        self.on_entropies: Callable[[Batch, torch.Tensor], None] = lambda _batch, _values: None
         self.on_evaluated: Callable[[Sequence[Rollout]], None] = lambda _rollouts: None
         self._fresh = False
         self._micro: Batch = {}
@@ -433,6 +435,8 @@ class PolicyTrainer(Published, GRPOTrainer):
         outcome.sums["padding_ratio"] = computed = packing.computed(inputs)
         self.timing.count(computed[1])
         self._observe(outcome, logps_BT.detach(), inputs)
+        if self._update < self.config.optim.mini_batches:
+            self.on_entropies(inputs, entropies_BT)
         return loss
 
     def training_step(
@@ -482,15 +486,15 @@ class PolicyTrainer(Published, GRPOTrainer):
         self._add_sums(outcome.sums)
         for name, value in outcome.peaks.items():
             self._peaks[name] = torch.maximum(self._peaks.get(name, value), value)
-        if self._first_pass:
+        if not self._update:
             fresh_BT = batch["drawn"] & ~batch["stale"].unsqueeze(1)
             for hook in self.hooks:
                 fresh_BT = hook.sampled(fresh_BT)
             self._drift = self._drift + drift(logps_BT, batch["sampler_logps"], fresh_BT)
 
     @property
-    def _first_pass(self) -> bool:
-        return self.state.global_step % self.config.updates_per_rollout == 0
+    def _update(self) -> int:
+        return int(self.state.global_step) % self.config.updates_per_rollout
 
     def _add_sums(self, sums: dict[str, tuple[torch.Tensor, torch.Tensor]]) -> None:
         for name, (total, weight) in sums.items():
@@ -552,7 +556,7 @@ class PolicyTrainer(Published, GRPOTrainer):
         self._peaks.clear()
 
     def _publish_drift(self) -> None:
-        if not self._first_pass:
+        if self._update:
             return
         everyone = self.ranks.gather(np.array([astuple(self._drift)], np.float64)).tolist()
         total = sum((DriftReport(*sums) for sums in everyone), DriftReport())

@@ -79,6 +79,8 @@ class StepRecorder(RunRecorder):
         self._trainer = trainer
         self.reporters = reporters
         trainer.on_batch = self.rollouts.saw
+        trainer.on_entropies = self.rollouts.spread
+        self.rollouts.vocabulary(trainer.processing_class)
         trainer.on_evaluated = lambda mine: self.rollouts.evaluation(self._steps_made(), mine)
 
     def _steps_made(self) -> int:

@@ -7,7 +7,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from assay.environments.record import result_json
+from assay.kit.pieces import pieces_of
 from assay.kit.runs import rollouts as files
 from assay.kit.runs.records import JsonLines, Row
 from assay.trainer.core.evaluation import FIRST_DRAW
@@ -24,6 +25,7 @@ from assay.trainer.settings.sections import RunConfig
 
 Batch = Mapping[str, torch.Tensor]
 _DIGITS = 5  # behind the point, of log-probabilities and advantages
+_ENTROPY_DIGITS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +37,14 @@ class TokenCredit:
         advantages: (T,)
         old_logps: (T,) that ratios start from; NaN for those of the first pass. None: not kept.
         shaped_reward: NaN for a fault.
+        entropies: (T,) in nats; NaN outside the loss. None: not kept.
     """
 
     trained: np.ndarray[Any, Any]
     advantages: np.ndarray[Any, Any]
     old_logps: np.ndarray[Any, Any] | None
     shaped_reward: float
+    entropies: np.ndarray[Any, Any] | None = None
 
 
 def credit_of(rows: Sequence[Rollout | Unfinished], batch: Batch) -> dict[Place, TokenCredit]:
@@ -60,6 +64,15 @@ def credit_of(rows: Sequence[Rollout | Unfinished], batch: Batch) -> dict[Place,
             float(rewards[number]),
         )
     return found
+
+
+def with_entropies(credit: TokenCredit, values: np.ndarray[Any, Any]) -> TokenCredit:
+    """The credit with entropies of a row of its micro-batch, which may be longer or shorter."""
+    entropies = np.full(len(credit.trained), np.nan, np.float32)
+    length = min(len(values), len(entropies))
+    entropies[:length] = values[:length]
+    entropies[~credit.trained] = np.nan
+    return replace(credit, entropies=entropies)
 
 
 def rollout_rows(
@@ -141,7 +154,9 @@ def _episode(rollout: Rollout | Unfinished) -> Row:
 
 def _credited(credit: TokenCredit | None) -> Row:
     if credit is None:
-        return {"shaped_reward": None, "trained": None, "advantages": None, "old_logprobs": None}
+        return dict.fromkeys(
+            ("shaped_reward", "trained", "advantages", "old_logprobs", "entropies")
+        )
     shaped = credit.shaped_reward
     old = credit.old_logps
     return {
@@ -153,7 +168,14 @@ def _credited(credit: TokenCredit | None) -> Row:
             if value and math.isfinite(value)
         ],
         "old_logprobs": None if old is None or np.isnan(old).all() else _numbers(old.tolist()),
+        "entropies": _entropies(credit),
     }
+
+
+def _entropies(credit: TokenCredit) -> list[float | None] | None:
+    if credit.entropies is None:
+        return None
+    return _numbers(credit.entropies.tolist(), _ENTROPY_DIGITS)
 
 
 def runs(values: np.ndarray[Any, Any]) -> list[tuple[int, int, Any]]:
@@ -164,10 +186,10 @@ def runs(values: np.ndarray[Any, Any]) -> list[tuple[int, int, Any]]:
     return [(start, end, values[start]) for start, end in itertools.pairwise(edges)]
 
 
-def _numbers(values: Sequence[float] | None) -> list[float | None] | None:
+def _numbers(values: Iterable[float] | None, digits: int = _DIGITS) -> list[float | None] | None:
     if values is None:
         return None
-    return [round(value, _DIGITS) if math.isfinite(value) else None for value in values]
+    return [round(value, digits) if math.isfinite(value) else None for value in values]
 
 
 def parts_of(
@@ -211,6 +233,8 @@ class RolloutRecorder:
         self._folder = folder
         self._process = process
         self._credit: dict[Place, TokenCredit] = {}
+        self._rows: list[Place] = []
+        self._entropies: dict[int, np.ndarray[Any, Any]] = {}
         self._written = 0
         self._timeline: JsonLines | None = None
         if self.on:
@@ -225,11 +249,32 @@ class RolloutRecorder:
         """Remembers what a batch says of its rows, until the step is written."""
         if self.on:
             self._credit.update(credit_of(rows, batch))
+            self._rows = [place(row) for row in rows]
+
+    def spread(self, batch: Batch, entropies_BT: torch.Tensor) -> None:
+        """Remembers the entropies of a micro-batch, whose `row` are places in the step's batch."""
+        if self.on and self._run.entropies:
+            numbers = batch["row"].tolist()
+            values_BT = entropies_BT.detach().float().cpu().numpy()
+            self._entropies.update(zip(numbers, values_BT, strict=True))
+
+    def vocabulary(self, tokenizer: Any) -> None:
+        """Writes what each token stands for, on the first process."""
+        pieces = pieces_of(tokenizer) if self.on and self._process == 0 else None
+        if pieces is not None:
+            try:
+                files.write_vocabulary(self._folder, pieces)
+            except OSError as error:
+                self._say(f"warning: the vocabulary is not kept: {error}")
 
     def step(self, step: int, rollouts: Sequence[Rollout | Unfinished], *, sampled: bool) -> None:
         """Writes a step of training; `sampled` is a step whose samples are shown."""
         credit, self._credit = self._credit, {}
+        entropies, self._entropies = self._entropies, {}
         if self.on and (self._run.rollouts == "all" or sampled):
+            for number, values in entropies.items():
+                where = self._rows[number]
+                credit[where] = with_entropies(credit[where], values)
             self._write(step, rollouts, files.TRAIN, credit)
 
     def evaluation(self, step: int, rollouts: Sequence[Rollout]) -> None:

@@ -380,6 +380,8 @@ class RunConfig(RunSection):
     rollouts: Literal["all", "samples", "none"] = "all"
     """Whose rollouts are kept whole, with tokens, in RUN/rollouts: of every step, of every
     `samples_every` steps, or of none. See docs/reference/rollouts.md."""
+    entropies: bool = True
+    """Whether kept rollouts have the entropy of each token in the loss, at the first pass."""
     rollouts_mb: NonNegative = 2048
     """Of these about so many megabytes: then old steps are thinned out. 0 for no limit."""
     peak_tflops: Annotated[float, Field(ge=0)] = 0.0

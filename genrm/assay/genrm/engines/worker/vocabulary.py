@@ -13,7 +13,6 @@ Shape suffixes: S states, T tokens, L bytes of a token.
 
 from __future__ import annotations
 
-import json
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,6 +20,7 @@ from typing import Any
 import torch
 
 from assay.genrm.engines.forms import Part
+from assay.kit.pieces import PLAIN, pieces_of
 
 _LONGEST_BYTES = 48
 """Longer tokens (runs of space) are not used under a form."""
@@ -270,24 +270,12 @@ def token_bytes(
 
     `encode` gives the tokens of an option, as it is asked about; by default the tokenizer's.
     """
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    if backend is None:
+    if getattr(tokenizer, "backend_tokenizer", None) is None:
         return None
-    decoder = json.dumps(json.loads(backend.to_str()).get("decoder"))
-    added = {int(number): token for number, token in tokenizer.added_tokens_decoder.items()}
-    byte_level = "ByteLevel" in decoder
-    if not byte_level and "\\u2581" not in decoder:
+    pieces = pieces_of(tokenizer)
+    if pieces is None or pieces.kind == PLAIN:
         return None
-    table = _byte_of_character() if byte_level else {}
-    found: list[bytes | None] = []
-    for number, text in enumerate(tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))):
-        if number in added:
-            token = added[number]
-            found.append(None if token.special else str(token.content).encode())
-        elif text is None:
-            found.append(None)
-        else:
-            found.append(_level(text, table) if byte_level else _piece(text))
+    found = [None if number in pieces.special else piece for number, piece in enumerate(pieces.of)]
     if not {bytes([byte]) for byte in _NEEDED} <= set(found):
         return None
     tokens = TokenBytes(found, encode or (lambda text: _ids(tokenizer, text)))
@@ -305,22 +293,3 @@ def _says(tokenizer: Any, tokens: TokenBytes, text: str) -> bool:
 def _ids(tokenizer: Any, text: str) -> Sequence[int]:
     found: Sequence[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
     return found
-
-
-def _level(text: str, table: dict[str, int]) -> bytes | None:
-    values = [table.get(character) for character in text]
-    return None if None in values else bytes(value for value in values if value is not None)
-
-
-def _piece(text: str) -> bytes:
-    if len(text) == 6 and text.startswith("<0x") and text.endswith(">"):
-        return bytes([int(text[3:5], 16)])
-    return text.replace("\u2581", " ").encode()
-
-
-def _byte_of_character() -> dict[str, int]:
-    """GPT-2's table: printable bytes are themselves, the others characters from 256 on."""
-    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in printable]
-    table = {chr(byte): byte for byte in printable}
-    return table | {chr(256 + number): byte for number, byte in enumerate(others)}

@@ -82,7 +82,9 @@ class Iteration:
         """Waits for the next micro-batch, with provisional counts."""
         if not self._ready:
             batch = self._assemble(next(self._parts))
+            before = sum(len(seen["rewards"]) for seen in self._batches)
             self._batches.append({name: batch[name] for name in _WANTED})
+            batch["row"] = before + torch.arange(len(batch["rewards"]), device=self._loss.device)
             for rows_N in self._packing.passes(batch):
                 self._ready.append({**cut(batch, rows_N), **self._given})
         micro = self._ready.popleft()
