@@ -6,7 +6,6 @@ import contextlib
 import gzip
 import json
 import shutil
-import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,17 +48,14 @@ class Viewer:
     """The viewer's own server over real sources, on a free port, in a thread."""
 
     def __init__(self, paths: Sequence[Path], cache: Path) -> None:
-        import uvicorn
-
         from assay.viewer.api import ViewerApi
-        from assay.viewer.app import application
+        from assay.viewer.app import Pages
+        from assay.viewer.serve import ViewerServer
 
         self.api = ViewerApi(paths, cache)
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.port = self._socket.getsockname()[1]
-        config = uvicorn.Config(application(self.api), log_level="critical", lifespan="off")
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._server.run, args=([self._socket],))
+        self._server = ViewerServer(Pages(self.api), port=0)
+        self.port = urlsplit(self._server.address).port
+        self._thread = threading.Thread(target=self._server.run)
 
     def __enter__(self) -> Viewer:
         self.api.__enter__()
@@ -67,9 +63,8 @@ class Viewer:
         return self
 
     def __exit__(self, *about: object) -> None:
-        self._server.should_exit = True
+        self._server.stop()
         self._thread.join()
-        self._socket.close()
         self.api.__exit__(*about)
 
     def link(self, **fields: object) -> str:

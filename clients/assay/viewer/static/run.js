@@ -112,9 +112,9 @@ function steps_table(state, source, rows) {
       class: "flag suspicion", href: to("items", { source: source.id, step_from: row.step, step_to: row.step, phase: row.phase, suspicion: "any" }).href,
     }, number(row.suspicious)) : h("span", { class: "none" }, "0")) },
     { label: "length", numeric: true, title: "mean tokens", cell: (row) => number(row.length, 0) },
-    { label: "cut", numeric: true, title: "share cut at the limit", cell: (row) => share(row.truncated) },
+    { label: "cut", numeric: true, title: "share cut at the limit", cell: (row) => share(row.items ? row.truncated / row.items : null) },
     { label: "trained", numeric: true, title: "share of the policy's own tokens in the loss", cell: (row) => (row.phase === "eval" ? h("span", { class: "none" }, "–") : share(row.trained)) },
-    { label: "judging", numeric: true, title: "mean seconds of judging", cell: (row) => duration(row.seconds) },
+    { label: "judging", numeric: true, title: "seconds of judging, all items together", cell: (row) => duration(row.seconds) },
   ], kept, {
     href: (row) => to("step", { source: source.id, step: row.step, phase: row.phase }).href,
     key: (row) => `${row.step} ${row.phase}`,

@@ -8,7 +8,7 @@ import { ending_of, fault_of, panel, tests_of } from "./panel.js";
 import { status } from "./sources.js";
 import { group_of, trail_to } from "./step.js";
 import { flags, reward, verdict } from "./table.js";
-import { folded, is_policy, written } from "./texts.js";
+import { folded, is_policy, program, written } from "./texts.js";
 import { tokens_of } from "./tokens.js";
 
 const ROLES = { policy: "policy", assistant: "policy", user: "user", system: "system", tool: "tool", developer: "system", environment: "tool" };
@@ -103,14 +103,14 @@ function block(role, turn, content, several = false, index = null) {
 }
 
 function call_of(call, key) {
-  const odd = [call.refused && "refused", call.cached && "cached", call.fault && "fault", call.asked === false && "not asked"].filter(Boolean);
+  const odd = [call.refused && "refused", call.cached && "cached", call.fault && "fault", call.asked === false && "not asked", call.unanswered && "unanswered"].filter(Boolean);
   const given = typeof call.arguments === "string" ? call.arguments : JSON.stringify(call.arguments, null, 1);
   const inner = call.arguments && typeof call.arguments === "object" ? Object.entries(call.arguments) : null;
   return h("div", { class: "call" },
     h("header", {}, h("b", {}, call.name || "call"), typeof call.seconds === "number" && h("span", {}, duration(call.seconds)),
       typeof call.reward === "number" && h("span", {}, `reward ${signed(call.reward, 2)}`),
       odd.map((each) => h("span", { class: each === "fault" ? "fault" : "flag" }, each))),
-    inner && inner.every(([, value]) => typeof value === "string") ? inner.map(([name, value]) => folded(name, value, `${key} ${name}`))
+    inner && inner.every(([, value]) => typeof value === "string") ? inner.map(([name, value]) => (call.programs && call.programs[name] ? h("div", {}, h("div", { class: "of" }, name), program(call.programs[name])) : folded(name, value, `${key} ${name}`)))
       : folded("arguments", given || "", `${key} arguments`),
     call.fault && h("p", { class: "problem" }, typeof call.fault === "string" ? call.fault : `${call.fault.reason}: ${call.fault.message}`),
     call.answer !== null && call.answer !== undefined && folded("answer", call.answer, `${key} answer`));
