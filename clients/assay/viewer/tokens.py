@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import gzip
-import json
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from assay.kit.runs.rollouts import FOLDER, TRAIN, files_in
+from assay.kit.errors import ConfigError
+from assay.kit.pieces import Pieces
+from assay.kit.runs.rollouts import FOLDER, TRAIN, VOCABULARY, files_in, read_vocabulary
 from assay.viewer.index import narrow
 from assay.viewer.index.schema import place_of
 from assay.viewer.items import file_rows
@@ -19,7 +18,7 @@ from assay.viewer.sources import read_lines
 _MOST_SPANS, _MOST_STEPS = 5_000, 40
 
 
-def of_rollout(row: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:
+def of_rollout(row: Mapping[str, Any], words: Pieces | None) -> dict[str, Any]:
     """Columns of equal length, one place a token; None where the row does not say it.
 
     `starts` is a token's place in the response in code points, where its pieces follow one another
@@ -27,9 +26,9 @@ def of_rollout(row: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:
     """
     ids = narrow.listed(row.get("ids"))
     count = len(ids)
-    pieces = [
-        words[one] if isinstance(one, int) and 0 <= one < len(words) else str(one) for one in ids
-    ]
+    pieces = [str(one) for one in ids]
+    if words is not None:
+        pieces = words.texts(one if isinstance(one, int) else -1 for one in ids)
     trained, own, contexts = [False] * count, [None] * count, [""] * count
     advantages: list[float | None] = [None] * count
     known = isinstance(row.get("trained"), list)
@@ -73,23 +72,21 @@ def _starts(pieces: Sequence[str], text: str) -> list[int | None]:
     return found
 
 
-def vocabulary(folder: Path) -> Sequence[str]:
-    """The texts of tokens by id, of RUN/rollouts/vocabulary.json.gz; none where it is not there."""
-    path = folder / "vocabulary.json.gz"
+def vocabulary(folder: Path) -> Pieces | None:
+    """What a run's tokens stand for, of its folder of rollouts; None where that is not there."""
+    path = folder / VOCABULARY
     try:
         return _vocabulary(path, path.stat().st_mtime_ns)
     except OSError:
-        return ()
+        return None
 
 
 @functools.lru_cache(maxsize=2)
-def _vocabulary(path: Path, _time: int) -> Sequence[str]:
+def _vocabulary(path: Path, _time: int) -> Pieces | None:
     try:
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            found = json.load(file)
-    except (OSError, EOFError, ValueError, RecursionError, zlib.error):
-        return ()
-    return [one if isinstance(one, str) else "" for one in narrow.listed(found)]
+        return read_vocabulary(path.parent)
+    except (ConfigError, KeyError, TypeError, UnicodeError):  # another program's file, or a cut one
+        return None
 
 
 def timeline(runs: Mapping[str, Path], low: int, high: int) -> dict[str, Any]:
