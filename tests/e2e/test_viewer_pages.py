@@ -279,8 +279,8 @@ def test_no_view_scrolls_sideways(
         named = page.locator("main button, main a, main input, main select, main textarea")
         for each in named.all()[:60]:
             name = each.evaluate(
-                "e => (e.innerText || e.getAttribute('aria-label') || e.title || '').trim()"
-                " || (e.closest('label') ? e.closest('label').innerText : '')"
+                "e => (e.textContent || e.getAttribute('aria-label') || e.title || '').trim()"
+                " || (e.closest('label') ? e.closest('label').textContent : '')"
             )
             assert name, each.evaluate("e => e.outerHTML")
     tab.close()
