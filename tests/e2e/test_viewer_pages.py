@@ -207,6 +207,7 @@ def test_a_live_run_grows_under_the_page(
 ) -> None:
     growing = tmp_path / "growing"
     shutil.copytree(run, growing)
+    (growing / "report.json").unlink()
     last = growing / "rollouts" / "000004.jsonl.gz"
     kept = last.read_bytes()
     last.unlink()
@@ -221,7 +222,7 @@ def test_a_live_run_grows_under_the_page(
         beside.rename(last)
         with (growing / "metrics.jsonl").open("a") as file:
             file.write(lines[-1])
-        page.wait_for_selector("tbody tr td:first-child:text-is('4')")
+        page.wait_for_selector("tbody tr td:first-child a:text-is('4')")
 
 
 def test_curves_lead_to_steps_and_bars_narrow_the_list(viewer: Viewer, tab: Tab) -> None:

@@ -40,17 +40,14 @@ async function read(answer) {
   throw failure;
 }
 
-/** Asks every two seconds what has changed; says so, and says when nobody answers. */
-export function pulse(changed, trouble) {
-  let version = null;
+/** Asks every two seconds how far the index is; says so, and says when nobody answers. */
+export function pulse(told, trouble) {
   const beat = async () => {
     if (!document.hidden) {
       try {
-        const told = await get("api/pulse");
+        const answer = await get("api/pulse");
         trouble(null);
-        const is_new = version !== null && told.version !== version;
-        version = told.version;
-        await changed(told, is_new);
+        await told(answer);
       } catch (error) {
         trouble(error);
       }

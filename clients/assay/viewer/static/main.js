@@ -192,8 +192,9 @@ document.addEventListener("click", (event) => {
 }, true);
 keys.start(() => page, () => document.getElementById("main"));
 render();
-pulse(async (answer, isNew) => {
-  if (isNew) {
+pulse(async (answer) => {
+  // what is known was asked for before all that the page shows
+  if (known && (await known).version !== answer.version) {
     known = null;
     stale = true;
   }
