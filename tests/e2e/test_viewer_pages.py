@@ -202,9 +202,7 @@ def test_what_is_exported_is_what_is_chosen(viewer: Viewer, tab: Tab, run: Path)
     assert len(rows) == sum(r["step"] == 2 for r in read_rollouts(run))
 
 
-def test_a_live_run_grows_under_the_page(
-    browser: Any, tab: Tab, run: Path, tmp_path: Path
-) -> None:
+def test_a_live_run_grows_under_the_page(browser: Any, tab: Tab, run: Path, tmp_path: Path) -> None:
     growing = tmp_path / "growing"
     shutil.copytree(run, growing)
     (growing / "report.json").unlink()

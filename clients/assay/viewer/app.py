@@ -70,10 +70,10 @@ class Answers(Protocol):
     def note(self, body: Mapping[str, Any]) -> tuple[int, Any]:
         """Keeps a note."""
 
-    def export(self, query: Query) -> Iterator[dict[str, Any]]:
+    def export(self, query: Query) -> Iterator[Mapping[str, Any]]:
         """Rows that `assay score` reads."""
 
-    def labelled(self, query: Query) -> Iterator[dict[str, Any]]:
+    def labelled(self, query: Query) -> Iterator[Mapping[str, Any]]:
         """Rows that `assay eval-judge` reads."""
 
     def events(self, query: Query, after: int) -> tuple[list[dict[str, Any]], int]:

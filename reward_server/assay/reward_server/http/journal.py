@@ -83,8 +83,9 @@ class _Shown:
             if self._pages is not None:
                 return self._pages
             self._api = ViewerApi([self._path]).__enter__()
-            self._pages = Pages(self._api, lambda: self._gate.phase is Phase.DRAINING)
-            return self._pages
+            pages = Pages(self._api, lambda: self._gate.phase is Phase.DRAINING)
+            self._pages = pages
+            return pages
 
     def close(self) -> None:
         """Ends the viewer's threads."""
