@@ -163,7 +163,7 @@ class Pages:
         rows = self._api.export if below == "export" else self._api.labelled
         return await self._exported(functools.partial(rows, query))
 
-    async def _exported(self, rows: Callable[[], Iterator[dict[str, Any]]]) -> Response:
+    async def _exported(self, rows: Callable[[], Iterator[Mapping[str, Any]]]) -> Response:
         """Rows, drawn by one thread of their own; an error before the first is a status."""
         own = ThreadPoolExecutor(1, "viewer-export")
         loop = asyncio.get_running_loop()
@@ -253,5 +253,5 @@ async def _body(request: Request) -> bytes | None:
     return body
 
 
-def _lines(rows: Iterable[dict[str, Any]]) -> bytes:
+def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
     return b"".join(dumped(row) + b"\n" for row in islice(rows, _CHUNK))

@@ -74,7 +74,8 @@ class _Shown:
         Raises:
             ConfigError: the file is gone, or no journal.
         """
-        return self._pages or await asyncio.to_thread(self._made)
+        shown = self._pages
+        return shown if shown is not None else await asyncio.to_thread(self._made)
 
     def _made(self) -> Pages:
         from assay.viewer.api import ViewerApi  # noqa: PLC0415 - its index, where it is shown
