@@ -28,6 +28,7 @@ READERS = {
     f"{TRAINERS}/nemo_gym.py": "the answer of /verify, after the rollout",
     f"{TRAINERS}/tinker.py": "the logs of a step that ends its episode",
     "clients/assay/clients/convert.py": "from the wire",
+    "clients/assay/viewer/items.py": "what the viewer shows of an item",
     "clients/assay/viewer/journals/reader.py": "a search in the journal's texts",
     "clients/assay/viewer/journals/rows.py": "rows of an export",
     "clients/assay/viewer/mirror.py": "a column of a copied journal",
