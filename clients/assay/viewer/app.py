@@ -49,7 +49,7 @@ MOST_NOTE = 16 * 1024
 _KINDS = {
     "html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml",
 }  # fmt: skip
-_NAME = re.compile(r"[a-z0-9_-]+\.(html|css|js|svg)")
+_NAME = re.compile(r"[a-z0-9_-]{1,64}\.(html|css|js|svg)")
 _API = re.compile(r"api/[a-z]+")
 _THREADS = 4
 _WAITING = 64

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -95,7 +96,20 @@ def is_journal(path: Path) -> bool:
             head = file.read(100)
     except OSError:
         return False
-    return head[:15] == b"SQLite format 3" and head[68:72] == APPLICATION_ID.to_bytes(4, "big")
+    if head[:15] == b"SQLite format 3" and head[68:72] == APPLICATION_ID.to_bytes(4, "big"):
+        return True
+    # a young one, whose first page is still in its log
+    return path.with_name(f"{path.name}-wal").is_file() and _kind_in_log(path) == APPLICATION_ID
+
+
+def _kind_in_log(path: Path) -> int:
+    try:
+        with contextlib.closing(
+            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        ) as db:
+            return int(db.execute("PRAGMA application_id").fetchone()[0])
+    except sqlite3.Error:
+        return 0
 
 
 def _below(path: Path, root: Path, depth: int) -> Iterator[ViewedSource]:
