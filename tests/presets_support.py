@@ -69,5 +69,6 @@ def _relayed(published: Config) -> list[str]:
         f"method.episodes.settings={{agents = {agents}, fresh = {str(fresh).lower()}, {rewards}}}",
         "method.episodes.turns=12",
         "method.episodes.tokens=0",
+        "method.episodes.answer=",
         "data.columns.prompt=question",
     ]

@@ -55,17 +55,14 @@ SUM = [
     {"question": f"What is {a} times {b}?", "answer": "42"}
     for a, b in ((6, 7), (7, 6), (3, 14), (2, 21))
 ]
-PYTHON = World(
-    SUM,
-    {
-        call("python", code="print(6 * 7)"): 3,
-        "\\boxed{42}": 3,
-        "\\boxed{36}": 3,
-        "I do not know.": 1,
-        "": 1,
-    },
-    ["42\\n"],  # which the program printed
-)
+
+
+def python(asked: str) -> World:
+    """Sums, for a policy that asks Python so."""
+    said = {asked: 3, "\\boxed{42}": 3, "\\boxed{36}": 3, "I do not know.": 1, "": 1}
+    return World(SUM, said, ["42\\n"])  # which the program printed
+
+
 TALKS = [
     {
         "prompt": "Please cancel my order.",
@@ -82,8 +79,8 @@ CHANGES = [
 ASKED = "<question>Which town on the Seine is the capital of the land called France here?"
 TURNS = [{"name": "add", "arguments": {"a": n, "b": 2}} for n in (1, 2)]
 WORLDS: dict[str, World] = {
-    "retool": PYTHON,
-    "simple_tir": PYTHON,
+    "retool": python(call("python", code="print(6 * 7)")),
+    "simple_tir": python("```python\nprint(6 * 7)\n```"),
     "search_self_play": World(
         [{"answer": "Paris", "hint": "Search, and ask!"}, {"answer": ["Paris"], "hint": "Ask!"}],
         {f"{ASKED}</question>": 1, "<answer>Paris</answer>": 1},

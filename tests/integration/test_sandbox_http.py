@@ -106,7 +106,8 @@ def test_programs_that_do_not_compile(server: str) -> None:
     assert "error" in wrong["compile_result"]["stderr"]
     right = run_code(server, "int main() { return 0; }", "c").body
     assert (right["status"], right["compile_result"]["return_code"]) == ("Success", 0)
-    endless = "#include __FILE__\nint main() { return 0; }"
+    doubled = "".join(f"#define D{n + 1} D{n} D{n}\n" for n in range(24))  # seconds of any machine
+    endless = f"#define D0 ;\n{doubled}int main() {{ D24 return 0; }}"
     late = run_code(server, endless, "c", compile_timeout=0.001).body
     assert late["status"] == "Failed"
     assert late["compile_result"]["status"] == "TimeLimitExceeded"

@@ -209,3 +209,9 @@ class Hooks:
 def hooks_of(config: Config) -> tuple[Hooks, ...]:
     """Hooks of active methods, by rank."""
     return tuple(resolved(method.hooks)(config) for method in methods_on(config) if method.hooks)
+
+
+def measured(hooks: Sequence[Hooks], collected: Collected) -> None:
+    """Adds the methods' numbers of a whole step to its metrics."""
+    for hook in hooks:
+        collected.metrics |= hook.measured(collected)

@@ -40,7 +40,7 @@ from assay.trainer.algos import packing
 from assay.trainer.core import batch as batches
 from assay.trainer.core import minibatches, objective
 from assay.trainer.core.batch import Across, Batch, Scored, scored_slots
-from assay.trainer.core.hooks import Hooks
+from assay.trainer.core.hooks import Hooks, measured
 from assay.trainer.core.publishing import Published
 from assay.trainer.core.reference import Reference
 from assay.trainer.core.timing import Timing, flops_of
@@ -194,14 +194,10 @@ class PolicyTrainer(Published, GRPOTrainer):
     def assemble(self, collected: Collected) -> Batch:
         """The tensors of a step, with log-probabilities, values and advantages; observed."""
         batch = self.assembled(collected)
-        self._measure(collected)
+        measured(self.hooks, collected)
         self._observe_advantages(batch)
         self._observe_shaped(batch)
         return batch
-
-    def _measure(self, collected: Collected) -> None:
-        for hook in self.hooks:
-            collected.metrics |= hook.measured(collected)
 
     @torch.no_grad()
     def assembled(self, collected: Collected) -> Batch:
@@ -359,7 +355,7 @@ class PolicyTrainer(Published, GRPOTrainer):
         responses with a judgement.
         """
         self.collected, self.judged = whole, judged
-        self._measure(whole)
+        measured(self.hooks, whole)
         self._remember(seen)
         self._observe_advantages(seen)
         self._observe_shaped(seen)
