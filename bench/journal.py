@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from assay.clients import EmbeddedServices, Item, RewardClient
-from assay.reward_server.journal.reader import Reader
+from assay.viewer.journals.reader import Reader
 from bench.common import interleaved, spread
 from bench.wire import cpu_s
 

@@ -18,7 +18,7 @@ from assay.clients.trainers.common import fault_ratio
 from assay.clients.trainers.common.contact import FirstContactError
 from assay.clients.trainers.common.fault_ratio import TooManyFaultsError
 from assay.clients.trainers.trl import reward_function
-from assay.reward_server.journal.reader import Reader
+from assay.viewer.journals.reader import Reader
 
 pytestmark = pytest.mark.slow
 

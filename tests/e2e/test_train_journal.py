@@ -13,7 +13,7 @@ import pytest
 
 from assay.clients import EmbeddedServices
 from assay.kit.errors import ConfigError
-from assay.reward_server.journal.reader import Filter, Reader, Record
+from assay.viewer.journals.reader import Filter, Reader, Record
 
 Train = Callable[..., list[dict[str, Any]]]
 Curve = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]

@@ -16,9 +16,9 @@ from click.testing import CliRunner
 from assay.kit.errors import ConfigError
 from assay.reward_server.journal.backup import back_up
 from assay.reward_server.journal.command import journal
-from assay.reward_server.journal.reader import Reader
 from assay.reward_server.journal.store import MIN_LIMIT_BYTES
 from assay.reward_server.journal.writer import Journal
+from assay.viewer.journals.reader import Reader
 from journal_support import filled, settled
 
 

@@ -21,9 +21,9 @@ import pytest
 from assay.api.reward.v1 import reward_pb2, reward_pb2_grpc
 from assay.clients import Item, RewardClient
 from assay.kit.errors import ConfigError
-from assay.reward_server.journal.reader import Filter, Reader, Record
 from assay.reward_server.journal.store import MIN_LIMIT_BYTES, Store
 from assay.reward_server.journal.writer import Journal
+from assay.viewer.journals.reader import Filter, Reader, Record
 from journal_support import filled, settled
 
 

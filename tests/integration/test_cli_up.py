@@ -15,7 +15,7 @@ import pytest
 from assay.clients import Item, RewardClient
 from assay.clients.execution import CallTest, TestSuite, suite_to_proto
 from assay.kit.tokens import hash_token, new_token
-from assay.reward_server.journal.reader import Reader
+from assay.viewer.journals.reader import Reader
 
 COMMAND = [sys.executable, "-c", "from assay.cli.__main__ import main; main()"]
 ONE = suite_to_proto(TestSuite([CallTest("f", (), 1)]))

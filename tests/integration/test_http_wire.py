@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
@@ -31,7 +32,7 @@ from assay.kit.serving import ServeConfig
 from assay.kit.tls import ServerTls
 from assay.kit.tokens import hash_token
 from assay.kit.tracing_otel import OtelTracer
-from assay.reward_server.journal.reader import Reader
+from assay.viewer.journals.reader import Reader
 from certificates import make_certificates
 from http_support import Answer, Facade, basic, item, serving
 
@@ -217,10 +218,22 @@ async def pages(facade: Facade, journal: Path) -> None:
     await until(lambda: kept() >= 10)
     assert (await facade.get("/journal")).headers["location"] == "journal/"
     page = await facade.get("/journal/")
-    assert b'href="entry/1"' in page.body
-    assert (await facade.get("/journal/entry/1")).status == 200
-    assert (await facade.get("/journal/entry/999999")).status == 404
-    rows = (await facade.get("/journal/export?only=faults")).body.splitlines()
+    assert b"<html" in page.body
+    assert "script-src 'self'" in page.headers["content-security-policy"]
+    found = {"items": []}
+    while len(found["items"]) < 10:
+        found = (await facade.get("/journal/api/items?limit=100")).json
+    shown = await facade.get(f"/journal/api/item?id={quote(found['items'][0]['id'])}")
+    assert (shown.status, shown.json["item"]["id"]) == (200, found["items"][0]["id"])
+    assert (await facade.get("/journal/api/item?id=nothing")).status == 404
+    assert (await facade.get("/journal/..%2fapp.py")).status == 404
+    lines = (await facade.get("/journal/entries?after=2")).body.splitlines()
+    head, *entries = map(json.loads, lines)
+    assert [entry["id"] for entry in entries] == [*range(3, head["last"] + 1)]
+    assert (await facade.get("/journal/entries?after=x")).status == 400
+    logged_out = await facade.get("/journal/logout")
+    assert (logged_out.status, "Basic" in logged_out.headers["www-authenticate"]) == (401, True)
+    rows = (await facade.get("/journal/export?fault=any")).body.splitlines()
     assert rows
     assert all(json.loads(row)["fault"] for row in rows)
     connection = facade.connect()

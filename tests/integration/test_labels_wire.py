@@ -26,7 +26,7 @@ from assay.clients.types import Anchor
 from assay.kit.errors import ConfigError
 from assay.reward_server.counts import MAX_LABEL_VALUES
 from assay.reward_server.journal.command import journal
-from assay.reward_server.journal.reader import Reader, Record
+from assay.viewer.journals.reader import Reader, Record
 
 ODD = ['a"b\\c\nd', "\u4e2d\u6587", "", "other", "\x00\x1b[31m", "{}", "x" * 256]
 

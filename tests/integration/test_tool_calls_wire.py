@@ -11,8 +11,8 @@ from bench.tool_formats import RENDERERS
 
 from assay.clients import Data, EmbeddedServices, Item, RewardClient, ToolCall, Turn
 from assay.clients.rows.items import Defaults, Keys, item_of
-from assay.reward_server.journal.reader import Reader
-from assay.reward_server.journal.rows import is_whole, row_of
+from assay.viewer.journals.reader import Reader
+from assay.viewer.journals.rows import is_whole, row_of
 
 TOOL = {
     "name": "weather",

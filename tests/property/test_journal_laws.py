@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from assay.reward_server.domain import Fault
 from assay.reward_server.journal import entries
-from assay.reward_server.journal.comparison import VerifierComparison
 from assay.reward_server.journal.entries import Entry, row_of
-from assay.reward_server.journal.reader import Filter, Reader, Record
 from assay.reward_server.journal.store import BATCH_ROWS, MIN_LIMIT_BYTES, Store
 from assay.reward_server.journal.writer import Journal
 from assay.reward_server.pending import PendingScore
+from assay.viewer.journals.comparison import VerifierComparison
+from assay.viewer.journals.reader import Filter, Reader, Record
 from journal_support import LATE, SPANNED, filled, judgement, settled
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=12)

@@ -22,9 +22,9 @@ from assay.clients.rows.tests import read_tests
 from assay.reward_server import convert
 from assay.reward_server.domain import ParameterSpec, VerifierItem, VerifierSpec
 from assay.reward_server.journal import entries
-from assay.reward_server.journal.reader import Reader
-from assay.reward_server.journal.rows import is_whole, row_of
 from assay.reward_server.pending import PendingScore, Served
+from assay.viewer.journals.reader import Reader
+from assay.viewer.journals.rows import is_whole, row_of
 from journal_support import REGISTRY, filled, judgement
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=30)

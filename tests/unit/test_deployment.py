@@ -14,6 +14,7 @@ import yaml
 
 from assay.reward_server.__main__ import cli
 from assay.sandbox.__main__ import cli as sandbox_cli
+from assay.viewer.command import view
 
 SERVICES = ("reward_server", "sandbox", "genrm")
 WATCHERS = ("prometheus", "grafana", "otel-collector")
@@ -25,13 +26,14 @@ FILES = (
     "compose.http.yaml",
     "compose.sandbox-http.yaml",
     "compose.sessions.yaml",
+    "compose.viewer.yaml",
 )
 # What both Compose 1.29 and Compose 2 know, of what there is to say of a service.
 KNOWN = {
     "build", "image", "profiles", "ports", "environment", "depends_on", "networks", "user",
     "read_only", "tmpfs", "volumes", "cap_drop", "security_opt", "mem_limit", "pids_limit",
     "stop_grace_period", "restart", "logging", "secrets", "deploy", "command", "entrypoint",
-    "cap_add", "ulimits",
+    "cap_add", "ulimits", "healthcheck",
 }  # fmt: skip
 
 
@@ -45,7 +47,13 @@ def read(repository: Path, name: str = "compose.yaml") -> dict[str, Any]:
 def test_both_versions_of_compose_know_every_word(repository: Path, name: str) -> None:
     found = read(repository, name)
     assert set(found) <= {"services", "networks", "volumes", "secrets", "x-logging"}
-    assert set(found["services"]) <= {*SERVICES, *OTHERS, "sandbox_http", "sandbox_sessions"}
+    assert set(found["services"]) <= {
+        *SERVICES,
+        *OTHERS,
+        "sandbox_http",
+        "sandbox_sessions",
+        "viewer",
+    }
     for service in found["services"].values():
         assert set(service) <= KNOWN
         assert all(set(on) == {"condition"} for on in service.get("depends_on", {}).values())
@@ -86,6 +94,27 @@ def test_http_is_published_where_grpc_is_and_only_when_asked_for(repository: Pat
     settings = read(repository, "compose.http.yaml")["services"]["reward_server"]["environment"]
     assert settings == ["ASSAY_REWARD_HTTP_PORT=8080", "ASSAY_REWARD_HTTP_BIND=0.0.0.0"]
     assert {"http_port", "http_bind"} <= {option.name for option in cli.params}
+
+
+def test_the_viewer_is_published_on_loopback_and_asks_for_a_token(repository: Path) -> None:
+    read_here = read(repository, "compose.viewer.yaml")["services"]
+    viewer, server = read_here["viewer"], read_here["reward_server"]
+    plain = read(repository)["services"]["reward_server"]
+    for name in ("user", "read_only", "cap_drop", "security_opt", "image"):
+        assert viewer[name] == plain[name]
+    assert server.keys() == {"environment"}, "its HTTP is published nowhere"
+    told = dict(one.split("=", 1) for one in server["environment"])
+    assert (
+        viewer["command"][-1]
+        == f"dns+http://reward_server:{told['ASSAY_REWARD_HTTP_PORT']}/journal"
+    )
+    assert {one.partition("=")[0] for one in viewer["command"][:-1]} <= {
+        option for flag in view.params for option in flag.opts
+    }
+    asked = dict(one.split("=", 1) for one in viewer["environment"])
+    assert asked["ASSAY_VIEW_TOKEN"].startswith("${ASSAY_REWARD_TOKEN:?")
+    [port] = viewer["ports"]
+    assert port.startswith("${ASSAY_BIND:-127.0.0.1}:")
 
 
 def test_the_sandboxs_http_is_published_by_a_relay_and_asks_for_a_token(repository: Path) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from assay.kit.errors import ConfigError
-from assay.reward_server.journal.reader import Filter, Reader, Record
-from assay.reward_server.journal.rows import row_of
 from assay.reward_server.journal.store import FORMAT, MIN_LIMIT_BYTES, Store
+from assay.viewer.journals.reader import Filter, Reader, Record
+from assay.viewer.journals.rows import row_of
 from journal_support import filled, settled
 
 

@@ -25,6 +25,8 @@ from assay.reward_server import counts
 from assay.reward_server.__main__ import cli as reward_cli
 from assay.sandbox import metrics
 from assay.sandbox.__main__ import cli as sandbox_cli
+from assay.viewer.command import view
+from assay.viewer.mirror import is_remote
 
 OLDEST, NEWEST = "1.30", "1.37"
 FILES = (
@@ -41,6 +43,8 @@ FILES = (
     "traces-of-sandbox/network.yaml",
     "sessions/service.yaml",
     "sessions/network.yaml",
+    "viewer/viewer.yaml",
+    "viewer/network.yaml",
 )
 # name: port, the service of compose.yaml, the beginning of its variables, its flags
 SERVICES = {
@@ -347,6 +351,45 @@ def test_the_sandbox_sends_spans_only_where_that_is_asked_for(
     assert len(find(fresh, "NetworkPolicy", "traces")["spec"]["egress"]) == 1
 
 
+def test_a_viewer_reads_every_reward_server(fresh: list[dict[str, Any]], repository: Path) -> None:
+    """Behind the operator's token, by the port that the servers open for it alone."""
+    added = patches_of(repository, "viewer", "Deployment", "reward-server")
+    deployment = find(fresh, "Deployment", "reward-server")
+    (port,) = added["/spec/template/spec/containers/0/ports/-"]
+    env = added["/spec/template/spec/containers/0/env/-"]
+    container = container_of(deployment)
+    container["ports"].append(port)
+    container["env"] += env
+    container["volumeMounts"] += added["/spec/template/spec/containers/0/volumeMounts/-"]
+    deployment["spec"]["template"]["spec"]["volumes"] += added["/spec/template/spec/volumes/-"]
+    for version in (OLDEST, NEWEST):
+        kubernetes_validate.validate(deployment, version, strict=True)
+    told = {entry["name"]: entry["value"] for entry in env}
+    options = [option for flag in reward_cli.params for option in flag.opts]
+    assert set(told) <= {"ASSAY_REWARD_" + o.lstrip("-").replace("-", "_").upper() for o in options}
+    viewer = find(fresh, "Deployment", "viewer")["spec"]
+    pod, own = viewer["template"]["spec"], container_of(find(fresh, "Deployment", "viewer"))
+    url = own["args"][-1]
+    assert url == f"dns+http://reward-server:{told['ASSAY_REWARD_HTTP_PORT']}/journal"
+    assert is_remote(url)
+    known = {option for flag in view.params for option in flag.opts}
+    assert {argument.partition("=")[0] for argument in own["args"][:-1]} <= known
+    operator = [e["value"] for e in container["env"] if e["name"] == "ASSAY_REWARD_TOKEN_FILE"]
+    assert f"--token-file={operator[0]}" in own["args"]
+    assert own["image"] == container["image"]
+    assert own["securityContext"] == container["securityContext"]
+    plain = find(fresh, "Deployment", "reward-server")["spec"]["template"]["spec"]
+    assert pod["securityContext"] == plain["securityContext"]
+    assert viewer["replicas"] == 1
+    policy = find(fresh, "NetworkPolicy", "viewer")["spec"]
+    assert policy["ingress"] == []
+    asks = find(fresh, "NetworkPolicy", "viewer-asks")["spec"]["ingress"]
+    assert asks == [{
+        "from": [{"podSelector": policy["podSelector"]}],
+        "ports": [{"port": port["containerPort"], "protocol": "TCP"}],
+    }]  # fmt: skip
+
+
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not here")
 def test_a_sandbox_with_sessions(repository: Path, documents: list[dict[str, Any]]) -> None:
     found = built(repository / "deploy" / "kubernetes" / "with-sessions")
@@ -395,6 +438,7 @@ def test_kustomize_puts_components_together(repository: Path, tmp_path: Path) ->
     root = os.path.relpath(repository / "deploy" / "kubernetes", tmp_path.resolve())
     components = [
         *("genrm", "queue-depth", "genrm-queue-depth", "traces", "traces-of-sandbox", "sessions"),
+        "viewer",
     ]
     overlay = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
@@ -405,7 +449,7 @@ def test_kustomize_puts_components_together(repository: Path, tmp_path: Path) ->
     }
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
     found = built(tmp_path)
-    assert len(found) == 12 + 4 + 1 + 2 + 2 + 1 + 2
+    assert len(found) == 12 + 4 + 1 + 2 + 2 + 1 + 2 + 4
     for name in SERVICES:
         (told,) = container_of(find(found, "Deployment", name))["envFrom"]
         assert find(found, "ConfigMap", told["configMapRef"]["name"])["data"]
@@ -416,7 +460,7 @@ def test_kustomize_puts_components_together(repository: Path, tmp_path: Path) ->
     ("folder", "count"),
     [
         *(("base", 12), ("with-genrm", 16), ("with-queue-depth", 13), ("with-traces", 14)),
-        *(("with-genrm-queue-depth", 19), ("with-sessions", 14)),
+        *(("with-genrm-queue-depth", 19), ("with-sessions", 14), ("with-viewer", 16)),
     ],
 )
 def test_kustomize_builds_it(repository: Path, folder: str, count: int) -> None:

@@ -56,6 +56,7 @@ def test_typed_packages_say_so(repository: Path) -> None:
         "clients/assay/clients",
         "clients/assay/cli",
         "clients/assay/environments",
+        "clients/assay/viewer",
         "math/assay/math",
         "reward_server/assay/reward_server",
         "sandbox/assay/sandbox",

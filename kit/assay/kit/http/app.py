@@ -54,9 +54,15 @@ def http_listener(
         return None
     plugged = load_faces(site.service)
     _log.info("HTTP faces: %s", ", ".join(face.name for face in [*site.own, *plugged]) or "none")
-    return HttpListener(
-        lambda admission: make_app(make_front(admission), site, plugged), config, access
-    )
+    closers: list[Callable[[], None]] = []
+
+    def app(admission: Admission) -> ASGIApp:
+        front = make_front(admission)
+        made = make_app(front, site, plugged)
+        closers.extend(front.closers)
+        return made
+
+    return HttpListener(app, config, access, closers)
 
 
 def document_of(front: Front, site: Site, plugged: Sequence[Face]) -> Json:

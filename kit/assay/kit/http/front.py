@@ -7,7 +7,7 @@ A service adds its own: `score` for the reward server, `runner` for the sandbox.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from types import SimpleNamespace
 
@@ -27,12 +27,17 @@ OFFERED = "authorization"
 
 
 class Front:
-    """A service as its faces see it."""
+    """A service as its faces see it.
+
+    Attributes:
+        closers: called when the listener has closed, in a thread.
+    """
 
     def __init__(self, admission: Admission, config: HttpConfig, *, public: bool = False) -> None:
         self.admission = admission
         self.config = config
         self.public = public
+        self.closers: list[Callable[[], None]] = []
 
     def timeout_s(self, request: Request) -> float:
         """Seconds until the call's deadline: the header `x-timeout-s`, else --http-timeout-s.

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -48,6 +48,8 @@ class _Uvicorn(uvicorn.Server):
 class HttpListener:
     """Serves an ASGI application beside gRPC; an `assay.kit.serving.Beside`.
 
+    `closers` are called when it has closed.
+
     Attributes:
         address: as "127.0.0.1:8080"; empty until it is open.
     """
@@ -57,7 +59,9 @@ class HttpListener:
         make_app: Callable[[Admission], ASGIApp],
         config: HttpConfig,
         access: Access,
+        closers: Sequence[Callable[[], None]] = (),
     ) -> None:
+        self._closers = closers
         self._make_app = make_app
         self._config = config
         self._access = access
@@ -78,7 +82,7 @@ class HttpListener:
         await asyncio.to_thread(check_door, self._access, host, admission.door, files)
         await asyncio.to_thread(check_port, host, port)
         app = self._make_app(admission)
-        listening = await asyncio.to_thread(_listen, host, port)
+        listening = await asyncio.to_thread(listen, host, port)
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
         self._server = _Uvicorn(_settings(app, tls))
         if tls is not None and tls.files.client_ca_file is not None:
@@ -103,9 +107,16 @@ class HttpListener:
         if self._server is not None and self._serving is not None:
             self._server.should_exit = True
             await self._serving
+            for close in self._closers:
+                await asyncio.to_thread(close)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket.
+
+    Raises:
+        StartupError: the port cannot be bound.
+    """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, address = found[0]

@@ -218,7 +218,7 @@ class HttpMiddleware:
                 "that no other site's page reaches it by a name of its own: use one of them, "
                 "or give it a token",
             )
-        offered = _bearer(headers)
+        offered = offered_token(headers)
         if offered is None and scope["type"] == "websocket":  # browsers can send no header there
             asked = QueryParams(scope["query_string"])
             offered = f"Bearer {asked['token']}" if "token" in asked else None
@@ -412,7 +412,8 @@ def _authority(address: str) -> SplitResult:
         return urlsplit("")
 
 
-def _bearer(headers: Headers) -> str | None:
+def offered_token(headers: Headers) -> str | None:
+    """The token of a request, as "Bearer TOKEN"; None for a request without one."""
     keys = [f"Bearer {headers[name]}" for name in _KEYS if name in headers]
     return _authorized(headers.get("authorization")) or next(iter(keys), None)
 

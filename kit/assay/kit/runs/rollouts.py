@@ -29,7 +29,7 @@ from assay.kit.runs.records import Row, read_rows, truncate_after
 VERSION = 1
 FOLDER = "rollouts"
 TRAIN, EVAL = "train", "eval"
-_VOCABULARY = "vocabulary.json.gz"
+VOCABULARY = "vocabulary.json.gz"
 _LEVEL = 1  # of gzip; 6 takes half as long again for a sixth less
 _NEWEST = 10  # steps that no cap takes
 _NAME = re.compile(r"(\d{6,})(\.eval)?(?:\.p(\d+))?\.jsonl\.gz")
@@ -101,7 +101,7 @@ def write_vocabulary(folder: Path, pieces: Pieces) -> int:
         "special": sorted(pieces.special),
         "pieces": [None if piece is None else piece.decode("latin-1") for piece in pieces.of],
     }
-    return write_rollouts(folder / _VOCABULARY, [row])
+    return write_rollouts(folder / VOCABULARY, [row])
 
 
 def read_vocabulary(path: Path) -> Pieces | None:
@@ -111,7 +111,7 @@ def read_vocabulary(path: Path) -> Pieces | None:
         ConfigError: it is of a later version.
     """
     for folder in (path, path / FOLDER):
-        for row in _rows_of(folder / _VOCABULARY, lambda _note: None):
+        for row in _rows_of(folder / VOCABULARY, lambda _note: None):
             pieces = [None if piece is None else piece.encode("latin-1") for piece in row["pieces"]]
             return Pieces(row["kind"], pieces, frozenset(row["special"]))
     return None

@@ -1,33 +1,32 @@
-"""The journal's explorer below /journal/, where the server keeps a journal (--journal).
+"""The viewer below /journal/, where the server keeps a journal (--journal).
 
-It serves the pages of `assay journal serve` to the operator; a tenant may not read them, since they
-hold what all tenants had scored. /journal/events streams entries as they come (server-sent events).
+It serves what `assay view` does to the operator; a tenant may not read it, since it holds what all
+tenants had scored. /journal/entries?after=ID gives entries as they are kept, a page at a time, for
+`assay view https://HOST/journal` elsewhere. /journal/logout has a browser forget the token.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import sqlite3
-from collections.abc import AsyncGenerator
-from itertools import islice
+import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from assay.kit.errors import ConfigError
-from assay.kit.gate import CallGate, Phase
-from assay.kit.http.streams import Stream
+from assay.kit.gate import Phase
 from assay.reward_server.http.front import RewardFront
-from assay.reward_server.journal.explorer import HEADERS, answer, filter_of
-from assay.reward_server.journal.page import message
-from assay.reward_server.journal.reader import Filter, Reader, Record
-from assay.reward_server.journal.rows import row_of
+from assay.viewer.app import HEADERS, Pages, dumped, problem
+from assay.viewer.mirror import read_page
 
-_PAGE = 500
-_LOOK_S = 0.5
+if TYPE_CHECKING:
+    from assay.viewer.api import ViewerApi
+
+_CHALLENGE = {"WWW-Authenticate": 'Basic realm="assay", charset="UTF-8"'}
 
 
 def routes(front: RewardFront) -> list[Route]:
@@ -35,81 +34,71 @@ def routes(front: RewardFront) -> list[Route]:
     path = front.journal
     if path is None:
         return []
+    shown = _Shown(path, front)
+    front.closers.append(shown.close)
 
     async def bare(_: Request) -> Response:
         return RedirectResponse("journal/")
 
-    async def shown(request: Request) -> Response:
+    async def answer(request: Request) -> Response:
+        below = request.path_params["below"]
+        if below == "logout":
+            return problem(401, "you are out", _CHALLENGE)
         front.need_operator(request)
-        query = dict(request.query_params)
-        below = f"/{request.path_params['below']}"
-        if below in ("/export", "/events"):
-            try:
-                after = await asyncio.to_thread(_last_id, path)
-            except (ConfigError, sqlite3.Error) as error:
-                return _page(*_unreadable(path, error))
-            if below == "/events":
-                events = _events(path, filter_of(query), after, front.admission.gate)
-                return Stream(events, "text/event-stream", HEADERS)
-            return Stream(_exported(path, filter_of(query)), "application/jsonl", HEADERS)
-        return _page(*await asyncio.to_thread(_answer, path, below, query))
+        try:
+            if below == "entries":
+                return await _entries(path, request)
+            return await (await shown.pages()).answer(request, below)
+        except (ConfigError, sqlite3.Error) as error:
+            return problem(503, f"the journal cannot be read: {error}")
 
-    return [Route("/journal", bare), Route("/journal/{below:path}", shown)]
+    return [
+        Route("/journal", bare),
+        Route("/journal/{below:path}", answer, methods=["GET", "POST"]),
+    ]
 
 
-def _answer(path: Path, below: str, query: dict[str, str]) -> tuple[int, str, str]:
-    try:
-        with Reader(path) as reader:
-            return answer(reader, below, query, path.name)
-    except (ConfigError, sqlite3.Error) as error:
-        return _unreadable(path, error)
+class _Shown:
+    """The viewer of the journal, made when it is first asked for."""
+
+    def __init__(self, path: Path, front: RewardFront) -> None:
+        self._path = path
+        self._gate = front.admission.gate
+        self._making = threading.Lock()
+        self._api: ViewerApi | None = None
+        self._pages: Pages | None = None
+
+    async def pages(self) -> Pages:
+        """The viewer's pages.
+
+        Raises:
+            ConfigError: the file is gone, or no journal.
+        """
+        shown = self._pages
+        return shown if shown is not None else await asyncio.to_thread(self._made)
+
+    def _made(self) -> Pages:
+        from assay.viewer.api import ViewerApi  # noqa: PLC0415 - its index, where it is shown
+
+        with self._making:
+            if self._pages is not None:
+                return self._pages
+            self._api = ViewerApi([self._path]).__enter__()
+            pages = Pages(self._api, lambda: self._gate.phase is Phase.DRAINING)
+            self._pages = pages
+            return pages
+
+    def close(self) -> None:
+        """Ends the viewer's threads."""
+        if self._pages is not None and self._api is not None:
+            self._pages.close()
+            self._api.__exit__(None, None, None)
 
 
-def _unreadable(path: Path, error: Exception) -> tuple[int, str, str]:
-    return 503, message(path.name, f"The journal cannot be read: {error}"), "text/html"
-
-
-def _page(status: int, text: str, kind: str) -> Response:
-    return Response(text.encode("utf-8", "replace"), status, dict(HEADERS), media_type=kind)
-
-
-def _last_id(path: Path) -> int:
-    with Reader(path) as reader:
-        return reader.last_id()
-
-
-def _some(path: Path, chosen: Filter, after: int) -> tuple[list[Record], int]:
-    """At most so many entries after one, and the id of the last that was looked at.
-
-    The writer goes on meanwhile, so an entry may be newer than that id.
-    """
-    with Reader(path) as reader:
-        last = reader.last_id()
-        found = list(islice(reader.each(chosen, after=after), _PAGE))
-    seen = found[-1]["id"] if found else after
-    return found, seen if len(found) == _PAGE else max(last, seen)
-
-
-async def _exported(path: Path, chosen: Filter) -> AsyncGenerator[bytes, None]:
-    after, full = 0, True
-    while full:
-        found, after = await asyncio.to_thread(_some, path, chosen, after)
-        full = len(found) == _PAGE
-        yield b"".join(_line(record) + b"\n" for record in found)
-
-
-async def _events(
-    path: Path, chosen: Filter, after: int, gate: CallGate
-) -> AsyncGenerator[bytes, None]:
-    """Entries as they come, until the server drains."""
-    yield b": entries as they come\n\n"
-    while gate.phase is not Phase.DRAINING:
-        found, after = await asyncio.to_thread(_some, path, chosen, after)
-        for record in found:
-            yield b"id: %d\ndata: %s\n\n" % (record["id"], _line(record))
-        if not found:
-            await asyncio.sleep(_LOOK_S)
-
-
-def _line(record: Record) -> bytes:
-    return json.dumps(row_of(record), ensure_ascii=False).encode("utf-8", "replace")
+async def _entries(path: Path, request: Request) -> Response:
+    after = request.query_params.get("after", "0")
+    if not (after.isdecimal() and len(after) < 19):
+        return problem(400, "after is the id of the last entry that you have, or 0")
+    rows = await asyncio.to_thread(lambda: list(map(dumped, read_page(path, int(after)))))
+    body = b"".join(row + b"\n" for row in rows)
+    return Response(body, 200, HEADERS, media_type="application/jsonl")

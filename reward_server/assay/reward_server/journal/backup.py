@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 
 from assay.kit.errors import ConfigError
-from assay.reward_server.journal.reader import Reader
+from assay.viewer.journals.reader import Reader
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _BUSY_S = 30.0

@@ -19,11 +19,11 @@ from assay.cli.commands.options import read_server, server_options
 from assay.kit.errors import ConfigError
 from assay.kit.labels import read_labels
 from assay.reward_server.journal.backup import backup
-from assay.reward_server.journal.comparison import VerifierComparison
-from assay.reward_server.journal.explorer import Explorer
-from assay.reward_server.journal.reader import Filter, Reader, Record
 from assay.reward_server.journal.rejudge import RejudgeOptions, rejudge
-from assay.reward_server.journal.rows import is_whole, printable, row_of
+from assay.viewer.command import view
+from assay.viewer.journals.comparison import VerifierComparison
+from assay.viewer.journals.reader import Filter, Reader, Record
+from assay.viewer.journals.rows import is_whole, printable, row_of
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -251,10 +251,9 @@ def compare(path: Path, first: str, second: str, examples: int) -> None:
     "--port", type=click.IntRange(0, 65535), default=8050, show_default=True, help="0: any free."
 )
 def serve(path: Path, port: int) -> None:
-    """The explorer: a web page over the journal, on this machine's loopback, until Ctrl-C."""
-    with Explorer(path, port) as explorer:
-        click.echo(f"assay journal: {explorer.address}")
-        explorer.serve_forever()
+    """The old name of `assay view`, for this release."""
+    click.echo(f"assay journal serve is now called: assay view {path}", err=True)
+    view.main([str(path), "--port", str(port)], standalone_mode=False)
 
 
 @contextlib.contextmanager

@@ -38,9 +38,9 @@ from assay.clients.types import Item, Result
 from assay.kit import tracing
 from assay.kit.console import make_console
 from assay.kit.errors import ConfigError
-from assay.reward_server.journal.comparison import VerifierComparison
-from assay.reward_server.journal.reader import Filter, Reader
-from assay.reward_server.journal.rows import printable, row_of
+from assay.viewer.journals.comparison import VerifierComparison
+from assay.viewer.journals.reader import Filter, Reader
+from assay.viewer.journals.rows import printable, row_of
 
 RECORDED = "recorded"
 _SHOWN_CHARS = 60

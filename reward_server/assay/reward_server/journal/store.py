@@ -21,9 +21,8 @@ from pathlib import Path
 
 from assay.kit.errors import ConfigError
 from assay.reward_server.journal.entries import Entry, Row, weight_of
+from assay.viewer.journals.reader import APPLICATION_ID, FORMAT
 
-APPLICATION_ID = 0x41535359  # "ASSY"
-FORMAT = 2
 _ADDED = {1: ("labels", "parameters", "reference_kind", "cut")}
 """The columns that an older format lacks, with empty ones in its entries."""
 MIN_LIMIT_BYTES = 8 * 2**20

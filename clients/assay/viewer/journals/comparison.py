@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from assay.reward_server.journal.reader import Record
+from assay.viewer.journals.reader import Record
 
 _EQUAL = 1e-9
 

@@ -16,8 +16,9 @@ from types import TracebackType
 from typing import Any
 
 from assay.kit.errors import ConfigError
-from assay.reward_server.journal.store import APPLICATION_ID, FORMAT
 
+APPLICATION_ID = 0x41535359  # "ASSY"
+FORMAT = 2
 FORMATS = (1, FORMAT)
 JSON_FIELDS = ("components", "spans", "suspicions", "prompt", "labels", "parameters", "cut")
 TEXT_FIELDS = ("prompt", "response", "reference", "answer", "explanation")

@@ -1,0 +1,1 @@
+"""Reads a journal of verdicts; `assay.reward_server.journal` writes it."""
