@@ -43,7 +43,7 @@ def ask(
         if body is not None:
             connection.putheader("Content-Length", str(len(body)))
         connection.endheaders(body)
-        answer = connection.getresponse()
-        return answer.status, answer.read(), answer.headers
+        with connection.getresponse() as answer:
+            return answer.status, answer.read(), answer.headers
     finally:
         connection.close()

@@ -45,6 +45,8 @@ def routes(front: RewardFront) -> list[Route]:
         if below == "logout":
             return problem(401, "you are out", _CHALLENGE)
         front.need_operator(request)
+        if not path.is_file():
+            return problem(503, f"the journal cannot be read: no such file as {path.name}")
         try:
             if below == "entries":
                 return await _entries(path, request)
