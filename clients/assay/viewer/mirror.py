@@ -50,7 +50,7 @@ _SLUG = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Remote:
+class ServedJournal:
     """A server whose journal is mirrored.
 
     Attributes:
@@ -79,7 +79,7 @@ def is_remote(text: str) -> bool:
     return text.partition("://")[0].lower() in ("http", "https", "dns+http", "dns+https")
 
 
-def remotes_of(url: str) -> list[Remote]:
+def remotes_of(url: str) -> list[ServedJournal]:
     """The servers of a URL: one, or one at each address of a name.
 
     Raises:
@@ -98,7 +98,7 @@ def remotes_of(url: str) -> list[Remote]:
             "write https://HOST:PORT/journal, and the token into the file of --token-file"
         )
     path = parts.path.rstrip("/") + "/"
-    one = Remote(secure, parts.hostname, port, path, parts.hostname)
+    one = ServedJournal(secure, parts.hostname, port, path, parts.hostname)
     if not every:
         return [one]
     try:
@@ -106,7 +106,7 @@ def remotes_of(url: str) -> list[Remote]:
     except OSError as error:
         raise ConfigError(f"{one.host} has no address now: {error.strerror}") from error
     addresses = sorted({str(entry[4][0]) for entry in found})
-    return [Remote(secure, one.host, port, path, address) for address in addresses]
+    return [ServedJournal(secure, one.host, port, path, address) for address in addresses]
 
 
 # -- the server's side ----------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class Mirror:
         ConfigError: the file cannot be written.
     """
 
-    def __init__(self, folder: Path, remote: Remote) -> None:
+    def __init__(self, folder: Path, remote: ServedJournal) -> None:
         self.remote = remote
         self.path = folder / remote.file
         try:
@@ -304,13 +304,13 @@ class Mirrors:
             self._say(f"{before.partition(': ')[0]} answers again")
         self._state[what] = problem
 
-    def _page(self, remote: Remote) -> int:
+    def _page(self, remote: ServedJournal) -> int:
         with contextlib.closing(Mirror(self.folder, remote)) as mirror:
             after, _ = mirror.last()
             came = mirror.take(self._asked(remote, after))
             return mirror.take(self._asked(remote, 0)) if came < 0 else came
 
-    def _asked(self, remote: Remote, after: int) -> list[Mapping[str, Any]]:
+    def _asked(self, remote: ServedJournal, after: int) -> list[Mapping[str, Any]]:
         with contextlib.closing(_Connection(remote, self._tls)) as connection:
             headers = {"Host": f"{remote.host}:{remote.port}", "Accept": "application/jsonl"}
             if self._token is not None:
@@ -333,7 +333,7 @@ class Mirrors:
 class _Connection(http.client.HTTPConnection):
     """To a server's address, by the name that its certificate has."""
 
-    def __init__(self, remote: Remote, tls: ssl.SSLContext) -> None:
+    def __init__(self, remote: ServedJournal, tls: ssl.SSLContext) -> None:
         super().__init__(remote.address, remote.port, timeout=_TIMEOUT_S)
         self._remote, self._tls = remote, tls
 
