@@ -213,9 +213,13 @@ class Environment:
 Earned = float | Judgement | Fault | Result
 
 
+EMPTY: tuple[Any, ...] = (None, "", [], {})
+"""What a column holds that a row does not have."""
+
+
 def lacking(needs: Sequence[str], row: Row) -> str:
     """Of `Environment.needs`, the first that a row lacks or has empty; "" for none."""
     for need in needs:
-        if all(row.get(name) in (None, "", [], {}) for name in need.split("|")):
+        if all(row.get(name) in EMPTY for name in need.split("|")):
             return need
     return ""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from assay.clients.rows.tests import read_tests
-from assay.environments.environment import lacking
+from assay.environments.environment import EMPTY, lacking
 from assay.kit.errors import ConfigError
 from assay.trainer.data.columns import ALIASES, found_columns
 from assay.trainer.data.origin import DataOrigin, shortened
@@ -137,7 +137,6 @@ def _unnamed(given: ColumnsConfig, found: ColumnsConfig) -> tuple[str, ...]:
     return tuple(key for key in ALIASES if getattr(given, key) != getattr(found, key))
 
 
-_EMPTY: tuple[Any, ...] = (None, "", [])
 Numbered = tuple[int, Row]  # a row's number in its source, from 1; 0 where it has none
 
 
@@ -176,7 +175,7 @@ def _problem(row: Row, config: DataConfig, id_: str, number: int, needs: RowNeed
         messages += [("user", example.user), ("assistant", example.assistant)]
     messages += said or [("user", _fill(config.template, {**row, "question": question}, where))]
     value: Any = ""
-    if not tests and told not in _EMPTY:
+    if not tests and told not in EMPTY:
         value = _extract(told, config.reference_pattern, f"{where}: column {reference!r}")
     return Problem(
         id=id_,
@@ -202,7 +201,7 @@ def _check_row(row: Row, columns: ColumnsConfig, where: str, needs: RowNeeds) ->
                 f"{where}: no column {column!r} for the {setting} (data.columns.{setting}); it "
                 f"has: {', '.join(map(str, row))}"
             )
-        if row[column] in _EMPTY and setting != "solution":  # which a row may lack
+        if row[column] in EMPTY and setting != "solution":  # which a row may lack
             raise ConfigError(f"{where}: column {column!r} is empty; {needs.who} needs a {setting}")
     others = [name for name in needs.columns if name not in ("prompt", "reference")]
     if lack := lacking(others, row):
