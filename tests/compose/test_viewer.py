@@ -60,6 +60,7 @@ def viewer(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[V
         yield Viewer(port, stack.token)
     finally:
         stack.compose("rm", "-s", "-f", "viewer", files=files, **settings)
+        stack.docker("volume", "rm", f"{stack.project}_viewed")
         stack.renew("reward_server")
 
 
@@ -80,7 +81,11 @@ def test_the_journals_of_both_are_one_list(stack: Stack, viewer: Viewer) -> None
         except OSError as error:
             return [str(error)]
 
-    until(lambda: len(shown()) == 10, 60.0, shown)
+    def trouble() -> str:
+        logs = map(stack.logs, stack.containers("viewer") + stack.containers("reward_server"))
+        return "\n".join([str(shown()), str(viewer.json("api/sources")), *logs])
+
+    until(lambda: len(shown()) == 10, 60.0, trouble)
     assert sorted(one["reward"] for one in shown()) == [0.0] * 8 + [1.0] * 2
     sources = viewer.json("api/sources")["sources"]
     assert [(one["kind"], one["items"], one["problems"]) for one in sources] == [
