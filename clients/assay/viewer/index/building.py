@@ -63,7 +63,11 @@ class IndexBuilder:
         self._settled = False
         self.sources: dict[int, ViewedSource] = {}
         self.trouble = ""
-        self.discover()
+        try:
+            self.discover()
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Closes the index."""
@@ -376,12 +380,12 @@ def files_in_unit(folder: Path, unit: Unit) -> list[RolloutFile]:
     """The files of a step and phase, one a process."""
     step, phase = unit
     name = f"{step:06}{'.eval' if phase == EVAL else ''}"
-    return [
+    return sorted(
         one
         for path in folder.glob(f"{name}*.jsonl.gz")
         for one in [_file(path, unit)]
         if one is not None
-    ]
+    )
 
 
 def _file(path: Path, unit: Unit) -> RolloutFile | None:

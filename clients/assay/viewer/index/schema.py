@@ -218,6 +218,10 @@ def open_index(path: Path, *, write: bool = True) -> sqlite3.Connection:
         check_same_thread=False,
     )
     database.text_factory = lambda data: data.decode("utf-8", "replace")
-    for pragma in ("synchronous = NORMAL", "cache_size = -32768", "temp_store = MEMORY"):
-        database.execute(f"PRAGMA {pragma}")
+    try:
+        for pragma in ("synchronous = NORMAL", "cache_size = -32768", "temp_store = MEMORY"):
+            database.execute(f"PRAGMA {pragma}")
+    except sqlite3.Error:
+        database.close()
+        raise
     return database
