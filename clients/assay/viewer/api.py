@@ -21,7 +21,7 @@ from assay.kit.runs.rollouts import FOLDER, files_in, thinned
 from assay.viewer import items, notes, tokens
 from assay.viewer.index import searching
 from assay.viewer.index.building import IndexBuilder
-from assay.viewer.index.schema import PLACE_BITS, IndexFile, open_index
+from assay.viewer.index.schema import PLACE_BITS, IndexFile, is_broken, open_index
 from assay.viewer.queries import comparing, curves, facets, groups, likeness, lists, runs
 from assay.viewer.queries.filters import (
     Asking,
@@ -37,6 +37,7 @@ from assay.viewer.sources import RUN, ViewedSource, about, journal_span, read_li
 Answer = tuple[int, Any]
 _EXPORTED = 200
 _MOST_COMPARED = 20
+_MOST_SAID = 500
 
 
 class ViewerApi:
@@ -80,7 +81,9 @@ class ViewerApi:
             "similar": self._similar,
         }
         try:
-            self._builder = IndexBuilder(self._file.path, paths, pause_s=pause_s)
+            self._builder = IndexBuilder(
+                self._file.path, paths, pause_s=pause_s, renew=self._file.renew
+            )
         except BaseException:
             self._file.close()
             raise
@@ -126,6 +129,10 @@ class ViewerApi:
         except items.GoneError as error:
             return 404, {"detail": str(error)}
         except (sqlite3.Error, OSError) as error:
+            if is_broken(error):
+                self._builder.broken = True
+                self._wake.set()
+                return 503, {"detail": f"the index was broken ({error}) and is made anew; ask again"}
             return 503, {"detail": f"the index cannot be read: {error}; start the viewer again"}
 
     def note(self, body: Any) -> Answer:
@@ -301,13 +308,17 @@ class ViewerApi:
                 "FROM cells JOIN kinds ON kinds.id = kind GROUP BY source"
             ).fetchall()
         }
-        bad = dict(
-            database.execute("SELECT source, sum(bad) FROM units GROUP BY source").fetchall()
-        )
+        lost = {
+            row[0]: row[1:]
+            for row in database.execute(
+                "SELECT source, sum(bad), group_concat(nullif(problem, ''), '; ') FROM units "
+                "WHERE bad OR problem <> '' GROUP BY source"
+            ).fetchall()
+        }
         return {
             "sources": [
                 _source_told(source, told.get(number, (0.0, "")), sums.get(number),
-                             bad.get(number, 0), self._builder.trouble)
+                             lost.get(number, (0, None)), self._builder.trouble)
                 for number, source in self._builder.sources.items()
             ],
             "version": version,
@@ -413,13 +424,15 @@ def _source_told(
     source: ViewedSource,
     told: tuple[float, str],
     sums: tuple[Any, ...] | None,
-    bad: int,
+    lost: tuple[int, str | None],
     trouble: str,
 ) -> dict[str, Any]:
     total, first, last, step, phases = sums or (0, None, None, None, "")
     problems = [one for one in (told[1], trouble) if one]
-    if bad:
-        problems.append(f"{bad} rows could not be read and are left out")
+    if lost[0]:
+        problems.append(f"{lost[0]} rows could not be read and are left out")
+    if lost[1]:
+        problems.append(lost[1] if len(lost[1]) < _MOST_SAID else f"{lost[1][:_MOST_SAID]} ...")
     known = about(source)
     if source.kind == RUN:
         rows, broken = read_lines(source.path / "metrics.jsonl")

@@ -285,9 +285,8 @@ def journal_span(path: Path) -> tuple[int, int]:
     Raises:
         sqlite3.Error: it cannot be read.
     """
-    with connect(path) as database:
+    with contextlib.closing(connect(path)) as database:
         first, last = database.execute("SELECT min(id), max(id) FROM entries").fetchone()
-    database.close()
     return (0, -1) if first is None else (int(first), int(last))
 
 

@@ -6,7 +6,7 @@ import contextlib
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from assay.viewer.index.schema import (
     LATER,
     MOST_PROCESSES,
     PLACE_BITS,
+    is_broken,
     open_index,
     place_of,
     source_range,
@@ -40,9 +41,11 @@ class IndexBuilder:
         paths: what is viewed.
         slice_ids: most entries of a journal in one transaction.
         pause_s: between two pieces, for a process that has other work.
+        renew: empties an index that is broken.
 
     Attributes:
         sources: by their numbers in the index.
+        broken: the index is to be made anew.
         trouble: why the index cannot be written; empty where it can.
 
     Raises:
@@ -50,8 +53,15 @@ class IndexBuilder:
     """
 
     def __init__(
-        self, path: Path, paths: Sequence[Path], *, slice_ids: int = SLICE, pause_s: float = 0.0
+        self,
+        path: Path,
+        paths: Sequence[Path],
+        *,
+        slice_ids: int = SLICE,
+        pause_s: float = 0.0,
+        renew: Callable[[], None] = lambda: None,
     ) -> None:
+        self._path, self._renew = path, renew
         self._paths = list(paths)
         self._slice = slice_ids
         self._pause_s = pause_s
@@ -61,9 +71,16 @@ class IndexBuilder:
         self._ends: dict[int, dict[int, float]] = {}
         self._discovered_s = 0.0
         self._settled = False
+        self._slices: dict[int, int] = {}
+        self._gaps: dict[int, int] = {}
+        self.broken = False
         self.sources: dict[int, ViewedSource] = {}
         self.trouble = ""
-        self.discover()
+        try:
+            self.discover()
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Closes the index."""
@@ -73,9 +90,12 @@ class IndexBuilder:
         """Works until `closing` is set; `wake` ends a wait."""
         while not closing.is_set():
             try:
+                if self.broken:
+                    self._begin_anew()
                 busy = self.piece()
                 self.trouble = ""
             except (sqlite3.Error, OSError) as error:
+                self.broken |= is_broken(error)
                 self.trouble = f"the index cannot be written: {error}"
                 busy = False
             if busy:
@@ -84,6 +104,16 @@ class IndexBuilder:
             else:
                 wake.wait(_LOOK_S)
                 wake.clear()
+
+    def _begin_anew(self) -> None:
+        self._db.close()
+        self._renew()
+        self._db = open_index(self._path)
+        self._todo.clear()
+        self._looked.clear()
+        self._settled = False
+        self.discover()
+        self.broken = False
 
     def all(self) -> None:
         """Works until nothing is left to do, now."""
@@ -128,9 +158,7 @@ class IndexBuilder:
                     busy |= self._journal_piece(number, source)
                 else:
                     busy |= self._run_piece(number, source)
-            except (OSError, sqlite3.Error) as error:
-                if not _is_of_source(error):
-                    raise
+            except (OSError, copying.JournalError) as error:
                 self._say(number, f"{source.path.name} cannot be read: {error}")
         if not busy and not self._settled:
             for statement in LATER:
@@ -141,18 +169,15 @@ class IndexBuilder:
     # -- journals
 
     def _journal_piece(self, number: int, source: ViewedSource) -> bool:
-        with contextlib.ExitStack() as stack:
-            try:
-                form = stack.enter_context(copying.attached(self._db, source.path))
+        with copying.attached(self._db, source.path) as form:
+            identity, low, high = self._db.execute(
+                "SELECT identity, low, high FROM sources WHERE id = ?", (number,)
+            ).fetchone()
+            with copying.reading():
                 first, last = self._db.execute(
                     "SELECT min(id), max(id) FROM journal.entries"
                 ).fetchone()
-                identity, low, high = self._db.execute(
-                    "SELECT identity, low, high FROM sources WHERE id = ?", (number,)
-                ).fetchone()
                 mark = self._mark(high)
-            except sqlite3.Error as error:
-                raise _SourceError(str(error)) from error
             first, last = (0, -1) if first is None else (first, last)
             changed = False
             if high >= 0 and (last < high or (first <= high and mark != identity)):
@@ -172,24 +197,26 @@ class IndexBuilder:
     ) -> bool:
         """Indexes the next slice: what is newer than what is there, then what is older."""
         (first, last), (low, high) = there, have
+        most = self._slices.get(number, self._slice)
         if high < 0:
             if last < 0:
                 self._tell(number, 1.0)
                 return False
-            begin, end = max(first - 1, last - self._slice), last
+            begin, end = max(first - 1, last - most), last
             low, high = begin, last
         elif last > high:
-            begin, end = high, min(last, high + self._slice)
+            begin, end = high, min(last, high + most)
             high = end
         elif first - 1 < self._low(number):
             end = self._low(number)
-            begin = max(first - 1, end - self._slice)
+            begin = max(first - 1, end - most)
             low = begin
         else:
             self._tell(number, 1.0)
             return False
         with self._writing():
-            copying.copy(self._db, number, form, begin, end)
+            if not self._copied(number, form, begin, end):
+                return True
             if have[1] < 0:
                 self._db.execute("UPDATE sources SET low = ? WHERE id = ?", (begin, number))
             elif end <= have[0]:
@@ -201,6 +228,28 @@ class IndexBuilder:
             )
         return True
 
+    def _copied(self, number: int, form: int, begin: int, end: int) -> bool:
+        """Whether a slice is done with; one that is broken is narrowed down, then passed over."""
+        size = end - begin
+        try:
+            copying.copy(self._db, number, form, begin, end)
+        except copying.JournalError as error:
+            if not is_broken(error):
+                raise
+            least = self._gaps.get(number, 1)
+            if size > least:
+                self._slices[number] = max(least, size // 8)
+                return False
+            self._db.execute(
+                "INSERT OR REPLACE INTO units VALUES (?, ?, 'gap', '', ?, ?)",
+                (number, begin, size, f"the journal is damaged: {error}"),
+            )
+            self._gaps[number] = self._slices[number] = min(self._slice, 2 * size)
+        else:
+            self._gaps.pop(number, None)
+            self._slices[number] = min(self._slice, max(2 * size, self._slices.get(number, 1)))
+        return True
+
     def _low(self, number: int) -> int:
         return int(
             self._db.execute("SELECT low FROM sources WHERE id = ?", (number,)).fetchone()[0]
@@ -208,10 +257,16 @@ class IndexBuilder:
 
     def _mark(self, entry: int) -> str:
         """What tells an entry from another one with its id."""
-        row = self._db.execute(
-            "SELECT time_s, request_id, item_id, hex(item_key) FROM journal.entries WHERE id = ?",
-            (entry,),
-        ).fetchone()
+        try:
+            row = self._db.execute(
+                "SELECT time_s, request_id, item_id, hex(item_key) FROM journal.entries "
+                "WHERE id = ?",
+                (entry,),
+            ).fetchone()
+        except sqlite3.Error as error:
+            if not is_broken(error):
+                raise
+            return "damaged"
         return "" if row is None else repr(row)
 
     # -- runs
@@ -222,6 +277,8 @@ class IndexBuilder:
             if time.monotonic() - self._looked.get(number, -1e9) < _LOOK_S:
                 return False
             self._looked[number] = time.monotonic()
+            if not source.path.is_dir():
+                raise FileNotFoundError("its folder is gone")
             todo = self._todo[number] = self._units_to_do(number, source)
             if not todo:
                 self._tell(number, 1.0)
@@ -364,24 +421,16 @@ class IndexBuilder:
                 self._db.execute("UPDATE sources SET problem = ? WHERE id = ?", (problem, number))
 
 
-class _SourceError(sqlite3.Error):
-    """A journal, not the index, cannot be read."""
-
-
-def _is_of_source(error: Exception) -> bool:
-    return isinstance(error, _SourceError | FileNotFoundError | PermissionError)
-
-
 def files_in_unit(folder: Path, unit: Unit) -> list[RolloutFile]:
     """The files of a step and phase, one a process."""
     step, phase = unit
     name = f"{step:06}{'.eval' if phase == EVAL else ''}"
-    return [
+    return sorted(
         one
         for path in folder.glob(f"{name}*.jsonl.gz")
         for one in [_file(path, unit)]
         if one is not None
-    ]
+    )
 
 
 def _file(path: Path, unit: Unit) -> RolloutFile | None:

@@ -78,16 +78,38 @@ CREATE TEMP TABLE IF NOT EXISTS slice (
 """
 
 
+class JournalError(sqlite3.Error):
+    """A journal, not the index, cannot be read."""
+
+
+@contextlib.contextmanager
+def reading() -> Iterator[None]:
+    """What fails within is the journal's fault.
+
+    Raises:
+        JournalError: in place of sqlite3.Error.
+    """
+    try:
+        yield
+    except sqlite3.Error as error:
+        told = JournalError(str(error))
+        told.sqlite_errorcode = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+        raise told from error
+
+
 @contextlib.contextmanager
 def attached(database: sqlite3.Connection, path: Path) -> Iterator[int]:
     """The journal beside the index, as `journal`; gives its format.
 
     Raises:
-        sqlite3.Error: it cannot be read.
+        JournalError: it cannot be read.
     """
-    database.execute("ATTACH ? AS journal", (address(path),))
+    with reading():
+        database.execute("ATTACH ? AS journal", (address(path),))
     try:
-        yield int(database.execute("PRAGMA journal.user_version").fetchone()[0])
+        with reading():
+            form = int(database.execute("PRAGMA journal.user_version").fetchone()[0])
+        yield form
     finally:
         database.execute("DETACH journal")
 
@@ -98,11 +120,13 @@ def copy(database: sqlite3.Connection, source: int, form: int, low: int, high: i
     Within a transaction of the caller's.
 
     Raises:
-        sqlite3.Error: the journal cannot be read, or the index not written.
+        JournalError: the journal cannot be read.
+        sqlite3.Error: the index cannot be written.
     """
     database.execute(_TEMP)
     database.execute("DELETE FROM temp.slice")
-    database.execute(_slice(form), {"source": source, "low": low, "high": high})
+    with reading():
+        database.execute(_slice(form), {"source": source, "low": low, "high": high})
     _bound_labels(database, source)
     database.execute(
         f"INSERT OR IGNORE INTO kinds (source, {_KIND}) SELECT DISTINCT ?, {_KIND} FROM temp.slice",  # noqa: S608

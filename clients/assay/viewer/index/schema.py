@@ -139,16 +139,40 @@ class IndexFile:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self.path = (cache or cache_folder()) / f"{name}.sqlite"
         self.kept = self._take()
+        if self.kept:
+            try:
+                self._prepare()
+            except (sqlite3.Error, OSError):
+                self.kept = self._anew()
         if not self.kept:
-            self._folder = tempfile.TemporaryDirectory(prefix="assay-view-")
-            self.path = Path(self._folder.name) / "index.sqlite"
+            self._in_temporary()
+
+    def renew(self) -> None:
+        """Begins anew: what the file held is broken.
+
+        Raises:
+            sqlite3.Error, OSError: it cannot be written.
+        """
+        self._remove()
+        self._prepare()
+
+    def _anew(self) -> bool:
+        """Whether an empty file could take the place of one that is broken or of another form."""
+        try:
+            self.renew()
+        except (sqlite3.Error, OSError):  # no room, most likely
+            self.close()
+            return False
+        return True
+
+    def _in_temporary(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="assay-view-")
+        self.path = Path(self._folder.name) / "index.sqlite"
         try:
             self._prepare()
-        except (sqlite3.Error, OSError):
-            if not self.kept:
-                raise
-            self._remove()
-            self._prepare()
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Gives the lock back; a temporary file goes."""
@@ -167,7 +191,6 @@ class IndexFile:
             return False
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
         except OSError:
             os.close(lock)
             return False
@@ -186,9 +209,9 @@ class IndexFile:
     def _remove(self) -> None:
         for end in ("", "-wal", "-shm"):
             Path(f"{self.path}{end}").unlink(missing_ok=True)
-        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
 
     def _prepare(self) -> None:
+        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
         with contextlib.closing(open_index(self.path)) as database:
             database.execute("PRAGMA journal_mode = WAL").fetchone()
             form = database.execute("PRAGMA user_version").fetchone()[0]
@@ -207,6 +230,12 @@ def cache_folder() -> Path:
     return base / "assay" / "viewer"
 
 
+def is_broken(error: Exception) -> bool:
+    """Whether a data base's file holds what none does."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
 def open_index(path: Path, *, write: bool = True) -> sqlite3.Connection:
     """The index's data base; readers see whole changes only."""
     how = "rw" if write else "ro"
@@ -218,6 +247,10 @@ def open_index(path: Path, *, write: bool = True) -> sqlite3.Connection:
         check_same_thread=False,
     )
     database.text_factory = lambda data: data.decode("utf-8", "replace")
-    for pragma in ("synchronous = NORMAL", "cache_size = -32768", "temp_store = MEMORY"):
-        database.execute(f"PRAGMA {pragma}")
+    try:
+        for pragma in ("synchronous = NORMAL", "cache_size = -32768", "temp_store = MEMORY"):
+            database.execute(f"PRAGMA {pragma}")
+    except sqlite3.Error:
+        database.close()
+        raise
     return database

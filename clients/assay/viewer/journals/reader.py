@@ -168,8 +168,12 @@ class Reader:
                 f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=5.0, isolation_level=None
             )
             self._db.row_factory = sqlite3.Row
+        except sqlite3.Error as error:
+            raise ConfigError(f"{path} cannot be read as a journal: {error}") from error
+        try:
             kind, form = (self._number(f"PRAGMA {n}") for n in ("application_id", "user_version"))
         except sqlite3.Error as error:
+            self._db.close()
             raise ConfigError(f"{path} cannot be read as a journal: {error}") from error
         if kind != APPLICATION_ID or form not in FORMATS:
             self._db.close()
