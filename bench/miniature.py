@@ -505,9 +505,7 @@ def read(path: Path) -> dict[str, Any]:
     return value
 
 
-def train(
-    config: Any, folder: Path, service: Callable[[], Service] | None
-) -> dict[str, Any]:
+def train(config: Any, folder: Path, service: Callable[[], Service] | None) -> dict[str, Any]:
     """One run of `assay train` in this process, with a judge in it or the settings' own (None); its report.
 
     A folder of a run that did not finish is removed: a miniature is short, it starts anew.

@@ -4,10 +4,12 @@
     assay view runs/undone
 
 The task is `trainer_tools`': multiply two numbers of two digits, which a model of 0.1 M weights
-cannot. Pretrained, it writes a number of about the right size, and four times in a hundred it
-repeats the question in the box. The rewards are those of the verifier `math` itself, trained by
-`assay train` itself; only its option against this is off: `undone_work = "accept"`, as in its
-first version (docs/understand/results/quickstart.md), where `4 * 1` was as good as 4.
+cannot. Pretrained, it writes a number of about the right size, and fifteen times in a hundred it
+repeats the question in the box. (Three tries of seed 0 with four in a hundred came before: it then
+copies the first number wrong, and of the answers after training 0, 0.09 and 0.01 were accepted.)
+The rewards are those of the verifier `math` itself, trained by `assay train` itself; only its
+option against this is off: `undone_work = "accept"`, as in its first version
+(docs/understand/results/quickstart.md), where `4 * 1` was as good as 4.
 
 What this can show: a run in which the reward rises while nothing is solved, for whoever wants to
 find that in it. Expected before the first run, in each of the seeds 0, 1, 2: `math` accepts more
@@ -41,9 +43,9 @@ from bench.miniature import (
 )
 from bench.trainer_tools import BOX, CLOSE, CONFIGS, SMALL
 
-WORDS = (*map(str, range(10)), "*", "=", BOX, CLOSE)
-SHAPE = Shape(width=64, layers=2, context=32, steps=400, batch=64, learning_rate=5e-3)
-REPEATS = 0.04
+WORDS = (*map(str, range(100)), "*", "=", BOX, CLOSE)
+SHAPE = Shape(width=64, layers=2, context=32, steps=700, batch=128, learning_rate=5e-3)
+REPEATS = 0.15
 PROBLEMS, HELD_OUT = 400, 100
 FIGURES = ("accepted_before", "accepted", "products")
 
@@ -73,7 +75,7 @@ def config_of(models: Path, seed: int, steps: int) -> Config:
     own = (
         *SMALL,
         "reward.verifier=math",
-        'reward.parameters={"undone_work": "accept"}',
+        "reward.parameters.undone_work=accept",
         "data.source=jsonl",
         "data.template={question}",
         f"model.name={model}",
@@ -82,7 +84,6 @@ def config_of(models: Path, seed: int, steps: int) -> Config:
         f"run.steps={steps}",
         f"run.seed={seed}",
         "eval.every=10",
-        "rollout.prompts_per_step=8",
         'run.rollouts="all"',
     )
     return configs.load(CONFIGS / "grpo.toml", own, saved=True)
@@ -105,7 +106,7 @@ def main(wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 def run(words: Sequence[str]) -> None:
     """Runs what is not there yet; prints what is known so far."""
-    chosen = options("trainer-undone", steps=30).parse_args(words)
+    chosen = options("trainer-undone", steps=60).parse_args(words)
     environment.calm()
     seeds = plan.read_seeds(chosen.seeds)
     chosen.out.mkdir(parents=True, exist_ok=True)
