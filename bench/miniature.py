@@ -506,7 +506,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def train(config: Any, folder: Path, service: Callable[[], Service] | None) -> dict[str, Any]:
-    """One run of `assay train` in this process, with a judge in it or the settings' own (None); its report.
+    """One run of `assay train` in this process, with a judge in it or their own; its report.
 
     A folder of a run that did not finish is removed: a miniature is short, it starts anew.
     """

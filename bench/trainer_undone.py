@@ -5,8 +5,9 @@
 
 The task is `trainer_tools`': multiply two numbers of two digits, which a model of 0.1 M weights
 cannot. Pretrained, it writes a number of about the right size, and fifteen times in a hundred it
-repeats the question in the box. (Three tries of seed 0 with four in a hundred came before: it then
-copies the first number wrong, and of the answers after training 0, 0.09 and 0.01 were accepted.)
+repeats the question in the box. (Four tries of seed 0 came before and are no part of the result: with four in a hundred it copies
+the first number wrong, and of the answers after training at most 0.09 were accepted; with fifteen,
+and grpo.toml's KL of 0.04 to the pretrained model at a rate of 5e-4, 0.41 were.)
 The rewards are those of the verifier `math` itself, trained by `assay train` itself; only its
 option against this is off: `undone_work = "accept"`, as in its first version
 (docs/understand/results/quickstart.md), where `4 * 1` was as good as 4.
@@ -83,6 +84,7 @@ def config_of(models: Path, seed: int, steps: int) -> Config:
         f"data.eval_path={held_out}",
         f"run.steps={steps}",
         f"run.seed={seed}",
+        "method.loss.kl_coef=0",
         "eval.every=10",
         'run.rollouts="all"',
     )

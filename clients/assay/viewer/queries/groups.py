@@ -69,6 +69,7 @@ def by_prompt(asking: Asking, newest: int = _MOST_ITEMS) -> list[dict[str, Any]]
     """The groups of a step: samples of one draw, or of one problem where there are no draws.
 
     Args:
+        asking: chooses.
         newest: so many items at most, 1 to 20,000; the groups of the newest first.
     """
     where, values = asking.where()

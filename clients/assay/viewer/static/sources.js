@@ -45,13 +45,13 @@ export async function show(state, context) {
       }), ticked.includes(row.id) && swatch())) },
     { label: "source", text: true, class: "name", cell: (row) => (row.inside ? h("span", { class: "inside" }, "journal.sqlite") : row.name) },
     { label: "state", class: "whole", cell: status },
-    { label: "reward", class: "sparkline", cell: (row) => (row.kind === "run" ? cell(row.id, "reward") : h("span", { class: "of" }, row.inside ? "the judgements above, as the reward server kept them" : "journal")) },
+    { label: "reward", class: "sparkline", cell: (row) => (row.kind === "run" ? cell(row.id, "reward") : h("span", { class: "of" }, row.inside ? "the same judgements" : "journal")) },
     { label: "correct", class: "sparkline", cell: (row) => (row.kind === "run" ? cell(row.id, "correct") : null) },
     { label: "without judgement", title: "share of the last step", numeric: true, cell: (row) => (row.kind === "run" ? cell(row.id, "fault_ratio") : null) },
     { label: "step", numeric: true, cell: (row) => (row.step === null || row.step === undefined ? "–" : row.steps ? `${number(row.step)} / ${number(row.steps)}` : number(row.step)) },
     { label: "items", numeric: true, cell: (row) => [row.indexed < 1 && h("span", { class: "of" }, `${share(row.indexed)} of `), number(row.items)] },
     { label: "last", numeric: true, cell: (row) => ago(row.last_s) },
-    { label: "what", class: "wide", cell: (row) => h("span", { class: "about" }, about(row)) },
+    { label: "what", class: "wide", cell: (row) => about(row) },
   ];
   const sheet = table(columns, sources, { href: (row) => home(row).href, key: (row) => row.id, lead: runs.length > 1 ? 1 : 0 });
   const parts = [problems(sources), sheet];
@@ -78,7 +78,7 @@ export async function show(state, context) {
 function about(row) {
   const told = row.about || {};
   const all = [told.preset, told.verifier, told.model, told.data].filter(Boolean).map((each) => plain(each));
-  return all.length ? h("span", { title: all.join("\n") }, all.map((each) => each.split("/").pop()).join(" · ")) : null;
+  return all.length ? h("span", { class: "about", title: all.join("\n") }, all.map((each) => each.split("/").pop()).join(" · ")) : null;
 }
 
 /** What is wrong with sources, said once each. */
