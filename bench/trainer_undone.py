@@ -85,6 +85,7 @@ def config_of(models: Path, seed: int, steps: int) -> Config:
         f"run.steps={steps}",
         f"run.seed={seed}",
         "method.loss.kl_coef=0",
+        "optim.learning_rate=1e-3",
         "eval.every=10",
         'run.rollouts="all"',
     )
@@ -108,7 +109,7 @@ def main(wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 def run(words: Sequence[str]) -> None:
     """Runs what is not there yet; prints what is known so far."""
-    chosen = options("trainer-undone", steps=60).parse_args(words)
+    chosen = options("trainer-undone", steps=200).parse_args(words)
     environment.calm()
     seeds = plan.read_seeds(chosen.seeds)
     chosen.out.mkdir(parents=True, exist_ok=True)
