@@ -505,8 +505,8 @@ def read(path: Path) -> dict[str, Any]:
     return value
 
 
-def train(config: Any, folder: Path, service: Callable[[], Service]) -> dict[str, Any]:
-    """One run of `assay train` in this process, with a judge in it; its report.
+def train(config: Any, folder: Path, service: Callable[[], Service] | None) -> dict[str, Any]:
+    """One run of `assay train` in this process, with a judge in it or their own; its report.
 
     A folder of a run that did not finish is removed: a miniature is short, it starts anew.
     """

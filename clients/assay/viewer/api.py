@@ -339,7 +339,7 @@ class ViewerApi:
         return groups.by_step(self._asking(database, query))
 
     def _groups(self, database: sqlite3.Connection, query: Query) -> Any:
-        return groups.by_prompt(self._asking(database, query))
+        return groups.by_prompt(self._asking(database, query), _whole(query, "newest", 20_000))
 
     def _items(self, database: sqlite3.Connection, query: Query) -> Any:
         asking = self._asking(database, query)
@@ -413,11 +413,10 @@ class ViewerApi:
             for one in (number, *(row[0] for row in newest))
             if (raw := _kept(source, one)) is not None
         }
-        slugs = {number >> PLACE_BITS: source.slug}
-        return [
-            {"id": identity_of(one, slugs), "likeness": round(like, 4)}
-            for one, like in likeness.alike(texts, number)
-        ]
+        alike = dict(likeness.alike(texts, number))
+        rows = lists.rows_of(self._asking(database, [("source", source.slug)]), list(alike))
+        named = {identity_of(one, {number >> PLACE_BITS: source.slug}): one for one in alike}
+        return [{**row, "likeness": round(alike[named[row["id"]]], 4)} for row in rows]
 
 
 def _source_told(

@@ -170,6 +170,7 @@ class Reader:
             self._db.row_factory = sqlite3.Row
         except sqlite3.Error as error:
             raise ConfigError(f"{path} cannot be read as a journal: {error}") from error
+        self._db.text_factory = lambda data: data.decode("utf-8", "replace")
         try:
             kind, form = (self._number(f"PRAGMA {n}") for n in ("application_id", "user_version"))
         except sqlite3.Error as error:
@@ -357,20 +358,46 @@ def _like(text: str) -> str:
 
 def _read_turns(record: Record, turns: list[list[Any]]) -> None:
     """Sets the turns, or the response that has tool calls; `calls` has those of each turn."""
-    record["calls"] = [turn[3] if len(turn) > 3 else [] for turn in turns]
+    record["calls"] = [_lists(turn[3], 2) if len(turn) > 3 else [] for turn in turns]
     record["response"] = [turn[:3] for turn in turns]
     if len(turns) == 1 and turns[0][0] is None:
         record["is_dialogue"], record["response"] = False, turns[0][1]
 
 
+_LENGTHS = {"components": 3, "spans": 5, "prompt": 2}
+
+
+def _parsed(name: str, text: str) -> Any:
+    """A column of JSON, without what is none of its parts: the file may be anybody's."""
+    value = _json(text)
+    if name in _LENGTHS:
+        return [part[: _LENGTHS[name]] for part in _lists(value, _LENGTHS[name])]
+    if name in ("labels", "parameters"):
+        return value if isinstance(value, dict) else {}
+    return [part for part in value if isinstance(part, str)] if isinstance(value, list) else []
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError, TypeError):
+        return None
+
+
+def _lists(value: Any, least: int) -> list[list[Any]]:
+    """Its lists of so many parts or more."""
+    listed = value if isinstance(value, list) else []
+    return [part for part in listed if isinstance(part, list) and len(part) >= least]
+
+
 def _record(row: sqlite3.Row) -> Record:
     record: Record = {**_ABSENT, **dict(zip(row.keys(), tuple(row), strict=True)), "calls": []}
     for name in JSON_FIELDS:
-        record[name] = None if record[name] is None else json.loads(record[name])
+        record[name] = None if record[name] is None else _parsed(name, record[name])
     for name in ("from_cache", "is_dialogue"):
         record[name] = bool(record[name])
     if record["is_dialogue"] and record["response"] is not None:
-        _read_turns(record, json.loads(record["response"]))
+        _read_turns(record, _lists(_json(record["response"]), 3))
     if record["item_key"] is not None:
         record["item_key"] = record["item_key"].hex()
     return record

@@ -126,7 +126,10 @@ def _reference(record: Record, *, whole: bool) -> dict[str, Any]:
         return {"reference": text}
     if kind == "anchor":
         return {"anchor": text}
-    value = json.loads(text)
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):  # of another program, or a broken entry
+        return {"reference": text}
     if kind == "tests":
         return {"tests": {"suite": value}}
     # A list of texts would be several answers, and a number no reference: verifiers that take data

@@ -65,14 +65,19 @@ def ratio(part: float, of: float) -> float | None:
     return part / of if of else None
 
 
-def by_prompt(asking: Asking) -> list[dict[str, Any]]:
-    """The groups of a step: samples of one draw, or of one problem where there are no draws."""
+def by_prompt(asking: Asking, newest: int = _MOST_ITEMS) -> list[dict[str, Any]]:
+    """The groups of a step: samples of one draw, or of one problem where there are no draws.
+
+    Args:
+        asking: chooses.
+        newest: so many items at most, 1 to 20,000; the groups of the newest first.
+    """
     where, values = asking.where()
     numbers = [
         number
         for (number,) in asking.database.execute(
-            f"SELECT number FROM items WHERE {where} ORDER BY number LIMIT {_MOST_ITEMS}",  # noqa: S608
-            values,
+            f"SELECT number FROM items WHERE {where} ORDER BY number DESC LIMIT ?",  # noqa: S608
+            (*values, max(1, min(newest, _MOST_ITEMS))),
         )
     ]
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}

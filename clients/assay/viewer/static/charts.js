@@ -15,21 +15,25 @@ export function tone(index) {
   return `tone${index % TONES}`;
 }
 
-/** A path through points [x, y|null]; a point alone between gaps becomes a short stroke. */
+/** A path through points [x, y|null]; a point alone between gaps is none, see `lone`. */
 export function path(points, x, y) {
   const parts = [];
   let open = 0;
-  points.forEach(([at, value], index) => {
+  points.forEach(([at, value]) => {
     if (value === null || value === undefined) {
       open = 0;
       return;
     }
-    const next = points[index + 1];
-    const alone = !open && (!next || next[1] === null || next[1] === undefined);
-    parts.push(`${open ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}${alone ? "h.01" : ""}`);
+    parts.push(`${open ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}`);
     open += 1;
   });
   return parts.join("");
+}
+
+/** Points with a gap at either side: a line would not show them. */
+function lone(points) {
+  const there = (point) => point !== undefined && typeof point[1] === "number";
+  return points.filter((point, index) => there(point) && !there(points[index - 1]) && !there(points[index + 1]));
 }
 
 /**
@@ -41,7 +45,8 @@ export function lines(title, series, options = {}) {
   const shown = series.filter((each) => each.points.some(([, value]) => typeof value === "number"));
   const readout = h("span", { class: "readout" });
   const plot = area(options.height || 150);
-  const head = h("figcaption", {}, h("b", {}, title), options.unit && h("span", { class: "unit" }, options.unit), readout);
+  const head = h("figcaption", {}, options.bare && series.length > 1
+    ? h("b", { class: "keys" }, series.map((each) => h("span", { class: `key ${each.tone}` }, swatch(), h("span", {}, each.label)))) : h("b", {}, title), options.unit && h("span", { class: "unit" }, options.unit), readout);
   if (!shown.length) {
     return h("figure", { class: "chart" }, head, h("p", { class: "none" }, "not measured here"));
   }
@@ -84,7 +89,8 @@ function drawn(width, title, series, options, readout) {
   },
   rules(y, ticks(span[0], span[1], 5), LEFT, width - RIGHT),
   marks(x, below, height - BOTTOM, width - RIGHT),
-  series.map((each) => s("path", { class: `line ${each.tone}`, d: path(each.points, x, y) })),
+  series.map((each) => [s("path", { class: `line ${each.tone}`, d: path(each.points, x, y) }),
+    lone(each.points).map(([at, value]) => s("circle", { class: `lone ${each.tone}`, cx: x(at), cy: y(value), r: 2.5 }))]),
   cursor, dots);
   const places = [...new Set(all.map(([at]) => at))].sort((a, b) => a - b);
   let here = -1;

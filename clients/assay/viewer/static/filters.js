@@ -11,7 +11,7 @@ const CHIPS = [
 ];
 const FEW = 8;
 const RANGES = [["step", "step"], ["reward", "reward"], ["length", "length"]];
-const NAMES = { fault: { any: "any fault", none: "judged" }, suspicion: { any: "any suspicion" }, note: { any: "any note" }, truncated: { 0: "not cut", 1: "cut" } };
+const NAMES = new Map([["fault any", "any fault"], ["fault none", "judged"], ["suspicion any", "any suspicion"], ["note any", "any note"], ["truncated 0", "not cut"], ["truncated 1", "cut"]]);
 
 /** What is chosen, as chips that take it out again. */
 export function chosen(state) {
@@ -21,7 +21,7 @@ export function chosen(state) {
   return h("div", { class: "chips chosen", role: "group", "aria-label": "chosen" }, kept.map(([name, value]) => h("a", {
     class: `chip on${name === "fault" && value !== "none" ? " broken" : ""}`, title: "take out",
     href: state.with({ [name]: state.all(name).filter((each) => each !== value), after: null }).href,
-  }, h("span", { class: "of" }, name.replace("_", " ")), (NAMES[name] && NAMES[name][value]) || (name.startsWith("time") ? moment(Number(value)) : value), " ×")),
+  }, h("span", { class: "of" }, name.replace("_", " ")), NAMES.get(`${name} ${value}`) || (name.startsWith("time") ? moment(Number(value)) : value), " ×")),
   h("a", { class: "chip", href: state.with({ ...Object.fromEntries(FILTER.map((name) => [name, null])), after: null }).href }, "clear all"));
 }
 
@@ -45,7 +45,7 @@ export function facets(state, told, sources) {
   const chip = (name, value, n, label = value) => h("a", {
     class: `chip${state.all(name).includes(String(value)) ? " on" : ""}${name === "fault" && value !== "none" ? " broken" : name === "suspicion" ? " suspicion" : ""}`,
     href: toggle(name, String(value)), "aria-pressed": state.all(name).includes(String(value)) ? "true" : "false", role: "button",
-  }, h("span", { class: "value" }, (NAMES[name] && NAMES[name][value]) || label || "(none)"), n !== null && h("span", { class: "of" }, number(n)));
+  }, h("span", { class: "value" }, NAMES.get(`${name} ${value}`) || label || "(none)"), n !== null && h("span", { class: "of" }, number(n)));
   const group = (name, label, values) => {
     if (!values.length) return null;
     const on = new Set(state.all(name));

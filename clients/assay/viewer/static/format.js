@@ -26,7 +26,8 @@ function minus(text) {
   return text.replace("-", "\u2212").replace("e+", "e");
 }
 
-function thousands(value) {
+/** A whole number with its thousands apart. */
+export function thousands(value) {
   return minus(String(value)).replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
 }
 

@@ -49,6 +49,7 @@ export async function show(state, context) {
   const bars = (of) => context.get("api/histogram", filter.with({ of }));
   const narrow = (name) => (from, until) => go(state.with({ [`${name}_from`]: from, [`${name}_to`]: until, after: null }));
   const answer = await list;
+  remember(state, answer.items);
   const source = state.all("source").length === 1 ? sources.get(state.one("source")) : null;
   const indexing = [...sources.values()].filter((each) => each.indexed < 1 && (!state.all("source").length || state.all("source").includes(each.id)));
   if (state.one("search")) queueMicrotask(() => requestAnimationFrame(() => {
@@ -75,6 +76,15 @@ export async function show(state, context) {
         indexing.length > 0 && h("span", { class: "hint" }, `indexed ${share(Math.min(...indexing.map((each) => each.indexed)))}: more will follow`)),
     ],
   };
+}
+
+/** Keeps the order of a list, for whoever steps from item to item. */
+function remember(state, items) {
+  try {
+    sessionStorage.setItem(`list:${state.query}`, JSON.stringify(items.map((each) => each.id)));
+  } catch {
+    sessionStorage.clear();
+  }
 }
 
 /** A histogram for each series. */

@@ -2,7 +2,7 @@
 
 import { current, follow, to } from "./address.js";
 import { get, pulse } from "./data.js";
-import { empty, h } from "./dom.js";
+import { empty, h, seen } from "./dom.js";
 import { count, share } from "./format.js";
 import { closeHelp, keys } from "./keys.js";
 import * as compare from "./compare.js";
@@ -16,7 +16,7 @@ import * as step from "./step.js";
 import * as timeline from "./timeline.js";
 import * as verdicts from "./verdicts.js";
 
-const VIEWS = { sources, run, step, group, item: sample, timeline, items, verdicts, compare, notes };
+const VIEWS = new Map(Object.entries({ sources, run, step, group, item: sample, timeline, items, verdicts, compare, notes }));
 const TABS = [["sources", "Runs"], ["items", "Items"], ["verdicts", "Verdicts"], ["compare", "Compare"], ["notes", "Notes"]];
 const SLOW_MS = 250;
 
@@ -64,7 +64,7 @@ async function render(quiet = false) {
   stop.abort();
   stop = new AbortController();
   const context = new Context(number, stop.signal);
-  const view = VIEWS[state.view];
+  const view = VIEWS.get(state.view);
   const main = place("main");
   main.setAttribute("aria-busy", "true");
   const slow = setTimeout(() => {
@@ -89,7 +89,7 @@ async function render(quiet = false) {
   if (number !== turn) return;
   const kept = quiet ? remember(main) : null;
   page = { ...next, state };
-  document.title = `${next.title} · Assay`;
+  document.title = seen(`${next.title} · Assay`);
   tabs(state);
   trail(next);
   main.replaceChildren(...next.parts.flat(Infinity).filter(Boolean));

@@ -64,7 +64,7 @@ export async function show(state, context) {
   const chips = h("div", { class: "chips", role: "group", "aria-label": "label" }, [["", "all"], ...LABELS.map((each) => [each, each])].map(([value, label]) => h("a", {
     class: `chip${state.one("note") === value ? " on" : ""}`, href: state.with({ note: value, after: null }).href,
   }, label, value && h("span", { class: "of" }, number(counted.get(value) || 0)))));
-  const noted = (row) => (row.notes && row.notes.length ? row.notes[row.notes.length - 1] : row.note && typeof row.note === "object" ? row.note : { label: row.note || row.label, text: row.note_text });
+  const noted = (row) => row.note || {};
   return {
     title: "Notes", trail: [["Runs", to("sources").href]], live: true,
     parts: [
@@ -77,7 +77,7 @@ export async function show(state, context) {
         { label: "answer", text: true, cell: (row) => h("code", { class: "short" }, row.answer ?? "–") },
         { label: "response", text: true, class: "half", cell: (row) => h("span", { class: "clip" }, row.preview || "–") },
         { label: "where", text: true, cell: (row) => h("span", { class: "short" }, (sources.get(row.source) || { name: row.source }).name, row.step !== null && row.step !== undefined && ` step ${row.step}`) },
-        { label: "", cell: (row) => flags({ ...row, notes: null }) },
+        { label: "", cell: (row) => flags({ ...row, note: null }) },
       ], answer.items, { href: (row) => item_of(state, row).href, key: (row) => row.id, class: "items" })
         : empty("No notes yet. Open a sample and press 1 to 4, or n to write. Notes stand beside their source, and export as rows that ",
           h("code", {}, "assay eval-judge"), " reads."),

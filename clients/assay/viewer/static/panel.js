@@ -3,7 +3,7 @@
 import { h } from "./dom.js";
 import { duration, fixed, plain } from "./format.js";
 import { reward, verdict } from "./table.js";
-import { folded, program, span_of } from "./texts.js";
+import { folded, long_text, program, span_of } from "./texts.js";
 
 const WHAT_TO_DO = "Nothing is known of this answer, and it is in no mean and no loss. The reason says whose matter it is: docs, Errors.";
 
@@ -18,7 +18,7 @@ export function fault_of(whole) {
   if (!fault) return null;
   return h("section", { class: "box broken", "aria-label": "fault" },
     h("h2", {}, h("span", { class: "fault" }, "fault ", h("span", {}, fault.reason))),
-    h("p", {}, fault.message), pairs([["code", fault.code], ...Object.entries(fault.metadata || {}).map(([name, value]) => [name, plain(value)])]),
+    long_text(fault.message || ""), pairs([["code", fault.code], ...Object.entries(fault.metadata || {}).map(([name, value]) => [name, plain(value)])]),
     h("p", { class: "hint" }, fault.action || fault.what_to_do || WHAT_TO_DO));
 }
 
@@ -35,7 +35,7 @@ export function panel(whole) {
       ["reference", whole.reference && reference(whole.reference)],
       ["verifier", told.verifier && [told.verifier, told.version && h("span", { class: "of" }, `@${told.version}`)]],
       ["suspicions", (told.suspicions || []).length > 0 && told.suspicions.map((each) => h("span", { class: "flag suspicion" }, typeof each === "string" ? each : each.reason || JSON.stringify(each)))],
-      ["explanation", told.explanation && h("pre", { class: "text" }, told.explanation)],
+      ["explanation", told.explanation && long_text(told.explanation)],
       ["from cache", told.from_cache && "yes"],
       ["in the queue", typeof told.queue_s === "number" && duration(told.queue_s)],
       ["judging", typeof told.execution_s === "number" && duration(told.execution_s)],
@@ -73,7 +73,7 @@ export function tests_of(whole) {
         h("summary", {}, passed === undefined || passed === null ? "" : verdict(passed ? "passed" : "failed"), " ", name || `test ${index + 1}`, kind && h("span", { class: "of" }, kind)),
         pieces && program(pieces),
         Object.entries(rest).filter(([, value]) => value !== null && value !== undefined && value !== "").map(([label, value]) => (
-          typeof value === "string" ? h("div", {}, h("div", { class: "of" }, label), h("pre", { class: "text" }, value))
+          typeof value === "string" ? h("div", {}, h("div", { class: "of" }, label), long_text(value))
             : Array.isArray(value) && value.every((each) => Array.isArray(each) && each.length === 2) && value.length ? program(value)
               : h("div", {}, h("span", { class: "of" }, `${label} `), plain(value)))));
     }));
@@ -81,7 +81,7 @@ export function tests_of(whole) {
 
 /** How it ended, and whether that is trusted and trains. */
 export function ending_of(whole) {
-  if (!whole.ending && whole.trains === undefined) return null;
+  if (!whole.ending && typeof whole.trains !== "boolean" && typeof whole.trusted !== "boolean") return null;
   const say = (value, yes, no) => (value === null || value === undefined ? null : h("span", { class: value ? "" : "flag" }, value ? yes : no));
   return h("section", { class: "turn ending", "aria-label": "ending" }, h("header", {}, h("b", { class: "role" }, "end"),
     whole.ending && h("span", {}, whole.ending), say(whole.trusted, "trusted", "not trusted"), say(whole.trains, "trains", "does not train")));

@@ -3,7 +3,7 @@
 import { go, State, to } from "./address.js";
 import { lines } from "./charts.js";
 import { empty, h, section } from "./dom.js";
-import { ago, count, duration, moment, number, share } from "./format.js";
+import { ago, count, duration, moment, number, plain, share } from "./format.js";
 import { problems, STATES, status } from "./sources.js";
 import { faults, mean, table } from "./table.js";
 
@@ -23,8 +23,10 @@ export async function source_of(state, context) {
 
 /** Links to the other views of a source. */
 export function ways(source, here) {
-  const all = [["run", "Curves and steps"], ["timeline", "Timeline"], ["items", "Items"], ["verdicts", "Verdicts"], ["notes", "Notes"]];
-  return h("nav", { class: "ways", "aria-label": "Views of this run" }, all.map(([view, label]) => h("a", {
+  const all = source.kind === "run"
+    ? [["run", "Curves and steps"], ["timeline", "Timeline"], ["items", "Items"], ["verdicts", "Verdicts"], ["notes", "Notes"]]
+    : [["verdicts", "Verdicts"], ["step", "Groups"], ...(source.step === null || source.step === undefined ? [] : [["run", "Steps"]]), ["items", "Items"], ["notes", "Notes"]];
+  return h("nav", { class: "ways", "aria-label": `Views of this ${source.kind}` }, all.map(([view, label]) => h("a", {
     href: to(view, { source: source.id }).href, "aria-current": view === here ? "page" : null,
   }, label)));
 }
@@ -33,14 +35,14 @@ export async function show(state, context) {
   const source = await source_of(state, context);
   const phase = state.one("phase");
   const names = FIRST.flat();
-  const metrics = context.get("api/metrics", new State().with({ source: source.id, name: names }));
+  const metrics = source.kind === "run" && context.get("api/metrics", new State().with({ source: source.id, name: names }));
   const steps = context.get("api/steps", new State().with({ source: source.id }));
   const open = (step) => go(to("step", { source: source.id, step, phase: phase || "train" }));
   return {
     title: source.name, trail: [["Runs", to("sources").href]], live: true,
     parts: [
       ways(source, "run"), facts(source), problems([source]),
-      context.later(metrics, (answer) => curves(answer, open, source, context), "Reading metrics…"),
+      source.kind === "run" && context.later(metrics, (answer) => curves(answer, open, source, context), "Reading metrics…"),
       context.later(steps, (rows) => section("Steps", steps_table(state, source, rows)), "Reading steps…"),
     ],
   };
@@ -49,12 +51,11 @@ export async function show(state, context) {
 function facts(source) {
   const told = source.about || {};
   const all = [
-    ["state", [status(source), ` ${STATES[source.state] || ""}`]],
+    ["state", [status(source), " ", h("span", { class: "about" }, STATES.get(`${source.kind} ${source.state}`))]],
     ["step", source.steps ? `${number(source.step)} of ${number(source.steps)}` : number(source.step)],
     ["items", source.indexed < 1 ? `${number(source.items)}, indexed ${share(source.indexed)}` : number(source.items)],
     ["began", moment(told.started || source.first_s)], ["last", ago(source.last_s)],
-    ...["preset", "model", "data"].map((name) => [name, told[name]]),
-    ["methods", (told.methods || []).join(", ")],
+    ...["preset", "model", "data", "verifier", "seed"].map((name) => [name, plain(told[name])]),
   ].filter(([, value]) => value && value !== "–");
   return h("dl", { class: "facts" }, all.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
@@ -96,7 +97,8 @@ function steps_table(state, source, rows) {
     .sort((a, b) => b.step - a.step || String(a.phase).localeCompare(String(b.phase)));
   if (!rows.length) {
     return empty(source.indexed < 1 ? `Rollouts are being indexed (${share(source.indexed)}): steps appear here as they are read.`
-      : "This run kept no rollouts: run.rollouts = \"all\" in its config records them.");
+      : source.kind === "run" ? "This run kept no rollouts: run.rollouts = \"all\" in its config records them."
+        : "These verdicts carry no step: the trainer's labels would say it.");
   }
   const chips = phases.length > 1 && h("div", { class: "chips", role: "group", "aria-label": "phase" },
     [["", "all"], ...phases.map((each) => [each, each])].map(([value, label]) => h("a", {

@@ -3,17 +3,18 @@
 import { go, State, to } from "./address.js";
 import { lines, spark, swatch, tone } from "./charts.js";
 import { add, empty, h, section } from "./dom.js";
-import { ago, count, number, share } from "./format.js";
+import { ago, count, number, plain, share } from "./format.js";
 import { table } from "./table.js";
 
 const SHOWN = ["reward", "correct", "fault_ratio", "response_length"];
-export const STATES = {
-  live: "it grows now", ended: "it ended by itself", died: "it stopped without an end", unknown: "nothing says how it ended",
-};
+export const STATES = new Map(Object.entries({
+  "run live": "it grows now", "run ended": "it ended by itself", "run died": "it stopped without an end: killed, or a copy of what it was then", "run unknown": "nothing says how it ended",
+  "journal live": "a server writes to it", "journal ended": "no server writes to it now", "journal unknown": "a copy, or a journal that no server has open",
+}));
 
 /** The state of a source as a mark. */
 export function status(source) {
-  return h("span", { class: `status ${source.state}`, title: STATES[source.state] || "" }, source.state);
+  return h("span", { class: `status ${/^[a-z]+$/.test(source.state) ? source.state : ""}`, title: STATES.get(`${source.kind} ${source.state}`) || "" }, source.state);
 }
 
 /** Where a source is opened. */
@@ -42,15 +43,15 @@ export async function show(state, context) {
         type: "checkbox", checked: ticked.includes(row.id), "aria-label": `draw ${row.name}`,
         onchange: (event) => go(state.with({ tick: event.target.checked ? [...ticked, row.id] : ticked.filter((id) => id !== row.id) }), true),
       }), ticked.includes(row.id) && swatch())) },
-    { label: "source", text: true, class: "name", cell: (row) => row.name },
-    { label: "state", cell: status },
-    { label: "reward", class: "sparkline", cell: (row) => (row.kind === "run" ? cell(row.id, "reward") : h("span", { class: "none" }, "journal")) },
+    { label: "source", text: true, class: "name", cell: (row) => (row.inside ? h("span", { class: "inside" }, "journal.sqlite") : row.name) },
+    { label: "state", class: "whole", cell: status },
+    { label: "reward", class: "sparkline", cell: (row) => (row.kind === "run" ? cell(row.id, "reward") : h("span", { class: "of" }, row.inside ? "the same judgements" : "journal")) },
     { label: "correct", class: "sparkline", cell: (row) => (row.kind === "run" ? cell(row.id, "correct") : null) },
     { label: "without judgement", title: "share of the last step", numeric: true, cell: (row) => (row.kind === "run" ? cell(row.id, "fault_ratio") : null) },
     { label: "step", numeric: true, cell: (row) => (row.step === null || row.step === undefined ? "–" : row.steps ? `${number(row.step)} / ${number(row.steps)}` : number(row.step)) },
     { label: "items", numeric: true, cell: (row) => [row.indexed < 1 && h("span", { class: "of" }, `${share(row.indexed)} of `), number(row.items)] },
     { label: "last", numeric: true, cell: (row) => ago(row.last_s) },
-    { label: "what", cell: (row) => h("span", { class: "about" }, about(row)) },
+    { label: "what", class: "wide", cell: (row) => about(row) },
   ];
   const sheet = table(columns, sources, { href: (row) => home(row).href, key: (row) => row.id, lead: runs.length > 1 ? 1 : 0 });
   const parts = [problems(sources), sheet];
@@ -76,8 +77,8 @@ export async function show(state, context) {
 
 function about(row) {
   const told = row.about || {};
-  const all = [told.preset, told.model, told.data, ...(told.methods || [])].filter(Boolean);
-  return all.length ? all.join(" · ") : "–";
+  const all = [told.preset, told.verifier, told.model, told.data].filter(Boolean).map((each) => plain(each));
+  return all.length ? h("span", { class: "about", title: all.join("\n") }, all.map((each) => each.split("/").pop()).join(" · ")) : null;
 }
 
 /** What is wrong with sources, said once each. */

@@ -64,7 +64,7 @@ export function flags(item) {
   for (const each of item.suspicions || []) all.push(h("span", { class: "flag suspicion", title: "suspicion of the verifier" }, each));
   if (item.truncated) all.push(h("span", { class: "flag", title: "cut at the limit" }, "cut"));
   if (item.phase === "train" && item.trained === 0) all.push(h("span", { class: "flag", title: "none of its tokens is in the loss" }, "not trained"));
-  for (const each of item.notes || []) {
+  for (const each of [item.note]) {
     if (each && (each.label || each.text)) all.push(h("span", { class: "flag note", title: each.text || "note" }, each.label || "note"));
   }
   return all.length ? h("span", { class: "flags" }, all) : null;

@@ -1,9 +1,11 @@
 // Text of a model with what was marked in it: spans of a judgement, the extracted answer, programs.
 
 import { h, Points } from "./dom.js";
-import { signed } from "./format.js";
+import { signed, thousands } from "./format.js";
 
 const LONG = 1600;
+const MOST = 50_000;
+const MOST_LINES = 2000;
 
 /** A span of either form. */
 export function span_of(span) {
@@ -26,14 +28,23 @@ export function is_policy(turn) {
 
 /** A turn's text: programs highlighted, spans marked by sign, the last place of the answer outlined. */
 export function written(turn, whole) {
-  const points = new Points(turn.text || "");
+  const text = String(turn.text || "");
+  const end = cut_of(text);
+  if (end === text.length) return marked(turn, whole, text);
+  const box = h("div", {}, marked(turn, whole, text.slice(0, end)));
+  box.append(rest(text, end, () => box.replaceWith(marked(turn, whole, text))));
+  return box;
+}
+
+function marked(turn, whole, text) {
+  const points = new Points(text);
   const index = (whole.turns || []).indexOf(turn);
   const marks = spans_of(turn, whole);
   const programs = (whole.programs || []).filter((each) => each.turn === index)
     .map((each) => ({ ...each, cuts: pieces_of(each, points) })).filter((each) => each.cuts);
   const answer = is_policy(turn) && whole.verdict && whole.verdict.extracted_answer;
-  const place = answer && typeof turn.text === "string" ? turn.text.lastIndexOf(answer) : -1;
-  const found = place >= 0 ? [{ start: new Points(turn.text.slice(0, place)).length, end: 0 }] : [];
+  const place = answer && typeof answer === "string" ? text.lastIndexOf(answer) : -1;
+  const found = place >= 0 ? [{ start: new Points(text.slice(0, place)).length, end: 0 }] : [];
   for (const each of found) each.end = each.start + new Points(answer).length;
   const cuts = new Set([0, points.length]);
   for (const each of [...marks, ...found]) for (const at of [each.start, each.end]) if (at > 0 && at < points.length) cuts.add(at);
@@ -89,12 +100,42 @@ export function program(pieces) {
   }));
 }
 
+/** Where a text is cut, so that one of a megabyte does not freeze the page: at MOST letters or MOST_LINES lines. */
+function cut_of(text) {
+  let at = -1;
+  for (let line = 0; line < MOST_LINES; line += 1) {
+    at = text.indexOf("\n", at + 1);
+    if (at < 0 || at > MOST) break;
+  }
+  const end = at < 0 ? MOST : Math.min(at, MOST);
+  if (text.length <= end) return text.length;
+  return /[\udc00-\udfff]/.test(text[end]) ? end - 1 : end;
+}
+
+/** A button that says how much is not shown, and shows it. */
+function rest(text, end, show) {
+  return h("button", { type: "button", class: "button rest", onclick: (event) => show(event.currentTarget) },
+    `${thousands(text.length - end)} more characters: show all`);
+}
+
+/** A text, at first its beginning where it is very long. */
+export function long_text(text) {
+  const all = String(text);
+  const end = cut_of(all);
+  const box = h("pre", { class: "text" }, all.slice(0, end));
+  if (end === all.length) return box;
+  return h("div", {}, box, rest(all, end, (button) => {
+    box.replaceWith(h("pre", { class: "text" }, all));
+    button.remove();
+  }));
+}
+
 /** A text that opens when it is long; a short one stands open. */
 export function folded(label, text, key, open = false) {
   const shown = typeof text === "string" ? text : JSON.stringify(text, null, 1);
   const lines = shown.split("\n").length;
   const long = shown.length > LONG || lines > 24;
   return h("details", { "data-key": key, open: open || !long, class: "fold" },
-    h("summary", {}, label, long && h("span", { class: "of" }, `${shown.length.toLocaleString("en").replaceAll(",", "\u202f")} characters, ${lines} lines`)),
-    h("pre", { class: "text" }, shown));
+    h("summary", {}, label, long && h("span", { class: "of" }, `${thousands(shown.length)} characters, ${lines} lines`)),
+    long_text(shown));
 }

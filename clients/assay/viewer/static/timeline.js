@@ -16,10 +16,14 @@ const LANES = 24;
 
 export async function show(state, context) {
   const source = await source_of(state, context);
-  const asked = new State().with({ source: source.id, from: state.one("from"), to: state.one("to"), step: state.one("step") });
-  const told = await context.get("api/timeline", asked);
-  let spans = told.spans || [];
   const step = state.one("step");
+  const ask = (low, high) => context.get("api/timeline", new State().with({ source: source.id, from: low, to: high }));
+  let told = await ask(step, step);
+  if (state.one("from") && told.spans.length) { // tools are told of the newest steps alone, unless steps are named
+    const inside = told.spans.filter((each) => each.end > Number(state.one("from")) && each.start < Number(state.one("to"))).map((each) => each.step);
+    if (inside.length) told = await ask(Math.min(...inside), Math.max(...inside)).then((near) => ({ ...near, spans: told.spans }));
+  }
+  let spans = told.spans || [];
   const trail = [["Runs", to("sources").href], [source.name, to("run", { source: source.id }).href]];
   if (!spans.length) {
     return { title: "timeline", trail, live: true, parts: [ways(source, "timeline"),

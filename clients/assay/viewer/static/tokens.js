@@ -4,12 +4,12 @@ import { go } from "./address.js";
 import { empty, h } from "./dom.js";
 import { count, fixed, number, share, signed } from "./format.js";
 
-const BY = {
+const BY = Object.assign(Object.create(null), {
   advantage: ["advantages", "advantage", "what each token is pushed by"],
   logprob: ["logprobs", "log-prob", "under the policy that drew it: dark is surprising"],
   change: [null, "change", "log-prob that the loss starts from, less that of the sampler"],
   entropy: ["entropies", "entropy", "how undecided the policy was"],
-};
+});
 const STEPS = 5000;
 
 /** The panel for what api/tokens told. */
@@ -42,6 +42,8 @@ export function tokens_of(told, state, whole) {
     if (known && most > 0) span.style.setProperty("--v", `${Math.round((Math.abs(value) / most) * 100)}%`);
     return span;
   });
+  const numbers = pieces.every((piece, index) => piece === String((told.ids || [])[index]));
+  if (numbers) box.classList.add("numbers");
   lay(box, spans);
   let here = -1;
   const move = (index) => {
@@ -66,7 +68,9 @@ export function tokens_of(told, state, whole) {
       onclick: () => go(state.with({ tokens: name }), true),
     }, label, !there(name) && h("span", { class: "of" }, "not recorded"))),
     h("span", { class: "sum" }, `${count(pieces.length, "token")}, ${number(in_loss)} in the loss (${share(in_loss / pieces.length)})`)),
-    legend(by, signs, most), readout, box, whole.item.phase === "eval" && h("p", { class: "hint" }, "An evaluation trains on nothing."));
+    numbers && h("p", { class: "hint" }, "The run kept no vocabulary.json.gz: tokens are shown as their numbers."),
+    most > 0 ? legend(by, signs, most) : h("p", { class: "hint" }, by === "advantage"
+      ? "Every advantage is 0: the samples of this prompt have equal rewards, and it teaches nothing." : `Every ${BY[by][1]} is 0, or none is recorded.`), readout, box, whole.item.phase === "eval" && h("p", { class: "hint" }, "An evaluation trains on nothing."));
 }
 
 /** Adds the first at once and the rest between frames, so that a long response does not freeze the page. */
