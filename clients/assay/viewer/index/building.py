@@ -24,6 +24,7 @@ from assay.viewer.index.schema import (
     source_range,
     unit_range,
 )
+from assay.viewer.journals.reader import SPAN
 from assay.viewer.sources import JOURNAL, ViewedSource, read_lines, sources_of
 
 SLICE = 4_000
@@ -174,9 +175,7 @@ class IndexBuilder:
                 "SELECT identity, low, high FROM sources WHERE id = ?", (number,)
             ).fetchone()
             with copying.reading():
-                first, last = self._db.execute(
-                    "SELECT min(id), max(id) FROM journal.entries"
-                ).fetchone()
+                first, last = self._db.execute(SPAN.format("journal.entries")).fetchone()
                 mark = self._mark(high)
             first, last = (0, -1) if first is None else (first, last)
             changed = False
