@@ -46,7 +46,7 @@ class ViewerApi:
     Args:
         paths: of runs, journals, or folders that hold some.
         cache: folder of indexes; by default the user's.
-        pause_s: between two pieces of indexing, where the process has other work.
+        share: of the time that indexing may take, in (0, 1], where the process has other work.
         background: index in a thread; False: `index_all` does it.
 
     Raises:
@@ -58,7 +58,7 @@ class ViewerApi:
         paths: Sequence[Path],
         cache: Path | None = None,
         *,
-        pause_s: float = 0.0,
+        share: float = 1.0,
         background: bool = True,
     ) -> None:
         self._file = IndexFile(paths, cache)
@@ -82,7 +82,7 @@ class ViewerApi:
         }
         try:
             self._builder = IndexBuilder(
-                self._file.path, paths, pause_s=pause_s, renew=self._file.renew
+                self._file.path, paths, share=share, renew=self._file.renew
             )
         except BaseException:
             self._file.close()

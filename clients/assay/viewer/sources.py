@@ -17,7 +17,7 @@ from typing import Any
 
 from assay.kit.errors import ConfigError
 from assay.kit.runs.rollouts import FOLDER, files_in
-from assay.viewer.journals.reader import APPLICATION_ID
+from assay.viewer.journals.reader import APPLICATION_ID, SPAN
 
 RUN, JOURNAL = "run", "journal"
 _DEEPEST = 3  # folders below the named one
@@ -286,7 +286,7 @@ def journal_span(path: Path) -> tuple[int, int]:
         sqlite3.Error: it cannot be read.
     """
     with contextlib.closing(connect(path)) as database:
-        first, last = database.execute("SELECT min(id), max(id) FROM entries").fetchone()
+        first, last = database.execute(SPAN.format("entries")).fetchone()
     return (0, -1) if first is None else (int(first), int(last))
 
 

@@ -24,6 +24,7 @@ from assay.viewer.index.schema import (
     source_range,
     unit_range,
 )
+from assay.viewer.journals.reader import SPAN
 from assay.viewer.sources import JOURNAL, ViewedSource, read_lines, sources_of
 
 SLICE = 4_000
@@ -40,7 +41,7 @@ class IndexBuilder:
         path: of the index.
         paths: what is viewed.
         slice_ids: most entries of a journal in one transaction.
-        pause_s: between two pieces, for a process that has other work.
+        share: of the time that pieces may take, in (0, 1], for a process that has other work.
         renew: empties an index that is broken.
 
     Attributes:
@@ -58,13 +59,13 @@ class IndexBuilder:
         paths: Sequence[Path],
         *,
         slice_ids: int = SLICE,
-        pause_s: float = 0.0,
+        share: float = 1.0,
         renew: Callable[[], None] = lambda: None,
     ) -> None:
         self._path, self._renew = path, renew
         self._paths = list(paths)
         self._slice = slice_ids
-        self._pause_s = pause_s
+        self._share = share
         self._db = open_index(path)
         self._todo: dict[int, list[Unit]] = {}
         self._looked: dict[int, float] = {}
@@ -89,6 +90,7 @@ class IndexBuilder:
     def run(self, closing: threading.Event, wake: threading.Event) -> None:
         """Works until `closing` is set; `wake` ends a wait."""
         while not closing.is_set():
+            began = time.monotonic()
             try:
                 if self.broken:
                     self._begin_anew()
@@ -99,8 +101,7 @@ class IndexBuilder:
                 self.trouble = f"the index cannot be written: {error}"
                 busy = False
             if busy:
-                if self._pause_s:
-                    closing.wait(self._pause_s)
+                closing.wait((time.monotonic() - began) * (1 / self._share - 1))
             else:
                 wake.wait(_LOOK_S)
                 wake.clear()
@@ -174,9 +175,7 @@ class IndexBuilder:
                 "SELECT identity, low, high FROM sources WHERE id = ?", (number,)
             ).fetchone()
             with copying.reading():
-                first, last = self._db.execute(
-                    "SELECT min(id), max(id) FROM journal.entries"
-                ).fetchone()
+                first, last = self._db.execute(SPAN.format("journal.entries")).fetchone()
                 mark = self._mark(high)
             first, last = (0, -1) if first is None else (first, last)
             changed = False

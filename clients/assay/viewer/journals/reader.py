@@ -25,6 +25,8 @@ TEXT_FIELDS = ("prompt", "response", "reference", "answer", "explanation")
 _PAGE_ROWS = 200
 _SCAN_ROWS = 10_000
 
+SPAN = "SELECT (SELECT min(id) FROM {0}), (SELECT max(id) FROM {0})"
+"""The ends of the ids. Asked for both at once, SQLite reads the whole table."""
 Record = dict[str, Any]
 """One entry: the fields of `Entry` as plain data, and `id`."""
 _ABSENT = {"labels": "{}", "parameters": None, "reference_kind": None, "cut": None}
@@ -262,7 +264,7 @@ class Reader:
     def summary(self) -> Summary:
         """The journal as a whole."""
         # Ids have no gaps: the oldest go, and a batch that fails gives its ids back.
-        first, last = self._db.execute("SELECT min(id), max(id) FROM entries").fetchone()
+        first, last = self._db.execute(SPAN.format("entries")).fetchone()
         dropped, expired = self._db.execute("SELECT dropped, expired FROM totals").fetchone()
         if first is None:
             return Summary(0, dropped, expired, None, None)

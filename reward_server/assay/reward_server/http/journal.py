@@ -26,6 +26,8 @@ from assay.viewer.mirror import read_page
 if TYPE_CHECKING:
     from assay.viewer.api import ViewerApi
 
+INDEX_SHARE = 0.2
+"""Of the time that indexing may take beside scoring (python -m bench viewer --parts scoring)."""
 _CHALLENGE = {"WWW-Authenticate": 'Basic realm="assay", charset="UTF-8"'}
 
 
@@ -85,7 +87,7 @@ class _Shown:
         with self._making:
             if self._pages is not None:
                 return self._pages
-            self._api = ViewerApi([self._path]).__enter__()
+            self._api = ViewerApi([self._path], share=INDEX_SHARE).__enter__()
             pages = Pages(self._api, lambda: self._gate.phase is Phase.DRAINING)
             self._pages = pages
             return pages
