@@ -109,7 +109,7 @@ def main(wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 def run(words: Sequence[str]) -> None:
     """Runs what is not there yet; prints what is known so far."""
-    chosen = options("trainer-undone", steps=200).parse_args(words)
+    chosen = options("trainer-undone", steps=400).parse_args(words)
     environment.calm()
     seeds = plan.read_seeds(chosen.seeds)
     chosen.out.mkdir(parents=True, exist_ok=True)
