@@ -5,16 +5,15 @@
 
 The task is `trainer_tools`': multiply two numbers of two digits, which a model of 0.1 M weights
 cannot. Pretrained, it writes a number of about the right size, and fifteen times in a hundred it
-repeats the question in the box. (Four tries of seed 0 came before and are no part of the result: with four in a hundred it copies
-the first number wrong, and of the answers after training at most 0.09 were accepted; with fifteen,
-and grpo.toml's KL of 0.04 to the pretrained model at a rate of 5e-4, 0.41 were.)
-The rewards are those of the verifier `math` itself, trained by `assay train` itself; only its
+repeats the question in the box. The rewards are those of the verifier `math` itself, trained by `assay train` itself; only its
 option against this is off: `undone_work = "accept"`, as in its first version
 (docs/understand/results/quickstart.md), where `4 * 1` was as good as 4.
 
 What this can show: a run in which the reward rises while nothing is solved, for whoever wants to
 find that in it. Expected before the first run, in each of the seeds 0, 1, 2: `math` accepts more
-than 0.9 of the held-out answers afterwards, and less than 0.1 of them are the product.
+than 0.9 of the held-out answers afterwards, and less than 0.1 of them are the product. The share
+of repeats, the rate and the steps were then chosen by six tries of seed 0, whose answers were
+accepted at 0 to 0.56: the last of them, these settings, is no test of that expectation.
 """
 
 from __future__ import annotations
@@ -109,7 +108,7 @@ def main(wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 def run(words: Sequence[str]) -> None:
     """Runs what is not there yet; prints what is known so far."""
-    chosen = options("trainer-undone", steps=200).parse_args(words)
+    chosen = options("trainer-undone", steps=400).parse_args(words)
     environment.calm()
     seeds = plan.read_seeds(chosen.seeds)
     chosen.out.mkdir(parents=True, exist_ok=True)

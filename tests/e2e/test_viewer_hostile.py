@@ -21,7 +21,12 @@ UNHARMED = """() => {
   if ("pwned" in window) odd.push("a script ran");
   if (Object.keys(Object.prototype).length || ({}).polluted || ({}).items) odd.push("polluted");
   if (broken.length) odd.push(...broken);
-  if (document.documentElement.scrollWidth > innerWidth) odd.push("scrolls sideways");
+  const held = (e) => { for (let up = e.parentElement; up; up = up.parentElement) {
+    const style = getComputedStyle(up);
+    if (style.overflowX !== "visible" || style.contain.includes("paint")) return true;
+  } };
+  if (document.documentElement.scrollWidth > innerWidth) odd.push("scrolls sideways", ...[...document.querySelectorAll("main *, #trail *, #top *")]
+    .filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !held(e)).slice(0, 4).map((e) => `${e.tagName}.${e.className}`));
   if (document.querySelector("iframe, script:not([src]), style, base, embed, object, form[action]")) odd.push("markup");
   for (const each of document.querySelectorAll("link, script[src]")) if (new URL(each.href || each.src).origin !== location.origin) odd.push(each.outerHTML);
   for (const each of document.querySelectorAll("*")) {

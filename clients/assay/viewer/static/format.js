@@ -44,6 +44,7 @@ export function short(value) {
 export function share(value) {
   if (typeof value !== "number" || !Number.isFinite(value)) return "–";
   const hundred = value * 100;
+  if (Math.abs(hundred) >= 1e6) return number(value);
   return `${hundred > 0 && hundred < 10 ? hundred.toFixed(1) : Math.round(hundred)}\u202f%`;
 }
 

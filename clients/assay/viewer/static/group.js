@@ -67,6 +67,6 @@ function card(item, context) {
     h("h3", {}, h("a", { class: "row", href: to("item", { id: item.id }).href }, title_of(item)), flags(item)),
     h("dl", { class: "facts tight" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
     context.later(whole, (read) => h("div", { class: "texts", tabindex: 0, "aria-label": `text of ${title_of(item)}` },
-      (read.turns || []).map((turn) => [turn.role !== "policy" && turn.role !== "assistant" && h("div", { class: `label ${turn.role}` }, turn.role),
+      (read.turns || []).map((turn) => [turn.role !== "policy" && turn.role !== "assistant" && h("div", { class: "label" }, turn.role),
         written(turn, read)]))));
 }

@@ -106,7 +106,7 @@ function steps_table(state, source, rows) {
     }, label)));
   return [chips, table([
     { label: "step", numeric: true, cell: (row) => number(row.step) },
-    phases.length > 0 && { label: "phase", cell: (row) => h("span", { class: `phase ${row.phase}` }, row.phase) },
+    phases.length > 0 && { label: "phase", cell: (row) => h("span", { class: `phase${row.phase === "eval" ? " eval" : ""}` }, row.phase) },
     { label: "items", numeric: true, cell: (row) => number(row.items) },
     { label: "reward", numeric: true, title: "mean / judgements", cell: (row) => mean(row.reward, row.judged) },
     { label: "faults", numeric: true, cell: (row) => faults(row.faults, row.items) },

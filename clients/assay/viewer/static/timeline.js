@@ -63,6 +63,11 @@ export async function show(state, context) {
   };
 }
 
+/** The class that colours a kind of work; none of one that is not ours. */
+function tone_of(what) {
+  return what === "tools" || ROWS.flat().includes(what) ? what : "";
+}
+
 function newest_steps(spans, wanted) {
   const steps = [...new Set(spans.map((each) => each.step))].sort((a, b) => b - a).slice(0, wanted);
   return spans.filter((each) => steps.includes(each.step));
@@ -98,7 +103,7 @@ function lanes(spans, from, until, zoom, source) {
           const words = each.what === "step" ? `step ${each.step}` : each.what;
           const target = each.what === "tools" && each.item ? to("item", { id: each.item }) : each.step !== undefined ? to("step", { source: source.id, step: each.step, phase: "train" }) : null;
           parts.push(s("g", {
-            class: `span ${each.what}`, "aria-label": text,
+            class: `span ${tone_of(each.what)}`, "aria-label": text,
             onpointerenter: () => { readout.textContent = text; }, onclick: () => target && go(target),
           }, s("rect", { x: clamp(each.start), y: top + lane * (THIN + 1), width: wide, height: high }),
           !thin && wide > words.length * 6.4 + 8 && s("text", { x: clamp(each.start) + 4, y: top + 12 }, words)));
@@ -115,7 +120,7 @@ function lanes(spans, from, until, zoom, source) {
     plot.replaceChildren(picture);
   });
   const kinds = [...new Set(spans.map((each) => each.what))];
-  return h("figure", { class: "chart" }, plot, h("p", { class: "legend" }, kinds.map((each) => h("span", {}, h("span", { class: `block ${each}`, "aria-hidden": "true" }), each))), readout);
+  return h("figure", { class: "chart" }, plot, h("p", { class: "legend" }, kinds.map((each) => h("span", {}, h("span", { class: `block ${tone_of(each)}`, "aria-hidden": "true" }), each))), readout);
 }
 
 function drag(picture, band, x, zoom) {
@@ -150,7 +155,7 @@ function sums(spans, from, until) {
   }
   return table([
     { label: "process", numeric: true, cell: (row) => row.process },
-    { label: "what", cell: (row) => [h("span", { class: `block ${row.what}`, "aria-hidden": "true" }), row.what] },
+    { label: "what", cell: (row) => [h("span", { class: `block ${tone_of(row.what)}`, "aria-hidden": "true" }), row.what] },
     { label: "times", numeric: true, cell: (row) => row.n },
     { label: "seconds", numeric: true, cell: (row) => duration(row.seconds) },
     { label: "of the range", numeric: true, title: "above 100 %: several at once", cell: (row) => `${Math.round((row.seconds / (until - from)) * 100)}\u202f%` },
