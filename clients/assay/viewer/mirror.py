@@ -30,7 +30,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from assay.kit.errors import ConfigError
-from assay.viewer.journals.reader import APPLICATION_ID, FORMAT, FORMATS, JSON_FIELDS
+from assay.viewer.journals.reader import APPLICATION_ID, FORMAT, FORMATS, JSON_FIELDS, SPAN
 
 COLUMNS = (
     "time_s", "request_id", "item_id", "group_id", "task", "verifier", "version", "verdict",
@@ -123,7 +123,7 @@ def read_page(path: Path, after: int) -> Iterator[dict[str, Any]]:
     ) as database:
         database.row_factory = sqlite3.Row
         form = database.execute("PRAGMA user_version").fetchone()[0]
-        first, last = database.execute("SELECT min(id), max(id) FROM entries").fetchone()
+        first, last = database.execute(SPAN.format("entries")).fetchone()
         seen = database.execute("SELECT time_s FROM entries WHERE id = ?", (after,)).fetchone()
         dropped, expired = database.execute("SELECT dropped, expired FROM totals").fetchone()
         yield {

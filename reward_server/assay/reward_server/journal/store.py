@@ -21,7 +21,7 @@ from pathlib import Path
 
 from assay.kit.errors import ConfigError
 from assay.reward_server.journal.entries import Entry, Row, weight_of
-from assay.viewer.journals.reader import APPLICATION_ID, FORMAT
+from assay.viewer.journals.reader import APPLICATION_ID, FORMAT, SPAN
 
 _ADDED = {1: ("labels", "parameters", "reference_kind", "cut")}
 """The columns that an older format lacks, with empty ones in its entries."""
@@ -191,7 +191,7 @@ class Store:
     def _make_room(self, coming_bytes: int) -> bool:
         """Deletes the oldest entries, a hundredth at a time; False where the log has no room."""
         while self._used_bytes() + 2 * coming_bytes > self._limit_bytes:
-            first, last = self._db.execute("SELECT min(id), max(id) FROM entries").fetchone()
+            first, last = self._db.execute(SPAN.format("entries")).fetchone()
             if first is None:
                 break
             bound = first + max(1, (last - first) // 100)
