@@ -17,9 +17,11 @@ from compose_support import START_S, Stack, free_port, until
 OWN_FOLDERS = """
 services:
   reward_server:
-    volumes:
-      - type: tmpfs
-        target: /journal
+    environment:
+      - ASSAY_REWARD_JOURNAL=/own/verdicts.sqlite
+      - ASSAY_REWARD_JOURNAL_MAX_MB=64
+    tmpfs:
+      - /own:size=128m,mode=1777
 """
 """As docs/operate/journal.md says it, for more than one server."""
 

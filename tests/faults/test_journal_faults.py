@@ -203,6 +203,7 @@ async def test_a_path_that_cannot_be_a_journals_is_refused(tmp_path: Path) -> No
     for path, words in (
         (tmp_path, "is a folder"),
         (tmp_path / "none" / "journal", "No such file"),
+        (tmp_path / ("x" * 300), "File name too long"),
         (foreign, "another program's data base"),
         (tmp_path / "mine", "format 9"),
         (tmp_path / "shared", "another server writes to it"),

@@ -253,7 +253,7 @@ async def pages(facade: Facade, journal: Path) -> None:
     await asyncio.to_thread(journal.unlink)
     for below in ("", "export", "events"):
         gone = await facade.get(f"/journal/{below}")
-        assert (gone.status, b"no such file" in gone.body) == (503, True)
+        assert (gone.status, b"No such file" in gone.body) == (503, True)
 
 
 async def test_the_door_and_the_limits_are_those_of_grpc(tmp_path: Path) -> None:

@@ -47,13 +47,12 @@ def routes(front: RewardFront) -> list[Route]:
         if below == "logout":
             return problem(401, "you are out", _CHALLENGE)
         front.need_operator(request)
-        if not path.is_file():
-            return problem(503, f"the journal cannot be read: no such file as {path.name}")
         try:
+            path.stat()
             if below == "entries":
                 return await _entries(path, request)
             return await (await shown.pages()).answer(request, below)
-        except (ConfigError, sqlite3.Error) as error:
+        except (ConfigError, OSError, sqlite3.Error) as error:
             return problem(503, f"the journal cannot be read: {error}")
 
     return [
