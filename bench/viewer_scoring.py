@@ -109,6 +109,6 @@ def _load(pid: int, address: str, page: str, *, looked_at: bool) -> dict[str, fl
 
 
 def _indexed(page: str) -> float:
-    with urllib.request.urlopen(f"http://{page}/journal/api/pulse", timeout=60) as answer:  # noqa: S310
+    with urllib.request.urlopen(f"http://{page}/journal/api/pulse", timeout=60) as answer:
         shares = json.load(answer)["indexed"].values()
     return float(min(shares))

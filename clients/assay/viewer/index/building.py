@@ -28,6 +28,7 @@ from assay.viewer.journals.reader import SPAN
 from assay.viewer.sources import JOURNAL, ViewedSource, read_lines, sources_of
 
 SLICE = 4_000
+_NEARLY = 0.99
 _LOOK_S = 1.0
 _DISCOVER_S = 10.0
 
@@ -164,7 +165,8 @@ class IndexBuilder:
         if not busy and not self._settled:
             for statement in LATER:
                 self._db.execute(statement)
-            self._settled = True
+            self._settled = busy = True
+            self._looked.clear()
         return busy
 
     # -- journals
@@ -404,6 +406,7 @@ class IndexBuilder:
         )
 
     def _tell(self, number: int, done: float) -> None:
+        done = done if self._settled else min(done, _NEARLY)
         before = self._db.execute(
             "SELECT done, problem FROM sources WHERE id = ?", (number,)
         ).fetchone()
