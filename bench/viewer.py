@@ -180,7 +180,7 @@ def run(options: list[str]) -> None:
         paths = _made(folder, given.rollouts, given.judgements)
         print(
             f"\nviewer: {given.rollouts} rollouts, {given.judgements} judgements of "
-            f"{paths[1].stat().st_size / 2**20:.0f} MiB; made in {time.perf_counter() - began:.0f} s"
+            f"{paths[1].stat().st_size / 2**20:.0f} MiB, in {time.perf_counter() - began:.0f} s"
         )
         if "first" in parts:
             _first(paths, Path(temporary), given.rounds)
@@ -235,7 +235,8 @@ def _paint(address: str) -> dict[str, float]:
     where = Path("/usr/bin/chromium")
     if not where.exists():
         return {}
-    ready = "document.querySelector('main').children.length && " + (
+    ready = (
+        "document.querySelector('main').children.length && "
         "!document.querySelector('main').hasAttribute('aria-busy') && "
         "!document.querySelector('.later[aria-busy]')"
     )
@@ -268,7 +269,8 @@ def _questions(paths: list[Path], cache: Path, rounds: int, only: str) -> None:
         took, used_s = time.perf_counter() - viewed.began, viewed.cpu_s()
         size = sum(one.stat().st_size for one in cache.rglob("*") if one.is_file())
         print(
-            f"\nindexed in {took:.0f} s, {used_s:.0f} s of CPU, {size / 2**20:.0f} MiB; peak {viewed.peak_mib():.0f} MiB"
+            f"\nindexed in {took:.0f} s, {used_s:.0f} s of CPU; {size / 2**20:.0f} MiB on disk, "
+            f"peak memory {viewed.peak_mib():.0f} MiB"
         )
         names = {
             "after": quote(viewed.ask("api/items?")["more"]),

@@ -133,7 +133,7 @@ class ViewerApi:
                 self._builder.broken = True
                 self._wake.set()
                 return 503, {
-                    "detail": f"the index is made anew, it was broken ({error}); ask again"
+                    "detail": f"the index was broken, and is made anew ({error}): wait"
                 }
             return 503, {"detail": f"the index cannot be read: {error}; start the viewer again"}
 
