@@ -231,7 +231,7 @@ def test_a_damaged_stretch_of_a_journal_is_passed_over_and_counted(tmp_path: Pat
     with contextlib.closing(sqlite3.connect(path)) as database:
         for number in range(1, 401):
             with contextlib.suppress(sqlite3.DatabaseError):
-                sound += database.execute("SELECT id FROM entries WHERE id = ?", (number,))
+                sound += database.execute("SELECT * FROM entries WHERE id = ?", (number,))
     with seen(path, tmp_path / "cache") as api:
         found = {int(one["id"].rpartition(":")[2]) for one in every(api)}
         assert found <= {row[0] for row in sound}
