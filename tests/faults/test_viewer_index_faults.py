@@ -237,7 +237,7 @@ def test_a_damaged_stretch_of_a_journal_is_passed_over_and_counted(tmp_path: Pat
         assert found <= {row[0] for row in sound}
         assert len(sound) < 400
         lost = 400 - len(sound)
-        assert len(sound) - len(found) <= lost // 16, "hardly anything is lost beside it"
+        assert len(sound) - len(found) <= 2 + lost // 16, "its neighbours at most are lost too"
         assert f"{400 - len(found)} rows could not be read" in problems(api)
         assert "the journal is damaged" in problems(api)
 
