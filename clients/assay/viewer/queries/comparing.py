@@ -58,7 +58,8 @@ def _pairs(asking: Asking, few: Sequence[int], many: Sequence[int], over: int) -
     where, values = asking.where()
     newest: dict[bytes, tuple[int, int, float | None]] = {}
     for item, *entry in asking.database.execute(
-        f"SELECT item, number, kind, reward FROM items WHERE {where} AND kind IN ({_in(few)}) "  # noqa: S608
+        f"SELECT item, number, kind, reward FROM {asking.items_by_time} WHERE {where} "  # noqa: S608
+        f"AND kind IN ({_in(few)}) "
         "AND item IS NOT NULL ORDER BY time_s DESC, number DESC LIMIT ?",
         (*values, over),
     ):

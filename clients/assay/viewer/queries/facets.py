@@ -70,8 +70,8 @@ def _problems(asking: Asking) -> list[list[Any]]:
     other = replace(asking, asked=replace(asking.asked, problems=()))
     where, values = other.where()
     rows = asking.database.execute(
-        f"SELECT problem, count(*) FROM (SELECT problem FROM items WHERE {where} AND problem "  # noqa: S608
-        f"IS NOT NULL ORDER BY time_s DESC LIMIT {PROBLEMS_OVER}) "
+        f"SELECT problem, count(*) FROM (SELECT problem FROM {other.items_by_time} WHERE {where} "  # noqa: S608
+        f"AND problem IS NOT NULL ORDER BY time_s DESC LIMIT {PROBLEMS_OVER}) "
         f"GROUP BY problem ORDER BY 2 DESC, 1 LIMIT {_PROBLEMS}",
         values,
     ).fetchall()
