@@ -132,9 +132,7 @@ class ViewerApi:
             if is_broken(error):
                 self._builder.broken = True
                 self._wake.set()
-                return 503, {
-                    "detail": f"the index was broken, and is made anew ({error}): wait"
-                }
+                return 503, {"detail": f"the index was broken, and is made anew ({error}): wait"}
             return 503, {"detail": f"the index cannot be read: {error}; start the viewer again"}
 
     def note(self, body: Any) -> Answer:

@@ -55,22 +55,26 @@ def compare(
 
 def _pairs(asking: Asking, few: Sequence[int], many: Sequence[int], over: int) -> list[Pair]:
     """The newest items of some kinds with their newest entries, each with its newest of others."""
-    where, values = asking.where()
+    where, values = asking.where(few)
     newest: dict[bytes, tuple[int, int, float | None]] = {}
     for item, *entry in asking.database.execute(
         f"SELECT item, number, kind, reward FROM {asking.items_by_time} WHERE {where} "  # noqa: S608
-        f"AND kind IN ({_in(few)}) "
         "AND item IS NOT NULL ORDER BY time_s DESC, number DESC LIMIT ?",
         (*values, over),
     ):
         newest.setdefault(item, tuple(entry))
-    asking.database.execute("CREATE TEMP TABLE IF NOT EXISTS pair (place INTEGER, item)")
+    asking.database.execute("CREATE TEMP TABLE IF NOT EXISTS pair (item, place INTEGER)")
     asking.database.execute("DELETE FROM temp.pair")
-    asking.database.executemany("INSERT INTO temp.pair VALUES (?, ?)", enumerate(newest))
+    asking.database.executemany(
+        "INSERT INTO temp.pair VALUES (?, ?)",
+        sorted((item, place) for place, item in enumerate(newest)),
+    )
+    where, values = asking.where(many)
+    where = where.replace("kind IN", "+kind IN", 1)  # one look into the index for all kinds
     others = asking.database.execute(
         "SELECT i.number, i.kind, i.reward FROM temp.pair AS pair LEFT JOIN items AS i ON i.number "  # noqa: S608
-        f"= (SELECT number FROM items WHERE item = pair.item AND {where} AND kind IN ({_in(many)}) "
-        "ORDER BY time_s DESC, number DESC LIMIT 1) ORDER BY pair.rowid",
+        f"= (SELECT number FROM items WHERE item = pair.item AND {where} "
+        "ORDER BY time_s DESC, number DESC LIMIT 1) ORDER BY pair.place",
         values,
     ).fetchall()
     return [
@@ -78,10 +82,6 @@ def _pairs(asking: Asking, few: Sequence[int], many: Sequence[int], over: int) -
         for own, other in zip(newest.values(), others, strict=True)
         if other[0] is not None
     ]
-
-
-def _in(numbers: Sequence[int]) -> str:
-    return ", ".join(map(str, numbers))
 
 
 def _summed(asking: Asking, pairs: Sequence[Pair], limit: int) -> dict[str, Any]:
