@@ -10,17 +10,15 @@ columns read into memory once, and DuckDB over them.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import http.client
 import json
 import os
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +26,7 @@ from urllib.parse import quote
 
 from bench.common import interleaved, spread
 from bench.viewer_data import BEGAN_S, SPAN_S, make_journal, make_run
+from bench.wire import cpu_s
 
 PARTS = ("first", "questions", "peer", "scoring")
 FIRST = (
@@ -151,7 +150,11 @@ class Viewed:
 
     def indexed(self) -> float:
         """The share of all sources."""
-        return min(self.ask("api/pulse")["indexed"].values())
+        return float(min(self.ask("api/pulse")["indexed"].values()))
+
+    def cpu_s(self) -> float:
+        """Seconds of CPU that its process took."""
+        return cpu_s(self._process.pid)
 
     def peak_mib(self) -> float:
         """Most memory that its process had."""
@@ -177,7 +180,7 @@ def run(options: list[str]) -> None:
         paths = _made(folder, given.rollouts, given.judgements)
         print(
             f"\nviewer: {given.rollouts} rollouts, {given.judgements} judgements of "
-            f"{paths[1].stat().st_size / 2**20:.0f} MiB; made in {time.perf_counter() - began:.0f} s"
+            f"{paths[1].stat().st_size / 2**20:.0f} MiB, in {time.perf_counter() - began:.0f} s"
         )
         if "first" in parts:
             _first(paths, Path(temporary), given.rounds)
@@ -232,7 +235,8 @@ def _paint(address: str) -> dict[str, float]:
     where = Path("/usr/bin/chromium")
     if not where.exists():
         return {}
-    ready = "document.querySelector('main').children.length && " + (
+    ready = (
+        "document.querySelector('main').children.length && "
         "!document.querySelector('main').hasAttribute('aria-busy') && "
         "!document.querySelector('.later[aria-busy]')"
     )
@@ -242,7 +246,9 @@ def _paint(address: str) -> dict[str, float]:
             executable_path=where, args=["--no-sandbox", "--disable-gpu"]
         )
         for name, query in (("runs", ""), ("a run", "?view=run&source=run")):
-            page = browser.new_page(bypass_csp=True)  # what is evaluated below is the policy's only guest
+            page = browser.new_page(
+                bypass_csp=True
+            )  # what is evaluated below is the policy's only guest
             page.goto(f"{address.rstrip('/')}/{query}", wait_until="commit")
             page.wait_for_function(ready, timeout=60_000)
             told[f"{name}, whole"] = page.evaluate("performance.now()") / 1000
@@ -260,36 +266,43 @@ def _paint(address: str) -> dict[str, float]:
 def _questions(paths: list[Path], cache: Path, rounds: int, only: str) -> None:
     with Viewed(paths, cache) as viewed:
         _wait(viewed)
-        took = time.perf_counter() - viewed.began
+        took, used_s = time.perf_counter() - viewed.began, viewed.cpu_s()
         size = sum(one.stat().st_size for one in cache.rglob("*") if one.is_file())
-        print(f"\nindexed in {took:.0f} s, {size / 2**20:.0f} MiB; peak {viewed.peak_mib():.0f} MiB")
+        print(
+            f"\nindexed in {took:.0f} s, {used_s:.0f} s of CPU; {size / 2**20:.0f} MiB on disk, "
+            f"peak memory {viewed.peak_mib():.0f} MiB"
+        )
         names = {
             "after": quote(viewed.ask("api/items?")["more"]),
-            "entry": quote(viewed.ask("api/items?source=verdicts.sqlite&limit=1")["items"][0]["id"]),
+            "entry": quote(
+                viewed.ask("api/items?source=verdicts.sqlite&limit=1")["items"][0]["id"]
+            ),
             "rollout": quote(viewed.ask("api/items?source=run&limit=1")["items"][0]["id"]),
         }
+        used: dict[str, list[float]] = {}
         asked: dict[str, Callable[[], None]] = {
-            name: partial(_asked, viewed, path.format(**names))
+            name: partial(_asked, viewed, path.format(**names), used.setdefault(name, []))
             for name, path in QUESTIONS.items()
             if only in name
         }
-        print(f"questions, {rounds} rounds by turns, seconds: median [least, most]")
+        print(f"questions, {rounds} rounds by turns, seconds, and of CPU: median [least, most]")
         for name, seconds in interleaved(asked, rounds).items():
-            print(f"  {name:40} {spread(seconds)}")
+            print(f"  {name:32} {spread(seconds)}   {spread(used[name])}")
         if only in "text":
             _search(viewed)
         print(f"  peak memory {viewed.peak_mib():.0f} MiB")
 
 
-def _asked(viewed: Viewed, path: str) -> None:
+def _asked(viewed: Viewed, path: str, used: list[float]) -> None:
+    before = viewed.cpu_s()
     viewed.ask(path)
+    used.append(viewed.cpu_s() - before)
 
 
 def _wait(viewed: Viewed) -> None:
-    """Until all is indexed, and questions are as quick as they get."""
+    """Until all is indexed."""
     while viewed.indexed() < 1:
         time.sleep(0.5)
-    time.sleep(5.0)
 
 
 def _search(viewed: Viewed) -> None:
@@ -324,17 +337,3 @@ def _peer(journal: Path, rounds: int) -> None:
     print(f"\npandas and DuckDB over the columns, one thread, seconds; peak memory {mib:.0f} MiB")
     for name, seconds in told.items():
         print(f"  {name:40} {spread(seconds)}")
-
-
-@contextlib.contextmanager
-def timed(into: list[float]) -> Iterator[None]:
-    """Appends the seconds of what is within."""
-    began = time.perf_counter()
-    yield
-    into.append(time.perf_counter() - began)
-
-
-def middle(values: list[float], share: float) -> float:
-    """The quantile of values."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else statistics.nan

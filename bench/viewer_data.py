@@ -31,10 +31,11 @@ from assay.trainer.rollouts.types import Rollout, place
 STEP_ROLLOUTS, SAMPLES, TOKENS, STEPS = 100, 4, 120, 200
 BEGAN_S = 1_790_000_000.0
 SPAN_S = 2 * 86_400.0
-WORDS = (
+_TEXT = (
     "so the next step follows from what we have and then four times six gives the sum of both "
-    "which is less than before hence the answer must be even but we check it again by dividing"
-).split()
+    "which is less than before hence the answer must be even but we check it again"
+)
+WORDS = _TEXT.split()
 JUDGES = (("math", "1"), ("exact", "1"), ("math", "2"), ("judge", "1"))
 """Who judges each item of the journal, in this order."""
 _FAULTS = ("ITEM_TIMEOUT", "SANDBOX_UNAVAILABLE", "JUDGE_UNREADABLE")

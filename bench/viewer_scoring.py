@@ -35,7 +35,7 @@ _FLAGS = ("--port", "0", "--http-port", "0", "--cache-entries", "0", "--log-leve
 
 
 def measure(rounds: int) -> None:
-    """Prints a line for each share: latency of calls, items a second, CPU, how far the index got."""
+    """Prints for each share: latency of calls, items a second, CPU, how far the index got."""
     print(
         f"\nscoring beside indexing {ENTRIES} entries: calls of {CALL_ITEMS} items of `math` one "
         f"after another for {LOAD_S:g} s, {rounds} rounds by turns"
@@ -109,6 +109,6 @@ def _load(pid: int, address: str, page: str, *, looked_at: bool) -> dict[str, fl
 
 
 def _indexed(page: str) -> float:
-    with urllib.request.urlopen(f"http://{page}/journal/api/pulse", timeout=60) as answer:  # noqa: S310
+    with urllib.request.urlopen(f"http://{page}/journal/api/pulse", timeout=60) as answer:
         shares = json.load(answer)["indexed"].values()
     return float(min(shares))

@@ -132,7 +132,7 @@ class ViewerApi:
             if is_broken(error):
                 self._builder.broken = True
                 self._wake.set()
-                return 503, {"detail": f"the index was broken ({error}) and is made anew; ask again"}
+                return 503, {"detail": f"the index was broken, and is made anew ({error}): wait"}
             return 503, {"detail": f"the index cannot be read: {error}; start the viewer again"}
 
     def note(self, body: Any) -> Answer:
@@ -373,7 +373,8 @@ class ViewerApi:
     def _compare(self, database: sqlite3.Connection, query: Query) -> Any:
         limit = _whole(query, "limit", _MOST_COMPARED)
         first, second = _first(query, "a"), _first(query, "b")
-        return comparing.compare(self._asking(database, query), first, second, limit)
+        over = _whole(query, "over", comparing.NEWEST)
+        return comparing.compare(self._asking(database, query), first, second, limit, over)
 
     def _whole_item(self, database: sqlite3.Connection, query: Query) -> Any:
         number, source, raw = self._item(query)

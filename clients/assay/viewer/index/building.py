@@ -28,6 +28,7 @@ from assay.viewer.journals.reader import SPAN
 from assay.viewer.sources import JOURNAL, ViewedSource, read_lines, sources_of
 
 SLICE = 4_000
+_NEARLY = 0.99
 _LOOK_S = 1.0
 _DISCOVER_S = 10.0
 
@@ -164,7 +165,8 @@ class IndexBuilder:
         if not busy and not self._settled:
             for statement in LATER:
                 self._db.execute(statement)
-            self._settled = True
+            self._settled = busy = True
+            self._looked.clear()
         return busy
 
     # -- journals
@@ -213,9 +215,10 @@ class IndexBuilder:
         else:
             self._tell(number, 1.0)
             return False
+        if not self._read(number, form, begin, end):
+            return True
         with self._writing():
-            if not self._copied(number, form, begin, end):
-                return True
+            copying.copy(self._db, number, begin, end)
             if have[1] < 0:
                 self._db.execute("UPDATE sources SET low = ? WHERE id = ?", (begin, number))
             elif end <= have[0]:
@@ -227,23 +230,26 @@ class IndexBuilder:
             )
         return True
 
-    def _copied(self, number: int, form: int, begin: int, end: int) -> bool:
-        """Whether a slice is done with; one that is broken is narrowed down, then passed over."""
+    def _read(self, number: int, form: int, begin: int, end: int) -> bool:
+        """Whether a slice is read; a damaged one is narrowed down, then passed over."""
         size = end - begin
         try:
-            copying.copy(self._db, number, form, begin, end)
+            copying.read(self._db, number, form, begin, end)
         except copying.JournalError as error:
             if not is_broken(error):
                 raise
-            least = self._gaps.get(number, 1)
+            passed = self._gaps.get(number, 0)
+            least = 1 + passed // 16  # of a long stretch a little beside it is lost too
             if size > least:
                 self._slices[number] = max(least, size // 8)
                 return False
-            self._db.execute(
-                "INSERT OR REPLACE INTO units VALUES (?, ?, 'gap', '', ?, ?)",
-                (number, begin, size, f"the journal is damaged: {error}"),
-            )
-            self._gaps[number] = self._slices[number] = min(self._slice, 2 * size)
+            with self._writing():
+                self._db.execute(
+                    "INSERT OR REPLACE INTO units VALUES (?, ?, 'gap', '', ?, ?)",
+                    (number, begin, size, f"the journal is damaged: {error}"),
+                )
+            self._gaps[number] = passed + size
+            self._slices[number] = least
         else:
             self._gaps.pop(number, None)
             self._slices[number] = min(self._slice, max(2 * size, self._slices.get(number, 1)))
@@ -404,6 +410,7 @@ class IndexBuilder:
         )
 
     def _tell(self, number: int, done: float) -> None:
+        done = done if self._settled else min(done, _NEARLY)
         before = self._db.execute(
             "SELECT done, problem FROM sources WHERE id = ?", (number,)
         ).fetchone()

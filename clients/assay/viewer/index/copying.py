@@ -114,19 +114,24 @@ def attached(database: sqlite3.Connection, path: Path) -> Iterator[int]:
         database.execute("DETACH journal")
 
 
-def copy(database: sqlite3.Connection, source: int, form: int, low: int, high: int) -> None:
-    """Indexes entries of the attached journal with ids above `low` up to `high`; once.
-
-    Within a transaction of the caller's.
+def read(database: sqlite3.Connection, source: int, form: int, low: int, high: int) -> None:
+    """Takes entries of the attached journal with ids above `low` up to `high`, for `copy`.
 
     Raises:
-        JournalError: the journal cannot be read.
-        sqlite3.Error: the index cannot be written.
+        JournalError: the journal cannot be read; nothing is taken.
     """
     database.execute(_TEMP)
     database.execute("DELETE FROM temp.slice")
     with reading():
         database.execute(_slice(form), {"source": source, "low": low, "high": high})
+
+
+def copy(database: sqlite3.Connection, source: int, low: int, high: int) -> None:
+    """Indexes the entries that `read` took; once. Within a transaction of the caller's.
+
+    Raises:
+        sqlite3.Error: the index cannot be written.
+    """
     _bound_labels(database, source)
     database.execute(
         f"INSERT OR IGNORE INTO kinds (source, {_KIND}) SELECT DISTINCT ?, {_KIND} FROM temp.slice",  # noqa: S608

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from assay.viewer.queries.filters import Asking, BadQuery, identity_of
 
+NEWEST = 50_000
 _EQUAL = 1e-9
 _MOST = 200
 
+Pair = tuple[int, int, float | None, int, int, float | None]
+"""Number, kind and reward of the first's entry, then of the second's."""
 
-def compare(asking: Asking, first: str, second: str, limit: int) -> dict[str, Any]:
+
+def compare(
+    asking: Asking, first: str, second: str, limit: int, over: int = NEWEST
+) -> dict[str, Any]:
     """Verdicts against verdicts, mean rewards, faults of each, and items that differ.
 
     Of a verifier's several entries on an item its newest counts. A fault is no disagreement.
@@ -20,101 +27,102 @@ def compare(asking: Asking, first: str, second: str, limit: int) -> dict[str, An
         asking: of which items.
         first: VERIFIER or VERIFIER@VERSION.
         second: the same.
-        limit: most examples.
+        limit: most examples, of the newest items.
+        over: most entries of the one that has fewer, the newest; the answer says `of` how many.
 
     Raises:
         BadQuery: both are one.
     """
     if not first or not second or first == second:
         raise BadQuery("name two verifiers as a=NAME or a=NAME@VERSION, and b=...")
-    where, values = asking.where()
     sides = [
         [
             number
             for number, kind in asking.admitted.items()
-            if _is(name, kind.verifier, kind.version)
+            if name in (kind.verifier, f"{kind.verifier}@{kind.version}")
         ]
         for name in (first, second)
     ]
-    newest = ", ".join(
-        f"max(CASE WHEN kind IN ({', '.join(map(str, those))}) THEN "
-        "CAST(coalesce(time_s, 0) * 1000 AS INTEGER) * 2097152 + kind END)"
-        for those in sides
+    counts = asking.counts()
+    entries = [sum(counts.get(number, 0) for number in those) for those in sides]
+    swapped = entries[1] < entries[0]
+    few, many = sides[::-1] if swapped else sides
+    found = _pairs(asking, few, many, over)
+    pairs = [(*pair[3:], *pair[:3]) for pair in found] if swapped else found
+    told = {"a": first, "b": second, "over": min(over, *entries), "of": min(entries)}
+    return {**told, **_summed(asking, pairs, max(1, min(limit, _MOST)))}
+
+
+def _pairs(asking: Asking, few: Sequence[int], many: Sequence[int], over: int) -> list[Pair]:
+    """The newest items of some kinds with their newest entries, each with its newest of others."""
+    where, values = asking.where(few)
+    newest: dict[bytes, tuple[int, int, float | None]] = {}
+    for item, *entry in asking.database.execute(
+        f"SELECT item, number, kind, reward FROM {asking.items_by_time} WHERE {where} "  # noqa: S608
+        "AND item IS NOT NULL ORDER BY time_s DESC, number DESC LIMIT ?",
+        (*values, over),
+    ):
+        newest.setdefault(item, tuple(entry))
+    asking.database.execute("CREATE TEMP TABLE IF NOT EXISTS pair (item, place INTEGER)")
+    asking.database.execute("DELETE FROM temp.pair")
+    asking.database.executemany(
+        "INSERT INTO temp.pair VALUES (?, ?)",
+        sorted((item, place) for place, item in enumerate(newest)),
     )
-    both = ", ".join(map(str, {*sides[0], *sides[1]}))
-    pairs = (
-        f"SELECT item, {newest.replace(', max(', ' AS a, max(', 1)} AS b FROM items "  # noqa: S608
-        f"WHERE {where} AND kind IN ({both}) AND item IS NOT NULL GROUP BY item "
-        "HAVING a IS NOT NULL AND b IS NOT NULL"
-    )
-    kinds = asking.kinds
-    told: dict[str, Any] = {"a": first, "b": second}
-    rows = asking.database.execute(
-        f"SELECT a & 2097151 AS x, b & 2097151 AS y, count(*) FROM ({pairs}) GROUP BY x, y",  # noqa: S608
+    where, values = asking.where(many)
+    where = where.replace("kind IN", "+kind IN", 1)  # one look into the index for all kinds
+    others = asking.database.execute(
+        "SELECT i.number, i.kind, i.reward FROM temp.pair AS pair LEFT JOIN items AS i ON i.number "  # noqa: S608
+        f"= (SELECT number FROM items WHERE item = pair.item AND {where} "
+        "ORDER BY time_s DESC, number DESC LIMIT 1) ORDER BY pair.place",
         values,
     ).fetchall()
+    return [
+        (*own, *other)
+        for own, other in zip(newest.values(), others, strict=True)
+        if other[0] is not None
+    ]
+
+
+def _summed(asking: Asking, pairs: Sequence[Pair], limit: int) -> dict[str, Any]:
+    kinds = asking.kinds
     verdicts: Counter[tuple[str, str]] = Counter()
     faults: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
-    faulted = 0
-    for x, y, items in rows:
-        a, b = kinds[x], kinds[y]
-        for kind, side in ((a, 0), (b, 1)):
-            if kind.fault:
-                faults[side][kind.fault] += items
-        if a.verdict and b.verdict:
-            verdicts[a.verdict, b.verdict] += items
-        else:
-            faulted += items
+    totals, same = [0.0, 0.0], 0
+    differing: list[Pair] = []
+    for pair in pairs:
+        (_, first, reward), (_, second, other) = pair[:3], pair[3:]
+        for kind, counted in ((first, faults[0]), (second, faults[1])):
+            if reason := kinds[kind].fault:
+                counted[reason] += 1
+        if reward is None or other is None:
+            continue
+        verdicts[kinds[first].verdict, kinds[second].verdict] += 1
+        totals[0] += reward
+        totals[1] += other
+        if abs(reward - other) <= _EQUAL:
+            same += 1
+        elif len(differing) <= limit:
+            differing.append(pair)
     judged = verdicts.total()
-    told |= {
+    return {
         "judged": judged,
-        "faulted": faulted,
+        "faulted": len(pairs) - judged,
+        "same": same,
+        "means": [total / judged for total in totals] if judged else [None, None],
         "verdicts": [[*pair, items] for pair, items in verdicts.most_common()],
         "faults": [
             [side, reason, items]
-            for side, counts in zip("ab", faults, strict=True)
-            for reason, items in counts.most_common()
+            for side, counted in zip("ab", faults, strict=True)
+            for reason, items in counted.most_common()
         ],
-    }
-    return {**told, **_rewards(asking, pairs, values, limit, judged)}
-
-
-def _is(name: str, verifier: str, version: str) -> bool:
-    return name in (verifier, f"{verifier}@{version}")
-
-
-def _rewards(
-    asking: Asking, pairs: str, values: list[Any], limit: int, judged: int
-) -> dict[str, Any]:
-    """Means, how many are the same, and the first that differ."""
-    found = [
-        f"(SELECT {column} FROM items AS i WHERE i.item = pair.item AND i.kind = pair.{side} & "  # noqa: S608
-        f"2097151 ORDER BY time_s DESC, number DESC LIMIT 1)"
-        for column in ("reward", "number")
-        for side in "ab"
-    ]
-    each = f"SELECT {found[0]} AS ra, {found[1]} AS rb, item, a, b FROM ({pairs}) AS pair"  # noqa: S608
-    total_a, total_b, same = asking.database.execute(
-        f"SELECT total(ra), total(rb), sum(abs(ra - rb) <= {_EQUAL}) FROM ({each}) "  # noqa: S608
-        "WHERE ra IS NOT NULL AND rb IS NOT NULL",
-        values,
-    ).fetchone()
-    limit = max(1, min(limit, _MOST))
-    examples = asking.database.execute(
-        f"SELECT {found[2]}, {found[3]}, ra, rb FROM ({each}) AS pair "  # noqa: S608
-        f"WHERE abs(ra - rb) > {_EQUAL} LIMIT ?",
-        (*values, limit + 1),
-    ).fetchall()
-    return {
-        "same": same or 0,
-        "means": [total_a / judged, total_b / judged] if judged else [None, None],
         "examples": [
             {
-                "a": identity_of(a, asking.slugs),
-                "b": identity_of(b, asking.slugs),
-                "rewards": [ra, rb],
+                "a": identity_of(pair[0], asking.slugs),
+                "b": identity_of(pair[3], asking.slugs),
+                "rewards": [pair[2], pair[5]],
             }
-            for a, b, ra, rb in examples[:limit]
+            for pair in differing[:limit]
         ],
-        "more": len(examples) > limit,
+        "more": len(differing) > limit,
     }

@@ -10,6 +10,8 @@ from assay.viewer.queries.filters import FACETS, Asking
 
 _MOST = 200
 _PROBLEMS = 50
+PROBLEMS_OVER = 100_000
+"""Newest items whose problems are counted."""
 _NAMES = {
     "source": "sources", "phase": "phases", "verifier": "verifiers", "version": "versions",
     "verdict": "verdicts", "fault": "faults", "suspicion": "suspicions",
@@ -41,7 +43,8 @@ def facets(asking: Asking) -> dict[str, Any]:
     told["judged"] = sum(
         counts.get(number, 0) for number, kind in asking.admitted.items() if kind.verdict
     )
-    return {**told, **_bounds(asking), "problems": _problems(asking)}
+    return {**told, **_bounds(asking), "problems": _problems(asking),
+            "problems_over": PROBLEMS_OVER}  # fmt: skip
 
 
 def _ordered(seen: Counter[str]) -> list[list[Any]]:
@@ -63,11 +66,12 @@ def _bounds(asking: Asking) -> dict[str, Any]:
 
 
 def _problems(asking: Asking) -> list[list[Any]]:
-    """The commonest problems under all filters but that of problems."""
+    """The commonest problems of the newest items, under all filters but that of problems."""
     other = replace(asking, asked=replace(asking.asked, problems=()))
     where, values = other.where()
     rows = asking.database.execute(
-        f"SELECT problem, count(*) FROM items WHERE {where} AND problem IS NOT NULL "  # noqa: S608
+        f"SELECT problem, count(*) FROM (SELECT problem FROM {other.items_by_time} WHERE {where} "  # noqa: S608
+        f"AND problem IS NOT NULL ORDER BY time_s DESC LIMIT {PROBLEMS_OVER}) "
         f"GROUP BY problem ORDER BY 2 DESC, 1 LIMIT {_PROBLEMS}",
         values,
     ).fetchall()

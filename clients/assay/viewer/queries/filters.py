@@ -221,6 +221,11 @@ class Asking:
         """Whether counts by kind answer it."""
         return self.by_cells and not self.asked.ranges
 
+    @property
+    def items_by_time(self) -> str:
+        """The table for a question after the newest items; kinds stand in the index by time."""
+        return "items INDEXED BY by_time" if self.by_bars else "items"
+
     @cached_property
     def _looked_up(self) -> bool:
         """Whether labels are looked up item by item."""
