@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+from bench import trainer_undone
+from bench.miniature import train
 
 from assay.kit.runs import environment
 from assay.kit.runs.rollouts import read_rollouts
-from bench import trainer_undone
-from bench.miniature import train
 from viewer_browser_support import Tab, Viewer, browsing, program
 
 pytestmark = pytest.mark.slow
