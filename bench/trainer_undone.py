@@ -5,9 +5,9 @@
 
 The task is `trainer_tools`': multiply two numbers of two digits, which a model of 0.1 M weights
 cannot. Pretrained, it writes a number of about the right size, and fifteen times in a hundred it
-repeats the question in the box. The rewards are those of the verifier `math` itself, trained by `assay train` itself; only its
-option against this is off: `undone_work = "accept"`, as in its first version
-(docs/understand/results/quickstart.md), where `4 * 1` was as good as 4.
+repeats the question in the box. The rewards are those of the verifier `math` itself, trained by
+`assay train` itself; only its option against this is off: `undone_work = "accept"`, as in its first
+version (docs/understand/results/quickstart.md), where `4 * 1` was as good as 4.
 
 What this can show: a run in which the reward rises while nothing is solved, for whoever wants to
 find that in it. Expected before the first run, in each of the seeds 0, 1, 2: `math` accepts more

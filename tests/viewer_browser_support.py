@@ -47,13 +47,13 @@ def browsing() -> Iterator[Any]:
 class Viewer:
     """The viewer's own server over real sources, on a free port, in a thread."""
 
-    def __init__(self, paths: Sequence[Path], cache: Path) -> None:
+    def __init__(self, paths: Sequence[Path], cache: Path, **settings: Any) -> None:
         from assay.viewer.api import ViewerApi
         from assay.viewer.app import Pages
         from assay.viewer.serve import ViewerServer
 
         self.api = ViewerApi(paths, cache)
-        self._server = ViewerServer(Pages(self.api), port=0)
+        self._server = ViewerServer(Pages(self.api), port=0, **settings)
         self.port = urlsplit(self._server.address).port
         self._thread = threading.Thread(target=self._server.run)
 

@@ -62,12 +62,13 @@ export function rules(y, values, left, right) {
 /** Marks below, [value, text]; what would overlap is left out. */
 export function marks(x, values, bottom, right) {
   let free = -Infinity;
+  let last = null;
   return values.map(([value, text]) => {
     const at = x(value);
     const half = text.length * 3.2;
     const place = Math.min(at, right - half);
-    const shown = place - half > free;
-    if (shown) free = place + half + 8;
+    const shown = place - half > free && text !== last;
+    if (shown) [free, last] = [place + half + 8, text];
     return s("g", { class: "mark" },
       s("line", { x1: at, x2: at, y1: bottom, y2: bottom + 4 }),
       shown && s("text", { x: place, y: bottom + 15, "text-anchor": "middle" }, text));

@@ -20,8 +20,8 @@ export async function show(state, context) {
     parts.push(empty("One verifier judged here, in one version. Score the same items with another, for example with ", h("code", {}, "assay journal rejudge"), ", and open its journal beside this one."));
     return page;
   }
-  if (!first || !second) {
-    parts.push(empty("Choose two verifiers, or NAME@VERSION for one version: what both judged is compared."));
+  if (!first || !second || first === second) {
+    parts.push(empty("Choose two verifiers that differ, or NAME@VERSION for one version: what both judged is compared."));
     return page;
   }
   const cell = { va: state.one("va"), vb: state.one("vb") };

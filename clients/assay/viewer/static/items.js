@@ -5,6 +5,7 @@ import { histogram, tone } from "./charts.js";
 import { empty, h } from "./dom.js";
 import { duration, moment, number, share, signed } from "./format.js";
 import { chosen, facets, search } from "./filters.js";
+import { ways } from "./run.js";
 import { flags, reward, table, verdict } from "./table.js";
 
 const PAGE = 100;
@@ -60,6 +61,7 @@ export async function show(state, context) {
     title: source ? `items of ${source.name}` : "Items", live: !state.one("after"),
     trail: source && source.kind === "run" ? [["Runs", to("sources").href], [source.name, to("run", { source: source.id }).href]] : [["Runs", to("sources").href]],
     parts: [
+      source && ways(source, "items"),
       h("div", { class: "bar" }, search(state),
         h("span", { class: "sum" }, answer.total === null || answer.total === undefined ? `${number(answer.items.length)}${answer.more ? "+" : ""} items` : `${number(answer.total)} items`),
         h("a", { class: "button", href: `./export?${filter.query}`, download: "assay-items.jsonl", title: "JSON Lines that assay score reads" }, "export"),

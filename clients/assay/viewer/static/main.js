@@ -66,7 +66,7 @@ async function render(quiet = false) {
   const context = new Context(number, stop.signal);
   const view = VIEWS.get(state.view);
   const main = place("main");
-  main.setAttribute("aria-busy", "true");
+  if (!quiet) main.setAttribute("aria-busy", "true");
   const slow = setTimeout(() => {
     if (!quiet && number === turn) main.replaceChildren(empty("Reading…"));
   }, SLOW_MS);
@@ -178,7 +178,7 @@ function told(indexed, sources) {
 
 function busy(main) {
   const active = document.activeElement;
-  return main.querySelector("svg:hover, input:focus, textarea:focus, select:focus") !== null
+  return main.hasAttribute("aria-busy") || main.querySelector("svg:hover, input:focus, textarea:focus, select:focus") !== null
     || (active && ["INPUT", "TEXTAREA", "SELECT"].includes(active.tagName)) || place("help").open || String(getSelection()) !== "";
 }
 

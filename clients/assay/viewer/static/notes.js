@@ -5,6 +5,7 @@ import { note } from "./data.js";
 import { empty, h } from "./dom.js";
 import { ago, number } from "./format.js";
 import { item_of } from "./items.js";
+import { ways } from "./run.js";
 import { flags, reward, table, verdict } from "./table.js";
 
 export const LABELS = ["right", "wrong", "exploit", "unsure"];
@@ -55,6 +56,7 @@ export function editor(whole) {
 export async function show(state, context) {
   const sources = await context.sources();
   const filter = state.filter();
+  const source = state.all("source").length === 1 ? sources.get(state.one("source")) : null;
   const asked = filter.with({ note: state.all("note").length ? state.all("note") : "any" });
   const [answer, told] = await Promise.all([
     context.get("api/items", asked.with({ limit: 200, after: state.one("after") })),
@@ -68,6 +70,7 @@ export async function show(state, context) {
   return {
     title: "Notes", trail: [["Runs", to("sources").href]], live: true,
     parts: [
+      source && ways(source, "notes"),
       h("div", { class: "bar" }, chips, h("a", { class: "button", href: `./notes/export?${asked.query}`, download: "assay-notes.jsonl", title: "rows that assay eval-judge and assay audit read" }, "export labelled set")),
       answer.items.length ? table([
         { label: "label", cell: (row) => h("span", { class: `chip on small label-${noted(row).label || "none"}` }, noted(row).label || "text") },

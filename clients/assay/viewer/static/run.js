@@ -55,7 +55,7 @@ function facts(source) {
     ["step", source.steps ? `${number(source.step)} of ${number(source.steps)}` : number(source.step)],
     ["items", source.indexed < 1 ? `${number(source.items)}, indexed ${share(source.indexed)}` : number(source.items)],
     ["began", moment(told.started || source.first_s)], ["last", ago(source.last_s)],
-    ...["preset", "model", "data", "verifier", "seed"].map((name) => [name, plain(told[name])]),
+    ...["preset", "model", "data", "verifier", "seed"].map((name) => [name, told[name] !== undefined && h("span", { title: plain(told[name]) }, plain(told[name]).split("/").pop())]),
   ].filter(([, value]) => value && value !== "–");
   return h("dl", { class: "facts" }, all.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }

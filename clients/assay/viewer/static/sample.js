@@ -119,7 +119,7 @@ function call_of(call, key) {
     h("header", {}, h("b", {}, call.name || "call"), typeof call.seconds === "number" && h("span", {}, duration(call.seconds)),
       typeof call.reward === "number" && h("span", {}, `reward ${signed(call.reward, 2)}`),
       odd.map((each) => h("span", { class: each === "fault" ? "fault" : "flag" }, each))),
-    inner && inner.every(([, value]) => typeof value === "string") ? inner.map(([name, value]) => (call.programs && call.programs[name] ? h("div", {}, h("div", { class: "of" }, name), program(call.programs[name])) : folded(name, value, `${key} ${name}`)))
+    inner && inner.every(([, value]) => typeof value === "string") ? inner.map(([name, value]) => (call.programs && Object.hasOwn(call.programs, name) ? h("div", {}, h("div", { class: "of" }, name), program(call.programs[name])) : folded(name, value, `${key} ${name}`)))
       : folded("arguments", given || "", `${key} arguments`),
     call.fault && h("p", { class: "problem" }, typeof call.fault === "string" ? call.fault : `${call.fault.reason}: ${call.fault.message}`),
     call.answer !== null && call.answer !== undefined && folded("answer", call.answer, `${key} answer`));

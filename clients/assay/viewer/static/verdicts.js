@@ -6,6 +6,7 @@ import { empty, h, section } from "./dom.js";
 import { number, share } from "./format.js";
 import { chosen, facets, search } from "./filters.js";
 import { bar_charts } from "./items.js";
+import { ways } from "./run.js";
 import { table } from "./table.js";
 
 const BY = ["verifier", "source", "phase", "version"];
@@ -37,6 +38,7 @@ export async function show(state, context) {
     title: source ? `verdicts of ${source.name}` : "Verdicts", live: true,
     trail: source ? [["Runs", to("sources").href], ...(source.kind === "run" ? [[source.name, to("run", { source: source.id }).href]] : [])] : [["Runs", to("sources").href]],
     parts: [
+      source && ways(source, "verdicts"),
       h("div", { class: "bar" }, search(state.with({ view: "items" })), h("span", { class: "sum" }, `${number(total)} items with a verifier`),
         h("a", { class: "button", href: filter.with({ view: "items" }).href }, "as a list"),
         h("a", { class: "button", href: filter.with({ view: "compare" }).href }, "compare two")),
