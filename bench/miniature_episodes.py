@@ -2,15 +2,20 @@
 
 `Counters`: two agents of one policy, one counts up from a digit and one counts down, for rewards of
 different size (Dr. MAS, arXiv 2602.08847).
+
+`Recall`: digits come one by one, more than a conversation may hold, and the policy says at each
+which was the first (SUPO, arXiv 2510.06727). Its contexts are those of the shipped environment
+`search`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from assay.environments import Environment, EpisodeMessage, Observation, Reply
+from assay.environments.shipped.memory import AgentContext, ContextKind, ContextLimits
 
 STEPS, BASE = 3, 10
 SIGNS = {"up": "+", "down": "-"}
@@ -53,3 +58,53 @@ class Counters(Environment):
     def _asked(self, agent: str) -> Observation:
         asked = EpisodeMessage("user", f"{self._digit}{SIGNS[agent]}")
         return Observation((asked,), agent=agent)
+
+
+PART = 5
+"""Digits after which a conversation is summed up."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecallSettings:
+    """How the talk goes on, and who earns: all of its conversations, or the last alone."""
+
+    context: ContextKind = "summary"
+    summary_turns: int = PART
+    earns: Literal["all", "last"] = "all"
+
+
+class Recall(Environment):
+    """A turn before each digit, the summaries, and a last turn, which is the answer."""
+
+    name = "recall"
+    Settings = RecallSettings
+
+    def reset(self, row: Mapping[str, Any]) -> Observation:
+        self._left = list(str(row["prompt"]))
+        self._first, self._answer = self._left[0], ""
+        self._to_come = len(self._left) // PART
+        limits = ContextLimits(tokens=0, turns=self.settings.summary_turns)
+        self._talk = AgentContext(self.settings.context, limits, "", "?", agent="policy")
+        return self._said(self._talk.begin())
+
+    def turn(self, turn: Reply) -> Observation | None:
+        if self.is_asked:
+            self._to_come -= 1
+            return self._said(self._talk.follow(turn, ()))
+        if not self._left:
+            self._answer = turn.text.strip()
+            return None
+        return self._said(self._talk.follow(turn, (EpisodeMessage("user", self._left.pop(0)),)))
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the turn that is due is a summary."""
+        return self._talk.is_summarising
+
+    def reward(self) -> float | Mapping[str, float]:
+        earned = float(self._answer == self._first)
+        return earned if self.settings.earns == "all" else {"policy": 0.0, "last": earned}
+
+    def _said(self, observation: Observation) -> Observation:
+        is_last = self.settings.earns == "last" and self._to_come == 0
+        return replace(observation, agent="last") if is_last else observation
