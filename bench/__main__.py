@@ -65,6 +65,7 @@ BENCHES = {
     "trainer-pivots": "trainer_pivots",
     "trainer-self-play": "trainer_self_play",
     "trainer-agents": "trainer_agents",
+    "trainer-summaries": "trainer_summaries",
 }
 TAKE_OPTIONS = (
     "math",
@@ -104,6 +105,7 @@ TAKE_OPTIONS = (
     "trainer-pivots",
     "trainer-self-play",
     "trainer-agents",
+    "trainer-summaries",
 )
 
 

@@ -15,10 +15,13 @@ Contestants:
 
 Expected before the first run, of the last ten of 60 steps, in each of three seeds:
 
-1. `summaries` is right in 0.8 of the long talks or more, and pretrained in less than 0.2. `window`
-   is never, which is arithmetic; in its short talks it is right in 0.8 or more.
+1. `summaries` is right in 0.8 of the long talks or more, and in less than 0.2 in its first two
+   steps. `window` never is, which is arithmetic; in its short talks it is right in 0.7 or more.
 2. Credit is what trains summaries: `uncredited` is at least 0.3 behind in the long talks, its
    interval above 0.
+
+Pilots with seeds 100 and 101 found the task and the number of steps: 20 steps reached 0.9 of the
+long talks, and 0.1 uncredited.
 """
 
 from __future__ import annotations
