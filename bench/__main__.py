@@ -66,6 +66,7 @@ BENCHES = {
     "trainer-self-play": "trainer_self_play",
     "trainer-agents": "trainer_agents",
     "trainer-summaries": "trainer_summaries",
+    "trainer-void": "trainer_void",
 }
 TAKE_OPTIONS = (
     "math",
@@ -106,6 +107,7 @@ TAKE_OPTIONS = (
     "trainer-self-play",
     "trainer-agents",
     "trainer-summaries",
+    "trainer-void",
 )
 
 

@@ -6,15 +6,21 @@ different size (Dr. MAS, arXiv 2602.08847).
 `Recall`: digits come one by one, more than a conversation may hold, and the policy says at each
 which was the first (SUPO, arXiv 2510.06727). Its contexts are those of the shipped environment
 `search`.
+
+`Flaky`: a tool that multiplies, and fails first: what the policy reads then is a traceback in words
+that it never saw (SimpleTIR, arXiv 2509.02479).
 """
 
 from __future__ import annotations
 
+import random
+import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from assay.environments import Environment, EpisodeMessage, Observation, Reply
+from assay.environments import Environment, EpisodeMessage, Observation, Reply, tool
 from assay.environments.shipped.memory import AgentContext, ContextKind, ContextLimits
 
 STEPS, BASE = 3, 10
@@ -108,3 +114,42 @@ class Recall(Environment):
     def _said(self, observation: Observation) -> Observation:
         is_last = self.settings.earns == "last" and self._to_come == 0
         return replace(observation, agent="last") if is_last else observation
+
+
+FOREIGN = tuple(f"~{a}{b}" for a in "bdfghklmnprstvwz" for b in "aeiou")
+"""Words that only a tool that fails writes."""
+_PRODUCT = re.compile(r"(\d+)\*(\d+)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class FlakySettings:
+    """How often the tool fails at most before it works, and the words of a traceback."""
+
+    failures: int = 2
+    words: int = 8
+
+
+class Flaky(Environment):
+    """A product; the row alone decides how often the tool fails."""
+
+    name = "flaky"
+    Settings = FlakySettings
+
+    def reset(self, row: Mapping[str, Any]) -> str:
+        prompt = str(row["prompt"])
+        self._dice = random.Random(zlib.crc32(prompt.encode()))
+        self._left = self._dice.randrange(self.settings.failures + 1)
+        return prompt
+
+    @tool
+    def python(self, code: str) -> str:
+        """Runs a program.
+
+        Args:
+            code: a product of two numbers.
+        """
+        found = _PRODUCT.fullmatch(code)
+        self._left -= 1
+        if self._left >= 0 or found is None:
+            return "".join(self._dice.choices(FOREIGN, k=self.settings.words))
+        return str(int(found[1]) * int(found[2]))
