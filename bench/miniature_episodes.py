@@ -7,8 +7,8 @@ different size (Dr. MAS, arXiv 2602.08847).
 which was the first (SUPO, arXiv 2510.06727). Its contexts are those of the shipped environment
 `search`.
 
-`Flaky`: a tool that multiplies, and fails first: what the policy reads then is a traceback in words
-that it never saw (SimpleTIR, arXiv 2509.02479).
+`Flaky`: a tool that multiplies, and fails first: what the policy reads then is a traceback, words
+of its thoughts where it only ever saw a number (SimpleTIR, arXiv 2509.02479).
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ class Recall(Environment):
         return replace(observation, agent="last") if is_last else observation
 
 
-FOREIGN = tuple(f"~{a}{b}" for a in "bdfghklmnprstvwz" for b in "aeiou")
-"""Words that only a tool that fails writes."""
+PROSE = tuple(f" {a}{b}{c}" for a in "bdfghklmnprstvwz" for b in "aeiou" for c in "ns")
+"""Words of thoughts, and of tracebacks."""
 _PRODUCT = re.compile(r"(\d+)\*(\d+)\s*")
 
 
@@ -151,5 +151,5 @@ class Flaky(Environment):
         found = _PRODUCT.fullmatch(code)
         self._left -= 1
         if self._left >= 0 or found is None:
-            return "".join(self._dice.choices(FOREIGN, k=self.settings.words))
+            return "".join(self._dice.choices(PROSE, k=self.settings.words))
         return str(int(found[1]) * int(found[2]))
