@@ -67,6 +67,7 @@ BENCHES = {
     "trainer-agents": "trainer_agents",
     "trainer-summaries": "trainer_summaries",
     "trainer-void": "trainer_void",
+    "trainer-utterances": "trainer_utterances",
 }
 TAKE_OPTIONS = (
     "math",
@@ -108,6 +109,7 @@ TAKE_OPTIONS = (
     "trainer-agents",
     "trainer-summaries",
     "trainer-void",
+    "trainer-utterances",
 )
 
 

@@ -9,6 +9,9 @@ which was the first (SUPO, arXiv 2510.06727). Its contexts are those of the ship
 
 `Flaky`: a tool that multiplies, and fails first: what the policy reads then is a traceback, words
 of its thoughts where it only ever saw a number (SimpleTIR, arXiv 2509.02479).
+
+`Cues`: a talk of several turns, whose share of right answers is told as a reward at its end alone
+(ArCHer, arXiv 2402.19446).
 """
 
 from __future__ import annotations
@@ -153,3 +156,31 @@ class Flaky(Environment):
         if self._left >= 0 or found is None:
             return "".join(self._dice.choices(PROSE, k=self.settings.words))
         return str(int(found[1]) * int(found[2]))
+
+
+CUES, CHOICES = "abcdefgh", "ABCD"
+ANSWERS = dict(zip(CUES, "ACBDDBCA", strict=True))
+HABITS = dict(zip(CUES, "BDCAACDB", strict=True))
+"""What the pretrained policy says."""
+
+
+class Cues(Environment):
+    """A cue each turn, and how many answers were right so far."""
+
+    name = "cues"
+
+    def reset(self, row: Mapping[str, Any]) -> str:
+        self._cues = list(str(row["prompt"]))
+        self._right: list[bool] = []
+        return self._due()
+
+    def turn(self, turn: Reply) -> str | None:
+        cue = self._cues[len(self._right)]
+        self._right.append(turn.text.strip().startswith(ANSWERS[cue]))
+        return self._due() if len(self._right) < len(self._cues) else None
+
+    def _due(self) -> str:
+        return f"{sum(self._right)}{self._cues[len(self._right)]}"
+
+    def reward(self) -> float:
+        return sum(self._right) / len(self._cues)
