@@ -63,9 +63,9 @@ CRITIC = (
 )
 SUMMED = ("method.advantage.lam=0.95", "method.critic.lam=0.95")
 CONTESTANTS: Mapping[str, tuple[str, ...]] = {
+    "tokens": (*CRITIC, *SUMMED, "ablate=utterance-critic"),
     "turns": CRITIC,
     "summed": (*CRITIC, *SUMMED),
-    "tokens": (*CRITIC, *SUMMED, "ablate=utterance-critic"),
 }
 LAST = 10
 FIGURES = ("drawn", "last")
