@@ -67,6 +67,9 @@ BENCHES = {
     "trainer-self-play": "trainer_self_play",
     "trainer-agents": "trainer_agents",
     "viewer": "viewer",
+    "trainer-summaries": "trainer_summaries",
+    "trainer-void": "trainer_void",
+    "trainer-utterances": "trainer_utterances",
 }
 TAKE_OPTIONS = (
     "math",
@@ -108,6 +111,9 @@ TAKE_OPTIONS = (
     "trainer-self-play",
     "trainer-agents",
     "viewer",
+    "trainer-summaries",
+    "trainer-void",
+    "trainer-utterances",
 )
 
 

@@ -15,7 +15,7 @@
 The task of the last two is a way with stops (miniature_tasks.py): at each of nine, 32 tokens apart,
 the response may end, and it is right the more often the later it does. `--task roads` is another:
 the first of some 270 tokens decides. The critic starts from a reward model that has only ever been
-asked at the ends of responses. All runs share the sizes of `SMALL`; what differs is what the
+asked at the ends of responses. All runs share the sizes of `OWN`; what differs is what the
 configs say. Each run is in a process of its own; those that are done are not repeated.
 
 Orderings and intervals are what this can show, and no magnitudes. On a CUDA device the same
@@ -38,7 +38,18 @@ from assay.trainer.recipes.ladder import outcome, plan
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
-from bench.miniature import IsRight, Job, Service, begin, finished, job_of, keep, options, train
+from bench.miniature import (
+    TINY,
+    IsRight,
+    Job,
+    Service,
+    begin,
+    finished,
+    job_of,
+    keep,
+    options,
+    train,
+)
 from bench.miniature_report import compare, draw
 from bench.miniature_tasks import (
     RIGHT_LONG,
@@ -51,23 +62,14 @@ from bench.miniature_tasks import (
 )
 
 CONFIGS = Path(__file__).parents[1] / "configs"
-SMALL = (
-    "model.gradient_checkpointing=false",
-    "model.precision=float32",
-    "reward.verifier=miniature",
-    "data.template={question}",
+OWN = (
     "optim.learning_rate=2e-4",
-    "optim.warmup_steps=0",
-    "optim.mini_batches=2",
-    "optim.micro_batch=0",
     "method.critic.warmup_steps=0",
     f"rollout.max_new_tokens={ROAD_LIMIT}",
     "eval.prompts=4",
+    "eval.batch_size=50",
     "eval.samples=64",
     "eval.top_p=1.0",
-    "run.checkpoint_every=0",
-    "run.samples_every=0",
-    "run.report_to=[]",
 )
 PRETRAIN = "method.critic.pretrain_steps=50"
 SINGLE = ("rollout.prompts_per_step=64", "rollout.group_size=1")
@@ -102,7 +104,8 @@ def arms(part: str, setting: Setting, seed: int) -> dict[str, Config]:
     """The settings of each contestant."""
     model, reward_model, problems, held_out = TASKS[setting.task][0](Path(setting.models))
     own = (
-        *SMALL,
+        *TINY,
+        *OWN,
         f"model.name={model}",
         f"method.critic.init={reward_model}",
         f"data.path={problems}",

@@ -31,6 +31,7 @@ from assay.trainer.records.folder import RunFolder
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
 from bench.miniature import (
+    TINY,
     Item,
     Service,
     Shape,
@@ -68,24 +69,7 @@ CONTESTANTS: Mapping[str, tuple[str, ...]] = {
     ),
     "without": (),
 }
-SMALL = (
-    "reward.verifier=miniature",
-    "model.gradient_checkpointing=false",
-    "model.precision=float32",
-    "optim.learning_rate=5e-4",
-    "optim.warmup_steps=0",
-    "optim.mini_batches=2",
-    "optim.micro_batch=0",
-    "rollout.prompts_per_step=16",
-    "rollout.group_size=8",
-    "rollout.max_new_tokens=10",
-    f"eval.prompts={HELD_OUT}",
-    "eval.batch_size=1000",
-    "eval.show=0",
-    "run.checkpoint_every=0",
-    "run.samples_every=0",
-    "run.report_to=[]",
-)
+OWN = ("rollout.prompts_per_step=16", f"eval.prompts={HELD_OUT}")
 FIGURES = ("accuracy", "accuracy_before", "step_s")
 COLOURS = {"tool": "#0072B2", "without": "#D55E00"}
 
@@ -134,7 +118,8 @@ def config_of(models: Path, name: str, seed: int, steps: int) -> Config:
     """A contestant's settings."""
     model, rows, held_out = problems(models)
     own = (
-        *SMALL,
+        *TINY,
+        *OWN,
         *CONTESTANTS[name],
         f"model.name={model}",
         f"data.path={rows}",
@@ -144,8 +129,6 @@ def config_of(models: Path, name: str, seed: int, steps: int) -> Config:
     )
     if name == "without":  # the same prompt, to the token
         own = (*own, f"data.template={offer()}{{question}}")
-    else:
-        own = (*own, "data.template={question}")
     return configs.load(CONFIGS / "grpo.toml", own, saved=True)
 
 

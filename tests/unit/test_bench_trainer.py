@@ -14,9 +14,22 @@ from bench import __main__ as bench
 from bench import miniature_errands as errands
 from bench import miniature_tasks as tasks
 from bench import trainer_agents as agents
+from bench import trainer_summaries as summaries
 from bench import trainer_tango as tango
+from bench import trainer_void as void
 from bench.miniature import Item, Job, Service, finished, job_of, keep, tokenizer_of, work_off
-from bench.miniature_episodes import SIGNS, Counters, counted
+from bench.miniature_episodes import (
+    ANSWERS,
+    PROSE,
+    SIGNS,
+    Counters,
+    Cues,
+    Flaky,
+    FlakySettings,
+    Recall,
+    RecallSettings,
+    counted,
+)
 from bench.miniature_report import compare, draw
 from bench.trainer_async import ARMS, OBJECTIVES, summary
 from bench.trainer_critic import toy
@@ -24,7 +37,7 @@ from bench.trainer_ladder import mixed
 from bench.trainer_truncation import Lengths, simulated, steps_of
 
 from assay.api.reward.v1 import reward_pb2
-from assay.environments import Reply
+from assay.environments import Observation, Reply
 from assay.trainer.methods.cotraining.protocol import read
 
 
@@ -271,3 +284,53 @@ def test_two_agents_earn_apart_and_are_right_one_time_in_four_at_first() -> None
     drawn = [agents.drawn(dice) for _ in range(2000)]
     right = [text == counted(int(prompt[0]), names[prompt[1]]) for prompt, text in drawn]
     assert sum(right) / 2000 == pytest.approx((1 - agents.MISCOUNTS) ** 3, abs=0.04)
+
+
+@pytest.mark.parametrize("length", summaries.LENGTHS)
+@pytest.mark.parametrize("kept", ["9", "0"])
+def test_a_talk_goes_on_from_its_summary_and_its_last_conversation_earns(
+    length: int, kept: str
+) -> None:
+    talk = Recall(RecallSettings(earns="last"))
+    said: Observation | None = talk.reset({"prompt": "9" + "1" * (length - 1)})
+    asked, known, agents_of = 0, "-", []
+    while said is not None:
+        read = said.messages[-1].content
+        if said.messages[0].role == "system" and asked:
+            assert f"<summary>\n{kept}\n" in read
+            known = kept
+        agents_of.append((asked, said.agent))
+        asked += talk.is_asked
+        said = talk.turn(Reply(kept if talk.is_asked else known, answer=kept))
+    assert asked == length // 5
+    assert all((agent == "last") == (before == asked) for before, agent in agents_of)
+    assert talk.reward() == {"policy": 0.0, "last": float(kept == "9")}
+
+
+@pytest.mark.parametrize("failures", range(4))
+def test_a_row_alone_decides_how_often_its_tool_fails(failures: int) -> None:
+    printed = []
+    for _ in range(2):
+        world = Flaky(FlakySettings(failures=failures))
+        world.reset({"prompt": "12*34="})
+        printed.append([world.python("12*34") for _ in range(failures + 1)])
+        assert world.python("print(1)").startswith(PROSE)
+    assert printed[0] == printed[1]
+    assert printed[0][-1] == "408"
+
+
+def test_a_turn_in_seven_is_void_and_tracebacks_are_not_what_a_policy_was_taught() -> None:
+    dice = random.Random(0)
+    turns = [void.drawn(dice) for _ in range(4000)]
+    ended = [not said.endswith((void.OVER, void.CLOSE)) for _, said in turns]
+    assert sum(ended) / 4000 == pytest.approx(0.145, abs=0.02)
+    reads = [read for read, _ in turns if void.SHOWN in read]
+    assert all(read.split(void.SHOWN)[1].split("\n")[1].isdigit() for read in reads)
+
+
+def test_a_talk_of_cues_tells_how_many_were_right_and_earns_their_share() -> None:
+    talk, cues = Cues(), "hgfe"
+    assert talk.reset({"prompt": cues}) == "0h"
+    told = [talk.turn(Reply(f"{ANSWERS[c] if n % 2 else 'x'}yz")) for n, c in enumerate(cues)]
+    assert told == ["0g", "1f", "1e", None]
+    assert talk.reward() == 0.5
