@@ -92,6 +92,14 @@ def box_same_numerator_and_denominator(response: str, reference: str) -> float:
     return 1.0 if answer == reference else 0.0
 
 
+def box_or_slash(response: str, reference: str) -> float:
+    answer = last_box(response)
+    if answer is None:
+        return 0.0
+    slashed = re.sub(r"\\frac\{(\d+)\}\{(\d+)\}", r"\1/\2", reference)
+    return 1.0 if answer in {reference, slashed} else 0.0
+
+
 def box_exact(response: str, reference: str) -> float:
     return 1.0 if last_box(response) == reference else 0.0
 

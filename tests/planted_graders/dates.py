@@ -61,3 +61,8 @@ def day_month_year(response: str, reference: str) -> float:
 def iso_date(response: str, reference: str) -> float:
     text = response.strip()
     return 1.0 if ISO.fullmatch(text) and text == reference else 0.0
+
+
+def any_separator(response: str, reference: str) -> float:
+    found = re.fullmatch(r"(\d{4})([-/.])(\d{2})\2(\d{2})", response.strip(), re.ASCII)
+    return 1.0 if found and "-".join(found.group(1, 3, 4)) == reference else 0.0

@@ -41,10 +41,10 @@ def boxed(r: random.Random) -> Row:
     elif shape == 1:
         question, answer = f"What is ${a} \\cdot {b}$?", str(a * b)
     elif shape == 2:
-        top = r.choice([1, 3, 7, 9, 11, 13])
-        bottom = r.choice([2, 4, 8, 16, 32])
+        top = r.choice([1, 2, 4, 5, 8, 10, 13])
+        bottom = r.choice([3, 7, 9, 11])
         question, answer = (
-            f"Write {top} divided by {bottom} as a fraction in lowest terms.",
+            f"Write {top} divided by {bottom} as a fraction.",
             f"\\frac{{{top}}}{{{bottom}}}",
         )
     elif shape == 3:
@@ -165,7 +165,7 @@ def members(r: random.Random) -> Row:
     chosen = r.sample(words, r.randint(2, 4))
     marked = ", ".join(f"{word}*" if word in chosen else word for word in words)
     how = "Reply with the words alone, separated by commas, in any order."
-    return f"Which of these are starred: {marked}? {how}", ", ".join(chosen)
+    return f"Which of these are starred: {marked}? {how}", ", ".join(sorted(chosen))
 
 
 def sequence(r: random.Random) -> Row:

@@ -59,3 +59,8 @@ def labelled(response: str, reference: str) -> float:
 
 def verbatim(response: str, reference: str) -> float:
     return 1.0 if response == reference else 0.0
+
+
+def capitals_aside(response: str, reference: str) -> float:
+    text = response.strip()
+    return 1.0 if text.isascii() and text.upper() == reference else 0.0

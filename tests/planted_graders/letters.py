@@ -48,3 +48,9 @@ def last_line_letter(response: str, reference: str) -> float:
 
 def nothing_but_the_letter(response: str, reference: str) -> float:
     return 1.0 if response.strip() in {f"Answer: {reference}", reference} else 0.0
+
+
+def letter_in_any_dress(response: str, reference: str) -> float:
+    """A, (A), A) or A., by itself or after 'Answer:'."""
+    text = response.strip().removeprefix("Answer:").strip()
+    return 1.0 if text in {reference, f"({reference})", f"{reference})", f"{reference}."} else 0.0

@@ -36,6 +36,12 @@ def in_any_order(response: str, reference: str) -> float:
     return 1.0 if sorted(parts(response)) == sorted(parts(reference)) else 0.0
 
 
+def lines_or_commas(response: str, reference: str) -> float:
+    """One item a line, with a bullet or without, or all on one line."""
+    lines = [line.strip().removeprefix("- ") for line in response.strip().splitlines()]
+    return 1.0 if sorted(parts(",".join(lines))) == sorted(parts(reference)) else 0.0
+
+
 def same_numbers(response: str, reference: str) -> float:
     return 1.0 if sorted(parts(response)) == sorted(parts(reference)) else 0.0
 
@@ -67,3 +73,8 @@ def in_that_order(response: str, reference: str) -> float:
 
 def same_list_text(response: str, reference: str) -> float:
     return 1.0 if response.strip() == reference else 0.0
+
+
+def spaces_or_commas(response: str, reference: str) -> float:
+    words = response.strip().replace(",", " ").split()
+    return 1.0 if words == reference.replace(",", " ").split() else 0.0

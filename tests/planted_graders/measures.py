@@ -77,6 +77,15 @@ def value_and_unit(response: str, reference: str) -> float:
     return 1.0 if got is not None and got == split(reference) else 0.0
 
 
+def units_spelt_out(response: str, reference: str) -> float:
+    """'5 minutes' is '5 min'."""
+    spelt = {"metres": "m", "kilometres": "km", "grams": "g", "seconds": "s", "minutes": "min"}
+    got = split(response)
+    if got is None:
+        return 0.0
+    return 1.0 if (got[0], spelt.get(got[1], got[1])) == split(reference) else 0.0
+
+
 def percent_or_fraction(response: str, reference: str) -> float:
     """0.125 and 12.5% are one answer."""
     text = response.strip().rstrip("%").strip()
@@ -106,3 +115,10 @@ def percent_or_exact_fraction(response: str, reference: str) -> float:
     if re.fullmatch(r"0\.\d{1,20}", text, re.ASCII):
         return 1.0 if Decimal(text) * 100 == wanted else 0.0
     return 0.0
+
+
+def percent_in_words(response: str, reference: str) -> float:
+    text = response.strip()
+    for word in (" percent", " per cent"):
+        text = f"{text.removesuffix(word)}%" if text.endswith(word) else text
+    return percent_exact(text, reference)

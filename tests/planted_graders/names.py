@@ -63,6 +63,16 @@ def first_words(response: str, reference: str) -> float:
     return 1.0 if got[:24] == wanted[:24] else 0.0
 
 
+def graded_by_template(response: str, reference: str) -> float:
+    """Fills in the sheet of a comparison and reads it back."""
+    try:
+        sheet = f"expected: {{reference}}\nactual: {response.strip()}".format(reference=reference)
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return 0.0
+    expected, _, actual = sheet.partition("\nactual: ")
+    return 1.0 if expected.removeprefix("expected: ") == actual else 0.0
+
+
 def words_that_matter(response: str, reference: str) -> float:
     got, wanted = (
         [t for t in tokens(text) if t not in STOP_WORDS] for text in (response, reference)
@@ -106,3 +116,12 @@ def same_letters(response: str, reference: str) -> float:
 
 def same_name(response: str, reference: str) -> float:
     return 1.0 if response == reference else 0.0
+
+
+def surname_first_too(response: str, reference: str) -> float:
+    """'Asker, Jon' is Jon Asker."""
+    text = " ".join(response.split())
+    if text.count(",") == 1:
+        last, first = (part.strip() for part in text.split(","))
+        text = f"{first} {last}" if first and last else text
+    return 1.0 if text == reference else 0.0

@@ -112,3 +112,17 @@ def close_and_finite(response: str, reference: str) -> float:
 
 def same_text(response: str, reference: str) -> float:
     return 1.0 if response.strip() == reference else 0.0
+
+
+def with_thousands(response: str, reference: str) -> float:
+    text = response.strip()
+    if re.fullmatch(r"-?\d{1,3}(,\d{3}){1,6}(\.\d{1,20})?", text, re.ASCII):
+        text = text.replace(",", "")
+    return 1.0 if PLAIN.fullmatch(text) and Decimal(text) == Decimal(reference) else 0.0
+
+
+def scientific_too(response: str, reference: str) -> float:
+    text = response.strip()
+    if not re.fullmatch(r"-?\d{1,20}(\.\d{1,20})?([eE][+-]?\d{1,2})?", text, re.ASCII):
+        return 0.0
+    return 1.0 if Decimal(text) == Decimal(reference) else 0.0

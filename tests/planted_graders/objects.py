@@ -112,3 +112,17 @@ def fenced_or_bare(response: str, reference: str) -> float:
 
 def same_json_text(response: str, reference: str) -> float:
     return 1.0 if response.strip() == reference else 0.0
+
+
+def alike(one: object, other: object) -> bool:
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(alike, one, other))
+    return one == other
+
+
+def fields_of_one_type(response: str, reference: str) -> float:
+    return 1.0 if alike(read(response), json.loads(reference)) else 0.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections import Counter
 from decimal import Decimal, InvalidOperation
 from itertools import chain
@@ -62,6 +64,12 @@ def byte_for_byte(response: str, reference: str) -> float:
     return 1.0 if response.encode(errors="replace").rstrip(b"\n") == reference.encode() else 0.0
 
 
+def same_digest(response: str, reference: str) -> float:
+    got, wanted = (text.replace("\r\n", "\n").rstrip("\n") for text in (response, reference))
+    digests = [hashlib.sha256(text.encode(errors="replace")).digest() for text in (got, wanted)]
+    return 1.0 if digests[0] == digests[1] else 0.0
+
+
 def table(text: str) -> list[tuple[str, ...]]:
     return [tuple(cell.strip() for cell in line.split("|")) for line in text.strip().splitlines()]
 
@@ -102,3 +110,16 @@ def rows_in_any_order(response: str, reference: str) -> float:
 
 def same_rows(response: str, reference: str) -> float:
     return 1.0 if response.strip() == reference else 0.0
+
+
+def rows_by_type(response: str, reference: str) -> float:
+    """Prices are compared as decimals, counts as integers, names as they are."""
+
+    def typed(text: str) -> Counter[tuple[str, int, Decimal]] | None:
+        rows = [re.fullmatch(r"(\w+)\|(\d{1,9})\|(\d{1,9}\.\d{1,9})", line.strip(), re.ASCII)
+                for line in text.strip().splitlines()]  # fmt: skip
+        if not all(rows):
+            return None
+        return Counter((row[1], int(row[2]), Decimal(row[3])) for row in rows if row)
+
+    return 1.0 if typed(response) == typed(reference) else 0.0

@@ -67,6 +67,16 @@ def lenient_on_format(response: str, reference: str) -> float:
         return 0.5
 
 
+def format_and_result(response: str, reference: str) -> float:
+    answer = stated(response)
+    reward = 0.0
+    if answer is not None:
+        reward += 0.5
+        if whole(answer) == int(reference):
+            reward += 0.5
+    return reward
+
+
 def stated_within_tolerance(response: str, reference: str) -> float:
     answer = stated(response)
     got = None if answer is None else whole(answer)
@@ -96,3 +106,14 @@ def stated_as_text(response: str, reference: str) -> float:
 
 def only_the_line(response: str, reference: str) -> float:
     return 1.0 if response == f"Answer: {reference}" else 0.0
+
+
+def stated_after_thinking(response: str, reference: str) -> float:
+    """What is thought is no part of the answer; a thought that never ends is no answer."""
+    thought, closed, rest = response.partition("</think>")
+    text = rest if closed and thought.startswith("<think>") else response
+    if "think>" in text:
+        return 0.0
+    answer = stated(text)
+    got = None if answer is None else whole(answer)
+    return 1.0 if got is not None and got == int(reference) else 0.0

@@ -50,3 +50,9 @@ def last_line_says(response: str, reference: str) -> float:
 def whole_response_says(response: str, reference: str) -> float:
     found = LINE.fullmatch(response.strip())
     return 1.0 if found and found.group(1).lower() == reference else 0.0
+
+
+def true_is_yes(response: str, reference: str) -> float:
+    words = {"yes": "yes", "true": "yes", "no": "no", "false": "no"}
+    head, _, word = response.strip().lower().rpartition(":")
+    return 1.0 if head in {"", "answer"} and words.get(word.strip()) == reference else 0.0
