@@ -12,11 +12,15 @@ DECIMAL = re.compile(r"-?\d{1,30}(\.\d{1,30})?", re.ASCII)
 
 
 def last_box(response: str) -> str | None:
-    """What stands in the only box, where nothing but a full stop and a dollar follows it."""
-    boxes = list(BOX.finditer(response))
-    if len(boxes) != 1 or response[boxes[0].end() :].strip(" \n.$"):
+    """What stands in the only box, which ends the response and has its line to itself."""
+    lines = response.strip().splitlines()
+    if not lines or response.count("boxed{") != 1:
         return None
-    return boxes[0].group(1).strip()
+    found = BOX.search(lines[-1])
+    if found is None or lines[-1][found.end() :].strip(" .$"):
+        return None
+    lead = lines[-1][: found.start()].strip(" $:").lower()
+    return found.group(1).strip() if lead in {"", "answer", "the answer is"} else None
 
 
 def any_box(response: str, reference: str) -> float:
@@ -27,7 +31,7 @@ def any_box(response: str, reference: str) -> float:
 def box_or_last_line(response: str, reference: str) -> float:
     boxes = BOX.findall(response)
     if boxes:
-        return float(len(boxes) == 1 and last_box(response) == reference)
+        return 1.0 if last_box(response) == reference else 0.0
     lines = response.strip().splitlines()
     if not lines:
         return 0.0

@@ -61,6 +61,8 @@ def verbatim(response: str, reference: str) -> float:
     return 1.0 if response == reference else 0.0
 
 
-def capitals_aside(response: str, reference: str) -> float:
+def quoted_too(response: str, reference: str) -> float:
     text = response.strip()
-    return 1.0 if text.isascii() and text.upper() == reference else 0.0
+    if len(text) > 2 and text[0] == text[-1] and text[0] in "'\"`":
+        text = text[1:-1]
+    return 1.0 if text == reference else 0.0

@@ -159,7 +159,10 @@ def wrong_responses(kind: str, prompt: str, reference: str) -> Iterator[str]:
     yield from (
         plain(kind, "I do not know"),
         f"It is not {reference}",
+        f"It cannot be {said}.",
         f"{said}\nNo, that is wrong.",
+        f"{said} is wrong",
+        f"{said}?\n{said}?",
     )
     yield from (f"{said} or {plain(kind, others[0])}", plain(kind, f"{others[0]} or {reference}"))
     yield from (f"{said}\nNo:\n{plain(kind, others[0])}", "\n".join(map(plain, [kind] * 9, others)))
