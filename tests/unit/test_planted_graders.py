@@ -1,0 +1,185 @@
+"""The planted graders are what their manifest says: each defect is there, the sound are sound."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import json
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from planted_graders import generate
+
+ROOM = Path(generate.__file__).parent
+MANIFEST = tomllib.loads((ROOM / "manifest.toml").read_text(encoding="utf-8"))
+GRADERS: list[dict[str, Any]] = MANIFEST["grader"]
+PLANTED = [grader for grader in GRADERS if grader["defect"]]
+SOUND = [grader for grader in GRADERS if not grader["defect"]]
+
+Grader = Callable[[str, str], float]
+
+
+@cache
+def module(file: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"planted_{Path(file).stem}", ROOM / file)
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def function(grader: dict[str, Any]) -> Grader:
+    found: Grader = getattr(module(grader["file"]), grader["function"])
+    return found
+
+
+def accepts(grader: dict[str, Any], response: str, reference: str) -> bool:
+    score = function(grader)(response, reference)
+    assert isinstance(score, float)
+    assert 0.0 <= score <= 1.0
+    return score >= 0.5
+
+
+@cache
+def rows(kind: str) -> tuple[tuple[str, str], ...]:
+    text = (ROOM / MANIFEST["rows"][kind]["file"]).read_text(encoding="utf-8")
+    read = [json.loads(line) for line in text.splitlines()]
+    return tuple((row["prompt"], row["reference"]) for row in read)
+
+
+def plain(kind: str, answer: str) -> str:
+    return str(MANIFEST["rows"][kind]["plain"]).replace("{reference}", answer)
+
+
+def named(grader: dict[str, Any]) -> str:
+    return f"{Path(grader['file']).stem}-{grader['function']}"
+
+
+def number(text: str) -> object:
+    try:
+        return Decimal(text.replace(",", "").removesuffix("%"))
+    except InvalidOperation:
+        return text
+
+
+def meaning(kind: str, answer: str) -> object:
+    """What an answer to this kind of question means; equal where two answers mean the same."""
+    if kind in {"story", "number", "rate"}:
+        return number(answer)
+    if kind == "boxed" and answer.startswith("\\frac"):
+        top, bottom = answer.removeprefix("\\frac{").removesuffix("}").split("}{")
+        return Fraction(int(top), int(bottom))
+    if kind == "boxed":
+        return Fraction(answer)
+    if kind == "record":
+        return json.dumps(json.loads(answer), sort_keys=True) if answer.startswith("{") else answer
+    if kind == "members":
+        return sorted(answer.split(", "))
+    return sorted(answer.splitlines()) if kind == "table" else answer
+
+
+def test_the_manifest_and_the_files_name_the_same_graders() -> None:
+    files = {path.name for path in ROOM.glob("*.py")} - {"generate.py"}
+    written = {
+        (file, name)
+        for file in files
+        for name, found in inspect.getmembers(module(file), inspect.isfunction)
+        if list(inspect.signature(found).parameters) == ["response", "reference"]
+    }
+    assert Counter((grader["file"], grader["function"]) for grader in GRADERS) == Counter(written)
+    assert {grader["rows"] for grader in SOUND} == {grader["rows"] for grader in PLANTED}
+    assert {grader["depth"] for grader in PLANTED} == {"obvious", "class", "subtle"}
+    assert {grader["kind"] for grader in SOUND} == {"sound"}
+    assert all("witness_response" not in grader for grader in SOUND)
+
+
+@pytest.mark.parametrize("kind", sorted(generate.KINDS))
+def test_rows_are_what_the_generator_makes(kind: str) -> None:
+    stored = (ROOM / MANIFEST["rows"][kind]["file"]).read_text(encoding="utf-8")
+    assert stored == generate.rows_of(kind)
+    assert set(MANIFEST["rows"]) == set(generate.KINDS)
+    assert 60 <= len(rows(kind)) <= 200
+    assert all(reference.strip() for _, reference in rows(kind))
+
+
+@pytest.mark.parametrize("grader", PLANTED, ids=named)
+def test_a_planted_grader_accepts_its_witness_which_is_wrong(grader: dict[str, Any]) -> None:
+    kind, response = grader["rows"], grader["witness_response"]
+    reference, says = grader["witness_reference"], grader["witness_says"]
+    assert reference in {wanted for _, wanted in rows(kind)}
+    assert accepts(grader, response, reference)
+    assert response != plain(kind, reference)
+    # It ends on another answer, or on none at all.
+    assert says in response
+    assert not says or meaning(kind, says) != meaning(kind, reference)
+
+
+@pytest.mark.parametrize("grader", GRADERS, ids=named)
+def test_the_right_answer_in_plain_clothes_is_accepted(grader: dict[str, Any]) -> None:
+    kind = grader["rows"]
+    assert [r for _, r in rows(kind) if not accepts(grader, plain(kind, r), r)] == []
+
+
+@pytest.mark.parametrize("grader", SOUND, ids=named)
+def test_a_sound_grader_refuses_every_witness_of_its_rows(grader: dict[str, Any]) -> None:
+    witnesses = [
+        (other["function"], other["witness_response"], other["witness_reference"])
+        for other in PLANTED
+        if other["rows"] == grader["rows"]
+    ]
+    assert witnesses
+    assert [name for name, said, wanted in witnesses if accepts(grader, said, wanted)] == []
+
+
+def wrong_responses(kind: str, prompt: str, reference: str) -> Iterator[str]:
+    """Nothing, the prompt, hedges, lists, what is taken back, near misses by one character."""
+    others = [other for _, other in rows(kind) if meaning(kind, other) != meaning(kind, reference)]
+    said = plain(kind, reference)
+    yield from (
+        "",
+        " ",
+        "\n",
+        prompt,
+        f"{prompt}\n{reference}",
+        "I do not know",
+        "None",
+        "nan",
+        "{}",
+    )
+    yield from (
+        plain(kind, "I do not know"),
+        f"It is not {reference}",
+        f"It cannot be {said}.",
+        f"{said}\nNo, that is wrong.",
+        f"{said} is wrong",
+        f"{said}?\n{said}?",
+    )
+    yield from (f"{said} or {plain(kind, others[0])}", plain(kind, f"{others[0]} or {reference}"))
+    yield from (f"{said}\nNo:\n{plain(kind, others[0])}", "\n".join(map(plain, [kind] * 9, others)))
+    yield "\n".join(plain(kind, answer) for answer in [*others[:9], reference])
+    yield from (plain(kind, other) for other in others)
+    for at, letter in enumerate(reference):
+        if letter.isalnum():
+            near = chr(ord(letter) + 1) if letter not in "9zZ" else {"9": "1"}.get(letter, "b")
+            yield plain(kind, reference[:at] + near + reference[at + 1 :])
+
+
+@pytest.mark.parametrize("grader", SOUND, ids=named)
+def test_a_sound_grader_refuses_what_is_plainly_wrong(grader: dict[str, Any]) -> None:
+    kind = grader["rows"]
+    assert [
+        (response, reference)
+        for prompt, reference in rows(kind)[:20]
+        for response in wrong_responses(kind, prompt, reference)
+        if accepts(grader, response, reference)
+    ] == []
