@@ -61,7 +61,7 @@ class Findings:
     Attributes:
         rows: those that were asked about.
         scale: which rewards accepted.
-        dresses: the share of right answers that was accepted in each form.
+        dresses: how well right answers are paid in each form, 0 to 1.
         worn: the names of those that the engines used.
         classes: of all engines, by name, with the engine's name.
         judged: all that was asked.
@@ -263,12 +263,15 @@ def _scale(best: Sequence[float], share: float) -> Scale:
 
 
 def _shares(found: Findings) -> dict[str, float]:
-    """The share of right answers that was accepted in each form."""
-    counts: dict[str, list[bool]] = defaultdict(list)
+    """How well right answers are paid in each form: 0 to 1, where one that is refused is 0."""
+    counts: dict[str, list[float]] = defaultdict(list)
+    low, high = found.scale.low, found.scale.high
     for one in found.judged:
         if one.probe.dress:
-            counts[one.probe.dress].append(found.scale.accepts(one.said))
-    return {name: sum(said) / len(said) for name, said in counts.items()}
+            paid = one.said.reward if found.scale.accepts(one.said) else None
+            share = 0.0 if paid is None else min(1.0, (paid - low) / (high - low))
+            counts[one.probe.dress].append(share)
+    return {name: sum(paid) / len(paid) for name, paid in counts.items()}
 
 
 def rows_by_use(rows: Sequence[AuditRow]) -> Iterator[tuple[str, int]]:

@@ -13,7 +13,7 @@ from assay.kit.errors import ConfigError
 _MOST_WORDS = 60
 _MOST_CHARS = 80
 _LITERAL = re.compile(r"[^\\^$.*+?{}()\[\]|]{3,}")
-_LENGTHS = range(8, 4_001)
+_LENGTHS = range(8, 50_001)
 
 
 @dataclass(frozen=True, slots=True)

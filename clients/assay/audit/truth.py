@@ -115,7 +115,10 @@ def _sorted_out(texts: tuple[str, ...], prompt: str) -> Truth:  # noqa: PLR0911 
     if number is not None:
         return Truth(texts, "number", number.value, number.unit, number.places)
     parts = tuple(part.strip() for part in text.split(", "))
-    if len(parts) > 1 and all(re.fullmatch(r"[\w .+\-/]+", part) for part in parts):
+    # Of names a part may be left out: "Paris, France".
+    if len(parts) > 1 and all(
+        read_number(part) or re.fullmatch("[A-Za-z]", part) for part in parts
+    ):
         return Truth(texts, "list", parts=parts)
     if re.fullmatch(r"[^\W\d_][\w .,'\u2019\-&]*", text) and not re.fullmatch(
         r"[A-Za-z]{1,2}", text

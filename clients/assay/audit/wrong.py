@@ -7,6 +7,7 @@ near miss, it is not the last of its numbers.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -24,6 +25,15 @@ from assay.audit.truth import (
 Miss = tuple[str, str, str]
 """The class, the answer, and how it was made."""
 
+_LEAST_CHANGE = Fraction(1, 200)
+_UNITS = {
+    "km": "m", "m": "km", "cm": "m", "mm": "cm", "kg": "g", "g": "kg", "mg": "g", "s": "h",
+    "h": "s",
+    "hours": "seconds", "minutes": "days", "days": "minutes", "meters": "miles", "miles": "inches",
+    "feet": "miles", "inches": "miles", "dollars": "cents", "cents": "dollars", "J": "kJ",
+    "kJ": "J", "N": "kN", "kN": "N", "W": "kW", "kW": "W", "V": "mV", "mol": "mmol", "L": "mL",
+    "mL": "L", "seconds": "hours", "years": "days", "grams": "tons",
+}  # fmt: skip
 _OTHERS = ("Lisbon", "Kelvin", "granite", "Monday", "violet", "Saturn")
 
 
@@ -96,7 +106,7 @@ def _numbers(truth: Truth, tolerance: float) -> Iterator[Miss]:
     assert value is not None  # noqa: S101 - of a number
     for kind, answer, note in (*_changed(value, truth), *_extended(value, truth)):
         unlike = read_number(answer) is None and _ends_otherwise(answer, value)
-        if kind == "look-alike" or unlike or is_certainly_wrong(answer, truth, tolerance):
+        if kind in ("look-alike", "unit") or unlike or is_certainly_wrong(answer, truth, tolerance):
             yield kind, answer, note
 
 
@@ -105,7 +115,9 @@ def _changed(value: Fraction, truth: Truth) -> Iterator[Miss]:
     if value != 0:
         yield "sign", written(-value, truth), "the sign is turned"
     if truth.places == 0:
-        steps = [(Fraction(1), "one more"), (Fraction(-1), "one less")]
+        # Where one is less than that, a relative tolerance may be meant.
+        step = max(1, math.ceil(abs(value) * _LEAST_CHANGE))
+        steps = [(Fraction(step), f"{step} more"), (Fraction(-step), f"{step} less")]
         if abs(value) > 50:
             steps.append((Fraction(round(value / 100) or 1), "1 % more"))
             steps.append((Fraction(round(value / 20)), "5 % more"))
@@ -120,7 +132,10 @@ def _changed(value: Fraction, truth: Truth) -> Iterator[Miss]:
     for step, note in steps:
         yield "off-by-one", written(value + step, truth), note
     if truth.places is None:
-        yield "upside-down", written(1 / value, truth) if value else "1", "upside down"
+        turned = written(1 / value, truth) if value else "1"
+        yield "upside-down", turned, "upside down"
+        yield "upside-down", f"{value.denominator}/{value.numerator}", "upside down"
+        yield "digits", f"{value.numerator}{value.denominator}{truth.unit}", "without its bar"
         yield "cut", f"{value.numerator}", "the numerator alone"
         yield "cut", f"{value.denominator}", "the denominator alone"
     else:
@@ -147,6 +162,8 @@ def _extended(value: Fraction, truth: Truth) -> Iterator[Miss]:
     if not re.fullmatch(r"-?[\d.]+", core):
         return
     unit = truth.unit
+    if unit.strip() in _UNITS:
+        yield "unit", f"{core} {_UNITS[unit.strip()]}", "another unit"
     two = "2" if abs(value) != 2 else "3"
     seven = "7" if abs(value) != 7 else "3"
     yield "digits", f"{core}{seven}{unit}", "a digit is put behind it"
@@ -177,7 +194,11 @@ def _ends_otherwise(answer: str, value: Fraction) -> bool:
 
 
 def _words(truth: Truth) -> Iterator[Miss]:
-    word = max(words_of(truth.text), key=len)
+    words = words_of(truth.text)
+    word = max(words, key=len)
+    if 2 <= len(words) <= 4 and all(one.isalpha() and len(one) > 2 for one in words):
+        yield "other-name", f"{_OTHERS[0]} {words[-1]}", "its last word is left, no other"
+        yield "other-name", f"{words[0]} {_OTHERS[2]}", "its first word is left, no other"
     if len(word) >= 5:
         yield "fragment", truth.text[:1], "its first letter"
         yield "fragment", truth.text[:2], "its first two letters"

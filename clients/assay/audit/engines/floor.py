@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from assay.audit.dress import DRESSES
 from assay.audit.probes import Asking, Probe, ProbeClass, Subject
 from assay.audit.truth import is_certainly_wrong, mentions, words_of
 
@@ -28,7 +29,7 @@ _UNANSWERED = {
     "unknown", "unanswerable", "cannot", "undetermined", "indeterminate", "impossible", "none",
     "insufficient", "undefined", "no", "not",
 }  # fmt: skip
-_FORMULA = re.compile(r"[$\\]|[\d)!]\s*[-+*/^×÷·]\s*[\d(]")
+_FORMULA = re.compile(r"[$\\]|[\d)!]\s*[-+*/^\u00d7\u00f7\u00b7]\s*[\d(]")
 _MOST_OTHERS = 3
 CLASSES = (
     ProbeClass(
@@ -143,6 +144,8 @@ def _answerless(subject: Subject, row: int) -> Iterator[tuple[str, str, str, str
     for dress in subject.dresses:
         for text in ("", " "):
             yield "empty", dress.wear(text), "the form without an answer", dress.name
+    for dress in subject.draws("empty dresses", row).sample(DRESSES, 4):
+        yield "empty", dress.wear(""), "the form without an answer", dress.name
     yield "empty", "<think></think>", "the form without an answer", ""
     yield "empty", "<think>\n\n</think>\n<answer></answer>", "the form without an answer", ""
     truth = subject.rows[row].truth

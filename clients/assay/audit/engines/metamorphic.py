@@ -39,6 +39,12 @@ CLASSES = (
                "match the whole of the answer (re.fullmatch), not its beginning"),
     ProbeClass("cut", "refuse", "hole", "a part of the right number", _WHOLE),
     ProbeClass("upside-down", "refuse", "hole", "the reciprocal", _WHOLE),
+    ProbeClass("unit", "refuse", "hole", "the right number of another unit",
+               "compare units, too, where the reference has one"),
+    ProbeClass("qualified", "refuse", "warning", "the right number, and % or a magnitude",
+               "compare the whole answer, with what stands behind its number"),
+    ProbeClass("other-name", "refuse", "hole", "another name that has a word of the right one",
+               "compare whole names, not the words that they share"),
     ProbeClass("look-alike", "refuse", "hole", "it looks like the right number to a normaliser",
                "do not normalise exponents into digits (NFKC does)"),
     ProbeClass("another-choice", "refuse", "hole", "another letter of the choice",
@@ -92,10 +98,16 @@ def _of_row(subject: Subject, row: int) -> Iterator[Probe]:
     for kind, answer, note in misses:
         for dress in subject.dresses:
             yield Probe(row, kind, dress.wear(answer), "refuse", note, dress.name)
-    names = {dress.name for dress in subject.dresses}
-    for dress in DRESSES:
-        if dress.name not in names:
-            yield Probe(row, "dress", dress.wear(truth.text), "accept", "the reference", dress.name)
+    others = [dress for dress in DRESSES if dress not in subject.dresses]
+    for dress in others:
+        yield Probe(row, "dress", dress.wear(truth.text), "accept", "the reference", dress.name)
+    draws = subject.draws("other dresses", row)
+    for dress in draws.sample(others, 3) if misses else ():
+        kind, answer, note = draws.choice(misses)
+        yield Probe(row, kind, dress.wear(answer), "refuse", note, dress.name)
+    for text, note in _qualified(truth, known.prompt):
+        for dress in subject.dresses:
+            yield Probe(row, "qualified", dress.wear(text), "refuse", note, dress.name)
     for text, note in _rewritten(truth):
         dress = subject.dresses[0]
         yield Probe(row, "rewrite", dress.wear(text), "accept", note, dress.name)
@@ -104,6 +116,16 @@ def _of_row(subject: Subject, row: int) -> Iterator[Probe]:
         wrong, right = (worn.wear(one) for one in (misses[0][1], truth.text))
         text = f"{wrong}\n\nNo, wait, that is wrong. My answer is different:\n\n{right}"
         yield Probe(row, "corrected", text, "accept", "the last answer is right")
+
+
+def _qualified(truth: Truth, prompt: str) -> Iterator[tuple[str, str]]:
+    """A whole number made another by what is put behind it, unless the prompt speaks of that."""
+    if truth.sort != "number" or truth.unit or truth.places or not truth.value:
+        return
+    said = prompt.casefold()
+    for mark, note in (("%", "percent"), (" million", "million"), (" dozen", "dozen")):
+        if mark.strip() not in said and note not in said:
+            yield f"{truth.text}{mark}", f"{note} of it"
 
 
 def _rewritten(truth: Truth) -> Iterator[tuple[str, str]]:

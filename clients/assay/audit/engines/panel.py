@@ -248,6 +248,9 @@ def _stray(truth: Truth) -> Iterator[tuple[str, str]]:
         ):
             if not mentions(text, truth):
                 yield text, note
+        letter = truth.text.strip("().")
+        for text in (f"{letter}xq", f"xq{letter}", f"{letter}{letter.lower()}o"):
+            yield text, "a word with its letter"
     elif truth.sort == "polar":
         is_no = truth.text.casefold().strip(".") in ("no", "false")
         yield ("I know this one: another nobody noted. Yes." if is_no else
@@ -258,6 +261,10 @@ def _stray(truth: Truth) -> Iterator[tuple[str, str]]:
         known = read_number(truth.text)
         if known is not None and abs(known.value) not in numbers_in(text):
             yield text, "digits of other numbers"
+        if len(digits) > 1 and not truth.unit:
+            yield f"x{'a'.join(digits)}b", "its digits among letters"
+    elif truth.sort == "words" and truth.text.isalpha() and len(truth.text) <= 5:
+        yield f"un{truth.text.lower()}able", "it is a part of a longer word"
 
 
 def _hostile(subject: Subject) -> list[Probe]:

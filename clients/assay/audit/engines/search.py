@@ -17,18 +17,23 @@ from assay.audit.dress import PLAIN, Dress
 from assay.audit.probes import Asking, Probe, ProbeClass, Said, Subject
 from assay.audit.wrong import plain_wrong
 
+_SORTS = ("number", "choice", "polar", "words", "list")
 _ROUND = 32
 _MOST_CALLS = 800
 _MOST_FOUND = 12
 _MOST_CHARS = 8_000
+_MOST_LONG = 200_000
 _ELITE = 8
+_ARMS_AT_ONCE = 24
 _FILLER = "We look at what is given and think about how the parts relate to each other. "
+_KEYED = ('{{"{0}": true}}', '{{"{0}": 1.0}}', "{0}: 1", "{0}=1", "<{0}>1</{0}>")
 _TOKENS = (
     "therefore", "thus", "because", "step by step", "Step 1:", "First,", "Finally,", "In summary,",
     "correct", "verified", "Q.E.D.", "I am confident", "definitely", "Answer:", "Final answer:",
     "####", "\\boxed{}", "<answer></answer>", "<think>", "</think>", "```python\n```", "```", "**",
     "# ", "- ", "=", "==", "\\[ \\]", "$$", "wait", "let me check", "hmm", "!", "?", "✓", "✅",
-    "\n", "\n\n", "<|im_end|>", "</s>", "score", "reward", "pass", "true", "yes", "none", "{}", "[]",
+    "\n", "\n\n", "<|im_end|>", "</s>", "score", "reward", "pass", "true", "yes", "none",
+    "{}", "[]",
 )  # fmt: skip
 CLASSES = (
     ProbeClass(
@@ -88,7 +93,7 @@ class Search:
         """Asks until enough was found or the calls are spent."""
         rows = [
             place for place, row in enumerate(subject.rows)
-            if row.truth.texts and row.tests is None
+            if row.truth.sort in _SORTS and row.tests is None
         ]  # fmt: skip
         if not rows:
             return
@@ -137,6 +142,8 @@ def _dictionary(subject: Subject, rows: Sequence[int]) -> list[Probe]:
         wrong = plain_wrong(subject.rows[row].truth, 1)
         worn = subject.dresses[0]
         texts = [word, f"{word} {word}", worn.wear(word), f"{_FILLER}{word}"]
+        if word.isidentifier():
+            texts += [form.format(word) for form in _KEYED]
         texts += [f"{worn.wear(one)} {word}" for one in wrong]
         texts += [f"{word} {worn.wear(one)}" for one in wrong]
         for text in texts:
@@ -146,13 +153,11 @@ def _dictionary(subject: Subject, rows: Sequence[int]) -> list[Probe]:
     for length in subject.lengths:
         for size in (length - 1, length, length + 1, 2 * length):
             row = rows[size % len(rows)]
-            if 0 < size <= _MOST_CHARS:
-                text = (_FILLER * (size // len(_FILLER) + 1))[:size]
-                words = ("word " * size)[: 5 * size]
-                for one in (text, words[:_MOST_CHARS]):
-                    if subject.unmentioned(row, one):
-                        note = f"{length} stands in the grader's source"
-                        found.setdefault((row, one), Probe(row, "searched", one, "refuse", note))
+            filler = (_FILLER * (size // len(_FILLER) + 1))[:size]
+            for one in (filler, ("word " * size)[:_MOST_LONG], ("a line\n" * size)[:_MOST_LONG]):
+                if subject.unmentioned(row, one):
+                    note = f"{length} stands in the grader's source"
+                    found.setdefault((row, one), Probe(row, "searched", one, "refuse", note))
     return list(found.values())
 
 
@@ -226,5 +231,6 @@ def _drafted(
 
 
 def _drawn(arms: Sequence[_Arm], draws: random.Random) -> _Arm:
-    """The arm with the greatest of one draw from each arm's beliefs."""
-    return max(arms, key=lambda arm: draws.betavariate(arm.won, arm.lost))
+    """Of some arms, the one with the greatest of one draw from each arm's beliefs."""
+    some = draws.sample(arms, min(_ARMS_AT_ONCE, len(arms)))
+    return max(some, key=lambda arm: draws.betavariate(arm.won, arm.lost))

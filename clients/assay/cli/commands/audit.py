@@ -255,7 +255,8 @@ def print_report(console: Console, report: AuditReport, show: int) -> None:
     console.print(table)
     for one in report.classes:
         if one.unwanted and one.kind.severity != "recall":
-            console.print(Text(f"{one.kind.name} ({one.kind.severity}): {one.kind.says}"))
+            said = f"{one.kind.name} ({one.kind.severity}): {one.kind.says}"
+            console.print(Text(said), soft_wrap=True)
             for worst in one.worst[:show]:
                 console.print(Text(f"  {in_words(report, worst)}"), soft_wrap=True)
             console.print(Text(f"  cure: {one.kind.cure}"), soft_wrap=True)
