@@ -19,9 +19,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay.audit.probes import AuditRow, Probe, Said, Scale
+from assay.audit.probes import AuditRow, Execute, Probe, Said, Scale
 from assay.audit.running import Ask
 from assay.audit.sources import GraderSource, module_file, read_source
+from assay.clients.execution import (
+    Execution,
+    ExecutionClient,
+    ExecutionJob,
+    Limits,
+    Program,
+)
 from assay.clients.reward import RewardClient
 from assay.clients.rows.items import Defaults, Keys, RowError, item_of
 from assay.clients.services import EmbeddedServices, installed_services
@@ -35,6 +42,8 @@ _MODULE = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.\w+)*):(?P<name>[A-Za-z_][\w.
 
 _SERVED = "audited"
 _ITEM_TIMEOUT_S = 5.0
+_PROGRAM_TIMEOUT_S = 30.0
+_COMPARE_S = 20.0
 _HTTP_TIMEOUT_S = 30.0
 _HTTP_AT_ONCE = 8
 _OWN_KEYS = {"id", "prompt", "response", "right", "wrong", "verifier", "task", "params", "labels"}
@@ -102,11 +111,13 @@ class Reachable:
         ask: says what is said of probes.
         scale: which rewards accept, where the range is declared.
         version: of a verifier; empty where there is none.
+        execute: runs programs of Python. None: no sandbox was started.
     """
 
     ask: Ask
     scale: Scale | None = None
     version: str = ""
+    execute: Execute | None = None
 
 
 @contextmanager
@@ -137,9 +148,14 @@ def reached(
                 raise ConfigError(f"{target.place} is run here; leave --target out")
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-audit-")))
             name, arguments = _SERVED, ["--verifier", _spec(target, folder)]
-        if not server.target:
-            services = stack.enter_context(_services(rows, arguments))
-            server = ServerAt(services.address)
+        execute = None
+        names = _needed(rows, ["reward"] if not server.target else [])
+        if names:
+            services = stack.enter_context(_services(names, arguments))
+            if "sandbox" in names:
+                execute = _executing(services.address_of("sandbox"), stack)
+            if not server.target:
+                server = ServerAt(services.address)
         client = stack.enter_context(
             RewardClient(server.target, tls=server.tls, token=server.token, timeout_s=timeout_s)
         )
@@ -147,16 +163,36 @@ def reached(
         items = _items(target, rows, name, parameters or {})
         declared = target.kind == "verifier" and info.max_reward - info.min_reward < 1e6
         scale = Scale(info.min_reward, info.max_reward, share) if declared else None
-        yield Reachable(_served(client, items), scale, info.version)
+        yield Reachable(_served(client, items), scale, info.version, execute)
 
 
-def _services(rows: Sequence[AuditRow], arguments: list[str]) -> EmbeddedServices:
+def _needed(rows: Sequence[AuditRow], names: list[str]) -> list[str]:
+    """The services to start: a sandbox, too, where rows have tests of a program."""
+    tested = any(row.tests is not None for row in rows)
+    return ["sandbox", *names] if tested and "sandbox" in installed_services() else names
+
+
+def _services(names: list[str], arguments: list[str]) -> EmbeddedServices:
     workers = str(max(1, min(2, len(os.sched_getaffinity(0)))))
     more = ["--cache-entries", "0", "--workers", workers, "--item-timeout-s", str(_ITEM_TIMEOUT_S)]
-    names = ["reward"]
-    if any(row.tests is not None for row in rows) and "sandbox" in installed_services():
-        names.insert(0, "sandbox")
+    if "sandbox" in names:
+        more = [*more[:-1], str(_PROGRAM_TIMEOUT_S)]
     return EmbeddedServices(names, arguments={"reward": [*arguments, *more]})
+
+
+def _executing(address: str, stack: ExitStack) -> Execute:
+    client = stack.enter_context(ExecutionClient(address))
+
+    def execute(programs: Sequence[str]) -> list[str | None]:
+        limits = Limits(wall_time_s=_COMPARE_S, cpu_time_s=_COMPARE_S)
+        jobs = [
+            ExecutionJob(Program("python", text), str(number), limits=limits)
+            for number, text in enumerate(programs)
+        ]
+        ended = client.execute(jobs) if jobs else []
+        return [one.stdout.text if isinstance(one, Execution) and one.ok else None for one in ended]
+
+    return execute
 
 
 def _found(client: RewardClient, name: str) -> VerifierInfo:

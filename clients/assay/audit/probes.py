@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -117,6 +117,10 @@ class Scale:
         return said.reward is not None and said.reward >= self.bound - 1e-9
 
 
+Execute = Callable[[Sequence[str]], Sequence[str | None]]
+"""Runs programs and gives what each printed; None where it did not end well."""
+
+
 @dataclass(frozen=True, slots=True)
 class Subject:
     """What an engine makes probes of.
@@ -129,6 +133,7 @@ class Subject:
         lengths: numbers that stand there.
         tolerance: how far a number may be off and be right, relative.
         calls: how many probes this engine may ask.
+        execute: runs programs of Python in a sandbox. None: there is none.
         seed: of what is drawn.
     """
 
@@ -139,6 +144,7 @@ class Subject:
     lengths: Sequence[int] = ()
     tolerance: float = 0.0
     calls: int = 10_000
+    execute: Execute | None = None
     seed: int = 0
 
     def draws(self, *names: object) -> random.Random:

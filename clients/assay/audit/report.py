@@ -158,11 +158,9 @@ def in_words(report: AuditReport, one: Judged) -> str:
     """An unwanted verdict as a sentence."""
     row = report.found.rows[one.probe.row]
     reward = "a fault" if one.said.reward is None else f"{one.said.reward:g}"
-    right = clip(row.truth.text, 60) or "not a text"
-    return (
-        f"row {row.id}: {clip(one.probe.response)!r} got {reward}; right is {right!r} "
-        f"({one.probe.note or one.probe.kind})"
-    )
+    right = f"; right is {clip(row.truth.text, 60)!r}" if row.truth.texts else ""
+    why = one.probe.note or one.probe.kind
+    return f"row {row.id}: {clip(one.probe.response)!r} got {reward}{right} ({why})"
 
 
 def as_rfc(report: AuditReport) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from assay.audit.dress import DRESSES, dresses_read
-from assay.audit.probes import AuditRow, Probe, ProbeClass, Prober, Said, Scale, Subject
+from assay.audit.probes import AuditRow, Execute, Probe, ProbeClass, Prober, Said, Scale, Subject
 
 CHUNK = 256
 _CALIBRATED_ROWS = 40
@@ -33,6 +33,7 @@ class AuditPlan:
         calls, seconds: at most so many of the grader, altogether.
         tolerance: how far a number may be off and be right, relative to the right one.
         words, lengths: texts and numbers of the grader's own source.
+        execute: runs programs of Python in a sandbox. None: there is none.
         seed: of all that is drawn.
     """
 
@@ -43,6 +44,7 @@ class AuditPlan:
     tolerance: float = 0.0
     words: Sequence[str] = ()
     lengths: Sequence[int] = ()
+    execute: Execute | None = None
     seed: int = 0
 
 
@@ -195,8 +197,9 @@ def carry_out(
     dresses = dresses_read(found.dresses)
     found.worn = tuple(dress.name for dress in dresses)
     subject = Subject(
-        rows, dresses, found.scale, plan.words, plan.lengths, plan.tolerance, seed=plan.seed
-    )
+        rows, dresses, found.scale, plan.words, plan.lengths, plan.tolerance,
+        execute=plan.execute, seed=plan.seed,
+    )  # fmt: skip
     found.judged.clear()
     for number, prober in enumerate(probers):
         for one in prober.classes:

@@ -116,8 +116,8 @@ def _changed(value: Fraction, truth: Truth) -> Iterator[Miss]:
         yield "sign", written(-value, truth), "the sign is turned"
     if truth.places == 0:
         # Where one is less than that, a relative tolerance may be meant.
-        step = max(1, math.ceil(abs(value) * _LEAST_CHANGE))
-        steps = [(Fraction(step), f"{step} more"), (Fraction(-step), f"{step} less")]
+        by = max(1, math.ceil(abs(value) * _LEAST_CHANGE))
+        steps = [(Fraction(by), f"{by} more"), (Fraction(-by), f"{by} less")]
         if abs(value) > 50:
             steps.append((Fraction(round(value / 100) or 1), "1 % more"))
             steps.append((Fraction(round(value / 20)), "5 % more"))

@@ -139,7 +139,7 @@ def _audited(target_name: str, data: str, options: Mapping[str, Any]) -> AuditRe
         scale = Scale(given[0], given[1], options["accept"]) if given else there.scale
         plan = AuditPlan(
             scale, options["accept"], options["calls"], options["seconds"], options["tolerance"],
-            target.source.words, target.source.lengths, options["seed"],
+            target.source.words, target.source.lengths, there.execute, options["seed"],
         )  # fmt: skip
         made_from = {
             "lines": _LINES, "rows": digest, "target": target_name, "version": there.version,
