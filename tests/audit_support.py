@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from assay.audit import Asker, AuditPlan, AuditReport, AuditRow, Probe, Said, carry_out, make_report
+from assay.audit import (
+    AuditPlan,
+    AuditReport,
+    AuditRow,
+    Graded,
+    Probe,
+    ProbeAsker,
+    carry_out,
+    make_report,
+)
 from assay.audit.engines.floor import FloorAndCeiling
 from assay.audit.engines.metamorphic import Metamorphic
-from assay.audit.engines.panel import Panel
+from assay.audit.engines.panel import ProbePanel
 from assay.audit.engines.search import Search
 from assay.audit.probes import Prober
 from assay.audit.running import Ask
@@ -42,17 +51,17 @@ def rows(pairs: Sequence[tuple[str, object]] = PAIRS) -> list[AuditRow]:
 
 def engines() -> list[Prober]:
     """Those that need no service."""
-    return [FloorAndCeiling(), Panel(), Metamorphic(), Search()]
+    return [FloorAndCeiling(), ProbePanel(), Metamorphic(), Search()]
 
 
 def asked_of(grade: Grade, some: Sequence[AuditRow]) -> Ask:
     """A grader as the audit asks it: what it raises is a fault."""
 
-    def one(probe: Probe) -> Said:
+    def one(probe: Probe) -> Graded:
         try:
-            return Said(float(grade(probe.response, some[probe.row].truth.text)))
+            return Graded(float(grade(probe.response, some[probe.row].truth.text)))
         except Exception as error:  # noqa: BLE001 - whatever the grader raises
-            return Said(None, "VERIFIER_FAILED", type(error).__name__)
+            return Graded(None, "VERIFIER_FAILED", type(error).__name__)
 
     return lambda probes: [one(probe) for probe in probes]
 
@@ -65,7 +74,7 @@ def audited(
 ) -> AuditReport:
     """The report on a grader."""
     found_rows, settings = some or rows(), plan or AuditPlan()
-    asker = Asker(asked_of(grade, found_rows), settings)
+    asker = ProbeAsker(asked_of(grade, found_rows), settings)
     found = carry_out(found_rows, probers or engines(), asker, settings)
     return make_report(found, "a grader", "0" * 64)
 

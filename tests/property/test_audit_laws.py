@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.audit import Asker, AuditPlan, Probe, Said, Subject, carry_out
+from assay.audit import AuditPlan, Graded, Probe, ProbeAsker, Subject, carry_out
 from assay.audit.dress import DRESSES, dresses_read
 from assay.audit.probes import Scale
 from assay.audit.running import Judged
@@ -138,30 +138,30 @@ def test_a_fault_counts_neither_way_and_most_of_them_are_no_audit(share: float, 
 def test_a_resumed_audit_is_the_whole_one(stop: int, seed: int) -> None:
     some, plan = SOME, AuditPlan(seed=seed)
     ask = asked_of(lambda response, right: float(right in response), some)
-    kept: dict[str, Said] = {}
-    whole = carry_out(some, engines(), Asker(ask, plan), plan)
+    kept: dict[str, Graded] = {}
+    whole = carry_out(some, engines(), ProbeAsker(ask, plan), plan)
 
-    def dying(probes: list[Probe]) -> list[Said]:
+    def dying(probes: list[Probe]) -> list[Graded]:
         if len(kept) >= stop:
             raise KeyboardInterrupt
         return list(ask(probes))
 
-    def keep(probe: Probe, said: Said) -> None:
+    def keep(probe: Probe, said: Graded) -> None:
         kept[probe.key] = said
 
     try:
-        carry_out(some, engines(), Asker(dying, plan, keep=keep), plan)
+        carry_out(some, engines(), ProbeAsker(dying, plan, keep=keep), plan)
     except KeyboardInterrupt:
         again: list[Probe] = []
 
-        def counted(probes: list[Probe]) -> list[Said]:
+        def counted(probes: list[Probe]) -> list[Graded]:
             again.extend(probes)
             return list(ask(probes))
 
-        found = carry_out(some, engines(), Asker(counted, plan, known=kept), plan)
+        found = carry_out(some, engines(), ProbeAsker(counted, plan, known=kept), plan)
         assert not {probe.key for probe in again} & set(kept)
     else:
-        found = carry_out(some, engines(), Asker(ask, plan, known=kept), plan)
+        found = carry_out(some, engines(), ProbeAsker(ask, plan, known=kept), plan)
     assert [(one.probe.key, one.said) for one in found.judged] == [
         (one.probe.key, one.said) for one in whole.judged
     ]
@@ -174,11 +174,11 @@ def test_a_budget_of_calls_is_kept_and_said(calls: int) -> None:
     some, plan = rows(), AuditPlan(calls=calls)
     inner = asked_of(lambda response, right: 0.0, some)
 
-    def ask(probes: list[Probe]) -> list[Said]:
+    def ask(probes: list[Probe]) -> list[Graded]:
         asked.extend(probes)
         return list(inner(probes))
 
-    found = carry_out(some, engines(), Asker(ask, plan), plan)
+    found = carry_out(some, engines(), ProbeAsker(ask, plan), plan)
     assert len(asked) <= calls
     assert found.cut
 
@@ -207,4 +207,4 @@ def test_accepting_does_not_depend_on_the_unit_of_rewards(unit: float, share: fl
 @pytest.mark.parametrize("text", ["1,234", "-3", "\\$5", "50%", "3.50", "5 km", "\\dfrac{3}{4}"])
 def test_numbers_are_read(text: str) -> None:
     assert read_number(text) is not None
-    assert Judged(Probe(0, "empty", "", "refuse"), Said(0.0)).said.reward == 0
+    assert Judged(Probe(0, "empty", "", "refuse"), Graded(0.0)).said.reward == 0

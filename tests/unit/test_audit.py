@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import html.parser
 import json
+import random
 import re
+import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from assay.audit import AuditPlan, AuditRow, as_rfc
+from assay.audit import AuditPlan, AuditRow, Graded, ProbeAsker, as_rfc, carry_out
 from assay.audit.engines import engines as installed
 from assay.audit.engines import programs
+from assay.audit.engines.mutation import Mutation
 from assay.audit.graders import read_target
+from assay.audit.mutants import more_inputs, mutants
 from assay.audit.page import html_page, said_of
 from assay.audit.sources import read_source
 from assay.audit.truth import read_truth
@@ -198,3 +205,75 @@ def test_programs_that_cheat_are_programs_and_name_the_function() -> None:
     assert programs.entry_of(asserts) == "mul"
     stdio = AuditRow("3", "", read_truth(None), tests=[{"stdin": "1", "stdout": "1"}])
     assert programs.entry_of(stdio) == ""
+
+
+RIGHT = """def largest(xs):
+    best = xs[0]
+    for x in xs:
+        if x > best:
+            best = x
+    return best
+"""
+
+
+def program_row(args: list[list[int]]) -> AuditRow:
+    tests = {
+        "tests": [{"args": [one], "expected": max(one)} for one in args],
+        "function": "largest",
+    }
+    return AuditRow("1", "The largest.", read_truth(None), (RIGHT,), tests=tests)
+
+
+def run_here(programs_: Sequence[str]) -> list[str | None]:
+    """Runs our own programs: those of this file, and mutants of them."""
+    ended = [
+        subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+        for text in programs_
+    ]
+    return [one.stdout if one.returncode == 0 else None for one in ended]
+
+
+def judged_by_tests(row: AuditRow, source: str) -> float:
+    space: dict[str, Any] = {}
+    try:
+        exec(source, space)
+        return float(all(space["largest"](*t["args"]) == t["expected"] for t in row.tests["tests"]))
+    except Exception:  # noqa: BLE001 - a mutant may do whatever
+        return 0.0
+
+
+def test_mutants_that_pass_come_with_a_test_that_kills_them() -> None:
+    weak, strong = (
+        program_row([[3, 1, 2], [5, 4]]),
+        program_row([[3, 1, 2], [1, 5, 4], [1, 2], [-3, -2], [5]]),
+    )
+    for row, survives in ((weak, True), (strong, False)):
+        plan = AuditPlan(execute=run_here)
+        asker = ProbeAsker(
+            lambda probes, r=row: [Graded(judged_by_tests(r, p.response)) for p in probes], plan
+        )
+        found = carry_out([row], [Mutation()], asker, plan)
+        assert found.judged
+        assert bool(found.holes) == survives, found.holes
+        for one in found.holes:
+            proposed = re.search(r"add: (assert .*), where it gives", one.probe.note)
+            assert proposed
+            space: dict[str, Any] = {}
+            exec(RIGHT, space)
+            exec(proposed[1], space)
+            exec(one.probe.response, space)
+            with pytest.raises((AssertionError, IndexError)):
+                exec(proposed[1], space)
+
+
+def test_a_mutant_has_one_change_and_inputs_stay_within_what_is_known() -> None:
+    made = dict(mutants(RIGHT))
+    assert len(made) > 3
+    assert len(set(made.values())) == len(made)
+    for source in made.values():
+        compile(source, "mutant", "exec")
+    assert list(mutants("def broken(")) == []
+    known = [[[1, 2, 3], 4], [[5], 9]]
+    for values, number in more_inputs(known, random.Random(0)):
+        assert set(values) <= {1, 2, 3, 5}
+        assert 4 <= number <= 9

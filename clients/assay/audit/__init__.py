@@ -4,21 +4,21 @@ Rows become probes whose truth is known without the grader (`truth`, `wrong`, `e
 says what it says (`graders`), and a report counts (`report`, `page`). docs/use/audit.md.
 """
 
-from assay.audit.probes import AuditRow, Probe, ProbeClass, Prober, Said, Scale, Subject
+from assay.audit.probes import AuditRow, Graded, Probe, ProbeClass, Prober, Scale, Subject
 from assay.audit.report import AuditReport, as_rfc, make_report
-from assay.audit.running import Asker, AuditPlan, Findings, carry_out
+from assay.audit.running import AuditPlan, Findings, ProbeAsker, carry_out
 from assay.audit.truth import Truth, read_truth
 
 __all__ = [
-    "Asker",
     "AuditPlan",
     "AuditReport",
     "AuditRow",
     "Findings",
+    "Graded",
     "Probe",
+    "ProbeAsker",
     "ProbeClass",
     "Prober",
-    "Said",
     "Scale",
     "Subject",
     "Truth",

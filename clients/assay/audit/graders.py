@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay.audit.probes import AuditRow, Execute, Probe, Said, Scale
+from assay.audit.probes import AuditRow, Execute, Graded, Probe, Scale
 from assay.audit.running import Ask
 from assay.audit.sources import GraderSource, module_file, read_source
 from assay.clients.execution import (
@@ -109,7 +109,7 @@ class Reachable:
 
     Attributes:
         ask: says what is said of probes.
-        scale: which rewards accept, where the range is declared.
+        scale: which rewards accept, where the range is declared as 0 to 1.
         version: of a verifier; empty where there is none.
         execute: runs programs of Python. None: no sandbox was started.
     """
@@ -161,8 +161,8 @@ def reached(
         )
         info = _found(client, name)
         items = _items(target, rows, name, parameters or {})
-        declared = target.kind == "verifier" and info.max_reward - info.min_reward < 1e6
-        scale = Scale(info.min_reward, info.max_reward, share) if declared else None
+        # A wider range is what parameters allow, and not what a right answer gets.
+        scale = Scale(share=share) if (info.min_reward, info.max_reward) == (0, 1) else None
         yield Reachable(_served(client, items), scale, info.version, execute)
 
 
@@ -283,7 +283,7 @@ def _columns(target: AuditTarget, row: AuditRow, data: Mapping[str, Any]) -> dic
 
 
 def _served(client: RewardClient, items: Sequence[Item]) -> Ask:
-    def ask(probes: Sequence[Probe]) -> list[Said]:
+    def ask(probes: Sequence[Probe]) -> list[Graded]:
         asked = [
             dataclasses.replace(items[probe.row], response=probe.response, id=str(number))
             for number, probe in enumerate(probes)
@@ -293,11 +293,11 @@ def _served(client: RewardClient, items: Sequence[Item]) -> Ask:
     return ask
 
 
-def _said(result: Result) -> Said:
+def _said(result: Result) -> Graded:
     fault = result.fault
     if fault is not None:
-        return Said(None, fault.reason, fault.message)
-    return Said(result.reward)
+        return Graded(None, fault.reason, fault.message)
+    return Graded(result.reward)
 
 
 def _openrlhf(url: str, rows: Sequence[AuditRow], threads: ThreadPoolExecutor) -> Ask:
@@ -306,7 +306,7 @@ def _openrlhf(url: str, rows: Sequence[AuditRow], threads: ThreadPoolExecutor) -
 
     client = httpx2.Client(timeout=_HTTP_TIMEOUT_S, trust_env=False)
 
-    def one(probe: Probe) -> Said:
+    def one(probe: Probe) -> Graded:
         row = rows[probe.row]
         body = {
             "query": [f"{row.prompt}{probe.response}"],
@@ -318,18 +318,18 @@ def _openrlhf(url: str, rows: Sequence[AuditRow], threads: ThreadPoolExecutor) -
             answer.raise_for_status()
             found = answer.json()
         except (httpx2.HTTPError, ValueError) as error:
-            return Said(None, "UNREACHABLE", f"{type(error).__name__}: {error}")
+            return Graded(None, "UNREACHABLE", f"{type(error).__name__}: {error}")
         return _first_reward(found)
 
-    def ask(probes: Sequence[Probe]) -> list[Said]:
+    def ask(probes: Sequence[Probe]) -> list[Graded]:
         return list(threads.map(one, probes))
 
     return ask
 
 
-def _first_reward(found: Any) -> Said:
+def _first_reward(found: Any) -> Graded:
     rewards = found.get("rewards") if isinstance(found, dict) else None
     reward = rewards[0] if isinstance(rewards, list) and len(rewards) == 1 else None
     if isinstance(reward, bool) or not isinstance(reward, int | float) or not math.isfinite(reward):
-        return Said(None, "MALFORMED_RESPONSE", "the answer has no list `rewards` of one number")
-    return Said(float(reward))
+        return Graded(None, "MALFORMED_RESPONSE", "the answer has no list `rewards` of one number")
+    return Graded(float(reward))

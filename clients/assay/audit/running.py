@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from assay.audit.dress import DRESSES, dresses_read
-from assay.audit.probes import AuditRow, Execute, Probe, ProbeClass, Prober, Said, Scale, Subject
+from assay.audit.probes import AuditRow, Execute, Graded, Probe, ProbeClass, Prober, Scale, Subject
 
 CHUNK = 256
 _CALIBRATED_ROWS = 40
@@ -20,7 +20,7 @@ _PLAIN_KINDS = frozenset((
     "opposite", "another-word", "program", "mutant",
 ))  # fmt: skip
 """Classes whose responses give one answer of the right sort: who reads any reads these."""
-Ask = Callable[[Sequence[Probe]], Sequence[Said]]
+Ask = Callable[[Sequence[Probe]], Sequence[Graded]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Judged:
     """A probe and what was said of it."""
 
     probe: Probe
-    said: Said
+    said: Graded
 
 
 @dataclass(slots=True)
@@ -119,7 +119,7 @@ class Findings:
         return probe.kind in _PLAIN_KINDS and probe.dress in ("", *self.worn[:1])
 
 
-class Asker:
+class ProbeAsker:
     """Asks in chunks, keeps to the budget, and knows what was asked before.
 
     Args:
@@ -134,8 +134,8 @@ class Asker:
         ask: Ask,
         plan: AuditPlan,
         *,
-        known: Mapping[str, Said] | None = None,
-        keep: Callable[[Probe, Said], None] = lambda _probe, _said: None,
+        known: Mapping[str, Graded] | None = None,
+        keep: Callable[[Probe, Graded], None] = lambda _probe, _said: None,
         step: Callable[[int, int], None] = lambda _done, _faults: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -152,12 +152,12 @@ class Asker:
         """Until the budget's time is up."""
         return self._until - self._clock()
 
-    def answers(self, probes: Sequence[Probe], until_s: float = -math.inf) -> list[Said]:
+    def answers(self, probes: Sequence[Probe], until_s: float = -math.inf) -> list[Graded]:
         """What is said of the first of the probes: all of them where calls and time suffice.
 
         It stops where fewer than `until_s` seconds are left.
         """
-        found: list[Said] = []
+        found: list[Graded] = []
         for start in range(0, len(probes), CHUNK):
             chunk = probes[start : start + min(CHUNK, self.left)]
             if not chunk or (self.seconds_left() <= max(0.0, until_s) and found):
@@ -170,7 +170,7 @@ class Asker:
             found += said
         return found
 
-    def _chunk(self, chunk: Sequence[Probe]) -> list[Said]:
+    def _chunk(self, chunk: Sequence[Probe]) -> list[Graded]:
         keys = [probe.key for probe in chunk]
         new = [probe for probe, key in zip(chunk, keys, strict=True) if key not in self._known]
         asked = dict(zip((probe.key for probe in new), self._ask(new) if new else (), strict=True))
@@ -183,7 +183,7 @@ class Asker:
 
 
 def carry_out(
-    rows: Sequence[AuditRow], probers: Sequence[Prober], asker: Asker, plan: AuditPlan
+    rows: Sequence[AuditRow], probers: Sequence[Prober], asker: ProbeAsker, plan: AuditPlan
 ) -> Findings:
     """Finds the forms that the grader reads, then lets each engine ask.
 
@@ -213,7 +213,7 @@ def carry_out(
 
 
 def _let_ask(
-    prober: Prober, subject: Subject, asker: Asker, until_s: float, found: Findings
+    prober: Prober, subject: Subject, asker: ProbeAsker, until_s: float, found: Findings
 ) -> None:
     """Runs one engine until it has no more to ask, or its part of the budget is spent."""
     asking = prober.ask(subject)
@@ -235,7 +235,7 @@ def _let_ask(
 
 
 def _calibrate(
-    rows: Sequence[AuditRow], asker: Asker, plan: AuditPlan, found: Findings
+    rows: Sequence[AuditRow], asker: ProbeAsker, plan: AuditPlan, found: Findings
 ) -> list[float]:
     """Asks for right answers in every form; the best reward of each row."""
     known = [place for place, row in enumerate(rows) if row.truth.texts and row.tests is None]

@@ -38,6 +38,10 @@ _SMALL = (
     "twenty",
 )  # fmt: skip
 _NOTHING = {"no", "none", "nothing", "zero", "nil", "empty", "null", "nought"}
+_NUMERAL = {
+    *_SMALL, *_NOTHING, "half", "third", "quarter", "hundred", "thousand", "million", "dozen", "pi",
+    "e", "infinity", "infinite", "once", "twice", "pair", "both",
+}  # fmt: skip
 _WORD = re.compile(r"[^\W_]+")
 _WRAPS = re.compile(r"\\boxed\s*\{(?P<a>.*)\}|\$+(?P<b>[^$]+)\$+|\\\((?P<c>.*)\\\)", re.DOTALL)
 _SPACING = re.compile(r"\\left|\\right|\\[!,;: ]|\\displaystyle|[\s$]")
@@ -216,11 +220,19 @@ def is_certainly_wrong(answer: str, truth: Truth, tolerance: float = 0.0) -> boo
     )
 
 
-def _differs(answer: str, right: str, truth: Truth, tolerance: float) -> bool:
+def _differs(  # noqa: PLR0911 - one a sort
+    answer: str, right: str, truth: Truth, tolerance: float
+) -> bool:
     match truth.sort:
         case "number":
             given, known = read_number(answer), read_number(right)
-            return given is not None and known is not None and _apart(given, known, tolerance)
+            if given is None:
+                return (
+                    re.search(r"[\d\\]", answer) is None
+                    and bool(words_of(answer))
+                    and (_NUMERAL.isdisjoint(words_of(answer)))
+                )
+            return known is not None and _apart(given, known, tolerance)
         case "choice":
             found, known_letter = _CHOICE.fullmatch(answer.strip()), _CHOICE.fullmatch(right)
             return bool(found and known_letter) and found[1] != known_letter[1]  # type: ignore[index]
@@ -248,8 +260,9 @@ def _unlike(answer: str, right: str) -> bool:
     a, b = words_of(answer), words_of(right)
     if not a or not b or set(a) & set(b):
         return False
-    initials = ["".join(word[0] for word in words) for words in (a, b)]
-    if "".join(a) in initials or "".join(b) in initials:
+    if "".join(a) == "".join(word[0] for word in b) or "".join(b) == "".join(w[0] for w in a):
+        return False
+    if read_number(answer) is not None and _NUMERAL.intersection(b):
         return False
     pairs = [(x, y) for x in a for y in b]
     return not any(x.startswith(y[:4]) or y.startswith(x[:4]) for x, y in pairs)

@@ -111,7 +111,7 @@ CLASSES = (
 )  # fmt: skip
 
 
-class Panel:
+class ProbePanel:
     """Responses that game a grader."""
 
     name = "panel"

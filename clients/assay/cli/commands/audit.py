@@ -19,9 +19,9 @@ from rich.text import Text
 from assay.audit.engines import engines
 from assay.audit.graders import ServerAt, reached, read_target
 from assay.audit.page import html_page, interval, said_of
-from assay.audit.probes import AuditRow, Probe, Said, Scale
+from assay.audit.probes import AuditRow, Graded, Probe, Scale
 from assay.audit.report import AuditReport, as_rfc, in_words, make_report
-from assay.audit.running import Asker, AuditPlan, carry_out
+from assay.audit.running import AuditPlan, ProbeAsker, carry_out
 from assay.audit.truth import read_truth
 from assay.cli.commands.options import read_server, server_options
 from assay.cli.commands.pipeline import progress_bar, rows_in
@@ -60,8 +60,7 @@ class _Progress:
 )  # fmt: skip
 @click.option(
     "--range", "reward_range", type=float, nargs=2, metavar="LOW HIGH",
-    help="The lowest and highest reward. Default: what a verifier declares, else 0 and what right "
-    "answers get, at least 1.",
+    help="The lowest and highest reward. Default: 0, and what right answers get, at least 1.",
 )  # fmt: skip
 @click.option(
     "--tolerance", type=click.FloatRange(0), default=0.0, show_default=True,
@@ -153,7 +152,7 @@ def _audited(target_name: str, data: str, options: Mapping[str, Any]) -> AuditRe
             progress.done, progress.faulted = done, faults
             show(progress)
 
-        asker = Asker(there.ask, plan, known=known, keep=keep, step=step)
+        asker = ProbeAsker(there.ask, plan, known=known, keep=keep, step=step)
         found = carry_out(rows, probers, asker, plan)
         finish()
     return make_report(found, target_name, digest)
@@ -207,27 +206,27 @@ def _parameter(pair: str) -> tuple[str, Any]:
         return name, text
 
 
-Keep = Callable[[Probe, Said], None]
+Keep = Callable[[Probe, Graded], None]
 
 
 @contextmanager
 def _kept(
     path: Path | None, made_from: Mapping[str, Any], rows: list[AuditRow], console: Console
-) -> Iterator[tuple[dict[str, Said], Keep, Callable[[], object]]]:
+) -> Iterator[tuple[dict[str, Graded], Keep, Callable[[], object]]]:
     """What an interrupted audit left, what keeps more, and what ends the file."""
-    known: dict[str, Said] = {}
+    known: dict[str, Graded] = {}
     if path is None:
         yield known, lambda _probe, _said: None, lambda: None
         return
 
     def take(line: dict[str, Any]) -> None:
-        known[line["key"]] = Said(line["reward"], line["fault"], line["message"])
+        known[line["key"]] = Graded(line["reward"], line["fault"], line["message"])
 
     with PartialFile(path, made_from, take) as file:
         if file.kept:
             console.print(f"going on: {file.kept} probes were answered before", highlight=False)
 
-        def keep(probe: Probe, said: Said) -> None:
+        def keep(probe: Probe, said: Graded) -> None:
             file.write(
                 dump({
                     "key": probe.key, "row": rows[probe.row].id, "class": probe.kind,
