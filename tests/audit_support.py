@@ -8,7 +8,7 @@ from assay.audit import (
     AuditPlan,
     AuditReport,
     AuditRow,
-    Graded,
+    Opinion,
     Probe,
     ProbeAsker,
     carry_out,
@@ -57,11 +57,11 @@ def engines() -> list[Prober]:
 def asked_of(grade: Grade, some: Sequence[AuditRow]) -> Ask:
     """A grader as the audit asks it: what it raises is a fault."""
 
-    def one(probe: Probe) -> Graded:
+    def one(probe: Probe) -> Opinion:
         try:
-            return Graded(float(grade(probe.response, some[probe.row].truth.text)))
+            return Opinion(float(grade(probe.response, some[probe.row].truth.text)))
         except Exception as error:  # noqa: BLE001 - whatever the grader raises
-            return Graded(None, "VERIFIER_FAILED", type(error).__name__)
+            return Opinion(None, "VERIFIER_FAILED", type(error).__name__)
 
     return lambda probes: [one(probe) for probe in probes]
 

@@ -4,7 +4,7 @@ Rows become probes whose truth is known without the grader (`truth`, `wrong`, `e
 says what it says (`graders`), and a report counts (`report`, `page`). docs/use/audit.md.
 """
 
-from assay.audit.probes import AuditRow, Graded, Probe, ProbeClass, Prober, Scale, Subject
+from assay.audit.probes import AuditRow, Opinion, Probe, ProbeClass, Prober, Scale, Subject
 from assay.audit.report import AuditReport, as_rfc, make_report
 from assay.audit.running import AuditPlan, Findings, ProbeAsker, carry_out
 from assay.audit.truth import Truth, read_truth
@@ -14,7 +14,7 @@ __all__ = [
     "AuditReport",
     "AuditRow",
     "Findings",
-    "Graded",
+    "Opinion",
     "Probe",
     "ProbeAsker",
     "ProbeClass",
