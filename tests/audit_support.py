@@ -8,9 +8,9 @@ from assay.audit import (
     AuditPlan,
     AuditReport,
     AuditRow,
-    Opinion,
     Probe,
     ProbeAsker,
+    Ruling,
     carry_out,
     make_report,
 )
@@ -57,11 +57,11 @@ def engines() -> list[Prober]:
 def asked_of(grade: Grade, some: Sequence[AuditRow]) -> Ask:
     """A grader as the audit asks it: what it raises is a fault."""
 
-    def one(probe: Probe) -> Opinion:
+    def one(probe: Probe) -> Ruling:
         try:
-            return Opinion(float(grade(probe.response, some[probe.row].truth.text)))
+            return Ruling(float(grade(probe.response, some[probe.row].truth.text)))
         except Exception as error:  # noqa: BLE001 - whatever the grader raises
-            return Opinion(None, "VERIFIER_FAILED", type(error).__name__)
+            return Ruling(None, "VERIFIER_FAILED", type(error).__name__)
 
     return lambda probes: [one(probe) for probe in probes]
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.audit import AuditPlan, Opinion, Probe, ProbeAsker, Subject, carry_out
+from assay.audit import AuditPlan, Probe, ProbeAsker, Ruling, Subject, carry_out
 from assay.audit.dress import DRESSES, dresses_read
 from assay.audit.probes import Scale
 from assay.audit.running import Judged
@@ -138,15 +138,15 @@ def test_a_fault_counts_neither_way_and_most_of_them_are_no_audit(share: float, 
 def test_a_resumed_audit_is_the_whole_one(stop: int, seed: int) -> None:
     some, plan = SOME, AuditPlan(seed=seed)
     ask = asked_of(lambda response, right: float(right in response), some)
-    kept: dict[str, Opinion] = {}
+    kept: dict[str, Ruling] = {}
     whole = carry_out(some, engines(), ProbeAsker(ask, plan), plan)
 
-    def dying(probes: list[Probe]) -> list[Opinion]:
+    def dying(probes: list[Probe]) -> list[Ruling]:
         if len(kept) >= stop:
             raise KeyboardInterrupt
         return list(ask(probes))
 
-    def keep(probe: Probe, said: Opinion) -> None:
+    def keep(probe: Probe, said: Ruling) -> None:
         kept[probe.key] = said
 
     try:
@@ -154,7 +154,7 @@ def test_a_resumed_audit_is_the_whole_one(stop: int, seed: int) -> None:
     except KeyboardInterrupt:
         again: list[Probe] = []
 
-        def counted(probes: list[Probe]) -> list[Opinion]:
+        def counted(probes: list[Probe]) -> list[Ruling]:
             again.extend(probes)
             return list(ask(probes))
 
@@ -174,7 +174,7 @@ def test_a_budget_of_calls_is_kept_and_said(calls: int) -> None:
     some, plan = rows(), AuditPlan(calls=calls)
     inner = asked_of(lambda response, right: 0.0, some)
 
-    def ask(probes: list[Probe]) -> list[Opinion]:
+    def ask(probes: list[Probe]) -> list[Ruling]:
         asked.extend(probes)
         return list(inner(probes))
 
@@ -207,4 +207,4 @@ def test_accepting_does_not_depend_on_the_unit_of_rewards(unit: float, share: fl
 @pytest.mark.parametrize("text", ["1,234", "-3", "\\$5", "50%", "3.50", "5 km", "\\dfrac{3}{4}"])
 def test_numbers_are_read(text: str) -> None:
     assert read_number(text) is not None
-    assert Judged(Probe(0, "empty", "", "refuse"), Opinion(0.0)).said.reward == 0
+    assert Judged(Probe(0, "empty", "", "refuse"), Ruling(0.0)).said.reward == 0

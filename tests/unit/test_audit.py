@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from assay.audit import AuditPlan, AuditRow, Opinion, ProbeAsker, as_rfc, carry_out
+from assay.audit import AuditPlan, AuditRow, ProbeAsker, Ruling, as_rfc, carry_out
 from assay.audit.engines import engines as installed
 from assay.audit.engines import programs
 from assay.audit.engines.mutation import Mutation
@@ -250,7 +250,7 @@ def test_mutants_that_pass_come_with_a_test_that_kills_them() -> None:
     for row, survives in ((weak, True), (strong, False)):
         plan = AuditPlan(execute=run_here)
         asker = ProbeAsker(
-            lambda probes, r=row: [Opinion(judged_by_tests(r, p.response)) for p in probes], plan
+            lambda probes, r=row: [Ruling(judged_by_tests(r, p.response)) for p in probes], plan
         )
         found = carry_out([row], [Mutation()], asker, plan)
         assert found.judged

@@ -4,7 +4,7 @@ Rows become probes whose truth is known without the grader (`truth`, `wrong`, `e
 says what it says (`graders`), and a report counts (`report`, `page`). docs/use/audit.md.
 """
 
-from assay.audit.probes import AuditRow, Opinion, Probe, ProbeClass, Prober, Scale, Subject
+from assay.audit.probes import AuditRow, Probe, ProbeClass, Prober, Ruling, Scale, Subject
 from assay.audit.report import AuditReport, as_rfc, make_report
 from assay.audit.running import AuditPlan, Findings, ProbeAsker, carry_out
 from assay.audit.truth import Truth, read_truth
@@ -14,11 +14,11 @@ __all__ = [
     "AuditReport",
     "AuditRow",
     "Findings",
-    "Opinion",
     "Probe",
     "ProbeAsker",
     "ProbeClass",
     "Prober",
+    "Ruling",
     "Scale",
     "Subject",
     "Truth",

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay.audit.probes import AuditRow, Execute, Opinion, Probe, Scale
+from assay.audit.probes import AuditRow, Execute, Probe, Ruling, Scale
 from assay.audit.running import Ask
 from assay.audit.sources import GraderSource, module_file, read_source
 from assay.clients.execution import (
@@ -283,7 +283,7 @@ def _columns(target: AuditTarget, row: AuditRow, data: Mapping[str, Any]) -> dic
 
 
 def _served(client: RewardClient, items: Sequence[Item]) -> Ask:
-    def ask(probes: Sequence[Probe]) -> list[Opinion]:
+    def ask(probes: Sequence[Probe]) -> list[Ruling]:
         asked = [
             dataclasses.replace(items[probe.row], response=probe.response, id=str(number))
             for number, probe in enumerate(probes)
@@ -293,11 +293,11 @@ def _served(client: RewardClient, items: Sequence[Item]) -> Ask:
     return ask
 
 
-def _said(result: Result) -> Opinion:
+def _said(result: Result) -> Ruling:
     fault = result.fault
     if fault is not None:
-        return Opinion(None, fault.reason, fault.message)
-    return Opinion(result.reward)
+        return Ruling(None, fault.reason, fault.message)
+    return Ruling(result.reward)
 
 
 def _openrlhf(url: str, rows: Sequence[AuditRow], threads: ThreadPoolExecutor) -> Ask:
@@ -306,7 +306,7 @@ def _openrlhf(url: str, rows: Sequence[AuditRow], threads: ThreadPoolExecutor) -
 
     client = httpx2.Client(timeout=_HTTP_TIMEOUT_S, trust_env=False)
 
-    def one(probe: Probe) -> Opinion:
+    def one(probe: Probe) -> Ruling:
         row = rows[probe.row]
         body = {
             "query": [f"{row.prompt}{probe.response}"],
@@ -318,18 +318,18 @@ def _openrlhf(url: str, rows: Sequence[AuditRow], threads: ThreadPoolExecutor) -
             answer.raise_for_status()
             found = answer.json()
         except (httpx2.HTTPError, ValueError) as error:
-            return Opinion(None, "UNREACHABLE", f"{type(error).__name__}: {error}")
+            return Ruling(None, "UNREACHABLE", f"{type(error).__name__}: {error}")
         return _first_reward(found)
 
-    def ask(probes: Sequence[Probe]) -> list[Opinion]:
+    def ask(probes: Sequence[Probe]) -> list[Ruling]:
         return list(threads.map(one, probes))
 
     return ask
 
 
-def _first_reward(found: Any) -> Opinion:
+def _first_reward(found: Any) -> Ruling:
     rewards = found.get("rewards") if isinstance(found, dict) else None
     reward = rewards[0] if isinstance(rewards, list) and len(rewards) == 1 else None
     if isinstance(reward, bool) or not isinstance(reward, int | float) or not math.isfinite(reward):
-        return Opinion(None, "MALFORMED_RESPONSE", "the answer has no list `rewards` of one number")
-    return Opinion(float(reward))
+        return Ruling(None, "MALFORMED_RESPONSE", "the answer has no list `rewards` of one number")
+    return Ruling(float(reward))

@@ -85,7 +85,7 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
-class Opinion:
+class Ruling:
     """What a grader said of a probe: a reward, or why there is none.
 
     Attributes:
@@ -112,7 +112,7 @@ class Scale:
         """The least reward that accepts."""
         return self.low + self.share * (self.high - self.low)
 
-    def accepts(self, said: Opinion) -> bool:
+    def accepts(self, said: Ruling) -> bool:
         """Whether a reward accepts; a fault does not."""
         return said.reward is not None and said.reward >= self.bound - 1e-9
 
@@ -156,7 +156,7 @@ class Subject:
         return not mentions(text, self.rows[row].truth)
 
 
-Asking = Generator[list[Probe], list[Opinion], None]
+Asking = Generator[list[Probe], list[Ruling], None]
 """Yields probes and is sent what was said of them, in their order; it may be closed early."""
 
 

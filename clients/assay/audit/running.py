@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from assay.audit.dress import DRESSES, dresses_read
-from assay.audit.probes import AuditRow, Execute, Opinion, Probe, ProbeClass, Prober, Scale, Subject
+from assay.audit.probes import AuditRow, Execute, Probe, ProbeClass, Prober, Ruling, Scale, Subject
 
 CHUNK = 256
 _CALIBRATED_ROWS = 40
@@ -20,7 +20,7 @@ _PLAIN_KINDS = frozenset((
     "opposite", "another-word", "program", "mutant",
 ))  # fmt: skip
 """Classes whose responses give one answer of the right sort: who reads any reads these."""
-Ask = Callable[[Sequence[Probe]], Sequence[Opinion]]
+Ask = Callable[[Sequence[Probe]], Sequence[Ruling]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Judged:
     """A probe and what was said of it."""
 
     probe: Probe
-    said: Opinion
+    said: Ruling
 
 
 @dataclass(slots=True)
@@ -134,8 +134,8 @@ class ProbeAsker:
         ask: Ask,
         plan: AuditPlan,
         *,
-        known: Mapping[str, Opinion] | None = None,
-        keep: Callable[[Probe, Opinion], None] = lambda _probe, _said: None,
+        known: Mapping[str, Ruling] | None = None,
+        keep: Callable[[Probe, Ruling], None] = lambda _probe, _said: None,
         step: Callable[[int, int], None] = lambda _done, _faults: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -152,12 +152,12 @@ class ProbeAsker:
         """Until the budget's time is up."""
         return self._until - self._clock()
 
-    def answers(self, probes: Sequence[Probe], until_s: float = -math.inf) -> list[Opinion]:
+    def answers(self, probes: Sequence[Probe], until_s: float = -math.inf) -> list[Ruling]:
         """What is said of the first of the probes: all of them where calls and time suffice.
 
         It stops where fewer than `until_s` seconds are left.
         """
-        found: list[Opinion] = []
+        found: list[Ruling] = []
         for start in range(0, len(probes), CHUNK):
             chunk = probes[start : start + min(CHUNK, self.left)]
             if not chunk or (self.seconds_left() <= max(0.0, until_s) and found):
@@ -170,7 +170,7 @@ class ProbeAsker:
             found += said
         return found
 
-    def _chunk(self, chunk: Sequence[Probe]) -> list[Opinion]:
+    def _chunk(self, chunk: Sequence[Probe]) -> list[Ruling]:
         keys = [probe.key for probe in chunk]
         new = [probe for probe, key in zip(chunk, keys, strict=True) if key not in self._known]
         asked = dict(zip((probe.key for probe in new), self._ask(new) if new else (), strict=True))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from assay.audit.dress import PLAIN, Dress
-from assay.audit.probes import Asking, Opinion, Probe, ProbeClass, Subject
+from assay.audit.probes import Asking, Probe, ProbeClass, Ruling, Subject
 from assay.audit.wrong import plain_wrong
 
 _SORTS = ("number", "choice", "polar", "words", "list")
@@ -126,7 +126,7 @@ class Search:
                 state.learn(row, parent, child, used)
                 state.found += subject.scale.accepts(one)
 
-    def _take(self, subject: Subject, state: _State, probe: Probe, said: Opinion) -> None:
+    def _take(self, subject: Subject, state: _State, probe: Probe, said: Ruling) -> None:
         if said.reward is not None:
             start = _Candidate(subject.scale.low, "", ())
             child = _Candidate(said.reward, probe.response, (probe.note,))

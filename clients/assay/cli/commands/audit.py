@@ -19,7 +19,7 @@ from rich.text import Text
 from assay.audit.engines import engines
 from assay.audit.graders import ServerAt, reached, read_target
 from assay.audit.page import html_page, interval, said_of
-from assay.audit.probes import AuditRow, Opinion, Probe, Scale
+from assay.audit.probes import AuditRow, Probe, Ruling, Scale
 from assay.audit.report import AuditReport, as_rfc, in_words, make_report
 from assay.audit.running import AuditPlan, ProbeAsker, carry_out
 from assay.audit.truth import read_truth
@@ -206,27 +206,27 @@ def _parameter(pair: str) -> tuple[str, Any]:
         return name, text
 
 
-Keep = Callable[[Probe, Opinion], None]
+Keep = Callable[[Probe, Ruling], None]
 
 
 @contextmanager
 def _kept(
     path: Path | None, made_from: Mapping[str, Any], rows: list[AuditRow], console: Console
-) -> Iterator[tuple[dict[str, Opinion], Keep, Callable[[], object]]]:
+) -> Iterator[tuple[dict[str, Ruling], Keep, Callable[[], object]]]:
     """What an interrupted audit left, what keeps more, and what ends the file."""
-    known: dict[str, Opinion] = {}
+    known: dict[str, Ruling] = {}
     if path is None:
         yield known, lambda _probe, _said: None, lambda: None
         return
 
     def take(line: dict[str, Any]) -> None:
-        known[line["key"]] = Opinion(line["reward"], line["fault"], line["message"])
+        known[line["key"]] = Ruling(line["reward"], line["fault"], line["message"])
 
     with PartialFile(path, made_from, take) as file:
         if file.kept:
             console.print(f"going on: {file.kept} probes were answered before", highlight=False)
 
-        def keep(probe: Probe, said: Opinion) -> None:
+        def keep(probe: Probe, said: Ruling) -> None:
             file.write(
                 dump({
                     "key": probe.key, "row": rows[probe.row].id, "class": probe.kind,
