@@ -45,7 +45,8 @@ _NUMERAL = {
 _WORD = re.compile(r"[^\W_]+")
 _WRAPS = re.compile(r"\\boxed\s*\{(?P<a>.*)\}|\$+(?P<b>[^$]+)\$+|\\\((?P<c>.*)\\\)", re.DOTALL)
 _SPACING = re.compile(r"\\left|\\right|\\[!,;: ]|\\displaystyle|[\s$]")
-_FORMULA = re.compile(r"[-+*/^()\w\s.\\{}|!]+")
+_FORMULA = re.compile(r"[-+*/^()\w .\\{}|!]{1,80}")
+_NAME = re.compile(r"(?=.*[^\W\d_]{3})[^\W\d_](?:[\w.,'\u2019&]| (?!-)|-(?! ))*")
 _MOST_WORDS = 8
 _ARTICLES = {"a", "an", "the"}
 
@@ -124,16 +125,21 @@ def _sorted_out(texts: tuple[str, ...], prompt: str) -> Truth:  # noqa: PLR0911 
         read_number(part) or re.fullmatch("[A-Za-z]", part) for part in parts
     ):
         return Truth(texts, "list", parts=parts)
-    if re.fullmatch(r"[^\W\d_][\w .,'\u2019\-&]*", text) and not re.fullmatch(
-        r"[A-Za-z]{1,2}", text
-    ):
-        words = _WORD.findall(text)
+    words = _WORD.findall(text)
+    if _NAME.fullmatch(text) and not any(re.search(r"[A-Z].*[A-Z]|\d", word) for word in words):
         return Truth(texts, "words" if len(words) <= _MOST_WORDS else "prose")
-    is_formula = _FORMULA.fullmatch(text) and re.search(r"[\d\\]|\b[a-z]\b", text)
-    loose = re.search(r"\\(?:in|cup|text|begin|infty|pm|mathrm)\b|^[(\[{].*[)\]}]$", text)
-    if is_formula and not loose and len(text) <= 80:
+    if _FORMULA.fullmatch(text) and _is_formula(text):
         return Truth(texts, "formula")
     return Truth(texts, "prose")
+
+
+def _is_formula(text: str) -> bool:
+    """Whether a text is one expression, to which one may be added: no words, sets or relations."""
+    if re.search(r"\\(?:in|cup|cap|text\w*|begin|infty|pm|mathrm|circ)\b|^[(\[{].*[)\]}]$", text):
+        return False
+    letters = re.sub(r"\\[A-Za-z]+|sin|cos|tan|log|ln|exp|sqrt", " ", text)
+    words = re.search(r"[A-Za-z]{3,}|[A-Za-z]+ +[A-Za-z]{2,}", letters)
+    return words is None and re.search(r"[-+*/^\\]|\d[a-z]", text) is not None
 
 
 @dataclass(frozen=True, slots=True)

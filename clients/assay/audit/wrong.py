@@ -214,7 +214,8 @@ def _words(truth: Truth) -> Iterator[Miss]:
 
 def _lists(truth: Truth) -> Iterator[Miss]:
     parts = list(truth.parts)
-    extra = next(one for one in ("999", *_OTHERS) if one not in parts)
+    letters = all(part.isalpha() for part in parts)
+    extra = next(one for one in ("EDCBAF" if letters else ("999", "998")) if one not in parts)
     if len(set(parts)) == len(parts):
         yield "list-part", ", ".join(parts[:-1]), "its last part is left out"
         yield "list-part", ", ".join(parts[1:]), "its first part is left out"

@@ -186,7 +186,13 @@ def _row(name: str, line: int, number: int, row: Mapping[str, Any]) -> AuditRow:
     right, wrong = _texts(row.get("right")), _texts(row.get("wrong"))
     if row.get("reference") is None and row.get("tests") is None and not (right or wrong):
         raise ConfigError(f"{name}:{line}: the row has no 'reference'; add it")
-    truth = read_truth(row.get("reference"), prompt)
+    reference, params = row.get("reference"), row.get("params")
+    options = params.get("choices") if isinstance(params, dict) else None
+    if isinstance(options, list):
+        if reference in options:
+            reference = None  # its letter is right, too
+        prompt += "".join(f"\n{chr(65 + place)}) {one}" for place, one in enumerate(options))
+    truth = read_truth(reference, prompt)
     return AuditRow(str(row.get("id", number)), prompt, truth, right, wrong, row.get("tests"), row)
 
 
