@@ -92,9 +92,19 @@ def test_a_grader_with_a_word_of_its_own_is_found_by_search(tmp_path: Path) -> N
     report = audited(
         lambda response, _: float("xyzzy" in response), plan=AuditPlan(words=source.words)
     )
-    assert accepted_classes(report) == {"searched"}
+    assert accepted_classes(report) == {"searched", "source-word"}
     blind = audited(lambda response, _: float("xyzzy" in response))
     assert blind.found.exit_code == 0
+
+
+def test_another_name_of_an_answer_in_the_source_is_no_hole() -> None:
+    names = {"7": "sept", "144": "gross", "Paris": "city of light"}
+
+    def named(response: str, right: str) -> float:
+        return float(response.strip() in (right, names.get(right)))
+
+    report = audited(named, plan=AuditPlan(words=(*names.values(), *names)))
+    assert report.found.exit_code == 0, report.found.holes[:3]
 
 
 def test_search_climbs_what_is_paid_in_part() -> None:

@@ -128,7 +128,8 @@ def _sorted_out(texts: tuple[str, ...], prompt: str) -> Truth:  # noqa: PLR0911 
     words = _WORD.findall(text)
     if _NAME.fullmatch(text) and not any(re.search(r"[A-Z].*[A-Z]|\d", word) for word in words):
         return Truth(texts, "words" if len(words) <= _MOST_WORDS else "prose")
-    if _FORMULA.fullmatch(text) and _is_formula(text):
+    is_date = re.fullmatch(r"\d+(?:[-/:.]\d+)+", text)
+    if not is_date and _FORMULA.fullmatch(text) and _is_formula(text):
         return Truth(texts, "formula")
     return Truth(texts, "prose")
 

@@ -161,7 +161,8 @@ def _answerless(subject: Subject, row: int) -> Iterator[tuple[str, str, str, str
     draws = subject.draws("keywords", row)
     # Of what nobody reads as a number or a word, such as a set, some signs may be the answer.
     keywords = _VERDICTS if truth.sort in ("formula", "prose") else _KEYWORDS
-    for word in draws.sample(keywords, min(12, len(keywords))):
+    # ... and of yes and no there are other words than those that are known here.
+    for word in draws.sample(keywords, min(12, len(keywords))) if truth.sort != "polar" else ():
         yield "keyword", word, "it says nothing of this row", ""
         dress = draws.choice(list(subject.dresses))
         yield "keyword", dress.wear(word), "it says nothing of this row", dress.name

@@ -45,7 +45,7 @@ CLASSES = (
                "compare the whole answer, with what stands behind its number"),
     ProbeClass("other-name", "refuse", "hole", "another name that has a word of the right one",
                "compare whole names, not the words that they share"),
-    ProbeClass("look-alike", "refuse", "hole", "it looks like the right number to a normaliser",
+    ProbeClass("look-alike", "refuse", "warning", "it looks like the right number to a normaliser",
                "do not normalise exponents into digits (NFKC does)"),
     ProbeClass("another-choice", "refuse", "hole", "another letter of the choice",
                "take the letter that is chosen, not any that occurs"),

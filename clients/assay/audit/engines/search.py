@@ -1,25 +1,29 @@
 """Search: a bandit over edits looks for reward without an answer. Pure.
 
 Every candidate holds no right answer, so whatever the grader accepts is a hole. First each word of
-the grader's own source is tried by itself, as a fuzzer tries its dictionary; then edits are drawn
-by Thompson sampling (Thompson 1933), an edit's chance being that it raised the reward, and
-candidates with the most reward are edited on.
+the grader's own source is tried, as a fuzzer tries its dictionary. One that is accepted may be
+another name of that row's answer, so it is a hole where a row with another answer accepts it, too.
+Then edits are drawn by Thompson sampling (Thompson 1933), an edit's chance being that it raised the
+reward, and candidates with the most reward are edited on.
 """
 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from assay.audit.dress import PLAIN, Dress
 from assay.audit.probes import Asking, Probe, ProbeClass, Ruling, Subject
+from assay.audit.truth import is_certainly_wrong
 from assay.audit.wrong import plain_wrong
 
-_SORTS = ("number", "choice", "polar", "words", "list")
+_SORTS = ("number", "choice", "words", "list")
 _ROUND = 32
-_MOST_CALLS = 800
+_MOST_CALLS = 1_600
+_MOST_TRIED = 900
 _MOST_FOUND = 12
 _MOST_CHARS = 8_000
 _MOST_LONG = 200_000
@@ -36,6 +40,11 @@ _TOKENS = (
     "{}", "[]",
 )  # fmt: skip
 CLASSES = (
+    ProbeClass(
+        "source-word", "refuse", "warning",
+        "a word of the grader's own source, which may be another name of the answer",
+        "see whether the word is a right answer to this row, or a password",
+    ),
     ProbeClass(
         "searched", "refuse", "hole",
         "what a search over edits found, without a right answer in it",
@@ -100,15 +109,17 @@ class Search:
         draws = subject.draws(self.name)
         draws.shuffle(rows)
         rows = rows[:6]
-        words = _dictionary(subject, rows)
         left = min(subject.calls, _MOST_CALLS)
         state = _State(_arms(subject, rows))
-        for start in range(0, min(len(words), left), _ROUND * 4):
-            batch = words[start : start + _ROUND * 4]
-            said = yield batch
-            left -= len(batch)
-            for probe, one in zip(batch, said, strict=False):
-                self._take(subject, state, probe, one)
+        tried = _dictionary(subject, rows)[: min(left, _MOST_TRIED)]
+        said = yield tried
+        left -= len(tried)
+        self._take(subject, state, tried, said)
+        again = _elsewhere(subject, tried, said)[:left]
+        if again:
+            said = yield again
+            left -= len(again)
+            self._take(subject, state, again, said)
         while left > 0 and state.found < _MOST_FOUND:
             drafts = _drafted(subject, state, rows, draws, min(_ROUND, left))
             if not drafts:
@@ -126,12 +137,39 @@ class Search:
                 state.learn(row, parent, child, used)
                 state.found += subject.scale.accepts(one)
 
-    def _take(self, subject: Subject, state: _State, probe: Probe, said: Ruling) -> None:
-        if said.reward is not None:
-            start = _Candidate(subject.scale.low, "", ())
-            child = _Candidate(said.reward, probe.response, (probe.note,))
-            state.learn(probe.row, start, child, ())
-            state.found += subject.scale.accepts(said)
+    def _take(
+        self, subject: Subject, state: _State, probes: Sequence[Probe], said: Sequence[Ruling]
+    ) -> None:
+        """Learns from whole texts, which no edits made."""
+        for probe, one in zip(probes, said, strict=False):
+            named = probe.kind == "source-word" and subject.scale.accepts(one)
+            if one.reward is not None and not named:  # nothing is made of what may be right
+                start = _Candidate(subject.scale.low, "", ())
+                child = _Candidate(one.reward, probe.response, (probe.note,))
+                state.learn(probe.row, start, child, ())
+                state.found += probe.kind == "searched" and subject.scale.accepts(one)
+
+
+def _elsewhere(subject: Subject, probes: Sequence[Probe], said: Sequence[Ruling]) -> list[Probe]:
+    """What was accepted for one row, for rows with certainly other answers."""
+    found = []
+    for probe, one in zip(probes, said, strict=False):
+        if probe.kind != "source-word" or not subject.scale.accepts(one):
+            continue
+        right = subject.rows[probe.row].truth.text
+        others = [
+            place
+            for place, row in enumerate(subject.rows)
+            if row.tests is None
+            and row.truth.sort in _SORTS
+            and is_certainly_wrong(right, row.truth)
+            and subject.unmentioned(place, probe.response)
+        ]
+        found += [
+            Probe(place, "searched", probe.response, "refuse", f"{probe.note}; so did another row")
+            for place in others[:2]
+        ]
+    return found[: 4 * _ROUND]
 
 
 def _dictionary(subject: Subject, rows: Sequence[int]) -> list[Probe]:
@@ -149,7 +187,7 @@ def _dictionary(subject: Subject, rows: Sequence[int]) -> list[Probe]:
         for text in texts:
             if subject.unmentioned(row, text):
                 note = f"{word[:40]!r} stands in the grader's source"
-                found.setdefault((row, text), Probe(row, "searched", text, "refuse", note))
+                found.setdefault((row, text), Probe(row, "source-word", text, "refuse", note))
     for length in subject.lengths:
         for size in (length - 1, length, length + 1, 2 * length):
             row = rows[size % len(rows)]
@@ -164,7 +202,7 @@ def _dictionary(subject: Subject, rows: Sequence[int]) -> list[Probe]:
 def _arms(subject: Subject, rows: Sequence[int]) -> list[_Arm]:
     arms = [
         arm
-        for token in dict.fromkeys((*_TOKENS, *subject.words))
+        for token in dict.fromkeys((*_TOKENS, *filter(_is_mark, subject.words)))
         for arm in (
             _Arm(f"behind it {token[:20]!r}", partial(_joined, "{0} {1}", token)),
             _Arm(f"before it {token[:20]!r}", partial(_joined, "{1} {0}", token)),
@@ -190,6 +228,11 @@ def _arms(subject: Subject, rows: Sequence[int]) -> list[_Arm]:
         _Arm("in a fence", lambda text, _: f"```\n{text}\n```"),
     ]
     return arms
+
+
+def _is_mark(word: str) -> bool:
+    """Whether a word of the source cannot be a name of an answer."""
+    return re.search(r"[^\w\s.,'-]", word) is not None
 
 
 def _joined(form: str, token: str, text: str, _: random.Random) -> str:
