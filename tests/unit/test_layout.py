@@ -57,6 +57,7 @@ def test_typed_packages_say_so(repository: Path) -> None:
         "clients/assay/cli",
         "clients/assay/environments",
         "clients/assay/viewer",
+        "clients/assay/audit",
         "math/assay/math",
         "reward_server/assay/reward_server",
         "sandbox/assay/sandbox",

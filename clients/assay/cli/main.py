@@ -19,6 +19,7 @@ from assay.kit.hints import did_you_mean
 
 GROUP = "assay.commands"
 _SUMMARIES = {
+    "audit": "Find what a reward function accepts and must not.",
     "validate": "Check that a data set's rows can be trained on.",
     "check-verifier": "Check that a verifier keeps what every verifier promises.",
     "eval-judge": "How good a judge is, on rows whose answer is known.",

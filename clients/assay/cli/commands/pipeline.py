@@ -237,9 +237,9 @@ async def ask_in_order(
 
 @contextmanager
 def progress_bar(
-    console: Console, total: int, what: str = "scoring"
+    console: Console, total: int | None, what: str = "scoring"
 ) -> Iterator[Callable[[Counted], None]]:
-    """A bar on the terminal, and the function that moves it."""
+    """A bar on the terminal, and the function that moves it. `total` None: nobody knows."""
     columns = (
         TextColumn(what, markup=False),
         BarColumn(),

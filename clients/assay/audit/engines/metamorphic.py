@@ -1,0 +1,154 @@
+r"""Rewrites: those that keep the meaning must be accepted, near misses refused. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from assay.audit.dress import DRESSES, PLAIN
+from assay.audit.probes import Asking, Probe, ProbeClass, Subject
+from assay.audit.truth import Truth
+from assay.audit.wrong import near_misses
+
+_MOST_REPEATS = 64
+_FULL_WIDTH = str.maketrans("0123456789", "".join(chr(0xFF10 + digit) for digit in range(10)))
+_WHOLE = "compare numbers as numbers, exactly (fractions.Fraction), after all of the answer is read"
+CLASSES = (
+    ProbeClass(
+        "dress", "accept", "recall",
+        "the right answer in a form that the grader does not read best",
+        "say the form in the prompt, or read more of them",
+    ),
+    ProbeClass(
+        "rewrite", "accept", "recall",
+        "the right answer, written otherwise: spaces, case, separators, signs of other scripts",
+        "normalise both sides in the same way before they are compared",
+    ),
+    ProbeClass(
+        "corrected", "accept", "recall",
+        "a wrong answer is taken back for the right one",
+        "read the last answer that a response gives",
+    ),
+    ProbeClass("sign", "refuse", "hole", "the right number with the other sign",
+               "let the pattern that finds numbers take the sign along"),
+    ProbeClass("off-by-one", "refuse", "hole", "a value close to the right one",
+               "make the tolerance as small as the reference's last digit; none for whole numbers"),
+    ProbeClass("scaled", "refuse", "hole", "the right digits, another magnitude", _WHOLE),
+    ProbeClass("digits", "refuse", "hole", "some of the right characters, or all in another order",
+               "compare whole answers: no substring, prefix, set of characters or ratio"),
+    ProbeClass("read-in-part", "refuse", "hole", "it begins as the right number and is another",
+               "match the whole of the answer (re.fullmatch), not its beginning"),
+    ProbeClass("cut", "refuse", "hole", "a part of the right number", _WHOLE),
+    ProbeClass("upside-down", "refuse", "hole", "the reciprocal", _WHOLE),
+    ProbeClass("unit", "refuse", "hole", "the right number of another unit",
+               "compare units, too, where the reference has one"),
+    ProbeClass("qualified", "refuse", "warning", "the right number, and % or a magnitude",
+               "compare the whole answer, with what stands behind its number"),
+    ProbeClass("other-name", "refuse", "hole", "another name that has a word of the right one",
+               "compare whole names, not the words that they share"),
+    ProbeClass("look-alike", "refuse", "warning", "it looks like the right number to a normaliser",
+               "do not normalise exponents into digits (NFKC does)"),
+    ProbeClass("another-choice", "refuse", "hole", "another letter of the choice",
+               "take the letter that is chosen, not any that occurs"),
+    ProbeClass("opposite", "refuse", "hole", "the opposite of yes or no",
+               "compare the answer's word, not whether one occurs"),
+    ProbeClass("fragment", "refuse", "hole", "one or two letters of the right words",
+               "never ask whether the response is in the reference"),
+    ProbeClass("another-word", "refuse", "hole", "another word", "compare with the reference"),
+    ProbeClass("list-part", "refuse", "hole", "a list with a part too few, too many, or another",
+               "compare as many parts as there are on both sides"),
+    ProbeClass("repeat", "refuse", "hole", "what was refused before, asked again",
+               "a reward may depend on nothing but its arguments: no state, no random numbers",
+               "semantic.verifier_determinism"),
+)  # fmt: skip
+
+
+class Metamorphic:
+    """The right answer, changed so that the verdict must stay, or must turn."""
+
+    name = "metamorphic"
+    classes: Sequence[ProbeClass] = CLASSES
+
+    def ask(self, subject: Subject) -> Asking:
+        """Asks all, then some of the refused ones again."""
+        probes = [probe for row in range(len(subject.rows)) for probe in _of_row(subject, row)]
+        if not probes:
+            return
+        draws = subject.draws(self.name)
+        draws.shuffle(probes)
+        said = yield probes
+        refused = [
+            probe
+            for probe, one in zip(probes, said, strict=False)
+            if probe.wants == "refuse" and one.reward is not None and not subject.scale.accepts(one)
+        ]
+        again = draws.sample(refused, min(_MOST_REPEATS, len(refused)))
+        if again:
+            yield [
+                Probe(one.row, "repeat", one.response, "refuse", f"{one.kind}, again", one.dress, 1)
+                for one in again
+            ]
+
+
+def _of_row(subject: Subject, row: int) -> Iterator[Probe]:
+    known = subject.rows[row]
+    truth = known.truth
+    if not truth.texts or known.tests is not None:
+        return
+    misses = list(near_misses(truth, subject.tolerance))
+    for kind, answer, note in misses:
+        for dress in subject.dresses:
+            yield Probe(row, kind, dress.wear(answer), "refuse", note, dress.name)
+    others = [dress for dress in DRESSES if dress not in subject.dresses]
+    for dress in others:
+        yield Probe(row, "dress", dress.wear(truth.text), "accept", "the reference", dress.name)
+    draws = subject.draws("other dresses", row)
+    for dress in draws.sample(others, 3) if misses else ():
+        kind, answer, note = draws.choice(misses)
+        yield Probe(row, kind, dress.wear(answer), "refuse", note, dress.name)
+    for text, note in _qualified(truth, known.prompt):
+        for dress in subject.dresses:
+            yield Probe(row, "qualified", dress.wear(text), "refuse", note, dress.name)
+    for text, note in _rewritten(truth):
+        dress = subject.dresses[0]
+        yield Probe(row, "rewrite", dress.wear(text), "accept", note, dress.name)
+    if misses:
+        worn = subject.dresses[-1] if subject.dresses[0] == PLAIN else subject.dresses[0]
+        wrong, right = (worn.wear(one) for one in (misses[0][1], truth.text))
+        text = f"{wrong}\n\nNo, wait, that is wrong. My answer is different:\n\n{right}"
+        yield Probe(row, "corrected", text, "accept", "the last answer is right")
+
+
+def _qualified(truth: Truth, prompt: str) -> Iterator[tuple[str, str]]:
+    """A whole number made another by what is put behind it, unless the prompt speaks of that."""
+    if truth.sort != "number" or truth.unit or truth.places or not truth.value:
+        return
+    said = prompt.casefold()
+    for mark, note in (("%", "percent"), (" million", "million"), (" dozen", "dozen")):
+        if mark.strip() not in said and note not in said:
+            yield f"{truth.text}{mark}", f"{note} of it"
+
+
+def _rewritten(truth: Truth) -> Iterator[tuple[str, str]]:
+    """Other ways to write the first right answer."""
+    text = truth.text
+    yield f"  {text} ", "spaces around it"
+    yield f"{text}\n", "a line break behind it"
+    if truth.sort in ("words", "polar"):
+        yield text.upper(), "in capitals"
+        yield text.lower(), "in small letters"
+        yield f"{text}.", "a full stop behind it"
+    if truth.sort == "choice":
+        yield f"({text.strip('().')})", "in brackets"
+        yield text.lower(), "in small letters"
+    if truth.sort == "number" and truth.value is not None:
+        yield f"${text}$", "in dollars"
+        if truth.places == 0:
+            core = text.removesuffix(truth.unit)
+            yield f"{core}.0{truth.unit}", "with a decimal place"
+            yield text.translate(_FULL_WIDTH), "in full-width digits"
+            if abs(truth.value) >= 1000:
+                yield f"{int(truth.value):,}{truth.unit}", "thousands are separated"
+        if truth.value < 0:
+            yield text.replace("-", "\u2212"), "with the sign for minus"
+    if truth.sort == "list":
+        yield text.replace(", ", ","), "without spaces"

@@ -1,0 +1,172 @@
+"""The report of an audit as one page of HTML: no script, one style, every text escaped. Pure."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from html import escape
+
+from assay.audit.probes import ProbeClass
+from assay.audit.report import AuditReport, ClassRates, clip
+from assay.audit.running import Judged, rows_by_use
+from assay.kit.runs.stats import Estimate
+
+_RESPONSE_CHARS = 1_200
+_STYLE = """
+:root { --ink: #1a1d21; --soft: #5b6470; --line: #d9dee4; --paper: #fff; --bad: #b3261e;
+  --warn: #8a5a00; --good: #1b6e3c; --tint: #f5f7f9 }
+@media (prefers-color-scheme: dark) { :root { --ink: #e7eaee; --soft: #9aa4b1; --line: #333a43;
+  --paper: #15181c; --bad: #ff8a80; --warn: #ffca6a; --good: #7bd99b; --tint: #1d2127 } }
+body { margin: 0 auto; max-width: 62rem; padding: 2rem 1.25rem 4rem; background: var(--paper);
+  color: var(--ink); font: 16px/1.5 system-ui, sans-serif }
+h1 { font-size: 1.5rem; margin: 0; overflow-wrap: anywhere }
+h2 { font-size: 1.1rem; margin: 2.5rem 0 .5rem }
+p { margin: .4rem 0 } .soft { color: var(--soft) } .fail, .hole { color: var(--bad) }
+.warn, .warning { color: var(--warn) } .pass { color: var(--good) }
+.big { font-size: 1.25rem; font-weight: 600; margin: 1rem 0 }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr));
+  gap: .75rem; margin: 1rem 0 }
+.figures div { background: var(--tint); border-radius: .5rem; padding: .75rem 1rem }
+.figures b { display: block; font-size: 1.5rem }
+table { border-collapse: collapse; width: 100% } .wide { overflow-x: auto }
+td, th { border-bottom: 1px solid var(--line); padding: .35rem .6rem .35rem 0; text-align: left;
+  vertical-align: top; font-variant-numeric: tabular-nums }
+th { font-weight: 600; font-size: .85rem } td.n, th.n { text-align: right }
+meter { width: 6rem }
+pre { background: var(--tint); border-radius: .4rem; margin: .4rem 0; padding: .6rem .8rem;
+  white-space: pre-wrap; overflow-wrap: anywhere; max-height: 16rem; overflow: auto;
+  font-size: .85rem }
+details { border-top: 1px solid var(--line); padding: .6rem 0 }
+summary { cursor: pointer; font-weight: 600 }
+"""
+_CSP = "sha256-" + base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+
+
+def html_page(report: AuditReport) -> str:
+    """The page; it needs nothing beside it."""
+    return "\n".join(_parts(report)) + "\n"
+
+
+def _parts(report: AuditReport) -> Iterator[str]:
+    found = report.found
+    policy = f"default-src 'none'; style-src '{_CSP}'; form-action 'none'; base-uri 'none'"
+    yield "<!doctype html>"
+    yield '<html lang="en"><head><meta charset="utf-8">'
+    yield f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield '<meta name="referrer" content="no-referrer">'
+    yield f"<title>Audit of {escape(report.target)}</title><style>{_STYLE}</style></head><body>"
+    yield f'<header><p class="soft">assay audit</p><h1>{escape(report.target)}</h1></header><main>'
+    yield f'<p class="big {report.verdict}">{escape(said_of(report))}</p>'
+    yield '<div class="figures">'
+    yield _figure("accepted of what must be refused", report.false_positive)
+    yield _figure("refused of what must be accepted", report.false_negative)
+    faults = sum(report.faults.values())
+    yield f"<div>without a verdict<b>{faults}</b><span class='soft'>of {len(found.judged)} probes"
+    yield f"{escape(_reasons(report))}</span></div></div>"
+    kinds = ", ".join(f"{count} {name}" for name, count in rows_by_use(found.rows))
+    forms = ", ".join(found.worn) or "none"
+    yield f'<p class="soft">{len(found.rows)} rows ({escape(kinds)}). Answers were given as: '
+    yield f"{escape(forms)}. Rewards from {found.scale.bound:g} accept. {found.seconds:.1f} s.</p>"
+    for name in found.cut:
+        yield f'<p class="warn">The budget cut {escape(name)} short.</p>'
+    for title, some in _groups(report):
+        yield f"<h2>{escape(title)}</h2>"
+        for one in some:
+            yield from _details(report, one)
+    yield "<h2>All classes</h2>"
+    yield from _table(report)
+    yield "</main></body></html>"
+
+
+def said_of(report: AuditReport) -> str:
+    """The outcome, in a sentence."""
+    found = report.found
+    if found.holes:
+        kinds = sum(one.status == "fail" for one in report.classes)
+        return f"It accepts what it must not: {len(found.holes)} probes of {kinds} classes."
+    if not found.could_run:
+        return f"It could not be audited: {100 * found.fault_share:.0f} % got no verdict."
+    if report.false_negative.value == 1:
+        return "No hole found, but it accepted no right answer either: see which form it reads."
+    return "No hole found."
+
+
+def _figure(name: str, rate: Estimate) -> str:
+    value = "-" if rate.value is None else f"{100 * rate.value:.2f} %"
+    return (
+        f"<div>{escape(name)}<b>{value}</b><span class='soft'>95 %: {100 * rate.low:.2f} to "
+        f"{100 * rate.high:.2f}, over {rate.problems} rows</span></div>"
+    )
+
+
+def _reasons(report: AuditReport) -> str:
+    counted = ", ".join(f"{reason} {count}" for reason, count in report.faults.most_common(4))
+    return f": {counted}" if counted else ""
+
+
+def _groups(report: AuditReport) -> Iterator[tuple[str, list[ClassRates]]]:
+    unwanted = [one for one in report.classes if one.unwanted]
+    for title, severity in (
+        ("Holes: accepted, and must not be", "hole"),
+        ("Warnings: accepted in prose", "warning"),
+        ("Recall: right, and refused", "recall"),
+    ):
+        some = [one for one in unwanted if one.kind.severity == severity]
+        if some:
+            yield title, some
+
+
+def _details(report: AuditReport, one: ClassRates) -> Iterator[str]:
+    is_open = " open" if one.kind.severity == "hole" else ""
+    verb = "accepted" if one.wants == "refuse" else "refused"
+    yield f'<details{is_open}><summary class="{one.kind.severity}">{escape(one.kind.name)}: '
+    yield f"{one.unwanted} of {one.asked - one.faults} {verb}</summary>"
+    yield f"<p>{escape(one.kind.says)}.</p><p><b>Cure:</b> {escape(one.kind.cure)}.</p>"
+    for worst in one.worst:
+        yield from _example(report, worst)
+    yield "</details>"
+
+
+def _example(report: AuditReport, one: Judged) -> Iterator[str]:
+    row = report.found.rows[one.probe.row]
+    reward = "-" if one.said.reward is None else f"{one.said.reward:g}"
+    yield f'<p class="soft">Row {escape(row.id)}, reward {reward}; right is '
+    yield f"<b>{escape(clip(row.truth.text, 80) or 'no text')}</b> ({escape(one.probe.note)})</p>"
+    text = one.probe.response
+    if len(text) > _RESPONSE_CHARS:
+        text = f"{text[:_RESPONSE_CHARS]}\n... ({len(one.probe.response)} characters)"
+    yield f"<pre>{escape(_shown(text)) or '(empty)'}</pre>"
+
+
+def _shown(text: str) -> str:
+    """The text with what cannot be seen as escapes, so that it shows what was asked."""
+    return "".join(
+        one if one in "\n\t" or one.isprintable() else one.encode("unicode_escape").decode()
+        for one in text
+    )
+
+
+def _table(report: AuditReport) -> Iterator[str]:
+    yield '<div class="wide"><table><thead><tr><th>class</th><th>engine</th><th>must</th>'
+    yield '<th class="n">asked</th><th class="n">faults</th><th class="n">unwanted</th>'
+    yield '<th class="n">rate, 95 %</th></tr></thead><tbody>'
+    for one in report.classes:
+        tone = one.kind.severity if one.unwanted else "soft" if not one.asked else ""
+        yield f'<tr class="{tone}"><td>{escape(one.kind.name)}</td><td>{escape(one.engine)}</td>'
+        yield f'<td>{_must(one.kind)}</td><td class="n">{one.asked}</td>'
+        yield f'<td class="n">{one.faults}</td><td class="n">{one.unwanted}</td>'
+        yield f'<td class="n">{interval(one.rate)}</td></tr>'
+    yield "</tbody></table></div>"
+
+
+def _must(kind: ProbeClass) -> str:
+    return "be accepted" if kind.wants == "accept" else "be refused"
+
+
+def interval(rate: Estimate) -> str:
+    """A rate in percent with its interval; a dash for none."""
+    if rate.value is None:
+        return "-"
+    return f"{100 * rate.value:.1f} % ({100 * rate.low:.1f}-{100 * rate.high:.1f})"

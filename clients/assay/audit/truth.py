@@ -1,0 +1,334 @@
+r"""What is right for a row, and what is certainly not. Pure: no grader is asked.
+
+An answer has a sort, by its text: a number (with a unit or none), the letter of a choice, yes or
+no, a list, a few words, a formula, or prose. `is_certainly_wrong` and `mentions` err on one side:
+the first says yes, and the second no, only where nobody could see it otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+Sort = Literal["number", "choice", "polar", "list", "words", "formula", "prose", "data"]
+
+_DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+"
+_FRACTION = re.compile(
+    rf"(?P<sign>[-+]?)\s*(?:\\[dtc]?frac\s*\{{(?P<a>-?\d+)\}}\s*\{{(?P<b>\d+)\}}"
+    rf"|(?P<c>\d+)\s*/\s*(?P<d>\d+)|(?P<n>{_DIGITS}))"
+)
+_UNIT = re.compile(r"(?:\\?%|°|\s?\^?\\circ|\s*[A-Za-zµΩ][A-Za-z/µΩ²³]{0,11})?")
+_MONEY = re.compile(r"(?:\\?\$|€|£)\s*(?=[-+.\d])")
+_CHOICE = re.compile(r"\(?([A-J])\)?\.?")
+_POLAR = {
+    "yes": "yes", "true": "yes", "no": "no", "false": "no",
+}  # fmt: skip
+_POLAR_WORDS = {
+    "yes": {"yes", "true", "correct", "right", "y", "t", "indeed", "1"},
+    "no": {"no", "false", "incorrect", "wrong", "not", "n", "f", "cannot", "don", "never", "none",
+           "nothing", "unable", "0", "nan", "null"},
+}  # fmt: skip
+_SMALL = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+    "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+    "twenty",
+)  # fmt: skip
+_NOTHING = {"no", "none", "nothing", "zero", "nil", "empty", "null", "nought"}
+_NUMERAL = {
+    *_SMALL, *_NOTHING, "half", "third", "quarter", "hundred", "thousand", "million", "dozen", "pi",
+    "e", "infinity", "infinite", "once", "twice", "pair", "both",
+}  # fmt: skip
+_WORD = re.compile(r"[^\W_]+")
+_WRAPS = re.compile(r"\\boxed\s*\{(?P<a>.*)\}|\$+(?P<b>[^$]+)\$+|\\\((?P<c>.*)\\\)", re.DOTALL)
+_SPACING = re.compile(r"\\left|\\right|\\[!,;: ]|\\displaystyle|[\s$]")
+_FORMULA = re.compile(r"[-+*/^()\w .\\{}|!]{1,80}")
+_NAME = re.compile(r"(?=.*[^\W\d_]{3})[^\W\d_](?:[\w.,'\u2019&]| (?!-)|-(?! ))*")
+_MOST_WORDS = 8
+_ARTICLES = {"a", "an", "the"}
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """The right answers of a row.
+
+    Attributes:
+        texts: all of them, the first as it is given; empty where the reference is data.
+        sort: of the first.
+        value: of a number, without its unit.
+        unit: what stands behind the number.
+        places: its decimal places; None for a fraction.
+        options: of a choice, the text behind its letter in the prompt; empty where it has none.
+        letters: of a choice, those that the prompt offers.
+        parts: of a list.
+    """
+
+    texts: tuple[str, ...]
+    sort: Sort
+    value: Fraction | None = None
+    unit: str = ""
+    places: int | None = 0
+    option: str = ""
+    letters: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The first right answer; empty for data."""
+        return self.texts[0] if self.texts else ""
+
+
+def read_truth(reference: object, prompt: str = "") -> Truth:
+    """What a reference makes right: a text, a list of texts (each right), a number, or data."""
+    if isinstance(reference, bool):
+        reference = "True" if reference else "False"
+    if isinstance(reference, int | float):
+        reference = repr(reference)
+    several = [reference] if isinstance(reference, str) else reference
+    if (
+        not isinstance(several, Sequence)
+        or isinstance(several, bytes | bytearray)
+        or not several
+        or not all(isinstance(one, str) and one.strip() for one in several)
+    ):
+        return Truth((), "data")
+    texts = tuple(_bare(one) for one in several)
+    return _sorted_out(texts, prompt) if all(texts) else Truth((), "data")
+
+
+def _bare(text: str) -> str:
+    """The answer of a reference, without delimiters; of a GSM8K solution what follows ####."""
+    text = text.rpartition("####")[2].strip()
+    found = _WRAPS.fullmatch(text)
+    return next(part for part in found.groups() if part is not None).strip() if found else text
+
+
+def _sorted_out(texts: tuple[str, ...], prompt: str) -> Truth:  # noqa: PLR0911 - one a sort
+    text = texts[0]
+    found = _CHOICE.fullmatch(text)
+    if found:
+        letters = tuple(dict.fromkeys(re.findall(r"(?m)(?:^|[\s(])([A-J])[).:]", prompt)))
+        if found[1] in letters or not letters:
+            option = _option(found[1], prompt)
+            return Truth(texts, "choice", option=option, letters=letters or ("A", "B", "C", "D"))
+    if text.casefold().strip(".") in _POLAR:
+        return Truth(texts, "polar")
+    number = read_number(text)
+    if number is not None:
+        return Truth(texts, "number", number.value, number.unit, number.places)
+    parts = tuple(part.strip() for part in text.split(", "))
+    # Of names a part may be left out: "Paris, France".
+    if len(parts) > 1 and all(
+        read_number(part) or re.fullmatch("[A-Za-z]", part) for part in parts
+    ):
+        return Truth(texts, "list", parts=parts)
+    words = _WORD.findall(text)
+    if _NAME.fullmatch(text) and not any(re.search(r"[A-Z].*[A-Z]|\d", word) for word in words):
+        return Truth(texts, "words" if len(words) <= _MOST_WORDS else "prose")
+    is_date = re.fullmatch(r"\d+(?:[-/:.]\d+)+", text)
+    if not is_date and _FORMULA.fullmatch(text) and _is_formula(text):
+        return Truth(texts, "formula")
+    return Truth(texts, "prose")
+
+
+def _is_formula(text: str) -> bool:
+    """Whether a text is one expression, to which one may be added: no words, sets or relations."""
+    if re.search(r"\\(?:in|cup|cap|text\w*|begin|infty|pm|mathrm|circ)\b|^[(\[{].*[)\]}]$", text):
+        return False
+    letters = re.sub(r"\\[A-Za-z]+|sin|cos|tan|log|ln|exp|sqrt", " ", text)
+    words = re.search(r"[A-Za-z]{3,}|[A-Za-z]+ +[A-Za-z]{2,}", letters)
+    return words is None and re.search(r"[-+*/^\\]|\d[a-z]", text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadNumber:
+    """A number, exactly; `places` is None for a fraction."""
+
+    value: Fraction
+    unit: str
+    places: int | None
+
+
+def read_number(text: str) -> ReadNumber | None:
+    """The number that a text is, with a unit or none behind it; None where it is something else."""
+    text = text.strip().replace("\u2212", "-").rstrip(".")
+    money = _MONEY.match(text)
+    text = text[money.end() :] if money else text
+    found = _FRACTION.match(text)
+    if found is None:
+        return None
+    unit = text[found.end() :]
+    if _UNIT.fullmatch(unit) is None or re.fullmatch(r"e\d*|x", unit.strip()):
+        return None
+    value, places = _value(found)
+    return None if value is None else ReadNumber(value, unit, places)
+
+
+def _value(found: re.Match[str]) -> tuple[Fraction | None, int | None]:
+    sign = -1 if found["sign"] == "-" else 1
+    if found["n"]:
+        digits = found["n"].replace(",", "")
+        return sign * Fraction(digits), len(digits.partition(".")[2])
+    above, below = found["a"] or found["c"], found["b"] or found["d"]
+    if int(below) == 0:
+        return None, None
+    return sign * Fraction(int(above), int(below)), None
+
+
+def _option(letter: str, prompt: str) -> str:
+    found = re.search(rf"(?m)(?:^|[\s(]){letter}[).:]\s*(.+?)\s*(?:$|\s\(?[A-J][).:])", prompt)
+    return found[1].strip() if found else ""
+
+
+def written(value: Fraction, like: Truth) -> str:
+    """A number as the right one is written: with its places and unit, or as a fraction."""
+    if like.places is None or value.denominator not in (1, *_powers(like.places)):
+        text = f"{value.numerator}/{value.denominator}" if value.denominator > 1 else str(value)
+        if "frac" in like.text and value.denominator > 1:
+            sign = "-" if value < 0 else ""
+            text = f"{sign}\\frac{{{abs(value.numerator)}}}{{{value.denominator}}}"
+        return text + like.unit
+    return _decimal(value, like.places) + like.unit
+
+
+def _powers(places: int) -> tuple[int, ...]:
+    """The denominators of decimal numbers with so many places, in lowest terms."""
+    return tuple({10**places // d for d in _divisors(10**places)}) if places <= 6 else ()
+
+
+def _divisors(n: int) -> list[int]:
+    return [2**i * 5**j for i in range(8) for j in range(8) if n % (2**i * 5**j) == 0]
+
+
+def _decimal(value: Fraction, places: int) -> str:
+    scaled = round(value * 10**places)
+    digits = str(abs(scaled)).rjust(places + 1, "0")
+    sign = "-" if scaled < 0 else ""
+    return sign + (f"{digits[:-places]}.{digits[-places:]}" if places else digits)
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text, without case and accents, articles left out."""
+    plain = unicodedata.normalize("NFKD", text).casefold()
+    plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
+    return [word for word in _WORD.findall(plain) if word not in _ARTICLES]
+
+
+def is_certainly_wrong(answer: str, truth: Truth, tolerance: float = 0.0) -> bool:
+    """Whether an answer, standing alone, differs from every right one however it is read.
+
+    `tolerance` is how far a number may be off and still be right, relative to the right one.
+    """
+    return bool(truth.texts) and all(
+        _differs(answer, other, truth, tolerance) for other in truth.texts
+    )
+
+
+def _differs(  # noqa: PLR0911 - one a sort
+    answer: str, right: str, truth: Truth, tolerance: float
+) -> bool:
+    match truth.sort:
+        case "number":
+            given, known = read_number(answer), read_number(right)
+            if given is None:
+                return (
+                    re.search(r"[\d\\]", answer) is None
+                    and bool(words_of(answer))
+                    and (_NUMERAL.isdisjoint(words_of(answer)))
+                )
+            return known is not None and _apart(given, known, tolerance)
+        case "choice":
+            found, known_letter = _CHOICE.fullmatch(answer.strip()), _CHOICE.fullmatch(right)
+            return bool(found and known_letter) and found[1] != known_letter[1]  # type: ignore[index]
+        case "polar":
+            sides = [_POLAR.get(text.casefold().strip(" .")) for text in (answer, right)]
+            return None not in sides and sides[0] != sides[1]
+        case "words":
+            return _unlike(answer, right)
+        case "list":
+            given_parts = {squeezed(part) for part in answer.split(", ")}
+            return given_parts != {squeezed(part) for part in right.split(", ")}
+        case _:
+            return False
+
+
+def _apart(given: ReadNumber, known: ReadNumber, tolerance: float) -> bool:
+    """Whether two numbers differ, as they stand and where one is a percentage of the other."""
+    a, b = given.value, known.value
+    slack = abs(b) * Fraction(tolerance)
+    return all(abs(a * scale - b) > slack for scale in (1, 100, Fraction(1, 100)))
+
+
+def _unlike(answer: str, right: str) -> bool:
+    """Whether two names have no word in common and neither is the other's initials."""
+    a, b = words_of(answer), words_of(right)
+    if not a or not b or set(a) & set(b):
+        return False
+    if "".join(a) == "".join(word[0] for word in b) or "".join(b) == "".join(w[0] for w in a):
+        return False
+    if read_number(answer) is not None and _NUMERAL.intersection(b):
+        return False
+    pairs = [(x, y) for x in a for y in b]
+    return not any(x.startswith(y[:4]) or y.startswith(x[:4]) for x, y in pairs)
+
+
+def squeezed(text: str) -> str:
+    """A text without white space, dollars, case and the width of its signs."""
+    return _SPACING.sub("", unicodedata.normalize("NFKC", text)).casefold()
+
+
+def mentions(text: str, truth: Truth) -> bool:
+    """Whether a text may be said to hold a right answer. Of data nobody knows: True."""
+    if not truth.texts:
+        return True
+    if not text.strip():
+        return False
+    return any(_mentions(text, right, truth) for right in truth.texts)
+
+
+def _mentions(text: str, right: str, truth: Truth) -> bool:
+    plain = unicodedata.normalize("NFKC", text).replace("\u2044", "/")
+    words = set(words_of(plain))
+    if truth.sort == "choice":
+        letter = right.strip("(). ").casefold()
+        letters = {word.casefold() for word in _WORD.findall(plain)}
+        return letter in letters or (
+            bool(truth.option) and bool(set(words_of(truth.option)) & words)
+        )
+    if truth.sort == "polar":
+        return bool(words & _POLAR_WORDS[_POLAR[right.casefold().strip(".")]])
+    known = read_number(right)
+    if known is not None:
+        return _mentions_number(plain, words, known.value)
+    if truth.sort in ("words", "prose"):
+        content = {word for word in words_of(right) if len(word) > 3} or set(words_of(right))
+        return bool(content & words) or squeezed(right) in squeezed(plain)
+    if truth.sort == "list":
+        return all(squeezed(part) in squeezed(plain) for part in right.split(", "))
+    return squeezed(right) in squeezed(plain)
+
+
+def _mentions_number(plain: str, words: set[str], value: Fraction) -> bool:
+    if value.denominator == 1 and 0 <= value < len(_SMALL) and _SMALL[int(value)] in words:
+        return True
+    if value == 0 and words & _NOTHING:
+        return True
+    for found in _FRACTION.finditer(plain.replace("\u2212", "-")):
+        number, _ = _value(found)
+        if number is None:
+            continue
+        if any(abs(number) * scale == abs(value) for scale in (1, 100, Fraction(1, 100))):
+            return True
+        parts = [found[name] for name in "abcd" if found[name]]
+        if any(abs(int(part)) == abs(value) for part in parts):
+            return True
+    return False
+
+
+def numbers_in(text: str) -> list[Fraction]:
+    """The numbers of a text, unsigned, as a simple reader finds them, in order."""
+    plain = unicodedata.normalize("NFKC", text)
+    return [Fraction(one.replace(",", "")) for one in re.findall(_DIGITS, plain)]
