@@ -70,6 +70,7 @@ BENCHES = {
     "trainer-summaries": "trainer_summaries",
     "trainer-void": "trainer_void",
     "trainer-utterances": "trainer_utterances",
+    "audit-detection": "audit_detection",
 }
 TAKE_OPTIONS = (
     "math",
@@ -114,6 +115,7 @@ TAKE_OPTIONS = (
     "trainer-summaries",
     "trainer-void",
     "trainer-utterances",
+    "audit-detection",
 )
 
 

@@ -1,0 +1,168 @@
+"""How many planted defects `assay audit`'s engines find, and how many sound graders they accuse.
+
+The graders are those of tests/planted_graders, written by somebody who had not seen the engines.
+Each is audited in a process of its own, on all of its rows, without a server around it; a call that
+takes more than a second, and a process that takes more than --limit seconds, is a fault.
+
+    python -m bench audit-detection [--only NAME] [--missed]
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import multiprocessing
+import signal
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from assay.audit import AuditPlan, AuditRow, ProbeAsker, Ruling, carry_out
+from assay.audit.engines import engines
+from assay.audit.probes import Probe
+from assay.audit.sources import read_source
+from assay.audit.truth import read_truth
+from assay.kit.runs.stats import wilson
+
+GRADERS = Path(__file__).resolve().parents[1] / "tests" / "planted_graders"
+DEPTHS = ("obvious", "class", "subtle")
+_CALL_S = 1.0
+
+
+class TooLongError(Exception):
+    """A call of a grader took too long."""
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Raises TooLongError in what takes longer."""
+
+    def ring(*_: object) -> None:
+        raise TooLongError
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def grader_of(entry: Mapping[str, Any]) -> Callable[[str, str], float]:
+    """The function of a grader."""
+    path = GRADERS / entry["file"]
+    spec = importlib.util.spec_from_file_location(f"planted_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, entry["function"])  # type: ignore[no-any-return]
+
+
+def rows_of(file: str) -> list[AuditRow]:
+    """Rows of one kind."""
+    lines = (GRADERS / file).read_text(encoding="utf-8").splitlines()
+    return [
+        AuditRow(str(number), row["prompt"], read_truth(row["reference"], row["prompt"]), data=row)
+        for number, row in enumerate(map(json.loads, lines))
+    ]
+
+
+def audited(entry: Mapping[str, Any], rows: Sequence[AuditRow], back: Connection) -> None:
+    """Sends what an audit finds: the classes with a hole, an example, seconds, probes, faults."""
+    grade = grader_of(entry)
+
+    def one(probe: Probe) -> Ruling:
+        try:
+            with within(_CALL_S):
+                return Ruling(float(grade(probe.response, rows[probe.row].data["reference"])))
+        except Exception as error:  # noqa: BLE001 - whatever a grader raises is a fault
+            return Ruling(None, "VERIFIER_FAILED", type(error).__name__)
+
+    source = read_source(GRADERS / entry["file"], entry["function"])
+    plan = AuditPlan(words=source.words, lengths=source.lengths)
+    began = time.perf_counter()
+    asker = ProbeAsker(lambda probes: [one(probe) for probe in probes], plan)
+    found = carry_out(rows, engines(()), asker, plan)
+    holes = found.holes
+    examples: dict[str, list[str]] = {}
+    for hole in holes:
+        told = [hole.probe.response[:200], str(rows[hole.probe.row].data["reference"])]
+        examples.setdefault(hole.probe.kind, told)
+    back.send({
+        "holes": examples, "count": len(holes), "probes": len(found.judged),
+        "faults": sum(judged.said.reward is None for judged in found.judged),
+        "exit": found.exit_code, "seconds": time.perf_counter() - began,
+    })  # fmt: skip
+
+
+def result_of(entry: Mapping[str, Any], rows: Sequence[AuditRow], limit_s: float) -> dict[str, Any]:
+    """The same from a process of its own; "exit" is 2 where it died or took too long."""
+    ours, theirs = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.get_context("fork").Process(
+        target=audited, args=(entry, rows, theirs)
+    )
+    process.start()
+    theirs.close()
+    try:
+        if ours.poll(limit_s):
+            return dict(ours.recv())
+    except EOFError:
+        pass
+    finally:
+        process.kill()
+        process.join()
+    return {"holes": {}, "count": 0, "probes": 0, "faults": 0, "exit": 2, "seconds": limit_s}
+
+
+def share(hits: int, of: int) -> str:
+    """A share with its interval, in words."""
+    low, high = wilson(hits, of)
+    return f"{hits} of {of}: {hits / of:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def run(options: Sequence[str]) -> None:
+    """Audits all graders; prints what was found by depth, what was missed, and who was accused."""
+    parser = argparse.ArgumentParser(prog="python -m bench audit-detection", description=__doc__)
+    parser.add_argument("--only", default="", help="graders whose function holds this text")
+    parser.add_argument("--missed", action="store_true", help="say of what was missed what it is")
+    parser.add_argument("--limit", type=float, default=300.0, help="seconds for one grader")
+    chosen = parser.parse_args(options)
+    manifest = tomllib.loads((GRADERS / "manifest.toml").read_text(encoding="utf-8"))
+    kinds = {name: rows_of(one["file"]) for name, one in manifest["rows"].items()}
+    found: list[tuple[Mapping[str, Any], dict[str, Any]]] = []
+    for entry in manifest["grader"]:
+        if chosen.only in entry["function"]:
+            result = result_of(entry, kinds[entry["rows"]], chosen.limit)
+            found.append((entry, result))
+            told = ", ".join(result["holes"]) or "-"
+            print(
+                f"{entry['file']}:{entry['function']} ({entry.get('depth', 'sound')}): exit "
+                f"{result['exit']}, {told}; {result['probes']} probes, {result['faults']} faults, "
+                f"{result['seconds']:.1f} s",
+                flush=True,
+            )
+    planted = [(entry, result) for entry, result in found if entry["defect"]]
+    sound = [(entry, result) for entry, result in found if not entry["defect"]]
+    print("\n| depth | found |\n|---|---|")
+    for depth in (*DEPTHS, ""):
+        of = [result for entry, result in planted if depth in ("", entry["depth"])]
+        if of:
+            print(f"| {depth or 'all'} | {share(sum(one['exit'] == 1 for one in of), len(of))} |")
+    accused = [(entry, result) for entry, result in sound if result["exit"] == 1]
+    if sound:
+        print(f"| sound graders accused | {share(len(accused), len(sound))} |")
+    times = sorted(result["seconds"] for _, result in found)
+    print(f"\nseconds for a grader: median {times[len(times) // 2]:.1f}, most {times[-1]:.1f}")
+    for entry, result in accused:
+        print(f"accused: {entry['file']}:{entry['function']}: {json.dumps(result['holes'])[:600]}")
+    if chosen.missed:
+        for entry, result in planted:
+            if result["exit"] != 1:
+                print(f"missed: {entry['function']} ({entry['depth']}): {entry['defect']}")
