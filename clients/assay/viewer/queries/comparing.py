@@ -8,7 +8,7 @@ from typing import Any
 
 from assay.viewer.queries.filters import Asking, BadQuery, identity_of
 
-NEWEST = 50_000
+NEWEST = 20_000
 _EQUAL = 1e-9
 _MOST = 200
 
