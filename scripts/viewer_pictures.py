@@ -73,7 +73,7 @@ def pictures(api: ViewerApi, address: str, out: Path) -> None:
 
     program = shutil.which("chromium") or shutil.which("google-chrome")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        browser: Any = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         for size, scheme, only in (
             (WIDE, "light", ()), (WIDE, "dark", ("run",)), (NARROW, "light", ("exploit",)),
         ):  # fmt: skip

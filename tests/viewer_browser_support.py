@@ -62,7 +62,7 @@ class Viewer:
         self._thread.start()
         return self
 
-    def __exit__(self, *about: object) -> None:
+    def __exit__(self, *about: Any) -> None:
         self._server.stop()
         self._thread.join()
         self.api.__exit__(*about)

@@ -151,13 +151,14 @@ def test_groups_of_a_journal_stand_side_by_side(viewer: Viewer, tab: Tab) -> Non
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "both", "same"),
+    "pair",
     [("math", "exact", 40, 30), ("math@4", "math@5", 5, 0)],
     ids=["verifiers", "versions"],
 )
 def test_two_of_them_are_compared(
-    viewer: Viewer, tab: Tab, first: str, second: str, both: int, same: int
+    viewer: Viewer, tab: Tab, pair: tuple[str, str, int, int]
 ) -> None:
+    first, second, both, same = pair
     page = tab.open(viewer.link(view="compare", source=SOURCE)).page
     page.select_option("select[aria-label=first]", first)
     page.wait_for_url("**a=math**")
@@ -203,37 +204,44 @@ def test_no_curve_crosses_what_was_not_judged(viewer: Viewer, tab: Tab) -> None:
     assert "no value" in chart.locator(".readout").inner_text()
 
 
-LUMINANCE = """() => {
+CONTRAST = """() => {
   const parse = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
-  const over = (top, under) => top.slice(0, 3).map((v, i) => v * (top[3] ?? 1) + under[i] * (1 - (top[3] ?? 1)));
+  const over = (top, under) => {
+    const share = top[3] ?? 1;
+    return under.map((value, i) => top[i] * share + value * (1 - share));
+  };
   const behind = (e) => {
     const layers = [];
     for (let up = e; up; up = up.parentElement) {
-      const style = getComputedStyle(up);
-      if (style.backgroundImage !== "none") return null;
-      const colour = parse(style.backgroundColor);
-      if (style.backgroundColor.startsWith("rgb") && (colour[3] ?? 1) > 0) {
-        layers.push(colour);
-        if ((colour[3] ?? 1) === 1) break;
-      } else if (!style.backgroundColor.startsWith("rgb")) return null;
+      const { backgroundImage, backgroundColor } = getComputedStyle(up);
+      if (backgroundImage !== "none" || !backgroundColor.startsWith("rgb")) return null;
+      layers.unshift(parse(backgroundColor));
+      if ((layers[0][3] ?? 1) === 1) break;
     }
-    return layers.reverse().reduce((under, top) => over(top, under), [255, 255, 255]);
+    return layers.reduce((under, top) => over(top, under), [255, 255, 255]);
   };
-  const light = (rgb) => rgb.map((v) => v / 255).map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
-    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const linear = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  const light = (rgb) => [0.2126, 0.7152, 0.0722]
+    .reduce((sum, share, i) => sum + share * linear(rgb[i] / 255), 0);
   const poor = [];
   for (const e of document.querySelectorAll("body *")) {
     const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
-    const style = getComputedStyle(e);
-    if (!own || !e.getClientRects().length || style.visibility === "hidden" || e.matches("[disabled], .off, option")) continue;
+    const { visibility, fill, color } = getComputedStyle(e);
+    const shown = e.getClientRects().length && visibility !== "hidden";
     const under = behind(e);
-    if (!under) continue;
-    const ink = e instanceof SVGElement ? style.fill : style.color;
-    const [a, b] = [light(over(parse(ink), under)), light(under)];
-    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (ratio < 4.5) poor.push(`${e.tagName}.${e.getAttribute("class")} "${e.textContent.slice(0, 20)}" ${ratio.toFixed(2)}`);
+    if (!own || !shown || !under || e.matches("[disabled], .off, option")) continue;
+    const ink = over(parse(e instanceof SVGElement ? fill : color), under);
+    const [low, high] = [light(ink), light(under)].sort((a, b) => a - b);
+    const ratio = (high + 0.05) / (low + 0.05);
+    if (ratio < 4.5) poor.push(`${e.getAttribute("class")} ${e.textContent} ${ratio.toFixed(2)}`);
   }
   return [...new Set(poor)];
+}"""
+FOCUS = """() => {
+  const e = document.activeElement;
+  const { outlineStyle, boxShadow } = getComputedStyle(e);
+  const seen = outlineStyle !== "none" || boxShadow !== "none";
+  return [e.textContent.slice(0, 30) || e.outerHTML, seen];
 }"""
 
 
@@ -248,9 +256,9 @@ def test_text_stands_out_from_what_is_behind_it(browser: Any, viewer: Viewer, sc
         {"view": "step", "source": SOURCE}, {"view": "item", "id": told["items"][0]["id"]},
     ):  # fmt: skip
         page = tab.open(viewer.link(**fields_)).page
-        assert page.evaluate(LUMINANCE) == [], fields_
+        assert page.evaluate(CONTRAST) == [], fields_
     page.keyboard.press("?")
-    assert page.evaluate(LUMINANCE) == []
+    assert page.evaluate(CONTRAST) == []
     tab.close()
 
 
@@ -351,10 +359,7 @@ def test_every_view_is_reached_by_keys_and_shows_where_the_focus_is(
     seen = set()
     for _ in range(40):
         page.keyboard.press("Tab")
-        where, shown = page.evaluate(
-            "() => { const e = document.activeElement, s = getComputedStyle(e);"
-            " return [e.textContent.slice(0, 30) || e.outerHTML, s.outlineStyle !== 'none' || s.boxShadow !== 'none']; }"
-        )
+        where, shown = page.evaluate(FOCUS)
         seen.add(where)
         assert shown, where
     assert {"Items", "Groups", "compare two"} <= {one.strip() for one in seen}
