@@ -221,13 +221,14 @@ def test_states_that_somebody_made_up(browser: Any, viewer: Viewer) -> None:
              "label", "samples", "reward_from", "time_from", "length_to", "fault"]  # fmt: skip
     values = ["constructor", "__proto__", "hasOwnProperty", TEXTS[0], TEXTS[2], TEXTS[4],
               "//evil.example/", "../../..", "1e999", "-1", "\x00", TEXTS[16]]  # fmt: skip
+    own = {"id", "tokens", "from", "view", "samples"}
     for number, name in enumerate(names):
-        for view in {"item": {"id": item}, "items": {}}.items():
-            fields = {"view": view[0], **view[1], name: values[number % len(values)]}
-            tab.open(viewer.link(**fields))
-            unharmed(tab, str(fields))
+        state = {"view": "item", "id": item} if name in own else {"view": "items"}
+        fields = {**state, name: values[number % len(values)]}
+        tab.open(viewer.link(**fields))
+        unharmed(tab, str(fields))
     for name in ("view", "tokens", "sort", "by", "from"):
-        for value in values[:5]:
+        for value in values[:3]:
             tab.open(viewer.link(**{"view": "item", "id": item, name: value}))
             unharmed(tab, f"{name}={value}")
             tab.page.keyboard.press("Escape")

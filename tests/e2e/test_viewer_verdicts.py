@@ -168,10 +168,12 @@ def test_two_of_them_are_compared(
     tab.whole()
     facts = page.inner_text("dl.facts").replace("\n", " ")
     assert f"judged by both {both} " in facts
-    assert f"same verdict {same} (" in facts
+    assert f"same reward {same} (" in facts
     page.locator("table.confusion td.cell:not(.same) a.row").first.click()
     tab.whole()
-    assert page.locator("table.items tbody tr").count() == both - same
+    shown = page.locator("table.items tbody tr")
+    assert shown.count() == both - same
+    assert re.match(r"What is 0 \+ 1\?\s+It is [01]\.\s+[01]\s+✓ correct", shown.first.inner_text())
     page.locator("table.items a.row").first.click()
     tab.whole()
     assert "view=item" in tab.state()

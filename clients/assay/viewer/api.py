@@ -362,7 +362,8 @@ class ViewerApi:
     def _compare(self, database: sqlite3.Connection, query: Query) -> Any:
         limit = _whole(query, "limit", _MOST_COMPARED)
         first, second = _first(query, "a"), _first(query, "b")
-        return comparing.compare(self._asking(database, query), first, second, limit)
+        cell = (_first(query, "va"), _first(query, "vb"))
+        return comparing.compare(self._asking(database, query), first, second, limit, cell)
 
     def _whole_item(self, database: sqlite3.Connection, query: Query) -> Any:
         number, source, raw = self._item(query)

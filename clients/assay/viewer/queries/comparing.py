@@ -6,12 +6,15 @@ from collections import Counter
 from typing import Any
 
 from assay.viewer.queries.filters import Asking, BadQuery, identity_of
+from assay.viewer.queries.lists import rows_of
 
 _EQUAL = 1e-9
 _MOST = 200
 
 
-def compare(asking: Asking, first: str, second: str, limit: int) -> dict[str, Any]:
+def compare(
+    asking: Asking, first: str, second: str, limit: int, cell: tuple[str, str] = ("", "")
+) -> dict[str, Any]:
     """Verdicts against verdicts, mean rewards, faults of each, and items that differ.
 
     Of a verifier's several entries on an item its newest counts. A fault is no disagreement.
@@ -21,6 +24,7 @@ def compare(asking: Asking, first: str, second: str, limit: int) -> dict[str, An
         first: VERIFIER or VERIFIER@VERSION.
         second: the same.
         limit: most examples.
+        cell: the verdicts of both that examples have; empty for any, where rewards differ.
 
     Raises:
         BadQuery: both are one.
@@ -76,7 +80,14 @@ def compare(asking: Asking, first: str, second: str, limit: int) -> dict[str, An
             for reason, items in counts.most_common()
         ],
     }
-    return {**told, **_rewards(asking, pairs, values, limit, judged)}
+    wanted = f"abs(ra - rb) > {_EQUAL}"
+    if any(cell):
+        wanted = "1"
+    for side, verdict in zip("ab", cell, strict=True):
+        if verdict:
+            those = [str(one) for one, kind in kinds.items() if kind.verdict == verdict]
+            wanted += f" AND pair.{side} & 2097151 IN ({', '.join(those)})"
+    return {**told, **_rewards(asking, pairs, values, (limit, wanted), judged)}
 
 
 def _is(name: str, verifier: str, version: str) -> bool:
@@ -84,9 +95,9 @@ def _is(name: str, verifier: str, version: str) -> bool:
 
 
 def _rewards(
-    asking: Asking, pairs: str, values: list[Any], limit: int, judged: int
+    asking: Asking, pairs: str, values: list[Any], chosen: tuple[int, str], judged: int
 ) -> dict[str, Any]:
-    """Means, how many are the same, and the first that differ."""
+    """Means, how many are the same, and the first that are wanted as examples."""
     found = [
         f"(SELECT {column} FROM items AS i WHERE i.item = pair.item AND i.kind = pair.{side} & "  # noqa: S608
         f"2097151 ORDER BY time_s DESC, number DESC LIMIT 1)"
@@ -99,22 +110,22 @@ def _rewards(
         "WHERE ra IS NOT NULL AND rb IS NOT NULL",
         values,
     ).fetchone()
-    limit = max(1, min(limit, _MOST))
+    limit, wanted = max(1, min(chosen[0], _MOST)), chosen[1]
     examples = asking.database.execute(
         f"SELECT {found[2]}, {found[3]}, ra, rb FROM ({each}) AS pair "  # noqa: S608
-        f"WHERE abs(ra - rb) > {_EQUAL} LIMIT ?",
+        f"WHERE {wanted} LIMIT ?",
         (*values, limit + 1),
     ).fetchall()
+    rows = {
+        row["id"]: row
+        for row in rows_of(asking, [number for pair in examples for number in pair[:2]])
+    }
+    ids = [[identity_of(number, asking.slugs) for number in pair[:2]] for pair in examples]
     return {
         "same": same or 0,
         "means": [total_a / judged, total_b / judged] if judged else [None, None],
         "examples": [
-            {
-                "a": identity_of(a, asking.slugs),
-                "b": identity_of(b, asking.slugs),
-                "rewards": [ra, rb],
-            }
-            for a, b, ra, rb in examples[:limit]
+            {"a": rows[a], "b": rows[b]} for a, b in ids[:limit] if a in rows and b in rows
         ],
         "more": len(examples) > limit,
     }
