@@ -83,10 +83,10 @@ def compare(
     wanted = f"abs(ra - rb) > {_EQUAL}"
     if any(cell):
         wanted = "1"
-    for side, verdict in zip("ab", cell, strict=True):
+    for letter, verdict in zip("ab", cell, strict=True):
         if verdict:
             those = [str(one) for one, kind in kinds.items() if kind.verdict == verdict]
-            wanted += f" AND pair.{side} & 2097151 IN ({', '.join(those)})"
+            wanted += f" AND pair.{letter} & 2097151 IN ({', '.join(those)})"
     return {**told, **_rewards(asking, pairs, values, (limit, wanted), judged)}
 
 
