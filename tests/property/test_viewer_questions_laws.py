@@ -81,8 +81,8 @@ def test_a_comparison_is_the_plain_one(
             assert {(side, reason): n for side, reason, n in found["faults"]} == expected["faults"]
             assert len(found["examples"]) == expected["judged"] - expected["same"]
             for example in found["examples"]:
-                told = [ask(api, "item", id=example[side])["verdict"] for side in "ab"]
-                assert [one["reward"] for one in told] == example["rewards"]
+                told = [ask(api, "item", id=example[side]["id"])["verdict"] for side in "ab"]
+                assert [one["reward"] for one in told] == [example[s]["reward"] for s in "ab"]
                 assert told[0]["verifier"] == sides[0].partition("@")[0]
             bounded = ask(api, "compare", a=sides[0], b=sides[1], over="3")
             assert bounded["over"] <= 3
