@@ -24,7 +24,7 @@ And 40 steps of `configs/simple_tir.toml`, 8 rows of 8 samples, learning rate 1e
 
 4. The largest gradient norm over the run is larger `naive`, its interval above 0.
 5. A collapse is a mean reward of the last ten steps below half of the best ten. None is expected:
-   three pilots had none. Where there is none, nothing is shown of the filter's worth.
+   pilots had none. Where there is none, nothing is shown of the filter's worth.
 
 Pilots with seed 100, whose policy ended no turn early: 1 to 3 episodes in 100 were void, their
 gradients 1.35 and 1.55 times as large, the shares 0.33 and 0.22 to 0.27, the gradient of a step the

@@ -333,7 +333,7 @@ def _peer(journal: Path, rounds: int) -> None:
     if ended.returncode:
         print(f"\nno peer: {ended.stderr.strip().splitlines()[-1:]}")
         return
-    told, mib = json.loads(ended.stdout)
+    told, mib = json.loads(ended.stdout.splitlines()[-1])
     print(f"\npandas and DuckDB over the columns, one thread, seconds; peak memory {mib:.0f} MiB")
     for name, seconds in told.items():
         print(f"  {name:40} {spread(seconds)}")

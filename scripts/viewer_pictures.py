@@ -4,7 +4,7 @@
     python scripts/viewer_pictures.py runs docs/assets/viewer
 
 Needs playwright and a Chromium on the PATH. The walk is over the run called `undone-*`, the sample
-with tool calls of another run, where there is one. Colours are cut to 64: a picture is some 30 kB.
+with tool calls of another run, where there is one. Colours are cut to 160: a picture is some 40 kB.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from assay.viewer.app import Pages
 from assay.viewer.serve import ViewerServer
 
 WIDE, NARROW = (1280, 800), (390, 844)
-COLOURS = 64
+COLOURS = 160
 
 
 def links(api: ViewerApi) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -56,7 +56,6 @@ def links(api: ViewerApi) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "timeline", {"view": "timeline", "source": tools["id"]}
     yield "items", {"view": "items", **of}
     yield "verdicts", {"view": "verdicts", **of}
-    yield "notes", {"view": "notes", **of}
 
 
 def _items(api: ViewerApi, fields: dict[str, Any]) -> list[dict[str, Any]]:
@@ -73,7 +72,7 @@ def pictures(api: ViewerApi, address: str, out: Path) -> None:
 
     program = shutil.which("chromium") or shutil.which("google-chrome")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        browser: Any = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         for size, scheme, only in (
             (WIDE, "light", ()), (WIDE, "dark", ("run",)), (NARROW, "light", ("exploit",)),
         ):  # fmt: skip

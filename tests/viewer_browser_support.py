@@ -62,7 +62,7 @@ class Viewer:
         self._thread.start()
         return self
 
-    def __exit__(self, *about: object) -> None:
+    def __exit__(self, *about: Any) -> None:
         self._server.stop()
         self._thread.join()
         self.api.__exit__(*about)
@@ -112,7 +112,10 @@ class Tab:
 
     def whole(self) -> Tab:
         """Returns when all parts are on the page."""
-        self.page.wait_for_selector("main:not([aria-busy])")
+        try:
+            self.page.wait_for_selector("main:not([aria-busy])")
+        except Exception as error:
+            raise AssertionError(f"{self.page.url} is not whole: {self.wrong}") from error
         self.page.wait_for_selector("main .later[aria-busy]", state="detached")
         return self
 
@@ -127,7 +130,7 @@ class Tab:
     def close(self) -> None:
         """Closes it; nothing may have gone wrong on it, and nobody else may have been asked."""
         self.context.close()
-        assert self.wrong == []
+        assert self.wrong == [], self.wrong
         assert len(self.hosts) <= 1, self.hosts
 
 

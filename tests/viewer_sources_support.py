@@ -56,7 +56,7 @@ def entry(number: int, **more: Any) -> Entry:
         "components": "[]", "spans": "[]", "suspicions": "[]", "queue_s": 0.0, "execution_s": 0.1,
         "from_cache": False, "prompt": json.dumps([["user", f"What is {number}?"]]),
         "response": f"response {number}", "is_dialogue": False, "response_chars": 10,
-        "reference": str(number), "item_key": number.to_bytes(16, "big"), "labels": "{}",
+        "reference": str(number), "item_key": number.to_bytes(16, "little"), "labels": "{}",
         "parameters": "{}", "reference_kind": "text", "cut": "[]",
     }  # fmt: skip
     return Entry(**{**given, **more})

@@ -131,6 +131,17 @@ def test_what_expires_in_a_journal_leaves(tmp_path: Path) -> None:
             assert api.answer("api/item", [("id", first)])[0] == 404
 
 
+def test_a_journal_of_an_older_format(tmp_path: Path, repository: Path) -> None:
+    path = tmp_path / "old.sqlite"
+    script = repository / "tests" / "unit" / "journal_format_1.sql"
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.executescript(script.read_text(encoding="utf-8"))
+    with seen(path, tmp_path / "cache") as api:
+        assert [one[4:8] for one in shown(api)] == [one[4:8] for one in plain_journal(path)]
+        for one in every(api):
+            ask(api, "item", id=one["id"])
+
+
 @pytest.mark.parametrize("fewer", [2, 5, 9])
 def test_another_journal_in_its_place(tmp_path: Path, fewer: int) -> None:
     path = fill(tmp_path / "verdicts.sqlite", map(entry, range(5)))

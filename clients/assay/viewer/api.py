@@ -372,9 +372,10 @@ class ViewerApi:
 
     def _compare(self, database: sqlite3.Connection, query: Query) -> Any:
         limit = _whole(query, "limit", _MOST_COMPARED)
-        first, second = _first(query, "a"), _first(query, "b")
+        names = (_first(query, "a"), _first(query, "b"))
+        cell = (_first(query, "va"), _first(query, "vb"))
         over = _whole(query, "over", comparing.NEWEST)
-        return comparing.compare(self._asking(database, query), first, second, limit, over)
+        return comparing.compare(self._asking(database, query), names, limit, over, cell)
 
     def _whole_item(self, database: sqlite3.Connection, query: Query) -> Any:
         number, source, raw = self._item(query)

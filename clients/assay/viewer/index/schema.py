@@ -247,8 +247,10 @@ def open_index(path: Path, *, write: bool = True) -> sqlite3.Connection:
         check_same_thread=False,
     )
     database.text_factory = lambda data: data.decode("utf-8", "replace")
+    pragmas = ("synchronous = NORMAL", "cache_size = -32768", "temp_store = MEMORY",
+               "journal_size_limit = 16777216")  # fmt: skip
     try:
-        for pragma in ("synchronous = NORMAL", "cache_size = -32768", "temp_store = MEMORY"):
+        for pragma in pragmas:
             database.execute(f"PRAGMA {pragma}")
     except sqlite3.Error:
         database.close()

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from assay.viewer.queries.filters import Asking, BadQuery, identity_of
+from assay.viewer.queries.lists import rows_of
 
-NEWEST = 50_000
+NEWEST = 20_000
 _EQUAL = 1e-9
 _MOST = 200
 
@@ -17,7 +18,11 @@ Pair = tuple[int, int, float | None, int, int, float | None]
 
 
 def compare(
-    asking: Asking, first: str, second: str, limit: int, over: int = NEWEST
+    asking: Asking,
+    names: tuple[str, str],
+    limit: int,
+    over: int = NEWEST,
+    cell: tuple[str, str] = ("", ""),
 ) -> dict[str, Any]:
     """Verdicts against verdicts, mean rewards, faults of each, and items that differ.
 
@@ -25,14 +30,15 @@ def compare(
 
     Args:
         asking: of which items.
-        first: VERIFIER or VERIFIER@VERSION.
-        second: the same.
+        names: two of VERIFIER or VERIFIER@VERSION.
         limit: most examples, of the newest items.
         over: most entries of the one that has fewer, the newest; the answer says `of` how many.
+        cell: the verdicts of both that examples have; empty for any, where rewards differ.
 
     Raises:
         BadQuery: both are one.
     """
+    first, second = names
     if not first or not second or first == second:
         raise BadQuery("name two verifiers as a=NAME or a=NAME@VERSION, and b=...")
     sides = [
@@ -50,7 +56,7 @@ def compare(
     found = _pairs(asking, few, many, over)
     pairs = [(*pair[3:], *pair[:3]) for pair in found] if swapped else found
     told = {"a": first, "b": second, "over": min(over, *entries), "of": min(entries)}
-    return {**told, **_summed(asking, pairs, max(1, min(limit, _MOST)))}
+    return {**told, **_summed(asking, pairs, max(1, min(limit, _MOST)), cell)}
 
 
 def _pairs(asking: Asking, few: Sequence[int], many: Sequence[int], over: int) -> list[Pair]:
@@ -84,12 +90,14 @@ def _pairs(asking: Asking, few: Sequence[int], many: Sequence[int], over: int) -
     ]
 
 
-def _summed(asking: Asking, pairs: Sequence[Pair], limit: int) -> dict[str, Any]:
+def _summed(
+    asking: Asking, pairs: Sequence[Pair], limit: int, cell: tuple[str, str]
+) -> dict[str, Any]:
     kinds = asking.kinds
     verdicts: Counter[tuple[str, str]] = Counter()
     faults: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
     totals, same = [0.0, 0.0], 0
-    differing: list[Pair] = []
+    chosen: list[Pair] = []
     for pair in pairs:
         (_, first, reward), (_, second, other) = pair[:3], pair[3:]
         for kind, counted in ((first, faults[0]), (second, faults[1])):
@@ -97,14 +105,19 @@ def _summed(asking: Asking, pairs: Sequence[Pair], limit: int) -> dict[str, Any]
                 counted[reason] += 1
         if reward is None or other is None:
             continue
-        verdicts[kinds[first].verdict, kinds[second].verdict] += 1
+        said = kinds[first].verdict, kinds[second].verdict
+        verdicts[said] += 1
         totals[0] += reward
         totals[1] += other
-        if abs(reward - other) <= _EQUAL:
-            same += 1
-        elif len(differing) <= limit:
-            differing.append(pair)
+        is_same = abs(reward - other) <= _EQUAL
+        same += is_same
+        wanted = all(one in ("", two) for one, two in zip(cell, said, strict=True))
+        if wanted and (any(cell) or not is_same) and len(chosen) <= limit:
+            chosen.append(pair)
     judged = verdicts.total()
+    numbers = [number for pair in chosen for number in (pair[0], pair[3])]
+    rows = {row["id"]: row for row in rows_of(asking, numbers)}
+    ids = [[identity_of(number, asking.slugs) for number in (pair[0], pair[3])] for pair in chosen]
     return {
         "judged": judged,
         "faulted": len(pairs) - judged,
@@ -117,12 +130,7 @@ def _summed(asking: Asking, pairs: Sequence[Pair], limit: int) -> dict[str, Any]
             for reason, items in counted.most_common()
         ],
         "examples": [
-            {
-                "a": identity_of(pair[0], asking.slugs),
-                "b": identity_of(pair[3], asking.slugs),
-                "rewards": [pair[2], pair[5]],
-            }
-            for pair in differing[:limit]
+            {"a": rows[a], "b": rows[b]} for a, b in ids[:limit] if a in rows and b in rows
         ],
-        "more": len(differing) > limit,
+        "more": len(chosen) > limit,
     }

@@ -34,12 +34,12 @@ export async function show(state, context) {
   const faults = answer.faults || [];
   parts.push(
     h("dl", { class: "facts" }, [
-      ["judged by both", number(answer.judged)], ["same verdict", `${number(answer.same)} (${share(answer.same / answer.judged)})`],
+      ["judged by both", `${number(answer.judged)}${answer.over < answer.of ? ` of the newest ${number(answer.over)}` : ""}`], ["same reward", `${number(answer.same)} (${share(answer.same / answer.judged)})`],
       [`mean of ${first}`, fixed(means[0])], [`mean of ${second}`, fixed(means[1])],
-      faults.length > 0 && ["faults", h("span", { class: faults.some((each) => each > 0) ? "fault" : "" }, faults.map((each) => (Array.isArray(each) ? each.join(" ") : number(each))).join(" / "))],
+      faults.length > 0 && ["faults", h("span", { class: "fault" }, faults.map(([side, reason, n]) => `${side === "a" ? first : second}: ${reason} ${number(n)}`).join(", "))],
     ].filter(Boolean).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
     section("Verdicts", confusion(state, answer.verdicts || [], first, second)),
-    section(cell.va || cell.vb ? `Examples: ${cell.va || "any"} against ${cell.vb || "any"}` : "Where they differ most", examples(answer, first, second)),
+    section(cell.va || cell.vb ? `Examples: ${cell.va || "any"} against ${cell.vb || "any"}` : "Where their rewards differ", examples(answer, first, second)),
   );
   return page;
 }
@@ -72,17 +72,13 @@ function confusion(state, cells, first, second) {
 }
 
 function examples(answer, first, second) {
-  const side = (example, which) => {
-    const own = example[which];
-    return own && typeof own === "object" ? own : { id: own, reward: example[`reward_${which}`], verdict: example[`verdict_${which}`], fault: example[`fault_${which}`] };
-  };
-  const all = (answer.examples || []).map((each) => ({ ...each, first: side(each, "a"), second: side(each, "b") }));
+  const all = (answer.examples || []).map((each) => ({ first: each.a, second: each.b }));
   if (!all.length) return empty("No example: they agree.");
   const shown = (own) => h("a", { href: to("item", { id: own.id }).href }, verdict(own.verdict), " ", reward(own, 2));
   return [table([
-    { label: "prompt", text: true, class: "half", cell: (row) => h("span", { class: "clip" }, row.prompt || row.problem || row.first.prompt || row.first.problem || "–") },
-    { label: "response", text: true, class: "half", cell: (row) => h("span", { class: "clip" }, row.preview || row.first.preview || "–") },
-    { label: "answer", text: true, cell: (row) => h("code", { class: "short" }, row.answer ?? row.first.answer ?? "–") },
+    { label: "prompt", text: true, class: "half", cell: (row) => h("span", { class: "clip" }, row.first.prompt || row.first.problem || "–") },
+    { label: "response", text: true, class: "half", cell: (row) => h("span", { class: "clip" }, row.first.preview || "–") },
+    { label: "answer", text: true, cell: (row) => h("code", { class: "short" }, row.first.answer ?? "–") },
     { label: first, cell: (row) => shown(row.first) },
     { label: second, cell: (row) => shown(row.second) },
   ], all, { href: (row) => to("item", { id: row.first.id }).href, key: (row) => `${row.first.id} ${row.second.id}`, class: "items" }),

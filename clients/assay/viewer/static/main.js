@@ -35,7 +35,9 @@ class Context {
   }
 
   get(path, state) {
-    return get(path, state, this.signal);
+    const answer = get(path, state, this.signal);
+    answer.catch(() => {}); // a view that failed for another answer waits for this one no more
+    return answer;
   }
 
   /** The sources by id; asked for once until something changes. */
