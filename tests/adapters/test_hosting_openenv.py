@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import threading
@@ -13,6 +14,7 @@ import pytest
 
 pytest.importorskip("openenv.core", reason="see `make test-adapters`")
 
+from assay.cli.main import run
 from assay.clients import EmbeddedServices, Item, RewardClient
 from assay.clients.types import Turn
 
@@ -74,3 +76,17 @@ def test_an_openenv_environments_rewards_over_turns(client: RewardClient, name: 
 def test_what_is_no_action_has_the_reward_that_the_operator_says(client: RewardClient) -> None:
     assert asked(client, "guessing", "who knows").reward == -1.0
     assert asked(client, "guessing_strictly", "who knows").fault.reason == "UNSUPPORTED_INPUT"
+
+
+def test_an_audit_of_an_environment(tmp_path: Path) -> None:
+    rows = [
+        {"reference": {"number": n}, "right": str(n), "wrong": [str(n + 1), "?"]} for n in (3, 5)
+    ]
+    data, out = tmp_path / "rows.jsonl", tmp_path / "report.json"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    given = ["audit", f"{FILE}:guessing", "--data", str(data), "--json", str(out)]
+    assert run(given) == 0
+    said = {one["measured"].get("class"): one for one in json.loads(out.read_text())["results"]}
+    assert said["given-right"]["measured"]["asked"] == 2
+    assert said["given-wrong"]["measured"]["asked"] == 4
+    assert said["given-wrong"]["measured"]["unwanted"] == 0

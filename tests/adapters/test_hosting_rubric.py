@@ -12,6 +12,7 @@ pytest.importorskip("verifiers.legacy", reason="see `make test-adapters`")
 import verifiers as vf
 from datasets import Dataset
 
+from assay.audit.hosted import hosted_of
 from assay.environments.hosting import host_rubric
 from assay.kit.errors import ConfigError
 from assay.kit.faults import Unjudgeable
@@ -55,6 +56,15 @@ def test_an_environment_is_hosted_by_its_rubric() -> None:
     rows = Dataset.from_list([{"question": "2 + 2?", "answer": "4"}])
     environment = vf.SingleTurnEnv(dataset=rows, rubric=vf.Rubric(funcs=[right]))
     assert rewarded(host_rubric(environment), "4", answer="4") == 1.0
+
+
+def test_an_audit_hosts_whatever_has_a_rubric() -> None:
+    rubric = vf.Rubric(funcs=[right])
+    rows = Dataset.from_list([{"question": "2 + 2?", "answer": "4"}])
+    for found in (rubric, vf.SingleTurnEnv(dataset=rows, rubric=rubric)):
+        hosted = hosted_of(found)
+        assert rewarded(hosted, "4", answer="4") == 1.0
+        assert rewarded(hosted, "5", answer="4") == 0.0
 
 
 @pytest.mark.parametrize("info", [{"away": True}, {}])

@@ -42,6 +42,7 @@ _MODULE = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.\w+)*):(?P<name>[A-Za-z_][\w.
 
 _SERVED = "audited"
 _ITEM_TIMEOUT_S = 5.0
+_WORKER_MB = "16384"
 _PROGRAM_TIMEOUT_S = 30.0
 _COMPARE_S = 20.0
 _HTTP_TIMEOUT_S = 30.0
@@ -175,8 +176,9 @@ def _needed(rows: Sequence[AuditRow], names: list[str]) -> list[str]:
 def _services(names: list[str], arguments: list[str]) -> EmbeddedServices:
     workers = str(max(1, min(2, len(os.sched_getaffinity(0)))))
     more = ["--cache-entries", "0", "--workers", workers, "--item-timeout-s", str(_ITEM_TIMEOUT_S)]
+    more += ["--worker-memory-mb", _WORKER_MB]
     if "sandbox" in names:
-        more = [*more[:-1], str(_PROGRAM_TIMEOUT_S)]
+        more += ["--item-timeout-s", str(_PROGRAM_TIMEOUT_S)]
     return EmbeddedServices(names, arguments={"reward": [*arguments, *more]})
 
 
@@ -210,7 +212,7 @@ def _found(client: RewardClient, name: str) -> VerifierInfo:
 def _spec(target: AuditTarget, folder: Path) -> str:
     """What --verifier says: the function itself, or a file that hosts it."""
     names = target.source.parameters
-    known = names[:1] == ("response",) or "completions" in names or "solution_str" in names
+    known = names[:1] == ("response",) or "solution_str" in names
     if target.kind == "file" and (known or len(names) < 2):
         return f"{_SERVED}={Path(target.place).absolute()}:{target.name}"
     if target.kind == "file":

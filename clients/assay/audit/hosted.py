@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -41,11 +42,31 @@ def hosted_of(found: Any) -> Any:
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{found!r:.80} has no signature to read") from error
     if "completions" in names:
-        plain = inspect.isroutine(found) and not inspect.iscoroutinefunction(found)
-        return found if plain and not _OF_A_TRAINER & set(names) else host_function(found)
+        return _of_trl(found)
     if "solution_str" in names and "ground_truth" in names:
         return found
     return positional(found)
+
+
+def _of_trl(function: Callable[..., Any]) -> Any:
+    """TRL's function as it stands; one that is awaited or wants what a trainer alone has, hosted.
+
+    It gets messages where it says so of `completions`: `list[list[dict[str, str]]]`.
+    """
+    parameters = inspect.signature(function).parameters
+    chats = "dict" in str(parameters["completions"].annotation)
+    required = {name for name, one in parameters.items() if one.default is one.empty}
+    if inspect.iscoroutinefunction(function) or required & _OF_A_TRAINER:
+        return host_function(function, conversational=chats)
+    if not chats or hasattr(function, "conversational"):
+        return function
+
+    @functools.wraps(function)
+    def audited(*given: Any, **named: Any) -> Any:
+        return function(*given, **named)
+
+    vars(audited)["conversational"] = True
+    return audited
 
 
 def positional(function: Callable[..., Any]) -> Callable[[str, Any], Any]:

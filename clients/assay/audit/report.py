@@ -82,6 +82,12 @@ class AuditReport:
     faults: Counter[str]
 
     @property
+    def fault_messages(self) -> dict[str, str]:
+        """A message of each reason."""
+        found = (one.said for one in self.found.judged if one.said.reward is None)
+        return {said.fault: said.message for said in found}
+
+    @property
     def verdict(self) -> Literal["pass", "warn", "fail"]:
         """RFC 008's."""
         if self.found.exit_code:
@@ -195,6 +201,7 @@ def _summary(report: AuditReport) -> dict[str, Any]:
             "holes": len(found.holes),
             "asked": len(found.judged),
             "faults": dict(report.faults),
+            "fault_messages": {key: clip(text) for key, text in report.fault_messages.items()},
             "accepts_from": found.scale.bound,
             "forms": found.dresses,
             "forms_used": list(found.worn),

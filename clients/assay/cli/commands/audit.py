@@ -20,7 +20,7 @@ from assay.audit.engines import engines
 from assay.audit.graders import ServerAt, reached, read_target
 from assay.audit.page import html_page, interval, said_of
 from assay.audit.probes import AuditRow, Probe, Ruling, Scale
-from assay.audit.report import AuditReport, as_rfc, in_words, make_report
+from assay.audit.report import AuditReport, as_rfc, clip, in_words, make_report
 from assay.audit.running import AuditPlan, ProbeAsker, carry_out
 from assay.audit.truth import read_truth
 from assay.cli.commands.options import read_server, server_options
@@ -265,6 +265,9 @@ def print_report(console: Console, report: AuditReport, show: int) -> None:
             for worst in one.worst[:show]:
                 console.print(Text(f"  {in_words(report, worst)}"), soft_wrap=True)
             console.print(Text(f"  cure: {one.kind.cure}"), soft_wrap=True)
+    for reason, count in report.faults.most_common(4):
+        text = f"no verdict: {reason} {count} times, such as: {report.fault_messages[reason]}"
+        console.print(Text(clip(text)), soft_wrap=True)
     rates = [interval(rate) for rate in (report.false_positive, report.false_negative)]
     console.print(f"false positives {rates[0]}, false negatives {rates[1]}", highlight=False)
     console.print(Text(said_of(report)))
