@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from assay.cli.evaluation.rows import kind_of_row, questions_of
-from assay.clients import JudgeItem
+from assay.clients.judging import JudgeItem
 from assay.clients.rows.items import Defaults, Keys, item_of
 from assay.kit.runs.records import JsonLines
 from assay.kit.runs.rollouts import path_for, timeline_for, write_rollouts
