@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 from assay.audit.dress import Dress
 from assay.audit.truth import Truth, mentions
 
+_FEW_ROWS = 30
 Wants = Literal["accept", "refuse"]
 Severity = Literal["hole", "warning", "recall"]
 
@@ -150,6 +151,11 @@ class Subject:
     def draws(self, *names: object) -> random.Random:
         """Random numbers of one purpose."""
         return random.Random(f"{self.seed}/{'/'.join(map(str, names))}")  # noqa: S311 - no secrets
+
+    def some(self, texts: Sequence[str], count: int, draws: random.Random) -> list[str]:
+        """So many of some texts for one row, or all where there are few rows to share them."""
+        few = len(self.rows) < _FEW_ROWS
+        return draws.sample(texts, len(texts) if few else min(count, len(texts)))
 
     def unmentioned(self, row: int, text: str) -> bool:
         """Whether a text is wrong for a row because it holds no right answer."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from assay.audit.dress import DRESSES, dresses_read
 from assay.audit.probes import AuditRow, Execute, Probe, ProbeClass, Prober, Ruling, Scale, Subject
 
-CHUNK = 256
+CHUNK = 128
 _CALIBRATED_ROWS = 40
 _MOSTLY = 0.5
 _PLAIN_KINDS = frozenset((

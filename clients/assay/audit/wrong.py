@@ -121,6 +121,8 @@ def _changed(value: Fraction, truth: Truth) -> Iterator[Miss]:
         if abs(value) > 50:
             steps.append((Fraction(round(value / 100) or 1), "1 % more"))
             steps.append((Fraction(round(value / 20)), "5 % more"))
+        if abs(value) < 2_000:
+            steps += [(Fraction(10), "ten more"), (Fraction(1000), "a thousand more")]
     else:
         # Beyond what a reader of decimals may round away.
         least = max(abs(value) / 40, Fraction(2, 10 ** (truth.places or 2)))

@@ -154,7 +154,7 @@ def _without(subject: Subject, row: int) -> Iterator[Probe]:
     ):  # fmt: skip
         if kind != "injection" and truth.sort in ("formula", "prose"):
             continue
-        for text in draws.sample(texts, count):
+        for text in subject.some(texts, count, draws):
             worn = draws.choice([PLAIN, *subject.dresses])
             response = worn.wear(text)
             if not mentions(text, truth):
