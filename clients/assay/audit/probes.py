@@ -129,6 +129,7 @@ class Subject:
     Attributes:
         rows: of the data.
         dresses: forms of an answer that the grader reads, the best first.
+        reads: the names of all forms in which it accepted a right answer.
         scale: which rewards accept.
         words: texts that stand in the grader's own source, for those who search.
         lengths: numbers that stand there.
@@ -140,6 +141,7 @@ class Subject:
 
     rows: Sequence[AuditRow]
     dresses: Sequence[Dress]
+    reads: frozenset[str] = frozenset()
     scale: Scale = field(default_factory=Scale)
     words: Sequence[str] = ()
     lengths: Sequence[int] = ()
@@ -151,6 +153,11 @@ class Subject:
     def draws(self, *names: object) -> random.Random:
         """Random numbers of one purpose."""
         return random.Random(f"{self.seed}/{'/'.join(map(str, names))}")  # noqa: S311 - no secrets
+
+    @property
+    def needs_mark(self) -> bool:
+        """Whether the grader reads what stands in a mark, and nothing else."""
+        return bool(self.reads) and self.reads.isdisjoint(("plain", "prose", "line", "bold"))
 
     def some(self, texts: Sequence[str], count: int, draws: random.Random) -> list[str]:
         """So many of some texts for one row, or all where there are few rows to share them."""

@@ -197,9 +197,16 @@ def carry_out(
     dresses = dresses_read(found.dresses)
     found.worn = tuple(dress.name for dress in dresses)
     subject = Subject(
-        rows, dresses, found.scale, plan.words, plan.lengths, plan.tolerance,
-        execute=plan.execute, seed=plan.seed,
-    )  # fmt: skip
+        rows,
+        dresses,
+        frozenset(name for name, paid in found.dresses.items() if paid > 0),
+        found.scale,
+        plan.words,
+        plan.lengths,
+        plan.tolerance,
+        execute=plan.execute,
+        seed=plan.seed,
+    )
     found.judged.clear()
     for number, prober in enumerate(probers):
         for one in prober.classes:
