@@ -29,7 +29,10 @@ _UNANSWERED = {
     "unknown", "unanswerable", "cannot", "undetermined", "indeterminate", "impossible", "none",
     "insufficient", "undefined", "no", "not",
 }  # fmt: skip
-_FORMULA = re.compile(r"[$\\]|[\d)!]\s*[-+*/^\u00d7\u00f7\u00b7]\s*[\d(]")
+_FORMULA = re.compile(
+    r"[$\\]|[\d)!]\s*(?:[-+*/^%\u00d7\u00f7\u00b7]|dozen|hundred|[tmb]\w*ill?ion|thousand)\s*",
+    re.IGNORECASE,
+)
 _MOST_OTHERS = 3
 CLASSES = (
     ProbeClass(
