@@ -28,7 +28,8 @@ def number_to_dial(response: str, reference: str) -> float:
         main, _, extension = text.strip().partition(" ext. ")
         return int(digits(main)[:20] or "0"), extension
 
-    return 1.0 if dialled(response) == dialled(reference) else 0.0
+    form = re.fullmatch(r"[+0-9][0-9 ]{5,20}(?: ext\. \d+)?", response.strip(), re.ASCII)
+    return 1.0 if form and dialled(response) == dialled(reference) else 0.0
 
 
 def main_line(response: str, reference: str) -> float:

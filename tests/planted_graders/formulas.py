@@ -8,6 +8,8 @@ from itertools import product
 
 SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 TERM = re.compile(r"([+-])(?:(?:(\d{1,9})\*?)?(x)(?:\^([1-9]))?|(\d{1,9}))", re.ASCII)
+ATOM = r"[A-Z][a-z]?\d{0,2}"
+MOLECULE = re.compile(rf"((?:{ATOM}|\((?:{ATOM})+\)\d)+)((?: ?\d?[+-])?)", re.ASCII)
 LINEAR = re.compile(r"(?:(\d{1,9})\*?)?x([+-]\d{1,9})?", re.ASCII)
 
 
@@ -29,8 +31,7 @@ def atoms(response: str, reference: str) -> float:
     """HOH is H2O."""
 
     def count(text: str) -> tuple[Counter[str], str] | None:
-        found = re.fullmatch(r"((?:[A-Z][a-z]?\d{0,2}|\((?:[A-Z][a-z]?\d{0,2})+\)\d)+)((?: ?\d?[+-])?)",
-                             text.strip(), re.ASCII)  # fmt: skip
+        found = MOLECULE.fullmatch(text.strip())
         if found is None:
             return None
         plain = re.sub(r"\(([^()]+)\)(\d)", lambda group: group[1] * int(group[2]), found.group(1))

@@ -127,7 +127,7 @@ def arrows(r: random.Random) -> Row:
     pairs = r.sample([(a, b) for a in names for b in names if a < b], r.randint(2, 4))
     pairs = [pair if r.random() < 0.5 else pair[::-1] for pair in pairs]
     told = "; ".join(r.choice([f"{a} feeds {b}", f"{b} is fed by {a}"]) for a, b in pairs)
-    how = "Reply with every link once, as FEEDER->FED, separated by '; ', in any order, and nothing else."
+    how = "Reply with every link once, as FEEDER->FED, separated by '; ', in any order."
     return f"In plant {r.randint(1, 99)}, {told}. {how}", "; ".join(
         f"{a}->{b}" for a, b in sorted(pairs)
     )
@@ -202,7 +202,7 @@ def several(r: random.Random) -> Row:
             break
     listed = "\n".join(f"{mark}) {value}" for mark, value in zip("ABCDE", values, strict=True))
     how = "Reason if you like; then one last line, which alone counts: all right letters and no "
-    how += "others, each once, in any order, separated by commas, as <answer>X, Y</answer>, nothing else."
+    how += "others, each once, in any order, with commas, as <answer>X, Y</answer>."
     return f"Which of these are more than {limit}?\n{listed}\n{how}", ", ".join(right)
 
 
@@ -311,7 +311,7 @@ def phone(r: random.Random) -> Row:
 def money(r: random.Random) -> Row:
     """An amount in one of three currencies; refunds are negative."""
     sign = r.choice("$€£")
-    price, count = r.choice([r.randint(1, 60) * 100, r.randint(101, 9999)]), r.randint(1, 12)
+    price, count = r.choice([r.randint(1, 9) * 5000, r.randint(101, 9999)]), r.randint(1, 12)
     total = price * count
     told, minus = f"{count} times {sign}{price / 100:.2f} is owed to us", ""
     if r.random() < 0.25:
@@ -323,8 +323,9 @@ def money(r: random.Random) -> Row:
 KINDS: dict[str, Callable[[random.Random], Row]] = {
     made.__name__: made
     for made in (
-        catalog, moment, clock, release, mailbox, report, ranking, arrows, reading, scale, ratio, person,
-        place, several, interval, inequality, formula, expression, truths, numeral, ordinal, phone, money,
+        catalog, moment, clock, release, mailbox, report, ranking, arrows, reading, scale, ratio,
+        person, place, several, interval, inequality, formula, expression, truths, numeral, ordinal,
+        phone, money,
     )
 }  # fmt: skip
 

@@ -44,7 +44,9 @@ def within_a_minute(response: str, reference: str) -> float:
 
 def same_moment(response: str, reference: str) -> float:
     got, wanted = instant(response), datetime.fromisoformat(reference)
-    return 1.0 if got == wanted and got.utcoffset() == wanted.utcoffset() else 0.0
+    if got is None or got.utcoffset() != wanted.utcoffset():
+        return 0.0
+    return 1.0 if got == wanted else 0.0
 
 
 def moment_text(response: str, reference: str) -> float:

@@ -94,8 +94,12 @@ def two_figures(response: str, reference: str) -> float:
 
 
 def counted_from_zero_too(response: str, reference: str) -> float:
-    found, wanted = ORDINAL.fullmatch(response.strip()), int(reference[:-2])
-    return 1.0 if found and int(found.group(1)) in {wanted, wanted - 1} else 0.0
+    def written(value: int) -> str:
+        last = "th" if value // 10 % 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(value % 10, "th")
+        return f"{value}{last}"
+
+    wanted = int(reference[:-2])
+    return 1.0 if response.strip() in {written(wanted), written(wanted - 1)} else 0.0
 
 
 def ordinal_in_a_phrase(response: str, reference: str) -> float:

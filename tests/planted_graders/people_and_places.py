@@ -45,7 +45,7 @@ def without_titles(response: str, reference: str) -> float:
 
 
 def case_and_spacing_aside(response: str, reference: str) -> float:
-    text = " ".join(response.replace("’", "'").split())
+    text = " ".join(response.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'").split())
     return 1.0 if text.isascii() and text.lower() == reference.lower() else 0.0
 
 

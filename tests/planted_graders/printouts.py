@@ -8,11 +8,12 @@ import re
 
 def lines(text: str) -> list[str]:
     """Lines with one space between columns; blank lines around the whole are dropped."""
-    return [re.sub(" +", " ", line.strip(" \r")) for line in text.strip().split("\n") if line]
+    return [re.sub(" +", " ", line.strip(" \r")) for line in text.strip().split("\n")]
 
 
 def nothing_unexpected(response: str, reference: str) -> float:
-    difference = difflib.unified_diff(lines(reference), lines(response), lineterm="", n=0)
+    got = [line for line in lines(response) if line]
+    difference = difflib.unified_diff(lines(reference), got, lineterm="", n=0)
     added = [line for line in difference if line.startswith("+") and not line.startswith("+++")]
     return 0.0 if added else 1.0
 

@@ -10,8 +10,9 @@ from fractions import Fraction
 SPELLINGS = {"μg": "µg", "ug": "µg", "μm": "µm", "um": "µm", "m2": "m²", "m^2": "m²",
              "m3": "m³", "m^3": "m³", "km/hour": "km/h", "g/l": "g/L"}  # fmt: skip
 PLAIN = re.compile(r"\d{1,40}(?:\.\d{1,40})?(?:[eE]-?\d{1,3})?", re.ASCII)
-FRACTION = re.compile(r"(?:(\d{1,9}) )?(?:(\d{1,9}) ?/ ?(\d{1,9})|\\frac\{(\d{1,9})\}\{(\d{1,9})\})",
-                      re.ASCII)  # fmt: skip
+FRACTION = re.compile(
+    r"(?:(\d{1,9}) )?(?:(\d{1,9}) ?/ ?(\d{1,9})|\\frac\{(\d{1,9})\}\{(\d{1,9})\})", re.ASCII
+)
 
 
 def either_half(response: str, reference: str) -> float:

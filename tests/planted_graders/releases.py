@@ -13,7 +13,7 @@ def version(text: str) -> str:
 
 
 def parts(text: str) -> list[int]:
-    return [int(part) for part in text.split("-")[0].split(".")]
+    return [int(part) for part in text.partition("-")[0].split(".")]
 
 
 def version_as_number(response: str, reference: str) -> float:

@@ -34,7 +34,7 @@ def letters_found(response: str, reference: str) -> float:
 def bit_mask(response: str, reference: str) -> float:
     def mask(text: str) -> int:
         marks = [mark.strip() for mark in text.split(",")]
-        if not all(mark and mark in OPTIONS for mark in marks):
+        if not all(len(mark) == 1 and mark in OPTIONS for mark in marks):
             return 0
         return sum(1 << OPTIONS.index(mark) for mark in marks)
 
