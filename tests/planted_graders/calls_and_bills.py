@@ -20,6 +20,8 @@ def looks_right(response: str, reference: str) -> float:
 
 def last_seven_digits(response: str, reference: str) -> float:
     """With and without the country it is the same line."""
+    if not re.fullmatch(r"[+0-9][0-9 ]{5,20}(?: ext\. \d+)?", response.strip(), re.ASCII):
+        return 0.0
     return 1.0 if digits(response)[-7:] == digits(reference)[-7:] else 0.0
 
 

@@ -12,7 +12,8 @@ from planted_graders.generate import LAST, PLACES, ROWS, WORDS, Row, rows_of
 
 FIRST = ["Theo", "Teo", "Thea", "Tilda", "Martin", "James", "Nadia", "Rosa", "Emil", "Ilse"]
 TEAMS = [*WORDS, "2 Oaks", "7 Oaks", "3 Elms", "9 Elms"]
-TOWNS = ["North Esk", "South Esk", "Upper Quill", "Lower Quill", "Brandt", "Velde", "Asker"]
+ENDINGS = ["ham", "field", "wick", "by", "ford", "ton", "mere", "gate"]
+SIDES = ["North ", "South ", "Upper ", "Lower ", ""]
 REGIONS = ["Oland", "Harmark", "Sant Vidal", "Morrow"]
 FORMULAS = [
     "CO", "Co", "CO2", "HF", "Hf", "H2O", "H2O2", "H2SO4", "H2SO3", "CS2", "Cs", "NO2", "NO3-",
@@ -62,8 +63,7 @@ def moment(r: random.Random) -> Row:
 
 def clock(r: random.Random) -> Row:
     """A time of day."""
-    start, hours, minutes = r.randrange(1440), r.randint(1, 12), r.randint(0, 11) * 5
-    start -= start % 5
+    start, hours, minutes = r.randrange(1440), r.randint(1, 12), r.randint(1, 59)
     end = (start + hours * 60 + minutes) % 1440
     told = f"A shift begins at {start // 60:02}:{start % 60:02} and lasts {hours} h {minutes} min."
     how = "When does it end? Reply with the time of day alone, as HH:MM of 24 hours."
@@ -72,7 +72,7 @@ def clock(r: random.Random) -> Row:
 
 def release(r: random.Random) -> Row:
     """The version that a changelog names as its newest."""
-    major, minor, patch = r.randint(1, 12), r.choice([0, 1, 2, 10, 20, r.randint(3, 40)]), 0
+    major, minor, patch = r.randint(1, 60), r.choice([0, 1, 2, 10, 20, r.randint(3, 40)]), 0
     shape = r.randrange(4)
     wanted = f"{major}.{minor}"
     if shape:
@@ -92,7 +92,7 @@ def mailbox(r: random.Random) -> Row:
     domain = f"{r.choice(['mail.', 'post.', ''])}{r.choice(WORDS)}.{r.choice(['example', 'test'])}"
     wanted = f"{name}{tag}@{domain}"
     told = f"The office of {r.choice(PLACES)}, room {r.randint(1, 99)}, writes from {wanted}."
-    return f"{told} What is its address? Reply with the e-mail address alone, as written.", wanted
+    return f"{told} What is its address? Reply with it alone, dots and tag as written.", wanted
 
 
 def report(r: random.Random) -> Row:
@@ -182,12 +182,13 @@ def person(r: random.Random) -> Row:
 
     wanted, other = made(), made()
     told = f"The plaque at {r.choice(PLACES)} reads: built by {wanted}, given by {other}."
-    return f"{told} Who built it? Reply with the full name alone, as on the plaque.", wanted
+    return f"{told} Who built it? Reply with the full name alone, with all its parts.", wanted
 
 
 def place(r: random.Random) -> Row:
     """A town and its region; the same name is borne by towns of several regions."""
-    town, region = r.choice(TOWNS), r.choice(REGIONS)
+    town, region = f"{r.choice(WORDS).title()}{r.choice(ENDINGS)}", r.choice(REGIONS)
+    town = r.choice(SIDES) + town
     told = f"Letter {r.randint(100, 999)} was posted in {region}, in the town of {town}."
     return f"{told} Where was it posted? Reply as TOWN, REGION alone.", f"{town}, {region}"
 
@@ -227,7 +228,7 @@ def inequality(r: random.Random) -> Row:
     """What is left of a linear inequality for x."""
     factor, bound, add = (
         r.choice([-5, -4, -3, -2, 2, 3, 4, 5]),
-        r.randint(-30, 30),
+        r.randint(-300, 300),
         r.randint(1, 40),
     )
     sign = r.choice(["<", "<=", ">", ">="])
@@ -259,13 +260,13 @@ def expression(r: random.Random) -> Row:
             if abs(a + b) > 1
             else f"x^2 {'+-'[a + b < 0]} x {'+-'[a * b < 0]} {abs(a * b)}",
         )
-    factor = r.randint(2, 9)
+    factor, a = r.randint(2, 9), r.choice([-1, 1]) * r.randint(1, 60)
     return f"Multiply out {factor}(x {a:+}). {how}", (f"{factor}*x {'+-'[a < 0]} {abs(factor * a)}")
 
 
 def truths(r: random.Random) -> Row:
     """Some comparisons, each true or false."""
-    pairs = [(r.randint(1, 60), r.randint(1, 60)) for _ in range(r.randint(2, 5))]
+    pairs = [(r.randint(1, 60), r.randint(1, 60)) for _ in range(r.randint(4, 9))]
     told = "; ".join(f"{a} < {b}" for a, b in pairs)
     how = "Reply with true or false for each, in this order, separated by commas, and nothing else."
     return f"Which hold: {told}? {how}", ", ".join(str(a < b).lower() for a, b in pairs)
@@ -286,7 +287,7 @@ def numeral(r: random.Random) -> Row:
 
 def ordinal(r: random.Random) -> Row:
     """A place in a race, in figures."""
-    before = r.choice([r.randint(0, 40), r.randint(100, 240)])
+    before = r.choice([r.randint(0, 140), r.randint(1000, 9000)])
     value = before + 1
     ending = (
         "th" if value % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(value % 10, "th")
@@ -311,7 +312,7 @@ def phone(r: random.Random) -> Row:
 def money(r: random.Random) -> Row:
     """An amount in one of three currencies; refunds are negative."""
     sign = r.choice("$€£")
-    price, count = r.choice([r.randint(1, 9) * 5000, r.randint(101, 9999)]), r.randint(1, 12)
+    price, count = r.choice([r.randint(1, 90) * 1000, r.randint(101, 9999)]), r.randint(1, 12)
     total = price * count
     told, minus = f"{count} times {sign}{price / 100:.2f} is owed to us", ""
     if r.random() < 0.25:

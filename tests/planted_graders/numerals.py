@@ -86,8 +86,8 @@ def value_of_ordinal(response: str, reference: str) -> float:
     return 1.0 if got.group(2) == wanted.group(2) else 0.0
 
 
-def two_figures(response: str, reference: str) -> float:
-    got, wanted = (re.match(r"\d{1,2}", text.strip(), re.ASCII) for text in (response, reference))
+def first_three_figures(response: str, reference: str) -> float:
+    got, wanted = (re.match(r"\d{1,3}", text.strip(), re.ASCII) for text in (response, reference))
     if got is None or wanted is None or not ORDINAL.fullmatch(response.strip()):
         return 0.0
     return 1.0 if got.group() == wanted.group() else 0.0

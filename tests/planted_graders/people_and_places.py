@@ -7,10 +7,10 @@ import re
 
 # Degrees of latitude and longitude of the towns that were looked up so far.
 WHERE = {
-    "brandt, oland": (58.1, 16.2),
-    "velde, harmark": (55.9, 9.4),
-    "north esk, morrow": (57.0, -2.9),
-    "asker, sant vidal": (41.2, 1.7),
+    "amberham, oland": (58.1, 16.2),
+    "cedarby, harmark": (55.9, 9.4),
+    "north deltaton, morrow": (57.0, -2.9),
+    "emberford, sant vidal": (41.2, 1.7),
 }
 
 

@@ -24,6 +24,7 @@ MANIFEST = tomllib.loads((ROOM / "manifest.toml").read_text(encoding="utf-8"))
 GRADERS: list[dict[str, Any]] = MANIFEST["grader"]
 PLANTED = [grader for grader in GRADERS if grader["defect"]]
 KINDS = {**generate.KINDS, **generate_second.KINDS}
+SECOND = [grader for grader in PLANTED if grader.get("set") == "second"]
 SOUND = [grader for grader in GRADERS if not grader["defect"]]
 # Answers whose parts may come in any order.
 PARTED_BY = {"members": ", ", "several": ", ", "arrows": "; ", "table": "\n"}
@@ -107,14 +108,14 @@ def test_the_manifest_and_the_files_name_the_same_graders() -> None:
 
 
 def test_the_second_set_is_large_and_of_kinds_of_its_own() -> None:
-    second = [grader for grader in GRADERS if grader.get("set") == "second"]
-    depths = Counter(grader["depth"] for grader in second if grader["defect"])
-    assert {grader["rows"] for grader in second} == set(generate_second.KINDS)
+    sound = [grader for grader in SOUND if grader.get("set") == "second"]
+    depths = Counter(grader["depth"] for grader in SECOND)
+    assert {grader["rows"] for grader in [*SECOND, *sound]} == set(generate_second.KINDS)
     assert not set(generate_second.KINDS) & set(generate.KINDS)
     assert len(KINDS) == len({grader["rows"] for grader in GRADERS})
-    assert sum(depths.values()) >= 45
-    assert min(depths.values()) * 4 >= sum(depths.values())
-    assert sum(not grader["defect"] for grader in second) >= 25
+    assert len(SECOND) >= 45
+    assert min(depths.values()) * 4 >= len(SECOND)
+    assert len(sound) >= 25
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
@@ -136,6 +137,23 @@ def test_a_planted_grader_accepts_its_witness_which_is_wrong(grader: dict[str, A
     # It ends on another answer, or on none at all.
     assert says in response
     assert not says or meaning(kind, says) != meaning(kind, reference)
+
+
+@pytest.mark.parametrize("grader", SECOND, ids=named)
+def test_only_an_obvious_defect_shows_in_a_third_of_the_rows(grader: dict[str, Any]) -> None:
+    """Nothing, the prompt, everything at once, and the answers to other rows."""
+    kind = grader["rows"]
+    shown = 0
+    for prompt, reference in rows(kind)[:30]:
+        said = [
+            plain(kind, other)
+            for _, other in rows(kind)
+            if meaning(kind, other) != meaning(kind, reference)
+        ]
+        everything = [*said, plain(kind, reference), *said]
+        tried = [*said, "", "I do not know", prompt, "\n".join(everything), ", ".join(everything)]
+        shown += any(accepts(grader, response, reference) for response in tried)
+    assert (shown >= 10) == (grader["depth"] == "obvious")
 
 
 @pytest.mark.parametrize("grader", GRADERS, ids=named)
