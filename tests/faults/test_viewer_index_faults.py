@@ -238,7 +238,7 @@ def test_a_damaged_stretch_of_a_journal_is_passed_over_and_counted(tmp_path: Pat
     assert page != root
     data[page * 4096 : page * 4096 + 4096] = b"\xff" * 4096
     path.write_bytes(data)
-    sound = []
+    sound: list[tuple[object, ...]] = []
     with contextlib.closing(sqlite3.connect(path)) as database:
         for number in range(1, 401):
             with contextlib.suppress(sqlite3.DatabaseError):

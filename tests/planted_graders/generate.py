@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -250,12 +250,12 @@ KINDS: dict[str, Callable[[random.Random], Row]] = {
 }  # fmt: skip
 
 
-def rows_of(kind: str) -> str:
+def rows_of(kind: str, kinds: Mapping[str, Callable[[random.Random], Row]] = KINDS) -> str:
     """The text of a kind's rows file: COUNT rows, no prompt twice, the same on every machine."""
     r = random.Random(f"planted graders, {kind}")
     rows: dict[str, str] = {}
     while len(rows) < COUNT:
-        prompt, reference = KINDS[kind](r)
+        prompt, reference = kinds[kind](r)
         rows.setdefault(prompt, reference)
     return "".join(
         json.dumps({"prompt": prompt, "reference": reference}, ensure_ascii=False) + "\n"

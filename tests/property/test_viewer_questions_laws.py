@@ -110,7 +110,9 @@ def test_a_search_is_a_grep(drawn: list[tuple[str, str, str | None]], needle: st
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         run = make_run(folder / "all" / "run", steps=())
-        texts = [{"response": one[0], "question": one[1], "reference": one[2]} for one in drawn]
+        texts: list[dict[str, Any]] = [
+            {"response": one[0], "question": one[1], "reference": one[2]} for one in drawn
+        ]
         rows = [rollout(1, number, **more) for number, more in enumerate(texts)]
         write_rollouts(path_for(run / "rollouts", 1), rows)
         kept = [

@@ -17,13 +17,17 @@ from typing import Any
 
 import pytest
 
-from planted_graders import generate
+from planted_graders import generate, generate_second
 
 ROOM = Path(generate.__file__).parent
 MANIFEST = tomllib.loads((ROOM / "manifest.toml").read_text(encoding="utf-8"))
 GRADERS: list[dict[str, Any]] = MANIFEST["grader"]
 PLANTED = [grader for grader in GRADERS if grader["defect"]]
+KINDS = {**generate.KINDS, **generate_second.KINDS}
+SECOND = [grader for grader in PLANTED if grader.get("set") == "second"]
 SOUND = [grader for grader in GRADERS if not grader["defect"]]
+# Answers whose parts may come in any order.
+PARTED_BY = {"members": ", ", "several": ", ", "arrows": "; ", "table": "\n"}
 
 Grader = Callable[[str, str], float]
 
@@ -74,22 +78,22 @@ def number(text: str) -> object:
 
 def meaning(kind: str, answer: str) -> object:
     """What an answer to this kind of question means; equal where two answers mean the same."""
-    if kind in {"story", "number", "rate"}:
+    if kind in {"story", "number", "rate", "scale"}:
         return number(answer)
     if kind == "boxed" and answer.startswith("\\frac"):
         top, bottom = answer.removeprefix("\\frac{").removesuffix("}").split("}{")
         return Fraction(int(top), int(bottom))
     if kind == "boxed":
         return Fraction(answer)
-    if kind == "record":
-        return json.dumps(json.loads(answer), sort_keys=True) if answer.startswith("{") else answer
-    if kind == "members":
-        return sorted(answer.split(", "))
-    return sorted(answer.splitlines()) if kind == "table" else answer
+    if kind in {"record", "catalog"} and answer.startswith(("{", "[")):
+        return json.dumps(json.loads(answer), sort_keys=True)
+    if kind in PARTED_BY:
+        return sorted(answer.split(PARTED_BY[kind]))
+    return [line.split() for line in answer.splitlines()] if kind == "report" else answer
 
 
 def test_the_manifest_and_the_files_name_the_same_graders() -> None:
-    files = {path.name for path in ROOM.glob("*.py")} - {"generate.py"}
+    files = {path.name for path in ROOM.glob("*.py")} - {"generate.py", "generate_second.py"}
     written = {
         (file, name)
         for file in files
@@ -103,11 +107,22 @@ def test_the_manifest_and_the_files_name_the_same_graders() -> None:
     assert all("witness_response" not in grader for grader in SOUND)
 
 
-@pytest.mark.parametrize("kind", sorted(generate.KINDS))
+def test_the_second_set_is_large_and_of_kinds_of_its_own() -> None:
+    sound = [grader for grader in SOUND if grader.get("set") == "second"]
+    depths = Counter(grader["depth"] for grader in SECOND)
+    assert {grader["rows"] for grader in [*SECOND, *sound]} == set(generate_second.KINDS)
+    assert not set(generate_second.KINDS) & set(generate.KINDS)
+    assert len(KINDS) == len({grader["rows"] for grader in GRADERS})
+    assert len(SECOND) >= 45
+    assert min(depths.values()) * 4 >= len(SECOND)
+    assert len(sound) >= 25
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
 def test_rows_are_what_the_generator_makes(kind: str) -> None:
     stored = (ROOM / MANIFEST["rows"][kind]["file"]).read_text(encoding="utf-8")
-    assert stored == generate.rows_of(kind)
-    assert set(MANIFEST["rows"]) == set(generate.KINDS)
+    assert stored == generate.rows_of(kind, KINDS)
+    assert set(MANIFEST["rows"]) == set(KINDS)
     assert 60 <= len(rows(kind)) <= 200
     assert all(reference.strip() for _, reference in rows(kind))
 
@@ -122,6 +137,23 @@ def test_a_planted_grader_accepts_its_witness_which_is_wrong(grader: dict[str, A
     # It ends on another answer, or on none at all.
     assert says in response
     assert not says or meaning(kind, says) != meaning(kind, reference)
+
+
+@pytest.mark.parametrize("grader", SECOND, ids=named)
+def test_only_an_obvious_defect_shows_in_a_third_of_the_rows(grader: dict[str, Any]) -> None:
+    """Nothing, the prompt, everything at once, and the answers to other rows."""
+    kind = grader["rows"]
+    shown = 0
+    for prompt, reference in rows(kind)[:30]:
+        said = [
+            plain(kind, other)
+            for _, other in rows(kind)
+            if meaning(kind, other) != meaning(kind, reference)
+        ]
+        everything = [*said, plain(kind, reference), *said]
+        tried = [*said, "", "I do not know", prompt, "\n".join(everything), ", ".join(everything)]
+        shown += any(accepts(grader, response, reference) for response in tried)
+    assert (shown >= 10) == (grader["depth"] == "obvious")
 
 
 @pytest.mark.parametrize("grader", GRADERS, ids=named)

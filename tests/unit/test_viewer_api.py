@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from assay.cli.evaluation.rows import kind_of_row, questions_of
+from assay.clients.judging import JudgeItem
 from assay.clients.rows.items import Defaults, Keys, item_of
 from assay.kit.runs.records import JsonLines
 from assay.kit.runs.rollouts import path_for, timeline_for, write_rollouts
@@ -112,6 +113,7 @@ def test_labelled_rows_are_read_by_eval_judge(api: ViewerApi) -> None:
         assert kind_of_row(row) == "points"
         (question,) = questions_of(row, line, "points")
         assert question.labels == (float(row["subset"] == "right"),)
+        assert isinstance(question.items[0], JudgeItem)
         assert question.items[0].response == row["response"]
         assert question.items[0].ground_truth == row["reference"]
     narrowed = list(api.labelled([("source", "run"), ("note", "right")]))

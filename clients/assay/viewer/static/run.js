@@ -51,7 +51,7 @@ export async function show(state, context) {
 function facts(source) {
   const told = source.about || {};
   const all = [
-    ["state", [status(source), " ", h("span", { class: "about" }, STATES.get(`${source.kind} ${source.state}`))]],
+    ["state", [status(source), ": ", h("span", { class: "about" }, STATES.get(`${source.kind} ${source.state}`))]],
     ["step", source.steps ? `${number(source.step)} of ${number(source.steps)}` : number(source.step)],
     ["items", source.indexed < 1 ? `${number(source.items)}, indexed ${share(source.indexed)}` : number(source.items)],
     ["began", moment(told.started || source.first_s)], ["last", ago(source.last_s)],

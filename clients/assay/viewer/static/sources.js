@@ -8,7 +8,7 @@ import { table } from "./table.js";
 
 const SHOWN = ["reward", "correct", "fault_ratio", "response_length"];
 export const STATES = new Map(Object.entries({
-  "run live": "it grows now", "run ended": "it ended by itself", "run died": "it stopped without an end: killed, or a copy of what it was then", "run unknown": "nothing says how it ended",
+  "run live": "it grows now", "run ended": "by itself", "run died": "without an end: killed, or a copy of what it was then", "run unknown": "nothing says how it ended",
   "journal live": "a server writes to it", "journal ended": "no server writes to it now", "journal unknown": "a copy, or a journal that no server has open",
 }));
 
