@@ -168,7 +168,7 @@ def text_form(text: str) -> str:
     tasks=("multiple-choice",),
     verdicts=("correct", "partial", "incorrect", "hedged", "unparsed"),
     isolation="inline",
-    version="2",
+    version="3",
 )
 def choice(
     item: VerifierItem,
@@ -209,7 +209,26 @@ def choice(
     part = part_of(item.response(), extract, letter=True)
     if extract == "auto" and (isinstance(part, NoPart) or part.how not in _MARKED):
         part = _bare(item.response(), known) or part
+    if select == "one" and isinstance(part, JudgedPart) and part.how == "choice":
+        others = _offered(item.response(), part.text)
+        if others:
+            why = f"more than one option is named: {part.text} or {others}"
+            return flagged(item, _judgement("hedged", 0.0, part.text, why))
     return flagged(item, _judged(part, known, right, select))
+
+
+_OFFERED = re.compile(
+    r"\bor\b[\s,]*(?:(?:maybe|perhaps|possibly|even|else|option|choice)\s+){0,2}"
+    r"[(\[]?([A-J])(?![A-Za-z'\u2019])"
+    r"|(?<![A-Za-z'\u2019])([A-J])[)\]]?\s?,?\s(?=or\b)"
+)
+
+
+def _offered(response: str, chosen: str) -> str:
+    """Other options that the last line offers by "or": "A or (B)" is no choice of B."""
+    line = response.rstrip().rpartition("\n")[2][-letters.READ_CHARS :]
+    named = {one for found in _OFFERED.finditer(line) for one in found.groups() if one}
+    return ", ".join(sorted(named - {chosen}))
 
 
 def _bare(response: str, options: QuestionOptions) -> JudgedPart | None:
