@@ -157,10 +157,15 @@ def _table(report: AuditReport) -> Iterator[str]:
         yield f'<tr class="{tone}"><td>{escape(one.kind.name)}</td><td>{escape(one.engine)}</td>'
         yield f'<td>{_must(one.kind)}</td><td class="n">{one.asked}</td>'
         yield f'<td class="n">{one.faults}</td><td class="n">{one.unwanted}</td>'
-        share = one.rate.value or 0.0
-        yield f'<td class="n">{interval(one.rate)}</td>'
-        yield f'<td><meter min="0" max="1" value="{share:.4f}"></meter></td></tr>'
+        yield f'<td class="n">{interval(one.rate)}</td><td>{_bar(one.rate)}</td></tr>'
     yield "</tbody></table></div>"
+
+
+def _bar(rate: Estimate) -> str:
+    if rate.value is None:
+        return ""
+    bounds = 'min="0" max="1" low="0.0001" high="0.05" optimum="0"'
+    return f'<meter {bounds} value="{rate.value:.4f}"></meter>'
 
 
 def _must(kind: ProbeClass) -> str:
