@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from assay.audit.dress import PLAIN, PROSE, Dress
 from assay.audit.engines import programs
 from assay.audit.probes import Asking, Probe, ProbeClass, Subject
-from assay.audit.truth import Truth, mentions, numbers_in, read_number
+from assay.audit.truth import STRUCTURED, Truth, mentions, numbers_in, read_number
 from assay.audit.wrong import plain_wrong
 from assay.clients.testing.hostile import hostile_texts
 
@@ -167,7 +167,7 @@ def _among(subject: Subject, row: int, wrong: Sequence[str]) -> Iterator[Probe]:
     first, last = wrong
     three = (first, truth.text, last)
     lists = [", ".join(three), " or ".join(three), "; ".join(three), " ".join(three)]
-    if truth.sort == "list":
+    if truth.sort == "list" or (truth.sort in STRUCTURED and truth.sort != "code"):
         lists = [" or ".join(three)]
     for dress in subject.dresses:
         for text in lists[: 2 if dress.name != "plain" else 4]:
@@ -229,7 +229,7 @@ def _denied(subject: Subject, row: int, worn: Dress) -> Iterator[Probe]:
     texts = [f"not {truth.text}", f"anything but {truth.text}"]
     if truth.sort == "number":
         texts += [f"more than {truth.text}", f"less than {truth.text}"]
-    elif truth.sort in ("prose", "formula", "list"):
+    elif truth.sort in ("prose", "formula", "list", *STRUCTURED):
         return
     kind = "denial-in-prose" if in_prose else "denial"
     for text in texts:
