@@ -22,6 +22,21 @@ def code_misses(text: str) -> Iterator[Miss]:
         yield from _WAYS.get(code.kind, _other_codes)(code)
 
 
+def days_around(text: str) -> list[str]:
+    """All days of a date's month with the date between them; empty for no date, or one at an end.
+
+    Only of dates that begin with the year.
+    """
+    code = shapes.read_code(text)
+    if code is None or code.kind != "date":
+        return []
+    ((y, m, d),) = shapes.days_of(text)
+    last = shapes.days_in(y, m)
+    start = "".join(code.groups[:4])
+    width = len(code.groups[4])
+    return [f"{start}{one:0{width}}" for one in range(1, last + 1)] if 1 < d < last else []
+
+
 def _shifted(day: shapes.Day) -> Iterator[tuple[shapes.Day, str]]:
     """Other days, close to one."""
     y, m, d = day
@@ -120,7 +135,14 @@ def _times(code: Code) -> Iterator[Miss]:
 
 
 def _dotted(code: Code) -> Iterator[Miss]:
-    """Versions and addresses: whole numbers between points."""
+    """Versions and addresses: whole numbers between points, of which zeros at the end are none."""
+    known = shapes.trimmed(code.numbers)
+    for kind, answer, note in _redotted(code):
+        if shapes.trimmed(Code(code.kind, answer).numbers) != known:
+            yield kind, answer, note
+
+
+def _redotted(code: Code) -> Iterator[Miss]:
     mark = "v" if code.text.startswith("v") else ""
     parts = code.text.removeprefix("v").split(".")
     for place, part in enumerate(parts):

@@ -82,7 +82,7 @@ def read_json(text: str) -> Any:
 
 def is_answer(value: Any, prompt: str) -> bool:
     """Whether JSON is an answer: no settings of a grader, no list of other names, not empty."""
-    if not value or not list(leaves(value)):
+    if all(leaf in (None, "") for _, leaf in leaves(value)):
         return False
     if isinstance(value, dict):
         return "json" in prompt.casefold() or _META.isdisjoint(key.casefold() for key in value)
@@ -293,7 +293,7 @@ def agree_codes(given: str, right: str) -> bool:
     if a.kind == "time":
         return _agree_times(given, right)
     if a.kind in ("address", "version"):
-        return _trimmed(a.numbers) == _trimmed(b.numbers)
+        return trimmed(a.numbers) == trimmed(b.numbers)
     return plainest(given) == plainest(right)
 
 
@@ -310,10 +310,10 @@ def _agree_times(given: str, right: str) -> bool:
     a, b = ([int(one) for one in text.split(":")] for text in (given, right))
     if len(a) == len(b) == 2 and a[0] * b[1] == a[1] * b[0]:
         return True
-    return [a[0] % 12, *_trimmed(a[1:])] == [b[0] % 12, *_trimmed(b[1:])]
+    return [a[0] % 12, *trimmed(a[1:])] == [b[0] % 12, *trimmed(b[1:])]
 
 
-def _trimmed(numbers: Sequence[int]) -> list[int]:
+def trimmed(numbers: Sequence[int]) -> list[int]:
     """Without zeros at the end."""
     kept = list(numbers)
     while kept and kept[-1] == 0:
@@ -366,11 +366,14 @@ def with_cells(line: str, new: Sequence[str]) -> str:
 def agree_lines(given: str, right: str, order: Order) -> bool:
     """Whether two texts of lines have the same words, to a reader who ignores blanks and case."""
     if order == "said":
-        return given.casefold().split() == right.casefold().split()
-    a, b = (
-        {" ".join(one.casefold().split()) for one in text.splitlines()} for text in (given, right)
-    )
-    return a - {""} == b - {""}
+        return _tokens(given) == _tokens(right)
+    a, b = ({_tokens(line) for line in text.splitlines()} - {()} for text in (given, right))
+    return a == b
+
+
+def _tokens(text: str) -> tuple[Fraction | str, ...]:
+    """The words of a text, numbers by their values."""
+    return tuple(_worth(word) for word in text.split())
 
 
 _SEPARATORS = (", ", "; ", " -> ", " → ", ",", ";", "->", " ")

@@ -249,7 +249,7 @@ def _other_arrays(value: Any, truth: Truth) -> Iterator[tuple[str, Any, str]]:
         if truth.order != "free":
             kind = "list-part" if ordered else "order-unsaid"
             yield kind, _put(value, path, [*one, one[-1]]), "its last element twice"
-            if len(one) > 1:
+            if one != one[::-1]:
                 kind = "order" if ordered else "order-unsaid"
                 yield kind, _put(value, path, one[::-1]), "in reverse"
                 yield kind, _put(value, path, [*one[:-2], one[-1], one[-2]]), "two exchanged"

@@ -347,10 +347,12 @@ def _lists(truth: Truth) -> Iterator[Miss]:
         return
     said = truth.order == "said" or mark.strip() in ("->", "→")
     yield ("list-part" if said else "order-unsaid"), mark.join([*parts, parts[-1]]), "one twice"
-    unlike = [place for place in range(len(parts) - 1) if parts[place] != parts[place + 1]]
+    worth = [number.value if number else part for part, number in
+             ((part, read_number(part)) for part in parts)]  # fmt: skip
+    unlike = [place for place in range(len(parts) - 1) if worth[place] != worth[place + 1]]
     kind = "order" if said else "order-unsaid"
     for place in dict.fromkeys((*unlike[:1], *unlike[-1:])):
         swapped = [*parts[:place], parts[place + 1], parts[place], *parts[place + 2 :]]
         yield kind, mark.join(swapped), "two neighbours are exchanged"
-    if parts != parts[::-1]:
+    if worth != worth[::-1]:
         yield kind, mark.join(parts[::-1]), "in reverse"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from assay.audit.codes import days_around
 from assay.audit.dress import PLAIN, PROSE, Dress
 from assay.audit.engines import programs
 from assay.audit.probes import Asking, Probe, ProbeClass, Subject
@@ -198,6 +199,8 @@ def _many(truth: Truth, first: str, last: str) -> str:
         return " ".join(f"{start + step}{truth.unit}" for step in range(50))
     if truth.sort == "choice":
         return " ".join([first, *(one for one in truth.letters if one != first), last])
+    if truth.sort == "code":
+        return ", ".join(days_around(truth.text))
     return ""
 
 
