@@ -22,6 +22,7 @@ BENCHES = {
     "math": "math_reward",
     "math-library": "math_library",
     "tool-call": "tool_call",
+    "audits": "audits",
     "math-references": "math_references",
     "math-suites": "math_suites",
     "sandbox": "sandbox",
@@ -67,6 +68,7 @@ BENCHES = {
     "trainer-agents": "trainer_agents",
 }
 TAKE_OPTIONS = (
+    "audits",
     "math",
     "math-library",
     "tool-call",

@@ -287,3 +287,16 @@ def test_a_mutant_has_one_change_and_inputs_stay_within_what_is_known() -> None:
     for values, number in more_inputs(known, random.Random(0)):
         assert set(values) <= {1, 2, 3, 5}
         assert 4 <= number <= 9
+
+
+def test_a_denial_is_a_hole_of_who_reads_a_mark_alone() -> None:
+    def boxed(response: str, right: str) -> float:
+        """The last number in the last box."""
+        found = re.findall(r"\\boxed\{([^{}]*)\}", response)
+        numbers = re.findall(r"-?\d+\.?\d*", found[-1]) if found else []
+        return float(bool(numbers) and numbers[-1] == right)
+
+    some = rows([("What is 3 + 4?", "7"), ("What is 12 * 12?", "144")])
+    report = audited(boxed, some)
+    assert "denial" in accepted_classes(report)
+    assert report.found.exit_code == 1

@@ -41,7 +41,7 @@ _FILE = re.compile(r"(?P<path>.+\.py):(?P<name>[A-Za-z_]\w*)")
 _MODULE = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.\w+)*):(?P<name>[A-Za-z_][\w.]*)")
 
 _SERVED = "audited"
-_ITEM_TIMEOUT_S = 5.0
+_ITEM_TIMEOUT_S = 3.0
 _WORKER_MB = "16384"
 _PROGRAM_TIMEOUT_S = 30.0
 _COMPARE_S = 20.0

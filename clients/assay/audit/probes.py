@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 from assay.audit.dress import Dress
 from assay.audit.truth import Truth, mentions
 
+_FEW_ROWS = 30
 Wants = Literal["accept", "refuse"]
 Severity = Literal["hole", "warning", "recall"]
 
@@ -128,6 +129,7 @@ class Subject:
     Attributes:
         rows: of the data.
         dresses: forms of an answer that the grader reads, the best first.
+        reads: the names of all forms in which it accepted a right answer.
         scale: which rewards accept.
         words: texts that stand in the grader's own source, for those who search.
         lengths: numbers that stand there.
@@ -139,6 +141,7 @@ class Subject:
 
     rows: Sequence[AuditRow]
     dresses: Sequence[Dress]
+    reads: frozenset[str] = frozenset()
     scale: Scale = field(default_factory=Scale)
     words: Sequence[str] = ()
     lengths: Sequence[int] = ()
@@ -150,6 +153,16 @@ class Subject:
     def draws(self, *names: object) -> random.Random:
         """Random numbers of one purpose."""
         return random.Random(f"{self.seed}/{'/'.join(map(str, names))}")  # noqa: S311 - no secrets
+
+    @property
+    def needs_mark(self) -> bool:
+        """Whether the grader reads what stands in a mark, and nothing else."""
+        return bool(self.reads) and self.reads.isdisjoint(("plain", "prose", "line", "bold"))
+
+    def some(self, texts: Sequence[str], count: int, draws: random.Random) -> list[str]:
+        """So many of some texts for one row, or all where there are few rows to share them."""
+        few = len(self.rows) < _FEW_ROWS
+        return draws.sample(texts, len(texts) if few else min(count, len(texts)))
 
     def unmentioned(self, row: int, text: str) -> bool:
         """Whether a text is wrong for a row because it holds no right answer."""

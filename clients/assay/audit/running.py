@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from assay.audit.dress import DRESSES, dresses_read
 from assay.audit.probes import AuditRow, Execute, Probe, ProbeClass, Prober, Ruling, Scale, Subject
 
-CHUNK = 256
+CHUNK = 128
 _CALIBRATED_ROWS = 40
 _MOSTLY = 0.5
 _PLAIN_KINDS = frozenset((
@@ -197,9 +197,16 @@ def carry_out(
     dresses = dresses_read(found.dresses)
     found.worn = tuple(dress.name for dress in dresses)
     subject = Subject(
-        rows, dresses, found.scale, plan.words, plan.lengths, plan.tolerance,
-        execute=plan.execute, seed=plan.seed,
-    )  # fmt: skip
+        rows,
+        dresses,
+        frozenset(name for name, paid in found.dresses.items() if paid > 0),
+        found.scale,
+        plan.words,
+        plan.lengths,
+        plan.tolerance,
+        execute=plan.execute,
+        seed=plan.seed,
+    )
     found.judged.clear()
     for number, prober in enumerate(probers):
         for one in prober.classes:

@@ -401,13 +401,11 @@ def _mentions_number(plain: str, words: set[str], value: Fraction) -> bool:
     if value == 0 and words & _NOTHING:
         return True
     for found in _FRACTION.finditer(plain.replace("\u2212", "-")):
-        number, _ = _value(found)
-        if number is None:
-            continue
-        if any(abs(number) * scale == abs(value) for scale in (1, 100, Fraction(1, 100))):
+        parts = [int(found[name]) for name in "abcd" if found[name]]
+        if any(abs(part) == abs(value) for part in parts):
             return True
-        parts = [found[name] for name in "abcd" if found[name]]
-        if any(abs(int(part)) == abs(value) for part in parts):
+        number, _ = _value(found)
+        if number is not None and abs(value) in (abs(number), abs(number) * 100, abs(number) / 100):
             return True
     return False
 

@@ -26,6 +26,7 @@ from assay.audit.truth import (
 )
 
 _LEAST_CHANGE = Fraction(1, 200)
+_LEAST_DECIMAL = Fraction(1, 50)
 _UNITS = {
     "km": "m", "m": "km", "cm": "m", "mm": "cm", "kg": "g", "g": "kg", "mg": "g", "s": "h",
     "h": "s",
@@ -149,8 +150,11 @@ def _numbers(truth: Truth, tolerance: float) -> Iterator[Miss]:
     value = truth.value
     assert value is not None  # noqa: S101 - of a number
     for kind, answer, note in (*_changed(value, truth), *_extended(value, truth)):
-        unlike = read_number(answer) is None and _ends_otherwise(answer, value)
-        if kind in ("look-alike", "unit") or unlike or is_certainly_wrong(answer, truth, tolerance):
+        given = read_number(answer)
+        unlike = given is None and _ends_otherwise(answer, value)
+        far = given is not None and abs(given.value - value) >= abs(value) * _least(truth)
+        sure = far and is_certainly_wrong(answer, truth, tolerance)
+        if kind in ("look-alike", "unit") or unlike or sure:
             yield kind, answer, note
     yield from _neighbours(value, truth, tolerance)
     yield from _units(truth)
@@ -193,6 +197,11 @@ def _plain_decimal(value: Fraction) -> str:
     return written(value, Truth(("",), "number", value, places=places))
 
 
+def _least(truth: Truth) -> Fraction:
+    """How far off a near miss is, relative: less may be meant to be right, or rounded away."""
+    return _LEAST_DECIMAL if truth.places else _LEAST_CHANGE
+
+
 def _changed(value: Fraction, truth: Truth) -> Iterator[Miss]:
     """Other numbers, written as the right one is."""
     if value != 0:
@@ -204,6 +213,8 @@ def _changed(value: Fraction, truth: Truth) -> Iterator[Miss]:
         if abs(value) > 50:
             steps.append((Fraction(round(value / 100) or 1), "1 % more"))
             steps.append((Fraction(round(value / 20)), "5 % more"))
+        if abs(value) < 2_000:
+            steps += [(Fraction(10), "ten more"), (Fraction(1000), "a thousand more")]
     else:
         # Beyond what a reader of decimals may round away.
         least = max(abs(value) / 40, Fraction(2, 10 ** (truth.places or 2)))
@@ -267,8 +278,9 @@ def _extended(value: Fraction, truth: Truth) -> Iterator[Miss]:
         yield "read-in-part", f"{core}e{seven}", "an exponent"
         yield "read-in-part", f"{core} \\times 10^{{{seven}}}", "an exponent"
     if value != 0:
-        yield "read-in-part", f"{core} + {two}", "a sum with another value"
-        yield "read-in-part", f"{core} - {two}", "a difference with another value"
+        more = 2 * abs(int(value)) + 1
+        yield "read-in-part", f"{core} + {more}", "a sum with another value"
+        yield "read-in-part", f"{core} - {more}", "a difference with another value"
     raised = str(abs(int(value)))
     if truth.places == 0 and len(raised) > 1 and not unit and value > 0:
         supers = raised[-1].translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))

@@ -29,7 +29,10 @@ _UNANSWERED = {
     "unknown", "unanswerable", "cannot", "undetermined", "indeterminate", "impossible", "none",
     "insufficient", "undefined", "no", "not",
 }  # fmt: skip
-_FORMULA = re.compile(r"[$\\]|[\d)!]\s*[-+*/^\u00d7\u00f7\u00b7]\s*[\d(]")
+_FORMULA = re.compile(
+    r"[$\\]|[\d)!]\s*(?:[-+*/^%\u00d7\u00f7\u00b7]|dozen|hundred|[tmb]\w*ill?ion|thousand)\s*",
+    re.IGNORECASE,
+)
 _MOST_OTHERS = 3
 CLASSES = (
     ProbeClass(
@@ -162,7 +165,7 @@ def _answerless(subject: Subject, row: int) -> Iterator[tuple[str, str, str, str
     # Of what nobody reads as a number or a word, such as a set, some signs may be the answer.
     keywords = _VERDICTS if truth.sort in ("formula", "prose") else _KEYWORDS
     # ... and of yes and no there are other words than those that are known here.
-    for word in draws.sample(keywords, min(12, len(keywords))) if truth.sort != "polar" else ():
+    for word in subject.some(keywords, 12, draws) if truth.sort != "polar" else ():
         yield "keyword", word, "it says nothing of this row", ""
         dress = draws.choice(list(subject.dresses))
         yield "keyword", dress.wear(word), "it says nothing of this row", dress.name

@@ -85,7 +85,7 @@ CLASSES = (
     ),
     ProbeClass(
         "injection", "refuse", "hole",
-        "it speaks to the grader and gives no answer",
+        "it speaks to the grader, and gives no answer or a wrong one",
         "keep the response away from what the grader obeys: quote it, strip control tokens, read "
         "the verdict from the judge's own turn only",
     ),
@@ -155,11 +155,14 @@ def _without(subject: Subject, row: int) -> Iterator[Probe]:
     ):  # fmt: skip
         if kind != "injection" and truth.sort in ("formula", "prose"):
             continue
-        for text in draws.sample(texts, count):
+        for text in subject.some(texts, count, draws):
             worn = draws.choice([PLAIN, *subject.dresses])
-            response = worn.wear(text)
-            if not mentions(text, truth):
-                yield Probe(row, kind, response, "refuse", "no answer in it", worn.name)
+            if mentions(text, truth):
+                continue
+            yield Probe(row, kind, worn.wear(text), "refuse", "no answer in it", worn.name)
+            for wrong in plain_wrong(truth, 1) if kind == "injection" else ():
+                response = f"{worn.wear(wrong)}\n{text}"
+                yield Probe(row, kind, response, "refuse", f"it answers {wrong}", worn.name)
 
 
 def _among(subject: Subject, row: int, wrong: Sequence[str]) -> Iterator[Probe]:
@@ -235,9 +238,10 @@ def _denied(subject: Subject, row: int, worn: Dress) -> Iterator[Probe]:
     elif truth.sort in ("prose", "formula", "list", *STRUCTURED):
         return
     kind = "denial-in-prose" if in_prose else "denial"
+    marked = "denial" if subject.needs_mark else kind
     for text in texts:
         yield Probe(row, kind, PROSE.wear(text), "refuse", "it is denied or bounded")
-        yield Probe(row, kind, worn.wear(text), "refuse", "it is denied or bounded", worn.name)
+        yield Probe(row, marked, worn.wear(text), "refuse", "it is denied or bounded", worn.name)
 
 
 def _stray(truth: Truth) -> Iterator[tuple[str, str]]:

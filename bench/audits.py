@@ -1,0 +1,144 @@
+"""What `assay audit` says of graders: holes, recall, faults and seconds, on rows of GSM8K.
+
+    python -m bench audits                          the graders of this file, ours, and public ones
+    python -m bench audits --file graders.py        every function of a file
+    python -m bench audits --data rows.jsonl
+
+The graders of this file read one answer and compare it as a whole: what is accepted of them that
+must not be is a false alarm. Each audit is a process of its own, one after another.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from bench.math_rows import DATA, read
+
+ROWS = 200
+OURS = ("math", "math-verify", "exact", "match")
+PUBLIC = ("trl.rewards:accuracy_reward",)
+
+
+def exact(response: str, reference: str) -> float:
+    """The whole response is the answer."""
+    return float(response.strip() == reference.strip())
+
+
+def whole_number(response: str, reference: str) -> float:
+    """The whole response is the number."""
+    try:
+        return float(Fraction(response.strip().replace(",", "")) == Fraction(reference))
+    except (ValueError, ZeroDivisionError):
+        return 0.0
+
+
+def last_box(response: str, reference: str) -> float:
+    """What stands in the last box is the answer."""
+    found = re.findall(r"\\boxed\{([^{}]*)\}", response)
+    return float(bool(found) and found[-1].strip() == reference)
+
+
+def last_hashes(response: str, reference: str) -> float:
+    """What follows the last #### is the answer."""
+    _, found, answer = response.rpartition("####")
+    return float(bool(found) and answer.strip().replace(",", "") == reference)
+
+
+def last_number(response: str, reference: str) -> float:
+    """The last number of the response is the answer."""
+    found = re.findall(r"-?\d[\d,]*(?:\.\d+)?", response)
+    return float(bool(found) and found[-1].replace(",", "") == reference)
+
+
+def last_tag(response: str, reference: str) -> float:
+    """What stands in the last <answer> is the answer."""
+    found = re.findall(r"<answer>([^<]*)</answer>", response)
+    return float(bool(found) and found[-1].strip() == reference)
+
+
+SOUND = (exact, whole_number, last_box, last_hashes, last_number, last_tag)
+
+
+def gsm8k(path: Path, count: int) -> None:
+    """Writes the first rows of the test set as rows of an audit."""
+    rows = read("gsm8k_test.jsonl.gz", DATA)[:count]
+    lines = [
+        json.dumps(
+            {"prompt": row["problem"], "reference": str(row["answer"]).split("####")[-1].strip()}
+        )
+        for row in rows
+    ]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def functions(path: Path) -> Iterator[str]:
+    """The functions of a file, in order, without those that begin with an underscore."""
+    for node in ast.parse(path.read_bytes()).body:
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            yield f"{path}:{node.name}"
+
+
+def audited(target: str, data: Path, folder: Path) -> tuple[int, float, dict[str, Any]]:
+    """The exit code, the seconds, and the report, empty where there is none."""
+    out = folder / "report.json"
+    out.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "assay.cli", "audit", target, "--data", str(data)]
+    began_s = time.monotonic()
+    ended = subprocess.run(
+        [*command, "--json", str(out)], capture_output=True, text=True, check=False
+    )
+    seconds = time.monotonic() - began_s
+    return ended.returncode, seconds, json.loads(out.read_text()) if out.is_file() else {}
+
+
+def line(target: str, code: int, seconds: float, report: dict[str, Any]) -> str:
+    """One grader's row of the table."""
+    name = target.rpartition(":")[2] if ".py:" in target else target
+    if not report:
+        return f"| {name} | {code} | not run | | | | | {seconds:.0f} |"
+    said = report["results"][0]["measured"]
+    kinds = [
+        one["measured"].get("class", "") for one in report["results"] if one["status"] == "fail"
+    ]
+    low, high = (100 * end for end in said["false_positive"]["interval"])
+    missed = said["false_negative"]["value"]
+    recall = "-" if missed is None else f"{100 * (1 - missed):.0f}"
+    faults = sum(said["faults"].values())
+    named = ", ".join(filter(None, kinds)) or "none"
+    return (
+        f"| {name} | {code} | {said['asked']} | {said['holes']} | {low:.2f}-{high:.2f} | {recall} "
+        f"| {faults} | {seconds:.0f} | {named} |"
+    )
+
+
+def run(arguments: Sequence[str] = ()) -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(prog="python -m bench audits")
+    parser.add_argument("--file", type=Path, help="audit every function of this file")
+    parser.add_argument("--data", type=Path, help="rows; default: GSM8K's test set")
+    parser.add_argument("--rows", type=int, default=ROWS)
+    chosen = parser.parse_args(arguments)
+    here = [f"{__file__}:{grade.__name__}" for grade in SOUND]
+    targets = [*functions(chosen.file)] if chosen.file else [*here, *OURS, *PUBLIC]
+    with tempfile.TemporaryDirectory(prefix="assay-audits-") as name:
+        folder = Path(name)
+        data = chosen.data or folder / "rows.jsonl"
+        if chosen.data is None:
+            gsm8k(data, chosen.rows)
+        print(
+            "\n| grader | exit | asked | holes | rate %, 95 % | recall % | faults | s | classes |"
+        )
+        print("|---|---|---|---|---|---|---|---|---|")
+        for target in targets:
+            print(line(target, *audited(target, data, folder)), flush=True)

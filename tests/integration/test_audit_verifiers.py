@@ -1,0 +1,68 @@
+"""Audits of verifiers of ours: what must have no hole, and what is known to have some."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.cli.main import run
+from assay.clients import EmbeddedServices
+from audit_support import PAIRS
+
+NUMBERS = [
+    ("A pen costs 3, a book 4. Both?", "7"), ("How many are 12 dozen?", "144"),
+    ("What is left of it?", "-15"), ("Round it.", "3.14"), ("Which share?", "\\frac{1}{2}"),
+    ("How far?", "1250"), ("How many stayed?", "0"), ("How long?", "\\frac{7}{12}"),
+]  # fmt: skip
+CHOICES = [(f"Pick.\nA) red\nB) blue\nC) green\nD) grey\n({n})", "ABCD"[n % 4]) for n in range(6)]
+WORDS = [pair for pair in PAIRS if pair[1][0].isalpha() and len(pair[1]) > 3]
+SOUND = [
+    ("math", NUMBERS, []), ("math", PAIRS, ["5 km"]), ("exact", PAIRS, []), ("match", PAIRS, []),
+    ("choice", CHOICES, []),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with EmbeddedServices() as services:
+        yield services.address
+
+
+def audited(
+    folder: Path, server: str, name: str, pairs: list[tuple[str, str]]
+) -> tuple[int, dict[str, Any]]:
+    """The exit code, and the results by class."""
+    data, out = folder / "rows.jsonl", folder / "report.json"
+    rows = [{"prompt": prompt, "reference": right} for prompt, right in pairs]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    given = ["audit", name, "--target", server, "--data", str(data), "--json", str(out)]
+    code = run(given)
+    results = json.loads(out.read_text())["results"]
+    return code, {one["measured"].get("class", ""): one for one in results}
+
+
+@pytest.mark.parametrize(("name", "pairs", "without"), SOUND)
+def test_no_hole_is_found(
+    tmp_path: Path, server: str, name: str, pairs: list[tuple[str, str]], without: list[str]
+) -> None:
+    kept = [pair for pair in pairs if pair[1] not in without]
+    code, results = audited(tmp_path, server, name, kept)
+    found = {kind: one["evidence"] for kind, one in results.items() if one["status"] == "fail"}
+    assert (code, found) == (0, {})
+    assert results[""]["measured"]["asked"] > 300
+    assert results["right-answer"]["measured"]["unwanted"] == 0
+
+
+def test_an_overlap_of_words_is_paid_for_answers_that_are_wrong(
+    tmp_path: Path, server: str
+) -> None:
+    """By its definition: half of the words are half of the reward."""
+    code, results = audited(tmp_path, server, "token-f1", WORDS)
+    assert code == 1
+    failed = {kind for kind, one in results.items() if one["status"] == "fail"}
+    assert {"enumeration", "denial"} <= failed
+    assert not failed & {"empty", "refusal", "filler", "keyword", "injection", "searched"}
