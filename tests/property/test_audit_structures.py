@@ -287,7 +287,9 @@ def test_each_class_is_made_where_it_fits(right: str, kinds: set[str]) -> None:
 @pytest.mark.parametrize(
     ("prompt", "right", "answer", "kind"),
     [
-        ("In ascending order?", "2, 3, 5", "3, 2, 5", "order"),
+        ("Sort the numbers.", "2, 3, 5", "3, 2, 5", "order"),
+        ("Which are steps in the right order?", "2, 3, 5", "3, 2, 5", "order"),
+        ("In ascending order?", "2, 3, 5", "3, 2, 5", "order-unsaid"),
         ("Which primes?", "2, 3, 5", "3, 2, 5", "order-unsaid"),
         ("JSON, sorted.", "[1, 2]", "[2, 1]", "order"),
         ("Return exactly these fields as JSON.", '{"a": 1}', '{"a": 1, "other": 7}', "extra-field"),
@@ -296,7 +298,7 @@ def test_each_class_is_made_where_it_fits(right: str, kinds: set[str]) -> None:
         ("Which population?", "123456", "123457", "neighbour-unsaid"),
         ("", "5 mW", "5 MW", "unit-case"), ("", "5 mm", "5 m", "unit"),
         ("", "5 km", "5 kg", "unit"),
-        ("", "40%", "0.4%", "unit"), ("As a decimal.", "0.25", "0.25%", "unit"),
+        ("", "40%", "0.4%", "unit"), ("As a decimal.", "0.25", "0.25%", "qualified"),
         ("Who?", "Marie Curie", "Mildred Curie", "other-name"),
         ("Who?", "Marie Curie", "Marie Curie's daughter", "namesake"),
         ("Where?", "Paris", "Paris, Texas", "namesake"),

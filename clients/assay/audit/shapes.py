@@ -23,11 +23,16 @@ Miss = tuple[str, str, str]
 """A near miss: the class, the answer, and how it was made."""
 
 _SAID = re.compile(
-    r"\bin (?:\w+ )?order\b(?! to\b)|\bordered\b|\bsort(?:ed|s)?\b|\bascending\b|\bdescending\b"
-    r"|\bsequence\b|\bchronological|\balphabetical|\branked\b|\branking\b|\broute\b|\bpath\b"
-    r"|\bcoordinates?\b|\bvector\b|\bmatrix\b|\btuple\b|\bpermutation\b",
+    r"\bin (?:the |which )?(?:right |correct |given |same )?order\b(?! to\b)|\bchronological"
+    r"|\b(?:sort|arrange|rank) (?:\w+ )?(?:the|these|them|all|by|from|in)\b|\border (?:the|these)\b"
+    r"|\bsequence\b|\branked\b|\branking\b|\broute\b|\bpath\b|\bcoordinates?\b|\bvector\b"
+    r"|\bmatrix\b|\btuple\b|\bpermutation\b",
     re.IGNORECASE,
 )
+_FORM = re.compile(
+    r"\bin \w+ order\b|\bordered\b|\bsort(?:ed|s)?\b|\bascending\b|\bdescending\b", re.IGNORECASE
+)
+"""Of numbers with commas the order may be asked for as a form alone, as MATH does."""
 _FREE = re.compile(
     r"\bany order\b|\border (?:does|is|need)(?: not|n.t)\b|\b(?:irrespective|regardless) of"
     r" (?:the )?order\b|\bunordered\b|\bno particular order\b|\bsets?\b",
@@ -51,11 +56,12 @@ _MOST_LINES = 60
 _MOST_CELLS = 12
 
 
-def order_of(prompt: str, *, printed: bool = False) -> Order:
+def order_of(prompt: str, sort: str) -> Order:
     """Whether a prompt says that the order matters, or that it does not."""
     if _FREE.search(prompt):
         return "free"
-    return "said" if _SAID.search(prompt) or (printed and _PRINTED.search(prompt)) else "unsaid"
+    said = _SAID.search(prompt) or (sort != "list" and _FORM.search(prompt))
+    return "said" if said or (sort == "lines" and _PRINTED.search(prompt)) else "unsaid"
 
 
 def read_json(text: str) -> Any:

@@ -113,8 +113,7 @@ def read_truth(reference: object, prompt: str = "") -> Truth:
     if not all(texts):
         return Truth((), "data")
     truth = _structured(texts, prompt) or _sorted_out(texts, prompt)
-    order = shapes.order_of(prompt, printed=truth.sort == "lines")
-    return replace(truth, order=order, prompt=prompt)
+    return replace(truth, order=shapes.order_of(prompt, truth.sort), prompt=prompt)
 
 
 def _structured(texts: tuple[str, ...], prompt: str) -> Truth | None:

@@ -188,7 +188,7 @@ def _units(truth: Truth) -> Iterator[Miss]:
         yield "unit", f"{_plain_decimal(share)}{truth.unit}", "a hundredth of it"
         yield "unit", f"{_plain_decimal(value * 100)}{truth.unit}", "a hundred times"
     elif value and not unit and _PARTED.search(truth.prompt) and 0 < value < 1 and truth.places:
-        yield "unit", f"{core}%", "as a percentage that it is not"
+        yield "qualified", f"{core}%", "as a percentage that it is not"
 
 
 def _plain_decimal(value: Fraction) -> str:
@@ -239,18 +239,14 @@ def _changed(value: Fraction, truth: Truth) -> Iterator[Miss]:
     sign = "-" if value < 0 else ""
     if truth.places == 0:
         yield "digits", f"{sign}{digits[::-1]}{truth.unit}", "the digits in reverse"
-        turned = permuted(digits)
-        if turned:
-            yield "digits", f"{sign}{turned}{truth.unit}", "two digits are exchanged"
+        yield "digits", f"{sign}{permuted(digits)}{truth.unit}", "two digits are exchanged"
         yield "digits", f"{sign}{digits[1:] or '0'}{truth.unit}", "the first digit is left out"
         yield "digits", f"{sign}{digits[:-1] or '0'}{truth.unit}", "the last digit is left out"
         yield "digits", f"{sign}{''.join(sorted(digits))}{truth.unit}", "the digits, sorted"
         yield "digits", f"{sign}{digits[0]}{'9' * (len(digits) - 1)}{truth.unit}", "its first digit"
     else:
         text = truth.text
-        turned = permuted(text.removesuffix(truth.unit))
-        if turned:
-            yield "digits", f"{turned}{truth.unit}", "two digits are exchanged"
+        yield "digits", permuted(text.removesuffix(truth.unit)) + truth.unit, "two are exchanged"
         yield "digits", re.sub(r"[./]", "", text), "without its point or bar"
         yield "digits", text.replace(".", "7"), "another digit where the point is"
 
