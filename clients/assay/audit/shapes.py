@@ -385,8 +385,19 @@ def _tokens(text: str) -> tuple[Fraction | str, ...]:
 _SEPARATORS = (", ", "; ", " -> ", " → ", ",", ";", "->", " ")
 
 
+_ENDS = re.compile(r"(\(|\\?\{)[^()\[\]{}\\]*(\)|\\?\})")
+
+
+def ends_of(text: str) -> tuple[str, str]:
+    """The round brackets or braces around a list; nothing for others."""
+    found = _ENDS.fullmatch(text.strip())
+    return (found[1], found[2]) if found else ("", "")
+
+
 def parts_of(text: str) -> tuple[str, tuple[str, ...]]:
     """What parts a list, and its parts; a text without separators is its own only part."""
+    before, after = ends_of(text)
+    text = text[len(before) : len(text) - len(after)]
     for mark in _SEPARATORS:
         parts = tuple(part.strip() for part in text.split(mark))
         if len(parts) > 1 and all(parts):

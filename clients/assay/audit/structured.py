@@ -22,7 +22,7 @@ from assay.audit.shapes import Miss, permuted
 from assay.audit.truth import Truth, is_certainly_wrong
 
 LAX = frozenset(("lax-data", "lax-form", "beside", "order-unsaid"))
-_PROVEN = frozenset(("value-type", "run-together", "key-twice", "extra-field"))
+_PROVEN = frozenset(("run-together", "key-twice", "extra-field"))
 """Classes whose rule alone is proof."""
 _LEAST = Fraction(1, 200)
 _LEAST_PRINTED = Fraction(1, 1000)
@@ -174,7 +174,7 @@ def _other_values(value: Any, tolerance: float) -> Iterator[tuple[str, Any, str]
 
 
 def _other_types(value: Any) -> Iterator[tuple[str, Any, str]]:
-    """A truth value where a number stands among numbers; elsewhere, and for texts, it may pass."""
+    """Other types of a value that a language may call equal: in Python True == 1."""
     for path, leaf in shapes.leaves(value):
         if isinstance(leaf, Decimal):
             note = "as a text"
@@ -182,24 +182,12 @@ def _other_types(value: Any) -> Iterator[tuple[str, Any, str]]:
             break
     for path, leaf in shapes.leaves(value):
         if isinstance(leaf, Decimal) and leaf in (0, 1):
-            kind = "value-type" if _is_counted(value, path) else "lax-data"
-            yield kind, _put(value, path, bool(leaf)), f"a truth value for {leaf}"
+            yield "lax-data", _put(value, path, bool(leaf)), f"a truth value for {leaf}"
             break
     for path, leaf in shapes.leaves(value):
         if isinstance(leaf, bool):
             yield "lax-data", _put(value, path, Decimal(int(leaf))), "a number for a truth value"
             break
-
-
-def _is_counted(value: Any, path: Sequence[Any]) -> bool:
-    """Whether a 0 or 1 stands in an array of numbers of which some are neither."""
-    for key in path[:-1]:
-        value = value[key]
-    return (
-        isinstance(value, list)
-        and all(isinstance(one, Decimal) for one in value)
-        and any(one not in (0, 1) for one in value)
-    )
 
 
 def _objects(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
@@ -253,6 +241,7 @@ def _other_arrays(value: Any, truth: Truth) -> Iterator[tuple[str, Any, str]]:
                 kind = "order" if ordered else "order-unsaid"
                 yield kind, _put(value, path, one[::-1]), "in reverse"
                 yield kind, _put(value, path, [*one[:-2], one[-1], one[-2]]), "two exchanged"
+                yield kind, _put(value, path, [*one[1:], one[0]]), "the first is put last"
 
 
 def _twice(value: Any, truth: Truth) -> Iterator[Miss]:
@@ -328,7 +317,9 @@ def _more_lines(lines: Sequence[str], truth: Truth) -> Iterator[_Changed]:
     yield "beside", [*lines, extra], "a line behind it"
     if truth.order != "free":
         ordered = truth.order == "said"
-        yield ("line" if ordered else "order-unsaid"), [*lines[:1], *lines], "its first line twice"
+        if len(lines) > 2:
+            kind = "line" if ordered else "order-unsaid"
+            yield kind, [*lines[:2], *lines[1:]], "its second line twice"
         if len(set(lines)) > 1:
             kind = "order" if ordered else "order-unsaid"
             yield kind, list(reversed(lines)), "its lines in reverse"

@@ -73,6 +73,7 @@ class Truth:
         letters: of a choice, those that the prompt offers.
         parts: of a list.
         mark: what stands between them.
+        ends: what stands around them: brackets, or nothing.
         order: whether the prompt says that order matters.
         prompt: the row's.
     """
@@ -86,6 +87,7 @@ class Truth:
     letters: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     mark: str = ", "
+    ends: tuple[str, str] = ("", "")
     order: shapes.Order = "unsaid"
     prompt: str = ""
 
@@ -93,6 +95,10 @@ class Truth:
     def text(self) -> str:
         """The first right answer; empty for data."""
         return self.texts[0] if self.texts else ""
+
+    def listed(self, parts: Sequence[str]) -> str:
+        """Other parts as the right ones are written."""
+        return f"{self.ends[0]}{self.mark.join(parts)}{self.ends[1]}"
 
 
 def read_truth(reference: object, prompt: str = "") -> Truth:
@@ -113,7 +119,9 @@ def read_truth(reference: object, prompt: str = "") -> Truth:
     if not all(texts):
         return Truth((), "data")
     truth = _structured(texts, prompt) or _sorted_out(texts, prompt)
-    return replace(truth, order=shapes.order_of(prompt, truth.sort), prompt=prompt)
+    shown: dict[str, shapes.Order] = {"(": "said", "{": "free", "\\{": "free"}
+    order = shown.get(truth.ends[0]) or shapes.order_of(prompt, truth.sort)
+    return replace(truth, order=order, prompt=prompt)
 
 
 def _structured(texts: tuple[str, ...], prompt: str) -> Truth | None:
@@ -129,8 +137,11 @@ def _structured(texts: tuple[str, ...], prompt: str) -> Truth | None:
 def _list(text: str, prompt: str) -> tuple[str, tuple[str, ...]] | None:
     """What parts a list, and its parts: numbers, letters, or words where the prompt says so."""
     mark, parts = shapes.parts_of(text)
-    if len(parts) < 2:
+    ends = shapes.ends_of(text)
+    if len(parts) < 2 or (ends[0] and read_number(text.strip("(){}\\"))):
         return None
+    if ends[0]:
+        return (mark, parts) if mark != " " and all(map(read_number, parts)) else None
     if mark == " ":
         grouped = all(re.fullmatch(r"\d{3}", part) for part in parts[1:])
         fits = all(re.fullmatch(r"-?\d+(?:\.\d+)?", part) for part in parts)
@@ -166,7 +177,7 @@ def _sorted_out(texts: tuple[str, ...], prompt: str) -> Truth:  # noqa: PLR0911 
         return Truth(texts, "number", number.value, number.unit, number.places)
     listed = _list(text, prompt)
     if listed:
-        return Truth(texts, "list", mark=listed[0], parts=listed[1])
+        return Truth(texts, "list", mark=listed[0], parts=listed[1], ends=shapes.ends_of(text))
     words = _WORD.findall(text)
     if _NAME.fullmatch(text) and not any(re.search(r"[A-Z].*[A-Z]|\d", word) for word in words):
         return Truth(texts, "words" if len(words) <= _MOST_WORDS else "prose")

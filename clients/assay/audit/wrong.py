@@ -104,7 +104,7 @@ def plain_wrong(truth: Truth, count: int = 2) -> list[str]:
     elif truth.sort == "words":
         found = list(OTHERS)
     elif truth.sort == "list":
-        found = [truth.mark.join(part) for part in _other_lists(truth.parts)]
+        found = [truth.listed(part) for part in _other_lists(truth.parts)]
     elif truth.sort in STRUCTURED:
         found = list(other_structures(truth, count))
     elif truth.sort == "formula":
@@ -336,31 +336,40 @@ def _lists(truth: Truth) -> Iterator[Miss]:
     extra = next(one for one in (*extras, "zinc") if one not in parts)
     mark = truth.mark
     if len(set(parts)) == len(parts):
-        yield "list-part", mark.join(parts[:-1]), "its last part is left out"
-        yield "list-part", mark.join(parts[1:]), "its first part is left out"
-    yield "list-part", mark.join([*parts, extra]), "with a part too many"
-    yield "list-part", mark.join([extra, *parts[1:]]), "with one part replaced"
+        yield "list-part", truth.listed(parts[:-1]), "its last part is left out"
+        yield "list-part", truth.listed(parts[1:]), "its first part is left out"
+    yield "list-part", truth.listed([*parts, extra]), "with a part too many"
+    yield "list-part", truth.listed([extra, *parts[1:]]), "with one part replaced"
+    if len(parts) > 2:
+        changed = [parts[0], extra, *parts[2:]]
+        yield "list-part", truth.listed(changed), "with one part in the middle replaced"
     if numbers:
-        yield "run-together", "".join(parts), "without what parts it"
+        yield (
+            "run-together",
+            "".join((truth.ends[0], *parts, truth.ends[1])),
+            "without what parts it",
+        )
         if len(parts) > 2:
-            joined = mark.join([parts[0] + parts[1], *parts[2:]])
+            joined = truth.listed([parts[0] + parts[1], *parts[2:]])
             yield "run-together", joined, "two parts are joined"
         for place, part in enumerate(parts):
             turned = permuted(part) if part.isdecimal() else ""
             if turned and turned not in parts:
-                new = mark.join([*parts[:place], turned, *parts[place + 1 :]])
+                new = truth.listed([*parts[:place], turned, *parts[place + 1 :]])
                 yield "list-part", new, "two digits are exchanged"
                 break
     if truth.order == "free":
         return
     said = truth.order == "said" or mark.strip() in ("->", "→")
-    yield ("list-part" if said else "order-unsaid"), mark.join([*parts, parts[-1]]), "one twice"
+    yield ("list-part" if said else "order-unsaid"), truth.listed([*parts, parts[-1]]), "one twice"
     worth = [number.value if number else part for part, number in
              ((part, read_number(part)) for part in parts)]  # fmt: skip
     unlike = [place for place in range(len(parts) - 1) if worth[place] != worth[place + 1]]
     kind = "order" if said else "order-unsaid"
     for place in dict.fromkeys((*unlike[:1], *unlike[-1:])):
         swapped = [*parts[:place], parts[place + 1], parts[place], *parts[place + 2 :]]
-        yield kind, mark.join(swapped), "two neighbours are exchanged"
+        yield kind, truth.listed(swapped), "two neighbours are exchanged"
+    if len(parts) > 2 and len(set(worth)) > 1:
+        yield kind, truth.listed([*parts[1:], parts[0]]), "the first is put last"
     if worth != worth[::-1]:
-        yield kind, mark.join(parts[::-1]), "in reverse"
+        yield kind, truth.listed(parts[::-1]), "in reverse"

@@ -69,8 +69,6 @@ CLASSES = (
                "compare the sets of keys of both sides, then each value with its own key's"),
     ProbeClass("extra-field", "refuse", "hole", "JSON with a field more, against the prompt",
                "compare the sets of keys of both sides"),
-    ProbeClass("value-type", "refuse", "hole", "JSON with a truth value among numbers",
-               "compare types before values: in Python True == 1"),
     ProbeClass("key-twice", "refuse", "hole", "JSON that gives a key twice, the last time wrong",
                "refuse an object with a key twice (object_pairs_hook)"),
     ProbeClass("lax-data", "refuse", "warning",
