@@ -1,7 +1,8 @@
 r"""What is right for a row, and what is certainly not. Pure: no grader is asked.
 
 An answer has a sort, by its text: a number (with a unit or none), the letter of a choice, yes or
-no, a list, a few words, a formula, or prose. `is_certainly_wrong` and `mentions` err on one side:
+no, a list, a few words, a formula, JSON, a code (a date, a time, a version, an address), lines, or
+prose. `is_certainly_wrong` and `mentions` err on one side:
 the first says yes, and the second no, only where nobody could see it otherwise.
 """
 
@@ -10,11 +11,18 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
-Sort = Literal["number", "choice", "polar", "list", "words", "formula", "prose", "data"]
+from assay.audit import shapes
+
+Sort = Literal[
+    "number", "choice", "polar", "list", "words", "formula", "json", "code", "lines", "prose",
+    "data",
+]  # fmt: skip
+STRUCTURED = ("json", "code", "lines")
+"""Sorts whose near misses are asked where the grader accepts the reference as it stands."""
 
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+"
 _FRACTION = re.compile(
@@ -64,6 +72,10 @@ class Truth:
         options: of a choice, the text behind its letter in the prompt; empty where it has none.
         letters: of a choice, those that the prompt offers.
         parts: of a list.
+        mark: what stands between them.
+        ends: what stands around them: brackets, or nothing.
+        order: whether the prompt says that order matters.
+        prompt: the row's.
     """
 
     texts: tuple[str, ...]
@@ -74,11 +86,19 @@ class Truth:
     option: str = ""
     letters: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
+    mark: str = ", "
+    ends: tuple[str, str] = ("", "")
+    order: shapes.Order = "unsaid"
+    prompt: str = ""
 
     @property
     def text(self) -> str:
         """The first right answer; empty for data."""
         return self.texts[0] if self.texts else ""
+
+    def listed(self, parts: Sequence[str]) -> str:
+        """Other parts as the right ones are written."""
+        return f"{self.ends[0]}{self.mark.join(parts)}{self.ends[1]}"
 
 
 def read_truth(reference: object, prompt: str = "") -> Truth:
@@ -96,7 +116,43 @@ def read_truth(reference: object, prompt: str = "") -> Truth:
     ):
         return Truth((), "data")
     texts = tuple(_bare(one) for one in several)
-    return _sorted_out(texts, prompt) if all(texts) else Truth((), "data")
+    if not all(texts):
+        return Truth((), "data")
+    truth = _structured(texts, prompt) or _sorted_out(texts, prompt)
+    shown: dict[str, shapes.Order] = {"(": "said", "{": "free", "\\{": "free"}
+    order = shown.get(truth.ends[0]) or shapes.order_of(prompt, truth.sort)
+    return replace(truth, order=order, prompt=prompt)
+
+
+def _structured(texts: tuple[str, ...], prompt: str) -> Truth | None:
+    """JSON, lines or a code; None for what has no structure."""
+    value = shapes.read_json(texts[0])
+    if value is not None:
+        return Truth(texts, "json") if shapes.is_answer(value, prompt) else None
+    if shapes.read_lines(texts[0], prompt):
+        return Truth(texts, "lines")
+    return Truth(texts, "code") if shapes.read_code(texts[0]) else None
+
+
+def _list(text: str, prompt: str) -> tuple[str, tuple[str, ...]] | None:
+    """What parts a list, and its parts: numbers, letters, or words where the prompt says so."""
+    mark, parts = shapes.parts_of(text)
+    ends = shapes.ends_of(text)
+    if len(parts) < 2 or (ends[0] and read_number(text.strip("(){}\\"))):
+        return None
+    if ends[0]:
+        return (mark, parts) if mark != " " and all(map(read_number, parts)) else None
+    if mark == " ":
+        grouped = all(re.fullmatch(r"\d{3}", part) for part in parts[1:])
+        fits = all(re.fullmatch(r"-?\d+(?:\.\d+)?", part) for part in parts)
+        return (mark, parts) if len(parts) > 2 and fits and not grouped else None
+    if all(read_number(part) or re.fullmatch("[A-Za-z]", part) for part in parts):
+        return mark, parts
+    # Of names a part may be left out: "Paris, France".
+    short = all(re.fullmatch(r"[^\W_][\w' -]*", part) and len(part.split()) < 4 for part in parts)
+    asked = re.search(r"\b(?:list|all|order\w*|sort\w*|sequence|rank\w*)\b", prompt, re.IGNORECASE)
+    arrows = mark.strip() in ("->", "→")
+    return (mark, parts) if short and len(parts) > 2 and (asked or arrows) else None
 
 
 def _bare(text: str) -> str:
@@ -119,12 +175,9 @@ def _sorted_out(texts: tuple[str, ...], prompt: str) -> Truth:  # noqa: PLR0911 
     number = read_number(text)
     if number is not None:
         return Truth(texts, "number", number.value, number.unit, number.places)
-    parts = tuple(part.strip() for part in text.split(", "))
-    # Of names a part may be left out: "Paris, France".
-    if len(parts) > 1 and all(
-        read_number(part) or re.fullmatch("[A-Za-z]", part) for part in parts
-    ):
-        return Truth(texts, "list", parts=parts)
+    listed = _list(text, prompt)
+    if listed:
+        return Truth(texts, "list", mark=listed[0], parts=listed[1], ends=shapes.ends_of(text))
     words = _WORD.findall(text)
     if _NAME.fullmatch(text) and not any(re.search(r"[A-Z].*[A-Z]|\d", word) for word in words):
         return Truth(texts, "words" if len(words) <= _MOST_WORDS else "prose")
@@ -249,8 +302,18 @@ def _differs(  # noqa: PLR0911 - one a sort
         case "words":
             return _unlike(answer, right)
         case "list":
-            given_parts = {squeezed(part) for part in answer.split(", ")}
-            return given_parts != {squeezed(part) for part in right.split(", ")}
+            given_parts = {squeezed(part) for part in shapes.parts_of(answer)[1]}
+            return given_parts != {squeezed(part) for part in shapes.parts_of(right)[1]}
+        case "json":
+            value = shapes.read_json(answer.strip())
+            known_value = shapes.read_json(right)
+            return None not in (value, known_value) and not shapes.agree_json(
+                value, known_value, truth.order, tolerance
+            )
+        case "code":
+            return not shapes.agree_codes(answer, right)
+        case "lines":
+            return not shapes.agree_lines(answer, right, truth.order)
         case _:
             return False
 
@@ -289,7 +352,9 @@ def mentions(text: str, truth: Truth) -> bool:
     return any(_mentions(text, right, truth) for right in truth.texts)
 
 
-def _mentions(text: str, right: str, truth: Truth) -> bool:
+def _mentions(  # noqa: PLR0911 - one a sort
+    text: str, right: str, truth: Truth
+) -> bool:
     plain = unicodedata.normalize("NFKC", text).replace("\u2044", "/")
     words = set(words_of(plain))
     if truth.sort == "choice":
@@ -307,8 +372,37 @@ def _mentions(text: str, right: str, truth: Truth) -> bool:
         content = {word for word in words_of(right) if len(word) > 3} or set(words_of(right))
         return bool(content & words) or squeezed(right) in squeezed(plain)
     if truth.sort == "list":
-        return all(squeezed(part) in squeezed(plain) for part in right.split(", "))
+        return all(squeezed(part) in squeezed(plain) for part in shapes.parts_of(right)[1])
+    if truth.sort in STRUCTURED:
+        return _mentions_parts(plain, words, right, truth.sort)
     return squeezed(right) in squeezed(plain)
+
+
+def _mentions_parts(plain: str, words: set[str], right: str, sort: Sort) -> bool:
+    """Whether all that a structured answer says stands in a text, in whatever order and form.
+
+    Of a code one group may be missing: a month may be a word.
+    """
+    if squeezed(right) in squeezed(plain):
+        return True
+    if sort == "lines":
+        return set(words_of(right)) <= words
+    if sort == "code":
+        groups = set(re.findall(r"\d+|[^\W\d_]+", right.casefold()))
+        seen = re.findall(r"\d+|[^\W\d_]+", plain.casefold())
+        short = {one.lstrip("0") for one in seen}
+        missing = [one for one in groups if one not in seen and one.lstrip("0") not in short]
+        return len(missing) <= (len(groups) > 1)
+    known = [leaf for _, leaf in shapes.leaves(shapes.read_json(right))]
+    texts = [str(leaf) for leaf in known if leaf is not None and not isinstance(leaf, bool)]
+    if not texts:
+        return bool(words & {"true", "false", "yes", "no", "1", "0"})
+    found = (read_number(text) for text in texts)
+    return all(
+        squeezed(text) in squeezed(plain)
+        or (number is not None and _mentions_number(plain, words, number.value))
+        for text, number in zip(texts, found, strict=True)
+    )
 
 
 def _mentions_number(plain: str, words: set[str], value: Fraction) -> bool:

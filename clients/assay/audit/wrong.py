@@ -12,7 +12,10 @@ import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+from assay.audit.shapes import Miss, permuted
+from assay.audit.structured import OTHERS, other_structures, structured_misses
 from assay.audit.truth import (
+    STRUCTURED,
     Truth,
     is_certainly_wrong,
     numbers_in,
@@ -21,9 +24,6 @@ from assay.audit.truth import (
     words_of,
     written,
 )
-
-Miss = tuple[str, str, str]
-"""The class, the answer, and how it was made."""
 
 _LEAST_CHANGE = Fraction(1, 200)
 _LEAST_DECIMAL = Fraction(1, 50)
@@ -35,14 +35,54 @@ _UNITS = {
     "kJ": "J", "N": "kN", "kN": "N", "W": "kW", "kW": "W", "V": "mV", "mol": "mmol", "L": "mL",
     "mL": "L", "seconds": "hours", "years": "days", "grams": "tons",
 }  # fmt: skip
-_OTHERS = ("Lisbon", "Kelvin", "granite", "Monday", "violet", "Saturn")
+_LONGER = {
+    "mm": "m", "m": "min", "g": "gal", "s": "sr", "N": "N*m", "W": "W*h", "A": "A*h",
+    "m/s": "m", "km/h": "km", "meters": "metric tons", "hours": "h/day",
+}  # fmt: skip
+"""Units, and others that begin them or that they begin."""
+_OTHER_KIND = {
+    "km": "kg", "m": "kg", "cm": "g", "mm": "mg", "kg": "km", "g": "cm", "mg": "mm", "s": "K",
+    "h": "km", "hours": "miles", "minutes": "meters", "seconds": "meters", "meters": "seconds",
+    "miles": "hours", "days": "dollars", "dollars": "days", "J": "V", "kJ": "kV", "N": "V",
+    "W": "A", "V": "A", "L": "s", "mL": "ms",
+}  # fmt: skip
+_CASED = {"mW": "MW", "MW": "mW", "mV": "MV", "MV": "mV", "mHz": "MHz", "MHz": "mHz", "mJ": "MJ",
+          "MJ": "mJ", "Mg": "mg", "mg": "Mg", "Mb": "mb", "MB": "Mb", "Mbps": "MBps", "kb": "kB",
+          "kB": "kb", "mm": "Mm", "Gb": "GB", "GB": "Gb"}  # fmt: skip
+_NAMESAKES = {
+    "Paris": "Texas", "London": "Ontario", "Athens": "Georgia", "Rome": "Georgia",
+    "Moscow": "Idaho", "Berlin": "New Hampshire", "Cairo": "Illinois", "Lima": "Ohio",
+    "Dublin": "Ohio", "Vienna": "Virginia", "Lisbon": "Maine", "Madrid": "Iowa",
+    "Warsaw": "Indiana", "Toronto": "Ohio", "Manchester": "New Hampshire",
+}  # fmt: skip
+_FIRST_NAMES = {
+    "A": ("Albert", "Agnes"), "B": ("Bernard", "Beatrice"), "C": ("Conrad", "Clara"),
+    "D": ("Dennis", "Doris"), "E": ("Edgar", "Edith"), "F": ("Felix", "Flora"),
+    "G": ("Gerald", "Gloria"), "H": ("Howard", "Helga"), "I": ("Igor", "Irene"),
+    "J": ("Jerome", "Judith"), "K": ("Kenneth", "Karen"), "L": ("Leonard", "Laura"),
+    "M": ("Maurice", "Mildred"), "N": ("Norman", "Nora"), "O": ("Oscar", "Olga"),
+    "P": ("Philip", "Paula"), "R": ("Rudolf", "Rosa"), "S": ("Simon", "Sylvia"),
+    "T": ("Theodore", "Thelma"), "V": ("Victor", "Vera"), "W": ("Walter", "Wanda"),
+}  # fmt: skip
+_WHO = re.compile(r"\b(?:who|whom|whose)\b|\bwhich (?:person|author|scientist|artist|president|"
+                  r"composer|king|queen|writer|painter)\b", re.IGNORECASE)  # fmt: skip
+_EXACT = re.compile(
+    r"\bhow many\b|\bexact|\bnumber of\b|\bproduct\b|\bfactorial\b|\d\s*[-*\u00d7\u00b7+^]\s*\d",
+    re.IGNORECASE,
+)
+_ABOUT = re.compile(
+    r"\babout\b|\bapprox|\bestimate|\bround|\bnearest\b|\broughly\b|\bsignificant\b",
+    re.IGNORECASE,
+)
+_PARTED = re.compile(r"\b(?:decimal|fraction|probability|between 0 and 1)\b", re.IGNORECASE)
 
 
 def near_misses(truth: Truth, tolerance: float = 0.0) -> Iterator[Miss]:
     """The near misses of a right answer, each once."""
     seen = {squeezed(text) for text in truth.texts}
     for kind, answer, note in _made(truth, tolerance):
-        text = answer if kind == "look-alike" else squeezed(answer)
+        exact = kind in ("look-alike", "unit-case", "run-together") or truth.sort in STRUCTURED
+        text = answer if exact else squeezed(answer)
         if text not in seen:
             seen.add(text)
             yield kind, answer, note
@@ -62,9 +102,11 @@ def plain_wrong(truth: Truth, count: int = 2) -> list[str]:
     elif truth.sort == "polar":
         found = ["no" if is_certainly_wrong("no", truth) else "yes"]
     elif truth.sort == "words":
-        found = list(_OTHERS)
+        found = list(OTHERS)
     elif truth.sort == "list":
-        found = [", ".join(part) for part in _other_lists(truth.parts)]
+        found = [truth.listed(part) for part in _other_lists(truth.parts)]
+    elif truth.sort in STRUCTURED:
+        found = list(other_structures(truth, count))
     elif truth.sort == "formula":
         return [f"({truth.text})+1", f"({truth.text})+2"][:count]
     sure = [one for one in dict.fromkeys(found) if is_certainly_wrong(one, truth)]
@@ -76,7 +118,7 @@ def _other_lists(parts: Sequence[str]) -> list[list[str]]:
     numbers = [read_number(part) for part in parts]
     known = [one for one in numbers if one is not None]
     if len(known) < len(parts):
-        return [list(_OTHERS[: len(parts)]), list(reversed(_OTHERS[: len(parts)]))]
+        return [list(OTHERS[: len(parts)]), list(reversed(OTHERS[: len(parts)]))]
     top = int(max(abs(one.value) for one in known)) + 1
     return [[str(top + step + shift) for step in range(len(parts))] for shift in (1, 101)]
 
@@ -100,6 +142,8 @@ def _made(truth: Truth, tolerance: float) -> Iterator[Miss]:
         case "formula":
             yield "off-by-one", f"({truth.text})+1", "one more"
             yield "off-by-one", f"({truth.text})-1", "one less"
+        case "json" | "code" | "lines":
+            yield from structured_misses(truth, tolerance)
 
 
 def _numbers(truth: Truth, tolerance: float) -> Iterator[Miss]:
@@ -112,6 +156,45 @@ def _numbers(truth: Truth, tolerance: float) -> Iterator[Miss]:
         sure = far and is_certainly_wrong(answer, truth, tolerance)
         if kind in ("look-alike", "unit") or unlike or sure:
             yield kind, answer, note
+    yield from _neighbours(value, truth, tolerance)
+    yield from _units(truth)
+
+
+def _neighbours(value: Fraction, truth: Truth, tolerance: float) -> Iterator[Miss]:
+    """Of a large whole number the next ones, unless the prompt asks for a rough value."""
+    size = abs(value)
+    rough = size * _LEAST_CHANGE <= 1 or size % 1000 == 0 or _ABOUT.search(truth.prompt)
+    if truth.places != 0 or rough or tolerance:
+        return
+    sure = _EXACT.search(truth.prompt) and not truth.unit.strip()
+    kind = "neighbour" if sure else "neighbour-unsaid"
+    for step in (1, -1):
+        yield kind, written(value + step, truth), f"one {'more' if step > 0 else 'less'}"
+
+
+def _units(truth: Truth) -> Iterator[Miss]:
+    """The right number with another unit, or a percentage in place of its fraction."""
+    unit = truth.unit.strip()
+    core = truth.text.removesuffix(truth.unit)
+    tables = (_LONGER, "a unit of the same beginning"), (_OTHER_KIND, "of another dimension")
+    for table, note in tables:
+        if unit in table:
+            yield "unit", f"{core} {table[unit]}", note
+    if unit in _CASED:
+        yield "unit-case", f"{core} {_CASED[unit]}", "the unit in another case"
+    value = truth.value
+    if value and unit in ("%", "\\%"):
+        share = Fraction(value) / 100
+        yield "unit", f"{_plain_decimal(share)}{truth.unit}", "a hundredth of it"
+        yield "unit", f"{_plain_decimal(value * 100)}{truth.unit}", "a hundred times"
+    elif value and not unit and _PARTED.search(truth.prompt) and 0 < value < 1 and truth.places:
+        yield "qualified", f"{core}%", "as a percentage that it is not"
+
+
+def _plain_decimal(value: Fraction) -> str:
+    """A number of few decimal places, all of them."""
+    places = next((n for n in range(9) if (value * 10**n).denominator == 1), 9)
+    return written(value, Truth(("",), "number", value, places=places))
 
 
 def _least(truth: Truth) -> Fraction:
@@ -156,12 +239,14 @@ def _changed(value: Fraction, truth: Truth) -> Iterator[Miss]:
     sign = "-" if value < 0 else ""
     if truth.places == 0:
         yield "digits", f"{sign}{digits[::-1]}{truth.unit}", "the digits in reverse"
+        yield "digits", f"{sign}{permuted(digits)}{truth.unit}", "two digits are exchanged"
         yield "digits", f"{sign}{digits[1:] or '0'}{truth.unit}", "the first digit is left out"
         yield "digits", f"{sign}{digits[:-1] or '0'}{truth.unit}", "the last digit is left out"
         yield "digits", f"{sign}{''.join(sorted(digits))}{truth.unit}", "the digits, sorted"
         yield "digits", f"{sign}{digits[0]}{'9' * (len(digits) - 1)}{truth.unit}", "its first digit"
     else:
         text = truth.text
+        yield "digits", permuted(text.removesuffix(truth.unit)) + truth.unit, "two are exchanged"
         yield "digits", re.sub(r"[./]", "", text), "without its point or bar"
         yield "digits", text.replace(".", "7"), "another digit where the point is"
 
@@ -209,8 +294,8 @@ def _words(truth: Truth) -> Iterator[Miss]:
     words = words_of(truth.text)
     word = max(words, key=len)
     if 2 <= len(words) <= 4 and all(one.isalpha() and len(one) > 2 for one in words):
-        yield "other-name", f"{_OTHERS[0]} {words[-1]}", "its last word is left, no other"
-        yield "other-name", f"{words[0]} {_OTHERS[2]}", "its first word is left, no other"
+        yield "other-name", f"{OTHERS[0]} {words[-1]}", "its last word is left, no other"
+        yield "other-name", f"{words[0]} {OTHERS[2]}", "its first word is left, no other"
     if len(word) >= 5:
         yield "fragment", truth.text[:1], "its first letter"
         yield "fragment", truth.text[:2], "its first two letters"
@@ -219,17 +304,72 @@ def _words(truth: Truth) -> Iterator[Miss]:
         ordered = "".join(sorted(word))
         if ordered != word:
             yield "digits", ordered, "the letters, sorted"
-    for other in _OTHERS[:2]:
+    for other in OTHERS[:2]:
         if is_certainly_wrong(other, truth):
             yield "another-word", other, "another word"
+    yield from _namesakes(truth)
+
+
+def _namesakes(truth: Truth) -> Iterator[Miss]:
+    """Who or what has the name, too, or another one close to it."""
+    state = _NAMESAKES.get(truth.text)
+    if state and state.casefold() not in truth.prompt.casefold():
+        yield "namesake", f"{truth.text}, {state}", "another place of that name"
+    names = truth.text.split()
+    person = len(names) in (2, 3) and all(re.fullmatch("[A-Z][^\\W\\d_]+", one) for one in names)
+    if not person or not _WHO.search(truth.prompt):
+        return
+    for other in _FIRST_NAMES.get(names[0][0], ()):
+        if other[:2] != names[0][:2] and other not in truth.prompt:
+            answer = " ".join([other, *names[1:]])
+            yield "other-name", answer, "the same initials, another first name"
+    for word in ("daughter", "teacher"):
+        if word not in truth.prompt.casefold():
+            yield "namesake", f"{truth.text}'s {word}", "who stands close to that person"
 
 
 def _lists(truth: Truth) -> Iterator[Miss]:
     parts = list(truth.parts)
-    letters = all(part.isalpha() for part in parts)
-    extra = next(one for one in ("EDCBAF" if letters else ("999", "998")) if one not in parts)
+    numbers = any(read_number(part) for part in parts)
+    letters = all(len(part) == 1 and part.isalpha() for part in parts)
+    extras = ("999", "998") if numbers else tuple("EDCBAF") if letters else OTHERS
+    extra = next(one for one in (*extras, "zinc") if one not in parts)
+    mark = truth.mark
     if len(set(parts)) == len(parts):
-        yield "list-part", ", ".join(parts[:-1]), "its last part is left out"
-        yield "list-part", ", ".join(parts[1:]), "its first part is left out"
-    yield "list-part", ", ".join([*parts, extra]), "with a part too many"
-    yield "list-part", ", ".join([extra, *parts[1:]]), "with one part replaced"
+        yield "list-part", truth.listed(parts[:-1]), "its last part is left out"
+        yield "list-part", truth.listed(parts[1:]), "its first part is left out"
+    yield "list-part", truth.listed([*parts, extra]), "with a part too many"
+    yield "list-part", truth.listed([extra, *parts[1:]]), "with one part replaced"
+    if len(parts) > 2:
+        changed = [parts[0], extra, *parts[2:]]
+        yield "list-part", truth.listed(changed), "with one part in the middle replaced"
+    if numbers:
+        yield (
+            "run-together",
+            "".join((truth.ends[0], *parts, truth.ends[1])),
+            "without what parts it",
+        )
+        if len(parts) > 2:
+            joined = truth.listed([parts[0] + parts[1], *parts[2:]])
+            yield "run-together", joined, "two parts are joined"
+        for place, part in enumerate(parts):
+            turned = permuted(part) if part.isdecimal() else ""
+            if turned and turned not in parts:
+                new = truth.listed([*parts[:place], turned, *parts[place + 1 :]])
+                yield "list-part", new, "two digits are exchanged"
+                break
+    if truth.order == "free":
+        return
+    said = truth.order == "said" or mark.strip() in ("->", "→")
+    yield ("list-part" if said else "order-unsaid"), truth.listed([*parts, parts[-1]]), "one twice"
+    worth = [number.value if number else part for part, number in
+             ((part, read_number(part)) for part in parts)]  # fmt: skip
+    unlike = [place for place in range(len(parts) - 1) if worth[place] != worth[place + 1]]
+    kind = "order" if said else "order-unsaid"
+    for place in dict.fromkeys((*unlike[:1], *unlike[-1:])):
+        swapped = [*parts[:place], parts[place + 1], parts[place], *parts[place + 2 :]]
+        yield kind, truth.listed(swapped), "two neighbours are exchanged"
+    if len(parts) > 2 and len(set(worth)) > 1:
+        yield kind, truth.listed([*parts[1:], parts[0]]), "the first is put last"
+    if worth != worth[::-1]:
+        yield kind, truth.listed(parts[::-1]), "in reverse"

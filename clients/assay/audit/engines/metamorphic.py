@@ -2,11 +2,12 @@ r"""Rewrites: those that keep the meaning must be accepted, near misses refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Sequence, Set
 
 from assay.audit.dress import DRESSES, PLAIN
 from assay.audit.probes import Asking, Probe, ProbeClass, Subject
-from assay.audit.truth import Truth
+from assay.audit.truth import STRUCTURED, Truth
 from assay.audit.wrong import near_misses
 
 _MOST_REPEATS = 64
@@ -56,6 +57,45 @@ CLASSES = (
     ProbeClass("another-word", "refuse", "hole", "another word", "compare with the reference"),
     ProbeClass("list-part", "refuse", "hole", "a list with a part too few, too many, or another",
                "compare as many parts as there are on both sides"),
+    ProbeClass("order", "refuse", "hole", "the right parts in another order, where it matters",
+               "compare sequences as sequences, not as sets or sorted"),
+    ProbeClass("order-unsaid", "refuse", "warning", "the right parts in another order, or twice",
+               "say in the prompt whether order matters, and compare lists or sets accordingly"),
+    ProbeClass("run-together", "refuse", "hole", "what parts its numbers is left out",
+               "compare the parts; do not delete blanks, commas and points before"),
+    ProbeClass("field-value", "refuse", "hole", "JSON with one value changed",
+               "parse both sides and compare them whole; pay nothing for a part"),
+    ProbeClass("field", "refuse", "hole", "JSON with a field left out, renamed or exchanged",
+               "compare the sets of keys of both sides, then each value with its own key's"),
+    ProbeClass("extra-field", "refuse", "hole", "JSON with a field more, against the prompt",
+               "compare the sets of keys of both sides"),
+    ProbeClass("key-twice", "refuse", "hole", "JSON that gives a key twice, the last time wrong",
+               "refuse an object with a key twice (object_pairs_hook)"),
+    ProbeClass("lax-data", "refuse", "warning",
+               "JSON with other types, a field more, a key twice, or a misspelt text",
+               "see whether the task allows it; a schema says so"),
+    ProbeClass("component", "refuse", "hole",
+               "a date, time, version, address or code with a component changed or left out",
+               "parse both sides and compare all components; no prefix, and no similarity"),
+    ProbeClass("dotless", "refuse", "hole", "another sign stands where a point belongs",
+               "a reference is no pattern: compare texts, or re.escape it"),
+    ProbeClass("lax-form", "refuse", "warning",
+               "a code in another case, without what parts it, with text behind it, or a date in "
+               "another order",
+               "say the form in the prompt, and match the whole of the answer"),
+    ProbeClass("line", "refuse", "hole", "lines of which one is changed, left out or too many",
+               "compare as many lines as there are on both sides, each whole"),
+    ProbeClass("beside", "refuse", "warning", "the right data or lines, and wrong ones beside them",
+               "refuse a response that gives two answers, or say which one counts"),
+    ProbeClass("neighbour", "refuse", "hole", "one more or less than a large whole number",
+               "compare whole numbers as such: no relative tolerance, no float"),
+    ProbeClass("neighbour-unsaid", "refuse", "warning",
+               "one more or less than a large whole number that may be a measurement",
+               "compare whole numbers as such, or say the tolerance in the prompt"),
+    ProbeClass("unit-case", "refuse", "warning", "the unit in another case, which is another unit",
+               "compare units with their case: mW is not MW"),
+    ProbeClass("namesake", "refuse", "hole", "what has the right name in its own, and is another",
+               "compare whole names, with what stands behind them"),
     ProbeClass("repeat", "refuse", "hole", "what was refused before, asked again",
                "a reward may depend on nothing but its arguments: no state, no random numbers",
                "semantic.verifier_determinism"),
@@ -69,8 +109,21 @@ class Metamorphic:
     classes: Sequence[ProbeClass] = CLASSES
 
     def ask(self, subject: Subject) -> Asking:
-        """Asks all, then some of the refused ones again."""
-        probes = [probe for row in range(len(subject.rows)) for probe in _of_row(subject, row)]
+        """Asks all, then some of the refused ones again.
+
+        Near misses of structured answers are asked in forms in which that row's reference is
+        accepted: else it may be no answer, but what a grader makes one of.
+        """
+        plain = _as_given(subject)
+        said = (yield plain) if plain else []
+        read = {
+            (probe.row, probe.dress)
+            for probe, one in zip(plain, said, strict=False)
+            if subject.scale.accepts(one)
+        }
+        probes = [
+            probe for row in range(len(subject.rows)) for probe in _of_row(subject, row, read)
+        ]
         if not probes:
             return
         draws = subject.draws(self.name)
@@ -89,14 +142,27 @@ class Metamorphic:
             ]
 
 
-def _of_row(subject: Subject, row: int) -> Iterator[Probe]:
+def _as_given(subject: Subject) -> list[Probe]:
+    """The structured references as they stand."""
+    return [
+        Probe(place, "rewrite", dress.wear(row.truth.text), "accept", "as it is", dress.name)
+        for place, row in enumerate(subject.rows)
+        if row.truth.sort in STRUCTURED and row.tests is None
+        for dress in subject.dresses
+    ]
+
+
+def _of_row(subject: Subject, row: int, read: Set[tuple[int, str]]) -> Iterator[Probe]:
     known = subject.rows[row]
     truth = known.truth
     if not truth.texts or known.tests is not None:
         return
-    misses = list(near_misses(truth, subject.tolerance))
+    worn_here = subject.dresses
+    if truth.sort in STRUCTURED:
+        worn_here = [dress for dress in worn_here if (row, dress.name) in read]
+    misses = list(near_misses(truth, subject.tolerance)) if worn_here else []
     for kind, answer, note in misses:
-        for dress in subject.dresses:
+        for dress in worn_here:
             yield Probe(row, kind, dress.wear(answer), "refuse", note, dress.name)
     others = [dress for dress in DRESSES if dress not in subject.dresses]
     for dress in others:
@@ -150,5 +216,15 @@ def _rewritten(truth: Truth) -> Iterator[tuple[str, str]]:
                 yield f"{int(truth.value):,}{truth.unit}", "thousands are separated"
         if truth.value < 0:
             yield text.replace("-", "\u2212"), "with the sign for minus"
-    if truth.sort == "list":
+    if truth.sort == "list" and truth.mark == ", ":
         yield text.replace(", ", ","), "without spaces"
+    if truth.sort == "json":
+        value = json.loads(text)
+        yield json.dumps(value, indent=2, ensure_ascii=False), "indented"
+        yield json.dumps(value, separators=(",", ":"), ensure_ascii=False), "without blanks"
+        if isinstance(value, dict):
+            turned = dict(reversed(value.items()))
+            yield json.dumps(turned, ensure_ascii=False), "its keys in reverse"
+    if truth.sort == "lines":
+        yield text.replace("\n", "\r\n"), "with carriage returns"
+        yield text.replace("\n", "  \n"), "blanks behind its lines"

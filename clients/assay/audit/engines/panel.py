@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from assay.audit.codes import days_around
 from assay.audit.dress import PLAIN, PROSE, Dress
 from assay.audit.engines import programs
 from assay.audit.probes import Asking, Probe, ProbeClass, Subject
-from assay.audit.truth import Truth, mentions, numbers_in, read_number
+from assay.audit.truth import STRUCTURED, Truth, mentions, numbers_in, read_number
 from assay.audit.wrong import plain_wrong
 from assay.clients.testing.hostile import hostile_texts
 
@@ -170,7 +171,7 @@ def _among(subject: Subject, row: int, wrong: Sequence[str]) -> Iterator[Probe]:
     first, last = wrong
     three = (first, truth.text, last)
     lists = [", ".join(three), " or ".join(three), "; ".join(three), " ".join(three)]
-    if truth.sort == "list":
+    if truth.sort == "list" or (truth.sort in STRUCTURED and truth.sort != "code"):
         lists = [" or ".join(three)]
     for dress in subject.dresses:
         for text in lists[: 2 if dress.name != "plain" else 4]:
@@ -201,6 +202,8 @@ def _many(truth: Truth, first: str, last: str) -> str:
         return " ".join(f"{start + step}{truth.unit}" for step in range(50))
     if truth.sort == "choice":
         return " ".join([first, *(one for one in truth.letters if one != first), last])
+    if truth.sort == "code":
+        return ", ".join(days_around(truth.text))
     return ""
 
 
@@ -232,7 +235,7 @@ def _denied(subject: Subject, row: int, worn: Dress) -> Iterator[Probe]:
     texts = [f"not {truth.text}", f"anything but {truth.text}"]
     if truth.sort == "number":
         texts += [f"more than {truth.text}", f"less than {truth.text}"]
-    elif truth.sort in ("prose", "formula", "list"):
+    elif truth.sort in ("prose", "formula", "list", *STRUCTURED):
         return
     kind = "denial-in-prose" if in_prose else "denial"
     marked = "denial" if subject.needs_mark else kind

@@ -17,10 +17,11 @@ from functools import partial
 
 from assay.audit.dress import PLAIN, Dress
 from assay.audit.probes import Asking, Probe, ProbeClass, Ruling, Subject
-from assay.audit.truth import is_certainly_wrong
+from assay.audit.structured import skeletons
+from assay.audit.truth import STRUCTURED, is_certainly_wrong
 from assay.audit.wrong import plain_wrong
 
-_SORTS = ("number", "choice", "words", "list")
+_SORTS = ("number", "choice", "words", "list", *STRUCTURED)
 _ROUND = 32
 _MOST_CALLS = 1_600
 _MOST_TRIED = 900
@@ -218,6 +219,14 @@ def _arms(subject: Subject, rows: Sequence[int]) -> list[_Arm]:
         dressed = [f"\n{subject.dresses[0].wear(one)}" for one in wrong]
         arms.append(_Arm("a wrong answer", partial(_with_one, wrong)))
         arms.append(_Arm("a dressed one", partial(_with_one, dressed)))
+    forms = [one for row in rows for one in skeletons(subject.rows[row].truth)]
+    if forms:
+        arms += [
+            _Arm("an empty form", partial(_with_one, forms)),
+            _Arm("its digits are zeros", lambda text, _: re.sub(r"\d", "0", text)),
+            _Arm("its last line alone", lambda text, _: text.rpartition("\n")[2]),
+            _Arm("its values are patterns", lambda text, _: re.sub(r'"[^":]*"(?!:)', '".*"', text)),
+        ]
     arms += [
         _Arm("thoughts before it", lambda text, _: f"<think>\n{_FILLER}\n</think>\n{text}"),
         _Arm("filler before it", lambda text, _: f"{_FILLER * 5}\n{text}"),
