@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from assay.audit import AuditRow, Truth, read_truth
 from assay.audit.engines.metamorphic import CLASSES
+from assay.audit.engines.search import Search
 from assay.audit.truth import is_certainly_wrong, mentions
 from assay.audit.wrong import near_misses, plain_wrong
 from audit_support import accepted_classes, audited, rows
@@ -406,6 +407,18 @@ def test_careless_graders_are_found(careless: Callable[[str, str], float], kinds
 def loaded_keys(text: str) -> set[str]:
     value = loaded(text)
     return set(value) if isinstance(value, dict) else set()
+
+
+def test_search_reaches_what_only_has_the_form() -> None:
+    def formal(response: str, right: str) -> float:
+        value = loaded(response)
+        if not isinstance(value, dict) or value.keys() != loaded(right).keys():
+            return float(response.strip() == right)
+        return 1.0 if same(value, loaded(right)) else 0.6 if not any(value.values()) else 0.0
+
+    some = [row for row in some_rows() if row.truth.text.startswith("{")]
+    report = audited(formal, some, probers=[Search()])
+    assert accepted_classes(report) == {"searched"}
 
 
 def test_a_grader_that_makes_something_else_of_a_reference_is_not_blamed() -> None:
