@@ -33,7 +33,7 @@ table { border-collapse: collapse; width: 100% } .wide { overflow-x: auto }
 td, th { border-bottom: 1px solid var(--line); padding: .35rem .6rem .35rem 0; text-align: left;
   vertical-align: top; font-variant-numeric: tabular-nums }
 th { font-weight: 600; font-size: .85rem } td.n, th.n { text-align: right }
-meter { width: 6rem }
+meter { width: 5rem; height: .7rem }
 pre { background: var(--tint); border-radius: .4rem; margin: .4rem 0; padding: .6rem .8rem;
   white-space: pre-wrap; overflow-wrap: anywhere; max-height: 16rem; overflow: auto;
   font-size: .85rem }
@@ -151,14 +151,21 @@ def _shown(text: str) -> str:
 def _table(report: AuditReport) -> Iterator[str]:
     yield '<div class="wide"><table><thead><tr><th>class</th><th>engine</th><th>must</th>'
     yield '<th class="n">asked</th><th class="n">faults</th><th class="n">unwanted</th>'
-    yield '<th class="n">rate, 95 %</th></tr></thead><tbody>'
+    yield '<th class="n">rate, 95 %</th><th></th></tr></thead><tbody>'
     for one in report.classes:
         tone = one.kind.severity if one.unwanted else "soft" if not one.asked else ""
         yield f'<tr class="{tone}"><td>{escape(one.kind.name)}</td><td>{escape(one.engine)}</td>'
         yield f'<td>{_must(one.kind)}</td><td class="n">{one.asked}</td>'
         yield f'<td class="n">{one.faults}</td><td class="n">{one.unwanted}</td>'
-        yield f'<td class="n">{interval(one.rate)}</td></tr>'
+        yield f'<td class="n">{interval(one.rate)}</td><td>{_bar(one.rate)}</td></tr>'
     yield "</tbody></table></div>"
+
+
+def _bar(rate: Estimate) -> str:
+    if rate.value is None:
+        return ""
+    bounds = 'min="0" max="1" low="0.0001" high="0.05" optimum="0"'
+    return f'<meter {bounds} value="{rate.value:.4f}"></meter>'
 
 
 def _must(kind: ProbeClass) -> str:

@@ -143,8 +143,10 @@ def _worst(unwanted: Sequence[Judged]) -> list[Judged]:
     ordered = sorted(unwanted, key=lambda one: (-(one.said.reward or 0.0), len(one.probe.response)))
     chosen: list[Judged] = []
     for one in ordered:
-        alike = [(other.probe.row, other.probe.note) for other in chosen]
-        if (one.probe.row, one.probe.note) not in alike and len(chosen) < _SHOWN:
+        seen = {(other.probe.row, other.probe.note) for other in chosen}
+        texts = {other.probe.response for other in chosen}
+        new = (one.probe.row, one.probe.note) not in seen and one.probe.response not in texts
+        if new and len(chosen) < _SHOWN:
             chosen.append(one)
     return chosen
 

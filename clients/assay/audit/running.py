@@ -39,7 +39,7 @@ class AuditPlan:
 
     scale: Scale | None = None
     share: float = 0.5
-    calls: int = 50_000
+    calls: int = 100_000
     seconds: float = 600.0
     tolerance: float = 0.0
     words: Sequence[str] = ()

@@ -70,7 +70,7 @@ class _Progress:
 @click.option(
     "--calls",
     type=click.IntRange(1),
-    default=50_000,
+    default=100_000,
     show_default=True,
     help="At most so many probes.",
 )
@@ -268,6 +268,8 @@ def print_report(console: Console, report: AuditReport, show: int) -> None:
     for reason, count in report.faults.most_common(4):
         text = f"no verdict: {reason} {count} times, such as: {report.fault_messages[reason]}"
         console.print(Text(clip(text)), soft_wrap=True)
+    for name in report.found.cut:
+        console.print(f"{name} was cut short by the budget", highlight=False)
     rates = [interval(rate) for rate in (report.false_positive, report.false_negative)]
     console.print(f"false positives {rates[0]}, false negatives {rates[1]}", highlight=False)
     console.print(Text(said_of(report)))
