@@ -291,6 +291,7 @@ def test_each_class_is_made_where_it_fits(right: str, kinds: set[str]) -> None:
         ("Sort the numbers.", "2, 3, 5", "3, 2, 5", "order"),
         ("Which are steps in the right order?", "2, 3, 5", "3, 2, 5", "order"),
         ("In ascending order?", "2, 3, 5", "3, 2, 5", "order-unsaid"),
+        ("Find n such that the sequence is so.", "2, 3, 5", "3, 2, 5", "order-unsaid"),
         ("Which primes?", "2, 3, 5", "3, 2, 5", "order-unsaid"),
         ("JSON, sorted.", "[1, 2]", "[2, 1]", "order"),
         ("Return exactly these fields as JSON.", '{"a": 1}', '{"a": 1, "other": 7}', "extra-field"),
@@ -327,7 +328,8 @@ def test_what_is_certain_and_what_is_only_a_warning(
         ("", "(x, 4)", "prose"), ("", "(1,234)", "prose"), ("", "1 234 567", "prose"),
         ("", "1 2 3", "list"), ("", "Paris, France", "words"),
         ("", "sin2x", "formula"), ("", "UTF-8", "code"), ("", "(-1, 3]", "prose"),
-        ("", "31/02/2024", "prose"), ("", "25:61", "prose"),
+        ("", "31/02/2024", "prose"), ("", "25:61", "prose"), ("", "110/month", "prose"),
+        ("", "10:30AM", "prose"), ("", "60^\n60^", "prose"), ("", "[\x0crac{1}{8}, 2)", "prose"),
     ],
 )  # fmt: skip
 def test_what_has_no_structure_for_sure_has_none(prompt: str, right: str, sort: str) -> None:
