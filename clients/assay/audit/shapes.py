@@ -23,7 +23,7 @@ Miss = tuple[str, str, str]
 """A near miss: the class, the answer, and how it was made."""
 
 _SAID = re.compile(
-    r"\b(?:sort|arrange|rank|reorder|order) (?:\w+ ){0,2}(?:the|these|them|all|following|numbers|by)"
+    r"\b(?:sort|arrange|rank|reorder|order) (?:\w+ ){0,2}(?:the|these|them|all|following|by)"
     r"\b"
     r"|\b(?:list|give|name|write|return|state|answer|which|what)\b[^.?!]{0,80}\bin (?:the |which )?"
     r"(?:right |correct |same |given |chronological )?order\b(?! to\b)"
