@@ -267,6 +267,33 @@ def test_other_answers_for_texts_of_several_are_no_right_ones(right: str) -> Non
         assert is_certainly_wrong(wrong, truth)
 
 
+SEEDS = (
+    '{"a": [1, {"b": null}], "c": "x"}', "[[1, 2], [3, 4]]", "2024-02-29", "29/02/2024", "12-31-99",
+    "1 January 2000", "23:59", "0.0.0", "255.255.255.255", "a\tb\n1\t2", "| a | b |\n| 1 | 2 |",
+    "1,2\n3,4", "(0, 0)", "\\{1\\}", "[{}]", '{"": 1}', "[1e400]", "[1E+2]", "9999-12-31",
+    "0001-01-01", "1000-01-01T00:00:00Z", "1 1 1", "v1.2.3", "x@y.zz", "[true, false]", "AB-1",
+)  # fmt: skip
+EDITS = st.tuples(
+    st.integers(0, 40), st.integers(0, 1), st.sampled_from('0159-/:. ,{}[]()"aBZ\n\t|>%')
+)
+
+
+@given(st.sampled_from(SEEDS), st.lists(EDITS, max_size=3), PRINTS)
+def test_a_right_answer_in_broken_forms_is_right_and_no_near_miss(
+    right: str, edits: list[tuple[int, int, str]], prompt: str
+) -> None:
+    for place, length, sign in edits:
+        right = right[:place] + sign + right[place + length :]
+    truth = read_truth(right, prompt)
+    if not truth.texts:
+        return
+    assert not is_certainly_wrong(truth.text, truth)
+    assert mentions(truth.text, truth)
+    assert truth.text not in [answer for _, answer, _ in near_misses(truth)]
+    if truth.sort != "formula":
+        assert all(is_certainly_wrong(one, truth) for one in plain_wrong(truth))
+
+
 CASES = {
     '{"city": "Oslo", "n": 31, "pos": {"x": 1, "y": 2}}': {"field-value", "field", "key-twice"},
     "[3, 1, 2]": {"lax-data", "list-part", "field-value"},

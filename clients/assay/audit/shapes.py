@@ -59,6 +59,7 @@ _ARRAY_HINT = re.compile(
 )
 _MOST_CHARS = 4_000
 _MOST_LINES = 60
+_MOST_PLACES = 30
 _MOST_CELLS = 12
 
 
@@ -84,9 +85,15 @@ def read_json(text: str) -> Any:
     def no_number(_: str) -> None:
         raise ValueError
 
+    def number(digits: str) -> Decimal:
+        value = Decimal(digits)
+        if not -_MOST_PLACES < value.adjusted() < _MOST_PLACES:
+            raise ValueError
+        return value
+
     try:
         return json.loads(
-            text, object_pairs_hook=once, parse_float=Decimal, parse_int=Decimal,
+            text, object_pairs_hook=once, parse_float=number, parse_int=number,
             parse_constant=no_number,
         )  # fmt: skip
     except (ValueError, RecursionError, ArithmeticError):
