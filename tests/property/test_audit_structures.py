@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from assay.audit import AuditRow, Truth, read_truth
 from assay.audit.engines.metamorphic import CLASSES
+from assay.audit.engines.search import Search
 from assay.audit.truth import is_certainly_wrong, mentions
 from assay.audit.wrong import near_misses, plain_wrong
 from audit_support import accepted_classes, audited, rows
@@ -266,6 +267,33 @@ def test_other_answers_for_texts_of_several_are_no_right_ones(right: str) -> Non
         assert is_certainly_wrong(wrong, truth)
 
 
+SEEDS = (
+    '{"a": [1, {"b": null}], "c": "x"}', "[[1, 2], [3, 4]]", "2024-02-29", "29/02/2024", "12-31-99",
+    "1 January 2000", "23:59", "0.0.0", "255.255.255.255", "a\tb\n1\t2", "| a | b |\n| 1 | 2 |",
+    "1,2\n3,4", "(0, 0)", "\\{1\\}", "[{}]", '{"": 1}', "[1e400]", "[1E+2]", "9999-12-31",
+    "0001-01-01", "1000-01-01T00:00:00Z", "1 1 1", "v1.2.3", "x@y.zz", "[true, false]", "AB-1",
+)  # fmt: skip
+EDITS = st.tuples(
+    st.integers(0, 40), st.integers(0, 1), st.sampled_from('0159-/:. ,{}[]()"aBZ\n\t|>%')
+)
+
+
+@given(st.sampled_from(SEEDS), st.lists(EDITS, max_size=3), PRINTS)
+def test_a_right_answer_in_broken_forms_is_right_and_no_near_miss(
+    right: str, edits: list[tuple[int, int, str]], prompt: str
+) -> None:
+    for place, length, sign in edits:
+        right = right[:place] + sign + right[place + length :]
+    truth = read_truth(right, prompt)
+    if not truth.texts:
+        return
+    assert not is_certainly_wrong(truth.text, truth)
+    assert mentions(truth.text, truth)
+    assert truth.text not in [answer for _, answer, _ in near_misses(truth)]
+    if truth.sort != "formula":
+        assert all(is_certainly_wrong(one, truth) for one in plain_wrong(truth))
+
+
 CASES = {
     '{"city": "Oslo", "n": 31, "pos": {"x": 1, "y": 2}}': {"field-value", "field", "key-twice"},
     "[3, 1, 2]": {"lax-data", "list-part", "field-value"},
@@ -290,6 +318,7 @@ def test_each_class_is_made_where_it_fits(right: str, kinds: set[str]) -> None:
         ("Sort the numbers.", "2, 3, 5", "3, 2, 5", "order"),
         ("Which are steps in the right order?", "2, 3, 5", "3, 2, 5", "order"),
         ("In ascending order?", "2, 3, 5", "3, 2, 5", "order-unsaid"),
+        ("Find n such that the sequence is so.", "2, 3, 5", "3, 2, 5", "order-unsaid"),
         ("Which primes?", "2, 3, 5", "3, 2, 5", "order-unsaid"),
         ("JSON, sorted.", "[1, 2]", "[2, 1]", "order"),
         ("Return exactly these fields as JSON.", '{"a": 1}', '{"a": 1, "other": 7}', "extra-field"),
@@ -326,7 +355,8 @@ def test_what_is_certain_and_what_is_only_a_warning(
         ("", "(x, 4)", "prose"), ("", "(1,234)", "prose"), ("", "1 234 567", "prose"),
         ("", "1 2 3", "list"), ("", "Paris, France", "words"),
         ("", "sin2x", "formula"), ("", "UTF-8", "code"), ("", "(-1, 3]", "prose"),
-        ("", "31/02/2024", "prose"), ("", "25:61", "prose"),
+        ("", "31/02/2024", "prose"), ("", "25:61", "prose"), ("", "110/month", "prose"),
+        ("", "10:30AM", "prose"), ("", "60^\n60^", "prose"), ("", "[\x0crac{1}{8}, 2)", "prose"),
     ],
 )  # fmt: skip
 def test_what_has_no_structure_for_sure_has_none(prompt: str, right: str, sort: str) -> None:
@@ -406,6 +436,18 @@ def test_careless_graders_are_found(careless: Callable[[str, str], float], kinds
 def loaded_keys(text: str) -> set[str]:
     value = loaded(text)
     return set(value) if isinstance(value, dict) else set()
+
+
+def test_search_reaches_what_only_has_the_form() -> None:
+    def formal(response: str, right: str) -> float:
+        value = loaded(response)
+        if not isinstance(value, dict) or value.keys() != loaded(right).keys():
+            return float(response.strip() == right)
+        return 1.0 if same(value, loaded(right)) else 0.6 if not value["city"] else 0.0
+
+    some = [row for row in some_rows() if row.truth.text.startswith("{")]
+    report = audited(formal, some, probers=[Search()])
+    assert accepted_classes(report) == {"searched"}
 
 
 def test_a_grader_that_makes_something_else_of_a_reference_is_not_blamed() -> None:

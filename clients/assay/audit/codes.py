@@ -196,7 +196,7 @@ def _other_codes(code: Code) -> Iterator[Miss]:
     yield "component", f"X{code.text}", "a letter before it"
     if len(groups) > 2:
         yield "component", "".join(groups[:-1]).rstrip("-/:._#"), "its last part is left out"
-        yield "component", "".join(groups[1:]).lstrip("-/:._#"), "its first part is left out"
+        yield "lax-form", "".join(groups[1:]).lstrip("-/:._#"), "its first part is left out"
     if "." in code.text:
         yield "dotless", code.text.replace(".", "7"), "a digit where the points are"
     bare = re.sub(r"[-/:._#]", "", code.text)

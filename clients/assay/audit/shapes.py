@@ -23,16 +23,22 @@ Miss = tuple[str, str, str]
 """A near miss: the class, the answer, and how it was made."""
 
 _SAID = re.compile(
-    r"\bin (?:the |which )?(?:right |correct |given |same )?order\b(?! to\b)|\bchronological"
-    r"|\b(?:sort|arrange|rank) (?:\w+ )?(?:the|these|them|all|by|from|in)\b|\border (?:the|these)\b"
+    r"\b(?:sort|arrange|rank|reorder|order) (?:\w+ ){0,2}(?:the|these|them|all|following|by)"
+    r"\b"
+    r"|\b(?:list|give|name|write|return|state|answer|which|what)\b[^.?!]{0,80}\bin (?:the |which )?"
+    r"(?:right |correct |same |given |chronological )?order\b(?! to\b)"
+    r"|\b(?:what is|which is|give|write|find|complete) (?:the|this) (?:\w+ )?sequence\b"
+    r"|\bnext (?:\w+ )?(?:terms|numbers|elements)\b",
+    re.IGNORECASE,
+)
+_FORM = re.compile(
+    r"\bin (?:\w+ )?order\b(?! to\b)|\bordered\b|\bsort(?:ed|s)?\b|\bascending\b|\bdescending\b"
     r"|\bsequence\b|\branked\b|\branking\b|\broute\b|\bpath\b|\bcoordinates?\b|\bvector\b"
     r"|\bmatrix\b|\btuple\b|\bpermutation\b",
     re.IGNORECASE,
 )
-_FORM = re.compile(
-    r"\bin \w+ order\b|\bordered\b|\bsort(?:ed|s)?\b|\bascending\b|\bdescending\b", re.IGNORECASE
-)
-"""Of numbers with commas the order may be asked for as a form alone, as MATH does."""
+"""Of numbers with commas this may be asked for as a form alone, or be what the task is about."""
+_ARRAYS = re.compile(r"\b(?:json|arrays?|lists?|lines?)\b", re.IGNORECASE)
 _FREE = re.compile(
     r"\bany order\b|\border (?:does|is|need)(?: not|n.t)\b|\b(?:irrespective|regardless) of"
     r" (?:the )?order\b|\bunordered\b|\bno particular order\b|\bsets?\b",
@@ -53,6 +59,7 @@ _ARRAY_HINT = re.compile(
 )
 _MOST_CHARS = 4_000
 _MOST_LINES = 60
+_MOST_PLACES = 30
 _MOST_CELLS = 12
 
 
@@ -60,7 +67,8 @@ def order_of(prompt: str, sort: str) -> Order:
     """Whether a prompt says that the order matters, or that it does not."""
     if _FREE.search(prompt):
         return "free"
-    said = _SAID.search(prompt) or (sort != "list" and _FORM.search(prompt))
+    kept = sort != "list" and _ARRAYS.search(prompt) and _FORM.search(prompt)
+    said = kept or _SAID.search(prompt)
     return "said" if said or (sort == "lines" and _PRINTED.search(prompt)) else "unsaid"
 
 
@@ -77,9 +85,15 @@ def read_json(text: str) -> Any:
     def no_number(_: str) -> None:
         raise ValueError
 
+    def number(digits: str) -> Decimal:
+        value = Decimal(digits)
+        if not -_MOST_PLACES < value.adjusted() < _MOST_PLACES:
+            raise ValueError
+        return value
+
     try:
         return json.loads(
-            text, object_pairs_hook=once, parse_float=Decimal, parse_int=Decimal,
+            text, object_pairs_hook=once, parse_float=number, parse_int=number,
             parse_constant=no_number,
         )  # fmt: skip
     except (ValueError, RecursionError, ArithmeticError):
@@ -195,7 +209,7 @@ _VERSION = re.compile(r"v?\d+(?:\.\d+){2,}")
 _MAIL = re.compile(
     r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:[\w-]+\.)+(?:com|org|net|io|edu|gov|txt|py|csv)"
 )
-_CODE = re.compile(r"[A-Za-z0-9]+(?:[-/:._#][A-Za-z0-9]+)*")
+_CODE = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[-/:._#][A-Za-z0-9]+)*")
 _FUNCTIONS = re.compile(r"sin|cos|tan|log|ln|exp|sqrt|pi|frac", re.IGNORECASE)
 Kind = Literal["date", "day", "worded", "stamp", "time", "address", "version", "mail", "code"]
 
@@ -336,10 +350,12 @@ def plainest(text: str) -> str:
 
 def read_lines(text: str, prompt: str) -> tuple[str, ...]:
     """The lines of a program's output, a table or a list; empty for prose and source code."""
+    if re.search(r"[\x00-\x09\x0b\x0c\x0e-\x1f\\$^{}]", text.replace("\t", " ")):
+        return ()
     lines = tuple(line.rstrip() for line in text.strip("\n").splitlines() if line.strip())
     if not 2 <= len(lines) <= _MOST_LINES or len(text) > _MOST_CHARS:
         return ()
-    if re.search(r"(?m)[{};]\s*$|^\s*(?:def|import|class|return|#)\b|\\|\$", text):
+    if re.search(r"(?m);\s*$|^\s*(?:def|import|class|return|#)\b", text):
         return ()
     if any(len(cells(line)) > _MOST_CELLS or len(line) > 120 for line in lines):
         return ()

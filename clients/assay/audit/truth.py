@@ -396,7 +396,7 @@ def _mentions_parts(plain: str, words: set[str], right: str, sort: Sort) -> bool
     known = [leaf for _, leaf in shapes.leaves(shapes.read_json(right))]
     texts = [str(leaf) for leaf in known if leaf is not None and not isinstance(leaf, bool)]
     if not texts:
-        return bool(words & {"true", "false", "yes", "no", "1", "0"})
+        return bool(words & {"true", "false", "yes", "no", "1", "0", "null", "none"})
     found = (read_number(text) for text in texts)
     return all(
         squeezed(text) in squeezed(plain)

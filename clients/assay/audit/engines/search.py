@@ -174,8 +174,14 @@ def _elsewhere(subject: Subject, probes: Sequence[Probe], said: Sequence[Ruling]
 
 
 def _dictionary(subject: Subject, rows: Sequence[int]) -> list[Probe]:
-    """The words of the grader's source: alone, dressed, and beside a wrong answer."""
+    """The words of the grader's source: alone, dressed, beside a wrong answer; and empty forms."""
     found: dict[tuple[int, str], Probe] = {}
+    for row in rows:
+        for form in skeletons(subject.rows[row].truth):
+            text = subject.dresses[0].wear(form)
+            if subject.unmentioned(row, text):
+                note = "the form of the answer, with nothing in it"
+                found.setdefault((row, text), Probe(row, "searched", text, "refuse", note))
     for number, word in enumerate(subject.words):
         row = rows[number % len(rows)]
         wrong = plain_wrong(subject.rows[row].truth, 1)
