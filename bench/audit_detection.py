@@ -31,6 +31,7 @@ from assay.kit.runs.stats import wilson
 
 GRADERS = Path(__file__).resolve().parents[1] / "tests" / "planted_graders"
 DEPTHS = ("obvious", "class", "subtle")
+SETS = ("first", "second")
 _CALL_S = 1.0
 
 
@@ -131,6 +132,7 @@ def run(options: Sequence[str]) -> None:
     """Audits all graders; prints what was found by depth, what was missed, and who was accused."""
     parser = argparse.ArgumentParser(prog="python -m bench audit-detection", description=__doc__)
     parser.add_argument("--only", default="", help="graders whose function holds this text")
+    parser.add_argument("--set", choices=SETS, help="of one author alone")
     parser.add_argument("--missed", action="store_true", help="say of what was missed what it is")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for one grader")
     chosen = parser.parse_args(options)
@@ -138,7 +140,8 @@ def run(options: Sequence[str]) -> None:
     kinds = {name: rows_of(one["file"]) for name, one in manifest["rows"].items()}
     found: list[tuple[Mapping[str, Any], dict[str, Any]]] = []
     for entry in manifest["grader"]:
-        if chosen.only in entry["function"]:
+        own = entry.get("set", SETS[0])
+        if chosen.only in entry["function"] and chosen.set in (None, own):
             result = result_of(entry, kinds[entry["rows"]], chosen.limit)
             found.append((entry, result))
             told = ", ".join(result["holes"]) or "-"
@@ -150,14 +153,20 @@ def run(options: Sequence[str]) -> None:
             )
     planted = [(entry, result) for entry, result in found if entry["defect"]]
     sound = [(entry, result) for entry, result in found if not entry["defect"]]
-    print("\n| depth | found |\n|---|---|")
-    for depth in (*DEPTHS, ""):
-        of = [result for entry, result in planted if depth in ("", entry["depth"])]
+    print("\n| set | depth | found |\n|---|---|---|")
+    for own in SETS:
+        for depth in (*DEPTHS, ""):
+            of = [
+                r for e, r in planted if e.get("set", SETS[0]) == own and depth in ("", e["depth"])
+            ]
+            if of:
+                told = share(sum(one["exit"] == 1 for one in of), len(of))
+                print(f"| {own} | {depth or 'all'} | {told} |")
+        of = [r for e, r in sound if e.get("set", SETS[0]) == own]
         if of:
-            print(f"| {depth or 'all'} | {share(sum(one['exit'] == 1 for one in of), len(of))} |")
+            told = share(sum(one["exit"] == 1 for one in of), len(of))
+            print(f"| {own} | sound ones accused | {told} |")
     accused = [(entry, result) for entry, result in sound if result["exit"] == 1]
-    if sound:
-        print(f"| sound graders accused | {share(len(accused), len(sound))} |")
     times = sorted(result["seconds"] for _, result in found)
     print(f"\nseconds for a grader: median {times[len(times) // 2]:.1f}, most {times[-1]:.1f}")
     for entry, result in accused:
