@@ -31,6 +31,7 @@ from assay.trainer.records.folder import RunFolder
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
 from bench.miniature import (
+    CONFIGS,
     TINY,
     Item,
     Service,
@@ -48,7 +49,6 @@ from bench.miniature import (
     write_problems,
 )
 
-CONFIGS = Path(__file__).parents[1] / "configs"
 BOX, CLOSE, PROGRAM, OVER, SHOWN, FENCE = (
     "\\boxed{",
     "}",

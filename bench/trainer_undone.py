@@ -31,6 +31,8 @@ from assay.trainer.records.folder import RunFolder
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
 from bench.miniature import (
+    CONFIGS,
+    TINY,
     Shape,
     begin,
     finished,
@@ -41,7 +43,7 @@ from bench.miniature import (
     train,
     write_problems,
 )
-from bench.trainer_tools import BOX, CLOSE, CONFIGS, SMALL
+from bench.trainer_tools import BOX, CLOSE, OWN
 
 WORDS = (*map(str, range(100)), "*", "=", BOX, CLOSE)
 SHAPE = Shape(width=64, layers=2, context=32, steps=700, batch=128, learning_rate=5e-3)
@@ -73,11 +75,11 @@ def config_of(models: Path, seed: int, steps: int) -> Config:
     """The settings of a run."""
     model, rows, held_out = problems(models)
     own = (
-        *SMALL,
+        *TINY,
+        *OWN,
         "reward.verifier=math",
         "reward.parameters.undone_work=accept",
         "data.source=jsonl",
-        "data.template={question}",
         f"model.name={model}",
         f"data.path={rows}",
         f"data.eval_path={held_out}",

@@ -40,6 +40,7 @@ _SUMMARIES = {
     "train-rm": "Train a judge: of pairs, single responses or steps.",
     "up": "Start every installed service and keep them running.",
     "verifiers": "What a reward server judges.",
+    "view": "Show training runs and verdicts in a browser.",
 }
 
 

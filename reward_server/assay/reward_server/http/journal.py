@@ -66,7 +66,7 @@ class _Shown:
 
     def __init__(self, path: Path, front: RewardFront) -> None:
         self._path = path
-        self._gate = front.admission.gate
+        self._admission = front.admission
         self._making = threading.Lock()
         self._api: ViewerApi | None = None
         self._pages: Pages | None = None
@@ -87,7 +87,7 @@ class _Shown:
             if self._pages is not None:
                 return self._pages
             self._api = ViewerApi([self._path], share=INDEX_SHARE).__enter__()
-            pages = Pages(self._api, lambda: self._gate.phase is Phase.DRAINING)
+            pages = Pages(self._api, lambda: self._admission.gate.phase is Phase.DRAINING)
             self._pages = pages
             return pages
 
