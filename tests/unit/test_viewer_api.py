@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from assay.cli.commands.audit import read_audit_rows
 from assay.cli.evaluation.rows import kind_of_row, questions_of
 from assay.clients.judging import JudgeItem
 from assay.clients.rows.items import Defaults, Keys, item_of
@@ -118,6 +119,21 @@ def test_labelled_rows_are_read_by_eval_judge(api: ViewerApi) -> None:
         assert question.items[0].ground_truth == row["reference"]
     narrowed = list(api.labelled([("source", "run"), ("note", "right")]))
     assert [row["id"] for row in narrowed] == [chosen[0]["id"]]
+
+
+def test_labelled_rows_are_asked_by_an_audit(api: ViewerApi, tmp_path: Path) -> None:
+    chosen = every(api, source="run")[:2]
+    for one, label in zip(chosen, ("right", "exploit"), strict=True):
+        note(api, one["id"], label, "why")
+    exported = list(api.labelled([]))
+    file = tmp_path / "noted.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in exported))
+    read, _ = read_audit_rows(str(file))
+    said = {row["id"]: row["response"] for row in exported}
+    for row in read:
+        expected = ((said[row.id],), ()) if row.id == chosen[0]["id"] else ((), (said[row.id],))
+        assert (row.right, row.wrong) == expected
+    assert len(read) == 2
 
 
 def test_exported_rows_are_read_by_score(api: ViewerApi) -> None:

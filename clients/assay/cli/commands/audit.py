@@ -184,6 +184,9 @@ def _row(name: str, line: int, number: int, row: Mapping[str, Any]) -> AuditRow:
     if not isinstance(prompt, str):
         raise ConfigError(f"{name}:{line}: 'prompt' is no text and no list of messages")
     right, wrong = _texts(row.get("right")), _texts(row.get("wrong"))
+    if row.get("label") in (0, 1):  # of a labelled set: the viewer's notes, rows of eval-judge
+        said = _texts(row.get("response"))
+        right, wrong = (right + said, wrong) if row["label"] else (right, wrong + said)
     if row.get("reference") is None and row.get("tests") is None and not (right or wrong):
         raise ConfigError(f"{name}:{line}: the row has no 'reference'; add it")
     reference, params = row.get("reference"), row.get("params")
