@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.audit.probes import AuditRow, Execute, Probe, Ruling, Scale
 from assay.audit.running import Ask
@@ -36,6 +36,9 @@ from assay.clients.types import Data, Item, Result, VerifierInfo
 from assay.kit.errors import ConfigError
 from assay.kit.hints import did_you_mean
 from assay.kit.tls import ClientTls
+
+if TYPE_CHECKING:
+    import httpx2
 
 _FILE = re.compile(r"(?P<path>.+\.py):(?P<name>[A-Za-z_]\w*)")
 _MODULE = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.\w+)*):(?P<name>[A-Za-z_][\w.]*)")
@@ -139,8 +142,13 @@ def reached(
         CallError: a server does not answer.
     """
     if target.kind == "openrlhf":
-        with ThreadPoolExecutor(_HTTP_AT_ONCE, "assay-audit") as threads:
-            yield Reachable(_openrlhf(target.place, rows, threads))
+        import httpx2  # noqa: PLC0415 - the extra `audit`
+
+        with (
+            ThreadPoolExecutor(_HTTP_AT_ONCE, "assay-audit") as threads,
+            httpx2.Client(timeout=_HTTP_TIMEOUT_S, trust_env=False) as http,
+        ):
+            yield Reachable(_openrlhf(target.place, rows, threads, http))
         return
     with ExitStack() as stack:
         name, arguments = target.place, []
@@ -257,8 +265,8 @@ def _items(
     for row in rows:
         data = dict(row.data)
         reference = data.get("reference")
-        number = isinstance(reference, int | float) and not isinstance(reference, bool)
-        if number or isinstance(reference, bool):
+        scalar = isinstance(reference, int | float)  # so is a bool
+        if scalar:
             data["reference"] = str(reference)
         try:
             item = item_of(_KEYS, Defaults(name, params=parameters), data, row.id, lambda _: "")
@@ -266,7 +274,7 @@ def _items(
             raise ConfigError(f"row {row.id}: {error}") from error
         if target.kind != "verifier" and (columns := _columns(target, row, data)) is not None:
             item = dataclasses.replace(item, reference=Data(columns))
-        elif target.kind != "verifier" and (number or isinstance(reference, bool)):
+        elif target.kind != "verifier" and scalar:
             item = dataclasses.replace(item, reference=Data(reference))
         items.append(item)
     return items
@@ -302,11 +310,11 @@ def _said(result: Result) -> Ruling:
     return Ruling(result.reward)
 
 
-def _openrlhf(url: str, rows: Sequence[AuditRow], threads: ThreadPoolExecutor) -> Ask:
+def _openrlhf(
+    url: str, rows: Sequence[AuditRow], threads: ThreadPoolExecutor, http: httpx2.Client
+) -> Ask:
     """Asks POST /get_reward, one query a call: a call has one status for all of its queries."""
     import httpx2  # noqa: PLC0415 - the extra `audit`
-
-    client = httpx2.Client(timeout=_HTTP_TIMEOUT_S, trust_env=False)
 
     def one(probe: Probe) -> Ruling:
         row = rows[probe.row]
@@ -316,7 +324,7 @@ def _openrlhf(url: str, rows: Sequence[AuditRow], threads: ThreadPoolExecutor) -
             "labels": [row.data.get("reference")],
         }
         try:
-            answer = client.post(url, json=body)
+            answer = http.post(url, json=body)
             answer.raise_for_status()
             found = answer.json()
         except (httpx2.HTTPError, ValueError) as error:

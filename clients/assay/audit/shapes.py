@@ -7,6 +7,7 @@ of a date is the month. What it tells apart is apart for everyone.
 
 from __future__ import annotations
 
+import calendar
 import itertools
 import json
 import re
@@ -297,8 +298,7 @@ def days_of(text: str) -> set[Day]:
 
 def days_in(year: int, month: int) -> int:
     """How many days a month has."""
-    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    return (31, 29 if leap else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)[month - 1]
+    return calendar.monthrange(year, month)[1]
 
 
 def agree_codes(given: str, right: str) -> bool:
