@@ -507,6 +507,7 @@ class Judgement(_message.Message):
     VERIFIER_FIELD_NUMBER: _builtins.int
     SUSPICIONS_FIELD_NUMBER: _builtins.int
     JUDGE_USAGE_FIELD_NUMBER: _builtins.int
+    APPEAL_FIELD_NUMBER: _builtins.int
     reward: _builtins.float
     """The number that trains, finite, inside the range that ListVerifiers states for the verifier."""
     verdict: _builtins.str
@@ -541,6 +542,10 @@ class Judgement(_message.Message):
     def judge_usage(self) -> _common_pb2.TokenUsage:
         """Tokens that models spent on this judgement. Unset when no model was asked."""
 
+    @_builtins.property
+    def appeal(self) -> Global___Appeal:
+        """The second opinion that a profile asked for; `verdict` and `reward` follow from it. Unset where none was asked for."""
+
     def __init__(
         self,
         *,
@@ -553,16 +558,93 @@ class Judgement(_message.Message):
         verifier: Global___VerifierRef | None = ...,
         suspicions: _abc.Iterable[_builtins.str] | None = ...,
         judge_usage: _common_pb2.TokenUsage | None = ...,
+        appeal: Global___Appeal | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_extracted_answer", b"_extracted_answer", "extracted_answer", b"extracted_answer", "judge_usage", b"judge_usage", "verifier", b"verifier"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_extracted_answer", b"_extracted_answer", "appeal", b"appeal", "extracted_answer", b"extracted_answer", "judge_usage", b"judge_usage", "verifier", b"verifier"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_extracted_answer", b"_extracted_answer", "components", b"components", "explanation", b"explanation", "extracted_answer", b"extracted_answer", "judge_usage", b"judge_usage", "reward", b"reward", "spans", b"spans", "suspicions", b"suspicions", "verdict", b"verdict", "verifier", b"verifier"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_extracted_answer", b"_extracted_answer", "appeal", b"appeal", "components", b"components", "explanation", b"explanation", "extracted_answer", b"extracted_answer", "judge_usage", b"judge_usage", "reward", b"reward", "spans", b"spans", "suspicions", b"suspicions", "verdict", b"verdict", "verifier", b"verifier"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__extracted_answer: _TypeAlias = _typing.Literal["extracted_answer"]  # noqa: Y015
     _WhichOneofArgType__extracted_answer: _TypeAlias = _typing.Literal["_extracted_answer", b"_extracted_answer"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__extracted_answer) -> _WhichOneofReturnType__extracted_answer | None: ...
 
 Global___Judgement: _TypeAlias = Judgement  # noqa: Y015
+
+@_typing.final
+class Appeal(_message.Message):
+    """A verdict that was appealed, and what became of it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COMPONENT_FIELD_NUMBER: _builtins.int
+    FIRST_FIELD_NUMBER: _builtins.int
+    SECOND_FIELD_NUMBER: _builtins.int
+    DRAWN_FIELD_NUMBER: _builtins.int
+    PROBABILITY_FIELD_NUMBER: _builtins.int
+    component: _builtins.str
+    """The component of the profile whose verdict it was."""
+    drawn: _builtins.bool
+    """The first verdict called for no appeal: the item was drawn, so that the first verifier's errors can be estimated."""
+    probability: _builtins.float
+    """The chance that an item with this first verdict is asked about, above 0, at most 1. A figure over appeals weighs each
+    by one over it.
+    """
+    @_builtins.property
+    def first(self) -> Global___Opinion:
+        """What the component's own verifier said."""
+
+    @_builtins.property
+    def second(self) -> Global___Opinion:
+        """What the second one said. It counts."""
+
+    def __init__(
+        self,
+        *,
+        component: _builtins.str = ...,
+        first: Global___Opinion | None = ...,
+        second: Global___Opinion | None = ...,
+        drawn: _builtins.bool = ...,
+        probability: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["first", b"first", "second", b"second"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["component", b"component", "drawn", b"drawn", "first", b"first", "probability", b"probability", "second", b"second"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Appeal: _TypeAlias = Appeal  # noqa: Y015
+
+@_typing.final
+class Opinion(_message.Message):
+    """What one verifier said of a response."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERIFIER_FIELD_NUMBER: _builtins.int
+    VERDICT_FIELD_NUMBER: _builtins.int
+    REWARD_FIELD_NUMBER: _builtins.int
+    verdict: _builtins.str
+    """The category, kebab-case."""
+    reward: _builtins.float
+    """Its reward, finite, before the profile shapes it."""
+    @_builtins.property
+    def verifier(self) -> Global___VerifierRef:
+        """Who."""
+
+    def __init__(
+        self,
+        *,
+        verifier: Global___VerifierRef | None = ...,
+        verdict: _builtins.str = ...,
+        reward: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["verifier", b"verifier"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reward", b"reward", "verdict", b"verdict", "verifier", b"verifier"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Opinion: _TypeAlias = Opinion  # noqa: Y015
 
 @_typing.final
 class Component(_message.Message):
@@ -726,6 +808,7 @@ class VerifierInfo(_message.Message):
     PARAMETERS_FIELD_NUMBER: _builtins.int
     VERDICTS_FIELD_NUMBER: _builtins.int
     IS_PROFILE_FIELD_NUMBER: _builtins.int
+    RELIABILITY_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name, by which an item asks for it."""
     version: _builtins.str
@@ -758,6 +841,10 @@ class VerifierInfo(_message.Message):
     def verdicts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The verdicts it gives, kebab-case."""
 
+    @_builtins.property
+    def reliability(self) -> _containers.RepeatedCompositeFieldContainer[Global___Reliability]:
+        """How often it was found wrong, one entry for each domain that it was measured on. Empty: not measured."""
+
     def __init__(
         self,
         *,
@@ -774,11 +861,98 @@ class VerifierInfo(_message.Message):
         parameters: _abc.Iterable[_common_pb2.ParameterSpec] | None = ...,
         verdicts: _abc.Iterable[_builtins.str] | None = ...,
         is_profile: _builtins.bool = ...,
+        reliability: _abc.Iterable[Global___Reliability] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cacheable", b"cacheable", "description", b"description", "deterministic", b"deterministic", "is_profile", b"is_profile", "max_reward", b"max_reward", "min_reward", b"min_reward", "name", b"name", "needs_group", b"needs_group", "needs_reference", b"needs_reference", "parameters", b"parameters", "tasks", b"tasks", "verdicts", b"verdicts", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cacheable", b"cacheable", "description", b"description", "deterministic", b"deterministic", "is_profile", b"is_profile", "max_reward", b"max_reward", "min_reward", b"min_reward", "name", b"name", "needs_group", b"needs_group", "needs_reference", b"needs_reference", "parameters", b"parameters", "reliability", b"reliability", "tasks", b"tasks", "verdicts", b"verdicts", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___VerifierInfo: _TypeAlias = VerifierInfo  # noqa: Y015
+
+@_typing.final
+class Reliability(_message.Message):
+    """How often a verifier's verdicts are wrong, measured on rows whose truth was known."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOMAIN_FIELD_NUMBER: _builtins.int
+    FALSE_POSITIVE_FIELD_NUMBER: _builtins.int
+    FALSE_NEGATIVE_FIELD_NUMBER: _builtins.int
+    VERIFIER_VERSION_FIELD_NUMBER: _builtins.int
+    DATA_DIGEST_FIELD_NUMBER: _builtins.int
+    TRUTH_FIELD_NUMBER: _builtins.int
+    domain: _builtins.str
+    """The kind of items: a data set or a field, kebab-case. "all" for no particular one."""
+    verifier_version: _builtins.str
+    """The version of the verifier that was measured. Figures of another version are shown too: compare it with
+    VerifierInfo.version.
+    """
+    data_digest: _builtins.str
+    """SHA-256 of the rows, as 64 hexadecimal digits."""
+    truth: _builtins.str
+    """How the truth was known: "labels", "construction", "appeals", ..."""
+    @_builtins.property
+    def false_positive(self) -> Global___ErrorRate:
+        """Among wrong responses, the share that it accepts. Unset: not measured."""
+
+    @_builtins.property
+    def false_negative(self) -> Global___ErrorRate:
+        """Among right responses, the share that it rejects. Unset: not measured."""
+
+    def __init__(
+        self,
+        *,
+        domain: _builtins.str = ...,
+        false_positive: Global___ErrorRate | None = ...,
+        false_negative: Global___ErrorRate | None = ...,
+        verifier_version: _builtins.str = ...,
+        data_digest: _builtins.str = ...,
+        truth: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["false_negative", b"false_negative", "false_positive", b"false_positive"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data_digest", b"data_digest", "domain", b"domain", "false_negative", b"false_negative", "false_positive", b"false_positive", "truth", b"truth", "verifier_version", b"verifier_version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Reliability: _TypeAlias = Reliability  # noqa: Y015
+
+@_typing.final
+class ErrorRate(_message.Message):
+    """A share, with its interval."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VALUE_FIELD_NUMBER: _builtins.int
+    LOW_FIELD_NUMBER: _builtins.int
+    HIGH_FIELD_NUMBER: _builtins.int
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    RESPONSES_FIELD_NUMBER: _builtins.int
+    value: _builtins.float
+    """The share, 0 to 1."""
+    low: _builtins.float
+    """The interval's lower bound."""
+    high: _builtins.float
+    """The interval's upper bound."""
+    confidence: _builtins.float
+    """The interval's confidence, above 0 and below 1."""
+    responses: _builtins.int
+    """How many responses it was measured on."""
+    def __init__(
+        self,
+        *,
+        value: _builtins.float = ...,
+        low: _builtins.float = ...,
+        high: _builtins.float = ...,
+        confidence: _builtins.float = ...,
+        responses: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "high", b"high", "low", b"low", "responses", b"responses", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ErrorRate: _TypeAlias = ErrorRate  # noqa: Y015
