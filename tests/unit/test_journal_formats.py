@@ -91,7 +91,7 @@ def test_a_server_waits_for_one_that_ends(tmp_path: Path) -> None:
         first.close()
 
 
-@pytest.mark.parametrize("version", [0, 3, 99])
+@pytest.mark.parametrize("version", [0, 4, 99])
 def test_another_format_is_refused(old: Path, version: int) -> None:
     database = sqlite3.connect(old)
     database.execute(f"PRAGMA user_version = {version}")

@@ -13,11 +13,13 @@ from assay.clients.reward import AsyncRewardClient, RewardClient
 from assay.clients.services import EmbeddedServices
 from assay.clients.types import (
     Anchor,
+    Appeal,
     Component,
     Data,
     Fault,
     Item,
     Judgement,
+    Opinion,
     ParameterInfo,
     Result,
     ServerInfo,
@@ -32,6 +34,7 @@ from assay.kit.tls import ClientTls
 
 __all__ = [
     "Anchor",
+    "Appeal",
     "AsyncRewardClient",
     "ClientConfig",
     "ClientTls",
@@ -43,6 +46,7 @@ __all__ = [
     "Item",
     "Judgement",
     "LocalTransport",
+    "Opinion",
     "ParameterInfo",
     "Result",
     "RetryPolicy",

@@ -10,11 +10,13 @@ from assay.api.reward.v1 import reward_pb2
 from assay.clients.faults import fault_from_proto, make_fault
 from assay.clients.types import (
     Anchor,
+    Appeal,
     Component,
     Data,
     Fault,
     Item,
     Judgement,
+    Opinion,
     Parameter,
     ParameterInfo,
     Result,
@@ -191,9 +193,18 @@ def _judgement_from_proto(message: reward_pb2.Judgement) -> Judgement | Fault:
             verifier=message.verifier.name,
             version=message.verifier.version,
             suspicions=tuple(message.suspicions),
+            appeal=_appeal_from_proto(message.appeal) if message.HasField("appeal") else None,
         )
     except ValueError as error:
         return make_fault(Reason.INTERNAL, f"{error}; report it to whoever runs the server")
+
+
+def _appeal_from_proto(message: reward_pb2.Appeal) -> Appeal:
+    first, second = (
+        Opinion(one.verifier.name, one.verifier.version, one.verdict, one.reward)
+        for one in (message.first, message.second)
+    )
+    return Appeal(message.component, first, second, message.drawn, message.probability)
 
 
 def limits_from_proto(message: common_pb2.BatchLimits) -> ServerLimits:

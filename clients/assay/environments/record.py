@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assay.clients.types import Component, Fault, Judgement, Result, Span
+from assay.clients.types import Appeal, Component, Fault, Judgement, Result, Span
 from assay.environments.endings import Ending
 from assay.environments.environment import ToolResult
 from assay.environments.episode import Called, Episode, EpisodeLimits, Step
@@ -167,6 +167,7 @@ def result_from(value: Mapping[str, Any]) -> Result:
         "components": components,
         "spans": spans,
         "suspicions": tuple(judgement["suspicions"]),
+        "appeal": Appeal.from_plain(judgement.get("appeal")),
     }
     return Result("", Judgement(**rest))
 

@@ -15,7 +15,7 @@ from assay.viewer import programs
 from assay.viewer.index import narrow
 from assay.viewer.index.lines import lines_of
 from assay.viewer.index.schema import place_parts
-from assay.viewer.journals.reader import Reader
+from assay.viewer.journals.reader import Reader, appeal_of
 from assay.viewer.journals.rows import row_of
 from assay.viewer.sources import RUN, ViewedSource
 
@@ -143,6 +143,7 @@ def of_record(record: Mapping[str, Any]) -> dict[str, Any]:
             "verifier": record["verifier"],
             "version": record["version"],
             "suspicions": record["suspicions"],
+            "appeal": record["appeal"],
             "parameters": record["parameters"],
             "from_cache": record["from_cache"],
             "queue_s": record["queue_s"],
@@ -281,6 +282,7 @@ def _verdict(judgement: Mapping[str, Any]) -> dict[str, Any] | None:
         "suspicions": [
             one for one in narrow.listed(judgement.get("suspicions")) if isinstance(one, str)
         ],
+        "appeal": appeal_of(judgement.get("appeal")),
         "parameters": None,
         "from_cache": None,
     }

@@ -36,7 +36,7 @@ COLUMNS = (
     "time_s", "request_id", "item_id", "group_id", "task", "verifier", "version", "verdict",
     "reward", "fault", "explanation", "answer", "components", "spans", "suspicions", "queue_s",
     "execution_s", "from_cache", "is_dialogue", "prompt", "response", "response_chars",
-    "reference", "item_key", "labels", "parameters", "reference_kind", "cut",
+    "reference", "item_key", "labels", "parameters", "reference_kind", "cut", "appeal",
 )  # fmt: skip
 """Of an entry, as the reward server's `Entry` names them; a law test holds them equal."""
 PAGE_ROWS = 200
@@ -170,6 +170,11 @@ class Mirror:
 
     def _prepare(self) -> None:
         if self._db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID:
+            there = {row[1] for row in self._db.execute("PRAGMA table_info(entries)")}
+            added = [f"ADD COLUMN {one}" for one in COLUMNS if one not in there]
+            if added:  # of an older format; what it lacks is empty
+                changes = " ".join(f"ALTER TABLE entries {one};" for one in added)
+                self._db.executescript(f"BEGIN; {changes} PRAGMA user_version = {FORMAT}; COMMIT;")
             return
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.executescript(

@@ -28,7 +28,7 @@ _SCORER = ScorerConfig()
 _SCORER_FLAGS = [field.name for field in fields(ScorerConfig)]
 _PATH = click.Path(path_type=Path, dir_okay=False)
 _TITLE = "reward_server"
-_SECRETS = ("TOKEN", "SANDBOX_TOKEN", "GENRM_TOKEN")
+_SECRETS = ("TOKEN", "SANDBOX_TOKEN", "GENRM_TOKEN", "APPEAL_KEY")
 _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False)
 
 
@@ -94,6 +94,9 @@ _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=Fal
 @click.option("--reload", is_flag=True, help="Start anew when a file of --verifier changes.")
 @click.option("--profiles", type=_PATH, multiple=True, help="TOML file of profiles; repeatable.")
 @click.option(
+    "--appeal-key-file", type=_PATH, help="File with the secret that appeals are drawn by."
+)
+@click.option(
     "--journal", type=_PATH, help="SQLite file that every judgement and fault is kept in."
 )
 @click.option("--journal-max-mb", type=int, default=1024, help="MiB; then its oldest entries go.")
@@ -127,17 +130,18 @@ def cli(
     token_file: Path | None,
     sandbox_token_file: Path | None,
     genrm_token_file: Path | None,
+    appeal_key_file: Path | None,
     **flags: Any,
 ) -> None:
     """Serve rewards over gRPC, and over HTTP/JSON with --http-port.
 
     Each flag can be set in the environment as ASSAY_REWARD_<FLAG>, and in a file, as --config says;
-    a variable ASSAY_REWARD_... that is no setting is an error. The bearer token that clients
-    must send comes from a file or from ASSAY_REWARD_TOKEN (those of the sandbox and of genrm from
+    a variable ASSAY_REWARD_... that is no setting is an error. The bearer token that clients must
+    send comes from a file or from ASSAY_REWARD_TOKEN (those of the sandbox and of genrm from
     ASSAY_REWARD_SANDBOX_TOKEN and ASSAY_REWARD_GENRM_TOKEN), never from a flag, which every user of
-    the machine could read. Prints "assay reward_server ready on HOST:PORT" when it serves, and
-    "assay reward_server http on HOST:PORT" for HTTP. SIGTERM or Ctrl-C lets running calls end, then
-    stops.
+    the machine could read; so does the key of appeals (ASSAY_REWARD_APPEAL_KEY). Prints "assay
+    reward_server ready on HOST:PORT" when it serves, and "assay reward_server http on HOST:PORT"
+    for HTTP. SIGTERM or Ctrl-C lets running calls end, then stops.
     """
     try:
         if print_asked(context, _TITLE):
@@ -155,6 +159,7 @@ def cli(
             http=take_http(flags),
             sandbox_token=read_token(sandbox_token_file, f"{ENVIRONMENT_PREFIX}_SANDBOX_TOKEN"),
             genrm_token=read_token(genrm_token_file, f"{ENVIRONMENT_PREFIX}_GENRM_TOKEN"),
+            appeal_key=read_token(appeal_key_file, f"{ENVIRONMENT_PREFIX}_APPEAL_KEY"),
             **flags,
         )
         asyncio.run(run(config))

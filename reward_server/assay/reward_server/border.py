@@ -195,6 +195,8 @@ def _trouble(spec: VerifierSpec, judgement: Judgement) -> str | None:
         return f"gave the verdict {judgement.verdict[:80]!r}, which it does not state"
     if not judgement.components:
         return "gave a judgement without components"
+    if judgement.appeal is not None and not spec.is_profile:
+        return "gave an appeal, which is for profiles"
     before = (0, 0)
     for span in judgement.spans:
         starts, ends = (span.turn_index, span.start), (span.turn_index, span.end)

@@ -16,6 +16,7 @@ from assay.reward_server.domain import (
     MISSING_REFERENCE,
     UNSUPPORTED_INPUT,
     UNUSABLE_REFERENCE,
+    Appeal,
     Candidate,
     JsonValue,
     Judgement,
@@ -143,10 +144,25 @@ def fill_judgement(
         message.explanation = judgement.explanation
     if judgement.suspicions:
         message.suspicions.extend(judgement.suspicions)
+    if judgement.appeal is not None:
+        _fill_appeal(message, judgement.appeal)
     if spec is not None:
         verifier = message.verifier
         verifier.name = spec.name
         verifier.version = spec.version
+
+
+def _fill_appeal(message: reward_pb2.Judgement, appeal: Appeal) -> None:
+    """Writes an appeal; of one that was not asked for there is nothing to say."""
+    if appeal.second is None:
+        return
+    told = message.appeal
+    told.component, told.drawn, told.probability = (
+        *(appeal.component, appeal.drawn, appeal.probability),
+    )
+    for one, said in ((told.first, appeal.first), (told.second, appeal.second)):
+        one.verifier.name, one.verifier.version = said.verifier, said.version
+        one.verdict, one.reward = said.verdict, said.reward
 
 
 def info_to_proto(spec: VerifierSpec) -> reward_pb2.VerifierInfo:

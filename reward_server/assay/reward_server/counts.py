@@ -9,18 +9,114 @@ from collections import Counter
 from collections.abc import Sequence
 
 from prometheus_client import Gauge
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from assay.kit.appeals import AppealTally, ErrorRate, ErrorRates
 from assay.kit.metrics import OTHER, FunctionCounter, ItemMetrics, TableCounter, TableHistogram
-from assay.reward_server.domain import Judgement
+from assay.reward_server.domain import Appeal, Fault, Judgement
 from assay.reward_server.journal.writer import Journal
 from assay.reward_server.pending import PendingScore
+from assay.reward_server.profiles import Profile
+from assay.reward_server.profiles.appeals import failed_appeal
 from assay.reward_server.workers.codec import ScorePool
 
 MAX_LABEL_VALUES = 100
 """Values of a caller's label that are counted by themselves: the first ones since the start."""
 VALUES = (-1.0, -0.5, -0.1, 0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0, 2.0)
 """Upper bounds of the buckets of rewards: what is 0 or 1 is told from what is nearly so."""
+
+
+class AppealCounts(Collector):
+    """Counts appeals, and estimates from them how often the first verifiers err.
+
+    Attributes:
+        pairs: (profile, component, "called" or "drawn", first verdict, second verdict) -> items; a
+            second verifier without an answer counts as "fault".
+    """
+
+    def __init__(self) -> None:
+        self.pairs: Counter[tuple[str, ...]] = Counter()
+        self._tallies: dict[tuple[str, str], tuple[str, AppealTally]] = {}
+
+    def add(self, items: Sequence[PendingScore]) -> None:
+        """Counts answered items of profiles; others are passed over."""
+        for item in items:
+            served, outcome = item.served, item.outcome
+            if served is None or item.item is None or not isinstance(served.verifier, Profile):
+                continue
+            rules = served.verifier.appeals
+            if not rules:
+                continue
+            appeal = failed_appeal(outcome) if isinstance(outcome, Fault) else outcome.appeal
+            if appeal is None or appeal.component not in rules:
+                continue
+            self._note(served.spec.name, appeal)
+            tally = self._tally(served.spec.name, served.spec.version, appeal.component)
+            bound, second = rules[appeal.component].accepts_at, appeal.second
+            tally.add(
+                item.item.content() or b"",
+                accepted=appeal.first.reward >= bound,
+                probability=appeal.probability,
+                asked=second is not None or isinstance(outcome, Fault),
+                second=None if second is None else second.reward >= bound,
+            )
+
+    def rates(self) -> dict[tuple[str, str], ErrorRates]:
+        """How often the first verifier of a (profile, component) errs."""
+        return {name: tally.rates() for name, (_, tally) in tuple(self._tallies.items())}
+
+    def describe(self) -> list[Metric]:
+        """Name and meaning, without a sample."""
+        return [self._family()]
+
+    def collect(self) -> list[Metric]:
+        """The rates of now."""
+        family = self._family()
+        for (profile, component), rates in self.rates().items():
+            for kind in ("false_positive", "false_negative"):
+                for bound, value in getattr(rates, kind)._asdict().items():
+                    if value is not None:
+                        family.add_metric(
+                            (profile, component, kind.replace("_", "-"), bound), value
+                        )
+        return [family]
+
+    def lines(self) -> list[str]:
+        """The rates, a line for each component, for a log."""
+        return [
+            f"appeals of {component} of {profile}: {rates.asked} of {rates.served} items; its "
+            f"verifier accepts {_percent(rates.false_positive)} of what the second rejects, and "
+            f"rejects {_percent(rates.false_negative)} of what that accepts"
+            for (profile, component), rates in self.rates().items()
+        ]
+
+    def _note(self, profile: str, appeal: Appeal) -> None:
+        called = appeal.probability == 1.0 and not appeal.drawn
+        if appeal.second is not None or appeal.drawn or called:
+            why, first = "drawn" if appeal.drawn else "called", appeal.first.verdict
+            second = "fault" if appeal.second is None else appeal.second.verdict
+            self.pairs[profile, appeal.component, why, first, second] += 1
+
+    def _tally(self, profile: str, version: str, component: str) -> AppealTally:
+        """Of this version of a profile: another one's rates are others."""
+        found = self._tallies.get((profile, component))
+        if found is None or found[0] != version:
+            found = self._tallies[profile, component] = (version, AppealTally())
+        return found[1]
+
+    @staticmethod
+    def _family() -> GaugeMetricFamily:
+        return GaugeMetricFamily(
+            "assay_reward_first_verifier_error_ratio",
+            "Errors of a profile's first verifier by its appeals: a 95 % confidence sequence",
+            labels=("profile", "component", "kind", "bound"),
+        )
+
+
+def _percent(rate: ErrorRate) -> str:
+    value = "an unknown share" if rate.value is None else f"{100 * rate.value:.1f} %"
+    return f"{value} [{100 * rate.low:.1f}, {100 * rate.high:.1f}]"
 
 
 class RewardMetrics:
@@ -33,12 +129,14 @@ class RewardMetrics:
         verdicts: (verifier, verdict) -> items.
         suspicions: (verifier, suspicion) -> items. Disagreeing tiers of `math` are one of them.
         items: the metrics that every service has.
+        appeals: of profiles.
     """
 
     def __init__(self, labels: Sequence[str] = ()) -> None:
         self.verdicts: Counter[tuple[str, str]] = Counter()
         self.suspicions: Counter[tuple[str, str]] = Counter()
         self.items = ItemMetrics("reward", "verifier")
+        self.appeals = AppealCounts()
         self._suspicious: Counter[tuple[str, ...]] = Counter()
         self._cached: Counter[tuple[str, ...]] = Counter()
         self._labelled: Counter[tuple[str, ...]] = Counter()
@@ -74,6 +172,12 @@ class RewardMetrics:
                 "Judgements that were computed for an equal item",
                 ("verifier",),
                 self._cached,
+            ),
+            TableCounter(
+                "assay_reward_appeals",
+                "Verdicts that a second verifier was asked about, for their kind or by chance",
+                ("profile", "component", "why", "first", "second"),
+                self.appeals.pairs,
             ),
             TableCounter(
                 "assay_reward_labelled_items",
@@ -119,7 +223,8 @@ class RewardMetrics:
             self._journal_queued,
             self._journal_bytes,
         ]
-        return [*self.items.collectors, self._values, *self._tables, *pool, *journal]
+        tables = [self._values, *self._tables, self.appeals]
+        return [*self.items.collectors, *tables, *pool, *journal]
 
     def watch(self, pool: ScorePool) -> None:
         """Adds the metrics of a pool of workers."""
@@ -175,4 +280,4 @@ class RewardMetrics:
             + ", ".join(f"{name} {what} {n}" for (name, what), n in counter.most_common())
             for kind, counter in kinds
             if counter
-        ]
+        ] + self.appeals.lines()

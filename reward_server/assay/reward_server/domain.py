@@ -7,12 +7,13 @@ Nothing here knows of gRPC, clocks, processes or files. The words are those of r
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from assay.api.execution.v1 import execution_pb2
 
@@ -20,8 +21,10 @@ from assay.api.execution.v1 import execution_pb2
 from assay.kit.faults import ItemFault
 from assay.kit.faults import Unjudgeable as Unjudgeable  # noqa: PLC0414
 from assay.kit.json_text import JsonValue as JsonValue  # noqa: PLC0414
+from assay.kit.judgements import Appeal as Appeal  # noqa: PLC0414
 from assay.kit.judgements import Component as Component  # noqa: PLC0414
 from assay.kit.judgements import Judgement as Judgement  # noqa: PLC0414
+from assay.kit.judgements import Opinion as Opinion  # noqa: PLC0414
 from assay.kit.judgements import Span as Span  # noqa: PLC0414
 from assay.kit.tool_calls import ToolCall as ToolCall  # noqa: PLC0414
 
@@ -39,6 +42,7 @@ INVALID_PARAMETER = "INVALID_PARAMETER"
 VERIFIER_FAILED = "VERIFIER_FAILED"
 
 MAX_EXPLANATION_CHARS = 1000
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,24 @@ class Candidate:
     text: str | None = None
     turns: tuple[Message, ...] = ()
     calls: tuple[ToolCall, ...] = ()
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether tool calls came apart from a text."""
+        return bool(self.calls) or any(turn.calls for turn in self.turns)
+
+    def lines(self) -> list[tuple[Any, ...]]:
+        """[role, content, from_policy, calls] of each turn, as JSON has it; calls where there are.
+
+        A response with tool calls is one turn whose role is None; a plain response has none.
+        """
+        if self.calls:
+            return [(None, self.text or "", True, *_calls(self.calls))]
+        return [(t.role, t.content, t.from_policy, *_calls(t.calls)) for t in self.turns]
+
+
+def _calls(calls: tuple[ToolCall, ...]) -> list[list[Any]]:
+    return [[[call.name, call.arguments] for call in calls]] if calls else []
 
 
 def _is_numbers(data: JsonValue) -> bool:
@@ -153,6 +175,25 @@ class VerifierItem:
                 UNSUPPORTED_INPUT, "this verifier judges a single response, not several turns"
             )
         return self.candidate.text
+
+    def content(self) -> bytes | None:
+        """16 bytes, equal for equal prompt, response and reference; None without a response."""
+        candidate, tests = self.candidate, self.tests
+        if candidate.text is None and not candidate.turns:
+            return None
+        text = _ENCODE(
+            (
+                [(m.role, m.content) for m in self.prompt],
+                candidate.text,
+                [(t.role, t.content, t.from_policy) for t in candidate.turns],
+                *([candidate.lines()] if candidate.has_calls else []),
+                self.references,
+                self.anchor,
+                self.data,
+                None if tests is None else tests.SerializeToString(deterministic=True).hex(),
+            )
+        )
+        return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
 
 
 def _no_constant(name: str) -> None:

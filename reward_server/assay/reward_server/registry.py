@@ -20,6 +20,7 @@ from assay.reward_server.domain import Lookup, Unjudgeable, Verifier
 from assay.reward_server.files import FileVerifier
 from assay.reward_server.functions import FunctionVerifier
 from assay.reward_server.profiles import Profile, load_profiles
+from assay.reward_server.profiles.appeals import PROCESS_KEY
 from assay.reward_server.verifiers.exact import exact
 from assay.reward_server.verifiers.form.length import length
 from assay.reward_server.verifiers.form.repetition import repetition
@@ -83,6 +84,7 @@ class Registry:
 
     Attributes:
         ours: names of our own verifiers, whose failed self-test stops the server.
+        appeal_key: by which its profiles draw items for appeals.
     """
 
     def __init__(self, verifiers: Iterable[Verifier], ours: Iterable[str] | None = None) -> None:
@@ -97,6 +99,7 @@ class Registry:
         """
         self._by_name: dict[str, Verifier] = {}
         self._by_task: dict[str, Verifier] = {}
+        self.appeal_key = PROCESS_KEY
         if ours is None:
             ours = [verifier.spec.name for family in FAMILIES.values() for verifier in family]
         self.ours = frozenset(ours)
@@ -190,6 +193,7 @@ def load_registry(
     remote: Iterable[Verifier] = (),
     profiles: Iterable[Path] | None = None,
     files: Iterable[FileVerifier] = (),
+    appeal_key: bytes = PROCESS_KEY,
 ) -> Registry:
     """Our verifiers and those of installed third parties; for a server, profiles too.
 
@@ -197,6 +201,7 @@ def load_registry(
         remote: verifiers that the server made, because they need its settings.
         profiles: files of profiles besides the shipped ones; None for no profiles at all.
         files: verifiers of the operator's files.
+        appeal_key: by which items are drawn for appeals.
 
     Raises:
         RegistryError: a name or a task is claimed twice.
@@ -205,6 +210,7 @@ def load_registry(
     ours = [*(verifier for family in FAMILIES.values() for verifier in family), *remote]
     names = [verifier.spec.name for verifier in ours]
     registry = Registry([*ours, *plug_ins()], ours=names)
+    registry.appeal_key = appeal_key
     for compose in COMPOSITES:
         registry.add(compose(registry.verifier), ours=True)
     for one in files:
@@ -216,7 +222,7 @@ def load_registry(
         registry.add(one)
     if profiles is not None:
         known = [verifier.spec.name for verifier in registry]
-        for profile in load_profiles(list(profiles), registry.verifier, known):
+        for profile in load_profiles(list(profiles), registry.verifier, known, appeal_key):
             registry.add(profile)
     return registry
 

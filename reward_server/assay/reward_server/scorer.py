@@ -84,7 +84,8 @@ class RewardScorer:
         if profiles is not None and profiles.files:
             lookup = self._registry.verifier
             known = [one.spec.name for one in self._registry if not isinstance(one, Profile)]
-            load = partial(load_profiles, profiles.files, lookup, known)
+            key = self._registry.appeal_key
+            load = partial(load_profiles, profiles.files, lookup, known, key)
             self.reloadables = (Reloadable("profiles", profiles, load, self._take_profiles),)
 
     async def start(self) -> None:
@@ -258,6 +259,7 @@ class RewardScorer:
     def _answered(self, items: Sequence[PendingScore]) -> None:
         if self._config.metric_labels:
             self.counts.labelled(items)
+        self.counts.appeals.add(items)
         if self._journal is not None:
             self._journal.offer(items)
 

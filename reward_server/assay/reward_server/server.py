@@ -22,6 +22,7 @@ from assay.reward_server.files import read_verifiers
 from assay.reward_server.http.front import RewardFront
 from assay.reward_server.http.site import SITE
 from assay.reward_server.journal.writer import Journal
+from assay.reward_server.profiles.appeals import read_key
 from assay.reward_server.registry import RegistryError, load_registry
 from assay.reward_server.renewal import Renewal, read_with_renewal
 from assay.reward_server.scorer import RewardScorer
@@ -59,7 +60,9 @@ async def run(config: ServerConfig) -> None:
     profiles = FileWatch(config.profiles)
     services = _services(config)
     try:
-        registry = load_registry(_remote(services), config.profiles, files)
+        registry = load_registry(
+            _remote(services), config.profiles, files, read_key(config.appeal_key)
+        )
     except RegistryError as error:
         raise StartupError(str(error)) from error
     # Before a port is bound: what is wrong is said in a line.

@@ -32,6 +32,7 @@ OUTPUT_KEYS = (
     "components",
     "explanation",
     "suspicions",
+    "appeal",
     "fault",
 )
 """The keys that `output_row` adds; input keys with these names are kept by `kept_names`."""
@@ -298,6 +299,7 @@ def outcome_columns(result: Result) -> dict[str, Any]:
         ],
         "explanation": judgement.explanation,
         "suspicions": list(judgement.suspicions),
+        "appeal": None if judgement.appeal is None else dataclasses.asdict(judgement.appeal),
         "fault": None,
     }
 

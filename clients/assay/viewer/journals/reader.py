@@ -16,11 +16,14 @@ from types import TracebackType
 from typing import Any
 
 from assay.kit.errors import ConfigError
+from assay.kit.judgements import Appeal
 
 APPLICATION_ID = 0x41535359  # "ASSY"
-FORMAT = 2
-FORMATS = (1, FORMAT)
-JSON_FIELDS = ("components", "spans", "suspicions", "prompt", "labels", "parameters", "cut")
+FORMAT = 3
+FORMATS = (1, 2, FORMAT)
+JSON_FIELDS = (
+    *("components", "spans", "suspicions", "prompt", "labels", "parameters", "cut", "appeal"),
+)
 TEXT_FIELDS = ("prompt", "response", "reference", "answer", "explanation")
 _PAGE_ROWS = 200
 _SCAN_ROWS = 10_000
@@ -29,7 +32,14 @@ SPAN = "SELECT (SELECT min(id) FROM {0}), (SELECT max(id) FROM {0})"
 """The ends of the ids. Asked for both at once, SQLite reads the whole table."""
 Record = dict[str, Any]
 """One entry: the fields of `Entry` as plain data, and `id`."""
-_ABSENT = {"labels": "{}", "parameters": None, "reference_kind": None, "cut": None}
+_ABSENT = {
+    "labels": "{}",
+    **dict.fromkeys(("parameters", "reference_kind", "cut", "appeal")),
+}
+_CHANGED = (
+    "(CASE WHEN json_valid(appeal) THEN "
+    "json_extract(appeal, '$.first.verdict') <> json_extract(appeal, '$.second.verdict') END)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +56,8 @@ class Filter:
         least_reward: judgements with at least this reward.
         most_reward: judgements with at most this reward.
         labels: each name with its value.
+        appeal: "any" for those where a second verifier was asked, "changed" for those where it gave
+            another verdict; empty for all.
     """
 
     verifier: str = ""
@@ -60,6 +72,7 @@ class Filter:
     least_reward: float | None = None
     most_reward: float | None = None
     labels: tuple[tuple[str, str], ...] = ()
+    appeal: str = ""
 
     def where(self) -> tuple[str, list[object]]:
         """The SQL condition, and its values."""
@@ -79,6 +92,8 @@ class Filter:
                 values.append(bound)
         if self.only:
             terms.append("fault IS NULL" if self.only == "judgements" else "fault IS NOT NULL")
+        if self.appeal:
+            terms.append(_CHANGED if self.appeal == "changed" else "appeal IS NOT NULL")
         if self.suspicion:
             terms.append("instr(suspicions, ?) > 0")
             values.append(json.dumps(self.suspicion))
@@ -182,7 +197,7 @@ class Reader:
             self._db.close()
             what = "is no journal" if kind != APPLICATION_ID else f"has format {form}"
             raise ConfigError(f"{path} {what}; this version reads journals of format 1 to {FORMAT}")
-        self._columns_absent = form < FORMAT
+        self._format = form
 
     def __enter__(self) -> Reader:
         return self
@@ -237,7 +252,8 @@ class Reader:
 
     def _where(self, chosen: Filter | None) -> tuple[str, list[object]]:
         chosen = chosen or Filter()
-        if chosen.labels and self._columns_absent:  # a file of format 1 has no labels
+        # A file of format 1 has no labels, and one of format 2 no appeals.
+        if (chosen.labels and self._format < 2) or (chosen.appeal and self._format < 3):
             return "0", []
         return chosen.where()
 
@@ -366,6 +382,7 @@ def _read_turns(record: Record, turns: list[list[Any]]) -> None:
         record["is_dialogue"], record["response"] = False, turns[0][1]
 
 
+_NUMBERS = (float, int)
 _LENGTHS = {"components": 3, "spans": 5, "prompt": 2}
 
 
@@ -374,9 +391,24 @@ def _parsed(name: str, text: str) -> Any:
     value = _json(text)
     if name in _LENGTHS:
         return [part[: _LENGTHS[name]] for part in _lists(value, _LENGTHS[name])]
+    if name == "appeal":
+        return appeal_of(value)
     if name in ("labels", "parameters"):
         return value if isinstance(value, dict) else {}
     return [part for part in value if isinstance(part, str)] if isinstance(value, list) else []
+
+
+def appeal_of(value: Any) -> dict[str, Any] | None:
+    """An appeal as `Appeal` has it; None for anything else."""
+    try:
+        appeal = Appeal.from_plain(value)
+    except (KeyError, TypeError, AttributeError):
+        return None
+    said = None if appeal is None or appeal.second is None else (appeal.first, appeal.second)
+    texts = [x for one in said or () for x in (one.verifier, one.version, one.verdict)]
+    numbers = [one.reward for one in said or ()]
+    sound = all(isinstance(x, str) for x in texts) and all(type(x) in _NUMBERS for x in numbers)
+    return value if said and sound else None
 
 
 def _json(text: str) -> Any:

@@ -89,6 +89,7 @@ def _outcome(record: Record) -> dict[str, Any]:
         else None,
         "explanation": record["explanation"] if said else None,
         "suspicions": record["suspicions"] if said else None,
+        "appeal": record["appeal"] if said else None,
         "fault": None if said else {"reason": fault, "message": record["explanation"]},
     }
 

@@ -31,6 +31,7 @@ export function panel(whole) {
   return h("section", { class: "box", "aria-label": "verdict" },
     h("h2", {}, "Verdict ", verdict(told.verdict), " ", h("span", { class: "big" }, reward({ reward: told.reward }))),
     pairs([
+      ["on appeal", told.appeal && appeal(told.appeal)],
       ["extracted answer", told.extracted_answer !== null && told.extracted_answer !== undefined && h("code", { class: "extracted" }, told.extracted_answer || "(empty)")],
       ["reference", whole.reference && reference(whole.reference)],
       ["verifier", told.verifier && [told.verifier, told.version && h("span", { class: "of" }, `@${told.version}`)]],
@@ -47,6 +48,11 @@ export function panel(whole) {
     spans(told),
     whole.reference && whole.reference.parts && whole.reference.parts.length > 0 && folded("reference, decoded", whole.reference.parts, "reference parts"),
     told.parameters && Object.keys(told.parameters).length > 0 && folded("parameters", told.parameters, "parameters"));
+}
+
+function appeal(told) {
+  const said = (one) => [verdict(one.verdict), " ", reward({ reward: one.reward }), h("span", { class: "of" }, ` ${one.verifier}${one.version ? `@${one.version}` : ""}`)];
+  return [said(told.first), " \u2192 ", said(told.second), h("div", { class: "of" }, `${told.component}: ${told.drawn ? `drawn by chance (${fixed(told.probability)})` : "its first verdict is appealed"}${told.first.verdict === told.second.verdict ? "" : "; the verdict changed"}`)];
 }
 
 function reference(given) {

@@ -1,8 +1,8 @@
 """reward.proto as JSON: protobuf's own mapping, with a fast path for what is sent by the thousand.
 
 The fast path reads items of texts, whose shape msgspec checks while it parses, and writes
-judgements without spans and usage of judges. Protobuf does all else, and gives the error messages.
-Both give the same, which a property test holds.
+judgements without spans, appeal and usage of judges. Protobuf does all else, and gives the error
+messages. Both give the same, which a property test holds.
 """
 
 from __future__ import annotations
@@ -93,6 +93,7 @@ def result_as_dict(result: reward_pb2.Result) -> _Json:
         result.WhichOneof("outcome") != "judgement"
         or judgement.spans
         or judgement.HasField("judge_usage")
+        or judgement.HasField("appeal")
     ):
         return as_dict(result)
     reward = told = judgement.reward

@@ -52,6 +52,12 @@ def _filters(command: F, verifier: str = "--verifier") -> F:
         click.option("--request", "request_id", default="", help="Of the call with this id."),
         click.option("--item", "item_id", default="", help="Of the items with this id."),
         click.option("--suspicion", default="", help="Where this sign of gaming was seen."),
+        click.option(
+            "--appeal",
+            type=click.Choice(["any", "changed"]),
+            default=None,
+            help="Where a second verifier was asked; changed: where it gave another verdict.",
+        ),
         click.option("--since", default="", help="90s, 15m, 2h, 1d ago; or 2026-01-31T12:00."),
         click.option(
             "--label", "labels", multiple=True, metavar="NAME=VALUE", help="With this label."
@@ -64,11 +70,20 @@ def _filters(command: F, verifier: str = "--verifier") -> F:
     return command
 
 
-def _filter(since: str, only: str | None, labels: Sequence[str] = (), **flags: Any) -> Filter:
+def _filter(
+    since: str,
+    only: str | None,
+    labels: Sequence[str] = (),
+    appeal: str | None = None,
+    **flags: Any,
+) -> Filter:
     wanted = tuple(read_labels(labels, "--label").items())
-    chosen = Filter(since_s=_since(since), only=only or "", labels=wanted, **flags)
+    flags |= {"only": only or "", "appeal": appeal or ""}
+    chosen = Filter(since_s=_since(since), labels=wanted, **flags)
     if chosen.verdict and (chosen.fault or chosen.only == "faults"):
         raise ConfigError("a fault has no verdict: leave out --verdict, or --fault and --only")
+    if chosen.appeal and (chosen.fault or chosen.only == "faults"):
+        raise ConfigError("a fault has no appeal: leave out --appeal, or --fault and --only")
     if chosen.fault and chosen.only == "judgements":
         raise ConfigError("--fault and --only judgements leave nothing: leave one of them out")
     return chosen
@@ -300,6 +315,8 @@ def _line(record: Record) -> str:
     said = f"fault {record['fault']}"
     if record["fault"] is None:
         said = f"{record['verdict']} {record['reward']:.4g}"
+        if record["appeal"] is not None:
+            said += f" (first {record['appeal']['first']['verdict']})"
     response = record["response"]
     if isinstance(response, list):
         response = " / ".join(turn[1] for turn in response)
@@ -309,12 +326,23 @@ def _line(record: Record) -> str:
     )
 
 
+def _appeal(appeal: Mapping[str, Any] | None) -> Iterator[str]:
+    if appeal is None:
+        return
+    for name in ("first", "second"):
+        one = appeal[name]
+        yield f"{name} {one['verifier']} {one['version']}: {one['verdict']} {one['reward']:.4g}"
+    why = "drawn" if appeal["drawn"] else "its verdict is appealed"
+    yield f"of {appeal['component']}, {why}, chance {appeal['probability']:.4g}"
+
+
 def _whole(record: Record) -> str:
     lines = [_line(record), ""]
     facts = {name: record[name] for name in _FACTS}
     facts["suspicions"] = ", ".join(record["suspicions"])
     facts["labels"] = ", ".join(f"{name}={value}" for name, value in record["labels"].items())
     lines += [f"{name}: {printable(value)}" for name, value in facts.items() if value]
+    lines += [f"appeal: {printable(line)}" for line in _appeal(record["appeal"])]
     for name, score, weight in record["components"]:
         lines.append(f"component {printable(name)}: {score:.6g} x {weight:.6g}")
     lines.append(

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 from google.protobuf import json_format
 
 from assay.reward_server.domain import (
-    Candidate,
     Fault,
     Judgement,
-    ToolCall,
     VerifierItem,
     VerifierSpec,
 )
@@ -71,6 +68,8 @@ class Entry:
             in entries of format 1.
         cut: JSON, a list of the parts that are not here as a whole: "prompt", "response",
             "reference", "parameters". None in entries of format 1.
+        appeal: JSON, the two opinions of an appeal as `Appeal` has them. None where no second one
+            was asked for, and in entries of formats 1 and 2.
     """
 
     time_s: float
@@ -101,6 +100,7 @@ class Entry:
     parameters: str | None
     reference_kind: str | None
     cut: str | None
+    appeal: str | None = None
 
 
 M = TypeVar("M", bound=tuple[Any, ...])
@@ -141,11 +141,12 @@ def row_of(pending: PendingScore, request_id: str, time_s: float) -> Row:
         pending.execution_s,
         pending.from_cache,
         *texts,
-        None if item is None else _key(item),
+        None if item is None else item.content(),
         _ENCODE(pending.labels) if pending.labels else "{}",
         parameters,
         _kind(item),
         _ENCODE(cut) if cut else "[]",
+        _appeal(outcome),
     )
 
 
@@ -185,13 +186,18 @@ def _said(outcome: Judgement | Fault) -> Row:
     )
 
 
+def _appeal(outcome: Judgement | Fault) -> str | None:
+    appeal = None if isinstance(outcome, Fault) else outcome.appeal
+    return None if appeal is None or appeal.second is None else _ENCODE(asdict(appeal))
+
+
 def _texts(item: VerifierItem | None) -> tuple[Row, list[str]]:
     """Prompt, response, whether it is a dialogue, its length, and the reference; what was cut."""
     if item is None:
         return ("[]", None, False, 0, None), ["response"]
     candidate = item.candidate
     prompt = [(message.role, message.content) for message in item.prompt]
-    turns = _turns(candidate)
+    turns = candidate.lines()
     kept, kept_turns = _cut(prompt, MAX_PROMPT_CHARS), _cut(turns, MAX_RESPONSE_CHARS)
     response, length = candidate.text, 0
     if response is not None and not turns:
@@ -207,20 +213,6 @@ def _texts(item: VerifierItem | None) -> tuple[Row, list[str]]:
     if not whole_reference:
         cut.append("reference")
     return (_ENCODE(kept) if kept else "[]", response, bool(turns), length, reference), cut
-
-
-def _turns(candidate: Candidate) -> list[tuple[Any, ...]]:
-    """The turns of a dialogue, or of a response with tool calls; none of a plain response."""
-    if candidate.calls:
-        return [(None, candidate.text or "", True, *_calls(candidate.calls))]
-    return [
-        (turn.role, turn.content, turn.from_policy, *_calls(turn.calls)) for turn in candidate.turns
-    ]
-
-
-def _calls(calls: tuple[ToolCall, ...]) -> list[list[Any]]:
-    """A column of calls; none where there are none."""
-    return [[[call.name, call.arguments] for call in calls]] if calls else []
 
 
 def _cut(messages: Sequence[M], room: int) -> list[M]:
@@ -276,28 +268,3 @@ def _parameters(item: VerifierItem | None, spec: VerifierSpec | None) -> str | N
     defaults = {parameter.name: parameter.default for parameter in spec.parameters}
     own = {name: value for name, value in item.parameters.items() if value != defaults.get(name)}
     return _ENCODE(own)
-
-
-def _has_calls(candidate: Candidate) -> bool:
-    return bool(candidate.calls) or any(turn.calls for turn in candidate.turns)
-
-
-def _key(item: VerifierItem) -> bytes | None:
-    """The digest of prompt, response and reference, uncut."""
-    candidate = item.candidate
-    if candidate.text is None and not candidate.turns:
-        return None
-    tests = None if item.tests is None else item.tests.SerializeToString(deterministic=True).hex()
-    text = _ENCODE(
-        (
-            [(m.role, m.content) for m in item.prompt],
-            candidate.text,
-            [(t.role, t.content, t.from_policy) for t in candidate.turns],
-            *([_turns(candidate)] if _has_calls(candidate) else []),
-            item.references,
-            item.anchor,
-            item.data,
-            tests,
-        )
-    )
-    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()

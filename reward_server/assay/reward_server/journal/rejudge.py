@@ -39,7 +39,7 @@ from assay.kit import tracing
 from assay.kit.console import make_console
 from assay.kit.errors import ConfigError
 from assay.viewer.journals.comparison import VerifierComparison
-from assay.viewer.journals.reader import Filter, Reader
+from assay.viewer.journals.reader import Filter, Reader, appeal_of
 from assay.viewer.journals.rows import printable, row_of
 
 RECORDED = "recorded"
@@ -170,7 +170,7 @@ class RejudgeTally:
     def add(self, line: dict[str, Any]) -> None:
         """Counts one line of output."""
         self.done += 1
-        keys = ("verdict", "reward", "fault", "explanation")
+        keys = ("verdict", "reward", "fault", "explanation", "appeal")
         recorded = {key: input_value(line, key) for key in keys}
         self.found.add([(_outcome(line, recorded), _outcome(line, line))])
 
@@ -234,10 +234,16 @@ class RejudgeTally:
         for name in ("id", RECORDED, self.name, "why now"):
             table.add_column(_shown(name), overflow="fold")
         for first, second in self.found.examples:
-            sides = [f"{one['verdict']} {one['reward']:g}" for one in (first, second)]
+            sides = [f"{one['verdict']} {one['reward']:g}{_first(one)}" for one in (first, second)]
             why = " ".join(str(second["explanation"] or "").split())[: 2 * _SHOWN_CHARS]
             table.add_row(*(_shown(cell) for cell in (str(first["id"]), *sides, why)))
         return [table]
+
+
+def _first(said: dict[str, Any]) -> str:
+    """What an appeal overruled or upheld."""
+    appeal = said["appeal"]
+    return f" (first {appeal['first']['verdict']})" if appeal else ""
 
 
 def _shown(text: str) -> Text:
@@ -256,6 +262,7 @@ def _outcome(line: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
         "verdict": str(said["verdict"]),
         "reward": said["reward"],
         "explanation": said["explanation"],
+        "appeal": appeal_of(said["appeal"]),
     }
 
 

@@ -23,7 +23,7 @@ from assay.kit.errors import ConfigError
 from assay.reward_server.journal.entries import Entry, Row, weight_of
 from assay.viewer.journals.reader import APPLICATION_ID, FORMAT, SPAN
 
-_ADDED = {1: ("labels", "parameters", "reference_kind", "cut")}
+_ADDED = {1: ("labels", "parameters", "reference_kind", "cut", "appeal"), 2: ("appeal",)}
 """The columns that an older format lacks, with empty ones in its entries."""
 MIN_LIMIT_BYTES = 8 * 2**20
 BATCH_ROWS = 512

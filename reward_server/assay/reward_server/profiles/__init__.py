@@ -11,6 +11,7 @@ from pathlib import Path
 
 from assay.kit.errors import ConfigError
 from assay.reward_server.domain import Lookup, Subtask
+from assay.reward_server.profiles import appeals
 from assay.reward_server.profiles.binding import bind
 from assay.reward_server.profiles.engine import Profile
 from assay.reward_server.profiles.reading import read_profiles
@@ -22,7 +23,10 @@ SHIPPED = Path(__file__).parent / "shipped.toml"
 
 
 def load_profiles(
-    paths: Sequence[Path], lookup: Lookup, known: Iterable[str] = ()
+    paths: Sequence[Path],
+    lookup: Lookup,
+    known: Iterable[str] = (),
+    key: bytes = appeals.PROCESS_KEY,
 ) -> list[Profile]:
     """The shipped profiles and those of files.
 
@@ -30,6 +34,7 @@ def load_profiles(
         paths: files of profiles, besides the shipped one.
         lookup: the verifier of a name, None if there is none; it knows no profiles.
         known: names of verifiers, for messages.
+        key: by which items are drawn for appeals.
 
     Raises:
         ConfigError: a file cannot be read or is wrong, or a name is taken.
@@ -50,7 +55,7 @@ def load_profiles(
                     f"{source}: a verifier has the name of profile {definition.name!r}: rename it"
                 )
             source_of[definition.name] = source
-            profiles.append(Profile(bind(definition, lookup, known)))
+            profiles.append(Profile(bind(definition, lookup, known, key)))
     return profiles
 
 

@@ -20,7 +20,8 @@ from assay.reward_server.domain import (
     VerifierItem,
     VerifierSpec,
 )
-from assay.reward_server.profiles.model import Definition, Knob, Member, ProfilePart
+from assay.reward_server.profiles import appeals
+from assay.reward_server.profiles.model import AppealRule, Definition, Knob, Member, ProfilePart
 from assay.reward_server.profiles.tables import guess
 from assay.reward_server.verifiers import suspicions
 
@@ -37,7 +38,7 @@ class Bound:
     """A verifier as a profile asks it.
 
     Attributes:
-        part: the gate or component that asks.
+        part: the gate or component that asks; "NAME.appeal" for a component's second verifier.
         verifier: its name.
         spec: None while it is not served.
         fixed: parameters that the profile sets, or that have defaults.
@@ -77,21 +78,29 @@ class Binding:
         bound: its verifiers, by the name of the gate or component.
         spec: its description.
         examples: items with known verdicts.
+        key: by which items are drawn for appeals.
     """
 
     definition: Definition
     bound: Mapping[str, Bound]
     spec: VerifierSpec
     examples: tuple[VerifierExample, ...]
+    key: bytes
 
 
-def bind(definition: Definition, lookup: Lookup, known: Iterable[str] = ()) -> Binding:
+def bind(
+    definition: Definition,
+    lookup: Lookup,
+    known: Iterable[str] = (),
+    key: bytes = appeals.PROCESS_KEY,
+) -> Binding:
     """Checks a definition against the verifiers that there are.
 
     Args:
         definition: from its file.
         lookup: the verifier of a name, None if there is none.
         known: names of verifiers, for messages.
+        key: by which items are drawn for appeals.
 
     Raises:
         ConfigError: it does not fit; the message names file, profile, part and key.
@@ -105,7 +114,13 @@ def bind(definition: Definition, lookup: Lookup, known: Iterable[str] = ()) -> B
             _check_verdicts(one, gate.passing, f"{place}, 'pass'")
     for part in definition.parts:
         place = f"{where}, component {part.name!r}"
-        bound[part.name] = _bound(part.name, part.member, place, lookup, known)
+        bound[part.name] = one = _bound(part.name, part.member, place, lookup, known)
+        if part.appeal:
+            place = f"{place}, 'appeal'"
+            second = _bound(part.second, part.appeal.member, place, lookup, known)
+            bound[part.second] = second
+            _check_verdicts(one, part.appeal.on, f"{place}, 'on'")
+            _check_scales(part.appeal, (one, second), place)
     for part in definition.parts:
         if part.when:
             place = f"{where}, component {part.name!r}, 'when'"
@@ -115,8 +130,9 @@ def bind(definition: Definition, lookup: Lookup, known: Iterable[str] = ()) -> B
         parameter = _turn_into_parameter(knob, bound, where)
         parameters += [parameter] if parameter else []
     _check_required(bound, where)
-    spec = _spec(definition, bound, tuple(parameters), where)
-    return Binding(definition, bound, spec, _examples(definition, bound, spec, where))
+    version = _version(definition, bound, key)
+    spec = _spec(definition, bound, tuple(parameters), where, version)
+    return Binding(definition, bound, spec, _examples(definition, bound, spec, where), key)
 
 
 def _bound(part: str, member: Member, place: str, lookup: Lookup, known: Iterable[str]) -> Bound:
@@ -158,6 +174,18 @@ def _check_verdicts(bound: Bound, verdicts: Iterable[str], place: str) -> None:
             raise ConfigError(
                 f"{place}: verifier {bound.verifier!r} gives no verdict {verdict[:80]!r}"
                 f"{guess(verdict, bound.spec.verdicts)}"
+            )
+
+
+def _check_scales(rule: AppealRule, bound: Iterable[Bound], place: str) -> None:
+    """Both verifiers must be able to accept and to reject, on one scale."""
+    for one in bound:
+        low, high = one.range
+        if one.spec is not None and not low < rule.accepts_at <= high:
+            raise ConfigError(
+                f"{place}: verifier {one.verifier!r} gives rewards from {low:g} to {high:g}, so "
+                f"one from {rule.accepts_at:g} tells nothing: set 'accepts_at' to a reward from "
+                "which both verifiers accept, or ask one whose rewards are alike"
             )
 
 
@@ -230,6 +258,7 @@ def _spec(
     bound: Mapping[str, Bound],
     parameters: tuple[ParameterSpec, ...],
     where: str,
+    version: str,
 ) -> VerifierSpec:
     low, high = reward_range(definition, bound)
     if not (math.isfinite(low) and math.isfinite(high)):
@@ -237,7 +266,7 @@ def _spec(
     specs = [one.spec for one in bound.values()]
     return VerifierSpec(
         name=definition.name,
-        version=_version(definition, bound),
+        version=version,
         description=definition.description,
         tasks=definition.tasks,
         min_reward=low,
@@ -256,9 +285,11 @@ def _spec(
     )
 
 
-def _version(definition: Definition, bound: Mapping[str, Bound]) -> str:
-    """Changes with the profile, the engine, the flags or a verifier."""
+def _version(definition: Definition, bound: Mapping[str, Bound], key: bytes) -> str:
+    """Changes with the profile, the engine, the flags or a verifier; where it draws, the key."""
     parts = [ENGINE_VERSION, suspicions.VERSION, definition.digest]
+    if any(part.appeal and part.appeal.draws for part in definition.parts):
+        parts.append(f"key={appeals.mark(key)}")
     for name, one in sorted(bound.items()):
         parts.append(f"{name}={one.verifier}:{one.spec.version if one.spec else 'none'}")
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
@@ -267,9 +298,10 @@ def _version(definition: Definition, bound: Mapping[str, Bound]) -> str:
 def _verdicts(definition: Definition, bound: Mapping[str, Bound]) -> tuple[str, ...]:
     names = [route.component for route in definition.routes] or [definition.main]
     found: dict[str, None] = {}
-    for name in names:
-        spec = bound[name].spec
-        found.update(dict.fromkeys(spec.verdicts if spec else ()))
+    for part in definition.parts:
+        for one in part.asked if part.name in names else ():
+            spec = bound[one].spec
+            found.update(dict.fromkeys(spec.verdicts if spec else ()))
     for gate in definition.gates:
         if gate.reward is not None:
             found[gate.verdict] = None
@@ -280,15 +312,18 @@ def _needs_reference(definition: Definition, bound: Mapping[str, Bound]) -> bool
     """Whether every route needs one."""
     routed = {route.component for route in definition.routes}
     always = [gate.name for gate in definition.gates if gate.member]
+    asked = {part.name: part.asked for part in definition.parts}
     always += [
-        part.name
+        name
         for part in definition.parts
         if part.name not in routed and not part.only_if.words and not part.optional
+        for name in part.asked
     ]
     if any(bound[name].needs_reference for name in always):
         return True
     return bool(definition.routes) and all(
-        route.condition.asks_for_reference() or bound[route.component].needs_reference
+        route.condition.asks_for_reference()
+        or any(bound[name].needs_reference for name in asked[route.component])
         for route in definition.routes
     )
 
@@ -316,7 +351,8 @@ def reward_range(definition: Definition, bound: Mapping[str, Bound]) -> Interval
 
 def _contribution(part: ProfilePart, bound: Mapping[str, Bound]) -> Interval:
     """The range of weight times shaped reward; it includes 0 where the part may be left out."""
-    ends = [part.weight * part.shaped(end) for end in bound[part.name].range]
+    ranges = [bound[name].range for name in part.asked]
+    ends = [part.weight * part.shaped(end) for one in ranges for end in one]
     if part.when or part.only_if.words or part.optional:
         ends.append(0.0)
     return min(ends), max(ends)
@@ -335,7 +371,8 @@ def _examples(
                 f"{guess(sample.verdict, spec.verdicts)}"
             )
         names = {gate.name for gate in definition.gates if gate.member}
-        names |= {part.name for part in selected(definition, sample.item) or ()}
+        chosen = selected(definition, sample.item) or ()
+        names |= {name for part in chosen for name in part.asked}
         if any((one := bound[name].spec) is None or one.isolation == "remote" for name in names):
             continue
         try:

@@ -1,8 +1,8 @@
 """Judges by a profile: a coroutine that asks for parts and makes one judgement of them. Pure.
 
 `Profile.run` yields the subtasks of one stage, is sent their outcomes, and returns the judgement or
-the fault. Gates come first, one by one; then all components without conditions at once; then those
-that wait for verdicts.
+the fault. Gates come first, one by one; then all components without conditions at once, and the
+appeal of one of them; then those that wait for verdicts.
 
 What an item lacks is found before the gates: else only candidates that a gate stops would get a
 reward.
@@ -11,8 +11,8 @@ reward.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
-from dataclasses import dataclass, field
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field, replace
 
 from assay.kit.judgements import SPENT
 from assay.reward_server.absent import hint
@@ -20,10 +20,12 @@ from assay.reward_server.domain import (
     MISSING_REFERENCE,
     UNSUPPORTED_INPUT,
     VERIFIER_FAILED,
+    Appeal,
     Component,
     CompositeVerifier,
     Fault,
     Judgement,
+    Opinion,
     Outcome,
     Stages,
     Subtask,
@@ -33,10 +35,12 @@ from assay.reward_server.domain import (
     VerifierSpec,
     handed_on,
 )
+from assay.reward_server.profiles import appeals
 from assay.reward_server.profiles.binding import Binding, Bound, chosen_route, selected
 from assay.reward_server.profiles.model import (
     CARRIES,
     REFERENCES,
+    AppealRule,
     Definition,
     ProfileGate,
     ProfilePart,
@@ -56,6 +60,10 @@ class Profile(CompositeVerifier):
         self._bound = binding.bound
         self._spec = binding.spec
         self._examples = binding.examples
+        self._key = binding.key
+        self.appeals: Mapping[str, AppealRule] = {
+            part.name: part.appeal for part in self._definition.parts if part.appeal
+        }
 
     def equals(self, other: Profile) -> bool:
         """Whether a file says the same of both."""
@@ -84,7 +92,7 @@ class Profile(CompositeVerifier):
         report.suspect(suspicions.scan(_text(item)))
         fault = yield from self._pass_gates(tasks, report)
         if fault is None and report.stopped_by is None:
-            fault = yield from self._judge_parts(parts, tasks, report)
+            fault = yield from self._judge_parts(item, parts, tasks, report)
         return fault or report.judgement()
 
     def _tasks(
@@ -94,7 +102,7 @@ class Profile(CompositeVerifier):
         optional = {part.name for part in parts if part.optional}
         names = [gate.name for gate in self._definition.gates if gate.member]
         tasks: dict[str, Subtask] = {}
-        for name in (*names, *(part.name for part in parts)):
+        for name in (*names, *(name for part in parts for name in part.asked)):
             task = self._task(self._bound[name], item)
             if isinstance(task, Subtask):
                 tasks[name] = task
@@ -121,7 +129,11 @@ class Profile(CompositeVerifier):
         return None
 
     def _judge_parts(
-        self, parts: list[ProfilePart], tasks: dict[str, Subtask], report: _Report
+        self,
+        item: VerifierItem,
+        parts: list[ProfilePart],
+        tasks: dict[str, Subtask],
+        report: _Report,
     ) -> Generator[tuple[Subtask, ...], tuple[Outcome, ...], Fault | None]:
         left = [part for part in parts if part.name in tasks]
         while left:
@@ -139,9 +151,43 @@ class Profile(CompositeVerifier):
                     report.leave_out(part.name, outcome)
                 else:
                     report.add_part(part, outcome)
+            fault = yield from self._hear_appeal(item, stage, tasks, report)
+            if fault is not None:
+                return fault
         for gate in self._definition.gates:
             if gate.member is None and report.stopped_by is None:
                 report.check_suspicions(gate)
+        return None
+
+    def _hear_appeal(
+        self,
+        item: VerifierItem,
+        stage: list[ProfilePart],
+        tasks: dict[str, Subtask],
+        report: _Report,
+    ) -> Generator[tuple[Subtask, ...], tuple[Outcome, ...], Fault | None]:
+        """Asks the second verifier of the one part that has one, where its verdict is appealed."""
+        for part in stage:
+            rule = part.appeal
+            if rule is None:
+                continue
+            first = report.judged[part.name]
+            called, probability = first.verdict in rule.on, rule.probability(first.verdict)
+            drawn = not called and (
+                appeals.is_drawn(self._key, part.name, item, probability)
+                if rule.draws
+                else probability > 0
+            )
+            opinion = _opinion(self._bound[part.name], first)
+            report.appeal = Appeal(part.name, opinion, None, drawn, probability)
+            if not (called or drawn):
+                continue
+            task = tasks[part.second]
+            [outcome] = yield (task,)
+            if isinstance(outcome, Fault):
+                facts = {**outcome.metadata, **appeals.facts(report.appeal)}
+                return self._fault(task, replace(outcome, metadata=facts))
+            report.hear(part, first, outcome, _opinion(self._bound[part.second], outcome))
         return None
 
     def _task(self, bound: Bound, item: VerifierItem) -> Subtask | Fault:
@@ -199,6 +245,8 @@ class _Report:
         stopped_by: the gate that stopped the item.
         flags: suspicions, in the order in which they came.
         notes: further words of the explanation.
+        overruled: the first judgement of an appealed part.
+        appeal: the appeal, as far as it has come.
     """
 
     definition: Definition
@@ -209,6 +257,8 @@ class _Report:
     stopped_by: ProfileGate | None = None
     flags: dict[str, None] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    overruled: Judgement | None = None
+    appeal: Appeal | None = None
 
     def suspect(self, flags: tuple[str, ...]) -> None:
         for flag in flags[:_MAX_SUSPICIONS]:
@@ -256,6 +306,15 @@ class _Report:
             f"{part.name}: {judgement.explanation[:_SHOWN_CHARS] or judgement.verdict}"
         )
 
+    def hear(
+        self, part: ProfilePart, first: Judgement, second: Judgement, opinion: Opinion
+    ) -> None:
+        """Puts the second judgement of a part in the place of its first."""
+        self.overruled = first
+        self.appeal = self.appeal and replace(self.appeal, second=opinion)
+        self.add_part(part, second)
+        self.notes[-1] = f"{self.notes[-1]} (on appeal)"
+
     def judgement(self) -> Judgement:
         """The judgement of the whole; its reward is the sum of weight times score."""
         components = self._gate_components() + self._part_components() + self._spent()
@@ -282,11 +341,13 @@ class _Report:
             main.extracted_answer if main else None,
             "; ".join(self.notes),
             suspicions=tuple(self.flags),
+            appeal=self.appeal,
         )
 
     def _spent(self) -> list[Component]:
         """What the models behind gates and parts took."""
-        own = [part for found in self.judged.values() for part in found.components]
+        asked = [*self.judged.values(), *([self.overruled] if self.overruled else [])]
+        own = [part for found in asked for part in found.components]
         sums = {name: math.fsum(p.score for p in own if p.name == name) for name in SPENT}
         return [Component(name, total, 0.0) for name, total in sums.items() if total > 0]
 
@@ -309,6 +370,11 @@ class _Report:
             if part.is_shaped:
                 found.append(Component(f"{part.name}-raw", reward, 0.0))
         return found
+
+
+def _opinion(bound: Bound, judgement: Judgement) -> Opinion:
+    version = bound.spec.version if bound.spec else ""
+    return Opinion(bound.verifier, version, judgement.verdict, judgement.reward)
 
 
 def _text(item: VerifierItem) -> str:

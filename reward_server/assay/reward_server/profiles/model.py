@@ -126,6 +126,32 @@ class ProfileGate:
 
 
 @dataclass(frozen=True, slots=True)
+class AppealRule:
+    """When a second verifier is asked about a component's verdict; what it says counts.
+
+    Attributes:
+        member: the second verifier.
+        on: verdicts of the first that are always appealed.
+        share: the chance that an item with another verdict is drawn, 0 to 1.
+        accepts_at: rewards of at least this accept, before shaping. For estimates alone.
+    """
+
+    member: Member
+    on: frozenset[str]
+    share: float = 0.0
+    accepts_at: float = 0.5
+
+    @property
+    def draws(self) -> bool:
+        """Whether chance decides on some items."""
+        return 0.0 < self.share < 1.0
+
+    def probability(self, verdict: str) -> float:
+        """The chance that an item with this first verdict is asked about."""
+        return 1.0 if verdict in self.on else self.share
+
+
+@dataclass(frozen=True, slots=True)
 class ProfilePart:
     """One component: it adds weight * clip(scale * reward + offset) of its verifier's reward.
 
@@ -139,6 +165,7 @@ class ProfilePart:
         when: which verdict another part must have got.
         only_if: what the item must carry.
         optional: its fault leaves it out, and the whole is still judged; only with weight 0.
+        appeal: when a second verifier is asked; None for never.
     """
 
     name: str
@@ -150,6 +177,17 @@ class ProfilePart:
     when: When | None = None
     only_if: Condition = Condition()
     optional: bool = False
+    appeal: AppealRule | None = None
+
+    @property
+    def second(self) -> str:
+        """The name of its second verifier among the parts."""
+        return f"{self.name}.appeal"
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The names of those who may be asked about it."""
+        return (self.name, self.second) if self.appeal else (self.name,)
 
     @property
     def is_shaped(self) -> bool:

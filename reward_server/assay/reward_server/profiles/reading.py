@@ -23,6 +23,7 @@ from assay.reward_server.profiles.model import (
     CARRIES,
     NOT_PREFIX,
     TASK_PREFIX,
+    AppealRule,
     Clip,
     Condition,
     Definition,
@@ -55,7 +56,7 @@ _GATE_KEYS = (
 )
 _PART_KEYS = (
     *("name", "verifier", "parameters", "weight", "scale", "offset", "clip"),
-    *("when", "only_if", "optional"),
+    *("when", "only_if", "optional", "appeal"),
 )
 _SAMPLE_KEYS = (
     *("response", "verdict", "reference", "data", "anchor", "prompt"),
@@ -106,6 +107,7 @@ def _profile(table: TomlTable, source: str) -> Definition:
         raise table.error(f"has more than {_MAX_PARTS} gates and components")
     _check_names(table, [*(gate.name for gate in gates), *(part.name for part in parts)])
     _check_references(table, gates, parts, routes)
+    _check_appeals(table, parts, routes)
     names = [part.name for part in parts]
     if spans and spans not in names:
         raise table.error(f"'spans': no component is named {spans!r}{guess(spans, names)}")
@@ -163,6 +165,17 @@ def _check_references(
                 f"route number {number}: no component is named {route.component!r}"
                 f"{guess(route.component, components)}"
             )
+
+
+def _check_appeals(
+    table: TomlTable, parts: tuple[ProfilePart, ...], routes: tuple[Route, ...]
+) -> None:
+    appealed = [part.name for part in parts if part.appeal]
+    if len(appealed) > 1 and not {route.component for route in routes}.issuperset(appealed):
+        raise table.error(
+            f"components {', '.join(map(repr, appealed))} have an 'appeal', and a judgement says "
+            "one: keep one, or have routes choose among them"
+        )
 
 
 def _main(
@@ -266,13 +279,34 @@ def _part(table: TomlTable) -> ProfilePart:
         _when(table),
         _condition(table, "only_if"),
         table.flag("optional", default=False),
+        _appeal(table),
     )
+    if part.optional and part.appeal:
+        raise table.error("'appeal' is for components that must be judged: leave out 'optional'")
     if part.optional and part.weight:
         raise table.error(
             "'optional' is for components of weight 0: a reward that lacks a part when "
             "something fails would be another reward"
         )
     return part
+
+
+def _appeal(table: TomlTable) -> AppealRule | None:
+    if not table.has("appeal"):
+        return None
+    inner = TomlTable(table.take("appeal"), f"{table.where}, 'appeal'")
+    inner.only("verifier", "parameters", "on", "share", "accepts_at")
+    rule = AppealRule(
+        inner.required("verifier", _member(inner)),
+        frozenset(inner.texts("on")),
+        inner.number("share", 0.0),
+        inner.number("accepts_at", 0.5),
+    )
+    if not 0.0 <= rule.share <= 1.0:
+        raise inner.error("'share' is a chance: 0 to 1")
+    if not rule.on and not rule.share:
+        raise inner.error("asks about nothing: name verdicts in 'on', or a 'share' of all items")
+    return rule
 
 
 def _when(table: TomlTable) -> When | None:
@@ -313,7 +347,7 @@ def _knob(table: TomlTable, name: str, value: object) -> Knob:
     inner.only("sets", "default", "description")
     targets = []
     for target in inner.texts("sets"):
-        part, dot, parameter = target.partition(".")
+        part, dot, parameter = target.rpartition(".")
         if not (part and dot and parameter):
             raise inner.error(f"'sets' names component.parameter, not {target[:80]!r}")
         targets.append((part, parameter))

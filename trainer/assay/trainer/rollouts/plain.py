@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from assay.clients import Component, Fault, Judgement, Result, Span
+from assay.clients import Appeal, Component, Fault, Judgement, Result, Span
 from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.rollouts.exchange import Transcript
 from assay.trainer.rollouts.types import Acted, ActedTurn, Group, PolicyTurn, Rollout
@@ -144,6 +144,7 @@ def result_from_plain(saved: Mapping[str, Any]) -> Result:
         judgement["components"] = tuple(Component(**part) for part in judgement["components"])
         judgement["spans"] = tuple(Span(**span) for span in judgement["spans"])
         judgement["suspicions"] = tuple(judgement["suspicions"])
+        judgement["appeal"] = Appeal.from_plain(judgement.get("appeal"))
         outcome = Judgement(**judgement)
     else:
         outcome = Fault(**saved["fault"])
