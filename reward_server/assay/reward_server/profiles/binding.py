@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from assay.kit.errors import ConfigError
@@ -111,7 +111,7 @@ def bind(
         if gate.member:
             place = f"{where}, gate {gate.name!r}"
             bound[gate.name] = one = _bound(gate.name, gate.member, place, lookup, known)
-            _check_verdicts(one, gate.passing, f"{place}, 'pass'")
+            _check_verdicts((one,), gate.passing, f"{place}, 'pass'")
     for part in definition.parts:
         place = f"{where}, component {part.name!r}"
         bound[part.name] = one = _bound(part.name, part.member, place, lookup, known)
@@ -119,12 +119,14 @@ def bind(
             place = f"{place}, 'appeal'"
             second = _bound(part.second, part.appeal.member, place, lookup, known)
             bound[part.second] = second
-            _check_verdicts(one, part.appeal.on, f"{place}, 'on'")
+            _check_verdicts((one,), part.appeal.on, f"{place}, 'on'")
             _check_scales(part.appeal, (one, second), place)
     for part in definition.parts:
         if part.when:
             place = f"{where}, component {part.name!r}, 'when'"
-            _check_verdicts(bound[part.when.component], part.when.verdicts, place)
+            asked = (part.when.component, f"{part.when.component}.appeal")
+            others = [bound[name] for name in asked if name in bound]
+            _check_verdicts(others, part.when.verdicts, place)
     parameters: list[ParameterSpec] = []
     for knob in definition.knobs:
         parameter = _turn_into_parameter(knob, bound, where)
@@ -168,12 +170,17 @@ def _checked(parameter: ParameterSpec, value: ParameterValue, place: str) -> Par
         raise ConfigError(f"{place}: {trouble.message}") from None
 
 
-def _check_verdicts(bound: Bound, verdicts: Iterable[str], place: str) -> None:
+def _check_verdicts(asked: Sequence[Bound], verdicts: Iterable[str], place: str) -> None:
+    """Each verdict must be one that one of those who are asked gives."""
+    if any(one.spec is None for one in asked):
+        return
+    known = [verdict for one in asked if one.spec for verdict in one.spec.verdicts]
     for verdict in verdicts:
-        if bound.spec is not None and verdict not in bound.spec.verdicts:
+        if verdict not in known:
+            names = " or ".join(repr(one.verifier) for one in asked)
             raise ConfigError(
-                f"{place}: verifier {bound.verifier!r} gives no verdict {verdict[:80]!r}"
-                f"{guess(verdict, bound.spec.verdicts)}"
+                f"{place}: verifier {names} gives no verdict {verdict[:80]!r}"
+                f"{guess(verdict, known)}"
             )
 
 
