@@ -72,6 +72,7 @@ BENCHES = {
     "trainer-void": "trainer_void",
     "trainer-utterances": "trainer_utterances",
     "audit-detection": "audit_detection",
+    "appeal": "appeal",
 }
 TAKE_OPTIONS = (
     "audits",
@@ -118,6 +119,7 @@ TAKE_OPTIONS = (
     "trainer-void",
     "trainer-utterances",
     "audit-detection",
+    "appeal",
 )
 
 
