@@ -94,6 +94,12 @@ _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=Fal
 @click.option("--reload", is_flag=True, help="Start anew when a file of --verifier changes.")
 @click.option("--profiles", type=_PATH, multiple=True, help="TOML file of profiles; repeatable.")
 @click.option(
+    "--reliability",
+    type=_PATH,
+    multiple=True,
+    help="JSON file of measured rates of verifiers; repeatable.",
+)
+@click.option(
     "--journal", type=_PATH, help="SQLite file that every judgement and fault is kept in."
 )
 @click.option("--journal-max-mb", type=int, default=1024, help="MiB; then its oldest entries go.")

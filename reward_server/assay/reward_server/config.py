@@ -132,6 +132,7 @@ class ServerConfig:
         client_cert: our certificate chain, for services that ask for one, PEM; None for none.
         client_key: its private key, PEM.
         profiles: files of profiles, besides the shipped ones.
+        reliability: files of measured rates, besides the shipped one.
         verifier: functions in files, each "[NAME=]FILE.py:FUNCTION".
         reload: the server starts anew when one of these files changes.
         journal: file that every judgement and fault is written to; None for none.
@@ -164,6 +165,7 @@ class ServerConfig:
     client_cert: Path | None = None
     client_key: Path | None = None
     profiles: tuple[Path, ...] = ()
+    reliability: tuple[Path, ...] = ()
     verifier: tuple[str, ...] = ()
     reload: bool = False
     journal: Path | None = None

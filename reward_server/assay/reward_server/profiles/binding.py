@@ -20,7 +20,14 @@ from assay.reward_server.domain import (
     VerifierItem,
     VerifierSpec,
 )
-from assay.reward_server.profiles.model import Definition, Knob, Member, ProfilePart
+from assay.reward_server.profiles.model import (
+    CanaryRow,
+    Definition,
+    Knob,
+    Member,
+    ProfileCanary,
+    ProfilePart,
+)
 from assay.reward_server.profiles.tables import guess
 from assay.reward_server.verifiers import suspicions
 
@@ -77,12 +84,14 @@ class Binding:
         bound: its verifiers, by the name of the gate or component.
         spec: its description.
         examples: items with known verdicts.
+        canary: the rows, complete; None for none.
     """
 
     definition: Definition
     bound: Mapping[str, Bound]
     spec: VerifierSpec
     examples: tuple[VerifierExample, ...]
+    canary: ProfileCanary | None = None
 
 
 def bind(definition: Definition, lookup: Lookup, known: Iterable[str] = ()) -> Binding:
@@ -116,7 +125,8 @@ def bind(definition: Definition, lookup: Lookup, known: Iterable[str] = ()) -> B
         parameters += [parameter] if parameter else []
     _check_required(bound, where)
     spec = _spec(definition, bound, tuple(parameters), where)
-    return Binding(definition, bound, spec, _examples(definition, bound, spec, where))
+    examples = _examples(definition, bound, spec, where)
+    return Binding(definition, bound, spec, examples, _canary(definition, bound, spec))
 
 
 def _bound(part: str, member: Member, place: str, lookup: Lookup, known: Iterable[str]) -> Bound:
@@ -338,13 +348,37 @@ def _examples(
         names |= {part.name for part in selected(definition, sample.item) or ()}
         if any((one := bound[name].spec) is None or one.isolation == "remote" for name in names):
             continue
-        try:
-            parameters = spec.complete(sample.item.parameters)
-        except Unjudgeable as trouble:
-            raise ConfigError(f"{place}: {trouble.message}") from None
-        item = dataclasses.replace(sample.item, parameters=parameters)
-        found.append(VerifierExample(item, sample.verdict))
+        found.append(_complete(sample, spec, place))
     return tuple(found)
+
+
+def _canary(
+    definition: Definition, bound: Mapping[str, Bound], spec: VerifierSpec
+) -> ProfileCanary | None:
+    """The canaries, their items complete."""
+    canary = definition.canary
+    if canary is None:
+        return None
+    rows: list[CanaryRow] = []
+    for number, row in enumerate(canary.rows, start=1):
+        place = f"{canary.file}, row {number}"
+        for verdict in (row.example.verdict, *row.before):
+            if verdict not in spec.verdicts and all(one.spec for one in bound.values()):
+                raise ConfigError(
+                    f"{place}: profile {definition.name!r} gives no verdict {verdict[:80]!r}"
+                    f"{guess(verdict, spec.verdicts)}"
+                )
+        rows.append(dataclasses.replace(row, example=_complete(row.example, spec, place)))
+    return dataclasses.replace(canary, rows=tuple(rows))
+
+
+def _complete(sample: VerifierExample, spec: VerifierSpec, place: str) -> VerifierExample:
+    try:
+        parameters = spec.complete(sample.item.parameters)
+    except Unjudgeable as trouble:
+        raise ConfigError(f"{place}: {trouble.message}") from None
+    item = dataclasses.replace(sample.item, parameters=parameters)
+    return VerifierExample(item, sample.verdict)
 
 
 def selected(definition: Definition, item: VerifierItem) -> list[ProfilePart] | None:

@@ -49,13 +49,18 @@ _MAX_SUSPICIONS = 64
 
 
 class Profile(CompositeVerifier):
-    """A named composition of verifiers, bound to those of this server."""
+    """A named composition of verifiers, bound to those of this server.
+
+    Attributes:
+        canary: rows with known verdicts, and how often one is judged; None for none.
+    """
 
     def __init__(self, binding: Binding) -> None:
         self._definition = binding.definition
         self._bound = binding.bound
         self._spec = binding.spec
         self._examples = binding.examples
+        self.canary = binding.canary
 
     def equals(self, other: Profile) -> bool:
         """Whether a file says the same of both."""
