@@ -72,6 +72,8 @@ BENCHES = {
     "trainer-void": "trainer_void",
     "trainer-utterances": "trainer_utterances",
     "audit-detection": "audit_detection",
+    "reliability": "reliability",
+    "canary": "canary",
 }
 TAKE_OPTIONS = (
     "audits",
@@ -118,6 +120,8 @@ TAKE_OPTIONS = (
     "trainer-void",
     "trainer-utterances",
     "audit-detection",
+    "reliability",
+    "canary",
 )
 
 
