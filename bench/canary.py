@@ -6,8 +6,9 @@ with its accuracy, and errs from it in each look with the chance `noise`. It is 
 before the first run: of a judge of accuracy 0.9 swapped for one of 0.8, at a noise of 0.05, at
 least 95 % of runs alarm within 500 canaries; without a swap, at most 1 % ever alarm in 5,000.
 
-Then real ones: the verdicts of `math` on 200 rows of ../shared/data/math_equiv_dev.jsonl.gz, swapped
-for those of another verifier of the same server. Intervals are Clopper and Pearson's, 95 %.
+Then real ones: what `math` accepts of 200 rows of ../shared/data/math_equiv_dev.jsonl.gz that all
+judge, swapped for what another verifier of the same server does. Intervals are Clopper and
+Pearson's, 95 %.
 
     python -m bench canary [--runs 1000] [--before 1000]
 """
@@ -137,21 +138,25 @@ def delay(watch: CanaryWatch, first: Judge, second: Judge, before: int) -> int:
 
 def real_swaps(runs: int, before: int, seed: int) -> Mapping[str, list[int]]:
     """The delays for each other verifier, from one table of verdicts."""
-    rows = random.Random(seed).sample(equivalences(), ROWS)
+    rows = random.Random(seed).sample(equivalences(), 3 * ROWS)
     truth = [_VERDICTS[not row.right] for row in rows]
     with EmbeddedServices(["reward"]) as services, RewardClient(services.address) as client:
         table = {
             name: [
-                result.judgement.verdict if result.judgement else "fault"
+                "fault" if result.reward is None else _VERDICTS[result.reward < 0.5]
                 for result in client.score(
                     [Item(row.response, row.gold, verifier=name) for row in rows]
                 )
             ]
             for name in ("math", *_OTHERS)
         }
+    faulted = {n for said in table.values() for n, one in enumerate(said) if one == "fault"}
+    judged = [place for place in range(len(rows)) if place not in faulted][:ROWS]
+    truth = [truth[place] for place in judged]
+    table = {name: [said[place] for place in judged] for name, said in table.items()}
     for name in _OTHERS:
         changed = sum(one != other for one, other in zip(table["math"], table[name], strict=True))
-        print(f"math and {name} differ on {share(changed, ROWS)} rows")
+        print(f"math and {name} differ on {share(changed, len(truth))} rows")
     return {
         name: [
             delay(

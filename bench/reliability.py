@@ -5,7 +5,8 @@
 Each verifier judges by its defaults, as a server has it, and accepts from half of its range. What
 gets no judgement is in no rate, and counted. `--write` puts the figures into the file that comes
 with the reward server; they hold no text of the rows. Intervals are Clopper and Pearson's, 95 %, as
-if the rows were independent; of the model solutions many answer one question.
+if the rows were independent; of the model solutions many answer one question. `math` was written
+with math-answers and near-misses at hand, and without sealed-pairs.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from assay.clients.services import EmbeddedServices
 from assay.clients.types import Item, Result, VerifierInfo
 from assay.kit.reliability import Reliability, error_rate, reliability_text
 from assay.reward_server.reliability import SHIPPED
-from bench.math_rows import DATA, PROBLEM_SETS, Row, gold_answers, labelled, read
+from bench.math_rows import DATA, PROBLEM_SETS, Row, gold_answers, labelled, pairs, read
 
 Truth = Literal["labels", "construction"]
 _MATH = ("math", "math-verify")
@@ -41,7 +42,10 @@ class Measure:
 def measures() -> Iterator[Measure]:
     """All of them; a row is a response, a reference and whether it is right."""
     yield Measure("math-answers", "labels", _MATH, _of(equivalences()))
-    yield Measure("near-misses", "construction", _MATH, _of(labelled("math_equiv_adversarial_dev.jsonl")))
+    yield Measure(
+        "near-misses", "construction", _MATH, _of(labelled("math_equiv_adversarial_dev.jsonl"))
+    )
+    yield Measure("sealed-pairs", "labels", _MATH, _of(pairs("sealed")))
     for name in PROBLEM_SETS.values():
         yield Measure(name.replace("_", "-"), "construction", _MATH, _of(gold_answers(name)))
     solutions = read("gsm8k_model_solutions.jsonl.gz", DATA)

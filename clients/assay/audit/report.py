@@ -167,10 +167,7 @@ def as_reliability(report: AuditReport, domain: str, version: str) -> Reliabilit
     """What the audit measured, for a server's --reliability.
 
     Of the responses that the rows call right or wrong, where there are some; else of all probes.
-
-    Args:
-        domain: of the rows.
-        version: the verifier's.
+    The version is the verifier's.
     """
     given = {one.kind.name: one.rate for one in report.classes if one.asked > one.faults}
     labelled = "given-wrong" in given or "given-right" in given

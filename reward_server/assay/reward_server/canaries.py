@@ -28,7 +28,6 @@ from assay.kit.batch.dispatcher import Dispatcher
 from assay.kit.judgements import SPENT
 from assay.kit.queue import Lane
 from assay.kit.reasons import Reason
-from assay.kit.runs.agreement import cohen_kappa
 from assay.kit.runs.drift import RiseWatch
 from assay.kit.spans import trail_var
 from assay.reward_server.counts import RewardMetrics
