@@ -359,6 +359,11 @@ def _canary(
     canary = definition.canary
     if canary is None:
         return None
+    if spec.needs_group:
+        raise ConfigError(
+            f"{definition.source}, profile {definition.name!r}, 'canary': a part compares the "
+            "responses of a group, and a canary stands alone"
+        )
     rows: list[CanaryRow] = []
     for number, row in enumerate(canary.rows, start=1):
         place = f"{canary.file}, row {number}"
