@@ -73,6 +73,8 @@ BENCHES = {
     "trainer-utterances": "trainer_utterances",
     "audit-detection": "audit_detection",
     "appeal": "appeal",
+    "reliability": "reliability",
+    "canary": "canary",
 }
 TAKE_OPTIONS = (
     "audits",
@@ -120,6 +122,8 @@ TAKE_OPTIONS = (
     "trainer-utterances",
     "audit-detection",
     "appeal",
+    "reliability",
+    "canary",
 )
 
 

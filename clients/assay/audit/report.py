@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from assay.audit.probes import ProbeClass, Wants
 from assay.audit.running import Findings, Judged, rows_by_use
+from assay.kit.reliability import CONFIDENCE, ErrorRate, Reliability
 from assay.kit.runs.stats import Estimate, mean_over_problems
 
 Status = Literal["pass", "fail", "skip", "error"]
@@ -160,6 +161,36 @@ def clip(text: str, limit: int = _SHOWN_CHARS) -> str:
     """A text as one line of at most so many characters."""
     line = text.replace("\n", "\\n")
     return line if len(line) <= limit else f"{line[: limit - 20]}... ({len(text)} characters)"
+
+
+def as_reliability(report: AuditReport, domain: str, version: str) -> Reliability:
+    """What the audit measured, for a server's --reliability.
+
+    Of the responses that the rows call right or wrong, where there are some; else of all probes.
+    The version is the verifier's.
+    """
+    given = {one.kind.name: one.rate for one in report.classes if one.asked > one.faults}
+    labelled = "given-wrong" in given or "given-right" in given
+    found = report.found
+    if labelled:
+        rates = {name: given.get(name) for name in ("given-wrong", "given-right")}
+        asked = {name: found.of(name) for name in rates}
+    else:
+        rates = {"wrong": report.false_positive, "right": report.false_negative}
+        asked = {
+            "wrong": [one for one in found.judged if _severity(found, one) == "hole"],
+            "right": [one for one in found.judged if one.probe.wants == "accept"],
+        }
+    positive, negative = (_rate_of(rate, asked[name]) for name, rate in rates.items())
+    truth = "labels" if labelled else "construction"
+    return Reliability(domain, positive, negative, version, report.digest, truth)
+
+
+def _rate_of(rate: Estimate | None, asked: Sequence[Judged]) -> ErrorRate | None:
+    if rate is None or rate.value is None:
+        return None
+    responses = sum(one.said.reward is not None for one in asked)
+    return ErrorRate(rate.value, rate.low, rate.high, CONFIDENCE, responses)
 
 
 def in_words(report: AuditReport, one: Judged) -> str:

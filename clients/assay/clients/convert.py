@@ -13,12 +13,14 @@ from assay.clients.types import (
     Appeal,
     Component,
     Data,
+    ErrorRate,
     Fault,
     Item,
     Judgement,
     Opinion,
     Parameter,
     ParameterInfo,
+    Reliability,
     Result,
     ServerInfo,
     ServerLimits,
@@ -246,6 +248,25 @@ def _verifier_from_proto(message: reward_pb2.VerifierInfo) -> VerifierInfo:
         parameters=tuple(_parameter_info(spec) for spec in message.parameters),
         verdicts=tuple(message.verdicts),
         is_profile=message.is_profile,
+        reliability=tuple(_reliability_from_proto(one) for one in message.reliability),
+    )
+
+
+def _reliability_from_proto(message: reward_pb2.Reliability) -> Reliability:
+    positive, negative = message.false_positive, message.false_negative
+    return Reliability(
+        domain=message.domain,
+        false_positive=_rate(positive) if message.HasField("false_positive") else None,
+        false_negative=_rate(negative) if message.HasField("false_negative") else None,
+        verifier_version=message.verifier_version,
+        data_digest=message.data_digest,
+        truth=message.truth,
+    )
+
+
+def _rate(message: reward_pb2.ErrorRate) -> ErrorRate:
+    return ErrorRate(
+        message.value, message.low, message.high, message.confidence, message.responses
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from assay.api.execution.v1 import execution_pb2
 from assay.kit.judgements import Appeal, Component, Judgement, Opinion, Span
+from assay.kit.reliability import ErrorRate, Reliability
 from assay.kit.tool_calls import ToolCall as ToolCall  # noqa: PLC0414
 from assay.kit.tool_calls import read_tool_call
 
@@ -22,6 +23,7 @@ __all__ = [
     "Appeal",
     "Component",
     "Data",
+    "ErrorRate",
     "Fault",
     "Item",
     "Judgement",
@@ -30,6 +32,7 @@ __all__ = [
     "Parameter",
     "ParameterInfo",
     "Reference",
+    "Reliability",
     "Result",
     "ServerInfo",
     "ServerLimits",
@@ -318,6 +321,7 @@ class VerifierInfo:
     parameters: tuple[ParameterInfo, ...]
     verdicts: tuple[str, ...]
     is_profile: bool
+    reliability: tuple[Reliability, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,12 @@ _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=Fal
     "--appeal-key-file", type=_PATH, help="File with the secret that appeals are drawn by."
 )
 @click.option(
+    "--reliability",
+    type=_PATH,
+    multiple=True,
+    help="JSON file of measured rates of verifiers; repeatable.",
+)
+@click.option(
     "--journal", type=_PATH, help="SQLite file that every judgement and fault is kept in."
 )
 @click.option("--journal-max-mb", type=int, default=1024, help="MiB; then its oldest entries go.")

@@ -133,6 +133,7 @@ class ServerConfig:
         client_key: its private key, PEM.
         profiles: files of profiles, besides the shipped ones.
         appeal_key: secret by which items are drawn for appeals; None: another at each start.
+        reliability: files of measured rates, besides the shipped one.
         verifier: functions in files, each "[NAME=]FILE.py:FUNCTION".
         reload: the server starts anew when one of these files changes.
         journal: file that every judgement and fault is written to; None for none.
@@ -166,6 +167,7 @@ class ServerConfig:
     client_key: Path | None = None
     profiles: tuple[Path, ...] = ()
     appeal_key: str | None = field(default=None, repr=False)
+    reliability: tuple[Path, ...] = ()
     verifier: tuple[str, ...] = ()
     reload: bool = False
     journal: Path | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
 from assay.api.common.v1 import common_pb2
@@ -11,6 +12,7 @@ from assay.api.reward.v1 import reward_pb2
 from assay.kit.durations import seconds_of
 from assay.kit.labels import trouble_of
 from assay.kit.plain import plain_json
+from assay.kit.reliability import ErrorRate, Reliability
 from assay.reward_server.domain import (
     INVALID_PARAMETER,
     MISSING_REFERENCE,
@@ -165,7 +167,9 @@ def _fill_appeal(message: reward_pb2.Judgement, appeal: Appeal) -> None:
         one.verdict, one.reward = said.verdict, said.reward
 
 
-def info_to_proto(spec: VerifierSpec) -> reward_pb2.VerifierInfo:
+def info_to_proto(
+    spec: VerifierSpec, reliability: Iterable[Reliability] = ()
+) -> reward_pb2.VerifierInfo:
     """The entry of ListVerifiers."""
     return reward_pb2.VerifierInfo(
         name=spec.name,
@@ -181,7 +185,23 @@ def info_to_proto(spec: VerifierSpec) -> reward_pb2.VerifierInfo:
         parameters=[_parameter_to_proto(parameter) for parameter in spec.parameters],
         verdicts=spec.verdicts,
         is_profile=spec.is_profile,
+        reliability=[_reliability_to_proto(one) for one in reliability],
     )
+
+
+def _reliability_to_proto(one: Reliability) -> reward_pb2.Reliability:
+    return reward_pb2.Reliability(
+        domain=one.domain,
+        false_positive=_rate_to_proto(one.false_positive),
+        false_negative=_rate_to_proto(one.false_negative),
+        verifier_version=one.verifier_version,
+        data_digest=one.data_digest,
+        truth=one.truth,
+    )
+
+
+def _rate_to_proto(rate: ErrorRate | None) -> reward_pb2.ErrorRate | None:
+    return None if rate is None else reward_pb2.ErrorRate(**dataclasses.asdict(rate))
 
 
 def _candidate(message: reward_pb2.Item) -> Candidate:

@@ -5,8 +5,10 @@ Verifiers are counted by their registered name: an unknown name that a caller se
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from prometheus_client import Gauge
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
@@ -14,6 +16,8 @@ from prometheus_client.registry import Collector
 
 from assay.kit.appeals import AppealTally, ErrorRate, ErrorRates
 from assay.kit.metrics import OTHER, FunctionCounter, ItemMetrics, TableCounter, TableHistogram
+from assay.kit.runs.agreement import cohen_kappa
+from assay.kit.runs.drift import RiseWatch
 from assay.reward_server.domain import Appeal, Fault, Judgement
 from assay.reward_server.journal.writer import Journal
 from assay.reward_server.pending import PendingScore
@@ -117,6 +121,20 @@ class AppealCounts(Collector):
 def _percent(rate: ErrorRate) -> str:
     value = "an unknown share" if rate.value is None else f"{100 * rate.value:.1f} %"
     return f"{value} [{100 * rate.low:.1f}, {100 * rate.high:.1f}]"
+class WatchedCanaries(Protocol):
+    """What the canaries of a profile say."""
+
+    @property
+    def recent(self) -> Sequence[tuple[str, str]]:
+        """The last known and given verdicts."""
+
+    @property
+    def watches(self) -> Mapping[str, RiseWatch]:
+        """By what they watch."""
+
+    @property
+    def alarm(self) -> bool:
+        """Whether something has changed."""
 
 
 class RewardMetrics:
@@ -186,6 +204,40 @@ class RewardMetrics:
                 self._labelled,
             ),
         ]
+        self._canaries: Counter[tuple[str, str]] = Counter()
+        self._tables.append(
+            TableCounter(
+                "assay_reward_canaries",
+                "Canaries: agreed or disagreed with their known verdict; fault; unasked (genrm had "
+                "kept the answer); dropped (too much to do)",
+                ("verifier", "fate"),
+                self._canaries,
+            )
+        )
+        self._agreement = Gauge(
+            "assay_reward_canary_agreement",
+            "Share of the last canaries that got their known verdict",
+            ("verifier",),
+            registry=None,
+        )
+        self._kappa = Gauge(
+            "assay_reward_canary_kappa",
+            "Cohen's kappa of known and given verdicts of the last canaries",
+            ("verifier",),
+            registry=None,
+        )
+        self._evidence = Gauge(
+            "assay_reward_canary_evidence",
+            "That more verdicts of canaries are wrong, or changed, than at reference; 1: an alarm",
+            ("verifier", "what"),
+            registry=None,
+        )
+        self._alarm = Gauge(
+            "assay_reward_canary_alarm",
+            "1 once a profile's canaries have shown a change; until it is read anew or a restart",
+            ("verifier",),
+            registry=None,
+        )
         self._queued = Gauge(
             "assay_reward_queue_items", "Items that wait for a worker", registry=None
         )
@@ -224,7 +276,8 @@ class RewardMetrics:
             self._journal_bytes,
         ]
         tables = [self._values, *self._tables, self.appeals]
-        return [*self.items.collectors, *tables, *pool, *journal]
+        canaries = [self._agreement, self._kappa, self._evidence, self._alarm]
+        return [*self.items.collectors, *tables, *pool, *journal, *canaries]
 
     def watch(self, pool: ScorePool) -> None:
         """Adds the metrics of a pool of workers."""
@@ -253,6 +306,26 @@ class RewardMetrics:
             self._suspicious[(verifier,)] += 1
             for suspicion in judgement.suspicions:
                 self.suspicions[verifier, suspicion] += 1
+
+    def canary(self, verifier: str, fate: str) -> None:
+        """Counts a canary: it is none of the items."""
+        self._canaries[verifier, fate] += 1
+
+    def canaries_seen(self, verifier: str, watch: WatchedCanaries) -> None:
+        """Shows what the canaries of a profile say now."""
+        self._alarm.labels(verifier).set(watch.alarm)
+        if watch.recent:
+            agreed = sum(known == given for known, given in watch.recent)
+            self._agreement.labels(verifier).set(agreed / len(watch.recent))
+            kappa = cohen_kappa(watch.recent)
+            self._kappa.labels(verifier).set(math.nan if kappa is None else kappa)
+        for what, one in watch.watches.items():
+            self._evidence.labels(verifier, what).set(one.evidence)
+
+    def canaries_gone(self, verifier: str) -> None:
+        """Forgets a profile's canaries but their counts."""
+        for gauge in (self._alarm, self._agreement, self._kappa, self._evidence):
+            gauge.remove_by_labels({"verifier": verifier})
 
     def labelled(self, items: Sequence[PendingScore]) -> None:
         """Counts answered items by the labels that the operator chose."""

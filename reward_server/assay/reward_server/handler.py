@@ -16,6 +16,7 @@ from assay.kit.batch.sharing import OutcomeCache
 from assay.kit.batch.spans import Details, stretch
 from assay.kit.trails import Fact
 from assay.reward_server import border, convert
+from assay.reward_server.canaries import Canaries
 from assay.reward_server.config import ScorerConfig
 from assay.reward_server.counts import RewardMetrics
 from assay.reward_server.domain import (
@@ -38,6 +39,7 @@ class ScoreHandler(ItemHandler[PendingScore]):
         unhealthy: verifiers that failed their self-test, by name, with what is wrong.
         prover: tests verifiers before their first use; set once, when there is one.
         dispatcher: runs the parts of composites; set once, when there is one.
+        canaries: rides along with the items of profiles that have some; set once.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class ScoreHandler(ItemHandler[PendingScore]):
         self.unhealthy: dict[str, str] = {}
         self.prover: Proves | None = None
         self.dispatcher: Dispatcher[PendingScore] | None = None
+        self.canaries: Canaries | None = None
         self._registry = registry
         self._config = config
         self._pool = pool
@@ -77,6 +80,7 @@ class ScoreHandler(ItemHandler[PendingScore]):
                 )
             verifier = self._registry.resolve(message.verifier, message.task)
             item.served = served = self._serve(verifier)
+            item.origin = "caller"
             config = self._config
             item.timeout_s = convert.timeout_s(
                 message, config.item_timeout_s, config.max_item_timeout_s
@@ -161,7 +165,7 @@ class ScoreHandler(ItemHandler[PendingScore]):
     def key(self, item: PendingScore) -> bytes | None:
         """The key that equal items share, if their verifier lets them."""
         served, given = item.served, item.item
-        if served is None or given is None or not served.shares:
+        if served is None or given is None or not served.shares or item.origin == "canary":
             return None
         return item_key(served.spec, given)
 
@@ -176,6 +180,8 @@ class ScoreHandler(ItemHandler[PendingScore]):
         """Asks other services, and the parts of composites."""
         if self.dispatcher is None:
             raise RuntimeError("the handler has no dispatcher")
+        if self.canaries is not None:
+            self.canaries.ride(items, deadline_s)
         await asyncio.gather(
             judge_composites(self.part, self.dispatcher, items, deadline_s),
             judge_remote(items, deadline_s),

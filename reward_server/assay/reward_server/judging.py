@@ -98,6 +98,9 @@ class _Run:
             return False
         timeout_s = self.pending.timeout_s
         self.parts = [make_part(task.verifier, task.item, timeout_s) for task in stage]
+        if self.pending.origin == "canary":
+            for part in self.parts:
+                part.origin = "canary"
         return True
 
     def collect(self, late: Fault) -> tuple[Outcome, ...]:
@@ -107,7 +110,7 @@ class _Run:
             if began_s is not None and (self.started_s is None or began_s < self.started_s):
                 self.started_s = began_s
             self.execution_s += part.execution_s
-        if tracing.on():
+        if tracing.on() or self.pending.origin == "canary":
             self.pending.parts = [*self.pending.parts, *self.parts]
         return tuple(part.outcome or late for part in self.parts)
 

@@ -17,6 +17,7 @@ from assay.reward_server.domain import (
 )
 
 Road = Literal["inline", "process", "remote", "composite"]
+Origin = Literal["caller", "server", "canary"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,10 @@ class PendingScore(PendingItem):
         item: the item, once it is known to be sound.
         refused: an unsound item as it came; for the journal.
         labels: the caller's, within their bounds; nothing here judges by them.
-        parts: judged parts of a composite, where there is a trace to show them.
+        parts: judged parts of a composite, of a canary and where there is a trace to show them.
         alone: a parcel with it was lost, so a worker judges it by itself.
+        origin: who sent it: a caller; this server, as an example or a part; or it is a canary or a
+            part of one, which is judged anew each time.
     """
 
     served: Served | None = None
@@ -66,6 +69,7 @@ class PendingScore(PendingItem):
     labels: dict[str, str] = field(default_factory=dict)
     parts: Sequence[PendingScore] = ()
     alone: bool = False
+    origin: Origin = "server"
 
     @property
     def spec(self) -> VerifierSpec | None:

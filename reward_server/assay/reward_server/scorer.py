@@ -24,6 +24,7 @@ from assay.kit.pool.link import LinkError, Workers
 from assay.kit.pool.pool import PoolConfig, WorkerPool
 from assay.kit.watching import FileWatch, Reloadable
 from assay.reward_server import convert
+from assay.reward_server.canaries import Canaries
 from assay.reward_server.config import ScorerConfig
 from assay.reward_server.counts import RewardMetrics
 from assay.reward_server.domain import RemoteVerifier
@@ -35,6 +36,7 @@ from assay.reward_server.pending import PendingScore
 from assay.reward_server.profiles import Profile, load_profiles
 from assay.reward_server.proving import Prover
 from assay.reward_server.registry import Registry, RegistryError, load_registry
+from assay.reward_server.reliability import Measured, load_reliability
 from assay.reward_server.workers.codec import ScoreCodec, ScorePool
 from assay.reward_server.workers.parcels import ScoreParcels
 from assay.reward_server.workers.place import place
@@ -52,11 +54,13 @@ class RewardScorer:
         journal: keeps the answers, if it is started; None for none. Whoever made it closes it.
         profiles: the files of the registry's profiles, which are read again when they change; a
             watch that was made before the registry. None: nothing is read again.
+        reliability: the same, of files of measured rates.
 
     Attributes:
         counts: the answers so far.
         workers: where the worker processes are.
-        reloadables: the profiles, for the server.
+        reloadables: the profiles and measured rates, for the server.
+        canaries: those of profiles; None until the start.
     """
 
     def __init__(
@@ -66,6 +70,7 @@ class RewardScorer:
         registry: Registry | None = None,
         journal: Journal | None = None,
         profiles: FileWatch | None = None,
+        reliability: FileWatch | None = None,
     ) -> None:
         self._config = config or ScorerConfig()
         self._registry = registry or load_registry(profiles=())
@@ -74,6 +79,9 @@ class RewardScorer:
         self._service: BatchService[PendingScore] | None = None
         self._prover: Prover | None = None
         self._journal = journal
+        self.canaries: Canaries | None = None
+        files = () if reliability is None else reliability.files
+        self._reliability = load_reliability(files)
         self.counts = RewardMetrics(self._config.metric_labels)
         self.workers: Workers = place(
             self._config, [one.source for one in self._registry if isinstance(one, FileVerifier)]
@@ -87,6 +95,11 @@ class RewardScorer:
             key = self._registry.appeal_key
             load = partial(load_profiles, profiles.files, lookup, known, key)
             self.reloadables = (Reloadable("profiles", profiles, load, self._take_profiles),)
+        if reliability is not None and files:
+            rates = Reloadable(
+                "reliability", reliability, partial(load_reliability, files), self._take_reliability
+            )
+            self.reloadables += (rates,)
 
     async def start(self) -> None:
         """Starts the workers and tests every verifier that is not lazy on its own examples.
@@ -116,6 +129,9 @@ class RewardScorer:
             answered=self._answered,
         )
         handler.dispatcher = service.dispatcher
+        handler.canaries = self.canaries = Canaries(
+            service.dispatcher, self._pool, self.counts, config.queue_items
+        )
         parcels = ScoreParcels(self._pool, cache, handler.cached, handler.run_here)
         service.dispatcher.spreading = Spreading(parcels, config.parcels)
         handler.prover = Prover(service.dispatcher, handler, self._registry.ours)
@@ -124,8 +140,10 @@ class RewardScorer:
 
     async def close(self) -> None:
         """Ends every worker process. May be called at any time, and more than once."""
-        pool, prover = self._pool, self._prover
-        self._pool = self._handler = self._service = self._prover = None
+        pool, prover, canaries = self._pool, self._prover, self.canaries
+        self.canaries = self._pool = self._handler = self._service = self._prover = None
+        if canaries is not None:
+            await canaries.close()
         if prover is not None:
             await prover.close()
             for line in self.counts.lines():
@@ -163,9 +181,16 @@ class RewardScorer:
         gone = before.keys() - after.keys()
         for name in (*gone, *(one.spec.name for one in changed)):
             self._prover.forget(name)
+            if self.canaries is not None:
+                self.canaries.forget(name)
         said = [f"{one.spec.name} is version {one.spec.version}" for one in changed]
         said += [f"{name} is gone" for name in sorted(gone)]
         return f"profiles: {', '.join(said) or 'as they were'}"
+
+    async def _take_reliability(self, found: Measured) -> str:
+        """Shows these rates from now on."""
+        self._reliability = found
+        return f"measured rates of {', '.join(sorted(found)) or 'nothing'}"
 
     @property
     def pool(self) -> ScorePool:
@@ -222,7 +247,10 @@ class RewardScorer:
         del request, timeout_s
         config = self._config
         return reward_pb2.ListVerifiersResponse(
-            verifiers=[convert.info_to_proto(verifier.spec) for verifier in self._registry],
+            verifiers=[
+                convert.info_to_proto(verifier.spec, self._reliability.get(verifier.spec.name, ()))
+                for verifier in self._registry
+            ],
             limits=common_pb2.BatchLimits(
                 max_items=config.max_batch_items,
                 max_message_bytes=limits.MAX_MESSAGE_BYTES,

@@ -70,7 +70,13 @@ async def run(config: ServerConfig) -> None:
     journal = _journal(config)
     if journal is not None:
         await journal.start()
-    scorer = RewardScorer(config.scorer, registry=registry, journal=journal, profiles=profiles)
+    scorer = RewardScorer(
+        config.scorer,
+        registry=registry,
+        journal=journal,
+        profiles=profiles,
+        reliability=FileWatch(config.reliability),
+    )
     listener = _listener(config, scorer, services)
 
     bound: dict[str, int] = {}

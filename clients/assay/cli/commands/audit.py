@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,14 @@ from assay.audit.engines import engines
 from assay.audit.graders import ServerAt, reached, read_target
 from assay.audit.page import html_page, interval, said_of
 from assay.audit.probes import AuditRow, Probe, Ruling, Scale
-from assay.audit.report import AuditReport, as_rfc, clip, in_words, make_report
+from assay.audit.report import (
+    AuditReport,
+    as_reliability,
+    as_rfc,
+    clip,
+    in_words,
+    make_report,
+)
 from assay.audit.running import AuditPlan, ProbeAsker, carry_out
 from assay.audit.truth import read_truth
 from assay.cli.commands.options import read_server, server_options
@@ -29,6 +36,7 @@ from assay.cli.scoring.partial import PartialFile, write_json
 from assay.cli.scoring.rows import dump, read_objects
 from assay.kit.console import make_console
 from assay.kit.errors import AssayError, ConfigError
+from assay.kit.reliability import Reliability, read_reliability, reliability_text
 
 _OUT = click.Path(dir_okay=False, path_type=Path)
 _COULD_NOT = 2
@@ -46,6 +54,16 @@ class _Progress:
 @click.option("--data", required=True, metavar="ROWS", help="Rows as `assay score` reads them.")
 @click.option("--json", "json_file", type=_OUT, help="Write the report, in RFC 008's form.")
 @click.option("--html", "html_file", type=_OUT, help="Write the report as a page.")
+@click.option(
+    "--reliability",
+    "reliability_file",
+    type=_OUT,
+    metavar="FILE.json",
+    help="Write the verifier's rates for a server's --reliability; other entries there stay.",
+)
+@click.option(
+    "--domain", default="all", show_default=True, help="With --reliability: what the rows are of."
+)
 @click.option(
     "--state", type=_OUT, metavar="FILE.jsonl",
     help="Write every probe with its reward; an interrupted audit goes on from there.",
@@ -90,6 +108,8 @@ def audit(
     data: str,
     json_file: Path | None,
     html_file: Path | None,
+    reliability_file: Path | None,
+    domain: str,
     **options: Any,
 ) -> int:
     """Find what a reward function accepts and must not.
@@ -105,16 +125,21 @@ def audit(
     fault is neither accepted nor refused.
     """
     try:
-        for file in (json_file, html_file, options["state"]):
+        for file in (json_file, html_file, reliability_file, options["state"]):
             if file is not None and not file.parent.is_dir():
                 raise ConfigError(
                     f"the folder of {file} is not there; make it, or correct the path"
                 )
-        report = _audited(target_name, data, options)
+        measured = () if reliability_file is None else _measured(target_name, reliability_file)
+        report, version = _audited(target_name, data, options)
         if json_file is not None:
             write_json(json_file, as_rfc(report))
         if html_file is not None:
             html_file.write_text(html_page(report), encoding="utf-8")
+        if reliability_file is not None:
+            _write_rates(
+                reliability_file, measured, as_reliability(report, domain, version), target_name
+            )
     except (AssayError, OSError) as error:
         print(f"assay: error: {' '.join(str(error).split())}", file=sys.stderr)
         return _COULD_NOT
@@ -122,7 +147,29 @@ def audit(
     return report.found.exit_code
 
 
-def _audited(target_name: str, data: str, options: Mapping[str, Any]) -> AuditReport:
+def _measured(target_name: str, file: Path) -> Sequence[tuple[str, Reliability]]:
+    """What a file of measured rates holds already; it is wrong to ask that of no verifier.
+
+    Raises:
+        ConfigError: the target is no verifier of a server, or the file has another form.
+    """
+    if read_target(target_name).kind != "verifier":
+        raise ConfigError(
+            f"--reliability is for a verifier of a reward server, by its name, not for "
+            f"{target_name}; serve it with --verifier, and say where with --target"
+        )
+    return read_reliability(file.read_text(encoding="utf-8"), str(file)) if file.exists() else ()
+
+
+def _write_rates(
+    file: Path, kept: Sequence[tuple[str, Reliability]], new: Reliability, verifier: str
+) -> None:
+    others = [(name, one) for name, one in kept if (name, one.domain) != (verifier, new.domain)]
+    file.write_text(reliability_text([*others, (verifier, new)]), encoding="utf-8")
+
+
+def _audited(target_name: str, data: str, options: Mapping[str, Any]) -> tuple[AuditReport, str]:
+    """The report, and the version of the verifier."""
     target = read_target(target_name)
     rows, digest = read_audit_rows(data, options["most_rows"])
     access = read_server(options["target"], options["token_file"], options["tls_ca"])
@@ -155,7 +202,7 @@ def _audited(target_name: str, data: str, options: Mapping[str, Any]) -> AuditRe
         asker = ProbeAsker(there.ask, plan, known=known, keep=keep, step=step)
         found = carry_out(rows, probers, asker, plan)
         finish()
-    return make_report(found, target_name, digest)
+    return make_report(found, target_name, digest), there.version
 
 
 def read_audit_rows(data: str, most: int = 0) -> tuple[list[AuditRow], str]:

@@ -133,6 +133,8 @@ def _print_in_full(verifiers: Sequence[VerifierInfo]) -> None:
         facts.add_row("  verdicts", ", ".join(verifier.verdicts))
         same = "equal items get equal judgements" if verifier.deterministic else "judgements vary"
         facts.add_row("  version", f"{verifier.version}; {same}")
+        for one in verifier.reliability:
+            facts.add_row(f"  on {one.domain}", Text(one.told(verifier.version)))
         for parameter in verifier.parameters:
             facts.add_row(f"  {parameter.name}", Text(_describe(parameter)))
         console.print(facts)

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from assay.kit.errors import ConfigError
@@ -14,7 +15,7 @@ from assay.reward_server.domain import Lookup, Subtask
 from assay.reward_server.profiles import appeals
 from assay.reward_server.profiles.binding import bind
 from assay.reward_server.profiles.engine import Profile
-from assay.reward_server.profiles.reading import read_profiles
+from assay.reward_server.profiles.reading import read_canaries, read_profiles
 
 __all__ = ["SHIPPED", "Profile", "Subtask", "load_profiles"]
 
@@ -44,7 +45,7 @@ def load_profiles(
     profiles: list[Profile] = []
     for path in (SHIPPED, *paths):
         source = "the shipped profiles" if path == SHIPPED else str(path)
-        for definition in read_profiles(_text(path), source):
+        for definition in read_profiles(_text(path, "profiles"), source):
             if definition.name in source_of:
                 other = source_of[definition.name]
                 raise ConfigError(
@@ -55,12 +56,18 @@ def load_profiles(
                     f"{source}: a verifier has the name of profile {definition.name!r}: rename it"
                 )
             source_of[definition.name] = source
+            if definition.canary is not None:
+                file = path.parent / definition.canary.file
+                canary = replace(
+                    definition.canary, rows=read_canaries(_text(file, "canaries"), str(file))
+                )
+                definition = replace(definition, canary=canary)  # noqa: PLW2901
             profiles.append(Profile(bind(definition, lookup, known, key)))
     return profiles
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, what: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot read the file of profiles: {error}") from None
+        raise ConfigError(f"{path}: cannot read the file of {what}: {error}") from None

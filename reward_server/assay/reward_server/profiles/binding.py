@@ -21,7 +21,15 @@ from assay.reward_server.domain import (
     VerifierSpec,
 )
 from assay.reward_server.profiles import appeals
-from assay.reward_server.profiles.model import AppealRule, Definition, Knob, Member, ProfilePart
+from assay.reward_server.profiles.model import (
+    AppealRule,
+    CanaryRow,
+    Definition,
+    Knob,
+    Member,
+    ProfileCanary,
+    ProfilePart,
+)
 from assay.reward_server.profiles.tables import guess
 from assay.reward_server.verifiers import suspicions
 
@@ -79,6 +87,7 @@ class Binding:
         spec: its description.
         examples: items with known verdicts.
         key: by which items are drawn for appeals.
+        canary: the rows, complete; None for none.
     """
 
     definition: Definition
@@ -86,6 +95,7 @@ class Binding:
     spec: VerifierSpec
     examples: tuple[VerifierExample, ...]
     key: bytes
+    canary: ProfileCanary | None = None
 
 
 def bind(
@@ -134,7 +144,8 @@ def bind(
     _check_required(bound, where)
     version = _version(definition, bound, key)
     spec = _spec(definition, bound, tuple(parameters), where, version)
-    return Binding(definition, bound, spec, _examples(definition, bound, spec, where), key)
+    examples = _examples(definition, bound, spec, where)
+    return Binding(definition, bound, spec, examples, key, _canary(definition, bound, spec))
 
 
 def _bound(part: str, member: Member, place: str, lookup: Lookup, known: Iterable[str]) -> Bound:
@@ -382,13 +393,42 @@ def _examples(
         names |= {name for part in chosen for name in part.asked}
         if any((one := bound[name].spec) is None or one.isolation == "remote" for name in names):
             continue
-        try:
-            parameters = spec.complete(sample.item.parameters)
-        except Unjudgeable as trouble:
-            raise ConfigError(f"{place}: {trouble.message}") from None
-        item = dataclasses.replace(sample.item, parameters=parameters)
-        found.append(VerifierExample(item, sample.verdict))
+        found.append(_complete(sample, spec, place))
     return tuple(found)
+
+
+def _canary(
+    definition: Definition, bound: Mapping[str, Bound], spec: VerifierSpec
+) -> ProfileCanary | None:
+    """The canaries, their items complete."""
+    canary = definition.canary
+    if canary is None:
+        return None
+    if spec.needs_group:
+        raise ConfigError(
+            f"{definition.source}, profile {definition.name!r}, 'canary': a part compares the "
+            "responses of a group, and a canary stands alone"
+        )
+    rows: list[CanaryRow] = []
+    for number, row in enumerate(canary.rows, start=1):
+        place = f"{canary.file}, row {number}"
+        for verdict in (row.example.verdict, *row.before):
+            if verdict not in spec.verdicts and all(one.spec for one in bound.values()):
+                raise ConfigError(
+                    f"{place}: profile {definition.name!r} gives no verdict {verdict[:80]!r}"
+                    f"{guess(verdict, spec.verdicts)}"
+                )
+        rows.append(dataclasses.replace(row, example=_complete(row.example, spec, place)))
+    return dataclasses.replace(canary, rows=tuple(rows))
+
+
+def _complete(sample: VerifierExample, spec: VerifierSpec, place: str) -> VerifierExample:
+    try:
+        parameters = spec.complete(sample.item.parameters)
+    except Unjudgeable as trouble:
+        raise ConfigError(f"{place}: {trouble.message}") from None
+    item = dataclasses.replace(sample.item, parameters=parameters)
+    return VerifierExample(item, sample.verdict)
 
 
 def selected(definition: Definition, item: VerifierItem) -> list[ProfilePart] | None:

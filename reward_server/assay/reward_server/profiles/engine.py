@@ -53,7 +53,11 @@ _MAX_SUSPICIONS = 64
 
 
 class Profile(CompositeVerifier):
-    """A named composition of verifiers, bound to those of this server."""
+    """A named composition of verifiers, bound to those of this server.
+
+    Attributes:
+        canary: rows with known verdicts, and how often one is judged; None for none.
+    """
 
     def __init__(self, binding: Binding) -> None:
         self._definition = binding.definition
@@ -64,6 +68,7 @@ class Profile(CompositeVerifier):
         self.appeals: Mapping[str, AppealRule] = {
             part.name: part.appeal for part in self._definition.parts if part.appeal
         }
+        self.canary = binding.canary
 
     def equals(self, other: Profile) -> bool:
         """Whether a file says the same of both."""

@@ -226,6 +226,34 @@ class Knob:
 
 
 @dataclass(frozen=True, slots=True)
+class CanaryRow:
+    """A row with a known verdict.
+
+    Attributes:
+        example: the item, and the verdict that is right.
+        before: what the judge said of it at reference, look by look.
+    """
+
+    example: VerifierExample
+    before: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileCanary:
+    """Rows with known verdicts that are judged beside live items.
+
+    Attributes:
+        file: the rows' file, from the profiles' folder.
+        share: of live items that bring one along, above 0.
+        rows: of the file; empty until it is read.
+    """
+
+    file: str
+    share: float
+    rows: tuple[CanaryRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Definition:
     """One profile of a file.
 
@@ -243,6 +271,7 @@ class Definition:
         samples: for the self-test.
         digest: of all content that bears on judging.
         spans: the part whose spans the judgement has; empty for the one that gives the verdict.
+        canary: rows with known verdicts, and how often one is judged; None for none.
     """
 
     source: str
@@ -258,3 +287,4 @@ class Definition:
     samples: tuple[VerifierExample, ...]
     digest: str
     spans: str = ""
+    canary: ProfileCanary | None = None

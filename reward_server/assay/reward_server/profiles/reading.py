@@ -24,11 +24,13 @@ from assay.reward_server.profiles.model import (
     NOT_PREFIX,
     TASK_PREFIX,
     AppealRule,
+    CanaryRow,
     Clip,
     Condition,
     Definition,
     Knob,
     Member,
+    ProfileCanary,
     ProfileGate,
     ProfilePart,
     Route,
@@ -48,7 +50,7 @@ _MAX_PARTS = 64
 _SNAKE = re.compile(r"[a-z][a-z0-9_]*")
 _PROFILE_KEYS = (
     *("name", "description", "tasks", "clip", "main", "spans"),
-    *("gate", "component", "route", "parameters", "example"),
+    *("gate", "component", "route", "parameters", "example", "canary"),
 )
 _GATE_KEYS = (
     *("name", "verifier", "parameters", "pass", "at_least", "suspicions"),
@@ -62,7 +64,9 @@ _SAMPLE_KEYS = (
     *("response", "verdict", "reference", "data", "anchor", "prompt"),
     *("token_count", "truncated", "task", "parameters"),
 )
-_NOT_JUDGING = ("description", "tasks", "example")
+_NOT_JUDGING = ("description", "tasks", "example", "canary")
+_MOST_SHARE = 0.2
+_LEAST_ROWS, _MOST_ROWS = 20, 10_000
 
 
 def read_profiles(text: str, source: str) -> list[Definition]:
@@ -127,6 +131,7 @@ def _profile(table: TomlTable, source: str) -> Definition:
         samples,
         digest,
         spans,
+        _canary(table),
     )
 
 
@@ -379,6 +384,44 @@ def _sample(table: TomlTable) -> VerifierExample:
     )
     verdict = table.required("verdict", table.name("verdict", None))
     return VerifierExample(item, verdict)
+
+
+def _canary(table: TomlTable) -> ProfileCanary | None:
+    if not table.has("canary"):
+        return None
+    inner = TomlTable(table.take("canary"), f"{table.where}, 'canary'")
+    inner.only("file", "share")
+    share = inner.required("share", inner.number("share", None))
+    if not 0 < share <= _MOST_SHARE:
+        raise inner.error(f"'share' must be above 0 and at most {_MOST_SHARE:g}, not {share:g}")
+    return ProfileCanary(inner.required("file", inner.text("file", None)), share)
+
+
+def read_canaries(text: str, source: str) -> tuple[CanaryRow, ...]:
+    """The rows of a file of canaries: JSON lines with the keys of `[[profile.example]]`.
+
+    Raises:
+        ConfigError: names the file, the line and the wrong key.
+    """
+    rows: list[CanaryRow] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            rows.append(_canary_row(line, f"{source}:{number}"))
+    if not _LEAST_ROWS <= len(rows) <= _MOST_ROWS:
+        raise ConfigError(f"{source}: {len(rows)} rows; give {_LEAST_ROWS} to {_MOST_ROWS:,}")
+    if len({len(row.before) for row in rows}) > 1:
+        raise ConfigError(f"{source}: 'before' must hold equally many verdicts in every row")
+    return tuple(rows)
+
+
+def _canary_row(line: str, where: str) -> CanaryRow:
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{where}: not JSON: {error}") from None
+    table = TomlTable(content, where)
+    before = table.texts("before")
+    return CanaryRow(_sample(table), before)
 
 
 def _plain(table: TomlTable, value: object) -> JsonValue:

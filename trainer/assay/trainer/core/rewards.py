@@ -67,6 +67,7 @@ class Judge:
         in_pairs: the samples of a training prompt are compared in pairs.
         done: steps of the run that are over, for the labels of what is judged.
         judges_groups: the verifier compares the samples of a prompt.
+        verifier: as the server described it at the start; None where nobody asked.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class Judge:
         self._client = client
         self._config = config
         self.judges_groups = judges_groups
+        self.verifier: VerifierInfo | None = None
         self._rounds: list[StreamingRound] = []
 
     def score(self, samples: Sequence[Sample]) -> list[Result]:
@@ -342,6 +344,7 @@ def open_judge(
     ):
         found = _check(client, config, address)
         judge = Judge(client, config, judges_groups=found.needs_group)
+        judge.verifier = found
         try:
             yield judge
         finally:

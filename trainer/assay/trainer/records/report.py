@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
+from assay.clients.types import VerifierInfo
 from assay.kit.runs.stats import mcnemar_exact
 from assay.trainer.core.estimates import paired_mean_change, sign_flip_p
 from assay.trainer.core.evaluation import Answer, Evaluation, powers_up_to
@@ -189,11 +191,13 @@ def markdown(
 ) -> str:
     """The report for people.
 
-    `report` holds `run`, the result of `compare` and `faults` by reason; the last two are optional.
+    `report` holds `run`, and may hold the result of `compare`, `faults` by reason, and `verifier`
+    as `told_verifier` gives it.
     `show` responses stand side by side; `method` describes the training, and
     `data` its rows.
     """
     run = report["run"]
+    verifier = report.get("verifier")
     parts = [
         f"# {run['name']}: {run['model']}",
         f"{run['steps']} steps of {run['samples_per_step']} samples, seed {run['seed']}.",
@@ -204,6 +208,8 @@ def markdown(
         parts += ["## Method", _block(method)]
     if before is not None and after is not None:
         parts += ["## Before and after", *_comparison(report)]
+    if verifier is not None:
+        parts += ["## Verifier", _verifier(verifier)]
     parts += ["## Training", "![curves](curves.png)", _faults(report.get("faults"))]
     if before is not None and after is not None and show:
         parts += ["## Responses", *_responses(before, after, show)]
@@ -229,6 +235,20 @@ def _comparison(report: Report) -> list[str]:
         listed = ", ".join(f"pass@{k} {count}" for k, count in left_out.items())
         notes.append(f"Prompts left out after, for too few judgements: {listed}.")
     return [f"{_asked(report)}:", "\n".join(rows), *notes]
+
+
+def told_verifier(verifier: VerifierInfo) -> dict[str, Any]:
+    """The verifier that gave the rewards, and how often it was found wrong."""
+    rates = [{**asdict(one), "told": one.told(verifier.version)} for one in verifier.reliability]
+    return {"name": verifier.name, "version": verifier.version, "reliability": rates}
+
+
+def _verifier(verifier: Mapping[str, Any]) -> str:
+    named = f"`{verifier['name']}`, version `{verifier['version']}`"
+    rates = [f"- {one['domain']}: {one['told']}" for one in verifier["reliability"]]
+    if not rates:
+        return f"{named}. How often it is wrong has not been measured."
+    return "\n".join([f"{named}. How often it was found wrong, with 95 % intervals:", "", *rates])
 
 
 def _faults(faults: Mapping[str, int] | None) -> str:

@@ -12,7 +12,8 @@ Limits. English. Strength (A>>B against A>B) does not count.
 
 Differences from the judges' own scripts:
 1. MT-Bench takes the first [[A]] or [[B]] anywhere; Arena-Hard the first [[A>>B]]-like mark. Here
-   the last line that holds a verdict decides, and two different verdicts in it are hedged.
+   the last line that holds a verdict decides, and two different verdicts in it are hedged; a later
+   line that is another number or letter (`3`) takes the verdict back.
 
 Sources: MT-Bench, Zheng et al. 2023, arXiv 2306.05685; Arena-Hard, Li et al. 2024, arXiv
 2406.11939; RewardBench, arXiv 2403.13787.
@@ -60,10 +61,21 @@ _VERDICT = re.compile(
 _BARE = re.compile(
     rf"[\s*_`\"'.:(\[]{{0,20}}{_WHO}?([AB12]|tie|equal)[\s*_`\"'.)\]]{{0,20}}", re.IGNORECASE
 )
+_ELSE = re.compile(
+    rf"(?:.{{0,200}}(?<![a-z])(?:answer|verdict|choice|preference)(?![a-z]).{{0,40}}?(?::|\sis\s))?"
+    rf"[\s*_`\"'.:(\[]{{0,20}}{_WHO}?(?![AB12](?!\d))(?:[A-Z]|\d{{1,3}})[\s*_`\"'.)\]]{{0,20}}",
+    re.IGNORECASE,
+)
+"""A line whose answer is a letter or number of neither."""
 _NAMES: Final = {"a": "A", "1": "A", "b": "B", "2": "B", "c": "tie", "tie": "tie", "equal": "tie"}
 
 
-@verifier("preference", verdicts=("correct", "incorrect", "hedged", "unparsed"), isolation="inline")
+@verifier(
+    "preference",
+    version="2",
+    verdicts=("correct", "incorrect", "hedged", "unparsed"),
+    isolation="inline",
+)
 def preference(item: VerifierItem, *, extract: Extract = "final") -> Judgement:
     """The response says which of two responses is better, or that they are equal.
 
@@ -94,13 +106,16 @@ def preference(item: VerifierItem, *, extract: Extract = "final") -> Judgement:
 
 
 def verdicts(text: str) -> frozenset[str]:
-    """The verdicts ("A", "B", "tie") of the last line of a text that holds any."""
+    """The verdicts ("A", "B", "tie") of the last line of a text that holds any.
+
+    None where a later line names something else as the answer.
+    """
     for line in reversed(text[-_TAIL_CHARS:].splitlines()):
         bare = _BARE.fullmatch(line)
         if bare:
             return frozenset({_NAMES[bare[1].lower()]})
         found = frozenset(name for mark in _VERDICT.finditer(line) if (name := _named(mark)))
-        if found:
+        if found or _ELSE.fullmatch(line):
             return found
     return frozenset()
 
