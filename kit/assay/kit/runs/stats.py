@@ -1,4 +1,4 @@
-"""Statistics of verdicts: shares, pass@k, majorities, a before/after comparison. Pure."""
+"""Statistics of verdicts: shares, pass@k, best@k, majorities, paired changes. Pure."""
 
 from __future__ import annotations
 
@@ -200,6 +200,33 @@ def pass_at_k(judged: int, correct: int, k: int) -> float:
         raise ValueError(f"pass@{k} cannot be had from {correct} correct of {judged}")
     wrong = judged - correct
     return 1.0 - math.prod(max(0, wrong - i) / (judged - i) for i in range(k))
+
+
+def best_of_k(scores: Sequence[float], correct: Sequence[bool], k: int) -> float:
+    """Probability that the best-scored of k responses, drawn from all without return, is correct.
+
+    Best-of-n by a verifier (arXiv 2110.14168, section 4), as the mean over all subsets of k: those
+    whose best score is s number C(n of s or less, k) - C(n below s, k) [derivation]. Ties are drawn
+    from. It is `pass_at_k` where the scores say what is correct, and the share of correct ones for
+    k = 1 or equal scores.
+
+    Raises:
+        ValueError: the counts do not fit.
+    """
+    n = len(scores)
+    if not 1 <= k <= n or n != len(correct):
+        raise ValueError(f"best@{k} cannot be had from {n} scores of {len(correct)} responses")
+    right: dict[float, list[bool]] = defaultdict(list)
+    for score, is_right in zip(scores, correct, strict=True):
+        right[score].append(is_right)
+    below, found = 0, 0.0
+    for score in sorted(right):
+        tied = right[score]
+        above = below + len(tied)
+        chance = (math.comb(above, k) - math.comb(below, k)) / math.comb(n, k)
+        found += chance * sum(tied) / len(tied)
+        below = above
+    return found
 
 
 def majority(answers: Sequence[Hashable | None], correct: Sequence[bool]) -> float:

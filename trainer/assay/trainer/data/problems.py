@@ -79,7 +79,7 @@ def load_problems(
     chosen, pool = _split(table, separate, config, eval_prompts)
 
     def problem(row: Row, id_: str, at: int) -> Problem:
-        made = _problem(row, own, id_, at, needs)
+        made = problem_of(row, own, id_, at, needs)
         return replace(made, row=_others(row, own.columns)) if needs.keep else made
 
     held_out = tuple(problem(row, f"eval-{n}", at) for n, (at, row) in enumerate(pool))
@@ -160,7 +160,14 @@ def _split(
     return rest[: config.max_rows or None], pool[:eval_prompts]
 
 
-def _problem(row: Row, config: DataConfig, id_: str, number: int, needs: RowNeeds) -> Problem:
+def problem_of(
+    row: Row, config: DataConfig, id_: str, number: int, needs: RowNeeds = PLAIN_ROWS
+) -> Problem:
+    """The problem of a row, whose `number` in its source is from 1; 0 where it has none.
+
+    Raises:
+        ConfigError: the row lacks what the settings or `needs` name.
+    """
     where = f"{_where(config)}, row {number}" if number else _where(config)
     columns = config.columns
     prompt, reference = columns.prompt, columns.reference

@@ -53,23 +53,27 @@ def read_sources(config: DataConfig, *, eval_prompts: int) -> tuple[RowTable, Ro
             name, digest = config.task, _digest_of(made)
             return RowTable(made, name, digest), RowTable(held_out, name, digest)
         case "jsonl":
-            return _file(config.path), _file(config.eval_path) if config.eval_path else None
+            separate = file_table(config.eval_path) if config.eval_path else None
+            return file_table(config.path), separate
         case "hub":
-            separate = _of_hub(config, config.eval_split) if config.eval_split else None
-            return _of_hub(config, config.split), separate
+            name, subset = config.name, config.subset
+            separate = hub_table(name, subset, config.eval_split) if config.eval_split else None
+            return hub_table(name, subset, config.split), separate
 
 
-def _file(name: str) -> RowTable:
+def file_table(name: str) -> RowTable:
+    """A .jsonl or .jsonl.gz file; raises as `read_jsonl`."""
     path = Path(name).expanduser()
     rows = read_jsonl(path)
     with path.open("rb") as file:
         return RowTable(rows, name, f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}")
 
 
-def _of_hub(config: DataConfig, split: str) -> RowTable:
-    dataset = load_hub(config.name, config.subset, split)
-    name = " ".join(filter(None, (config.name, config.subset, split)))
-    return RowTable(list(dataset), name, f"fingerprint:{dataset._fingerprint}")  # noqa: SLF001  # no public name
+def hub_table(name: str, subset: str, split: str, revision: str = "") -> RowTable:
+    """A data set of the hub, or a local folder; raises as `load_hub`."""
+    dataset = load_hub(name, subset, split, revision)
+    told = " ".join(filter(None, (name, subset, split, revision)))
+    return RowTable(list(dataset), told, f"fingerprint:{dataset._fingerprint}")  # noqa: SLF001  # no public name
 
 
 def _digest_of(rows: Sequence[Row]) -> str:

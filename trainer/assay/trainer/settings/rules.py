@@ -43,8 +43,9 @@ def _check_sizes(config: Config) -> str:
     )
     if config.samples_per_step % optim.mini_batches:
         return f"optim.mini_batches = {optim.mini_batches} does not divide {samples}"
-    if config.eval.samples == 1 and config.eval.prompts == 0 and config.eval.every:
-        return "eval.every needs eval.prompts above 0"
+    evaluated = config.eval.prompts or config.eval.suites
+    if config.eval.samples == 1 and config.eval.every and not evaluated:
+        return "eval.every needs eval.prompts above 0, or eval.suites"
     return ""
 
 
