@@ -20,7 +20,7 @@ from assay.api.execution.v1 import execution_pb2
 from assay.clients import Anchor, Item, Result, RewardClient, Transport, VerifierInfo
 from assay.clients.config import ClientConfig
 from assay.clients.rows.tests import read_tests
-from assay.clients.services import EmbeddedServices
+from assay.clients.services import EmbeddedServices, who_brings
 from assay.kit.errors import CallError, ConfigError, StartupError
 from assay.kit.labels import fitting
 from assay.kit.tls import ClientTls
@@ -128,13 +128,15 @@ class Judge:
 
         return PairsRound(inner, item_of, group_size=group_size)
 
-    def beside(self, config: RewardConfig) -> Judge:
+    def beside(self, config: RewardConfig, of: str = "reward.verifier") -> Judge:
         """A judge with another verifier of the same service, valid as long as this one.
+
+        `of` says in a message where it is named.
 
         Raises:
             ConfigError: the service does not serve it.
         """
-        found = _check(self._client, config, config.target or "the run's own service")
+        found = _check(self._client, config, config.target or "the run's own service", of)
         other = Judge(self._client, config, judges_groups=found.needs_group, patience=self.patience)
         other.done = lambda: self.done() if self.done else 0
         return other
@@ -367,7 +369,9 @@ def _tls(config: RewardConfig) -> ClientTls | None:
     return tls
 
 
-def _check(client: RewardClient, config: RewardConfig, target: str) -> VerifierInfo:
+def _check(
+    client: RewardClient, config: RewardConfig, target: str, of: str = "reward.verifier"
+) -> VerifierInfo:
     try:
         client.wait_ready(min(_CONNECT_TIMEOUT_S, config.timeout_s))
         served = client.list_verifiers()
@@ -378,8 +382,9 @@ def _check(client: RewardClient, config: RewardConfig, target: str) -> VerifierI
     found = served.find(config.verifier)
     if found is None:
         raise ConfigError(
-            f"reward.verifier = {config.verifier!r} is not served at {target}; it serves: "
+            f"{of} = {config.verifier!r} is not served at {target}; it serves: "
             f"{', '.join(verifier.name for verifier in served.verifiers)}"
+            f"{who_brings(config.verifier)}"
         )
     return found
 

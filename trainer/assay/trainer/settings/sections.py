@@ -358,6 +358,8 @@ class EvalConfig(EvalSection):
     """Folder with the suites' files; empty: ASSAY_DATA. What it lacks comes from the hub."""
     suite_items: Annotated[NonNegative, _SUITES] = 0
     """Most items of a suite, its first; 0 for all."""
+    suite_timeout_s: Annotated[PositiveFloat, _SUITES] = 600.0
+    """Longest wait for a suite's judgements after its last response."""
     best_by: Annotated[str, _SUITES] = ""
     """Verifier whose rewards choose among an item's samples, for best@k; empty for none."""
     best_parameters: Annotated[dict[str, Scalar], other_than("eval.best_by", "")] = field(
