@@ -242,3 +242,43 @@ def evaluate(
         if lost:
             click.echo(f"assay: too many faults to report: {', '.join(lost)}", err=True)
             raise SystemExit(3)
+
+
+@click.command()
+@click.argument("first", metavar="RUN")
+@click.argument("second", metavar="RUN")
+@click.option("--common", is_flag=True, help="Compare only items of both where the runs differ.")
+@click.option("--html", "page", type=click.Path(path_type=Path), help="Write the page here.")
+@click.option("--json", "as_json", is_flag=True, help="Print data in place of a table.")
+def compare(first: str, second: str, *, common: bool, page: Path | None, as_json: bool) -> None:
+    """Compare two runs on the same items: paired, with intervals, the second against the first.
+
+    RUN is the folder of `assay train` or `assay eval`, or a file such as RUN/eval_before.json.
+    Runs on other items are an error unless --common, which says what it leaves out. Exits with 3
+    where a figure of the second is below the first's by its whole interval.
+
+    \b
+      assay compare runs/base runs/dapo-1 --html compare.html
+      assay compare runs/dapo-1/eval_before.json runs/dapo-1 --json
+    """  # noqa: D301  # click takes the escape itself
+    calm()
+    from assay.kit.console import make_console  # noqa: PLC0415  # only what prints needs it
+    from assay.trainer.records import comparing  # noqa: PLC0415
+
+    pair = comparing.compare_runs(
+        comparing.read_run(first), comparing.read_run(second), common=common
+    )
+    if page is not None:
+        page.write_text(comparing.html_page(pair), encoding="utf-8")
+    if as_json:
+        click.echo(json.dumps(pair.to_json(), indent=2))
+    else:
+        console = make_console()
+        console.print(pair.table())
+        for line in pair.differences:
+            console.print(f"left out: {line}", markup=False)
+        for key, a, b in pair.settings:
+            console.print(f"set differently: {key}: {a} and {b}", markup=False)
+    if pair.worse:
+        click.echo(f"assay: worse: {', '.join(pair.worse)}", err=True)
+        raise SystemExit(3)

@@ -50,6 +50,16 @@ def mcnemar_exact(gained: int, lost: int) -> float:
     return min(1.0, 2 * tail / (1 << changed))
 
 
+def holm(values: Sequence[float]) -> list[float]:
+    """p values of several tests, adjusted to be read together (Holm 1979), in their order."""
+    order = sorted(range(len(values)), key=values.__getitem__)
+    adjusted, highest = [0.0] * len(values), 0.0
+    for rank, place in enumerate(order):
+        highest = max(highest, min(1.0, (len(values) - rank) * values[place]))
+        adjusted[place] = highest
+    return adjusted
+
+
 def paired_change(gained: int, lost: int, pairs: int, z: float = Z95) -> tuple[float, float, float]:
     """The change of a proportion on the same prompts, with an interval.
 

@@ -103,9 +103,9 @@ def _rows(report: Report) -> list[tuple[str, str, str, str]]:
     rows = [
         (
             "accuracy" if k == 1 else f"avg@{k}",
-            _interval(before, "accuracy"),
-            _interval(after, "accuracy"),
-            _points(change["accuracy"], change["accuracy_low"], change["accuracy_high"]),
+            interval(before, "accuracy"),
+            interval(after, "accuracy"),
+            points(change["accuracy"], change["accuracy_low"], change["accuracy_high"]),
         )
     ]
     for n, passed in after["pass_at"].items():
@@ -140,18 +140,20 @@ def _moved(
     after: Mapping[str, Any] | None,
     change: Mapping[str, Any] | None,
 ) -> tuple[str, str, str, str]:
-    points = _points(change["value"], change["low"], change["high"]) if change else ""
-    return name, _interval(before, "value"), _interval(after, "value"), points
+    moved = points(change["value"], change["low"], change["high"]) if change else ""
+    return name, interval(before, "value"), interval(after, "value"), moved
 
 
-def _interval(side: Mapping[str, Any] | None, key: str) -> str:
+def interval(side: Mapping[str, Any] | None, key: str) -> str:
+    """A share with its interval, in percent; a dash for none."""
     if side is None or side[key] is None:
         return "-"
     low, high = ("low", "high") if key == "value" else (f"{key}_low", f"{key}_high")
     return f"{side[key]:.1%}  [{side[low]:.1%}, {side[high]:.1%}]"
 
 
-def _points(change: float, low: float, high: float) -> str:
+def points(change: float, low: float, high: float) -> str:
+    """A change with its interval, in points."""
     return f"{100 * change:+.1f}  [{100 * low:+.1f}, {100 * high:+.1f}]"
 
 
@@ -193,14 +195,14 @@ def figures(told: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     """The estimates of a summary by name: avg@k, pass@k, maj@k, best@k."""
     k = told["samples"]
     pass_at, best_at = told["pass_at"], told.get("best_at", {})
-    accuracy = {key: told[f"accuracy{end}"] for key, end in _ENDS}
+    accuracy = {key: told[f"accuracy{end}"] for key, end in ENDS}
     named = [("accuracy" if k == 1 else f"avg@{k}", accuracy)]
     named += [(f"pass@{n}", found) for n, found in pass_at.items() if n != "1"]
     named += [(f"maj@{k}", told["maj"])] if told["maj"] else []
     return named + [(f"best@{n}", found) for n, found in best_at.items()]
 
 
-_ENDS = (("value", ""), ("low", "_low"), ("high", "_high"))
+ENDS = (("value", ""), ("low", "_low"), ("high", "_high"))
 SUITE_COLUMNS = ("figure", "value, 95 %", "items", "faults", "without a judgement")
 
 
@@ -213,7 +215,7 @@ def suite_rows(evaluation: Evaluation) -> list[tuple[str, ...]]:
             asked = f"{told['faults']} of {len(found.answers)}"
             counts = (str(told["prompts"]), asked, str(len(told["unjudged"])))
             rows.append(
-                (suite if not n else "", name, _interval(estimate, "value"))
+                (suite if not n else "", name, interval(estimate, "value"))
                 + (counts if not n else ("", "", ""))
             )
     return rows
