@@ -12,6 +12,8 @@ from assay.kit.page import page
 from assay.kit.runs.stats import Estimate
 
 _RESPONSE_CHARS = 1_200
+
+
 def html_page(report: AuditReport) -> str:
     """The page; it needs nothing beside it."""
     return page(f"Audit of {report.target}", "assay audit", _parts(report))

@@ -193,12 +193,12 @@ def ladder(
 def evaluate(
     model: str,
     overrides: tuple[str, ...],
+    *,
     suites: tuple[str, ...],
     samples: int,
     max_new_tokens: int,
     engine: str,
     run_dir: Path | None,
-    *,
     as_json: bool,
 ) -> None:
     """Evaluate a model on suites: avg@k, pass@k, maj@k, best@k, with intervals.
@@ -230,7 +230,9 @@ def evaluate(
         console = make_console(file=io.StringIO()) if as_json else make_console()
         outcome = evaluating.run(settings, place, console)
         if outcome:
-            told.append((outcome, evaluating.too_many_faults(outcome, config.reward.max_fault_ratio)))
+            told.append(
+                (outcome, evaluating.too_many_faults(outcome, config.reward.max_fault_ratio))
+            )
         return outcome
 
     launch.carry_out(

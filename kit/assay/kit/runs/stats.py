@@ -51,7 +51,7 @@ def mcnemar_exact(gained: int, lost: int) -> float:
 
 
 def holm(values: Sequence[float]) -> list[float]:
-    """p values of several tests, adjusted to be read together (Holm 1979), in their order."""
+    """P values of several tests, adjusted to be read together (Holm 1979), in their order."""
     order = sorted(range(len(values)), key=values.__getitem__)
     adjusted, highest = [0.0] * len(values), 0.0
     for rank, place in enumerate(order):

@@ -135,9 +135,10 @@ class Evaluation:
         """best@k of each problem with k answers or more that are judged and scored."""
         found = {}
         for problem, answers in self.judged_by_problem().items():
-            scored = [(a.score, a.correct) for a in answers if a.score is not None]
-            if len(scored) >= k:
-                found[problem] = best_of_k(*map(list, zip(*scored, strict=True)), k)
+            scores = [a.score for a in answers if a.score is not None]
+            if len(scores) >= k:
+                right = [a.correct for a in answers if a.score is not None]
+                found[problem] = best_of_k(scores, right, k)
         return found
 
     def best_at(self, k: int) -> Estimate:
@@ -340,9 +341,7 @@ def requests_of(
     first: int = FIRST_DRAW,
 ) -> list[Request]:
     """Requests for held-out problems, problem by problem, their draws numbered from `first`."""
-    draws = [
-        Draw(first + n, problem, tuple(encode(problem))) for n, problem in enumerate(problems)
-    ]
+    draws = [Draw(first + n, problem, tuple(encode(problem))) for n, problem in enumerate(problems)]
     return [Request(draw, index) for draw in draws for index in range(samples)]
 
 

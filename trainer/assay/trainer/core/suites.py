@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from assay.clients.services import ASKED_SERVICES
 from assay.kit.errors import ConfigError
 from assay.trainer.core.evaluation import FIRST_DRAW, Evaluation, evaluate
 from assay.trainer.core.rewards import EVALUATION, Judge
@@ -13,7 +14,7 @@ from assay.trainer.data.problems import Problem, render
 from assay.trainer.data.suites import SuiteItems
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.models import LoadedPolicy
-from assay.trainer.rollouts.types import Ranks, Rollout
+from assay.trainer.rollouts.types import Ranks, Rollout, ScoringRound
 from assay.trainer.settings.config import Config
 
 _ITEMS, _SUITES = 2**20, 2**31
@@ -22,6 +23,12 @@ _ITEMS, _SUITES = 2**20, 2**31
 def first_draw(suite: str) -> int:
     """The number of a suite's first draw: its own, whatever other suites are evaluated."""
     return FIRST_DRAW + (1 + zlib.crc32(suite.encode()) % _SUITES) * _ITEMS
+
+
+def services_of(suites: Sequence[SuiteItems]) -> list[str]:
+    """Services beside the reward server that judge suites, and start without settings of theirs."""
+    asked = {ASKED_SERVICES.get(items.suite.table.verifier) for items in suites}
+    return sorted({"sandbox"} & asked)
 
 
 def judges_of(config: Config, judge: Judge, items: SuiteItems) -> tuple[Judge, Judge | None]:
@@ -55,6 +62,10 @@ def evaluate_suite(
 ) -> Evaluation:
     """A suite's items answered and judged; raises as `judges_of` and `evaluate`."""
     own, chooser = judges_of(config, judge, items)
+
+    def open_scoring() -> ScoringRound:
+        return (chooser or own).open_round(items.samples, EVALUATION)
+
     found = evaluate(
         items.problems,
         sampler,
@@ -63,7 +74,7 @@ def evaluate_suite(
         samples=items.samples,
         first=first_draw(items.suite.name),
         retries=0 if own.judges_groups else config.eval.retries,
-        open_scoring=chooser and (lambda: chooser.open_round(items.samples, EVALUATION)),
+        open_scoring=open_scoring if chooser else None,
         ranks=ranks,
         on_progress=on_progress,
         on_rollouts=on_rollouts,
@@ -87,7 +98,7 @@ def check_suites(
             length = len(policy.tokenizer(render(problem, policy.tokenizer))["input_ids"])
             if length + most > context:
                 raise ConfigError(
-                    f"the prompt of {problem.id} has {length} tokens, and {config.model.name!r} has "
-                    f"a context of {context}: no room for {most} more; lower eval.max_new_tokens, "
-                    "or leave the suite out"
+                    f"the prompt of {problem.id} has {length} tokens, and {config.model.name!r} a "
+                    f"context of {context}: no room for {most} more; lower eval.max_new_tokens, or "
+                    "leave the suite out"
                 )

@@ -134,7 +134,9 @@ def known() -> Mapping[str, Suite]:
 def _read(path: Path, folder: str) -> dict[str, Suite]:
     tree = toml_config.read(path)
     return {
-        name: Suite(name, toml_config.build(SuiteTable, table, origin=f"{path}, suite {name}"), folder)
+        name: Suite(
+            name, toml_config.build(SuiteTable, table, origin=f"{path}, suite {name}"), folder
+        )
         for name, table in tree.items()
         if isinstance(table, Mapping) or _no_table(path, name)
     }
@@ -195,7 +197,7 @@ def load_suite(suite: Suite, samples: int, folder: str = "", most: int = 0) -> S
     said = suite.table.items
     if said and len(table.rows) != said:
         raise ConfigError(
-            f"suite {suite.name}: {table.name} has {len(table.rows)} rows, and the suite has {said} "
+            f"suite {suite.name}: {table.name} has {len(table.rows)} rows, and the suite {said} "
             "items; give its own file, or a suite of another name"
         )
     config = _as_data(suite, rows, table.name)
@@ -230,7 +232,9 @@ def _rows(suite: Suite, folder: str) -> tuple[SuiteRows, RowTable]:
                 return file, file_table(str(path))
             looked.append(str(path))
     if hub is None:
-        where = " or ".join(looked) or file and file.path or "nowhere: it names neither file nor hub"
+        where = (
+            " or ".join(looked) or (file and file.path) or "nowhere: it names neither file nor hub"
+        )
         raise ConfigError(
             f"suite {suite.name}: its rows are not at {where}; name their folder with "
             f"eval.suite_data, or {FOLDER}"
@@ -239,12 +243,14 @@ def _rows(suite: Suite, folder: str) -> tuple[SuiteRows, RowTable]:
         return hub, hub_table(hub.name, hub.subset, hub.split, hub.revision)
     except ConfigError as error:
         gate = (
-            f"; it is gated: accept its terms at https://huggingface.co/datasets/{hub.name} and log "
-            "in with `hf auth login`"
+            f"; it is gated: accept its terms at https://huggingface.co/datasets/{hub.name} and "
+            "log in with `hf auth login`"
             if hub.gated
             else ""
         )
-        local = f", or put {file.path} into the folder of eval.suite_data or {FOLDER}" if file else ""
+        local = (
+            f", or put {file.path} into the folder of eval.suite_data or {FOLDER}" if file else ""
+        )
         raise ConfigError(f"suite {suite.name}: {error}{gate}{local}") from error
 
 
@@ -308,7 +314,7 @@ def _shuffled(options: Sequence[str], suite: Suite, own: str) -> dict[str, Any]:
     return {**lettered, _REFERENCE: ascii_uppercase[order.index(0)]}
 
 
-_ORACLE = '''
+_ORACLE = """
 import copy, json, math
 
 _space = {{"__name__": "oracle"}}
@@ -321,7 +327,9 @@ def _near(a, b):
     if isinstance(b, (list, tuple)) and isinstance(a, (list, tuple)):
         return len(a) == len(b) and all(map(_near, a, b))
     if isinstance(b, float) and isinstance(a, (int, float)):
-        return a == b or math.isclose(a, b, rel_tol=1e-7, abs_tol=_atol or 1e-6) or (a != a and b != b)
+        if a != a or b != b:
+            return a != a and b != b
+        return math.isclose(a, b, rel_tol=1e-7, abs_tol=_atol or 1e-6)
     return a == b
 
 
@@ -340,7 +348,7 @@ def check(candidate):
         except Exception:
             continue  # what the right program cannot take is no test
         assert _same(candidate(*copy.deepcopy(given)), expected), given
-'''
+"""
 
 
 def oracle_tests(rows: SuiteRows, row: Row) -> str:

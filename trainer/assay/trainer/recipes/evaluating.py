@@ -74,7 +74,7 @@ def run(
     found: dict[str, Evaluation] = {}
     kept: list[Rollout] = []
     try:
-        with judging(config, folder, world, transport, display.note) as judge:
+        with judging(config, folder, world, transport, display.note, suites=suites) as judge:
             check_suites(config, suites, judge, policy)
             if world.main:
                 record(folder, config, data={one.suite.name: dict(one.origin) for one in suites})

@@ -54,12 +54,12 @@ from assay.trainer.core.rewards import (
     open_judge,
     own_services,
 )
-from assay.trainer.core.suites import check_suites, evaluate_suite
+from assay.trainer.core.suites import check_suites, evaluate_suite, services_of
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.core.world import World, check_engine, join
 from assay.trainer.critic.pretraining import check_floor
 from assay.trainer.data.problems import Problems, load_problems
-from assay.trainer.data.suites import load_suites
+from assay.trainer.data.suites import SuiteItems, load_suites
 from assay.trainer.engines.models import device_of, load_policy
 from assay.trainer.engines.requirements import check_installed
 from assay.trainer.errors import OutageError, TrainingStoppedError
@@ -133,7 +133,7 @@ def _run(
     suites = load_suites(config.eval)
     set_seed(config.run.seed)  # adapters and heads begin at random
     policy = load_policy(config.model, display.note)
-    stream = prompt_stream(config, problems.train, policy, hooks)
+    stream = prompt_stream(config, problems.train, policy, hooks, problems.mixture)
     stream.check()
     display.note(
         f"run {folder.path}: {config.method.name}, {config.model.name} on "
@@ -143,14 +143,16 @@ def _run(
     partner: AlternatingTraining | None = None
     ends: list[Callable[[], None]] = [display.end, *(hook.close for hook in hooks)]
     try:
-        with judging(config, folder, world, transport, display.note) as judge:
+        with judging(config, folder, world, transport, display.note, suites=suites) as judge:
             check_judge(config, judge, hooks)
             check_suites(config, suites, judge, policy)
             if world.main:
                 record(folder, config, data=_of_data(problems))
             with interruptible(display) as stop:
                 _watch_outages(judge, display, stop)
-                session = RunSession(config, folder, display, world, problems, policy, judge, stop, suites)
+                session = RunSession(
+                    config, folder, display, world, problems, policy, judge, stop, suites
+                )
                 recorder, trainer = _prepare(session, stream, hooks, checkpoint)
                 ends[1:1] = [recorder.close, trainer.release]
                 made = (hook.beside(session, trainer) for hook in around)
@@ -228,12 +230,19 @@ def judging(
     world: World,
     transport: Callable[[], Transport] | None,
     say: Callable[[str], None],
+    *,
+    suites: Sequence[SuiteItems] = (),
 ) -> Iterator[Judge]:
-    """The reward service; the first process starts its own services for all."""
+    """The reward service; the first process starts its own services for all.
+
+    Those of a run's own have what judges the suites beside them.
+    """
     token = world.same(secrets.token_urlsafe(32))
     reach = Reach(world.host, token) if world.machines > 1 else None
     own = (
-        own_services(config.reward, transport, reach, folder.journal, say)
+        own_services(
+            config.reward, transport, reach, folder.journal, say, beside=services_of(suites)
+        )
         if world.main
         else nullcontext("")
     )

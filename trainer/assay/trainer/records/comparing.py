@@ -182,7 +182,8 @@ class RunPair:
 
     def rows(self) -> list[tuple[str, ...]]:
         """Cells of a table, a figure each; see COLUMNS."""
-        adjusted, rows = self._adjusted(), []
+        adjusted = self._adjusted()
+        rows: list[tuple[str, ...]] = []
         for one in self.suites:
             change = one.told["change"]
             faults = " / ".join(str(one.told[side]["faults"]) for side in _SIDES)
@@ -192,7 +193,9 @@ class RunPair:
                 faults,
             )
             for n, (name, a, b, moved) in enumerate(_figures(one)):
-                points = report.points(moved["value"], moved["low"], moved["high"]) if moved else "-"
+                points = (
+                    report.points(moved["value"], moved["low"], moved["high"]) if moved else "-"
+                )
                 pairs = str(moved["pairs"]) if moved else "-"
                 cells = (name, report.interval(a, "value"), report.interval(b, "value"), points)
                 rows.append(
@@ -226,14 +229,16 @@ def _figures(one: SuitePair) -> Iterator[_Shown]:
     first = {key: change[f"accuracy{end}"] for key, end in report.ENDS}
     for name in after:
         if name in before:
-            own = {**first, "pairs": change["pairs"]} if name.startswith(("accuracy", "avg")) else None
+            own = (
+                {**first, "pairs": change["pairs"]}
+                if name.startswith(("accuracy", "avg"))
+                else None
+            )
             own = change["maj"] if name.startswith("maj") else own or moved.get(name)
             yield name, before[name], after[name], own
-    one_sided = [name for name in (*before, *after) if (name in before) != (name in after)]
-    if any(name.startswith(("accuracy", "avg")) for name in one_sided):
-        names = [next(iter(side)) for side in (before, after)]
-        values = [next(iter(side.values())) for side in (before, after)]
-        yield f"{names[0]} / {names[1]}", *values, {**first, "pairs": change["pairs"]}
+    (a_name, a), (b_name, b) = (next(iter(side.items())) for side in (before, after))
+    if a_name != b_name:  # another number of samples: the share of correct ones is the same figure
+        yield f"{a_name} / {b_name}", a, b, {**first, "pairs": change["pairs"]}
 
 
 def compare_runs(first: EvaluatedRun, second: EvaluatedRun, *, common: bool = False) -> RunPair:
@@ -289,7 +294,9 @@ def _text(answer: Answer) -> tuple[str, tuple[str, ...]]:
     return answer.question, (reference,) if isinstance(reference, str) else tuple(reference)
 
 
-def _differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+def _differing(
+    first: Mapping[str, Any], second: Mapping[str, Any]
+) -> Iterator[tuple[str, Any, Any]]:
     for key in sorted({*first, *second}):
         counts = key.startswith(_SETTINGS) and not key.startswith(_NOT_COMPARED)
         if counts and first.get(key) != second.get(key):
@@ -314,7 +321,9 @@ def _parts(pair: RunPair) -> Iterator[str]:
     for row in pair.rows():
         suite = row[0] or suite
         tone = "fail" if f"{suite} {row[1]}" in below else ""
-        cells = "".join(f'<td class="{"n" if n > 1 else ""}">{escape(c)}</td>' for n, c in enumerate(row))
+        cells = "".join(
+            f'<td class="{"n" if n > 1 else ""}">{escape(c)}</td>' for n, c in enumerate(row)
+        )
         yield f'<tr class="{tone}">{cells}</tr>'
     yield "</tbody></table></div>"
     for one in pair.suites:
@@ -326,5 +335,6 @@ def _parts(pair: RunPair) -> Iterator[str]:
     if pair.settings:
         yield "<h2>Set differently</h2><div class='wide'><table><tbody>"
         for key, a, b in pair.settings:
-            yield f"<tr><td>{escape(key)}</td><td>{escape(str(a))}</td><td>{escape(str(b))}</td></tr>"
+            cells = "".join(f"<td>{escape(str(cell))}</td>" for cell in (key, a, b))
+            yield f"<tr>{cells}</tr>"
         yield "</tbody></table></div>"

@@ -208,7 +208,7 @@ SUITE_COLUMNS = ("figure", "value, 95 %", "items", "faults", "without a judgemen
 
 def suite_rows(evaluation: Evaluation) -> list[tuple[str, ...]]:
     """Rows of a table of suites, a figure each; faults and items without a judgement once."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for suite, found in evaluation.suites.items():
         told = found.summary()
         for n, (name, estimate) in enumerate(figures(told)):
@@ -300,9 +300,11 @@ def _comparison(report: Report, what: str = "held-out prompts") -> list[str]:
     if left_out:
         listed = ", ".join(f"pass@{k} {count}" for k, count in left_out.items())
         notes.append(f"Prompts left out after, for too few judgements: {listed}.")
-    for when in ("before", "after"):
-        if lost := report[when]["unjudged"]:
-            notes.append(f"Without any judgement {when}: {', '.join(lost)}.")
+    notes += [
+        f"Without any judgement {when}: {', '.join(report[when]['unjudged'])}."
+        for when in ("before", "after")
+        if report[when]["unjudged"]
+    ]
     return [f"{_asked(report, what)}:", "\n".join(rows), *notes]
 
 

@@ -143,12 +143,34 @@ class DataSection:
 
 
 @dataclass(frozen=True, slots=True)
+class MixtureSource:
+    """One source of a mixture: a file by `path`, or a data set of the hub by `name`."""
+
+    __pydantic_config__ = STRICT
+
+    task: Text
+    """Its name, and the task of its rows that have none, by which selectors and figures go."""
+    weight: PositiveFloat = 1.0
+    """Its share of the draws, beside those of the others; see docs/train/evaluation.md."""
+    path: str = ""
+    name: str = ""
+    subset: str = ""
+    split: str = "train"
+    columns: ColumnsConfig = field(default_factory=ColumnsConfig)
+    reference_pattern: str = ""
+    template: str = ""
+    """Empty: data.template."""
+    max_rows: NonNegative = 0
+    """0: data.max_rows."""
+
+
+@dataclass(frozen=True, slots=True)
 class DataConfig(DataSection):
     """Prompts and references."""
 
     __pydantic_config__ = STRICT
 
-    source: Literal["reasoning_gym", "jsonl", "hub"] = "reasoning_gym"
+    source: Literal["reasoning_gym", "jsonl", "hub", "mixture"] = "reasoning_gym"
     """Where it is not given, `path` makes it jsonl and `name` hub."""
     task: Annotated[str, _TASK] = "chain_sum"
     """reasoning_gym: name of the task."""
@@ -157,9 +179,13 @@ class DataConfig(DataSection):
     size: Annotated[Positive, _TASK] = 2000
     """reasoning_gym: how many training problems to generate."""
     path: Annotated[str, _FILE] = ""
-    """jsonl: a .jsonl or .jsonl.gz file."""
+    """jsonl: a .jsonl, .jsonl.gz or .parquet file."""
     eval_path: Annotated[str, _FILE] = ""
     """jsonl: a file of its own for the evaluation; without it, rows are held out of `path`."""
+    mixture: Annotated[tuple[MixtureSource, ...], only("data.source", "mixture")] = ()
+    """mixture: its sources, each a table [[data.mixture]]."""
+    streaming: Annotated[bool, only("data.source", "jsonl", "hub", "mixture")] = False
+    """Leaves rows on disk and reads them as they are drawn; every row is still checked once."""
     columns: ColumnsConfig = field(default_factory=ColumnsConfig)
     reference_pattern: Annotated[str, _REFERENCES] = ""
     """A regular expression whose first group is the reference within its column: "#### (.+)" for
