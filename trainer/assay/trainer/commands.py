@@ -20,6 +20,9 @@ from assay.trainer.records.folder import POLICY_RUNS, RunFolder
 from assay.trainer.run_options import Asked, run_options
 from assay.trainer.settings import config as configs
 
+_BELOW = 3
+"""Exit code where the outcome is there, and is not what one wants."""
+
 
 @click.command()
 @run_options
@@ -200,7 +203,7 @@ def evaluate(
     engine: str,
     run_dir: Path | None,
     as_json: bool,
-) -> None:
+) -> int:
     """Evaluate a model on suites: avg@k, pass@k, maj@k, best@k, with intervals.
 
     MODEL is a folder, a hub name or the folder of a run, whose trained model it is. KEY=VALUE
@@ -242,8 +245,11 @@ def evaluate(
         if as_json:
             click.echo(json.dumps(outcome, indent=2))
         if lost:
-            click.echo(f"assay: too many faults to report: {', '.join(lost)}", err=True)
-            raise SystemExit(3)
+            click.echo(
+                f"assay: more faults than reward.max_fault_ratio: {', '.join(lost)}", err=True
+            )
+            return _BELOW
+    return 0
 
 
 @click.command()
@@ -252,7 +258,7 @@ def evaluate(
 @click.option("--common", is_flag=True, help="Compare only items of both where the runs differ.")
 @click.option("--html", "page", type=click.Path(path_type=Path), help="Write the page here.")
 @click.option("--json", "as_json", is_flag=True, help="Print data in place of a table.")
-def compare(first: str, second: str, *, common: bool, page: Path | None, as_json: bool) -> None:
+def compare(first: str, second: str, *, common: bool, page: Path | None, as_json: bool) -> int:
     """Compare two runs on the same items: paired, with intervals, the second against the first.
 
     RUN is the folder of `assay train` or `assay eval`, or a file such as RUN/eval_before.json.
@@ -277,10 +283,8 @@ def compare(first: str, second: str, *, common: bool, page: Path | None, as_json
     else:
         console = make_console()
         console.print(pair.table())
-        for line in pair.differences:
-            console.print(f"left out: {line}", markup=False)
-        for key, a, b in pair.settings:
-            console.print(f"set differently: {key}: {a} and {b}", markup=False)
+        for line in pair.lines:
+            console.print(line, markup=False)
     if pair.worse:
         click.echo(f"assay: worse: {', '.join(pair.worse)}", err=True)
-        raise SystemExit(3)
+    return _BELOW if pair.worse else 0

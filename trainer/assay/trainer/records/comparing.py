@@ -204,8 +204,21 @@ class RunPair:
         return rows
 
     def table(self) -> Table:
-        """For a terminal."""
-        return report.grid(" against ".join(reversed(self.names)), COLUMNS, self.rows(), NOTE)
+        """For a terminal; `lines` has the rest."""
+        title = f"{self.names[1]} against {self.names[0]}"
+        return report.grid(title, COLUMNS[:4], [row[:5] for row in self.rows()], NOTE)
+
+    @property
+    def lines(self) -> list[str]:
+        """What a table has no room for: tests, faults, and what the runs do not have in common."""
+        adjusted = self._adjusted()
+        told = [
+            f"{one.name}: {report.change_line(one.told)} (Holm {adjusted[one.name]:.3g}); faults "
+            f"{one.told['before']['faults']} and {one.told['after']['faults']}"
+            for one in self.suites
+        ]
+        told += [f"left out: {line}" for line in self.differences]
+        return told + [f"set differently: {key}: {a!r} and {b!r}" for key, a, b in self.settings]
 
 
 _SIDES = ("before", "after")
@@ -327,11 +340,10 @@ def _parts(pair: RunPair) -> Iterator[str]:
         yield f'<tr class="{tone}">{cells}</tr>'
     yield "</tbody></table></div>"
     for one in pair.suites:
-        lost = [(side, one.told[side]["unjudged"]) for side in _SIDES if one.told[side]["unjudged"]]
-        for side, ids in lost:
-            which = "first" if side == "before" else "second"
-            yield f'<p class="warn">{escape(one.name)}: without any judgement in the {which} run: '
-            yield f"{escape(_listed(ids))}</p>"
+        for side, which in zip(_SIDES, ("first", "second"), strict=True):
+            if lost := one.told[side]["unjudged"]:
+                told = f"{one.name}: without any judgement in the {which} run: {_listed(lost)}"
+                yield f'<p class="warn">{escape(told)}</p>'
     if pair.settings:
         yield "<h2>Set differently</h2><div class='wide'><table><tbody>"
         for key, a, b in pair.settings:
