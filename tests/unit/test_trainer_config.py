@@ -89,7 +89,7 @@ def test_overrides(override: str, key: str, value: object) -> None:
             "is an objective of its own",
         ),
         ("method.shaping.overlong=soft", "needs method.shaping.overlong_cache between 1 and"),
-        ("data.source=csv", "data.source: expected 'reasoning_gym', 'jsonl' or 'hub', got \"csv\""),
+        ("data.source=csv", "expected 'reasoning_gym', 'jsonl', 'hub' or 'mixture', got \"csv\""),
         ("data.examples=[{user='a'}]", "data.examples.0.assistant is missing"),
         ("reward.max_fault_ratio=2", "reward.max_fault_ratio: expected less than or equal to 1"),
         ("reward.token_file=x", "reward.token_file is for reward.target"),

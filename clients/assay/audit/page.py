@@ -2,62 +2,25 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterator
 from html import escape
 
 from assay.audit.probes import ProbeClass
 from assay.audit.report import AuditReport, ClassRates, clip
 from assay.audit.running import Judged, rows_by_use
+from assay.kit.page import page
 from assay.kit.runs.stats import Estimate
 
 _RESPONSE_CHARS = 1_200
-_STYLE = """
-:root { --ink: #1a1d21; --soft: #5b6470; --line: #d9dee4; --paper: #fff; --bad: #b3261e;
-  --warn: #8a5a00; --good: #1b6e3c; --tint: #f5f7f9 }
-@media (prefers-color-scheme: dark) { :root { --ink: #e7eaee; --soft: #9aa4b1; --line: #333a43;
-  --paper: #15181c; --bad: #ff8a80; --warn: #ffca6a; --good: #7bd99b; --tint: #1d2127 } }
-body { margin: 0 auto; max-width: 62rem; padding: 2rem 1.25rem 4rem; background: var(--paper);
-  color: var(--ink); font: 16px/1.5 system-ui, sans-serif }
-h1 { font-size: 1.5rem; margin: 0; overflow-wrap: anywhere }
-h2 { font-size: 1.1rem; margin: 2.5rem 0 .5rem }
-p { margin: .4rem 0 } .soft { color: var(--soft) } .fail, .hole { color: var(--bad) }
-.warn, .warning { color: var(--warn) } .pass { color: var(--good) }
-.big { font-size: 1.25rem; font-weight: 600; margin: 1rem 0 }
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr));
-  gap: .75rem; margin: 1rem 0 }
-.figures div { background: var(--tint); border-radius: .5rem; padding: .75rem 1rem }
-.figures b { display: block; font-size: 1.5rem }
-table { border-collapse: collapse; width: 100% } .wide { overflow-x: auto }
-td, th { border-bottom: 1px solid var(--line); padding: .35rem .6rem .35rem 0; text-align: left;
-  vertical-align: top; font-variant-numeric: tabular-nums }
-th { font-weight: 600; font-size: .85rem } td.n, th.n { text-align: right }
-meter { width: 5rem; height: .7rem }
-pre { background: var(--tint); border-radius: .4rem; margin: .4rem 0; padding: .6rem .8rem;
-  white-space: pre-wrap; overflow-wrap: anywhere; max-height: 16rem; overflow: auto;
-  font-size: .85rem }
-details { border-top: 1px solid var(--line); padding: .6rem 0 }
-summary { cursor: pointer; font-weight: 600 }
-"""
-_CSP = "sha256-" + base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 
 
 def html_page(report: AuditReport) -> str:
     """The page; it needs nothing beside it."""
-    return "\n".join(_parts(report)) + "\n"
+    return page(f"Audit of {report.target}", "assay audit", _parts(report))
 
 
 def _parts(report: AuditReport) -> Iterator[str]:
     found = report.found
-    policy = f"default-src 'none'; style-src '{_CSP}'; form-action 'none'; base-uri 'none'"
-    yield "<!doctype html>"
-    yield '<html lang="en"><head><meta charset="utf-8">'
-    yield f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield '<meta name="referrer" content="no-referrer">'
-    yield f"<title>Audit of {escape(report.target)}</title><style>{_STYLE}</style></head><body>"
-    yield f'<header><p class="soft">assay audit</p><h1>{escape(report.target)}</h1></header><main>'
     yield f'<p class="big {report.verdict}">{escape(said_of(report))}</p>'
     yield '<div class="figures">'
     yield _figure("accepted of what must be refused", report.false_positive)
@@ -77,7 +40,6 @@ def _parts(report: AuditReport) -> Iterator[str]:
             yield from _details(report, one)
     yield "<h2>All classes</h2>"
     yield from _table(report)
-    yield "</main></body></html>"
 
 
 def said_of(report: AuditReport) -> str:

@@ -22,6 +22,8 @@ _SUMMARIES = {
     "audit": "Find what a reward function accepts and must not.",
     "validate": "Check that a data set's rows can be trained on.",
     "check-verifier": "Check that a verifier keeps what every verifier promises.",
+    "compare": "Compare two runs on the same items: paired, with intervals.",
+    "eval": "Evaluate a model on suites of problems.",
     "eval-judge": "How good a judge is, on rows whose answer is known.",
     "doctor": "What this machine has, and which services answer.",
     "environments": "What a policy can act in: list, show, check and play environments.",
@@ -46,6 +48,8 @@ _SUMMARIES = {
 
 _BROUGHT_BY = {
     "code-prm": "assay-rl-trainer",
+    "compare": "assay-rl-trainer",
+    "eval": "assay-rl-trainer",
     "journal": "assay-rl-reward-server",
     "label-code": "assay-rl-genrm",
     "label-critiques": "assay-rl-genrm",

@@ -1,4 +1,4 @@
-"""`assay train` and `assay ladder`: the command lines of the trainer.
+"""`assay train`, `assay eval`, `assay compare` and `assay ladder`: command lines of the trainer.
 
 torch and TRL take seconds to import, so they are imported when a run starts: `assay --help` stays
 quick and a mistake in a config shows at once.
@@ -6,6 +6,8 @@ quick and a mistake in a config shows at once.
 
 from __future__ import annotations
 
+import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,9 @@ from assay.trainer import launch
 from assay.trainer.records.folder import POLICY_RUNS, RunFolder
 from assay.trainer.run_options import Asked, run_options
 from assay.trainer.settings import config as configs
+
+_BELOW = 3
+"""Exit code where the outcome is there, and is not what one wants."""
 
 
 @click.command()
@@ -164,3 +169,122 @@ def ladder(
     code = climb.climb(wanted, folder or Path("runs") / path.stem, make_console(), jobs=jobs)
     if code:
         raise SystemExit(code)
+
+
+@click.command("eval")
+@click.argument("model", metavar="MODEL")
+@click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
+@click.option(
+    "--suite",
+    "suites",
+    multiple=True,
+    required=True,
+    metavar="NAME[@K]",
+    help="A suite, or FILE.toml of your own, with K samples of each item; may be repeated.",
+)
+@click.option("--samples", type=click.IntRange(min=1), default=1, show_default=True, help="K.")
+@click.option(
+    "--max-new-tokens",
+    type=click.IntRange(min=1),
+    default=2048,
+    show_default=True,
+    help="Most tokens of a response.",
+)
+@click.option("--engine", default="hf", show_default=True, help="hf, paged or vllm.")
+@click.option("--run-dir", type=click.Path(path_type=Path), help="By default runs/eval-<time>.")
+@click.option("--json", "as_json", is_flag=True, help="Print report.json and nothing else.")
+def evaluate(
+    model: str,
+    overrides: tuple[str, ...],
+    *,
+    suites: tuple[str, ...],
+    samples: int,
+    max_new_tokens: int,
+    engine: str,
+    run_dir: Path | None,
+    as_json: bool,
+) -> int:
+    """Evaluate a model on suites: avg@k, pass@k, maj@k, best@k, with intervals.
+
+    MODEL is a folder, a hub name or the folder of a run, whose trained model it is. KEY=VALUE
+    changes a setting as of `assay train`, such as eval.temperature=0.6, eval.best_by=reward-model
+    or reward.target=HOST:PORT; without reward.target, services are started. Exits with 3 where a
+    suite has more faults than reward.max_fault_ratio.
+
+    \b
+      assay eval Qwen/Qwen2.5-1.5B-Instruct --suite math500 --suite aime24@32 eval.temperature=0.6
+      assay eval runs/dapo-1 --suite gsm8k eval.suite_data=data eval.suite_items=200
+    """  # noqa: D301  # click takes the escape itself
+    folder = Path(model)
+    trained = folder / "model"
+    tree: dict[str, Any] = {
+        "model": {"name": str(trained) if trained.is_dir() else model},
+        "eval": {"suites": list(suites), "samples": samples, "max_new_tokens": max_new_tokens},
+        "rollout": {"backend": engine},
+        "run": {"name": "eval"},
+    }
+    config = configs.build(tree, overrides, origin="assay eval")
+    told: list[Any] = []
+
+    def run(settings: configs.Config, place: RunFolder) -> object:
+        from assay.kit.console import make_console  # noqa: PLC0415  # when the environment is set
+        from assay.trainer.recipes import evaluating  # noqa: PLC0415
+
+        console = make_console(file=io.StringIO()) if as_json else make_console()
+        outcome = evaluating.run(settings, place, console)
+        if outcome:
+            told.append(
+                (outcome, evaluating.too_many_faults(outcome, config.reward.max_fault_ratio))
+            )
+        return outcome
+
+    launch.carry_out(
+        POLICY_RUNS, lambda: (POLICY_RUNS.create(config, "eval", run_dir), config), run
+    )
+    for outcome, lost in told:
+        if as_json:
+            click.echo(json.dumps(outcome, indent=2))
+        if lost:
+            click.echo(
+                f"assay: more faults than reward.max_fault_ratio: {', '.join(lost)}", err=True
+            )
+            return _BELOW
+    return 0
+
+
+@click.command()
+@click.argument("first", metavar="RUN")
+@click.argument("second", metavar="RUN")
+@click.option("--common", is_flag=True, help="Compare only items of both where the runs differ.")
+@click.option("--html", "page", type=click.Path(path_type=Path), help="Write the page here.")
+@click.option("--json", "as_json", is_flag=True, help="Print data in place of a table.")
+def compare(first: str, second: str, *, common: bool, page: Path | None, as_json: bool) -> int:
+    """Compare two runs on the same items: paired, with intervals, the second against the first.
+
+    RUN is the folder of `assay train` or `assay eval`, or a file such as RUN/eval_before.json.
+    Runs on other items are an error unless --common, which says what it leaves out. Exits with 3
+    where a figure of the second is below the first's by its whole interval.
+
+    \b
+      assay compare runs/base runs/dapo-1 --html compare.html
+      assay compare runs/dapo-1/eval_before.json runs/dapo-1 --json
+    """  # noqa: D301  # click takes the escape itself
+    calm()
+    from assay.kit.console import make_console  # noqa: PLC0415  # only what prints needs it
+    from assay.trainer.records import comparing  # noqa: PLC0415
+
+    pair = comparing.compare_runs(
+        comparing.read_run(first), comparing.read_run(second), common=common
+    )
+    if page is not None:
+        page.write_text(comparing.html_page(pair), encoding="utf-8")
+    if as_json:
+        click.echo(json.dumps(pair.to_json(), indent=2))
+    else:
+        console = make_console()
+        console.print(pair.table())
+        for line in pair.lines:
+            console.print(line, markup=False)
+    if pair.worse:
+        click.echo(f"assay: worse: {', '.join(pair.worse)}", err=True)
+    return _BELOW if pair.worse else 0

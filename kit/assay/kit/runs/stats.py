@@ -1,4 +1,4 @@
-"""Statistics of verdicts: shares, pass@k, majorities, a before/after comparison. Pure."""
+"""Statistics of verdicts: shares, pass@k, best@k, majorities, paired changes. Pure."""
 
 from __future__ import annotations
 
@@ -90,6 +90,16 @@ def mcnemar_exact(gained: int, lost: int) -> float:
         return 1.0
     tail = sum(math.comb(changed, k) for k in range(min(gained, lost) + 1))
     return min(1.0, 2 * tail / (1 << changed))
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """P values of several tests, adjusted to be read together (Holm 1979), in their order."""
+    order = sorted(range(len(values)), key=values.__getitem__)
+    adjusted, highest = [0.0] * len(values), 0.0
+    for rank, place in enumerate(order):
+        highest = max(highest, min(1.0, (len(values) - rank) * values[place]))
+        adjusted[place] = highest
+    return adjusted
 
 
 def paired_change(gained: int, lost: int, pairs: int, z: float = Z95) -> tuple[float, float, float]:
@@ -242,6 +252,33 @@ def pass_at_k(judged: int, correct: int, k: int) -> float:
         raise ValueError(f"pass@{k} cannot be had from {correct} correct of {judged}")
     wrong = judged - correct
     return 1.0 - math.prod(max(0, wrong - i) / (judged - i) for i in range(k))
+
+
+def best_of_k(scores: Sequence[float], correct: Sequence[bool], k: int) -> float:
+    """Probability that the best-scored of k responses, drawn from all without return, is correct.
+
+    Best-of-n by a verifier (arXiv 2110.14168, section 4), as the mean over all subsets of k: those
+    whose best score is s number C(n of s or less, k) - C(n below s, k) [derivation]. Ties are drawn
+    from. It is `pass_at_k` where the scores say what is correct, and the share of correct ones for
+    k = 1 or equal scores.
+
+    Raises:
+        ValueError: the counts do not fit.
+    """
+    n = len(scores)
+    if not 1 <= k <= n or n != len(correct):
+        raise ValueError(f"best@{k} cannot be had from {n} scores of {len(correct)} responses")
+    right: dict[float, list[bool]] = defaultdict(list)
+    for score, is_right in zip(scores, correct, strict=True):
+        right[score].append(is_right)
+    below, found = 0, 0.0
+    for score in sorted(right):
+        tied = right[score]
+        above = below + len(tied)
+        chance = (math.comb(above, k) - math.comb(below, k)) / math.comb(n, k)
+        found += chance * sum(tied) / len(tied)
+        below = above
+    return found
 
 
 def majority(answers: Sequence[Hashable | None], correct: Sequence[bool]) -> float:

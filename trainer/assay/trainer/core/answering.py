@@ -82,9 +82,9 @@ def rollout_sampling(
     )
 
 
-def evaluation_sampling(config: Config) -> Sampling:
+def evaluation_sampling(config: Config, samples: int | None = None) -> Sampling:
     """How held-out prompts are answered: the likeliest tokens, or samples."""
-    once = config.eval.samples == 1
+    once = (samples or config.eval.samples) == 1
     return Sampling(
         config.eval.max_new_tokens or config.rollout.max_new_tokens,
         temperature=0.0 if once else config.eval.temperature,

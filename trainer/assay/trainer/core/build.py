@@ -24,6 +24,7 @@ from assay.trainer.critic.critic import Critic
 from assay.trainer.critic.model import load_critic
 from assay.trainer.critic.stepping import OPTIMIZERS
 from assay.trainer.critic.trunk import TrunkCritic
+from assay.trainer.data.mixture import Mixture
 from assay.trainer.data.problems import Problem, render
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.head import head_in_float32
@@ -162,8 +163,9 @@ def prompt_stream(
     problems: Sequence[Problem],
     policy: LoadedPolicy,
     hooks: Sequence[Hooks] | None = None,
+    mixture: Sequence[tuple[int, float]] = (),
 ) -> PromptStream:
-    """The run's prompts, each checked against the model's context.
+    """The run's prompts, each checked against the model's context; see Problems.mixture.
 
     Raises:
         ConfigError: a prompt leaves no room for max_new_tokens, or no row has a configured task.
@@ -188,6 +190,7 @@ def prompt_stream(
         max_prompt_tokens=room if context else 0,
         selector=make_selector(config.data.selection, problems, config.data.seed),
         forms=next(filter(None, (hook.variants() for hook in hooks)), None),
+        mixture=Mixture(mixture, config.data.seed) if mixture else None,
     )
 
 

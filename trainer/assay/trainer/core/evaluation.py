@@ -1,8 +1,9 @@
 """The policy's answers on held-out prompts, judged by the services that train it.
 
-One response a problem is the most likely one (greedy); several are sampled, for avg@k, pass@k and
-maj@k. A fault is left out of every estimate. Sampled responses depend on the run's seed and on draw
-numbers of their own: an evaluation leaves the run unchanged, and an unchanged policy answers alike.
+One response a problem is the most likely one (greedy); several are sampled, for avg@k, pass@k,
+maj@k and best@k. A fault that may pass is judged again; one that stays is left out of every
+estimate. Sampled responses depend on the run's seed and on draw numbers of their own: an evaluation
+leaves the run unchanged, and an unchanged policy answers alike.
 """
 
 from __future__ import annotations
@@ -10,21 +11,25 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from assay.kit.runs.records import Row
-from assay.kit.runs.stats import Estimate, majority, mean_over_problems, pass_at_k
+from assay.kit.runs.stats import Estimate, best_of_k, majority, mean_over_problems, pass_at_k
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.models import LoadedPolicy
 from assay.trainer.engines.types import Draw, Request
 from assay.trainer.rollouts.exchange import SINGLE, Talk, held
+from assay.trainer.rollouts.outages import AWAY
 from assay.trainer.rollouts.sharing import at_first, share
 from assay.trainer.rollouts.types import OneRank, Ranks, Rollout, ScoringRound
 
 FIRST_DRAW = 2**63
 """First number of an evaluation's draws; the run's count from 0 and stay below."""
+RIGHT = frozenset({"correct", "better", "followed"})
+"""Verdicts of a right answer."""
+_LASTING = frozenset({"INVALID_ARGUMENT", "NOT_FOUND", "FAILED_PRECONDITION", "UNIMPLEMENTED"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,8 @@ class Answer:
         fault: its reason.
         sample: its place among the problem's responses, from 0.
         answer: as the verifier extracted it; None for none.
+        score: of the verifier that chooses among samples; None without one, or for its fault.
+        score_fault: the reason of that fault.
     """
 
     problem: str
@@ -48,11 +55,13 @@ class Answer:
     fault: str | None
     sample: int = 0
     answer: str | None = None
+    score: float | None = None
+    score_fault: str | None = None
 
     @property
     def correct(self) -> bool:
-        """Judged, and correct, or better than its anchor."""
-        return self.verdict in ("correct", "better")
+        """Judged, and right: correct, better than its anchor, or as instructed."""
+        return self.verdict in RIGHT
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +71,14 @@ class Evaluation:
     Attributes:
         answers: of dialogues the last attempts.
         turns: of dialogues, the metrics of their turns by name.
+        origin: of a suite, what it was; see data.suites.SuiteItems.
+        suites: by name, evaluated beside the held-out prompts.
     """
 
     answers: tuple[Answer, ...]
     turns: Mapping[str, float] = field(default_factory=dict)
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    suites: Mapping[str, Evaluation] = field(default_factory=dict)
 
     @property
     def judged(self) -> tuple[Answer, ...]:
@@ -102,30 +115,58 @@ class Evaluation:
         """maj@k over problems with a judged answer; None where no verifier extracts answers."""
         if self.samples == 1 or all(answer.answer is None for answer in self.judged):
             return None
-        values = [
-            majority([a.answer for a in answers], [a.correct for a in answers])
-            for answers in self.judged_by_problem().values()
-            if answers
-        ]
+        values = list(self.majority_values().values())
         return mean_over_problems(values, len(values))
+
+    @property
+    def unjudged(self) -> list[str]:
+        """Problems without any judgement: they are in no estimate."""
+        return [problem for problem, answers in self.judged_by_problem().items() if not answers]
+
+    def majority_values(self) -> dict[str, float]:
+        """maj@k of each problem with a judged answer."""
+        return {
+            problem: majority([a.answer for a in answers], [a.correct for a in answers])
+            for problem, answers in self.judged_by_problem().items()
+            if answers
+        }
+
+    def best_values(self, k: int) -> dict[str, float]:
+        """best@k of each problem with k answers or more that are judged and scored."""
+        found = {}
+        for problem, answers in self.judged_by_problem().items():
+            scores = [a.score for a in answers if a.score is not None]
+            if len(scores) >= k:
+                right = [a.correct for a in answers if a.score is not None]
+                found[problem] = best_of_k(scores, right, k)
+        return found
+
+    def best_at(self, k: int) -> Estimate:
+        """best@k over problems with k answers or more that are judged and scored."""
+        values = list(self.best_values(k).values())
+        return mean_over_problems(values, len(values) * max(1.0, self.samples / k))
 
     def summary(self) -> dict[str, Any]:
         """Counts and estimates, as data.
 
         Returns:
             `accuracy` with its 95 % interval: the mean over problems of the share of correct among
-            judged (avg@k; accuracy for one greedy answer); `pass_at` and `maj` for several.
+            judged (avg@k; accuracy for one greedy answer); `pass_at`, `maj` and `best_at` for
+            several; `unjudged` names problems without any judgement.
         """
         judged, problems = self.judged, self.judged_by_problem()
         accuracy = self.pass_at(1)
         sizes = powers_up_to(self.samples) if self.samples > 1 else []
         passed = {k: self.pass_at(k) for k in sizes}
         voted = self.majority_at_k()
+        scored = any(answer.score is not None for answer in self.answers)
+        best = {k: self.best_at(k) for k in sizes if k > 1 and scored}
         return {
             "prompts": len(problems),
             "samples": self.samples,
             "judged": len(judged),
             "faults": len(self.answers) - len(judged),
+            "unjudged": self.unjudged,
             "correct": sum(answer.correct for answer in judged),
             "accuracy": accuracy.value,
             "accuracy_low": accuracy.low,
@@ -139,6 +180,14 @@ class Evaluation:
             "mean_length": _mean([a.token_count for a in self.answers]),
             "truncated": _mean([a.truncated for a in self.answers]),
             **({"turns": dict(self.turns)} if self.turns else {}),
+            **(
+                {
+                    "best_at": {str(k): asdict(estimate) for k, estimate in best.items()},
+                    "score_faults": sum(a.score_fault is not None for a in self.answers),
+                }
+                if best
+                else {}
+            ),
         }
 
     def row(self, step: int) -> Row:
@@ -146,26 +195,45 @@ class Evaluation:
         told = self.summary()
         row: Row = {
             "step": step,
-            **{key: told[key] for key in told if key not in ("pass_at", "maj", "turns")},
+            **{key: told[key] for key in told if key not in _NESTED},
+            "unjudged": len(told["unjudged"]),
             **self.turns,
         }
         estimates = {f"pass@{k}": told["pass_at"][k] for k in told["pass_at"] if k != "1"}
+        estimates |= {f"best@{k}": found for k, found in told.get("best_at", {}).items()}
         if told["maj"] is not None:
             estimates[f"maj@{self.samples}"] = told["maj"]
         for name, estimate in estimates.items():
             row[name] = estimate["value"]
             row[f"{name}_low"], row[f"{name}_high"] = estimate["low"], estimate["high"]
+        for suite, evaluation in self.suites.items():
+            own = evaluation.row(step)
+            row |= {f"{suite}/{key}": value for key, value in own.items() if key != "step"}
         return row
 
     def to_json(self) -> dict[str, Any]:
         """Data for `from_json`."""
-        turns = {"turns": dict(self.turns)} if self.turns else {}
-        return {"answers": [asdict(answer) for answer in self.answers], **turns}
+        told: dict[str, Any] = {"answers": [asdict(answer) for answer in self.answers]}
+        if self.turns:
+            told["turns"] = dict(self.turns)
+        if self.origin:
+            told["origin"] = dict(self.origin)
+        if self.suites:
+            told["suites"] = {name: suite.to_json() for name, suite in self.suites.items()}
+        return told
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Evaluation:
         """Reads what `to_json` gave."""
-        return cls(tuple(Answer(**answer) for answer in data["answers"]), data.get("turns", {}))
+        return cls(
+            tuple(Answer(**answer) for answer in data["answers"]),
+            data.get("turns", {}),
+            data.get("origin", {}),
+            {name: cls.from_json(suite) for name, suite in data.get("suites", {}).items()},
+        )
+
+
+_NESTED = ("pass_at", "maj", "best_at", "turns", "unjudged")
 
 
 def powers_up_to(k: int) -> list[int]:
@@ -184,6 +252,9 @@ def evaluate(
     encode: Callable[[Problem], Sequence[int]],
     *,
     samples: int = 1,
+    first: int = FIRST_DRAW,
+    retries: int = 0,
+    open_scoring: Callable[[], ScoringRound] | None = None,
     ranks: Ranks | None = None,
     on_progress: Callable[[int], None] = lambda _done: None,
     on_rollouts: Callable[[Sequence[Rollout]], None] = lambda _mine: None,
@@ -191,8 +262,10 @@ def evaluate(
     """Has every problem answered, and the answers judged while others are being generated.
 
     Problems are the same list on every process. The sampler takes the likeliest tokens for one
-    response, and draws for more. `open_round` is called once; `on_progress` gets the number of
-    problems answered, over all processes; `on_rollouts` this process's judged samples.
+    response, and draws for more; the first problem's draw has the number `first`. `open_round` is
+    called once, and at most `retries` times more for faults that may pass; `open_scoring` once, for
+    the scores that choose among samples. `on_progress` gets the number of problems answered, over
+    all processes; `on_rollouts` this process's judged samples.
 
     Returns:
         In the first process all answers, problem by problem; in the others their own.
@@ -203,26 +276,72 @@ def evaluate(
     if not problems:
         return Evaluation(())
     ranks = ranks or OneRank()
-    requests = requests_of(problems, encode, samples)
+    requests = requests_of(problems, encode, samples, first)
     mine = answered(
         requests,
         sampler,
         open_round(),
         samples=samples,
         ranks=ranks,
+        whole=open_scoring is not None,
         on_progress=on_progress,
     )
+    for _ in range(retries):
+        mine = asked_again(mine, open_round)
     on_rollouts(mine)
-    return Evaluation(tuple(map(answer_of, gathered(mine, requests, ranks))))
+    answers = list(map(answer_of, gathered(mine, requests, ranks)))
+    if open_scoring is not None:
+        scored = gathered(judged_by(mine, open_scoring()), requests, ranks)
+        answers = [
+            replace(
+                answer,
+                score=one.result.reward,
+                score_fault=one.result.fault.reason if one.result.fault else None,
+            )
+            for answer, one in zip(answers, scored, strict=True)
+        ]
+    return Evaluation(tuple(answers))
+
+
+def asked_again(
+    rollouts: Sequence[Rollout], open_round: Callable[[], ScoringRound]
+) -> list[Rollout]:
+    """The rollouts, those with a fault that may pass judged once more.
+
+    An item that cannot be judged stays a fault, and services that are away were waited for.
+    """
+    due = [
+        place
+        for place, one in enumerate(rollouts)
+        if not one.turns
+        and (fault := one.result.fault) is not None
+        and fault.code not in _LASTING
+        and fault.reason not in AWAY
+    ]
+    settled = list(rollouts)
+    if due:
+        again = judged_by([rollouts[place] for place in due], open_round())
+        for place, one in zip(due, again, strict=True):
+            settled[place] = one
+    return settled
+
+
+def judged_by(rollouts: Sequence[Rollout], scoring: ScoringRound) -> list[Rollout]:
+    """The rollouts of one response each, with the results of another round."""
+    for one in rollouts:
+        scoring.submit(one.request, one.response)
+    results = scoring.results()
+    return [replace(one, result=result) for one, result in zip(rollouts, results, strict=True)]
 
 
 def requests_of(
-    problems: Sequence[Problem], encode: Callable[[Problem], Sequence[int]], samples: int
+    problems: Sequence[Problem],
+    encode: Callable[[Problem], Sequence[int]],
+    samples: int,
+    first: int = FIRST_DRAW,
 ) -> list[Request]:
-    """Requests for held-out problems, problem by problem."""
-    draws = [
-        Draw(FIRST_DRAW + n, problem, tuple(encode(problem))) for n, problem in enumerate(problems)
-    ]
+    """Requests for held-out problems, problem by problem, their draws numbered from `first`."""
+    draws = [Draw(first + n, problem, tuple(encode(problem))) for n, problem in enumerate(problems)]
     return [Request(draw, index) for draw in draws for index in range(samples)]
 
 

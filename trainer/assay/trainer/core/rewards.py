@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from assay.api.execution.v1 import execution_pb2
 from assay.clients import Anchor, Item, Result, RewardClient, Transport, VerifierInfo
 from assay.clients.config import ClientConfig
 from assay.clients.rows.tests import read_tests
-from assay.clients.services import EmbeddedServices
+from assay.clients.services import EmbeddedServices, who_brings
 from assay.kit.errors import CallError, ConfigError, StartupError
 from assay.kit.labels import fitting
 from assay.kit.tls import ClientTls
@@ -130,13 +130,15 @@ class Judge:
 
         return PairsRound(inner, item_of, group_size=group_size)
 
-    def beside(self, config: RewardConfig) -> Judge:
+    def beside(self, config: RewardConfig, of: str = "reward.verifier") -> Judge:
         """A judge with another verifier of the same service, valid as long as this one.
+
+        `of` says in a message where it is named.
 
         Raises:
             ConfigError: the service does not serve it.
         """
-        found = _check(self._client, config, config.target or "the run's own service")
+        found = _check(self._client, config, config.target or "the run's own service", of)
         other = Judge(self._client, config, judges_groups=found.needs_group, patience=self.patience)
         other.done = lambda: self.done() if self.done else 0
         return other
@@ -254,16 +256,20 @@ def own_services(
     reach: Reach | None = None,
     journal: Path | None = None,
     say: Callable[[str], None] = lambda _line: None,
+    *,
+    beside: Collection[str] = (),
 ) -> Iterator[str]:
     """The reward service's address, for the length of a `with` block.
 
     One of a run's processes enters this and shares the address. An empty target starts services
     that end with the block; a `transport` replaces the network, and nothing is started. Without
     `reach` they are on loopback. They keep the journal in a file, within config.journal_mb; where
-    it cannot be written the run goes on without it, and `say` gets a line.
+    it cannot be written the run goes on without it, and `say` gets a line. `beside` names services
+    that the reward service asks, such as the sandbox.
 
     Raises:
-        ConfigError: config.journal_mb is too small for a journal.
+        ConfigError: config.journal_mb is too small for a journal; or services beside it are asked
+            for other machines.
         StartupError: the run's own services could not start.
     """
     if transport is not None or config.target:
@@ -271,13 +277,18 @@ def own_services(
         return
     with ExitStack() as stack:
         flags: list[str] = []
+        if reach is not None and beside:
+            raise ConfigError(
+                f"a run on several machines cannot start {', '.join(beside)} of its own; start the "
+                "services with `assay up` and name them with reward.target"
+            )
         if reach is not None:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-token-"))
             file = Path(folder) / "token"
             file.touch(0o600)
             file.write_text(reach.token, encoding="utf-8")
             flags = ["--token-file", str(file)]
-        own = _started(flags, _kept(config, journal), reach, say)
+        own = _started(flags, _kept(config, journal), reach, say, ("reward", *beside))
         stack.callback(own.stop)
         port = own.address.rpartition(":")[2]
         yield own.address if reach is None else f"{reach.host}:{port}"
@@ -295,17 +306,21 @@ def _kept(config: RewardConfig, journal: Path | None) -> list[str]:
 
 
 def _started(
-    flags: list[str], kept: list[str], reach: Reach | None, say: Callable[[str], None]
+    flags: list[str],
+    kept: list[str],
+    reach: Reach | None,
+    say: Callable[[str], None],
+    names: Sequence[str],
 ) -> EmbeddedServices:
     host = "127.0.0.1" if reach is None else "0.0.0.0"  # noqa: S104  # for the other machines
-    own = EmbeddedServices(arguments={"reward": [*flags, *kept]}, host=host)
+    own = EmbeddedServices(names, arguments={"reward": [*flags, *kept]}, host=host)
     try:
         own.start()
     except StartupError as error:
         if not kept or "--journal" not in str(error):
             raise
         say(f"the run goes on without a journal: {error}")
-        return _started(flags, [], reach, say)
+        return _started(flags, [], reach, say, names)
     return own
 
 
@@ -370,7 +385,9 @@ def _tls(config: RewardConfig) -> ClientTls | None:
     return tls
 
 
-def _check(client: RewardClient, config: RewardConfig, target: str) -> VerifierInfo:
+def _check(
+    client: RewardClient, config: RewardConfig, target: str, of: str = "reward.verifier"
+) -> VerifierInfo:
     try:
         client.wait_ready(min(_CONNECT_TIMEOUT_S, config.timeout_s))
         served = client.list_verifiers()
@@ -381,8 +398,9 @@ def _check(client: RewardClient, config: RewardConfig, target: str) -> VerifierI
     found = served.find(config.verifier)
     if found is None:
         raise ConfigError(
-            f"reward.verifier = {config.verifier!r} is not served at {target}; it serves: "
+            f"{of} = {config.verifier!r} is not served at {target}; it serves: "
             f"{', '.join(verifier.name for verifier in served.verifiers)}"
+            f"{who_brings(config.verifier)}"
         )
     return found
 

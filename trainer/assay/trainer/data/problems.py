@@ -1,4 +1,4 @@
-"""Prompts and references: from reasoning-gym, a JSONL file, or the hub.
+"""Prompts and references: from reasoning-gym, a file, the hub, or a mixture of files and hub.
 
 Every source gives rows (dictionaries); a row becomes a Problem. Training and evaluation never share
 a question: a generated training problem of the evaluation is dropped, and held-out rows leave the
@@ -8,22 +8,27 @@ shrinks unseen.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 import re
 import string
-from collections.abc import Sequence
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import accumulate, chain
+from typing import Any, overload
 
 from assay.clients.rows.tests import read_tests
 from assay.environments.environment import EMPTY, lacking
 from assay.kit.errors import ConfigError
 from assay.trainer.data.columns import ALIASES, found_columns
+from assay.trainer.data.mixture import apportion
 from assay.trainer.data.origin import DataOrigin, shortened
 from assay.trainer.data.sources import Row, RowTable, read_sources
 from assay.trainer.settings.method import PLAIN_ROWS, RowNeeds
-from assay.trainer.settings.sections import ColumnsConfig, DataConfig
+from assay.trainer.settings.sections import ColumnsConfig, DataConfig, MixtureSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +61,76 @@ class Problem:
 class Problems:
     """What a run trains on and what it is evaluated on; no question is in both."""
 
-    train: tuple[Problem, ...]
+    train: Sequence[Problem]
     eval: tuple[Problem, ...]
     origin: DataOrigin | None = None  # where they come from, as a run tells it
+    # of a mixture: how many of `train` each source has, in their order, and its weight
+    mixture: tuple[tuple[int, float], ...] = ()
+
+
+class DiskProblems(Sequence[Problem]):
+    """Problems that are made of rows on disk each time they are asked for.
+
+    Args:
+        rows: of the file.
+        order: (number of the problem, place of its row), in the order of the problems.
+        make: a problem of a row, its number and the row's number from 1.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        order: Iterable[tuple[int, int]],
+        make: Callable[[Row, int, int], Problem],
+    ) -> None:
+        self._rows, self._make = rows, make
+        self._order = array("q", chain.from_iterable(order))
+
+    def __len__(self) -> int:
+        return len(self._order) // 2
+
+    @overload
+    def __getitem__(self, place: int) -> Problem: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Problem]: ...
+
+    def __getitem__(self, place: int | slice) -> Problem | Sequence[Problem]:
+        if isinstance(place, slice):
+            return [self[n] for n in range(*place.indices(len(self)))]
+        first = 2 * range(len(self))[place]
+        number, at = self._order[first], self._order[first + 1]
+        return self._make(self._rows[at], number, at + 1)
+
+    def kept(self, keep: Callable[[Problem], bool]) -> DiskProblems:
+        """Those that `keep` accepts, with their numbers; reads each once."""
+        pairs = zip(self._order[::2], self._order[1::2], strict=True)
+        order = (pair for pair, one in zip(pairs, self, strict=True) if keep(one))
+        return DiskProblems(self._rows, order, self._make)
+
+
+class _Chain(Sequence[Problem]):
+    """Several sequences as one."""
+
+    def __init__(self, parts: Sequence[Sequence[Problem]]) -> None:
+        self._parts = parts
+        self._ends = list(accumulate(map(len, parts)))
+
+    def __len__(self) -> int:
+        return self._ends[-1]
+
+    @overload
+    def __getitem__(self, place: int) -> Problem: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Problem]: ...
+
+    def __getitem__(self, place: int | slice) -> Problem | Sequence[Problem]:
+        if isinstance(place, slice):
+            return [self[n] for n in range(*place.indices(len(self)))]
+        place = range(len(self))[place]
+        part = bisect_right(self._ends, place)
+        return self._parts[part][place - (self._ends[part - 1] if part else 0)]
 
 
 def load_problems(
@@ -66,32 +138,103 @@ def load_problems(
 ) -> Problems:
     """Reads the configured source; exactly `eval_prompts` problems are held out.
 
+    Of a mixture they come from its sources in proportion to their weights.
+
     Raises:
         ConfigError: the source is missing or too small, a column cannot be told, or a row lacks
             what it `needs`.
     """
-    where = _where(config)
+    if config.source == "mixture":
+        return _mixed(config, eval_prompts, needs)
+    return _loaded(config, eval_prompts, needs)
+
+
+def _loaded(config: DataConfig, eval_prompts: int, needs: RowNeeds, task: str = "") -> Problems:
+    """Problems of one source, which a mixture calls `task`."""
+    where, prefix = _where(config), f"{task}-" if task else ""
     table, separate = read_sources(config, eval_prompts=eval_prompts)
     if not table.rows:
         raise ConfigError(f"{where} holds no rows")
     rows = (row for one in (table, separate) if one for row in one.rows)
     own = replace(config, columns=found_columns(config, rows, where, needs.columns))
     chosen, pool = _split(table, separate, config, eval_prompts)
+    generated = config.source == "reasoning_gym"
 
     def problem(row: Row, id_: str, at: int) -> Problem:
-        made = _problem(row, own, id_, at, needs)
-        return replace(made, row=_others(row, own.columns)) if needs.keep else made
+        made = problem_of(row, own, prefix + id_, 0 if generated else at, needs)
+        if needs.keep:
+            made = replace(made, row=_others(row, own.columns))
+        return replace(made, task=made.task or task) if task else made
 
-    held_out = tuple(problem(row, f"eval-{n}", at) for n, (at, row) in enumerate(pool))
-    asked = {problem.asked for problem in held_out}
-    made = (problem(row, f"train-{n}", at) for n, (at, row) in enumerate(chosen))
-    train = tuple(problem for problem in made if problem.asked not in asked)
+    apart = (separate or table).rows
+    held_out = tuple(problem(apart[at], f"eval-{n}", at + 1) for n, at in enumerate(pool))
+    made = DiskProblems(
+        table.rows, enumerate(chosen), lambda row, n, at: problem(row, f"train-{n}", at)
+    )
+    train = _without(made if config.streaming else tuple(made), held_out)
     if not train:
         raise ConfigError(
             f"{where} leaves no training problems; give more data or lower eval.prompts"
         )
-    apart = separate if config.source != "reasoning_gym" else None
-    return Problems(train, held_out, _origin(config, own.columns, table, apart, (train, held_out)))
+    evaluation = None if generated else separate
+    origin = _origin(config, own.columns, table, evaluation, (train, held_out))
+    return Problems(train, held_out, origin)
+
+
+def _without(problems: Sequence[Problem], held_out: Iterable[Problem]) -> Sequence[Problem]:
+    """Problems that ask something else than those held out; reads each once."""
+    asked = {problem.asked for problem in held_out}
+    if isinstance(problems, DiskProblems):
+        return problems.kept(lambda problem: problem.asked not in asked)
+    return tuple(problem for problem in problems if problem.asked not in asked)
+
+
+def _mixed(config: DataConfig, eval_prompts: int, needs: RowNeeds) -> Problems:
+    sources = config.mixture
+    shares = apportion(eval_prompts, [one.weight for one in sources])
+    parts = [
+        _loaded(_alone(config, one), share, needs, one.task)
+        for one, share in zip(sources, shares, strict=True)
+    ]
+    held_out = tuple(problem for part in parts for problem in part.eval)
+    trains = [_without(part.train, held_out) for part in parts]
+    for one, train in zip(sources, trains, strict=True):
+        if not train:
+            raise ConfigError(f"data.mixture: nothing of {one.task} is left to train on")
+    whole = _Chain(trains) if config.streaming else tuple(chain.from_iterable(trains))
+    origins = [part.origin for part in parts if part.origin is not None]
+    digests = "".join(f"{one.name} {one.digest}\n" for one in origins)
+    origin = replace(
+        origins[0],
+        source="mixture",
+        name=", ".join(
+            f"{one.task} ({one.weight:g}: {made.name})"
+            for one, made in zip(sources, origins, strict=True)
+        ),
+        rows=sum(one.rows for one in origins),
+        train=len(whole),
+        eval=len(held_out),
+        digest=f"sha256:{hashlib.sha256(digests.encode()).hexdigest()}",
+    )
+    weights = tuple((len(train), one.weight) for one, train in zip(sources, trains, strict=True))
+    return Problems(whole, held_out, origin, weights)
+
+
+def _alone(config: DataConfig, one: MixtureSource) -> DataConfig:
+    """The settings of one source of a mixture."""
+    return replace(
+        config,
+        source="jsonl" if one.path else "hub",
+        path=one.path,
+        name=one.name,
+        subset=one.subset,
+        split=one.split,
+        columns=one.columns,
+        reference_pattern=one.reference_pattern,
+        template=one.template or config.template,
+        max_rows=one.max_rows or config.max_rows,
+        mixture=(),
+    )
 
 
 def _where(config: DataConfig) -> str:
@@ -102,6 +245,8 @@ def _where(config: DataConfig) -> str:
             return config.path
         case "hub":
             return f"data set {config.name}"
+        case "mixture":
+            return "data.mixture"
 
 
 def _origin(
@@ -137,30 +282,32 @@ def _unnamed(given: ColumnsConfig, found: ColumnsConfig) -> tuple[str, ...]:
     return tuple(key for key in ALIASES if getattr(given, key) != getattr(found, key))
 
 
-Numbered = tuple[int, Row]  # a row's number in its source, from 1; 0 where it has none
-
-
 def _split(
     table: RowTable, separate: RowTable | None, config: DataConfig, eval_prompts: int
-) -> tuple[list[Numbered], list[Numbered]]:
-    """Rows to train on and rows held out."""
+) -> tuple[Sequence[int], Sequence[int]]:
+    """Places of rows to train on, and of rows held out in `separate`, else in `table`."""
     if config.source == "reasoning_gym":
-        return [(0, row) for row in table.rows], [
-            (0, row) for row in (separate.rows if separate else ())
-        ]
-    numbered = list(enumerate(table.rows, start=1))
-    random.Random(config.seed).shuffle(numbered)  # noqa: S311  # a shuffle, no secret
-    pool = numbered if separate is None else list(enumerate(separate.rows, start=1))
+        return range(len(table.rows)), range(len(separate.rows) if separate else 0)
+    places = list(range(len(table.rows)))
+    random.Random(config.seed).shuffle(places)  # noqa: S311  # a shuffle, no secret
+    pool = places if separate is None else range(len(separate.rows))
     if len(pool) < eval_prompts:
         raise ConfigError(
             f"{_where(config)} gives {len(pool)} rows for the evaluation, but eval.prompts = "
             f"{eval_prompts}; lower it"
         )
-    rest = numbered[eval_prompts:] if separate is None else numbered
+    rest = places[eval_prompts:] if separate is None else places
     return rest[: config.max_rows or None], pool[:eval_prompts]
 
 
-def _problem(row: Row, config: DataConfig, id_: str, number: int, needs: RowNeeds) -> Problem:
+def problem_of(
+    row: Row, config: DataConfig, id_: str, number: int, needs: RowNeeds = PLAIN_ROWS
+) -> Problem:
+    """The problem of a row, whose `number` in its source is from 1; 0 where it has none.
+
+    Raises:
+        ConfigError: the row lacks what the settings or `needs` name.
+    """
     where = f"{_where(config)}, row {number}" if number else _where(config)
     columns = config.columns
     prompt, reference = columns.prompt, columns.reference

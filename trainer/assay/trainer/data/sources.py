@@ -12,6 +12,7 @@ from typing import Any
 
 from assay.clients.rows.hub import load_hub
 from assay.kit.errors import ConfigError
+from assay.trainer.data.streaming import DiskRows, parquet_rows
 from assay.trainer.settings.sections import DataConfig
 
 # reasoning-gym seeds problem i with seed + i, so near seeds would share problems.
@@ -53,23 +54,46 @@ def read_sources(config: DataConfig, *, eval_prompts: int) -> tuple[RowTable, Ro
             name, digest = config.task, _digest_of(made)
             return RowTable(made, name, digest), RowTable(held_out, name, digest)
         case "jsonl":
-            return _file(config.path), _file(config.eval_path) if config.eval_path else None
+            lazy = config.streaming
+            separate = file_table(config.eval_path, lazy=lazy) if config.eval_path else None
+            return file_table(config.path, lazy=lazy), separate
         case "hub":
-            separate = _of_hub(config, config.eval_split) if config.eval_split else None
-            return _of_hub(config, config.split), separate
+            name, subset, lazy = config.name, config.subset, config.streaming
+            own = config.eval_split
+            separate = hub_table(name, subset, own, lazy=lazy) if own else None
+            return hub_table(name, subset, config.split, lazy=lazy), separate
+        case _:
+            raise ValueError("the sources of a mixture are read one by one")
 
 
-def _file(name: str) -> RowTable:
+def file_table(name: str, *, lazy: bool = False) -> RowTable:
+    """A .jsonl, .jsonl.gz or .parquet file; `lazy` leaves its rows on disk.
+
+    Raises:
+        ConfigError: as `read_jsonl`.
+    """
     path = Path(name).expanduser()
-    rows = read_jsonl(path)
+    if path.suffix == ".parquet":
+        mapped = parquet_rows(path)
+        rows = mapped if lazy else list(mapped)
+    else:
+        rows = DiskRows(path) if lazy else read_jsonl(path)
     with path.open("rb") as file:
         return RowTable(rows, name, f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}")
 
 
-def _of_hub(config: DataConfig, split: str) -> RowTable:
-    dataset = load_hub(config.name, config.subset, split)
-    name = " ".join(filter(None, (config.name, config.subset, split)))
-    return RowTable(list(dataset), name, f"fingerprint:{dataset._fingerprint}")  # noqa: SLF001  # no public name
+def hub_table(
+    name: str, subset: str, split: str, revision: str = "", *, lazy: bool = False
+) -> RowTable:
+    """A data set of the hub, or a local folder; `lazy` leaves its rows on disk.
+
+    Raises:
+        ConfigError: as `load_hub`.
+    """
+    dataset = load_hub(name, subset, split, revision)
+    told = " ".join(filter(None, (name, subset, split, revision)))
+    rows = dataset if lazy else list(dataset)
+    return RowTable(rows, told, f"fingerprint:{dataset._fingerprint}")  # noqa: SLF001  # no public name
 
 
 def _digest_of(rows: Sequence[Row]) -> str:

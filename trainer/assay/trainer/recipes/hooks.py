@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ from assay.trainer.core.rewards import Judge
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.core.world import World
 from assay.trainer.data.problems import Problems
+from assay.trainer.data.suites import SuiteItems
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.models import LoadedPolicy
 from assay.trainer.records.folder import RunFolder
@@ -33,6 +34,7 @@ class RunSession:
     policy: LoadedPolicy
     judge: Judge
     stop: Interrupt
+    suites: Sequence[SuiteItems] = ()
 
 
 class AlternatingTraining(Protocol):

@@ -18,7 +18,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +54,12 @@ from assay.trainer.core.rewards import (
     open_judge,
     own_services,
 )
+from assay.trainer.core.suites import check_suites, evaluate_suite, services_of
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.core.world import World, check_engine, join
 from assay.trainer.critic.pretraining import check_floor
 from assay.trainer.data.problems import Problems, load_problems
+from assay.trainer.data.suites import SuiteItems, load_suites
 from assay.trainer.engines.models import device_of, load_policy
 from assay.trainer.engines.requirements import check_installed
 from assay.trainer.errors import OutageError, TrainingStoppedError
@@ -72,6 +74,7 @@ from assay.trainer.records.reporting import attach, check_reporters
 from assay.trainer.records.saving import save_outcome
 from assay.trainer.rollouts.prompts import PromptStream
 from assay.trainer.rollouts.ranks import AccelerateRanks
+from assay.trainer.rollouts.types import Rollout
 from assay.trainer.settings.config import Config
 from assay.trainer.settings.registry import row_needs
 
@@ -127,9 +130,10 @@ def _run(
         hook.settle(folder)
     checkpoint = checkpoints.latest(folder.checkpoints)
     problems = _problems(config, folder, display, world)
+    suites = load_suites(config.eval)
     set_seed(config.run.seed)  # adapters and heads begin at random
     policy = load_policy(config.model, display.note)
-    stream = prompt_stream(config, problems.train, policy, hooks)
+    stream = prompt_stream(config, problems.train, policy, hooks, problems.mixture)
     stream.check()
     display.note(
         f"run {folder.path}: {config.method.name}, {config.model.name} on "
@@ -139,13 +143,16 @@ def _run(
     partner: AlternatingTraining | None = None
     ends: list[Callable[[], None]] = [display.end, *(hook.close for hook in hooks)]
     try:
-        with _judge(config, folder, world, transport, display.note) as judge:
+        with judging(config, folder, world, transport, display.note, suites=suites) as judge:
             check_judge(config, judge, hooks)
+            check_suites(config, suites, judge, policy)
             if world.main:
                 record(folder, config, data=_of_data(problems))
             with interruptible(display) as stop:
                 _watch_outages(judge, display, stop)
-                session = RunSession(config, folder, display, world, problems, policy, judge, stop)
+                session = RunSession(
+                    config, folder, display, world, problems, policy, judge, stop, suites
+                )
                 recorder, trainer = _prepare(session, stream, hooks, checkpoint)
                 ends[1:1] = [recorder.close, trainer.release]
                 made = (hook.beside(session, trainer) for hook in around)
@@ -217,18 +224,25 @@ def _of_data(problems: Problems) -> dict[str, Any] | None:
 
 
 @contextmanager
-def _judge(
+def judging(
     config: Config,
     folder: RunFolder,
     world: World,
     transport: Callable[[], Transport] | None,
     say: Callable[[str], None],
+    *,
+    suites: Sequence[SuiteItems] = (),
 ) -> Iterator[Judge]:
-    """The reward service; the first process starts its own services for all."""
+    """The reward service; the first process starts its own services for all.
+
+    Those of a run's own have what judges the suites beside them.
+    """
     token = world.same(secrets.token_urlsafe(32))
     reach = Reach(world.host, token) if world.machines > 1 else None
     own = (
-        own_services(config.reward, transport, reach, folder.journal, say)
+        own_services(
+            config.reward, transport, reach, folder.journal, say, beside=services_of(suites)
+        )
         if world.main
         else nullcontext("")
     )
@@ -332,12 +346,50 @@ def _workshop(session: RunSession, trainer: PolicyTrainer, stream: PromptStream)
 
 def _evaluate(session: RunSession, trainer: PolicyTrainer, when: str) -> Evaluation | None:
     """Evaluates and stores; None without evaluation."""
-    problems, config = session.problems.eval, session.config
-    if not problems:
+    problems, config, suites = session.problems.eval, session.config, session.suites
+    if not problems and not suites:
         return None
-    display = session.display
-    display.begin(f"evaluation {when}", len(problems))
+    display, ranks = session.display, AccelerateRanks(trainer.accelerator)
     started = time.perf_counter()
+    kept: list[Rollout] = []
+    write, trainer.on_evaluated = trainer.on_evaluated, kept.extend
+    try:
+        evaluation = _held_out(session, trainer, when) if problems else Evaluation(())
+        found = {}
+        for items in suites:
+            name = items.suite.name
+            display.begin(f"{name} {when}", len(items.problems))
+            found[name] = evaluate_suite(
+                config,
+                items,
+                session.judge,
+                sampler(
+                    trainer, config, session.policy, evaluation_sampling(config, items.samples)
+                ),
+                encoder(session.policy),
+                ranks=ranks,
+                on_progress=display.advance,
+                on_rollouts=kept.extend,
+            )
+            display.end()
+    finally:
+        trainer.on_evaluated = write
+    write(kept)
+    evaluation = replace(evaluation, suites=found)
+    if session.world.main and when in ("before", "after"):
+        session.folder.keep_evaluation(when, evaluation.to_json())
+    took = duration(time.perf_counter() - started)
+    if problems:
+        display.note(f"{when}: {_told(evaluation)} ({took})")
+    for name, suite in found.items():
+        display.note(f"{when}: {_told(suite, f'items of {name}')}")
+    return evaluation
+
+
+def _held_out(session: RunSession, trainer: PolicyTrainer, when: str) -> Evaluation:
+    """The evaluation of held-out problems, by a method's own way where it has one."""
+    problems, config, display = session.problems.eval, session.config, session.display
+    display.begin(f"evaluation {when}", len(problems))
     around = [hook for hook in trainer.hooks if isinstance(hook, RunHooks)]
     generator = sampler(trainer, config, session.policy, evaluation_sampling(config))
     own = (hook.evaluate(session, trainer, generator) for hook in around)
@@ -347,25 +399,23 @@ def _evaluate(session: RunSession, trainer: PolicyTrainer, when: str) -> Evaluat
         lambda: session.judge.open_round(config.eval.samples, EVALUATION),
         encoder(session.policy),
         samples=config.eval.samples,
+        retries=0 if session.judge.judges_groups else config.eval.retries,
         ranks=AccelerateRanks(trainer.accelerator),
         on_progress=display.advance,
         on_rollouts=trainer.on_evaluated,
     )
     display.end()
-    if session.world.main and when in ("before", "after"):
-        session.folder.keep_evaluation(when, evaluation.to_json())
-    display.note(f"{when}: {_told(evaluation)} ({duration(time.perf_counter() - started)})")
     return evaluation
 
 
-def _told(evaluation: Evaluation) -> str:
+def _told(evaluation: Evaluation, what_of: str = "held-out prompts") -> str:
     summary = evaluation.summary()
     what = "correct" if evaluation.samples == 1 else f"avg@{evaluation.samples}"
     accuracy = (
         "no judgement" if summary["accuracy"] is None else f"{summary['accuracy']:.1%} {what}"
     )
     faults = f", {summary['faults']} faults" if summary["faults"] else ""
-    return f"{accuracy} of {summary['prompts']} held-out prompts{faults}"
+    return f"{accuracy} of {summary['prompts']} {what_of}{faults}"
 
 
 def _evaluate_within(
@@ -477,10 +527,15 @@ def _finish(
     subtitle = ""
     if before is not None and after is not None:
         outcome.update(report.compare(before, after))
-        subtitle = f"held-out accuracy {report.accuracies(outcome)}; {report.change_line(outcome)}"
-        display.console.print()
-        display.console.print(report.table(outcome))
-        display.note(report.change_line(outcome))
+        named = {f"items of {name}": told for name, told in outcome.get("suites", {}).items()}
+        if session.problems.eval:
+            line = report.change_line(outcome)
+            subtitle = f"held-out accuracy {report.accuracies(outcome)}; {line}"
+            named = {"held-out prompts": outcome, **named}
+        for what, told in named.items():
+            display.console.print()
+            display.console.print(report.table(told, what))
+            display.note(report.change_line(told))
     outcome["faults"] = report.faults_by_reason(rows)
     text = report.markdown(
         outcome,

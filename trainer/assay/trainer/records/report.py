@@ -25,7 +25,8 @@ def compare(before: Evaluation, after: Evaluation) -> dict[str, Any]:
     Returns:
         `before`, `after` (see Evaluation.summary) and `change`: pairs of problems, how many gained
         and lost, the mean change of accuracy (avg@k) with its 95 % interval, `p` with the name of
-        its `test`, and for several samples the change of each `pass_at`.
+        its `test`, and for several samples the change of each `pass_at`, of `maj` and of each
+        `best_at`; `suites` the same of each suite evaluated both times.
     """
     k = max(before.samples, after.samples)
     pairs = _pairs(before, after, 1)
@@ -45,19 +46,48 @@ def compare(before: Evaluation, after: Evaluation) -> dict[str, Any]:
             "accuracy_high": high,
             "p": mcnemar_exact(gained, lost) if k == 1 else sign_flip_p(differences),
             "test": "McNemar" if k == 1 else "sign flips",
-            "pass_at": {str(n): _pass_change(before, after, n, k) for n in powers_up_to(k)[1:]},
+            "pass_at": {
+                str(n): _change(before.pass_values(n), after.pass_values(n), k / n)
+                for n in powers_up_to(k)[1:]
+            },
+            "maj": _change(before.majority_values(), after.majority_values(), 1)
+            if _votes(before) and _votes(after)
+            else None,
+            "best_at": {
+                str(n): _change(before.best_values(n), after.best_values(n), k / n)
+                for n in powers_up_to(k)[1:]
+                if before.best_values(n) and after.best_values(n)
+            },
         },
+        **(
+            {
+                "suites": {
+                    name: compare(suite, after.suites[name])
+                    for name, suite in before.suites.items()
+                    if name in after.suites
+                }
+            }
+            if before.suites
+            else {}
+        ),
     }
 
 
+def _votes(evaluation: Evaluation) -> bool:
+    return evaluation.majority_at_k() is not None
+
+
 def _pairs(before: Evaluation, after: Evaluation, k: int) -> list[tuple[float, float]]:
-    old, new = before.pass_values(k), after.pass_values(k)
+    return _paired(before.pass_values(k), after.pass_values(k))
+
+
+def _paired(old: Mapping[str, float], new: Mapping[str, float]) -> list[tuple[float, float]]:
     return [(old[problem], new[problem]) for problem in old if problem in new]
 
 
-def _pass_change(before: Evaluation, after: Evaluation, n: int, k: int) -> dict[str, Any]:
-    pairs = _pairs(before, after, n)
-    value, low, high = paired_mean_change([new - old for old, new in pairs], samples=k / n)
+def _change(old: Mapping[str, float], new: Mapping[str, float], samples: float) -> dict[str, Any]:
+    pairs = _paired(old, new)
+    value, low, high = paired_mean_change([b - a for a, b in pairs], samples=samples)
     return {"pairs": len(pairs), "value": value, "low": low, "high": high}
 
 
@@ -75,28 +105,23 @@ def _rows(report: Report) -> list[tuple[str, str, str, str]]:
     rows = [
         (
             "accuracy" if k == 1 else f"avg@{k}",
-            _interval(before, "accuracy"),
-            _interval(after, "accuracy"),
-            _points(change["accuracy"], change["accuracy_low"], change["accuracy_high"]),
+            interval(before, "accuracy"),
+            interval(after, "accuracy"),
+            points(change["accuracy"], change["accuracy_low"], change["accuracy_high"]),
         )
     ]
     for n, passed in after["pass_at"].items():
         if n != "1":
-            moved = change["pass_at"][n]
-            rows.append(
-                (
-                    f"pass@{n}",
-                    _interval(before["pass_at"].get(n), "value"),
-                    _interval(passed, "value"),
-                    _points(moved["value"], moved["low"], moved["high"]),
-                )
-            )
+            then = before["pass_at"].get(n)
+            rows.append(_moved(f"pass@{n}", then, passed, change["pass_at"][n]))
     if before["maj"] or after["maj"]:
-        rows.append(
-            (f"maj@{k}", _interval(before["maj"], "value"), _interval(after["maj"], "value"), "")
-        )
+        rows.append(_moved(f"maj@{k}", before["maj"], after["maj"], change["maj"]))
+    for n, best in after.get("best_at", {}).items():
+        then = before.get("best_at", {}).get(n)
+        rows.append(_moved(f"best@{n}", then, best, change["best_at"].get(n)))
     plain = (
         ("faults, left out", "faults", "d"),
+        ("prompts without a judgement", "unjudged", "n"),
         ("mean reward", "mean_reward", ".3f"),
         ("mean length, tokens", "mean_length", ".1f"),
         ("cut at the limit", "truncated", ".0%"),
@@ -111,14 +136,26 @@ def _rows(report: Report) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def _interval(side: Mapping[str, Any] | None, key: str) -> str:
+def _moved(
+    name: str,
+    before: Mapping[str, Any] | None,
+    after: Mapping[str, Any] | None,
+    change: Mapping[str, Any] | None,
+) -> tuple[str, str, str, str]:
+    moved = points(change["value"], change["low"], change["high"]) if change else ""
+    return name, interval(before, "value"), interval(after, "value"), moved
+
+
+def interval(side: Mapping[str, Any] | None, key: str) -> str:
+    """A share with its interval, in percent; a dash for none."""
     if side is None or side[key] is None:
         return "-"
     low, high = ("low", "high") if key == "value" else (f"{key}_low", f"{key}_high")
     return f"{side[key]:.1%}  [{side[low]:.1%}, {side[high]:.1%}]"
 
 
-def _points(change: float, low: float, high: float) -> str:
+def points(change: float, low: float, high: float) -> str:
+    """A change with its interval, in points."""
     return f"{100 * change:+.1f}  [{100 * low:+.1f}, {100 * high:+.1f}]"
 
 
@@ -127,6 +164,8 @@ def _judged(side: Mapping[str, Any]) -> str:
 
 
 def _number(side: Mapping[str, Any], key: str, form: str) -> str:
+    if form == "n":
+        return str(len(side[key]))
     return "-" if side[key] is None else format(side[key], form)
 
 
@@ -149,9 +188,39 @@ def change_line(report: Report) -> str:
     )
 
 
-def _asked(report: Report) -> str:
+def _asked(report: Report, what: str = "held-out prompts") -> str:
     prompts, k = report["after"]["prompts"], report["after"]["samples"]
-    return f"{prompts} held-out prompts, {'greedy' if k == 1 else f'{k} samples each'}"
+    return f"{prompts} {what}, {'greedy' if k == 1 else f'{k} samples each'}"
+
+
+def figures(told: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """The estimates of a summary by name: avg@k, pass@k, maj@k, best@k."""
+    k = told["samples"]
+    pass_at, best_at = told["pass_at"], told.get("best_at", {})
+    accuracy = {key: told[f"accuracy{end}"] for key, end in ENDS}
+    named = [("accuracy" if k == 1 else f"avg@{k}", accuracy)]
+    named += [(f"pass@{n}", found) for n, found in pass_at.items() if n != "1"]
+    named += [(f"maj@{k}", told["maj"])] if told["maj"] else []
+    return named + [(f"best@{n}", found) for n, found in best_at.items()]
+
+
+ENDS = (("value", ""), ("low", "_low"), ("high", "_high"))
+SUITE_COLUMNS = ("figure", "value, 95 %", "items", "faults", "without a judgement")
+
+
+def suite_rows(evaluation: Evaluation) -> list[tuple[str, ...]]:
+    """Rows of a table of suites, a figure each; faults and items without a judgement once."""
+    rows: list[tuple[str, ...]] = []
+    for suite, found in evaluation.suites.items():
+        told = found.summary()
+        for n, (name, estimate) in enumerate(figures(told)):
+            asked = f"{told['faults']} of {len(found.answers)}"
+            counts = (str(told["prompts"]), asked, str(len(told["unjudged"])))
+            rows.append(
+                (suite if not n else "", name, interval(estimate, "value"))
+                + (counts if not n else ("", "", ""))
+            )
+    return rows
 
 
 def grid(title: str, names: Sequence[str], rows: Iterable[Sequence[str]], note: str = "") -> Table:
@@ -174,10 +243,10 @@ def markdown_table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> list[
     return [f"| {' | '.join(row)} |" for row in cells]
 
 
-def table(report: Report) -> Table:
+def table(report: Report, what: str = "held-out prompts") -> Table:
     """The comparison for a terminal."""
     note = "95 % intervals in brackets; change in points, of prompts judged both times"
-    return grid(_asked(report), ("before", "after", "change"), _rows(report), note)
+    return grid(_asked(report, what), ("before", "after", "change"), _rows(report), note)
 
 
 def markdown(
@@ -207,16 +276,19 @@ def markdown(
     if method.strip():
         parts += ["## Method", _block(method)]
     if before is not None and after is not None:
-        parts += ["## Before and after", *_comparison(report)]
+        if report["after"]["prompts"]:
+            parts += ["## Before and after", *_comparison(report)]
+        for name, suite in report.get("suites", {}).items():
+            parts += [f"## {name}", *_comparison(suite, f"items of {name}")]
     if verifier is not None:
         parts += ["## Verifier", _verifier(verifier)]
     parts += ["## Training", "![curves](curves.png)", _faults(report.get("faults"))]
-    if before is not None and after is not None and show:
+    if before is not None and after is not None and show and after.answers:
         parts += ["## Responses", *_responses(before, after, show)]
     return "\n\n".join(part for part in parts if part)
 
 
-def _comparison(report: Report) -> list[str]:
+def _comparison(report: Report, what: str = "held-out prompts") -> list[str]:
     said = change_line(report)
     rows = markdown_table(["", "before", "after", "change, points"], _rows(report))
     left_out = {
@@ -234,7 +306,12 @@ def _comparison(report: Report) -> list[str]:
     if left_out:
         listed = ", ".join(f"pass@{k} {count}" for k, count in left_out.items())
         notes.append(f"Prompts left out after, for too few judgements: {listed}.")
-    return [f"{_asked(report)}:", "\n".join(rows), *notes]
+    notes += [
+        f"Without any judgement {when}: {', '.join(report[when]['unjudged'])}."
+        for when in ("before", "after")
+        if report[when]["unjudged"]
+    ]
+    return [f"{_asked(report, what)}:", "\n".join(rows), *notes]
 
 
 def told_verifier(verifier: VerifierInfo) -> dict[str, Any]:

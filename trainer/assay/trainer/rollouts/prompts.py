@@ -1,8 +1,8 @@
 """The endless stream of prompts, the same on every process.
 
-It passes over all problems again and again, each time in an order fixed by the seed. A longer order
-begins with the shorter, so a run that is resumed, or extended, continues where it was; the number
-of draws is its whole state.
+It passes over all problems again and again, each time in an order fixed by the seed; over sources
+with weights see data/mixture.py. A longer order begins with the shorter, so a run that is resumed,
+or extended, continues where it was; the number of draws is its whole state.
 
 A selector (assay.trainer.selection) may choose the problems instead, from the results of earlier
 steps. Then each draw is saved, as an integer.
@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from assay.kit.errors import ConfigError
+from assay.trainer.data.mixture import Mixture
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Draw
 from assay.trainer.rollouts.dynamic import CORRECT
@@ -45,6 +46,7 @@ class PromptStream:
         max_prompt_tokens: the longest prompt that leaves room for a response; 0 for no limit.
         selector: chooses the next problem; None for all in turn.
         forms: how many other forms a problem has, and what makes form 1, 2 and so on. See `again`.
+        mixture: the order over sources with weights; None for one source.
 
     Raises:
         ConfigError: there are no problems.
@@ -59,10 +61,12 @@ class PromptStream:
         max_prompt_tokens: int = 0,
         selector: Selector | None = None,
         forms: tuple[int, Callable[[Problem, int], Problem]] | None = None,
+        mixture: Mixture | None = None,
     ) -> None:
         if not problems:
             raise ConfigError("there are no training problems; give more data")
-        self.problems = tuple(problems)
+        self.problems = tuple(problems) if isinstance(problems, list) else problems
+        self._mixture = mixture
         self._encode = encode
         self._seed = seed
         self._max_prompt_tokens = max_prompt_tokens
@@ -192,10 +196,14 @@ class PromptStream:
                     extra for extra in (problem.anchor, problem.tests, problem.row) if extra
                 )
                 digest.update(repr(identity).encode())
+            if self._mixture is not None:
+                digest.update(repr(self._mixture.weights).encode())
             self._digest = digest.hexdigest()
         return {"problems": len(self.problems), "seed": self._seed, "digest": self._digest}
 
     def _place(self, number: int) -> int:
+        if self.selector is None and self._mixture is not None:
+            return self._mixture.place(number)
         if self.selector is None:
             one_pass, rest = divmod(number, len(self.problems))
             return self._pass(one_pass)[rest]

@@ -18,7 +18,7 @@ from typing import Any
 
 from assay.kit.errors import ConfigError
 
-_JSONL = (".jsonl", ".jsonl.gz")
+_JSONL = (".jsonl", ".jsonl.gz", ".parquet")
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,15 +31,17 @@ class ReadWhere:
         key: dotted, of the setting that decides.
         holds: whether its value is one with which the marked setting is read.
         words: those values.
+        also: of all settings, whether they read it whatever `key` is.
     """
 
     key: str
     holds: Callable[[Any], bool]
     words: str
+    also: Callable[[Any], bool] = lambda _config: False
 
     def __call__(self, config: Any) -> bool:
         """Whether these settings read what is marked."""
-        return self.holds(attrgetter(self.key)(config))
+        return self.holds(attrgetter(self.key)(config)) or self.also(config)
 
 
 def only(key: str, *values: object) -> ReadWhere:
@@ -94,7 +96,7 @@ def _unread(
             continue
         for mark in marks:
             decides = attrgetter(mark.key)(config)
-            if not mark.holds(decides):
+            if not mark(config):
                 yield UnreadSetting(key, value, mark, decides)
                 break
 

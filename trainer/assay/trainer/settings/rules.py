@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from assay.trainer.settings import capabilities, trl_options
 from assay.trainer.settings.registry import (
+    UNIFORM,
     engine_of,
     estimator_of,
     loss_of,
@@ -43,8 +44,9 @@ def _check_sizes(config: Config) -> str:
     )
     if config.samples_per_step % optim.mini_batches:
         return f"optim.mini_batches = {optim.mini_batches} does not divide {samples}"
-    if config.eval.samples == 1 and config.eval.prompts == 0 and config.eval.every:
-        return "eval.every needs eval.prompts above 0"
+    evaluated = config.eval.prompts or config.eval.suites
+    if config.eval.samples == 1 and config.eval.every and not evaluated:
+        return "eval.every needs eval.prompts above 0, or eval.suites"
     return ""
 
 
@@ -87,7 +89,28 @@ def _check_memory(config: Config) -> str:
     return trl_options.problem(config.trl)
 
 
+def _check_mixture(config: Config) -> str:
+    sources = config.data.mixture
+    if not sources:
+        return "data.mixture is empty; give it a table [[data.mixture]] for each source"
+    tasks = [one.task for one in sources]
+    for one in sources:
+        if tasks.count(one.task) > 1:
+            return f"data.mixture has two sources of the task {one.task!r}; name them apart"
+        if bool(one.path) == bool(one.name):
+            return f"data.mixture: {one.task} needs path, a file, or name, a data set of the hub"
+    chosen = config.data.selection.name
+    if chosen != UNIFORM and len({one.weight for one in sources}) > 1:
+        return (
+            f'data.selection.name = "{chosen}" chooses among all problems by itself, and would not '
+            "keep the weights of data.mixture; leave the weights out, or the selection"
+        )
+    return ""
+
+
 def _check_data(config: Config) -> str:
+    if config.data.source == "mixture":
+        return _check_mixture(config)
     needed = {"jsonl": ("path", config.data.path), "hub": ("name", config.data.name)}
     key, value = needed.get(config.data.source, ("task", config.data.task))
     if not value:
@@ -95,7 +118,7 @@ def _check_data(config: Config) -> str:
             f'data.{key} is missing, which data.source = "{config.data.source}" needs; '
             f"add it, or pass data.{key}=..."
         )
-    if key == "name" and value.endswith((".jsonl", ".jsonl.gz")):
+    if key == "name" and value.endswith((".jsonl", ".jsonl.gz", ".parquet")):
         return (
             f'data.source = "hub" and data.name = "{value}" contradict one another: a file is read '
             f"with data.path={value}, and no data.source"

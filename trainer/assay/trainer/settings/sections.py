@@ -5,7 +5,7 @@ Classes called ...Section hold what trainings of policies and of reward models s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -20,7 +20,7 @@ from assay.trainer.settings.kinds import (
     Scalar,
     Text,
 )
-from assay.trainer.settings.reading import above, only
+from assay.trainer.settings.reading import above, only, other_than
 from assay.trainer.settings.selecting import SelectionConfig
 
 _TASK = only("data.source", "reasoning_gym")
@@ -30,7 +30,10 @@ _REFERENCES = only("data.columns.tests", "")
 _VLLM = only("rollout.backend", "vllm")
 _COLOCATE = only("rollout.vllm.mode", "colocate")
 _SERVER = only("rollout.vllm.mode", "server")
-_SAMPLED = above("eval.samples", 1)
+_SAMPLED = replace(
+    above("eval.samples", 1), also=lambda config: any("@" in one for one in config.eval.suites)
+)
+_SUITES = other_than("eval.suites", ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +143,34 @@ class DataSection:
 
 
 @dataclass(frozen=True, slots=True)
+class MixtureSource:
+    """One source of a mixture: a file by `path`, or a data set of the hub by `name`."""
+
+    __pydantic_config__ = STRICT
+
+    task: Text
+    """Its name, and the task of its rows that have none, by which selectors and figures go."""
+    weight: PositiveFloat = 1.0
+    """Its share of the draws, beside those of the others; see docs/train/evaluation.md."""
+    path: str = ""
+    name: str = ""
+    subset: str = ""
+    split: str = "train"
+    columns: ColumnsConfig = field(default_factory=ColumnsConfig)
+    reference_pattern: str = ""
+    template: str = ""
+    """Empty: data.template."""
+    max_rows: NonNegative = 0
+    """0: data.max_rows."""
+
+
+@dataclass(frozen=True, slots=True)
 class DataConfig(DataSection):
     """Prompts and references."""
 
     __pydantic_config__ = STRICT
 
-    source: Literal["reasoning_gym", "jsonl", "hub"] = "reasoning_gym"
+    source: Literal["reasoning_gym", "jsonl", "hub", "mixture"] = "reasoning_gym"
     """Where it is not given, `path` makes it jsonl and `name` hub."""
     task: Annotated[str, _TASK] = "chain_sum"
     """reasoning_gym: name of the task."""
@@ -154,9 +179,13 @@ class DataConfig(DataSection):
     size: Annotated[Positive, _TASK] = 2000
     """reasoning_gym: how many training problems to generate."""
     path: Annotated[str, _FILE] = ""
-    """jsonl: a .jsonl or .jsonl.gz file."""
+    """jsonl: a .jsonl, .jsonl.gz or .parquet file."""
     eval_path: Annotated[str, _FILE] = ""
     """jsonl: a file of its own for the evaluation; without it, rows are held out of `path`."""
+    mixture: Annotated[tuple[MixtureSource, ...], only("data.source", "mixture")] = ()
+    """mixture: its sources, each a table [[data.mixture]]."""
+    streaming: Annotated[bool, only("data.source", "jsonl", "hub", "mixture")] = False
+    """Leaves rows on disk and reads them as they are drawn; every row is still checked once."""
     columns: ColumnsConfig = field(default_factory=ColumnsConfig)
     reference_pattern: Annotated[str, _REFERENCES] = ""
     """A regular expression whose first group is the reference within its column: "#### (.+)" for
@@ -340,13 +369,32 @@ class EvalConfig(EvalSection):
     samples: Positive = 1
     """k of avg@k and pass@k; 1 answers greedily."""
     temperature: Annotated[PositiveFloat, _SAMPLED] = 1.0
-    """Where samples > 1."""
+    """Where there are several samples."""
     top_p: Annotated[float, Field(gt=0, le=1), _SAMPLED] = 1.0
-    """Where samples > 1."""
+    """Where there are several samples."""
     every: NonNegative = 0
     """Steps between evaluations within the run; 0 for none."""
     show: NonNegative = 10
     """Responses shown side by side in the report."""
+    suites: tuple[str, ...] = ()
+    """Suites that are evaluated too: NAME, FILE.toml or FILE.toml:NAME, and @K behind it for K
+    samples in place of `samples`, as in "aime24@32". See docs/train/evaluation.md.
+    """
+    suite_data: Annotated[str, _SUITES] = ""
+    """Folder with the suites' files; empty: ASSAY_DATA. What it lacks comes from the hub."""
+    suite_items: Annotated[NonNegative, _SUITES] = 0
+    """Most items of a suite, its first; 0 for all."""
+    suite_timeout_s: Annotated[PositiveFloat, _SUITES] = 600.0
+    """Longest wait for a suite's judgements after its last response."""
+    best_by: Annotated[str, _SUITES] = ""
+    """Verifier whose rewards choose among an item's samples, for best@k; empty for none."""
+    best_parameters: Annotated[dict[str, Scalar], other_than("eval.best_by", "")] = field(
+        default_factory=dict
+    )
+    retries: NonNegative = 1
+    """How often samples with a fault that may pass (a worker that died, a deadline) are judged
+    again.
+    """
 
 
 @dataclass(frozen=True, slots=True)

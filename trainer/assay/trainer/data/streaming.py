@@ -1,0 +1,97 @@
+"""Rows that stay on disk, and are read when they are asked for.
+
+In memory is eight bytes a row. A .gz file is unpacked once into a temporary file; a .parquet file
+becomes an Arrow file in the cache of `datasets`, which is mapped.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import tempfile
+from array import array
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, overload
+
+from assay.kit.errors import ConfigError
+
+Row = Mapping[str, Any]
+
+
+class DiskRows(Sequence[Row]):
+    """Rows of a .jsonl or .jsonl.gz file, without blank lines; any thread may read.
+
+    Raises:
+        ConfigError: the file is missing or unreadable; when it is read, a line is no JSON object.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._file = _opened(path)
+        except FileNotFoundError:
+            raise ConfigError(f"data file {path} does not exist; check data.path") from None
+        except (OSError, EOFError) as error:
+            raise ConfigError(f"data file {path} cannot be read: {error}") from error
+        self._starts, at = array("q"), 0
+        self._lines = array("q")
+        for number, line in enumerate(self._file, start=1):
+            if line.strip():
+                self._starts.append(at)
+                self._lines.append(number)
+            at += len(line)
+        self._end = at
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    @overload
+    def __getitem__(self, place: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Row]: ...
+
+    def __getitem__(self, place: int | slice) -> Row | Sequence[Row]:
+        if isinstance(place, slice):
+            return [self[n] for n in range(*place.indices(len(self)))]
+        place = range(len(self))[place]
+        last = place + 1 == len(self)
+        end = self._end if last else self._starts[place + 1]
+        text = os.pread(self._file.fileno(), end - self._starts[place], self._starts[place])
+        where = f"{self._path}, line {self._lines[place]}"
+        try:
+            row = json.loads(text)
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{where}: not valid JSON: {error}") from error
+        if not isinstance(row, dict):
+            raise ConfigError(f"{where}: expected a JSON object, got {type(row).__name__}")
+        return row
+
+
+def _opened(path: Path) -> IO[bytes]:
+    if path.suffix != ".gz":
+        return path.open("rb")
+    whole = tempfile.TemporaryFile()  # noqa: SIM115  # open for as long as the rows are
+    with gzip.open(path, "rb") as packed:
+        shutil.copyfileobj(packed, whole)
+    whole.seek(0)
+    return whole
+
+
+def parquet_rows(path: Path) -> Any:
+    """A mapped `datasets.Dataset` of a .parquet file.
+
+    Raises:
+        ConfigError: the file is missing or unreadable.
+    """
+    import datasets  # noqa: PLC0415  # takes a second to import; only this source needs it
+
+    if not path.is_file():
+        raise ConfigError(f"data file {path} does not exist; check data.path")
+    try:
+        return datasets.Dataset.from_parquet(str(path))
+    except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
+        raise ConfigError(f"data file {path} cannot be read: {error}") from error
