@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
@@ -50,9 +51,15 @@ class Trial:
         return [name for name, cell in self.cells.items() if cell.colour == "red"]
 
 
-def contestants() -> dict[str, Contestant]:
-    """Those of all installed packages, by name."""
-    return {entry.name: entry.load() for entry in sorted(entry_points(group=GROUP))}
+def contestant_names() -> list[str]:
+    """Those of all installed packages."""
+    return sorted({entry.name for entry in entry_points(group=GROUP)})
+
+
+def contestant(name: str) -> Contestant:
+    """The one of this name."""
+    one: Contestant = next(iter(entry_points(group=GROUP, name=name))).load()
+    return one
 
 
 def chosen(names: Sequence[str], known: Sequence[str], noun: str) -> list[str]:
@@ -85,6 +92,7 @@ class Laboratory:
                     step = self._step(BATCH, server.address)
                 except Exception as stopped:  # noqa: BLE001  # whatever a trainer stops with
                     error = stopped
+                    traceback.print_exc()
         except AssertionError as unmet:
             return Cell(GREY, f"cannot happen here: {unmet}".split(" has knobs")[0])
         unjudged = tuple(row.name for row in ROWS if row.name not in server.judged)
@@ -137,7 +145,7 @@ def try_out(
     name: str, scripts: Sequence[str], step: Callable[[str, Cell], None] = lambda _n, _c: None
 ) -> Trial:
     """Takes a contestant through scripts, in this process."""
-    one = contestants()[name]
+    one = contestant(name)
     about = (one.compared, one.default, one.read)
     try:
         version = one.version()
@@ -169,7 +177,7 @@ def try_apart(name: str, scripts: Sequence[str]) -> Trial:
         if out.exists():
             return from_plain(json.loads(out.read_text()))
         said = log.read_text(errors="replace").strip().splitlines() or ["nothing"]
-    one = contestants()[name]
+    one = contestant(name)
     cells = {script: Cell(GREY, "not run") for script in scripts}
     return Trial(name, one.title, f"ended: {said[-1]}", one.compared, one.default, one.read, cells)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,3 @@ class Contestant(Protocol):
         """
         ...
 
-
-def contestant_names(given: Mapping[str, Any], chosen: Sequence[str]) -> list[str]:
-    """The chosen ones of those that there are, or all."""
-    return [name for name in given if not chosen or name in chosen]
