@@ -9,32 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from assay.clients.testing import ScriptedTransport
+from assay.lab.trainers.tiny import tiny_tokenizer
 
 SUMS = [(a, b) for a in range(10) for b in range(10)]
-
-
-def tiny_tokenizer() -> Any:
-    """One token per printable ASCII character, with a chat template that sets the messages one
-    after another."""
-    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
-    vocabulary = ["<pad>", "<end>", "<unk>", "\n", *map(chr, range(32, 127))]
-    core = Tokenizer(
-        models.WordLevel({token: n for n, token in enumerate(vocabulary)}, unk_token="<unk>")
-    )
-    core.pre_tokenizer = pre_tokenizers.Split(Regex("[\\s\\S]"), "isolated")
-    core.decoder = decoders.Fuse()
-    make: Any = PreTrainedTokenizerFast
-    tokenizer = make(
-        tokenizer_object=core,
-        pad_token="<pad>",
-        eos_token="<end>",
-        unk_token="<unk>",
-        padding_side="left",
-    )
-    tokenizer.chat_template = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
-    return tokenizer
 
 
 def build_tiny(folder: Path) -> None:

@@ -29,6 +29,7 @@ from assay.kit.serving import Service
 from assay.kit.tls import ServerTls
 
 Judge = Callable[[reward_pb2.Item], Judgement | Fault]
+_TOLD = Fault("VERIFIER_FAILED", "the fake is set to", code="INTERNAL")
 _NAME = reward_pb2.DESCRIPTOR.services_by_name["RewardService"].full_name
 
 
@@ -58,11 +59,13 @@ class Knobs:
         internal: fails this many with INTERNAL after those.
         hang: this many never answer, until they are cancelled.
         die: this many end the server at once.
+        restart: this many do, and it is back on its port a moment later.
         delay_s: every answer takes this long.
         fault_ids: items that get a fault.
         nan_ids: items whose reward is NaN.
         drop_ids: items that the answer leaves out.
         duplicate_ids: items that the answer holds twice, with different rewards.
+        recant_ids: items that it holds as a judgement, and then as a fault.
         unknown_results: results of unknown ids, in every answer.
         shuffle: results come in a random order.
     """
@@ -73,11 +76,13 @@ class Knobs:
     internal: int = 0
     hang: int = 0
     die: int = 0
+    restart: int = 0
     delay_s: float = 0.0
     fault_ids: frozenset[str] = frozenset()
     nan_ids: frozenset[str] = frozenset()
     drop_ids: frozenset[str] = frozenset()
     duplicate_ids: frozenset[str] = frozenset()
+    recant_ids: frozenset[str] = frozenset()
     unknown_results: int = 0
     shuffle: bool = False
 
@@ -92,6 +97,7 @@ class FakeRewardServer(FakeServer):
 
     Attributes:
         port: 0 takes a free one.
+        name_of: what knobs call an item; its id.
         requests: the batches and chunks received, refused ones included.
         metadata: of each scoring call.
         cancelled: scoring calls that were cancelled while they hung.
@@ -110,6 +116,7 @@ class FakeRewardServer(FakeServer):
     tls: ServerTls | None = None
     token: str | None = None
     port: int = 0
+    name_of: Callable[[reward_pb2.Item], str] = lambda item: item.id
     requests: list[Sequence[reward_pb2.Item]] = field(default_factory=list)
     metadata: list[Mapping[str, str | bytes]] = field(default_factory=list)
     cancelled: int = 0
@@ -137,6 +144,8 @@ class FakeRewardServer(FakeServer):
             raise refuse(Reason.INTERNAL, "the fake is set to fail")
         if self.meets("die"):
             await self.die()
+        if self.meets("restart"):
+            await self.die(back=True)
         if self.meets("hang"):
             try:
                 await asyncio.Event().wait()
@@ -161,6 +170,8 @@ class FakeRewardServer(FakeServer):
                 again.CopyFrom(result)
                 again.judgement.reward += 1.0
                 results.append(again)
+            if self._strikes("recant_ids", item):
+                results.append(result_to_proto(item.id, _TOLD))
         for number in range(self.knobs.unknown_results):
             self._met.add("unknown_results")
             stray = reward_pb2.Result(id=f"nobody-asked-{number}")
@@ -173,16 +184,14 @@ class FakeRewardServer(FakeServer):
 
     def _result(self, item: reward_pb2.Item) -> reward_pb2.Result:
         if self._strikes("fault_ids", item):
-            return result_to_proto(
-                item.id, Fault("VERIFIER_FAILED", "the fake is set to", code="INTERNAL")
-            )
+            return result_to_proto(item.id, _TOLD)
         result = result_to_proto(item.id, self.judge(item))
         if self._strikes("nan_ids", item):
             result.judgement.reward = float("nan")
         return result
 
     def _strikes(self, knob: str, item: reward_pb2.Item) -> bool:
-        if item.id in getattr(self.knobs, knob):
+        if self.name_of(item) in getattr(self.knobs, knob):
             self._met.add(knob)
             return True
         return False

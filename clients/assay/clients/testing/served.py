@@ -65,9 +65,9 @@ class FakeServer(ABC):
 
     async def stop(self) -> None:
         """Stops at once; running calls are cut."""
+        await asyncio.gather(*self._dying)
         if self._running is not None:
             await self._running.stop(0.0)
-        await asyncio.gather(*self._dying)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -114,11 +114,17 @@ class FakeServer(ABC):
         self._met.add(knob)
         return True
 
-    async def die(self) -> None:
-        """Ends the server at once; the call that asks for it is never answered."""
-        if self._running is not None:
-            self._dying.add(asyncio.ensure_future(self._running.stop(0.0)))
+    async def die(self, *, back: bool = False) -> None:
+        """Ends the server at once, to be `back` on its port; the call is never answered."""
+        self._dying.add(asyncio.ensure_future(self._ended(back=back)))
         await asyncio.Event().wait()
+
+    async def _ended(self, *, back: bool) -> None:
+        if self._running is not None:
+            await self._running.stop(0.0)
+        if back:
+            self.port = int(self.address.rpartition(":")[2])
+            await self.start()
 
 
 async def nothing_to_test() -> None:

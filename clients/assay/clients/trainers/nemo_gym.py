@@ -8,11 +8,11 @@
 
 Policies for a fault (`on_fault`, docs/trainers/nemo-gym.md):
 
-- "mask" (the default): the row has the reward 0.0, because it must have one; `_ng_failure_class`,
-  so that Gym's collector keeps it apart and tries it again when it resumes; and `mask_sample`, at
-  the top and in `instance_config`: no gradient in NeMo RL. *NeMo RL still counts that 0.0 in the
-  group's baseline*; so there use
-- "raise": the answer is 503. Gym's collector stops; NeMo RL draws the prompt anew.
+- "raise" (the default): the answer is 503. Gym's collector stops; NeMo RL draws the prompt anew.
+- "mask", for collecting and not for training: the row has the reward 0.0, because it must have one;
+  `_ng_failure_class`, so that Gym's collector keeps it apart and tries it again when it resumes;
+  and `mask_sample`, at the top and in `instance_config`: no gradient in NeMo RL, *which still
+  counts that 0.0 in the group's baseline* (`assay lab --only nemo-rl-mask:fault`).
 
 So is the answer, whatever the policy, where no server can judge or too few samples are judged.
 """
@@ -70,13 +70,13 @@ class AssayResourcesServer(SimpleResourcesServer):
         """Reads the settings, so that a wrong one stops the start.
 
         Raises:
-            ConfigError: no target is given, or the policy is neither "mask" nor "raise".
+            ConfigError: no target is given, or the policy is neither "raise" nor "mask".
         """
         super().model_post_init(context)
         self._policy()
 
     async def verify(self, body: AssayVerifyRequest) -> JSONResponse:
-        """The rollout's row with its reward; for a fault a failed row, or 503."""
+        """The rollout's row with its reward; for a fault 503, or a failed row."""
         settings = self._settings()
         data = unsaid(body.model_dump(mode="json"))
         row = _row(body.model_extra or {})
@@ -96,8 +96,8 @@ class AssayResourcesServer(SimpleResourcesServer):
         return read_settings({name: given.get(name) for name in NAMES if given.get(name) != ""})
 
     def _policy(self) -> FaultPolicy:
-        allowed = [FaultPolicy.MASK, FaultPolicy.RAISE]
-        return read_policy(self._settings().on_fault or "mask", allowed, "NeMo Gym")
+        allowed = [FaultPolicy.RAISE, FaultPolicy.MASK]
+        return read_policy(self._settings().on_fault or "raise", allowed, "NeMo Gym")
 
 
 def _judged(judgement: Judgement) -> dict[str, Any]:

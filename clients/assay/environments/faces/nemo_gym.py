@@ -62,7 +62,7 @@ class EnvironmentServerConfig(BaseResourcesServerConfig):
     turns: int = 0
     seconds: float = 0.0
     idle_s: float = 3600.0
-    on_fault: str = "mask"
+    on_fault: str = "raise"
     target: str = ""
     token: str = ""
     tls_ca: str = ""
@@ -117,7 +117,7 @@ class EnvironmentResourcesServer(SimpleResourcesServer):
         self._seats: OrderedDict[str, _Seated] = OrderedDict()
         self._closed: OrderedDict[str, None] = OrderedDict()
         self._policy = read_policy(
-            self.config.on_fault, [FaultPolicy.MASK, FaultPolicy.RAISE], "NeMo Gym"
+            self.config.on_fault, [FaultPolicy.RAISE, FaultPolicy.MASK], "NeMo Gym"
         )
 
     def setup_webserver(self) -> FastAPI:
