@@ -27,6 +27,9 @@ CONTEXT = "context"
 """(B, T) long, beside them where some row has several contexts: the number of each token's, from 0,
 each in one piece and in order; anything on padding."""
 
+TOGETHER = "together"
+"""(B,) long, beside them where rows share a pass: those of one number do."""
+
 PASS = 50
 """One more pass pays where it saves more padding than this part of a full pass."""
 
@@ -36,7 +39,8 @@ class Packing:
     """How a process's rows are packed.
 
     Attributes:
-        rows: of a pass, at most, each of its contexts counted; 0 for any number.
+        rows: of a pass, at most, each of its contexts counted; 0 for any number. Rows that stay
+            together may be more.
         positions: sequences * widest of a pass, at most; 0 for any number. A larger row goes alone.
         most: the maximum of a number over processes; all must make equally many passes, because
             each exchanges gradients or shards of weights.
@@ -53,11 +57,26 @@ class Packing:
         Each process must have equally many rows.
         """
         widths_B, counts_B = shapes(batch)
-        sizes, counts = widths_B.tolist(), counts_B.tolist()
+        sizes, counts, held = widths_B.tolist(), counts_B.tolist(), together(batch)
+        if held is not None:
+            sizes = [max(sizes[row] for row in rows) for rows in held]
+            counts = [sum(counts[row] for row in rows) for rows in held]
         found = pack(sizes, counts, rows=self.rows, positions=self.positions)
         found = split(found, sizes, self.most(len(found)), counts)
+        if held is not None:
+            found = [[row for number in one for row in held[number]] for one in found]
         device = batch["completion_mask"].device
         return [torch.tensor(numbers, device=device) for numbers in found]
+
+
+def together(batch: Mapping[str, Tensor]) -> list[list[int]] | None:
+    """Rows that share a pass, by their number in `TOGETHER`; None where the batch has none."""
+    if TOGETHER not in batch:
+        return None
+    held: dict[int, list[int]] = {}
+    for row, number in enumerate(batch[TOGETHER].tolist()):
+        held.setdefault(number, []).append(row)
+    return list(held.values())
 
 
 def pack(

@@ -19,7 +19,8 @@ Differences from the papers:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import torch
 
@@ -35,12 +36,15 @@ class TokenLosses:
         clipped_low_BT: bool: A < 0 and the ratio below its range.
         clipped_high_BT: bool: A > 0 and the ratio above its range.
         dual_clipped_BT: bool: A < 0 and the ratio above the dual clip.
+        seen: numbers of its own by the names of metrics: a sum, and what it is a sum over; both
+            0-dimensional.
     """
 
     losses_BT: torch.Tensor
     clipped_low_BT: torch.Tensor
     clipped_high_BT: torch.Tensor
     dual_clipped_BT: torch.Tensor
+    seen: Mapping[str, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
 
 
 def ppo_token_losses(

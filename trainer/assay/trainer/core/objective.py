@@ -11,7 +11,7 @@ micro-batches add up to its loss however it was cut.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,7 @@ class Surrogate:
         mask_BT: bool, tokens in the loss.
         config: `method.loss`.
         own: the loss's own table; None without one.
+        columns: of the micro-batch, such as `rewards` (B,) and what methods mark.
     """
 
     logps_BT: torch.Tensor
@@ -62,6 +63,7 @@ class Surrogate:
     mask_BT: torch.Tensor
     config: LossConfig
     own: Any = None
+    columns: Mapping[str, torch.Tensor] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -214,7 +216,8 @@ def _token_losses(
     if config.ratio == "sequence":
         log_ratio_BT = ratios.sequence_log_ratio(log_ratio_BT, mask_BT)
     surrogate: Callable[[Surrogate], policy_losses.TokenLosses] = resolved(loss_of(config).function)
-    return surrogate(Surrogate(logps_BT, log_ratio_BT, advantages_BT, mask_BT, config, own))
+    given = Surrogate(logps_BT, log_ratio_BT, advantages_BT, mask_BT, config, own, batch)
+    return surrogate(given)
 
 
 def ppo(given: Surrogate) -> policy_losses.TokenLosses:
@@ -275,6 +278,7 @@ def _observe(
     _add(outcome, "clip_high", token.clipped_high_BT.to(log_ratio_BT.dtype), mask_BT)
     _add(outcome, "dual_clip", token.dual_clipped_BT.to(log_ratio_BT.dtype), mask_BT)
     _add(outcome, "approx_kl", log_ratio_BT.exp() - 1 - log_ratio_BT, mask_BT)
+    outcome.sums.update(token.seen)
     outcome.peaks["ratio_max"] = torch.where(mask_BT, log_ratio_BT, 0.0).max().exp()
 
 

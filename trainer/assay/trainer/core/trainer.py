@@ -210,7 +210,7 @@ class PolicyTrainer(Published, GRPOTrainer):
         computed = None
         if updates > 1 or kl_in_reward:
             with self.timing.of("old_logps_s"):
-                computed = self._logps(self.model, batch, passes)
+                computed = self.logps(self.model, batch, passes)
         decoupled = method.loss.importance_correction == "decoupled"
         batch["old_logps"] = batches.old_logps(
             batch, computed if updates > 1 else None, decoupled=decoupled
@@ -275,7 +275,8 @@ class PolicyTrainer(Published, GRPOTrainer):
         self.collected.judged = with_refused(self.collected.judged, refused, self.ranks)
         return scored
 
-    def _logps(self, model: Any, batch: Batch, passes: Sequence[torch.Tensor]) -> torch.Tensor:
+    def logps(self, model: Any, batch: Batch, passes: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Log pi of each response token under a model, (B, T), pass by pass, without gradient."""
         return packing.over_passes(batch, passes, lambda rows: self._of_tokens(model, rows)[0])
 
     def _of_tokens(self, model: Any, batch: Batch, **wanted: Any) -> tuple[Any, Any, Any]:
@@ -300,10 +301,10 @@ class PolicyTrainer(Published, GRPOTrainer):
     def _reference_logps(self, batch: Batch, passes: Sequence[torch.Tensor]) -> torch.Tensor:
         if self.reference is not None:
             with self.reference.used() as model:
-                return self._logps(model, batch, passes)
+                return self.logps(model, batch, passes)
         model = self.accelerator.unwrap_model(self.model)
         with use_adapter(model, adapter_name=None):
-            return self._logps(self.model, batch, passes)
+            return self.logps(self.model, batch, passes)
 
     def _most(self, count: int) -> int:
         if self.accelerator.num_processes == 1:
@@ -351,8 +352,7 @@ class PolicyTrainer(Published, GRPOTrainer):
     def conclude(self, whole: Collected, seen: Batch, *, judged: int) -> None:
         """Records a step whose rollouts came part by part.
 
-        `seen` has `advantages`, `loss_mask` and `rewards` of all its rows; `judged` counts
-        responses with a judgement.
+        `seen` has `advantages`, `loss_mask` and `rewards` of all rows; `judged` counts judged ones.
         """
         self.collected, self.judged = whole, judged
         measured(self.hooks, whole)

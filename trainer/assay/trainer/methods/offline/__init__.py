@@ -1,0 +1,1 @@
+"""Learning from stored responses: supervised and offline stages."""
