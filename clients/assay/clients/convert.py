@@ -28,8 +28,10 @@ from assay.clients.types import (
 )
 from assay.kit import limits
 from assay.kit.durations import seconds_of
+from assay.kit.judgements import Appeal, Opinion
 from assay.kit.plain import to_plain
 from assay.kit.reasons import Reason
+from assay.kit.reliability import ErrorRate, Reliability
 
 _TYPE_NAMES = {
     common_pb2.PARAMETER_TYPE_BOOL: "bool",
@@ -191,9 +193,23 @@ def _judgement_from_proto(message: reward_pb2.Judgement) -> Judgement | Fault:
             verifier=message.verifier.name,
             version=message.verifier.version,
             suspicions=tuple(message.suspicions),
+            appeal=_appeal(message.appeal) if message.HasField("appeal") else None,
         )
     except ValueError as error:
         return make_fault(Reason.INTERNAL, f"{error}; report it to whoever runs the server")
+
+
+def _appeal(message: reward_pb2.Appeal) -> Appeal:
+    chance = message.probability
+    if not 0 < chance <= 1:
+        raise ValueError(f"an appeal's probability is {chance:g}, which must be above 0, at most 1")
+    first, second = _opinion(message.first), _opinion(message.second)
+    return Appeal(message.component, first, second, message.drawn, chance)
+
+
+def _opinion(message: reward_pb2.Opinion) -> Opinion:
+    who = message.verifier
+    return Opinion(who.name, who.version, message.verdict, message.reward)
 
 
 def limits_from_proto(message: common_pb2.BatchLimits) -> ServerLimits:
@@ -235,6 +251,24 @@ def _verifier_from_proto(message: reward_pb2.VerifierInfo) -> VerifierInfo:
         parameters=tuple(_parameter_info(spec) for spec in message.parameters),
         verdicts=tuple(message.verdicts),
         is_profile=message.is_profile,
+        reliability=tuple(_reliability(one) for one in message.reliability),
+    )
+
+
+def _reliability(message: reward_pb2.Reliability) -> Reliability:
+    def rate(field: str) -> ErrorRate | None:
+        one = getattr(message, field)
+        if not message.HasField(field):
+            return None
+        return ErrorRate(one.value, one.low, one.high, one.confidence, one.responses)
+
+    return Reliability(
+        domain=message.domain,
+        false_positive=rate("false_positive"),
+        false_negative=rate("false_negative"),
+        verifier_version=message.verifier_version,
+        data_digest=message.data_digest,
+        truth=message.truth,
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from assay.api.execution.v1 import execution_pb2
 from assay.kit.judgements import Component, Judgement, Span
+from assay.kit.reliability import Reliability
 from assay.kit.tool_calls import ToolCall as ToolCall  # noqa: PLC0414
 from assay.kit.tool_calls import read_tool_call
 
@@ -316,6 +317,7 @@ class VerifierInfo:
     parameters: tuple[ParameterInfo, ...]
     verdicts: tuple[str, ...]
     is_profile: bool
+    reliability: tuple[Reliability, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

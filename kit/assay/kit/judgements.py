@@ -51,6 +51,43 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class Opinion:
+    """What one verifier said of a response.
+
+    Attributes:
+        verifier: who.
+        version: that verifier's version.
+        verdict: the category, kebab-case.
+        reward: finite, before a profile shapes it.
+    """
+
+    verifier: str
+    version: str
+    verdict: str
+    reward: float
+
+
+@dataclass(frozen=True, slots=True)
+class Appeal:
+    """A verdict that a second verifier was asked about; reward.proto documents the fields.
+
+    Attributes:
+        component: of the profile.
+        first: of the component's own verifier.
+        second: it counts. None, inside a server alone: the item was not drawn.
+        drawn: asked by chance, not for its verdict.
+        probability: the chance that an item with this first verdict is asked about, above 0 where
+            one was asked, at most 1.
+    """
+
+    component: str
+    first: Opinion
+    second: Opinion | None
+    drawn: bool
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """An opinion about a response.
 
@@ -66,6 +103,7 @@ class Judgement:
         verifier: who judged. The server fills it and `version` in; a verifier leaves them empty.
         version: that verifier's version.
         suspicions: signs that the response games the verifier, kebab-case.
+        appeal: the second opinion that a profile asked for; verdict and reward follow from it.
 
     Raises:
         ValueError: a number is not finite.
@@ -80,9 +118,13 @@ class Judgement:
     verifier: str = ""
     version: str = ""
     suspicions: tuple[str, ...] = ()
+    appeal: Appeal | None = None
 
     def __post_init__(self) -> None:
         finite = math.isfinite(self.reward)
+        if self.appeal is not None:
+            said = (self.appeal.first, self.appeal.second)
+            finite = finite and all(math.isfinite(one.reward) for one in said if one is not None)
         for part in self.components:
             finite = finite and math.isfinite(part.score) and math.isfinite(part.weight)
         for span in self.spans:
