@@ -72,6 +72,7 @@ BENCHES = {
     "trainer-void": "trainer_void",
     "trainer-utterances": "trainer_utterances",
     "audit-detection": "audit_detection",
+    "trainer-noise": "trainer_noise",
 }
 TAKE_OPTIONS = (
     "audits",
@@ -118,6 +119,7 @@ TAKE_OPTIONS = (
     "trainer-void",
     "trainer-utterances",
     "audit-detection",
+    "trainer-noise",
 )
 
 
