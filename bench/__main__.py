@@ -75,6 +75,7 @@ BENCHES = {
     "appeal": "appeal",
     "reliability": "reliability",
     "canary": "canary",
+    "trainer-noise": "trainer_noise",
 }
 TAKE_OPTIONS = (
     "audits",
@@ -124,6 +125,7 @@ TAKE_OPTIONS = (
     "appeal",
     "reliability",
     "canary",
+    "trainer-noise",
 )
 
 

@@ -233,6 +233,31 @@ CASES: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
     ),
     *(
         (
+            ref.backward_reward,
+            "arXiv 2510.00915, theorem 1",
+            {"verdict": verdict, "false_positive": fp, "false_negative": fn},
+        )
+        for verdict in (0, 1)
+        for fp, fn in ((0.05, 0.3), (0.8, 0.0), (0.0, 0.0))
+    ),
+    *(
+        (
+            ref.forward_weight,
+            "arXiv 2510.00915, theorem 2",
+            {"verdict": verdict, "false_negative": 0.3},
+        )
+        for verdict in (0, 1)
+    ),
+    *(
+        (
+            ref.appealed_reward,
+            "derivation for arXiv 2510.00915",
+            {"first": first, "second": second, "probability": 0.25},
+        )
+        for first, second in ((0, 0), (0, 1), (1, 0), (1, 1))
+    ),
+    *(
+        (
             ref.cosine_length_reward,
             "arXiv 2502.03373",
             {

@@ -21,14 +21,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 
+from assay.clients import Judgement
 from assay.clients.judging.verdicts import Verdict
 from assay.genrm.judges import numbers
 from assay.genrm.steps import labels
+from assay.kit.judgements import Appeal, Opinion
 from assay.trainer.algos.advantages import TRL_EPS
 from assay.trainer.algos.dense import PAPER_EPS
 from assay.trainer.algos.gae import decoupled_gae as gae_kernel
@@ -48,6 +51,8 @@ from assay.trainer.engines.seeded import draw_first
 from assay.trainer.methods.dense.settings import DenseConfig
 from assay.trainer.methods.filter.filters import filtered
 from assay.trainer.methods.filter.settings import FilterConfig
+from assay.trainer.methods.noise.method import Rates
+from assay.trainer.methods.noise.settings import NoiseConfig
 from assay.trainer.methods.shaping.settings import ShapingConfig
 from assay.trainer.methods.shaping.shape import shape
 from assay.trainer.methods.turns.credit import rewards_of
@@ -468,6 +473,31 @@ def histogram_cross_entropy(logits: Matrix, probabilities: Matrix) -> Any:
 def soft_overlong(length: int, max_length: int, cache_length: int, factor: float = 1.0) -> Any:
     config = ShapingConfig(overlong="soft", overlong_cache=cache_length, overlong_factor=factor)
     return shape(response((0,) * length), 0.0, config, max_length).reward
+
+
+@golden(Rates.corrected)
+def backward_reward(verdict: int, false_positive: float, false_negative: float) -> float:
+    rates = {"false_positive": false_positive, "false_negative": false_negative}
+    return Rates(NoiseConfig(correction="backward", **rates)).corrected(_verdict(verdict), "")
+
+
+@golden(Rates.corrected)
+def forward_weight(verdict: int, false_negative: float) -> float:
+    chosen = NoiseConfig(correction="forward", false_negative=false_negative)
+    return Rates(chosen).corrected(_verdict(verdict), "")
+
+
+@golden(Rates.corrected)
+def appealed_reward(first: int, second: int, probability: float) -> float:
+    told = [Opinion("", "", _verdict(one).verdict, one) for one in (first, second)]
+    asked = replace(_verdict(second), appeal=Appeal("", told[0], told[1], False, probability))
+    return Rates(NoiseConfig(appeals=True)).corrected(asked, "")
+
+
+def _verdict(right: int) -> Judgement:
+    found = judged(bool(right)).judgement
+    assert found is not None
+    return found
 
 
 @golden(shape, cosine_kernel)

@@ -353,6 +353,27 @@ def soft_overlong(length: float, max_length: int, cache_length: int, factor: flo
     return -factor
 
 
+def backward_reward(verdict: float, false_positive: float, false_negative: float) -> float:
+    """The reward r of a verdict for which P(1 | truth) r1 + P(0 | truth) r0 = truth, solved.
+
+    Cramer's rule on the two equations of the channel, for the truths 0 and 1.
+    """
+    accepted = [false_positive, 1 - false_negative]
+    determinant = (1 - accepted[0]) * accepted[1] - (1 - accepted[1]) * accepted[0]
+    rewards = [-accepted[0] / determinant, (1 - accepted[0]) / determinant]
+    return rewards[int(verdict)]
+
+
+def forward_weight(verdict: float, false_negative: float) -> float:
+    """The two cases of theorem 2."""
+    return false_negative if verdict else false_negative - 1
+
+
+def appealed_reward(first: float, second: float, probability: float) -> float:
+    """The value whose mean over being asked is the second opinion, where the rest earns `first`."""
+    return (second - (1 - probability) * first) / probability
+
+
 def cosine_length_reward(
     *,
     correct: bool,

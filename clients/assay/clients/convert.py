@@ -202,11 +202,16 @@ def _judgement_from_proto(message: reward_pb2.Judgement) -> Judgement | Fault:
 
 
 def _appeal_from_proto(message: reward_pb2.Appeal) -> Appeal:
-    first, second = (
-        Opinion(one.verifier.name, one.verifier.version, one.verdict, one.reward)
-        for one in (message.first, message.second)
-    )
-    return Appeal(message.component, first, second, message.drawn, message.probability)
+    chance = message.probability
+    if not 0 < chance <= 1:
+        raise ValueError(f"an appeal's probability is {chance:g}, which must be above 0, at most 1")
+    first, second = _opinion(message.first), _opinion(message.second)
+    return Appeal(message.component, first, second, message.drawn, chance)
+
+
+def _opinion(message: reward_pb2.Opinion) -> Opinion:
+    who = message.verifier
+    return Opinion(who.name, who.version, message.verdict, message.reward)
 
 
 def limits_from_proto(message: common_pb2.BatchLimits) -> ServerLimits:

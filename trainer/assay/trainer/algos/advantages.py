@@ -4,6 +4,7 @@
     none      A_i = r_i - mean(r)                         Dr. GRPO (arXiv 2503.20783)
     rloo      A_i = r_i - mean of the others' r           RLOO (arXiv 2402.14740)
     symmetric A_i = mean over j of w_ij - 1/2             Pairwise-RL (arXiv 2504.04950)
+    plain     A_i = r_i                                   REINFORCE (Williams 1992)
     task      divided by sqrt(mean over the task's prompts of var)   GoLongRL (arXiv 2605.19577)
     keyed     whitening for each role or task by itself   PAG's RoleAdvNorm (arXiv 2506.10406)
     sigmas    0 where |A - mean| > 3 std                  StableReinforce (arXiv 2505.02835)
@@ -98,6 +99,22 @@ def symmetric_advantages(
     wins, judged_PG, _ = _judged(wins_PG)
     centred_PG = torch.where(judged_PG, wins - 0.5, 0.0)
     return _scaled(centred_PG, wins, judged_PG, scale, tasks_P).to(wins_PG.dtype)
+
+
+def plain_advantages(
+    rewards_PG: torch.Tensor,
+    *,
+    scale: Scale = "none",
+    tasks_P: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """A_i = R_i, without a baseline: REINFORCE (Williams 1992).
+
+    A scale of the group or the task divides by the deviation from 0. A sample that alone was judged
+    keeps its reward. The rest is as for `group_advantages`.
+    """
+    rewards, judged_PG, _ = _judged(rewards_PG)
+    whole_PG = torch.where(judged_PG, rewards, 0.0)
+    return _scaled(whole_PG, rewards, judged_PG, scale, tasks_P).to(rewards_PG.dtype)
 
 
 def standardise(

@@ -31,6 +31,7 @@ CAPABILITIES: Mapping[str, str] = {
     "first-tokens": "first tokens that the policy drew",
     "critic": "a critic",
     "group-baseline": "advantages of a group's rewards",
+    "own-zero": "rewards that no baseline is taken from",
     "beside": "responses that can be drawn beside the training",
 }
 """What a part may need of a run, in words."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.trainer.settings.method import Estimator
-from assay.trainer.settings.part import Part, switch
+from assay.trainer.settings.part import Part, Switches, switch
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
@@ -20,8 +20,22 @@ def _of_group(config: Config, baseline: str) -> list[str]:
         "task": " / sqrt(mean variance within the prompts of its task)",
         "none": "",
     }[advantage.scale]
+    if not baseline:
+        return [f"A = R{scale.replace('of the same', 'of its group from 0')}"]
     centred = f"R - {baseline}"
     return [f"A = ({centred}){scale}" if scale else f"A = {centred}"]
+
+
+def _is_plain(config: Config) -> bool:
+    return config.method.advantage.estimator == "plain"
+
+
+def _with_group(config: Config) -> Switches:
+    """The group's mean is the baseline again; weights that stand without one go with it."""
+    switches: dict[str, object] = {_KEY: "group"}
+    if config.method.noise.correction == "forward":
+        switches["method.noise.correction"] = "none"
+    return switches
 
 
 _KEY = "method.advantage.estimator"
@@ -33,7 +47,8 @@ GROUP = Estimator(
         "The mean reward of a prompt's samples is the baseline of each of them.",
         "GRPO, arXiv 2402.03300, section 4.1.2",
         lambda c: c.method.advantage.estimator == "group", None,
-        code=("algos.advantages.group_advantages",), takes={"critic": "the group is the baseline"},
+        code=("algos.advantages.group_advantages",),
+        takes={"critic": "the group is the baseline", "own-zero": "their group's mean is taken out"},
     ),
 )  # fmt: skip
 RLOO = Estimator(
@@ -45,7 +60,8 @@ RLOO = Estimator(
         "leave-one-out", "advantage",
         "The mean reward of the other samples of a prompt is the baseline of each of them.",
         "RLOO, arXiv 2402.14740", *switch(_KEY, "group", "rloo"),
-        code=("algos.advantages.rloo_advantages",), takes={"critic": "the group is the baseline"},
+        code=("algos.advantages.rloo_advantages",),
+        takes={"critic": "the group is the baseline", "own-zero": "the others' mean is taken out"},
     ),
 )  # fmt: skip
 SYMMETRIC = Estimator(
@@ -58,6 +74,17 @@ SYMMETRIC = Estimator(
         "a group and needs no critic.",
         "Pairwise-RL, arXiv 2504.04950; the form is a derivation",
         *switch(_KEY, "group", "symmetric"),
-        code=("algos.advantages.symmetric_advantages",), takes={"critic": "parity is the baseline"},
+        code=("algos.advantages.symmetric_advantages",),
+        takes={"critic": "parity is the baseline", "own-zero": "parity is taken from them"},
+    ),
+)  # fmt: skip
+PLAIN = Estimator(
+    name="plain", credit="group", function="assay.trainer.algos.advantages:plain_advantages",
+    lines=lambda c: _of_group(c, ""),
+    part=Part(
+        "no-baseline", "advantage",
+        "A response's reward is its advantage: nothing is taken from it.",
+        "REINFORCE, Williams 1992", _is_plain, _with_group,
+        code=("algos.advantages.plain_advantages",), takes={"critic": "there is no baseline"},
     ),
 )  # fmt: skip

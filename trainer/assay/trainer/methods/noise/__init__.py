@@ -1,0 +1,1 @@
+"""Rewards of a verifier that errs: corrected by its rates, or by appeals."""

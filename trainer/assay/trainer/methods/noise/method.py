@@ -1,0 +1,258 @@
+"""The hooks that correct rewards for a verifier's errors (arXiv 2510.00915).
+
+A judged reward of 0 or 1 is corrected by the rates of its response's suspicion, of its task, or of
+all; where it was appealed, the first opinion is, and what the second changes counts by one over the
+chance of being asked. A fault has no reward to correct. Dynamic sampling, filters and accuracy go by
+the verdict, as without the correction.
+
+Rates by appeals are of the steps before, over all processes, so that no reward corrects itself. A
+run that is taken up again estimates them anew.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
+
+import numpy as np
+
+from assay.clients import Judgement
+from assay.kit.errors import ConfigError
+from assay.kit.reliability import Reliability
+from assay.trainer.algos.noise import (
+    Rate,
+    appealed_reward,
+    backward_reward,
+    forward_weight,
+    weighted_rate,
+)
+from assay.trainer.core.batch import Batch, Scored
+from assay.trainer.core.trainer import PolicyTrainer
+from assay.trainer.errors import TrainingStoppedError
+from assay.trainer.methods.noise.settings import NoiseConfig, RatePair, says_nothing
+from assay.trainer.recipes.hooks import RunHooks, RunSession
+from assay.trainer.rollouts.prompts import PromptStream
+from assay.trainer.rollouts.ranks import AccelerateRanks
+from assay.trainer.rollouts.types import Collected, Ranks, Rollout
+from assay.trainer.settings.config import Config
+
+
+class Noise(RunHooks):
+    """Corrects rewards for the verifier's errors (arXiv 2510.00915)."""
+
+    changes_rewards = True
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config)
+        self._rates = Rates(config.method.noise)
+        self._ranks: Ranks | None = None
+
+    def prepare(
+        self, session: RunSession, trainer: PolicyTrainer, stream: PromptStream, *, resumed: bool
+    ) -> bool:
+        """See RunHooks: asks which rates were measured.
+
+        Raises:
+            ConfigError: a task's were not, or they cannot be corrected.
+        """
+        del stream, resumed
+        self._ranks = AccelerateRanks(trainer.accelerator)
+        if self._rates.source == "verifier":
+            tasks = {problem.task for problem in session.problems.train}
+            self._rates.by_task = measured(
+                session.judge.reliability,
+                tasks,
+                session.config.reward.verifier,
+                forward=self._rates.forward,
+            )
+        return True
+
+    def scored(self, groups: list[list[Scored]]) -> list[list[Scored]]:
+        """See Hooks.
+
+        Raises:
+            TrainingStoppedError: a reward is neither 0 nor 1, or appeals say that the verifier
+                cannot be corrected.
+        """
+        return [[self._corrected(item) for item in group] for group in groups]
+
+    def _corrected(self, item: Scored) -> Scored:
+        judgement = judgement_of(item)
+        if item.reward is None or judgement is None:
+            return item
+        assert isinstance(item.rollout, Rollout)
+        task = item.rollout.request.draw.problem.task
+        return replace(item, reward=self._rates.corrected(judgement, task))
+
+    def mark(self, batch: Batch, scored: Sequence[Scored], collected: Collected) -> Batch:
+        """See Hooks: learns of the batch's appeals, and leaves its numbers."""
+        del collected
+        judgements = [found for item in scored if (found := judgement_of(item)) is not None]
+        self._observe(scored)
+        if self._rates.appeals:
+            rows = np.array([seen_of(one) for one in judgements], np.float64).reshape(-1, 3)
+            self._rates.learn(rows if self._ranks is None else self._ranks.gather(rows))
+            self.seen |= self._rates.numbers()
+        return batch
+
+    def _observe(self, scored: Sequence[Scored]) -> None:
+        judged = [(item, found) for item in scored if (found := judgement_of(item)) is not None]
+        if not judged:
+            return
+        used = []
+        for item, judgement in judged:
+            assert isinstance(item.rollout, Rollout)
+            used.append(self._rates.of(judgement, item.rollout.request.draw.problem.task))
+        known = [pair for pair in used if pair is not None]
+        self.seen["noise_corrected"] = fmean(item.reward != j.reward for item, j in judged)
+        if known:
+            self.seen["noise_false_positive"] = fmean(fp for fp, _ in known)
+            self.seen["noise_false_negative"] = fmean(fn for _, fn in known)
+
+
+class Rates:
+    """The rates by which a response's reward is corrected.
+
+    Attributes:
+        by_task: both rates by task; "" is of all.
+    """
+
+    def __init__(self, config: NoiseConfig) -> None:
+        self._config = config
+        self.source, self.appeals = config.rates, config.appeals
+        self.forward = config.correction == "forward"
+        self.by_task: Mapping[str, RatePair] = {}
+        if config.rates == "given":
+            self.by_task = {"": (config.false_positive, config.false_negative), **config.by_task}
+        self._appealed: deque[tuple[float, float, float]] = deque(maxlen=config.window)
+
+    def of(self, judgement: Judgement, task: str) -> RatePair | None:
+        """Those of a response; None where they are not known yet, or nothing is corrected."""
+        if self._config.correction == "none":
+            return None
+        for suspicion in judgement.suspicions:
+            if suspicion in self._config.by_suspicion:
+                return self._config.by_suspicion[suspicion]
+        return self.by_task.get(task, self.by_task.get(""))
+
+    def corrected(self, judgement: Judgement, task: str) -> float:
+        """The reward that trains.
+
+        Raises:
+            TrainingStoppedError: a reward is neither 0 nor 1.
+        """
+        appeal = judgement.appeal if self.appeals else None
+        second = None if appeal is None else appeal.second
+        said = judgement.reward if appeal is None or second is None else appeal.first.reward
+        for reward in (said, judgement.reward if second is None else second.reward):
+            if reward not in (0.0, 1.0):
+                raise TrainingStoppedError(
+                    f"method.noise corrects rewards of 0 and 1, and {judgement.verifier!r} gave "
+                    f"{reward:g}; take a verifier or profile that says right or wrong, or switch "
+                    "method.noise off"
+                )
+        reward, rates = said, self.of(judgement, task)
+        if rates is not None and not self.forward:
+            reward = backward_reward(said, *rates)
+        if appeal is not None and second is not None:
+            reward = appealed_reward(reward, second.reward, appeal.probability)
+        return forward_weight(reward, rates[1]) if self.forward and rates is not None else reward
+
+    def learn(self, rows: np.ndarray) -> None:
+        """Takes in what `seen_of` says of judgements, and estimates the rates anew.
+
+        Raises:
+            TrainingStoppedError: the verifier cannot be corrected by its rates.
+        """
+        self._appealed.extend(map(tuple, rows.tolist()))
+        if self.source != "appeals" or self.count < self._config.least:
+            return
+        positive, negative = self.estimates()
+        if negative is None or (positive is None and not self.forward):
+            raise TrainingStoppedError(
+                f"{self.count} appeals say nothing of the verifier's rates: false positives are "
+                "known where accepted responses are drawn for an appeal too, false negatives where "
+                "the second opinion finds right ones; have the profile's appeal draw a share of all"
+            )
+        low = (0.0 if positive is None else positive.low, negative.low)
+        if wrong := says_nothing(low, "by the run's appeals, at the least"):
+            raise TrainingStoppedError(wrong)
+        rates = (0.0 if positive is None else positive.value, negative.value)
+        self.by_task = {"": rates} if sum(rates) < 1 else {}
+
+    @property
+    def count(self) -> int:
+        """Appeals within the window."""
+        return sum(second >= 0 for _, second, _ in self._appealed)
+
+    def estimates(self) -> tuple[Rate | None, Rate | None]:
+        """Rates of false positives and false negatives by appeals; None where nothing tells.
+
+        Where no accepted response was appealed, all of them count as right, and false positives are
+        unknown.
+        """
+        asked = [one for one in self._appealed if one[1] >= 0]
+        checked = any(first for first, _, _ in asked)
+        right = [(not first, weight) for first, second, weight in asked if second]
+        wrong = [(bool(first), weight) for first, second, weight in asked if not second]
+        if not checked:
+            right += [(False, 1.0) for first, second, _ in self._appealed if first and second < 0]
+        return _rate(wrong) if checked else None, _rate(right)
+
+    def numbers(self) -> dict[str, float]:
+        """The estimates as metrics."""
+        found = {"noise_appeals": float(self.count)}
+        for name, rate in zip(("fp", "fn"), self.estimates(), strict=True):
+            if rate is not None:
+                ends = {"": rate.value, "_low": rate.low, "_high": rate.high}
+                found |= {f"noise_appealed_{name}{end}": value for end, value in ends.items()}
+        return found
+
+
+def _rate(seen: Sequence[tuple[bool, float]]) -> Rate | None:
+    return weighted_rate([wrong for wrong, _ in seen], [weight for _, weight in seen])
+
+
+def seen_of(judgement: Judgement) -> tuple[float, float, float]:
+    """The first verdict, the second, -1 without an appeal, and one over the appeal's chance."""
+    appeal = judgement.appeal
+    if appeal is None or appeal.second is None:
+        return float(judgement.verdict == "correct"), -1.0, 0.0
+    said = (appeal.first.verdict == "correct", appeal.second.verdict == "correct")
+    return float(said[0]), float(said[1]), 1 / appeal.probability
+
+
+def judgement_of(item: Scored) -> Judgement | None:
+    """The judgement of a whole response; None for a fault."""
+    return item.rollout.result.judgement if isinstance(item.rollout, Rollout) else None
+
+
+def measured(
+    reliability: Sequence[Reliability], tasks: set[str], verifier: str, *, forward: bool
+) -> dict[str, RatePair]:
+    """Both rates by task, as they were measured; that of "all" under "".
+
+    `forward` needs false negatives alone.
+
+    Raises:
+        ConfigError: those of a task are not known, or cannot be corrected.
+    """
+    by_domain = {one.domain: one for one in reliability}
+    found: dict[str, RatePair] = {}
+    for task in sorted(tasks):
+        one = by_domain.get(task) or by_domain.get("all")
+        negative = None if one is None else one.false_negative
+        positive = None if one is None else one.false_positive
+        if negative is None or (positive is None and not forward):
+            raise ConfigError(
+                f'method.noise.rates = "verifier": {verifier} has no measured rates'
+                f"{f' for the task {task}' if task else ''}, nor for all; measure them with assay "
+                "audit, or give method.noise.false_positive and method.noise.false_negative"
+            )
+        pair = (0.0 if positive is None else positive.value, negative.value)
+        if wrong := says_nothing(pair, f"{verifier}, {task or 'all'}"):
+            raise ConfigError(wrong)
+        found[task] = pair
+    return found
