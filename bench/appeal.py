@@ -163,7 +163,12 @@ def real(share: float = 0.05) -> None:
             for one, rule in APPEALS.items()
         ]
         (folder / "profiles.toml").write_text("\n".join(profiles))
-        flags = ("--profiles", str(folder / "profiles.toml"), "--cache-entries", "0")
+        flags: tuple[str, ...] = (
+            "--profiles",
+            str(folder / "profiles.toml"),
+            "--cache-entries",
+            "0",
+        )
         flags += ("--appeal-key-file", str(folder / "key"))
         (folder / "rule.py").write_text(RULE)
         flags += ("--verifier", f"last-box={folder / 'rule.py'}:last_box")
