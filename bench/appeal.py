@@ -38,13 +38,22 @@ from assay.clients import EmbeddedServices, Item, Judgement, RewardClient
 from assay.kit.appeals import AppealTally, ErrorRate, ErrorRates
 from assay.reward_server.domain import Candidate, VerifierItem
 from assay.reward_server.profiles.appeals import is_drawn
-from bench import audits
 from bench.math_rows import DATA, read
 
 ITEMS, RIGHT, MISSED, FOOLED, RUNS, LOOKS, WITHIN = 2_000, 0.5, 0.3, 0.05, 500, 20, 0.02
-SHARES = (("6 % of all", 0.06, 0.06), ("30 % of all", 0.3, 0.3)) + tuple(
-    (f"rejected, and {share:.0%} of the rest", 1.0, share) for share in (0.05, 0.1, 0.2, 0.3, 1.0)
+SHARES = (
+    ("6 % of all", 0.06, 0.06),
+    ("30 % of all", 0.3, 0.3),
+    *((f"rejected, {share:.0%} of the rest", 1.0, share) for share in (0.05, 0.1, 0.2, 0.3, 1.0)),
 )
+RULE = '''
+import re
+
+def last_box(response: str, reference: str) -> bool:
+    """What stands in the last box is the answer, as text."""
+    found = re.findall(r"\\\\boxed\\{([^{}]*)\\}", response)
+    return bool(found) and found[-1].strip() == reference
+'''
 PROFILE = """
 [[profile]]
 name = "{name}"
@@ -79,7 +88,9 @@ def standard_errors(of_rejected: float, of_accepted: float) -> tuple[float, floa
     return math.sqrt(positive), math.sqrt(negative)
 
 
-def planted_run(of_rejected: float, of_accepted: float, seed: int) -> tuple[ErrorRates, list[float], bool]:
+def planted_run(
+    of_rejected: float, of_accepted: float, seed: int
+) -> tuple[ErrorRates, list[float], bool]:
     """The rates at the end, those of the items, and whether the intervals ever missed those."""
     dice = random.Random(seed)
     key, tally, missed = dice.randbytes(32), AppealTally(), False
@@ -104,17 +115,20 @@ def planted_run(of_rejected: float, of_accepted: float, seed: int) -> tuple[Erro
             wrong_ones = table[True, False] + table[False, False]
             right_ones = table[True, True] + table[False, True]
             truths = [table[True, False] / wrong_ones, table[False, True] / right_ones]
-            for rate, truth in zip((rates.false_positive, rates.false_negative), truths, strict=True):
+            for rate, truth in zip(
+                (rates.false_positive, rates.false_negative), truths, strict=True
+            ):
                 missed = missed or not rate.low <= truth <= rate.high
     return rates, truths, missed
 
 
 def planted() -> None:
     """Errors planted: how near the estimates are, what they cost, whether the sequence holds."""
-    print(f"\n## Planted: {ITEMS:,} items, {MISSED:.0%} and {FOOLED:.0%}; {RUNS} runs, seeds 0-{RUNS - 1}\n")
-    print("| asked about | % more | standard error, computed | found | within 2 points | half width | held at all looks |")
+    title = f"{ITEMS:,} items, {MISSED:.0%} and {FOOLED:.0%}; {RUNS} runs, seeds 0-{RUNS - 1}"
+    print(f"\n## Planted: {title}. Of false positives, false negatives, in points\n")
+    heads = ("computed standard error", "found", "within 2, % of runs", "half width", "held, %")
+    print(f"| asked about | % more | {' | '.join(heads)} |")
     print("|---|---|---|---|---|---|---|")
-    print("| | | FP, FN | FP, FN | FP, FN (% of runs) | FP, FN | % of runs |")
     for name, of_rejected, of_accepted in SHARES:
         off: tuple[list[float], list[float]] = ([], [])
         widths: tuple[list[float], list[float]] = ([], [])
@@ -126,11 +140,15 @@ def planted() -> None:
             for place, rate in enumerate((rates.false_positive, rates.false_negative)):
                 off[place].append(math.inf if rate.value is None else rate.value - truths[place])
                 widths[place].append((rate.high - rate.low) / 2)
-        computed = ", ".join(f"{100 * one:.1f}" for one in standard_errors(of_rejected, of_accepted))
-        found = ", ".join(f"{100 * math.sqrt(statistics.fmean(x * x for x in one)):.1f}" for one in off)
-        near = ", ".join(f"{100 * statistics.fmean(abs(x) <= WITHIN for x in one):.0f}" for one in off)
-        wide = ", ".join(f"{100 * statistics.fmean(one):.1f}" for one in widths)
-        print(f"| {name} | {100 * cost:.0f} | {computed} | {found} | {near} | {wide} | {100 * held / RUNS:.1f} |", flush=True)
+        cells = (
+            [100 * one for one in standard_errors(of_rejected, of_accepted)],
+            [100 * math.sqrt(statistics.fmean(x * x for x in one)) for one in off],
+            [100 * statistics.fmean(abs(x) <= WITHIN for x in one) for one in off],
+            [100 * statistics.fmean(one) for one in widths],
+            [100 * held / RUNS],
+        )
+        told = " | ".join(", ".join(f"{one:.1f}" for one in cell) for cell in cells)
+        print(f"| {name} | {100 * cost:.0f} | {told} |", flush=True)
 
 
 def real(share: float = 0.05) -> None:
@@ -145,9 +163,15 @@ def real(share: float = 0.05) -> None:
             for one, rule in APPEALS.items()
         ]
         (folder / "profiles.toml").write_text("\n".join(profiles))
-        flags = ("--profiles", str(folder / "profiles.toml"), "--cache-entries", "0")
+        flags: tuple[str, ...] = (
+            "--profiles",
+            str(folder / "profiles.toml"),
+            "--cache-entries",
+            "0",
+        )
         flags += ("--appeal-key-file", str(folder / "key"))
-        flags += ("--verifier", f"last-box={audits.__file__}:last_box")
+        (folder / "rule.py").write_text(RULE)
+        flags += ("--verifier", f"last-box={folder / 'rule.py'}:last_box")
         with (
             EmbeddedServices(arguments={"reward": flags}) as services,
             RewardClient(services.addresses["reward"]) as client,
@@ -160,7 +184,10 @@ def real(share: float = 0.05) -> None:
         kept = {n: said for n, said in enumerate(judged) if said is not None}
         agree = statistics.fmean((said.reward >= 0.5) == pairs[n][2] for n, said in kept.items())
         asked = sum(said.appeal is not None for said in kept.values())
-        print(f"| {one} | {len(kept)} | {asked} ({asked / len(kept):.0%}) | {agree:.2%} | {1e3 * seconds / len(pairs):.2f} |")
+        share_asked, spent_ms = asked / len(kept), 1e3 * seconds / len(pairs)
+        print(
+            f"| {one} | {len(kept)} | {asked} ({share_asked:.0%}) | {agree:.2%} | {spent_ms:.2f} |"
+        )
     rates = _tallied(pairs, found["rule-appealed"][0], share).rates()
     whole = _tallied(pairs, found["rule-all"][0], 1.0, called=False).rates()
     for kind in ("false_positive", "false_negative"):

@@ -50,6 +50,7 @@ description = "Its file is read again."
 [[profile.component]]
 name = "answer"
 verifier = "exact"
+appeal = { verifier = "match", on = "incorrect" }
 """
 PROGRAM = "```python\ndef double(x):\n    return x + x\n```"
 
@@ -154,6 +155,7 @@ def work(client: RewardClient, number: int) -> None:
             Item(PROGRAM, verifier="code", reference=ENDLESS),
             Item("a b", reference="a b c", verifier="chrf"),
             Item("x", verifier="nobody"),
+            Item("The Answer", reference="answer", verifier="mine"),
         ]
     )
 

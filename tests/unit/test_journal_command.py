@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import importlib
 import json
 import time
@@ -13,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from assay.kit.errors import ConfigError
+from assay.reward_server.domain import Appeal, Opinion
 from assay.reward_server.journal.command import journal
 from journal_support import LATE, SPANNED, filled, judgement, settled
 
@@ -167,3 +169,24 @@ def test_the_command_is_installed_with_the_server(repository: Path) -> None:
     }  # fmt: skip
     page = (repository / "docs" / "operate" / "journal.md").read_text(encoding="utf-8")
     assert all(f"assay journal {command} FILE" in page for command in journal.commands)
+
+
+def test_both_verdicts_of_an_appeal_are_shown(tmp_path: Path) -> None:
+    path = tmp_path / "appeals.sqlite"
+    first, second = Opinion("match", "1", "incorrect", 0.0), Opinion("judge", "3", "correct", 1.0)
+    appeal = Appeal("answer", first, second, drawn=False, probability=1.0)
+    upheld = dataclasses.replace(appeal, second=first, drawn=True, probability=0.05)
+    offers = [settled("a", judgement(appeal=appeal)), settled("b", judgement(0.0, "incorrect"))]
+    offers.append(settled("c", judgement(0.0, "incorrect", appeal=upheld)))
+    asyncio.run(filled(path, [offers]))
+    lines = invoke("search", path, "--appeal", "any").stdout.splitlines()
+    assert ["(first incorrect)" in line for line in lines] == [True, True]
+    [line] = invoke("search", path, "--appeal", "changed", "--json").stdout.splitlines()
+    assert json.loads(line)["appeal"] == dataclasses.asdict(appeal)
+    whole = invoke("show", path, "1").stdout
+    assert "appeal: first match 1: incorrect 0" in whole
+    assert "appeal: second judge 3: correct 1" in whole
+    assert "appeal: of answer, its verdict is appealed, chance 1" in whole
+    assert "drawn, chance 0.05" in invoke("show", path, "3").stdout
+    with pytest.raises(ConfigError, match="a fault has no appeal"):
+        invoke("search", path, "--appeal", "any", "--only", "faults")

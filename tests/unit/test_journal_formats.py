@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import fcntl
 import sqlite3
 import threading
@@ -11,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from assay.kit.errors import ConfigError
+from assay.reward_server.domain import Appeal, Opinion
 from assay.reward_server.journal.store import FORMAT, MIN_LIMIT_BYTES, Store
 from assay.viewer.journals.reader import Filter, Reader, Record
 from assay.viewer.journals.rows import row_of
-from journal_support import filled, settled
+from journal_support import filled, judgement, settled
 
 
 @pytest.fixture
@@ -100,3 +102,53 @@ def test_another_format_is_refused(old: Path, version: int) -> None:
         Reader(old)
     with pytest.raises(ConfigError, match=f"has format {version}"):
         Store(old, MIN_LIMIT_BYTES)
+
+
+APPEALED = Appeal(
+    "answer",
+    Opinion("match", "1", "incorrect", 0.0),
+    Opinion("judge", "3", "correct", 1.0),
+    drawn=False,
+    probability=1.0,
+)
+UPHELD = dataclasses.replace(APPEALED, second=Opinion("judge", "3", "incorrect", 0.0), drawn=True)
+UNASKED = dataclasses.replace(APPEALED, second=None)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_appeals_go_into_a_journal_of_before_them(old: Path, tmp_path: Path, version: int) -> None:
+    path = old
+    if version == 2:
+        path = tmp_path / "two.sqlite"
+        asyncio.run(filled(path, [[settled("before")]]))
+        database = sqlite3.connect(path)
+        database.executescript("ALTER TABLE entries DROP COLUMN appeal; PRAGMA user_version = 2;")
+        database.close()
+    before = read(path)
+    assert {record["appeal"] for record in before} == {None}
+    assert read(path, Filter(appeal="any")) == []
+    outcomes = [judgement(appeal=one) for one in (APPEALED, UPHELD, UNASKED, None)]
+    new = [settled(name, outcome) for name, outcome in zip("abcd", outcomes, strict=True)]
+    asyncio.run(filled(path, [new]))
+    found = read(path)
+    assert found[:-4] == before
+    kept = [record["appeal"] for record in found[-4:]]
+    assert kept == [dataclasses.asdict(APPEALED), dataclasses.asdict(UPHELD), None, None]
+    assert [row_of(record)["appeal"] for record in found[-4:]] == kept
+    assert [record["item_id"] for record in read(path, Filter(appeal="any"))] == ["a", "b"]
+    assert [record["item_id"] for record in read(path, Filter(appeal="changed"))] == ["a"]
+
+
+@pytest.mark.parametrize(
+    "broken", ["no JSON", "[]", "7", '{"component": 1}', '{"first": {}, "second": null}']
+)
+def test_an_appeal_that_is_none_is_not_shown(tmp_path: Path, broken: str) -> None:
+    path = tmp_path / "broken.sqlite"
+    asyncio.run(filled(path, [[settled("a", judgement(appeal=APPEALED))]]))
+    database = sqlite3.connect(path)
+    with database:
+        database.execute("UPDATE entries SET appeal = ?", (broken,))
+    database.close()
+    [record] = read(path)
+    assert record["appeal"] is None
+    assert read(path, Filter(appeal="changed")) == []

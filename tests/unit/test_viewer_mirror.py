@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.kit.errors import ConfigError
+from assay.reward_server.domain import Appeal, Opinion
 from assay.reward_server.journal.entries import Entry
 from assay.viewer.app import dumped
 from assay.viewer.journals.reader import JSON_FIELDS, Reader
@@ -86,6 +87,21 @@ def test_a_mirror_has_what_the_journal_has(tmp_path: Path) -> None:
         fill(journal, offers(3, "b"))
         assert caught_up(again, journal) == 5
         assert records(again.path) == records(journal)
+
+
+def test_a_mirror_of_before_appeals_goes_on(tmp_path: Path) -> None:
+    journal, said = tmp_path / "journal.sqlite", Opinion("exact", "1", "correct", 1.0)
+    fill(journal, offers(3))
+    with closing(Mirror(tmp_path, ONE)) as mirror:
+        caught_up(mirror, journal)
+    with closing(sqlite3.connect(mirror.path)) as database:
+        database.executescript("ALTER TABLE entries DROP COLUMN appeal; PRAGMA user_version = 2;")
+    appeal = Appeal("answer", said, said, drawn=True, probability=0.5)
+    fill(journal, [[settled("new", judgement(appeal=appeal))]])
+    with closing(Mirror(tmp_path, ONE)) as again:
+        assert caught_up(again, journal) == 1
+        assert records(again.path) == records(journal)
+    assert records(again.path)[-1]["appeal"]["probability"] == 0.5
 
 
 def test_what_a_server_let_go_goes_here_too(tmp_path: Path) -> None:

@@ -39,6 +39,8 @@ class AppealCounts(Collector):
             second verifier without an answer counts as "fault".
     """
 
+    _labels = ("profile", "component", "kind", "bound")
+
     def __init__(self) -> None:
         self.pairs: Counter[tuple[str, ...]] = Counter()
         self._tallies: dict[tuple[str, str], tuple[str, AppealTally]] = {}
@@ -109,12 +111,11 @@ class AppealCounts(Collector):
             found = self._tallies[profile, component] = (version, AppealTally())
         return found[1]
 
-    @staticmethod
-    def _family() -> GaugeMetricFamily:
+    def _family(self) -> GaugeMetricFamily:
         return GaugeMetricFamily(
             "assay_reward_first_verifier_error_ratio",
             "Errors of a profile's first verifier by its appeals: a 95 % confidence sequence",
-            labels=("profile", "component", "kind", "bound"),
+            labels=self._labels,
         )
 
 

@@ -184,11 +184,11 @@ def score(
     stands beside what was recorded; --replay judges episodes in their environments.
     The reference is a text, a list of texts (each of them right), or data (an object, or any other
     list); {tests} or {anchor} may stand in its place. Each row comes out in order with reward,
-    verdict, answer, components, explanation, suspicions and fault; keys of the input with one of
-    these names are kept as input_KEY. Every row is checked before anything is scored; with
-    --keep-going a wrong one gets a fault, such as MALFORMED_ROW, and the others are scored.
-    OUT appears when it is whole; an interrupted run goes on where it stopped when it is started
-    again with the same input and options. Without --target the server installed here is started.
+    verdict, answer, components, explanation, suspicions, appeal and fault; keys of the input with
+    one of these names are kept as input_KEY. Every row is checked before anything is scored; with
+    --keep-going a wrong one gets a fault, such as MALFORMED_ROW, and the others are scored. OUT
+    appears when it is whole; an interrupted run goes on where it stopped when it is started again
+    with the same input and options. Without --target the server installed here is started.
 
     The table at the end counts by task (or verifier, of rows without one): rows, judged, faults,
     mean reward and share of the best verdict. Where several rows answer one prompt it has pass@k

@@ -242,7 +242,7 @@ class RejudgeTally:
 
 def _first(said: dict[str, Any]) -> str:
     """What an appeal overruled or upheld."""
-    appeal = said["appeal"]
+    appeal = said.get("appeal")
     return f" (first {appeal['first']['verdict']})" if appeal else ""
 
 
@@ -262,7 +262,7 @@ def _outcome(line: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
         "verdict": str(said["verdict"]),
         "reward": said["reward"],
         "explanation": said["explanation"],
-        "appeal": appeal_of(said["appeal"]),
+        "appeal": appeal_of(said.get("appeal")),
     }
 
 
