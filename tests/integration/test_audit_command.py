@@ -135,7 +135,8 @@ def test_a_verifier_of_a_server_that_runs_and_a_page(folder: Path) -> None:
 
 def test_measured_rates_are_written_for_a_server(folder: Path, capsys: Any) -> None:
     file, data = folder / "rates.json", folder / "labelled.jsonl"
-    write(data, [{"prompt": "2 + 2?", "reference": ["4", "IV"], "right": "4", "wrong": ["5", "IV"]}])
+    row = {"prompt": "2 + 2?", "reference": ["4", "IV"], "right": "4", "wrong": ["5", "IV"]}
+    write(data, [row])
     more = ["--reliability", str(file), "--calls", "400"]
     assert audited(folder, "exact", *more, "--domain", "sums", data="labelled.jsonl")[0] == 1
     assert audited(folder, "exact", *more)[0] == 0
