@@ -6,7 +6,7 @@ Each verifier judges by its defaults, as a server has it, and accepts from half 
 gets no judgement is in no rate, and counted. `--write` puts the figures into the file that comes
 with the reward server; they hold no text of the rows. Intervals are Clopper and Pearson's, 95 %, as
 if the rows were independent; of the model solutions many answer one question. `math` was written
-with math-answers and near-misses at hand, and without sealed-pairs.
+with math-answers and near-misses at hand, so it is not asked about those.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Measure:
 
 def measures() -> Iterator[Measure]:
     """All of them; a row is a response, a reference and whether it is right."""
-    yield Measure("math-answers", "labels", _MATH, _of(equivalences()))
+    yield Measure("math-answers", "labels", _MATH[1:], _of(equivalences()))
     yield Measure(
-        "near-misses", "construction", _MATH, _of(labelled("math_equiv_adversarial_dev.jsonl"))
+        "near-misses", "construction", _MATH[1:], _of(labelled("math_equiv_adversarial_dev.jsonl"))
     )
     yield Measure("sealed-pairs", "labels", _MATH, _of(pairs("sealed")))
     for name in PROBLEM_SETS.values():

@@ -17,6 +17,7 @@ from typing import cast
 import written
 from assay.clients.execution import AsyncExecutionClient
 from assay.clients.judging import AsyncJudgeClient
+from assay.kit.reliability import ErrorRate
 from assay.reward_server import border
 from assay.reward_server.domain import (
     CompositeVerifier,
@@ -30,6 +31,7 @@ from assay.reward_server.domain import (
 )
 from assay.reward_server.profiles import Profile, load_profiles
 from assay.reward_server.registry import COMPOSITES, FAMILIES, Registry, plug_ins
+from assay.reward_server.reliability import load_reliability
 from assay.reward_server.verifiers import judges
 from assay.reward_server.verifiers.code import CodeVerifier
 from assay.reward_server.verifiers.sql import SqlVerifier
@@ -52,6 +54,9 @@ _ISOLATION = {
     "process": "in a worker process that is killed at the item's time-out",
     "remote": "by another service",
 }
+_RATES = (
+    "Measured by `python -m bench reliability`; in brackets 95 % intervals. Faults are in no rate."
+)
 _EXTRA = "Served where [assay-rl-verifiers-extra](../../../plugins/verifiers_extra) is installed.\n"
 _NOTE = "<!-- Written by scripts/verifiers_doc.py from the verifiers themselves; do not edit. -->\n"
 _HEAD = f"""# Verifiers
@@ -176,6 +181,7 @@ def _section(verifier: Verifier, text: str) -> str:
         where = "by other verifiers of the same server"
     lines.append(f"Version `{spec.version}`; reward {_range(spec)}; judged {where}.")
     lines.append(f"Verdicts: {', '.join(f'`{verdict}`' for verdict in spec.verdicts)}.\n")
+    lines += _measured(spec)
     if spec.parameters:
         lines += ["| parameter | takes | default | |", "|---|---|---|---|"]
         lines += [_parameter(parameter) for parameter in spec.parameters]
@@ -191,6 +197,30 @@ def _section(verifier: Verifier, text: str) -> str:
     for example, reward in zip(verifier.examples, rewards, strict=True):
         lines.append(_example(example) + (f" {reward} |" if any(rewards) else ""))
     return "\n".join(lines) + "\n"
+
+
+def _measured(spec: VerifierSpec) -> list[str]:
+    """How often it was found wrong, a row for each domain."""
+    rates = load_reliability(()).get(spec.name, ())
+    if not rates:
+        return []
+    head = [
+        "| measured on | wrong accepted, % | right rejected, % | truth | version |",
+        "|---|---|---|---|---|",
+    ]
+    rows = [
+        f"| {one.domain} | {_rate(one.false_positive)} | {_rate(one.false_negative)} | {one.truth} "
+        f"| `{one.verifier_version}` |"
+        for one in rates
+    ]
+    return [*head, *rows, f"\n{_RATES}\n"]
+
+
+def _rate(rate: ErrorRate | None) -> str:
+    if rate is None:
+        return "-"
+    low, high = (f"{100 * end:.2g}" for end in (rate.low, rate.high))
+    return f"{100 * rate.value:.2g} ({low} to {high}) of {rate.responses:,}"
 
 
 def prose(text: str) -> str:

@@ -13,6 +13,7 @@ import pytest
 
 from assay.cli.main import run
 from assay.clients import EmbeddedServices
+from assay.reward_server.reliability import load_reliability
 
 ROWS = [
     {"prompt": "What is 3 + 4?", "reference": "7"},
@@ -130,6 +131,30 @@ def test_a_verifier_of_a_server_that_runs_and_a_page(folder: Path) -> None:
     assert code == 0
     assert report["results"][0]["measured"]["accepts_from"] == 0.5
     assert "No hole found." in page.read_text()
+
+
+def test_measured_rates_are_written_for_a_server(folder: Path, capsys: Any) -> None:
+    file, data = folder / "rates.json", folder / "labelled.jsonl"
+    row = {"prompt": "2 + 2?", "reference": ["4", "IV"], "right": "4", "wrong": ["5", "IV"]}
+    write(data, [row])
+    more = ["--reliability", str(file), "--calls", "400"]
+    assert audited(folder, "exact", *more, "--domain", "sums", data="labelled.jsonl")[0] == 1
+    assert audited(folder, "exact", *more)[0] == 0
+    assert audited(folder, "exact", *more)[0] == 0
+    labelled, whole = load_reliability([file])["exact"][::-1]
+    assert (labelled.domain, labelled.truth) == ("sums", "labels")
+    assert labelled.false_positive is not None
+    assert (labelled.false_positive.value, labelled.false_positive.responses) == (0.5, 2)
+    assert (whole.domain, whole.truth) == ("all", "construction")
+    assert whole.false_positive is not None
+    assert whole.false_positive.value == 0 < whole.false_positive.high
+    with EmbeddedServices(["reward"], arguments={"reward": ["--reliability", str(file)]}) as served:
+        capsys.readouterr()
+        assert run(["verifiers", "exact", "--target", served.address]) == 0
+        assert "on sums" in capsys.readouterr().out
+    assert run(["audit", "x.py:f", "--data", str(data), *more]) == 2
+    file.write_text("{}")
+    assert run(["audit", "exact", "--data", str(data), *more]) == 2
 
 
 def test_an_interrupted_audit_goes_on(folder: Path) -> None:

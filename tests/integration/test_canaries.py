@@ -34,10 +34,12 @@ from assay.reward_server.domain import (
     VerifierItem,
     VerifierSpec,
 )
+from assay.reward_server.pending import PendingScore, Served
 from assay.reward_server.profiles import Profile, load_profiles
 from assay.reward_server.profiles.model import CanaryRow
 from assay.reward_server.registry import FAMILIES, Registry
 from assay.reward_server.scorer import RewardScorer
+from assay.reward_server.verifiers.judges import JudgeVerifier
 from metrics_support import total
 
 PROFILE = """
@@ -230,8 +232,8 @@ async def test_a_canary_is_judged_anew_where_a_live_item_is_not(tmp_path: Path) 
     asked: list[VerifierItem] = []
 
     class Counted(Verifier):
-        spec = dataclasses.replace(exact.spec, cacheable=True)  # type: ignore[assignment]
-        examples = exact.examples  # type: ignore[assignment]
+        spec = dataclasses.replace(exact.spec, cacheable=True)
+        examples = exact.examples
 
         def judge(self, one: VerifierItem) -> Judgement:
             asked.append(one)
@@ -375,3 +377,22 @@ def test_a_profile_that_is_gone_is_shown_no_longer() -> None:
     assert total(read(counts.collectors), "assay_reward_canary_evidence") != 0
     counts.canaries_gone("judged")
     assert not any(one.name.startswith("assay_reward_canary_") for one in samples(counts))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "unasked"), [((), True), ((0.5,), False), ((0.5, None), False)]
+)
+def test_an_answer_that_genrm_had_kept_is_none(
+    seconds: tuple[float | None, ...], unasked: bool
+) -> None:
+    """A judge that was asked took a moment; one that answers what it knows took none."""
+    judge = Served.of(JudgeVerifier(None))  # type: ignore[arg-type]  # it is not asked
+    rule = Served.of(FAMILIES["text"][0])
+    parts = []
+    for served, took in ((rule, None), *((judge, one) for one in seconds or (None,))):
+        spent = () if took is None else (Component("judge-seconds", took, 0.0),)
+        part = PendingScore("", 0.0, served=served)
+        part.settle(Judgement(1.0, "correct", (Component("x", 1.0), *spent)))
+        parts.append(part)
+    assert canaries._unasked(parts) is unasked
+    assert not canaries._unasked(parts[:1])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import http.client
+import json
 import os
 import shutil
 import signal
@@ -14,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
@@ -21,9 +24,11 @@ import grpc
 import pytest
 
 from assay.api.reward.v1 import reward_pb2, reward_pb2_grpc
+from assay.clients import RewardClient
 from assay.kit.channels import open_channel
 from assay.kit.errors import ConfigError, error_info
 from assay.kit.health import Health, check
+from assay.kit.reliability import Reliability, error_rate, reliability_text
 from assay.kit.reloading import Reloader
 from assay.kit.serving import RunningServer, ServeConfig, Service, start
 from assay.kit.tls import ClientTls, LiveTls, ServerTls
@@ -559,3 +564,33 @@ def test_sighup_ends_nobody_who_has_something_to_read(server: tuple[Server, Path
         running.process.send_signal(signal.SIGHUP)
         running.until("ok", count)
     assert running.process.poll() is None
+
+
+def test_measured_rates_are_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "rates.json"
+    one = Reliability("mine", error_rate(1, 40), None, "1", "ab" * 32, "labels")
+    file.write_text(reliability_text([("exact", one)]))
+    running = Server(tmp_path, "--reliability", str(file), "--http-port=0")
+
+    def shown() -> tuple[Reliability, ...]:
+        with RewardClient(running.address) as client:
+            found = client.list_verifiers().find("exact")
+        assert found is not None
+        return found.reliability
+
+    try:
+        assert shown() == (one,)
+        with urllib.request.urlopen(f"http://{running.http}/v1/verifiers", timeout=10) as answer:
+            listed = json.load(answer)["verifiers"]
+        [told] = next(entry for entry in listed if entry["name"] == "exact")["reliability"]
+        assert told["domain"] == "mine"
+        replace(file, "{}")
+        running.until("failed", 1, "reliability")
+        assert shown() == (one,)
+        other = dataclasses.replace(one, domain="other")
+        replace(file, reliability_text([("exact", other)]))
+        running.until("ok", 1, "reliability")
+        assert shown() == (other,)
+    finally:
+        running.process.kill()
+        running.process.communicate()

@@ -103,18 +103,18 @@ def _read(entry: object, where: str) -> tuple[str, Reliability]:
         raise ConfigError(f"{where}: 'domain' is {entry['domain'][:80]!r}; give a name like gsm8k")
     if not _DIGEST.fullmatch(entry["data_digest"]):
         raise ConfigError(f"{where}: 'data_digest' must be a SHA-256: 64 hexadecimal digits")
-    rates = {key: _rate(entry[key], f"{where}, {key!r}") for key in _RATES}
-    texts = {key: entry[key] for key in _TEXTS[1:]}
-    return entry["verifier"], Reliability(**texts, **rates)
+    positive, negative = (_rate(entry[key], f"{where}, {key!r}") for key in _RATES)
+    domain, version, digest, truth = (str(entry[key]) for key in _TEXTS[1:])
+    return entry["verifier"], Reliability(domain, positive, negative, version, digest, truth)
 
 
-def _rate(value: object, where: str) -> ErrorRate | None:
-    if value is None:
+def _rate(entry: object, where: str) -> ErrorRate | None:
+    if entry is None:
         return None
     names = ("value", "low", "high", "confidence", "responses")
-    if not isinstance(value, Mapping) or set(value) != set(names):
+    if not isinstance(entry, Mapping) or set(entry) != set(names):
         raise ConfigError(f"{where}: must be null or have the keys {', '.join(names)}")
-    numbers: list[Any] = [value[name] for name in names]
+    numbers: list[Any] = [entry[name] for name in names]
     fits = all(type(number) in (int, float) and number >= 0 for number in numbers)
     if fits:
         share, low, high, confidence, responses = numbers
@@ -124,4 +124,5 @@ def _rate(value: object, where: str) -> ErrorRate | None:
             f"{where}: needs 0 <= low <= value <= high <= 1, a confidence between 0 and 1, and a "
             "whole number of responses"
         )
-    return ErrorRate(*map(float, numbers[:4]), responses=numbers[4])
+    value, low, high, confidence = map(float, numbers[:4])
+    return ErrorRate(value, low, high, confidence, numbers[4])

@@ -150,8 +150,9 @@ class Canaries:
             if item.origin != "caller" or served is None or item.outcome is not None:
                 continue
             profile = served.verifier
-            canary = profile.canary if isinstance(profile, Profile) else None
-            if canary is None or self._rng.random() >= canary.share:
+            if not isinstance(profile, Profile) or profile.canary is None:
+                continue
+            if self._rng.random() >= profile.canary.share:
                 continue
             if len(self._open) >= MAX_OPEN or 2 * self._pool.queued >= self._most_queued:
                 self._counts.canary(served.spec.name, "dropped")

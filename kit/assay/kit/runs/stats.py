@@ -33,9 +33,7 @@ def wilson(successes: float, trials: float, z: float = Z95) -> tuple[float, floa
     return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
 
 
-def clopper_pearson(
-    successes: int, trials: int, confidence: float = 0.95
-) -> tuple[float, float]:
+def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
     """The exact interval of a proportion (Clopper and Pearson 1934, Biometrika 26:404).
 
     Each end misses with at most half of `1 - confidence`, also for independent trials whose

@@ -18,7 +18,8 @@ A response that was cut at the generation limit gets no credit for an unmarked a
 `strict` for it where it would be `auto`, because the last number of unfinished work is no answer.
 
 Known limits: an answer in words is compared as words; a unit outside the reader's table is compared
-as words; an identity that holds under a condition which is not written (x > 0) is not assumed.
+as words; an identity that holds under a condition which is not written (x > 0) is not assumed;
+`36,36,108` without blanks is also the Indian numeral 3636108.
 
 Measured: on 2,655 labelled pairs precision 99.93 % and recall 99.0 % (math-verify's best
 configuration: 99.26 and 78.4); none of 1,004 near misses accepted; docs/understand/results/math.md

@@ -7,7 +7,7 @@ for do not count, so that equal texts score 1 however short they are.
 
 What a policy could game. BLEU sees no meaning: one wrong number among 30 words costs little, and
 with `exp` smoothing one common word already earns something. Short responses are held down by the
-brevity penalty only.
+brevity penalty only. Half of the range needs no right answer.
 
 Limits. `tokenize=zh` or `char` for Chinese; tokenizers that need further packages or downloads
 (MeCab, SentencePiece) are not offered.

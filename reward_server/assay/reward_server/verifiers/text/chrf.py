@@ -6,7 +6,7 @@ best reference counts; its 0 to 100 divided by 100.
 
 What a policy could game. With beta 2 recall weighs four times as much as precision, so long
 responses are rewarded; characters of the right language alone earn some 0.2. Compare with a
-baseline, and set a length reward beside it.
+baseline, and set a length reward beside it. Half of the range needs no right answer.
 
 Limits. No tokens are needed, so it serves every script; white space does not count unless
 `whitespace`.

@@ -7,7 +7,8 @@ counts. `normalise` brings both into the form of `match` first: case, punctuatio
 numbers) and white space do not count.
 
 What a policy could game. Nothing is earned for an answer whose rate is 1 or more, and an empty
-answer has rate 1, so there is no gain in silence; but no loss in noise either.
+answer has rate 1, so there is no gain in silence; but no loss in noise either. Half of the range
+needs no right answer.
 
 Limits. References of at most 20,000 units, texts of at most 100,000 characters. Words are parted by
 spaces: take characters for scripts without them.

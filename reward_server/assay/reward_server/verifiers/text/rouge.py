@@ -9,7 +9,7 @@ ms instead of seconds.
 
 What a policy could game. Recall pays for copying the source whole; F-measure for its lead
 sentences; neither sees order (rouge1), negation or truth. As a sole reward it yields extracts: put
-a length reward beside it.
+a length reward beside it. Half of the range needs no right answer.
 
 Limits. Other scripts than Latin have no tokens as published: a reference without tokens is a fault;
 `tokens=unicode` takes words of any script, and each character of scripts without spaces, instead.

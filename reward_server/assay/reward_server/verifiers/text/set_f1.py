@@ -15,7 +15,8 @@ are spellings of one item. Instead of data it may be texts, each a list in one o
 then the best of them counts. An empty reference list is right for an empty answer list ("[]") only.
 
 What a policy could game. `recall` alone pays for naming everything. F1 pays for one sure item:
-2/(n+1) against n right items. Use `measure=exact` where only the whole set is right.
+2/(n+1) against n right items. Half of the range needs no right answer. Use `measure=exact` where
+only the whole set is right.
 
 Limits. Items that hold commas need JSON or lines. No spelling variants but those that are given.
 

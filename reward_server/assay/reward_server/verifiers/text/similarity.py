@@ -8,7 +8,8 @@ OpenAI's MRCR, several needles in a long dialogue, whose rows go in as they are:
 text, or `{"answer": text, "random_string_to_prepend": prefix}`.
 
 What a policy could game. A ratio pays for any text of the same sort; `at_least` pays for near
-copies only.
+copies only. Half of the range needs no right answer: `Pa` gets 0.57 for `Paris`, `Lisbon` 0.6 for
+`iron`.
 
 Limits. Work stops after 10,000,000 steps with the blocks found so far, a lower bound of the ratio.
 A response of more than 4 times the reference and 20,000 characters gets 0.

@@ -9,8 +9,8 @@ reference's words in a row. The best reference counts. Linear in the texts; a pa
 
 What a policy could game. `subem` is right for an answer that lists every candidate: train on `em`
 or `f1`. `f1` pays for words that are likely in any answer, and ignores their order: "not Paris"
-earns 2/3 against "Paris". SQuAD's form confuses numbers: "-5" equals "5" and "3.5" equals "35"; for
-numbers there is `math`, or `match` with `numbers`.
+earns 2/3 against "Paris". Half of the range needs no right answer. SQuAD's form confuses numbers:
+"-5" equals "5" and "3.5" equals "35"; for numbers there is `math`, or `match` with `numbers`.
 
 Limits. No stemming, no synonyms. Scripts without spaces need `tokens=characters`.
 
