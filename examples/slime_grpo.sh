@@ -1,5 +1,5 @@
 #!/bin/sh
-# GRPO by slime (commit 624b824b) on rewards from a reward server; the last three arguments are Assay's.
+# GRPO by slime (commit 624b824a) on rewards from a reward server; the last three arguments are Assay's.
 #
 #     assay up                        # in a checkout; serves on 127.0.0.1:50051
 #     pip install ./protos ./kit ./clients    # there, into slime's environment

@@ -95,16 +95,16 @@ async def test_what_the_policy_cannot_call_is_told_to_it() -> None:
     ("policy", "columns"),
     [(adding(13, 3, "5"), {}), (adding(2, 3, "judge"), {}), (adding(2, 3, "5"), {"a": "x"})],
 )
-async def test_a_fault_is_a_failed_row(policy: Any, columns: dict[str, Any]) -> None:
-    found = await rolled(policy, row(**columns))
+async def test_a_masked_fault_is_a_failed_row(policy: Any, columns: dict[str, Any]) -> None:
+    found = await rolled(policy, row(**columns), on_fault="mask")
     assert (found["reward"], found["mask_sample"]) == (0.0, True)
     assert found["instance_config"] == {"mask_sample": True}
     assert found["_ng_failure_class"] == "assay_fault"
     assert found["failure_reason"].startswith("ENVIRONMENT_FAILED")
 
 
-def test_a_fault_is_503_where_that_is_asked_for() -> None:
-    with TestClient(app_of(on_fault="raise")) as client:
+def test_by_default_a_fault_is_503() -> None:
+    with TestClient(app_of()) as client:
         client.post("/seed_session", json=row())
         assert client.post("/add", json={"a": 13, "b": 3}).status_code == 503
         found = client.post("/verify", json={**row(), "response": RESPONSE})
@@ -113,7 +113,7 @@ def test_a_fault_is_503_where_that_is_asked_for() -> None:
 
 
 def test_a_session_that_nobody_seeded_has_no_reward() -> None:
-    with TestClient(app_of()) as client:
+    with TestClient(app_of(on_fault="mask")) as client:
         assert client.post("/add", json={"a": 1, "b": 1}).status_code == 503
         found = client.post("/verify", json={**row(), "response": RESPONSE}).json()
     assert found["failure_reason"].startswith("SESSION_LOST")

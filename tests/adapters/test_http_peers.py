@@ -43,7 +43,7 @@ async def test_openrlhfs_own_client() -> None:
 
 
 async def slimes_remote_rm(args: Any, sample: Any, max_retries: int = 10) -> Any:
-    """What slime's `remote_rm` sends and takes (slime/rollout/rm_hub, commit 624b824b).
+    """What slime's `remote_rm` sends and takes (slime/rollout/rm_hub, commit 624b824a).
 
     Three fields as JSON in a POST to `--rm-url`; any status from 400 on is an exception; what comes
     back is read as JSON, which aiohttp does for the content type of JSON alone. Every exception is

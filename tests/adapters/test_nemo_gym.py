@@ -102,7 +102,8 @@ def test_the_rollouts_that_nemo_gym_ships(app: TestClient) -> None:
 
 
 def test_a_fault_is_a_failed_row_that_masks_its_sample(trouble: Trouble) -> None:
-    with app_of(target=trouble.target, task="math", timeout_s=1.5) as app:
+    settings = {"target": trouble.target, "task": "math", "timeout_s": 1.5, "on_fault": "mask"}
+    with app_of(**settings) as app:
         asked = rollout(RIGHT, expected_answer=trouble.reference, instance_config={"seed": 1})
         answer = app.post("/verify", json=asked)
     assert answer.status_code == 200
@@ -116,7 +117,7 @@ def test_a_fault_is_a_failed_row_that_masks_its_sample(trouble: Trouble) -> None
 def test_gyms_own_agent_keeps_the_marks_of_a_failed_row(dead_target: str) -> None:
     from responses_api_agents.simple_agent.app import SimpleAgentVerifyResponse
 
-    with app_of(target=dead_target, task="math", timeout_s=0.5) as app:
+    with app_of(target=dead_target, task="math", timeout_s=0.5, on_fault="mask") as app:
         row = app.post("/verify", json=rollout(RIGHT, expected_answer="4")).json()
     kept = SimpleAgentVerifyResponse.model_validate(row).model_dump()
     assert kept["_ng_failure_class"] == "assay_fault"
@@ -127,7 +128,7 @@ def test_a_row_that_is_verified_again_is_a_judgement_or_a_fault(
     app: TestClient, dead_target: str
 ) -> None:
     asked = rollout(RIGHT, expected_answer="4", instance_config={"seed": 1})
-    with app_of(target=dead_target, task="math", timeout_s=0.5) as away:
+    with app_of(target=dead_target, task="math", timeout_s=0.5, on_fault="mask") as away:
         failed = away.post("/verify", json=asked).json()
         good = app.post("/verify", json=failed).json()
         assert good == app.post("/verify", json=asked).json()
@@ -137,9 +138,9 @@ def test_a_row_that_is_verified_again_is_a_judgement_or_a_fault(
     assert again["_ng_failure_class"] == "assay_fault"
 
 
-def test_raise_is_a_503(trouble: Trouble) -> None:
-    settings = {"target": trouble.target, "task": "math", "timeout_s": 1.5, "on_fault": "raise"}
-    with app_of(**settings) as app:
+def test_by_default_a_fault_is_a_503(trouble: Trouble) -> None:
+    """A masked row would count as 0 in its group's baseline under NeMo RL: `assay lab`."""
+    with app_of(target=trouble.target, task="math", timeout_s=1.5) as app:
         answer = app.post("/verify", json=rollout(RIGHT, expected_answer=trouble.reference))
     assert answer.status_code == 503
     assert answer.json()["fault"]["reason"] == trouble.reason
@@ -150,5 +151,5 @@ def test_a_wrong_setting_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.delenv("ASSAY_TARGET", raising=False)
     with pytest.raises(ConfigError, match="no address of a reward server"):
         app_of()
-    with pytest.raises(ConfigError, match="with NeMo Gym choose one of: mask, raise"):
+    with pytest.raises(ConfigError, match="with NeMo Gym choose one of: raise, mask"):
         app_of(target="127.0.0.1:1", on_fault="drop")

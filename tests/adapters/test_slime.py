@@ -2,7 +2,7 @@
 
 slime is not on PyPI. Where it can be imported (a checkout of THUDM/slime on the path) its own
 classes and its own loader are used; elsewhere stand-ins with the fields that its source has at
-commit 624b824b.
+commit 624b824a.
 """
 
 from __future__ import annotations

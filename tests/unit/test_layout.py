@@ -58,6 +58,7 @@ def test_typed_packages_say_so(repository: Path) -> None:
         "clients/assay/environments",
         "clients/assay/viewer",
         "clients/assay/audit",
+        "clients/assay/lab",
         "math/assay/math",
         "reward_server/assay/reward_server",
         "sandbox/assay/sandbox",

@@ -73,7 +73,10 @@ def rollout(sessions: OneSession) -> TestClient:
             del items
             return contextlib.nullcontext()
 
-    front = Open(cast("Any", None), cast("Any", None), HttpConfig(), sessions=cast("Any", sessions))
+    front = Open(
+        cast("Any", None), cast("Any", None), HttpConfig(),
+        mask_faults=True, sessions=cast("Any", sessions),
+    )  # fmt: skip
     return TestClient(Starlette(routes=nemo_gym.routes(front)))
 
 

@@ -28,6 +28,7 @@ _SUMMARIES = {
     "doctor": "What this machine has, and which services answer.",
     "environments": "What a policy can act in: list, show, check and play environments.",
     "journal": "Read the verdict journal of a reward server.",
+    "lab": "What trainers learn when their reward server fails.",
     "run": "Run a program in the sandbox.",
     "score": "Score the responses of a file.",
     "session": "Run cells in a session of the sandbox: state, checkpoints, forks.",

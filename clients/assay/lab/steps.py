@@ -107,4 +107,3 @@ class Contestant(Protocol):
             Exception: the trainer's; its step does not take place.
         """
         ...
-

@@ -99,19 +99,28 @@ def judge_step(step: Vector, oracles: Oracles, unjudged: tuple[str, ...]) -> Cel
     if found.same:
         says = "as if the rows never were" if unjudged else "all rows train"
         return Cell(GREEN, says, found, unjudged)
+    colour, says = _less(step, found, oracles) or (RED, _wrong(step, found, oracles))
+    return Cell(colour, says, found, unjudged)
+
+
+def _less(step: Vector, found: Difference, oracles: Oracles) -> tuple[str, str] | None:
+    """Data that is lost, where that is all that there is."""
     if not any(step):
-        return Cell(YELLOW, "the step is empty", found, unjudged)
+        return YELLOW, "the step is empty"
     if found.parallel:
-        return Cell(YELLOW, f"same direction, {found.length:.2f} of the step", found, unjudged)
+        return YELLOW, f"same direction, {found.length:.2f} of the step"
     lost = differ(step, oracles.lost)
     if lost.same:
-        return Cell(YELLOW, "the group is lost", found, unjudged)
+        return YELLOW, "the group is lost"
     if lost.parallel:
-        return Cell(
-            YELLOW, f"the group is lost, {lost.length:.2f} of the step", found, unjudged
-        )
-    if unjudged and differ(step, oracles.zero).parallel:
-        return Cell(RED, "a fault trains as the reward 0", found, unjudged)
+        return YELLOW, f"the group is lost, {lost.length:.2f} of the step"
+    return None
+
+
+def _wrong(step: Vector, found: Difference, oracles: Oracles) -> str:
+    """What another step is made of."""
+    if differ(step, oracles.zero).parallel:
+        return "a fault trains as the reward 0"
     if oracles.baseline is not None and differ(step, oracles.baseline).parallel:
-        return Cell(RED, "a fault counts as 0 in its group's baseline", found, unjudged)
-    return Cell(RED, f"another step: cosine {found.cosine:.3f}", found, unjudged)
+        return "a fault counts as 0 in its group's baseline"
+    return f"another step: cosine {found.cosine:.3f}"

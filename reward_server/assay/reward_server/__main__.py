@@ -108,6 +108,11 @@ _LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=Fal
 @click.option("--journal-max-mb", type=int, default=1024, help="MiB; then its oldest entries go.")
 @http_flags(click.option, click.IntRange(0, 65535))
 @click.option("--http-verifier", default="", help="Judges where an HTTP call names none.")
+@click.option(
+    "--http-mask-faults",
+    is_flag=True,
+    help="NeMo Gym's /verify masks a fault's row: to collect, never to train with NeMo RL.",
+)
 @access_flags(click.option, _PATH)
 @click.option("--sandbox-target", default="", help="HOST:PORT of the sandbox, to serve `code`.")
 @click.option("--sandbox-tls-ca", type=_PATH, help="Encrypt to the sandbox; its authority, PEM.")

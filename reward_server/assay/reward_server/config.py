@@ -140,6 +140,7 @@ class ServerConfig:
         journal_max_mb: most MiB of that file and its log.
         http: HTTP/JSON beside gRPC.
         http_verifier: judges where an HTTP call names neither a verifier nor a task.
+        http_mask_faults: NeMo Gym's /verify answers a fault with a masked row, and not an error.
 
     Raises:
         ConfigError: a value is out of range.
@@ -174,6 +175,7 @@ class ServerConfig:
     journal_max_mb: int = 1024
     http: HttpConfig = field(default_factory=HttpConfig)
     http_verifier: str = ""
+    http_mask_faults: bool = False
 
     def __post_init__(self) -> None:
         if self.reload and not self.verifier:

@@ -138,6 +138,7 @@ def _listener(
             admission,
             config.http,
             verifier=config.http_verifier,
+            mask_faults=config.http_mask_faults,
             sandbox=services.programs,
             sessions=services.sessions,
             genrm=services.genrm,

@@ -6,13 +6,20 @@ import json
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from assay.lab.steps import Groups, LabRow
 from assay.lab.trainers.tiny import gradient_of, joined, tiny_policy, tiny_tokenizer
+from assay.trainer.core import build
+from assay.trainer.core.rewards import Judge, open_judge
+from assay.trainer.data.problems import load_problems
+from assay.trainer.engines.models import load_policy
+from assay.trainer.engines.types import Draw, Request, Response
+from assay.trainer.rollouts.types import Collected, Rollout
+from assay.trainer.settings import config as settings
 
 
 @dataclass
@@ -41,28 +48,21 @@ class Assay:
                 trainer, batch = _collected(same, size, target, Path(folder))
                 parts.append(batch)
             whole = joined(parts, {"completion_ids": 0}, [])
-            loss = trainer._compute_loss(trainer.model, trainer._counted(whole))
+            loss = trainer._compute_loss(trainer.model, trainer._counted(whole))  # noqa: SLF001  # as TRL does
             return gradient_of(trainer.model, loss)
 
 
-def _collected(
-    groups: Groups, size: int, target: str, folder: Path
-) -> tuple[Any, dict[str, Any]]:
+def _collected(groups: Groups, size: int, target: str, folder: Path) -> tuple[Any, dict[str, Any]]:
     """A trainer and its batch, whose responses were judged as they are in a run."""
-    from assay.trainer.core import build
-    from assay.trainer.core.rewards import open_judge
-    from assay.trainer.data.problems import load_problems
-    from assay.trainer.engines.models import load_policy
-    from assay.trainer.rollouts.types import Collected
-    from assay.trainer.settings import config as settings
-
     rows = folder / "rows.jsonl"
     asked = [{"question": group[0].prompt, "answer": group[0].name} for group in groups]
     rows.write_text("".join(json.dumps(one) + "\n" for one in asked), encoding="utf-8")
     tree = {
         "model": {"name": str(folder / "model"), "device": "cpu", "precision": "float32"},
         "data": {"source": "jsonl", "path": str(rows)},
-        "reward": {"verifier": "exact", "target": target, "timeout_s": 3.0},
+        "reward": {
+            "verifier": "exact", "target": target, "timeout_s": 3.0, "max_outage_s": 3.0,
+        },
         "rollout": {
             "prompts_per_step": len(groups), "group_size": size, "max_new_tokens": 64,
         },
@@ -78,29 +78,19 @@ def _collected(
             del step
             return _judged(groups, stream.take(len(groups)), judge, policy.tokenizer)
 
-        source = partial(_Given, collect)
-        trainer = build.build_trainer(
+        given: Any = SimpleNamespace(collect=collect)
+        trainer: Any = build.build_trainer(
             config, folder, policy, stream, judge,
             callbacks=[], on_broken=lambda _batch, loss: f"the loss is {loss}",
             check_critic=lambda _explained: None, say=lambda _text: None,
-            source_of=source,
+            source_of=lambda _trainer: given,
         )  # fmt: skip
         trainer.current_gradient_accumulation_steps = 1
         trainer.model.train()
-        return trainer, trainer._generate_and_score_completions([])
+        return trainer, trainer._generate_and_score_completions([])  # noqa: SLF001  # as TRL does
 
 
-class _Given:
-    """A source of rollouts whose responses are given."""
-
-    def __init__(self, collect: Any, _trainer: Any) -> None:
-        self.collect = collect
-
-
-def _judged(groups: Groups, draws: Sequence[Any], judge: Any, tokenizer: Any) -> Any:
-    from assay.trainer.engines.types import Request, Response
-    from assay.trainer.rollouts.types import Collected, Rollout
-
+def _judged(groups: Groups, draws: Sequence[Draw], judge: Judge, tokenizer: Any) -> Collected:
     by_prompt = {group[0].prompt: group for group in groups}
     made: list[list[tuple[Request, Response]]] = []
     for draw in draws:
@@ -110,12 +100,12 @@ def _judged(groups: Groups, draws: Sequence[Any], judge: Any, tokenizer: Any) ->
             ids = (*tokenizer.encode(row.response), tokenizer.eos_token_id)
             response = Response(ids, row.response, (-1.0,) * len(ids), truncated=False)
             made[-1].append((Request(draw, index), response))
-    with judge.open_training_round(len(groups[0])) as judging:
+    with judge.open_round(len(groups[0])) as judging:
         for group in made:
             for request, response in group:
                 judging.submit(request, response)
         results = iter(judging.results())
-    rolled = [[Rollout(*one, next(results), policy_step=0) for one in group] for group in made]
+    rolled = [tuple(Rollout(*one, next(results), policy_step=0) for one in group) for group in made]
     return Collected(rolled, [rollout for group in rolled for rollout in group])
 
 

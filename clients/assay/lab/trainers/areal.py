@@ -27,8 +27,8 @@ class AReaL:
 
     def step(self, groups: Groups, target: str) -> list[float]:
         """See Contestant."""
-        from assay.clients.trainers.areal import async_reward_fn  # noqa: PLC0415
-        from assay.clients.trainers.common.faults import FaultError  # noqa: PLC0415
+        from assay.clients.trainers.areal import async_reward_fn
+        from assay.clients.trainers.common.faults import FaultError
 
         del target
 
@@ -56,9 +56,9 @@ class AReaL:
         return coefficients(advantages, tokens_of(kept))
 
     def _normalised(self, rows: Sequence[LabRow], rewards: Sequence[float]) -> dict[str, float]:
-        import numpy as np  # noqa: PLC0415
-        import torch  # noqa: PLC0415
-        import torch.distributed as dist  # noqa: PLC0415
+        import numpy as np
+        import torch
+        import torch.distributed as dist
 
         kind = taken("areal", "utils/data.py", "Normalization", torch=torch, np=np, dist=dist)
         settings = SimpleNamespace(

@@ -28,19 +28,19 @@ class MsSwift:
 
     def version(self) -> str:
         """See Contestant."""
-        import swift.rl_core.advantage  # noqa: F401, PLC0415
+        import swift.rl_core.advantage  # noqa: F401
 
         return f"ms-swift {version('ms-swift')}"
 
     def step(self, groups: Groups, target: str) -> list[float]:
         """See Contestant; groups of one size are scored in one call."""
-        import torch  # noqa: PLC0415
-        from swift.rewards import orms  # noqa: PLC0415
-        from swift.rl_core.advantage import compute_advantages  # noqa: PLC0415
-        from swift.rl_core.data import GRPOSample  # noqa: PLC0415
-        from swift.rl_core.grpo_algorithm import compute_rewards_per_func  # noqa: PLC0415
+        import torch
+        from swift.rewards import orms
+        from swift.rl_core.advantage import compute_advantages
+        from swift.rl_core.data import GRPOSample
+        from swift.rl_core.grpo_algorithm import compute_rewards_per_func
 
-        import assay.clients.trainers.ms_swift  # noqa: F401, PLC0415  # as `--external_plugins`
+        import assay.clients.trainers.ms_swift  # noqa: F401  # as `--external_plugins`
 
         del target
         os.environ["ASSAY_ON_FAULT"] = self.policy

@@ -33,10 +33,10 @@ class NemoRl:
     def version(self) -> str:
         """See Contestant."""
         path = list(sys.path)
-        import nemo_gym  # noqa: F401, PLC0415  # puts the folder that holds it behind all others
+        import nemo_gym  # puts the folder that holds it behind all others
 
         sys.path[:] = path
-        import nemo_gym.server_utils  # noqa: F401, PLC0415
+        import nemo_gym.server_utils  # noqa: F401
 
         return f"{version_of('nemo_rl')}, nemo-gym {version('nemo-gym')}"
 
@@ -60,10 +60,10 @@ class NemoRl:
         return self._advantages(kept, [answers[row.name] for row in kept])
 
     def _verified(self, group: Sequence[LabRow], target: str) -> list[Any]:
-        from nemo_gym.server_utils import ServerClient  # noqa: PLC0415
-        from starlette.testclient import TestClient  # noqa: PLC0415
+        from nemo_gym.server_utils import ServerClient
+        from starlette.testclient import TestClient
 
-        from assay.clients.trainers import nemo_gym as adapter  # noqa: PLC0415
+        from assay.clients.trainers import nemo_gym as adapter
 
         config = adapter.AssayResourcesServerConfig(
             host="127.0.0.1", port=1, entrypoint="app.py", name="assay", target=target,
@@ -77,7 +77,7 @@ class NemoRl:
         return [one.json() if one.status_code == _OK else None for one in answers]
 
     def _advantages(self, rows: Sequence[LabRow], answers: Sequence[Any]) -> list[float]:
-        import torch  # noqa: PLC0415
+        import torch
 
         flags = taken(
             "nemo_rl", "experience/rollouts.py", "_extract_mask_sample_flags", torch=torch

@@ -46,13 +46,13 @@ class OpenRlhf:
 
     def version(self) -> str:
         """See Contestant."""
-        import openrlhf.utils.agent  # noqa: F401, PLC0415
+        import openrlhf.utils.agent  # noqa: F401
 
         return f"openrlhf {version('openrlhf')}"
 
     def step(self, groups: Groups, target: str) -> list[float]:
         """See Contestant; the settings are those of the environment."""
-        import os  # noqa: PLC0415
+        import os
 
         del target
         os.environ["ASSAY_ON_FAULT"] = self.policy
@@ -76,9 +76,9 @@ class OpenRlhf:
         return 0.0 < average < 1.0
 
     async def _rolled_out(self, rows: Sequence[LabRow]) -> dict[str, Any]:
-        from openrlhf.utils.agent import SingleTurnAgentExecutor  # noqa: PLC0415
+        from openrlhf.utils.agent import SingleTurnAgentExecutor
 
-        import assay.clients.trainers.openrlhf as adapter  # noqa: PLC0415
+        import assay.clients.trainers.openrlhf as adapter
 
         tokenizer = tiny_tokenizer()
         executor = SingleTurnAgentExecutor(adapter.__file__)
@@ -94,8 +94,8 @@ class OpenRlhf:
         return {row.name: one for row, one in zip(rows, told, strict=True)}
 
     def _advantages(self, groups: list[Any]) -> list[tuple[LabRow, float, int]]:
-        import torch  # noqa: PLC0415
-        from openrlhf.trainer.ppo_utils import Experience, apply_length_penalties  # noqa: PLC0415
+        import torch
+        from openrlhf.trainer.ppo_utils import Experience, apply_length_penalties
 
         reward = taken("openrlhf", "models/utils.py", "compute_reward", torch=torch)
         maker = "trainer/ppo_utils/experience_maker.py"

@@ -23,13 +23,13 @@ class PrimeRl:
 
     def version(self) -> str:
         """See Contestant."""
-        import verifiers.v1  # noqa: F401, PLC0415
+        import verifiers.v1  # noqa: F401
 
         return f"{version_of('prime_rl')}, verifiers {version('verifiers')}"
 
     def step(self, groups: Groups, target: str) -> list[float]:
         """See Contestant; what the scoring raises is an error of the trace, as in a rollout."""
-        import torch  # noqa: PLC0415
+        import torch
 
         del target
         folder = "orchestrator/algo/"
@@ -61,10 +61,10 @@ class PrimeRl:
 
 def _trace(row: LabRow) -> tuple[Any, Any]:
     """A task and the trace of one answer to it."""
-    import verifiers.v1 as vf  # noqa: PLC0415
-    from verifiers.v1.graph import MessageNode  # noqa: PLC0415
-    from verifiers.v1.trace import AgentInfo, TraceTask  # noqa: PLC0415
-    from verifiers.v1.types import AssistantMessage  # noqa: PLC0415
+    import verifiers.v1 as vf
+    from verifiers.v1.graph import MessageNode
+    from verifiers.v1.trace import AgentInfo, TraceTask
+    from verifiers.v1.types import AssistantMessage
 
     plugged = {"assay": {"fn": "assay.clients.trainers.verifiers.reward"}}
     data = vf.TaskData(idx=0, prompt=row.prompt, reference=row.name)
@@ -80,7 +80,7 @@ def _trace(row: LabRow) -> tuple[Any, Any]:
 
 
 async def _scored(task: Any, trace: Any) -> None:
-    from verifiers.v1.errors import TaskError  # noqa: PLC0415
+    from verifiers.v1.errors import TaskError
 
     try:
         await task.score(trace)

@@ -32,17 +32,17 @@ class SkyRl:
 
     def version(self) -> str:
         """See Contestant."""
-        import skyrl_gym  # noqa: F401, PLC0415
+        import skyrl_gym  # noqa: F401
 
         return version_of("skyrl", "skyrl")
 
     def step(self, groups: Groups, target: str) -> list[float]:
         """See Contestant."""
-        import numpy as np  # noqa: PLC0415
-        import skyrl_gym  # noqa: PLC0415
-        import torch  # noqa: PLC0415
+        import numpy as np
+        import skyrl_gym
+        import torch
 
-        from assay.environments.faces.skyrl import register_environment  # noqa: PLC0415
+        from assay.environments.faces.skyrl import register_environment
 
         name = f"assay-lab-{target}"
         where = f"{__name__}:{OneTurn.__name__}"

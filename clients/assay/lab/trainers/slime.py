@@ -30,15 +30,15 @@ class Slime:
     def version(self) -> str:
         """See Contestant."""
         found = version_of("slime")
-        from slime.utils.types import Sample  # noqa: F401, PLC0415
+        from slime.utils.types import Sample  # noqa: F401
 
         return found
 
     def step(self, groups: Groups, target: str) -> list[float]:
         """See Contestant; groups of one size are normalised in one call."""
-        from slime.utils.types import Sample  # noqa: PLC0415
+        from slime.utils.types import Sample
 
-        from assay.clients.trainers import slime as adapter  # noqa: PLC0415
+        from assay.clients.trainers import slime as adapter
 
         del target
         os.environ["ASSAY_ON_FAULT"] = self.policy
@@ -56,9 +56,8 @@ class Slime:
         }  # fmt: skip
 
         async def asked() -> list[float]:
-            return await asyncio.gather(
-                *(adapter.custom_rm(args, samples[row.name]) for row in rows)
-            )
+            calls = (adapter.custom_rm(args, samples[row.name]) for row in rows)
+            return list(await asyncio.gather(*calls))
 
         for row, reward in zip(rows, asyncio.run(asked()), strict=True):
             samples[row.name].reward = reward
@@ -83,9 +82,9 @@ class Slime:
     def _normalised(
         self, args: Any, rows: Sequence[LabRow], samples: list[Any]
     ) -> dict[str, float]:
-        import torch  # noqa: PLC0415
+        import torch
 
-        from assay.clients.trainers.slime import post_process_rewards  # noqa: PLC0415
+        from assay.clients.trainers.slime import post_process_rewards
 
         own = post_process_rewards if self.policy == "mask" else None
         process = taken(

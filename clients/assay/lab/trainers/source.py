@@ -1,8 +1,8 @@
 """A trainer's own functions, from its own files, where its package cannot be imported on a CPU."""
 
 from __future__ import annotations
-
 import __future__
+
 import ast
 import importlib.util
 import subprocess

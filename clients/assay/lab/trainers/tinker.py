@@ -29,15 +29,15 @@ class Tinker:
 
     def version(self) -> str:
         """See Contestant."""
-        import tinker_cookbook.rl.rollouts  # noqa: F401, PLC0415
+        import tinker_cookbook.rl.rollouts  # noqa: F401
 
         return f"tinker-cookbook {version('tinker-cookbook')}"
 
     def step(self, groups: Groups, target: str) -> list[float]:
         """See Contestant; a trajectory is known by its tokens."""
-        import torch  # noqa: PLC0415
-        from tinker_cookbook.rl import rollout_strategy  # noqa: PLC0415
-        from tinker_cookbook.rl.rollouts import do_group_rollout  # noqa: PLC0415
+        import torch
+        from tinker_cookbook.rl import rollout_strategy
+        from tinker_cookbook.rl.rollouts import do_group_rollout
 
         del target
         compute = taken(
@@ -67,11 +67,11 @@ class Tinker:
         return coefficients(advantages, tokens)
 
     def _made(self, group: Any) -> tuple[Any, Any]:
-        from tinker_cookbook import renderers  # noqa: PLC0415
-        from tinker_cookbook.completers import TokenCompleter, TokensWithLogprobs  # noqa: PLC0415
-        from tinker_cookbook.rl.problem_env import ProblemGroupBuilder  # noqa: PLC0415
+        from tinker_cookbook import renderers
+        from tinker_cookbook.completers import TokenCompleter, TokensWithLogprobs
+        from tinker_cookbook.rl.problem_env import ProblemGroupBuilder
 
-        from assay.clients.trainers.tinker import AssayEnv  # noqa: PLC0415
+        from assay.clients.trainers.tinker import AssayEnv
 
         left = [tokens_said(row.response) for row in group]
 

@@ -5,25 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+_PAD, _END, _UNKNOWN = "<pad>", "<end>", "<unk>"
+
 
 def tiny_tokenizer() -> Any:
-    """One token per printable ASCII character, with a chat template that sets the messages one
-    after another."""
-    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers  # noqa: PLC0415
-    from transformers import PreTrainedTokenizerFast  # noqa: PLC0415
+    """One token a printable ASCII character; its chat template sets one message after another."""
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
 
-    vocabulary = ["<pad>", "<end>", "<unk>", "\n", *map(chr, range(32, 127))]
+    vocabulary = [_PAD, _END, _UNKNOWN, "\n", *map(chr, range(32, 127))]
     core = Tokenizer(
-        models.WordLevel({token: n for n, token in enumerate(vocabulary)}, unk_token="<unk>")
+        models.WordLevel({token: n for n, token in enumerate(vocabulary)}, unk_token=_UNKNOWN)
     )
     core.pre_tokenizer = pre_tokenizers.Split(Regex("[\\s\\S]"), "isolated")
     core.decoder = decoders.Fuse()
     make: Any = PreTrainedTokenizerFast
     tokenizer = make(
         tokenizer_object=core,
-        pad_token="<pad>",
-        eos_token="<end>",
-        unk_token="<unk>",
+        pad_token=_PAD,
+        eos_token=_END,
+        unk_token=_UNKNOWN,
         padding_side="left",
     )
     tokenizer.chat_template = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
@@ -32,8 +33,8 @@ def tiny_tokenizer() -> Any:
 
 def tiny_policy(tokenizer: Any) -> Any:
     """A Llama of one layer in float32, the same at every call."""
-    import torch  # noqa: PLC0415
-    from transformers import AutoModelForCausalLM, LlamaConfig  # noqa: PLC0415
+    import torch
+    from transformers import AutoModelForCausalLM, LlamaConfig
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -57,14 +58,14 @@ def gradient_of(model: Any, loss: Any) -> list[float]:
 
 def joined(parts: Sequence[dict[str, Any]], pads: dict[str, int], sums: Sequence[str]) -> Any:
     """Batches of rows as one: columns of tokens padded at the end by `pads`, `sums` added."""
-    import torch  # noqa: PLC0415
+    import torch
 
     whole: dict[str, Any] = {}
     for name, first in parts[0].items():
         columns = [part[name] for part in parts]
         if name in sums:
             whole[name] = sum(columns)
-        elif isinstance(first, torch.Tensor) and first.dim() == 2:  # noqa: PLR2004  # (B, T)
+        elif isinstance(first, torch.Tensor) and first.dim() == 2:  # (B, T)
             widest = max(column.shape[1] for column in columns)
             fill = pads.get(name, 0)
             wide = [

@@ -1,4 +1,4 @@
-"""TRL: `GRPOTrainer` scores a batch whose completions are given, and its own loss has a gradient."""
+"""TRL: `GRPOTrainer` scores a batch whose completions are given, and its loss has a gradient."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Trl:
 
     def version(self) -> str:
         """See Contestant."""
-        import trl.trainer.grpo_trainer  # noqa: F401, PLC0415
+        import trl.trainer.grpo_trainer  # noqa: F401
 
         return f"trl {version('trl')}"
 
     def step(self, groups: Groups, target: str) -> list[float]:
         """See Contestant; groups of one size are scored in one call."""
-        from assay.clients.trainers.trl import reward_function  # noqa: PLC0415
+        from assay.clients.trainers.trl import reward_function
 
         model = tiny_policy(tiny_tokenizer())
         reward = reward_function(target, verifier="exact", timeout_s=3.0)
@@ -48,18 +48,18 @@ class Trl:
                 rows = [row for group in groups if len(group) == size for row in group]
                 trainer = self._trainer(model, functions, rows, size, folder)
                 inputs = [{"prompt": row.prompt, "reference": row.name} for row in rows]
-                parts.append(trainer._generate_and_score_completions(inputs))  # noqa: SLF001
+                parts.append(trainer._generate_and_score_completions(inputs))
             batch = joined(parts, {"completion_ids": 0}, ["num_items_in_batch"])
-            loss = trainer._compute_loss(model, batch)  # noqa: SLF001
+            loss = trainer._compute_loss(model, batch)
         reward.client.close()
         return gradient_of(model, loss)
 
     def _trainer(
         self, model: Any, functions: list[Any], rows: Sequence[LabRow], size: int, folder: str
     ) -> Any:
-        from datasets import Dataset  # noqa: PLC0415
-        from trl.trainer.grpo_config import GRPOConfig  # noqa: PLC0415
-        from trl.trainer.grpo_trainer import GRPOTrainer  # noqa: PLC0415
+        from datasets import Dataset
+        from trl.trainer.grpo_config import GRPOConfig
+        from trl.trainer.grpo_trainer import GRPOTrainer
 
         tokenizer = tiny_tokenizer()
 
@@ -77,7 +77,7 @@ class Trl:
             max_completion_length=64, use_cpu=True, bf16=False, gradient_checkpointing=False,
             report_to="none", disable_tqdm=True, save_strategy="no",
         )  # fmt: skip
-        trainer = GRPOTrainer(
+        trainer: Any = GRPOTrainer(
             model=model,
             processing_class=tokenizer,
             reward_funcs=functions,

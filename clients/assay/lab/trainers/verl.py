@@ -25,18 +25,20 @@ class Verl:
     estimator: str = "grpo"
     policy: str = "raise"
     compared = "advantages"
-    read = "that the V1 trainer goes on with the rest of a group (run in tests/adapters/test_verl.py)"
+    read = (
+        "that the V1 trainer goes on with the rest of a group (run in tests/adapters/test_verl.py)"
+    )
 
     def version(self) -> str:
         """See Contestant."""
-        import verl.trainer.ppo.ray_trainer  # noqa: F401, PLC0415
+        import verl.trainer.ppo.ray_trainer  # noqa: F401
 
         return f"verl {version('verl')}"
 
     def step(self, groups: Groups, target: str) -> list[float]:
         """See Contestant; a row whose function raises is not in the batch."""
-        from assay.clients.trainers.common.faults import FaultError  # noqa: PLC0415
-        from assay.clients.trainers.verl import compute_score_async  # noqa: PLC0415
+        from assay.clients.trainers.common.faults import FaultError
+        from assay.clients.trainers.verl import compute_score_async
 
         rows = [row for group in groups for row in group]
 
@@ -47,7 +49,7 @@ class Verl:
                 )
                 for row in rows
             ]
-            return await asyncio.gather(*calls, return_exceptions=True)
+            return list(await asyncio.gather(*calls, return_exceptions=True))
 
         kept, scores = [], []
         for row, told in zip(rows, asyncio.run(asked()), strict=True):
@@ -61,13 +63,13 @@ class Verl:
     def _advantages(self, rows: Sequence[LabRow], scores: Sequence[float]) -> dict[str, float]:
         if not rows:
             return {}
-        import numpy as np  # noqa: PLC0415
-        import torch  # noqa: PLC0415
-        from omegaconf import OmegaConf  # noqa: PLC0415
-        from verl import DataProto  # noqa: PLC0415
-        from verl.trainer.ppo.ray_trainer import compute_advantage  # noqa: PLC0415
+        import numpy as np
+        import torch
+        from omegaconf import OmegaConf
+        from verl import DataProto
+        from verl.trainer.ppo.ray_trainer import compute_advantage
 
-        import assay.clients.trainers.verl_manager  # noqa: F401, PLC0415  # registers assay_grpo
+        import assay.clients.trainers.verl_manager  # noqa: F401  # registers assay_grpo
 
         rewards = torch.zeros(len(rows), 2)
         rewards[:, -1] = torch.tensor(scores)

@@ -15,10 +15,11 @@ URL chooses the verifier (?verifier=math); else the fields of Gym's own environm
 
 The response is the text of its messages, without reasoning and tool calls.
 
-A fault is Gym's own failed row: HTTP 200, reward 0.0 because the format asks for a number,
-`_ng_failure_class` and `_ng_failure_judge_error`, by which its collection drops the row and asks
-again, and `mask_sample`, at the top and in `instance_config`, by which NeMo RL leaves it out of the
-loss. `_ng_failure_terminal` is set where asking again cannot help.
+A fault is an error of HTTP. With --http-mask-faults it is Gym's own failed row: HTTP 200, reward
+0.0 because the format asks for a number, `_ng_failure_class` and `_ng_failure_judge_error`, by
+which its collection drops the row and asks again, and `mask_sample`, at the top and in
+`instance_config`, by which NeMo RL leaves it out of the loss *and counts its 0 in the baseline of
+its group*. `_ng_failure_terminal` is set where asking again cannot help.
 """
 
 from __future__ import annotations
@@ -163,12 +164,17 @@ def routes(front: RewardFront) -> list[Route]:
         seat = read_seat(request.cookies)
         await tools.close(seat)
         if seat.error is not None:
+            if not front.mask_faults:
+                raise seat.error
             return JSONResponse(
                 {**unsaid(body), **failure(seat.error, body.get("instance_config"))}
             )
         chosen = request.query_params.get("verifier", ""), request.query_params.get("task", "")
         item = read(body, chosen, front.verifier)
         results = await front.score(request, [item])
+        error = fault_of(results)
+        if error is not None and not front.mask_faults:
+            raise error
         return JSONResponse(answer(body, results[0]))
 
     async def seed_session(request: Request) -> Response:

@@ -30,6 +30,7 @@ class RewardFront(Front):
         scorer: does the work.
         admission, config, public: as for `Front`.
         verifier: judges where neither the URL nor the body names a verifier or a task.
+        mask_faults: a format that has masked rows answers a fault with one, and not an error.
         sandbox: runs programs; None where the operator named no sandbox.
         sessions: opens sessions in the same.
         genrm: asks judges that are models; None where the operator named none.
@@ -43,6 +44,7 @@ class RewardFront(Front):
         config: HttpConfig,
         *,
         verifier: str = "",
+        mask_faults: bool = False,
         sandbox: AsyncExecutionClient | None = None,
         sessions: AsyncSessionClient | None = None,
         genrm: AsyncJudgeClient | None = None,
@@ -52,6 +54,7 @@ class RewardFront(Front):
         super().__init__(admission, config, public=public)
         self.scorer = scorer
         self.verifier = verifier
+        self.mask_faults = mask_faults
         self.sandbox = sandbox
         self.sessions = sessions
         self.genrm = genrm
