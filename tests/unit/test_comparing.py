@@ -140,7 +140,7 @@ def test_suites_of_one_run_and_settings_that_differ_are_said(tmp_path: Path) -> 
     assert pair.differences == [f"x: suites of {first} alone"]
     assert pair.settings == [("eval.temperature", 0.6, 1.0)]
     apart = [written(tmp_path / "c", {"x": one}), written(tmp_path / "d", {"y": one})]
-    with pytest.raises(ConfigError, match=r"no suite in common: .* has x, and"):
+    with pytest.raises(ConfigError, match=r"no suite in common: .* has x and"):
         compare_runs(*map(read_run, map(str, apart)))
 
 
