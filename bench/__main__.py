@@ -72,9 +72,11 @@ BENCHES = {
     "trainer-void": "trainer_void",
     "trainer-utterances": "trainer_utterances",
     "audit-detection": "audit_detection",
+    "eval-suites": "eval_suites",
 }
 TAKE_OPTIONS = (
     "audits",
+    "eval-suites",
     "math",
     "math-library",
     "tool-call",
