@@ -22,13 +22,13 @@ from assay.kit.runs.stats import wilson
 from assay.trainer.core.evaluation import RIGHT
 from assay.trainer.core.rewards import Sample, open_judge
 from assay.trainer.data.sources import file_table
-from assay.trainer.data.suites import FOLDER, Suite, SuiteItems, known, load_suite
+from assay.trainer.data.suites import FOLDER, NamedSuite, SuiteItems, known, load_suite
 from assay.trainer.settings.sections import RewardConfig
 
 SEED = 0
 
 
-def right_answer(suite: Suite, row: Any, reference: Any) -> str:
+def right_answer(suite: NamedSuite, row: Any, reference: Any) -> str:
     """A response that must be right; of instructions any response."""
     match suite.table.verifier:
         case "code":
@@ -39,7 +39,7 @@ def right_answer(suite: Suite, row: Any, reference: Any) -> str:
             return f"So it is \\boxed{{{reference}}}."
 
 
-def chosen(suite: Suite, folder: Path, items: int) -> tuple[SuiteItems, list[Any]]:
+def chosen(suite: NamedSuite, folder: Path, items: int) -> tuple[SuiteItems, list[Any]]:
     """Some items of a suite, drawn by a fixed seed, and their rows."""
     file = suite.table.file
     assert file is not None
@@ -50,6 +50,16 @@ def chosen(suite: Suite, folder: Path, items: int) -> tuple[SuiteItems, list[Any
     places = sorted(places[: items or None])
     some = tuple(whole.problems[place] for place in places)
     return SuiteItems(suite, some, 1, whole.origin), [rows[place] for place in places]
+
+
+def another(items: SuiteItems, right: Sequence[str]) -> list[str]:
+    """For each item the answer of the next one with another reference."""
+    texts = [(problem.reference, problem.tests) for problem in items.problems]
+    found = []
+    for place, text in enumerate(texts):
+        turn = [(place + step) % len(texts) for step in range(1, len(texts))]
+        found.append(next((right[n] for n in turn if texts[n] != text), ""))
+    return found
 
 
 def judged(target: str, items: SuiteItems, responses: Sequence[str]) -> list[Result]:
@@ -95,7 +105,7 @@ def run(arguments: Sequence[str] = ()) -> None:
                 for row, problem in zip(rows, items.problems, strict=True)
             ]
             own = judged(services.address, items, right)
-            other = judged(services.address, items, [*right[1:], right[0]])
+            other = judged(services.address, items, another(items, right))
             faults = Counter(one.fault.reason for one in (*own, *other) if one.fault)
             accepted = [
                 problem.id

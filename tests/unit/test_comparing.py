@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Mapping, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from assay.trainer.core.evaluation import Answer, Evaluation
 from assay.trainer.records.comparing import compare_runs, html_page, read_run
 
 
-def answers(told: dict[str, list[bool | None]], *, question: str = "{}?") -> Evaluation:
+def answers(told: Mapping[str, Sequence[bool | None]], *, question: str = "{}?") -> Evaluation:
     """Right, wrong or a fault for each sample of each item."""
     return Evaluation(
         tuple(
