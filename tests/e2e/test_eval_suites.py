@@ -59,11 +59,14 @@ def suites(tmp_path: Path) -> Path:
 def evaluated(tiny_config: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]:
     """Evaluates the tiny model in this process, with a transport in place of the network."""
 
-    def run(name: str, transport: ExactTransport, *suites: str, **settings: Any) -> Any:
+    def run(
+        name: str, transport: ExactTransport, *suites: str, engine: str = "hf", **settings: Any
+    ) -> Any:
         folder = tmp_path / name
         folder.mkdir()
         config = tiny_config(
-            eval={"suites": list(suites), "prompts": 0, "temperature": 1.0, **settings}
+            eval={"suites": list(suites), "prompts": 0, "temperature": 1.0, **settings},
+            rollout={"backend": engine},
         )
         told = evaluating.run(
             config, RunFolder(folder), make_console(file=io.StringIO()), transport=lambda: transport
@@ -114,10 +117,10 @@ def test_the_command_with_real_services(
 def test_a_suite_is_answered_alike_whatever_else_is_asked(evaluated: Any, suites: Path) -> None:
     _, one = evaluated("one", ExactTransport(), f"{suites}:sums@4")
     _, both = evaluated("both", ExactTransport(), f"{suites}:tens@4", f"{suites}:sums@4")
-    _, engine = evaluated("few", ExactTransport(), f"{suites}:sums@4", suite_items=5)
+    _, few = evaluated("few", ExactTransport(), f"{suites}:sums@4", engine="paged", suite_items=5)
     assert both.suites["sums"] == one.suites["sums"]
     first = [answer.response for answer in one.suites["sums"].answers[: 5 * 4]]
-    assert [answer.response for answer in engine.suites["sums"].answers] == first
+    assert [answer.response for answer in few.suites["sums"].answers] == first
     others = [answer.response for answer in both.suites["tens"].answers]
     assert others != [answer.response for answer in both.suites["sums"].answers][: len(others)]
 

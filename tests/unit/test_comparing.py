@@ -6,6 +6,7 @@ import json
 import random
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,12 @@ def test_suites_of_one_run_and_settings_that_differ_are_said(tmp_path: Path) -> 
     pair = compare_runs(read_run(str(first)), read_run(str(second)))
     assert pair.differences == [f"x: suites of {first} alone"]
     assert pair.settings == [("eval.temperature", 0.6, 1.0)]
+    judged = [replace(one, origin={"verifier": name, "template": "t"}) for name in ("x", "y")]
+    runs = [
+        read_run(str(written(tmp_path / name, {"m": own})))
+        for name, own in zip("ef", judged, strict=True)
+    ]
+    assert compare_runs(*runs).settings == [("m: verifier", "x", "y")]
     apart = [written(tmp_path / "c", {"x": one}), written(tmp_path / "d", {"y": one})]
     with pytest.raises(ConfigError, match=r"no suite in common: .* has x and"):
         compare_runs(*map(read_run, map(str, apart)))
