@@ -76,9 +76,11 @@ BENCHES = {
     "reliability": "reliability",
     "canary": "canary",
     "trainer-noise": "trainer_noise",
+    "eval-suites": "eval_suites",
 }
 TAKE_OPTIONS = (
     "audits",
+    "eval-suites",
     "math",
     "math-library",
     "tool-call",

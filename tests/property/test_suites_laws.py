@@ -44,12 +44,14 @@ def test_ties_are_drawn_from_as_over_all_orders_of_the_tied(
     pairs: list[tuple[int, bool]], data: Any
 ) -> None:
     k = data.draw(st.integers(1, len(pairs)))
-    scores, right = zip(*pairs, strict=True)
     orders = []
     for order in itertools.permutations(range(len(pairs))):
         broken = [(pairs[p][0] * 100 + place, pairs[p][1]) for place, p in enumerate(order)]
-        orders.append(best_of_k(*map(list, zip(*broken, strict=True)), k))
-    assert best_of_k(scores, right, k) == pytest.approx(statistics.fmean(orders))
+        scores = [float(score) for score, _ in broken]
+        orders.append(best_of_k(scores, [is_right for _, is_right in broken], k))
+    tied = [float(score) for score, _ in pairs]
+    found = best_of_k(tied, [is_right for _, is_right in pairs], k)
+    assert found == pytest.approx(statistics.fmean(orders))
 
 
 @given(scored, st.data())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from assay.trainer.core.evaluation import Answer, Evaluation
 from assay.trainer.records.comparing import compare_runs, html_page, read_run
 
 
-def answers(told: dict[str, list[bool | None]], *, question: str = "{}?") -> Evaluation:
+def answers(told: Mapping[str, Sequence[bool | None]], *, question: str = "{}?") -> Evaluation:
     """Right, wrong or a fault for each sample of each item."""
     return Evaluation(
         tuple(
@@ -139,8 +141,14 @@ def test_suites_of_one_run_and_settings_that_differ_are_said(tmp_path: Path) -> 
     pair = compare_runs(read_run(str(first)), read_run(str(second)))
     assert pair.differences == [f"x: suites of {first} alone"]
     assert pair.settings == [("eval.temperature", 0.6, 1.0)]
+    judged = [replace(one, origin={"verifier": name, "template": "t"}) for name in ("x", "y")]
+    runs = [
+        read_run(str(written(tmp_path / name, {"m": own})))
+        for name, own in zip("ef", judged, strict=True)
+    ]
+    assert compare_runs(*runs).settings == [("m: verifier", "x", "y")]
     apart = [written(tmp_path / "c", {"x": one}), written(tmp_path / "d", {"y": one})]
-    with pytest.raises(ConfigError, match=r"no suite in common: .* has x, and"):
+    with pytest.raises(ConfigError, match=r"no suite in common: .* has x and"):
         compare_runs(*map(read_run, map(str, apart)))
 
 

@@ -24,6 +24,7 @@ from assay.genrm.config import read_models
 from assay.kit.errors import ConfigError
 from assay.reward_server.__main__ import cli as reward_cli
 from assay.reward_server.profiles.reading import read_profiles
+from assay.trainer.data.suites import read_suites
 from assay.trainer.recipes.code_prm import config as pipelines
 from assay.trainer.recipes.ladder import plan
 from assay.trainer.recipes.reward_model import config as rm_configs
@@ -150,11 +151,14 @@ def test_settings_are_those_that_we_have(
                 assert plan.load(file, ["data.path=rows.jsonl"]).rungs
             case "port":
                 assert reward_cli.make_context("reward", ["--config", str(file)])
+            case "units":
+                assert set(read_suites(file)) == {"units"}
             case "build-system" | "project":
                 assert tree["project"]
             case _:
-                assert configs.load(file, ["data.path=rows.jsonl"]), block
-    assert {"profile", "model", "base", "project", "port"} <= seen
+                mixed = tree.get("data", {}).get("source") == "mixture"
+                assert configs.load(file, [] if mixed else ["data.path=rows.jsonl"]), block
+    assert {"profile", "model", "base", "project", "port", "units"} <= seen
 
 
 def test_commands_are_those_that_we_have(repository: Path) -> None:

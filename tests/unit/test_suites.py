@@ -15,6 +15,7 @@ from assay.clients.rows.tests import read_tests
 from assay.kit.errors import ConfigError
 from assay.trainer.core.suites import first_draw
 from assay.trainer.data import suites
+from assay.trainer.data.sources import RowTable
 from assay.trainer.data.suites import find, known, load_suite, load_suites
 from assay.trainer.settings import config as configs
 
@@ -122,6 +123,25 @@ def test_the_oracle_compares_as_evalplus_does() -> None:
     assert not checks([2, 1], [1, 2], unordered=("g",))
     assert checks(7, 8, presence=("f",))
     assert not checks(None, 8, presence=("f",))
+
+
+def test_the_oracle_gives_the_right_program_what_it_takes() -> None:
+    """Tuples for lists, complex numbers for texts; and tests that test nothing are an error."""
+    rows = suites.SuiteRows(oracle="o", entry_point="e", inputs=("i",))
+    keyed = {"prompt": "", "o": "def f(x): return {x: 1}", "e": "f", "i": [[[1, [2]]]]}
+    for program, given, want in (
+        ("def f(x): return hash(x) and x", [[1, [2]]], (1, (2,))),
+        ("def f(a, b): return (a + b).imag", ["0", "1j"], 1.0),
+    ):
+        space: dict[str, Any] = {}
+        exec(suites.oracle_tests(rows, {**keyed, "o": program, "i": [given]}), space)
+        space["check"](lambda *_given, want=want: want)
+        with pytest.raises(AssertionError):
+            space["check"](lambda *_given: "no")
+    space = {}
+    exec(suites.oracle_tests(rows, {**keyed, "o": "def f(x): raise OSError"}), space)
+    with pytest.raises(RuntimeError, match="takes none of the inputs"):
+        space["check"](lambda *_given: 1)
 
 
 CHOICES = [
@@ -240,7 +260,7 @@ def test_the_hub_is_asked_as_the_table_says(tmp_path: Path, monkeypatch: Any) ->
     def answered(*given: Any, **_: Any) -> Any:
         asked.append(given)
         rows = [{"question": "1+1", "answer": "so\n#### 2"}] * 1319
-        return suites.RowTable(rows, "openai/gsm8k main test", "fingerprint:x")
+        return RowTable(rows, "openai/gsm8k main test", "fingerprint:x")
 
     monkeypatch.setattr(suites, "hub_table", answered)
     items = load_suite(known()["gsm8k"], 1, str(tmp_path), 2)

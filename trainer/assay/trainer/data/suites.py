@@ -91,7 +91,7 @@ class SuiteTable(Strict):
 
 
 @dataclass(frozen=True, slots=True)
-class Suite:
+class NamedSuite:
     """A suite by its name; `folder` is that of its TOML file, empty for ours."""
 
     name: str
@@ -107,46 +107,51 @@ class SuiteItems:
         origin: what they are, as the outcome records it: source, digest, verifier, template.
     """
 
-    suite: Suite
+    suite: NamedSuite
     problems: tuple[Problem, ...]
     samples: int
     origin: Mapping[str, Any]
 
 
 @cache
-def known() -> Mapping[str, Suite]:
+def known() -> Mapping[str, NamedSuite]:
     """The suites that are installed, by name.
 
     Raises:
         ConfigError: a table of an installed package is wrong, or two have one name.
     """
-    found = dict(_read(Path(str(files("assay.trainer.data") / "suites.toml")), ""))
+    found = dict(read_suites(Path(str(files("assay.trainer.data") / "suites.toml")), ""))
     for point in entry_points(group=GROUP):
         package, _, name = point.value.partition(":")
         path = Path(str(files(package) / f"{name or point.name}.toml"))
-        for suite in _read(path, str(path.parent)).values():
+        for suite in read_suites(path, str(path.parent)).values():
             if suite.name in found:
                 raise ConfigError(f"the suite {suite.name!r} is declared twice, also by {path}")
             found[suite.name] = suite
     return found
 
 
-def _read(path: Path, folder: str) -> dict[str, Suite]:
+def read_suites(path: Path, folder: str = "") -> dict[str, NamedSuite]:
+    """The suites of a TOML file, whose rows may lie in `folder`.
+
+    Raises:
+        ConfigError: the file cannot be read, or a table is wrong.
+    """
     tree = toml_config.read(path)
     return {
-        name: Suite(
+        name: NamedSuite(
             name, toml_config.build(SuiteTable, table, origin=f"{path}, suite {name}"), folder
         )
         for name, table in tree.items()
-        if isinstance(table, Mapping) or _no_table(path, name)
+        if isinstance(table, Mapping) or _refused(path, name)
     }
 
 
-def _no_table(path: Path, name: str) -> bool:
+def _refused(path: Path, name: str) -> bool:
     raise ConfigError(f"{path}: {name} is no table; a suite is one, as [{name}]")
 
 
-def find(spec: str, samples: int) -> list[tuple[Suite, int]]:
+def find(spec: str, samples: int) -> list[tuple[NamedSuite, int]]:
     """The suites of NAME, FILE.toml or FILE.toml:NAME, each with K of @K, by default `samples`.
 
     Raises:
@@ -157,7 +162,7 @@ def find(spec: str, samples: int) -> list[tuple[Suite, int]]:
         raise ConfigError(f"suite {spec!r}: write a number of samples behind @, as in aime24@32")
     file, _, inner = name.partition(":")
     k = int(count) if at else samples
-    own = _read(Path(file), str(Path(file).parent)) if file.endswith(".toml") else None
+    own = read_suites(Path(file), str(Path(file).parent)) if file.endswith(".toml") else None
     if own is not None and not inner:
         return [(suite, k) for suite in own.values()]
     there, wanted = (known(), name) if own is None else (own, inner)
@@ -184,7 +189,7 @@ def load_suites(config: EvalConfig) -> list[SuiteItems]:
     return [load_suite(suite, k, folder, config.suite_items) for suite, k in wanted]
 
 
-def load_suite(suite: Suite, samples: int, folder: str = "", most: int = 0) -> SuiteItems:
+def load_suite(suite: NamedSuite, samples: int, folder: str = "", most: int = 0) -> SuiteItems:
     """A suite's problems, the first `most` of them or all (0).
 
     Its file is looked for in `folder`, else beside its TOML file; what is not there comes from the
@@ -222,7 +227,7 @@ def load_suite(suite: Suite, samples: int, folder: str = "", most: int = 0) -> S
     )
 
 
-def _rows(suite: Suite, folder: str) -> tuple[SuiteRows, RowTable]:
+def _rows(suite: NamedSuite, folder: str) -> tuple[SuiteRows, RowTable]:
     file, hub = suite.table.file, suite.table.hub
     looked: list[str] = []
     if file is not None:
@@ -254,7 +259,7 @@ def _rows(suite: Suite, folder: str) -> tuple[SuiteRows, RowTable]:
         raise ConfigError(f"suite {suite.name}: {error}{gate}{local}") from error
 
 
-def _as_data(suite: Suite, rows: SuiteRows, where: str) -> DataConfig:
+def _as_data(suite: NamedSuite, rows: SuiteRows, where: str) -> DataConfig:
     made = rows.record or rows.options
     columns = ColumnsConfig(
         prompt=rows.prompt,
@@ -272,7 +277,7 @@ def _as_data(suite: Suite, rows: SuiteRows, where: str) -> DataConfig:
 
 
 def _problems(
-    suite: Suite, rows: SuiteRows, given: Sequence[Row], config: DataConfig
+    suite: NamedSuite, rows: SuiteRows, given: Sequence[Row], config: DataConfig
 ) -> Iterator[Problem]:
     for number, row in enumerate(given, start=1):
         lacking = next((name for name in _named(rows) if name not in row), None)
@@ -292,7 +297,7 @@ def _named(rows: SuiteRows) -> list[str]:
     return [*filter(None, columns), *rows.record, *rows.options, *rows.inputs]
 
 
-def _made(suite: Suite, rows: SuiteRows, row: Row, own: str) -> dict[str, Any]:
+def _made(suite: NamedSuite, rows: SuiteRows, row: Row, own: str) -> dict[str, Any]:
     """Columns that the table's keys make of a row's."""
     if rows.record:
         return {_REFERENCE: json.dumps({name: row[name] for name in rows.record})}
@@ -306,7 +311,7 @@ def _made(suite: Suite, rows: SuiteRows, row: Row, own: str) -> dict[str, Any]:
     return {_TESTS: {"code": code, **({"entry_point": entry} if entry else {}), "limits": limits}}
 
 
-def _shuffled(options: Sequence[str], suite: Suite, own: str) -> dict[str, Any]:
+def _shuffled(options: Sequence[str], suite: NamedSuite, own: str) -> dict[str, Any]:
     """The options under letters, and the letter of the first; fixed by seed and item alone."""
     order = list(range(len(options)))
     random.Random(f"{suite.table.seed}/{suite.name}/{own}").shuffle(order)  # noqa: S311  # no secret
@@ -341,21 +346,41 @@ def _same(a, b):
     return a == b or _near(a, b)
 
 
-def check(candidate):
+def _tuples(value):
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def _number(value):
+    return complex(value) if isinstance(value, str) else value
+
+
+def _tests():
     for given in json.loads({inputs!r}):
-        try:
-            expected = _right(*copy.deepcopy(given))
-        except Exception:
-            continue  # what the right program cannot take is no test
+        for form in (lambda one: one, _tuples, _number):
+            try:
+                taken = [form(one) for one in given]
+                yield taken, _right(*copy.deepcopy(taken))
+                break
+            except Exception:
+                continue
+
+
+def check(candidate):
+    count = 0
+    for given, expected in list(_tests()):
+        count += 1
         assert _same(candidate(*copy.deepcopy(given)), expected), given
+    if not count:
+        raise RuntimeError("the right program takes none of the inputs")
 """
 
 
 def oracle_tests(rows: SuiteRows, row: Row) -> str:
     """Test code that compares a program with a right one, as EvalPlus does (arXiv 2305.01210).
 
-    1. Inputs are JSON as they stand; EvalPlus makes tuples of some of MBPP's lists.
-    2. What the right program raises on is left out.
+    1. Inputs are JSON as they stand, or with tuples for lists, or complex numbers for texts: the
+       first that the right program takes. EvalPlus knows which of MBPP's problems want what.
+    2. What it takes in no form is left out.
     3. Problems with several right answers other than sets (find_zero) are compared like others.
     """
     entry = str(row[rows.entry_point])

@@ -32,6 +32,7 @@ HELD_OUT = "held-out"
 """The name of a run's own held-out prompts among its suites."""
 _SETTINGS = ("eval.", "rollout.max_new_tokens", "rollout.backend", "model.name", "run.seed")
 _NOT_COMPARED = ("eval.show", "eval.every", "eval.batch_size", "eval.prompts", "eval.suites")
+_ORIGIN = ("verifier", "parameters", "template", "digest")
 _SHOWN_IDS = 20
 
 
@@ -271,7 +272,16 @@ def compare_runs(first: EvaluatedRun, second: EvaluatedRun, *, common: bool = Fa
             [name for name in first.suites if name not in second.suites],
             [name for name in second.suites if name not in first.suites],
         ),
-        list(_differing(first.settings, second.settings)),
+        [
+            *_differing(first.settings, second.settings),
+            *(
+                (f"{name}: {key}", then.get(key), now.get(key))
+                for name in both
+                for then, now in [(first.suites[name].origin, second.suites[name].origin)]
+                for key in _ORIGIN
+                if then.get(key) != now.get(key)
+            ),
+        ],
     )
     differs = [one.differs for one in found.suites if one.differs]
     if differs and not common:
