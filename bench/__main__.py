@@ -70,6 +70,7 @@ BENCHES = {
     "viewer": "viewer",
     "trainer-summaries": "trainer_summaries",
     "trainer-void": "trainer_void",
+    "trainer-offline": "trainer_offline",
     "trainer-utterances": "trainer_utterances",
     "audit-detection": "audit_detection",
 }
@@ -116,6 +117,7 @@ TAKE_OPTIONS = (
     "viewer",
     "trainer-summaries",
     "trainer-void",
+    "trainer-offline",
     "trainer-utterances",
     "audit-detection",
 )
