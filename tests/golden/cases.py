@@ -360,6 +360,58 @@ CASES: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
         "FIRE, arXiv 2410.21236",
         {"logits": [10, 8, 6, 4, 2], "temperature": 30.0, "top_k": 4},
     ),
+    (
+        ref.dpo_losses,
+        "DPO, arXiv 2305.18290",
+        {
+            "chosen": NEW,
+            "rejected": OLD,
+            "ref_chosen": OLD,
+            "ref_rejected": NEW,
+            "chosen_mask": MASK,
+            "rejected_mask": [[1, 0, 0], [1, 1, 1]],
+            "beta": 0.5,
+        },
+    ),
+    (
+        ref.prdp_losses,
+        "PRDP, arXiv 2402.08714",
+        {
+            "first": NEW,
+            "second": OLD,
+            "ref_first": OLD,
+            "ref_second": NEW,
+            "rewards_first": [1.0, 0.0],
+            "rewards_second": [0.0, 0.0],
+            "beta": 0.25,
+        },
+    ),
+    *(
+        (
+            ref.a_lol_losses,
+            "A-LoL, arXiv 2305.14718",
+            {
+                "logprobs": NEW,
+                "ref_logprobs": OLD,
+                "advantages": advantages,
+                "mask": MASK,
+                "clip_range": 0.9,
+                "by_token": by_token,
+            },
+        )
+        for advantages, by_token in (([0.5, 1.0], False), ([0.5, 1.0], True), ([-1.0, 2.0], False))
+    ),
+    (
+        ref.direct_advantage_po,
+        "arXiv 2412.18279",
+        {
+            "logprobs": [-1.0, -2.0, -0.5, -1.0],
+            "ref_logprobs": [-1.5, -1.0, -0.5, -2.0],
+            "advantages": [0.25, -0.5, 0.125, 1.0],
+            "step_ends": [0, 1, 0, 0],
+            "beta": 0.5,
+        },
+    ),
 ]
 
 

@@ -20,7 +20,7 @@ that is fixed in a run and another in the row.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -63,6 +63,7 @@ from assay.trainer.selection.subsets import limr_scores
 from assay.trainer.selection.types import Seen
 from assay.trainer.settings.config import MethodSettings
 from assay.trainer.settings.objective import AdvantageConfig, CriticConfig, LossConfig
+from golden import stored as stored  # noqa: PLC0414  # enters its own
 from golden.batches import (
     DIALOGUES,
     Matrix,
@@ -90,28 +91,12 @@ from golden.losses import (
     value_loss,
     value_token_loss,
 )
+from golden.registry import FUNCTIONS as FUNCTIONS  # noqa: PLC0414
+from golden.registry import ROADS as ROADS  # noqa: PLC0414
+from golden.registry import fixed, golden
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {}
-ROADS: dict[str, tuple[Callable[..., Any], ...]] = {}
 WIDE_CLIP = 1e9
 """A range of ratios that clips none."""
-
-
-def golden(*roads: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Enters an adapter under its own name, with the functions of the project that it is for."""
-
-    def enter(adapter: Callable[..., Any]) -> Callable[..., Any]:
-        FUNCTIONS[adapter.__name__] = adapter
-        ROADS[adapter.__name__] = roads
-        return adapter
-
-    return enter
-
-
-def fixed(name: str, found: float, own: float) -> None:
-    """Refuses a number that no run can set."""
-    if not math.isclose(found, own):
-        raise ValueError(f"{name} is {own:g} in every run, not {found:g}")
 
 
 # Advantages.

@@ -32,9 +32,10 @@ def loss(
     entropies: torch.Tensor | None = None,
     counts: Counts | None = None,
     max_length: int = 1,
+    own: Any = None,
     **columns: torch.Tensor,
 ) -> torch.Tensor:
-    """The loss of a mini-batch in one piece.
+    """The loss of a mini-batch in one piece, `own` being the loss's table.
 
     Without `old_logps` these very weights drew the tokens; without advantages they are 0.
     """
@@ -55,6 +56,7 @@ def loss(
         config,
         count(batch) if counts is None else counts,
         max_length=max_length,
+        own=own,
     ).loss
 
 

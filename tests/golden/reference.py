@@ -511,3 +511,82 @@ def fire_first_token_probs(logits: Vector, temperature: float, top_k: int) -> Ve
     places = [i for i, logit in enumerate(logits) if logit >= least]
     chances = softmax([logits[i] / temperature for i in places])
     return [chances[places.index(i)] if i in places else 0.0 for i in range(len(logits))]
+
+
+# Stored responses.
+
+
+def log_ratio_sums(logprobs: Matrix, ref_logprobs: Matrix, mask: Matrix) -> Vector:
+    kept = each(lambda new, old, on: (new - old) * on, logprobs, ref_logprobs, mask)
+    return [sum(row) for row in kept]
+
+
+def dpo_losses(
+    *,
+    chosen: Matrix,
+    rejected: Matrix,
+    ref_chosen: Matrix,
+    ref_rejected: Matrix,
+    chosen_mask: Matrix,
+    rejected_mask: Matrix,
+    beta: float,
+) -> Vector:
+    better = log_ratio_sums(chosen, ref_chosen, chosen_mask)
+    worse = log_ratio_sums(rejected, ref_rejected, rejected_mask)
+    ahead = [one - other for one, other in zip(better, worse, strict=True)]
+    return [math.log1p(math.exp(-beta * difference)) for difference in ahead]
+
+
+def prdp_losses(
+    *,
+    first: Matrix,
+    second: Matrix,
+    ref_first: Matrix,
+    ref_second: Matrix,
+    rewards_first: Vector,
+    rewards_second: Vector,
+    beta: float,
+) -> Vector:
+    ones = each(lambda _value: 1.0, first), each(lambda _value: 1.0, second)
+    sums = log_ratio_sums(first, ref_first, ones[0]), log_ratio_sums(second, ref_second, ones[1])
+    rewards = zip(rewards_first, rewards_second, strict=True)
+    return [
+        ((one - other) - (r - q) / beta) ** 2
+        for one, other, (r, q) in zip(*sums, rewards, strict=True)
+    ]
+
+
+def a_lol_losses(
+    *,
+    logprobs: Matrix,
+    ref_logprobs: Matrix,
+    advantages: Vector,
+    mask: Matrix,
+    clip_range: float,
+    by_token: bool = False,
+) -> Vector:
+    """Of responses: the sum over their tokens."""
+    losses = []
+    sums = log_ratio_sums(logprobs, ref_logprobs, mask)
+    for new, old, on, a, whole in zip(logprobs, ref_logprobs, mask, advantages, sums, strict=True):
+        total = 0.0
+        for n, o, keep in zip(new, old, on, strict=True):
+            ratio = math.exp(n - o if by_token else whole)
+            total -= keep * max(a, 0.0) * clip(ratio, 1 - clip_range, 1 + clip_range) * n
+        losses.append(total)
+    return losses
+
+
+def direct_advantage_po(
+    logprobs: Vector, ref_logprobs: Vector, advantages: Vector, step_ends: Vector, beta: float
+) -> float:
+    """Of a response whose tokens have these advantages: the sum over its steps."""
+    total, ratio, advantage = 0.0, 0.0, 0.0
+    last = len(logprobs) - 1
+    for place, (new, old, a) in enumerate(zip(logprobs, ref_logprobs, advantages, strict=True)):
+        ratio += new - old
+        advantage += a
+        if step_ends[place] or place == last:
+            total += (beta * ratio - advantage) ** 2 / 2
+            ratio, advantage = 0.0, 0.0
+    return total

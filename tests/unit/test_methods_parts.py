@@ -34,6 +34,17 @@ def of_turns(mode: str) -> dict[str, Any]:
     }
 
 
+def of_stored(objective: str, *, pairs: str = "", **offline: Any) -> dict[str, Any]:
+    """Stored responses with a loss for them."""
+    mean = "seq-mean-token-mean" if pairs else "token-mean"
+    return {
+        "offline": {"rows": "runs/x", "pairs": pairs, **offline},
+        "loss": {"objective": objective, "aggregation": mean},
+        "advantage": {"estimator": "stored"},
+        "rollout": {"group_size": 2 if pairs else 1},
+    }
+
+
 ANCHOR = {"against": "anchor", "anchors": "reference"}
 TOGETHER = {"cotraining": {"enabled": True}}
 # For every part the least that switches it on.
@@ -42,6 +53,10 @@ ON: dict[str, dict[str, Any]] = {
     "accuracy-filter": {"dynamic_sampling": {"enabled": True, "min_accuracy": 0.1}},
     "surplus-kept": {"dynamic_sampling": {"enabled": True, "keep_surplus": True}},
     "fire": {"fire": {"enabled": True}},
+    "stored-rollouts": of_stored("sft"),
+    "advantage-filter": of_stored("a-lol", keep="positive"),
+    "correct-only": of_stored("sft", keep="correct"),
+    "component-pairs": of_stored("dpo", pairs="format"),
     "hints": {
         "data": {
             "source": "jsonl",
@@ -119,6 +134,7 @@ ON: dict[str, dict[str, Any]] = {
     "group-normalisation": {},
     "leave-one-out": {"advantage": {"estimator": "rloo"}},
     "segment-advantages": {"advantage": {"estimator": "segments", "scale": "none"}},
+    "stored-baseline": of_stored("a-lol"),
     "symmetric-group": {
         "advantage": {"estimator": "symmetric"},
         "pairwise": {"against": "group", "anchors": "reference"},
@@ -155,6 +171,7 @@ ON: dict[str, dict[str, Any]] = {
     "shared-trunk": {"advantage": {"estimator": "gae"}, "critic": {"sharing": "trunk"}},
     "value-clipping": {"advantage": {"estimator": "gae"}, "critic": {"loss": "clipped"}},
     "categorical-value": {"advantage": {"estimator": "gae"}, "critic": {"loss": "hl-gauss"}},
+    "recorded-reference": of_stored("a-lol", reference="recorded"),
     "clip-higher": {"loss": {"clip_high": 0.28}},
     "dual-clip": {"loss": {"dual_clip": 10.0}},
     "pre-clip": {"loss": {"pre_clip": 1000.0}},
@@ -168,7 +185,16 @@ ON: dict[str, dict[str, Any]] = {
     "importance-correction": {"loss": {"importance_correction": "token-truncate"}},
     "importance-mask": {"loss": {"importance_correction": "icepop"}},
     "decoupled-ppo": {"loss": {"importance_correction": "decoupled"}},
+    "a-lol": of_stored("a-lol"),
     "cispo": {"loss": {"objective": "cispo"}},
+    "direct-advantage": {
+        **of_stored("direct-advantage"),
+        "advantage": {"estimator": "gae", "lam": 0.0},
+        "critic": {"pretrain_steps": 5},
+    },
+    "dpo": of_stored("dpo", pairs="reward"),
+    "prdp": of_stored("prdp", pairs="reward"),
+    "sft": of_stored("sft"),
 }
 
 

@@ -38,6 +38,7 @@ _SUMMARIES = {
     "label-critiques": "Write critiques that agree with one another, to train a judge on.",
     "pivots": "The turns of trajectories at which a policy still differs (PivotRL).",
     "ladder": "Train a config with parts switched on or off, and compare.",
+    "stages": "Train in stages: supervised or offline ones, then RL.",
     "token": "Make the bearer tokens that services ask for.",
     "train": "Train a language model with rewards from services.",
     "train-rm": "Train a judge: of pairs, single responses or steps.",

@@ -1,4 +1,4 @@
-"""`assay train`, `assay eval`, `assay compare` and `assay ladder`: command lines of the trainer.
+"""`assay train`, `eval`, `compare`, `ladder` and `stages`: the command lines of the trainer.
 
 torch and TRL take seconds to import, so they are imported when a run starts: `assay --help` stays
 quick and a mistake in a config shows at once.
@@ -288,3 +288,32 @@ def compare(first: str, second: str, *, common: bool, page: Path | None, as_json
     if pair.worse:
         click.echo(f"assay: worse: {', '.join(pair.worse)}", err=True)
     return _BELOW if pair.worse else 0
+
+
+@click.command()
+@click.argument("path", metavar="STAGES.toml", type=click.Path(path_type=Path))
+@click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path),
+    help="Where the runs are kept; by default runs/<name of the file>. What is there goes on: "
+    "finished stages stay, an interrupted one is resumed.",
+)
+def stages(path: Path, overrides: tuple[str, ...], folder: Path | None) -> None:
+    """Train in stages: each run begins with the model, or the rollouts, of one before it.
+
+    STAGES.toml names the settings of each stage, as SFT or DPO on stored rollouts and RL after it.
+    KEY=VALUE changes the settings of all stages. The same command goes on where it was stopped.
+
+    \b
+      assay stages configs/pipelines/specs.toml data=rows.jsonl model=Qwen/Qwen2.5-1.5B
+      assay stages configs/pipelines/sft_rl.toml data=rows.jsonl --dir runs/sft-rl
+    """  # noqa: D301  # click takes the escape itself
+    from assay.kit.console import make_console  # noqa: PLC0415  # only what prints needs it
+    from assay.trainer.recipes.chain import plan, running  # noqa: PLC0415
+
+    folder = folder or Path("runs") / path.stem
+    code = running.run(plan.load(path, overrides, folder), folder, make_console())
+    if code:
+        raise SystemExit(code)

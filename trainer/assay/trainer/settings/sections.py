@@ -246,7 +246,8 @@ class OptimSection:
 
     __pydantic_config__ = STRICT
 
-    learning_rate: PositiveFloat = 1e-6
+    learning_rate: NonNegativeFloat = 1e-6
+    """0 draws and judges, and learns nothing."""
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     warmup_steps: NonNegative = 0
     """Steps of the optimizer."""

@@ -138,7 +138,7 @@ SFT = Loss(
         "sft",
         "loss",
         "The likelihood of stored responses is maximised.",
-        "supervised fine-tuning, as TRL's SFTTrainer has it",
+        "ours; TRL's SFTTrainer minimises the same",
         lambda c: c.method.loss.objective == "sft",
         None,
         code=(f"{_ROOM}.surrogates.sft",),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from assay.trainer.methods.offline.parts import METRICS, PARTS, lines
-from assay.trainer.settings.kinds import NonNegative, NonNegativeFloat, Strict, Text
+from assay.trainer.settings.kinds import NonNegative, NonNegativeFloat, Strict
 from assay.trainer.settings.method import Lines, TrainingMethod
 from assay.trainer.settings.reading import other_than
 
@@ -39,8 +39,8 @@ class OfflineConfig(Strict):
     """What ratios start from. start: the model as this run loads it; its log-probabilities of the
     rows are computed before the first step. recorded: the model that drew the rows. none: there is
     no ratio."""
-    step_end: Text = "\n"
-    """A token with this text ends a step, for losses of steps."""
+    step_end: str = "\n"
+    """A token with this text ends a step, for losses of steps. Empty: each token is one."""
 
 
 def check(config: Config) -> str:

@@ -45,7 +45,7 @@ def climb(plan: LadderPlan, folder: Path, console: Console, *, jobs: int = 1) ->
         f"{len(runs)} runs, {len(runs) - len(waiting)} of them finished"
     )
     folder.mkdir(parents=True, exist_ok=True)
-    work = _Work(display, runs, waiting, jobs)
+    work = Work(display, runs, waiting, jobs)
     try:
         interrupted = work.run()
     finally:
@@ -59,8 +59,12 @@ def climb(plan: LadderPlan, folder: Path, console: Console, *, jobs: int = 1) ->
     return 1 if work.failed else 0
 
 
-class _Work:
-    """The running processes, and the remaining runs."""
+class Work:
+    """The running processes, and the remaining runs.
+
+    Attributes:
+        failed: runs that ended otherwise than finished or interrupted.
+    """
 
     def __init__(
         self, display: Display, runs: list[RungRun], waiting: deque[RungRun], jobs: int
@@ -86,6 +90,7 @@ class _Work:
         return stop.requested
 
     def close(self) -> None:
+        """Kills what still runs."""
         self._display.end()
         for process, _ in self._going.values():
             end(process)

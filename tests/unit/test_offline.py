@@ -1,0 +1,69 @@
+"""Settings of stored rollouts: the files of configs/offline, their parts, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from assay.kit.errors import ConfigError
+from assay.trainer.explain.explanation import explain
+from assay.trainer.recipes.chain import plan
+from assay.trainer.settings import config as configs
+from assay.trainer.settings.registry import parts_on
+
+GIVEN = ("data=rows.jsonl", "method.offline.rows=runs/drawn")
+NEEDED = {"critic", "value-pretraining"}
+"""Without them the loss of steps has no advantage."""
+FILES = ("sft", "dpo", "prdp", "a_lol", "direct_advantage")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_is_explained_and_each_of_its_parts_switched_off(name: str) -> None:
+    config = configs.load(Path(f"offline/{name}"), GIVEN)
+    on = parts_on(config)
+    told = [line for section in explain(config).sections for line in section.lines]
+    assert any("stored ones of runs/drawn" in line for line in told)
+    assert {"stored-rollouts", name.replace("_", "-")} <= {part.name for part in on}
+    for part in on:
+        if part.off is not None and part.name not in NEEDED:
+            off = configs.load(Path(f"offline/{name}"), [*GIVEN, f"ablate={part.name}"])
+            assert part.name not in {other.name for other in parts_on(off)}
+
+
+def test_there_is_a_test_for_each_file(repository: Path) -> None:
+    assert {path.stem for path in (repository / "configs" / "offline").glob("*.toml")} == set(FILES)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        ("dpo", "method.offline.pairs=", "compares two responses: set method.offline.pairs"),
+        ("dpo", "rollout.group_size=4", "a group is a pair"),
+        ("dpo", "optim.mini_batches=2", "takes one response of each group"),
+        ("dpo", "method.offline.ties=true", "needs a better response"),
+        ("dpo", "method.offline.reference=none", 'to "start" or "recorded"'),
+        ("dpo", "method.loss.aggregation=token-mean", "one number for a pair"),
+        ("dpo", "method.loss.ratio=sequence", "needs a ratio for each token"),
+        ("prdp", "method.offline.pairs=format", "it predicts rewards"),
+        ("sft", "method.offline.rows=", "set method.offline.rows"),
+        ("sft", "rollout.temperature=0.7", "are the model's own"),
+        ("sft", "method.turns.mode=reconsider", "leave method.turns"),
+        ("dpo", "method.dynamic_sampling.enabled=true", "responses are read"),
+        ("a_lol", "method.shaping.cosine=true", "as they were judged"),
+        ("direct_advantage", "method.advantage.estimator=stored", "needs a critic"),
+        ("direct_advantage", "method.critic.pretrain_steps=0", "a critic that stands still"),
+    ],
+)
+def test_what_does_not_go_is_said(name: str, text: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        configs.load(Path(f"offline/{name}"), [*GIVEN, text])
+
+
+@pytest.mark.parametrize("name", ["specs", "sft_rl"])
+def test_a_pipeline_s_stages_fit(name: str, tmp_path: Path) -> None:
+    stages = plan.load(Path(f"pipelines/{name}"), ["data=rows.jsonl"], tmp_path)
+    drawn, cold, last = stages
+    assert drawn.config.optim.learning_rate == 0
+    assert cold.config.method.offline.rows == str(drawn.folder)
+    assert last.config.model.name == str(cold.folder / "model")

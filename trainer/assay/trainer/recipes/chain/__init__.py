@@ -1,0 +1,1 @@
+"""Runs one after the other, each from what those before it left."""
