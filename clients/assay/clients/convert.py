@@ -256,19 +256,21 @@ def _verifier_from_proto(message: reward_pb2.VerifierInfo) -> VerifierInfo:
 
 
 def _reliability(message: reward_pb2.Reliability) -> Reliability:
-    def rate(field: str) -> ErrorRate | None:
-        one = getattr(message, field)
-        if not message.HasField(field):
-            return None
-        return ErrorRate(one.value, one.low, one.high, one.confidence, one.responses)
-
+    positive = message.false_positive if message.HasField("false_positive") else None
+    negative = message.false_negative if message.HasField("false_negative") else None
     return Reliability(
         domain=message.domain,
-        false_positive=rate("false_positive"),
-        false_negative=rate("false_negative"),
+        false_positive=None if positive is None else _error_rate(positive),
+        false_negative=None if negative is None else _error_rate(negative),
         verifier_version=message.verifier_version,
         data_digest=message.data_digest,
         truth=message.truth,
+    )
+
+
+def _error_rate(message: reward_pb2.ErrorRate) -> ErrorRate:
+    return ErrorRate(
+        message.value, message.low, message.high, message.confidence, message.responses
     )
 
 

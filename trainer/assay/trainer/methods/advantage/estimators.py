@@ -48,7 +48,7 @@ GROUP = Estimator(
         "GRPO, arXiv 2402.03300, section 4.1.2",
         lambda c: c.method.advantage.estimator == "group", None,
         code=("algos.advantages.group_advantages",),
-        takes={"critic": "the group is the baseline", "own-zero": "their group's mean is taken out"},
+        takes={"critic": "the group is the baseline", "own-zero": "its mean is taken out"},
     ),
 )  # fmt: skip
 RLOO = Estimator(

@@ -1,9 +1,9 @@
 """The hooks that correct rewards for a verifier's errors (arXiv 2510.00915).
 
 A judged reward of 0 or 1 is corrected by the rates of its response's suspicion, of its task, or of
-all; where it was appealed, the first opinion is, and what the second changes counts by one over the
-chance of being asked. A fault has no reward to correct. Dynamic sampling, filters and accuracy go by
-the verdict, as without the correction.
+all. Where it was appealed, the first opinion is, and what the second changes counts by one over the
+chance of being asked. A fault has no reward to correct. Dynamic sampling, filters and accuracy go
+by the verdict, as without the correction.
 
 Rates by appeals are of the steps before, over all processes, so that no reward corrects itself. A
 run that is taken up again estimates them anew.
@@ -79,37 +79,26 @@ class Noise(RunHooks):
         return [[self._corrected(item) for item in group] for group in groups]
 
     def _corrected(self, item: Scored) -> Scored:
-        judgement = judgement_of(item)
-        if item.reward is None or judgement is None:
+        found = judged_of(item)
+        if item.reward is None or found is None:
             return item
-        assert isinstance(item.rollout, Rollout)
-        task = item.rollout.request.draw.problem.task
-        return replace(item, reward=self._rates.corrected(judgement, task))
+        return replace(item, reward=self._rates.corrected(*found))
 
     def mark(self, batch: Batch, scored: Sequence[Scored], collected: Collected) -> Batch:
         """See Hooks: learns of the batch's appeals, and leaves its numbers."""
         del collected
-        judgements = [found for item in scored if (found := judgement_of(item)) is not None]
-        self._observe(scored)
-        if self._rates.appeals:
-            rows = np.array([seen_of(one) for one in judgements], np.float64).reshape(-1, 3)
-            self._rates.learn(rows if self._ranks is None else self._ranks.gather(rows))
-            self.seen |= self._rates.numbers()
-        return batch
-
-    def _observe(self, scored: Sequence[Scored]) -> None:
-        judged = [(item, found) for item in scored if (found := judgement_of(item)) is not None]
-        if not judged:
-            return
-        used = []
-        for item, judgement in judged:
-            assert isinstance(item.rollout, Rollout)
-            used.append(self._rates.of(judgement, item.rollout.request.draw.problem.task))
-        known = [pair for pair in used if pair is not None]
-        self.seen["noise_corrected"] = fmean(item.reward != j.reward for item, j in judged)
+        judged = [(item.reward, *found) for item in scored if (found := judged_of(item))]
+        if judged:
+            self.seen["noise_corrected"] = fmean(reward != one.reward for reward, one, _ in judged)
+        known = [pair for _, one, task in judged if (pair := self._rates.of(one, task)) is not None]
         if known:
             self.seen["noise_false_positive"] = fmean(fp for fp, _ in known)
             self.seen["noise_false_negative"] = fmean(fn for _, fn in known)
+        if self._rates.appeals:
+            rows = np.array([seen_of(one) for _, one, _ in judged], np.float64).reshape(-1, 3)
+            self._rates.learn(rows if self._ranks is None else self._ranks.gather(rows))
+            self.seen |= self._rates.numbers()
+        return batch
 
 
 class Rates:
@@ -224,9 +213,12 @@ def seen_of(judgement: Judgement) -> tuple[float, float, float]:
     return float(said[0]), float(said[1]), 1 / appeal.probability
 
 
-def judgement_of(item: Scored) -> Judgement | None:
-    """The judgement of a whole response; None for a fault."""
-    return item.rollout.result.judgement if isinstance(item.rollout, Rollout) else None
+def judged_of(item: Scored) -> tuple[Judgement, str] | None:
+    """The judgement of a whole response and its row's task; None for a fault."""
+    rollout = item.rollout
+    if not isinstance(rollout, Rollout) or rollout.result.judgement is None:
+        return None
+    return rollout.result.judgement, rollout.request.draw.problem.task
 
 
 def measured(
