@@ -3,9 +3,9 @@
     python -m bench trainer-noise --out DIR --seeds 0,1,2,3,4 --jobs 0
 
 A response is a digit, the sum of those that the problem shows, and may end in "?", which hedges; a
-hedged response is wrong. Pretrained, a small policy is right in 20 of 100 and hedges in 5. The judge
-refuses 30 % of what is right. Of what is wrong it accepts 5 % at the pretrained policy, and where
-these lie is the part's:
+hedged response is wrong. Pretrained, a policy of 57,000 weights is right in 20 of 100 and hedges in
+5. The judge refuses 30 % of what is right. Of what is wrong it accepts 5 % at the pretrained one,
+and where these lie is the part's:
 
     hedges   the judge takes `FALLS` of the hedged responses for right, and no other wrong one. It
              says of each that it is hedged (a suspicion). Plain GRPO.
@@ -22,16 +22,16 @@ Arms of `hedges`:
               without errors; they weigh as method.noise.appeals has it, and no rate is known
 
 Why: one pair of rates is an affine map of a group's rewards, which GRPO's mean and deviation take
-out, so that `pair` is `noisy` (tests/property/test_noise_laws.py). Uniform noise slows learning and
-does not turn it ("rate, not fate", arXiv 2601.04411). What turns it is a class of wrong responses
-that the judge accepts more often, 0.8, than it accepts right ones, 0.7: the noisy optimum is to hedge.
-Rates by class make hedging earn 0 in the mean, and so do appeals. For forward nothing is expected:
-with rates by class its mean is not along the true gradient.
+out, so that `pair` is `noisy` (tests/property/test_noise_laws.py). Uniform noise slows learning
+and does not turn it ("rate, not fate", arXiv 2601.04411). What turns it is a class of wrong
+responses that the judge accepts more often, 0.8, than it accepts right ones, 0.7: the noisy
+optimum is to hedge. Rates by class make hedging earn 0 in the mean, and so do appeals. For forward
+nothing is expected: with rates by class its mean is not along the true gradient.
 
-Arms of `even`: clean, noisy, backward with 0.05 and 0.3, `weaker`: noisy with 0.65 times the KL. The
-noise makes rewards 0.65 times as large, and nothing divides them by a deviation; the KL stays.
-The optimum has odds of p / (1 - p) e^(reward / KL): with p = 0.206 and `KL` 0.4 the clean one is right
-in 0.76, the noisy one in 0.57. Backward must be clean, and `weaker` must be too: the
+Arms of `even`: clean, noisy, backward with 0.05 and 0.3, `weaker`: noisy with 0.65 times the KL.
+The noise makes rewards 0.65 times as large, and nothing divides them by a deviation; the KL stays.
+The optimum has odds of p / (1 - p) e^(reward / KL): with p = 0.206 and `KL` 0.4 the clean one is
+right in 0.76, the noisy one in 0.57. Backward must be clean, and `weaker` must be too: the
 correction is worth as much as another coefficient of the KL.
 
 The bar, over five seeds, by ratios to `clean` of the same seed, of held-out samples that are right

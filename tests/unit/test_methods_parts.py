@@ -103,6 +103,12 @@ ON: dict[str, dict[str, Any]] = {
     "order-gap-fault": {"pairwise": ANCHOR},
     "centred-win": {"pairwise": {**ANCHOR, "reward": "centred"}},
     "log-odds-win": {"pairwise": {**ANCHOR, "reward": "log-odds"}},
+    "noise-backward": {"noise": {"correction": "backward", "false_negative": 0.3}},
+    "noise-forward": {
+        "advantage": {"estimator": "plain"},
+        "noise": {"correction": "forward", "false_negative": 0.3},
+    },
+    "appeal": {"noise": {"appeals": True, "correction": "backward", "rates": "appeals"}},
     "soft-overlong": {"shaping": {"overlong": "soft", "overlong_cache": 64}},
     "overlong-filter": {"shaping": {"overlong": "filter"}},
     "cosine-length": {"shaping": {"cosine": True}},
@@ -117,6 +123,7 @@ ON: dict[str, dict[str, Any]] = {
     "cotrained-verifier": TOGETHER,
     "verification-form": TOGETHER,
     "group-normalisation": {},
+    "no-baseline": {"advantage": {"estimator": "plain"}},
     "leave-one-out": {"advantage": {"estimator": "rloo"}},
     "segment-advantages": {"advantage": {"estimator": "segments", "scale": "none"}},
     "symmetric-group": {

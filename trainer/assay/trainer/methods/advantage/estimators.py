@@ -84,7 +84,7 @@ PLAIN = Estimator(
     part=Part(
         "no-baseline", "advantage",
         "A response's reward is its advantage: nothing is taken from it.",
-        "REINFORCE, Williams 1992", _is_plain, _with_group,
+        "ours: REINFORCE as Williams wrote it, without a baseline", _is_plain, _with_group,
         code=("algos.advantages.plain_advantages",), takes={"critic": "there is no baseline"},
     ),
 )  # fmt: skip
