@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from statistics import fmean
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from assay.trainer.algos.noise import (
     forward_weight,
     weighted_rate,
 )
-from assay.trainer.core.batch import Batch, Scored
+from assay.trainer.core.batch import Scored
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.methods.noise.settings import NoiseConfig, RatePair, says_nothing
@@ -61,7 +61,7 @@ class Noise(RunHooks):
         self._ranks = AccelerateRanks(trainer.accelerator)
         if self._rates.source == "verifier":
             tasks = {problem.task for problem in session.problems.train}
-            self._rates.by_task = measured(
+            self._rates.by_task = rates_by_task(
                 session.judge.reliability,
                 tasks,
                 session.config.reward.verifier,
@@ -79,26 +79,27 @@ class Noise(RunHooks):
         return [[self._corrected(item) for item in group] for group in groups]
 
     def _corrected(self, item: Scored) -> Scored:
-        found = judged_of(item)
+        found = judged_of(item.rollout) if isinstance(item.rollout, Rollout) else None
         if item.reward is None or found is None:
             return item
         return replace(item, reward=self._rates.corrected(*found))
 
-    def mark(self, batch: Batch, scored: Sequence[Scored], collected: Collected) -> Batch:
-        """See Hooks: learns of the batch's appeals, and leaves its numbers."""
-        del collected
-        judged = [(item.reward, *found) for item in scored if (found := judged_of(item))]
-        if judged:
-            self.seen["noise_corrected"] = fmean(reward != one.reward for reward, one, _ in judged)
-        known = [pair for _, one, task in judged if (pair := self._rates.of(one, task)) is not None]
-        if known:
-            self.seen["noise_false_positive"] = fmean(fp for fp, _ in known)
-            self.seen["noise_false_negative"] = fmean(fn for _, fn in known)
+    def measured(self, collected: Collected) -> Mapping[str, float]:
+        """See Hooks; learns of the step's appeals, those of groups that do not train included."""
+        judged = [found for one in collected.held if (found := judged_of(one)) is not None]
+        own = np.array([self._rates.row(*one) for one in judged], np.float64).reshape(-1, 6)
+        rows = own if self._ranks is None else self._ranks.gather(own)
+        numbers: dict[str, float] = {}
+        if len(rows):
+            numbers["noise_corrected"] = float(rows[:, 3].mean())
+        known = rows[rows[:, 4] >= 0]
+        if len(known):
+            numbers["noise_false_positive"] = float(known[:, 4].mean())
+            numbers["noise_false_negative"] = float(known[:, 5].mean())
         if self._rates.appeals:
-            rows = np.array([seen_of(one) for _, one, _ in judged], np.float64).reshape(-1, 3)
-            self._rates.learn(rows if self._ranks is None else self._ranks.gather(rows))
-            self.seen |= self._rates.numbers()
-        return batch
+            self._rates.learn(rows[:, :3])
+            numbers |= self._rates.numbers()
+        return numbers
 
 
 class Rates:
@@ -149,7 +150,12 @@ class Rates:
             reward = appealed_reward(reward, second.reward, appeal.probability)
         return forward_weight(reward, rates[1]) if self.forward and rates is not None else reward
 
-    def learn(self, rows: np.ndarray) -> None:
+    def row(self, judgement: Judgement, task: str) -> tuple[float, ...]:
+        """What `seen_of` says; whether the reward is another; both rates, -1 for unknown."""
+        changed = self.corrected(judgement, task) != judgement.reward
+        return (*seen_of(judgement), changed, *(self.of(judgement, task) or (-1.0, -1.0)))
+
+    def learn(self, rows: np.ndarray[Any, Any]) -> None:
         """Takes in what `seen_of` says of judgements, and estimates the rates anew.
 
         Raises:
@@ -213,15 +219,13 @@ def seen_of(judgement: Judgement) -> tuple[float, float, float]:
     return float(said[0]), float(said[1]), 1 / appeal.probability
 
 
-def judged_of(item: Scored) -> tuple[Judgement, str] | None:
-    """The judgement of a whole response and its row's task; None for a fault."""
-    rollout = item.rollout
-    if not isinstance(rollout, Rollout) or rollout.result.judgement is None:
-        return None
-    return rollout.result.judgement, rollout.request.draw.problem.task
+def judged_of(rollout: Rollout) -> tuple[Judgement, str] | None:
+    """The judgement and the row's task; None for a fault."""
+    judgement = rollout.result.judgement
+    return None if judgement is None else (judgement, rollout.request.draw.problem.task)
 
 
-def measured(
+def rates_by_task(
     reliability: Sequence[Reliability], tasks: set[str], verifier: str, *, forward: bool
 ) -> dict[str, RatePair]:
     """Both rates by task, as they were measured; that of "all" under "".
