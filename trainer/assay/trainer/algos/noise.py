@@ -31,8 +31,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from assay.kit.reliability import ErrorRate
 from assay.kit.runs.stats import wilson
 
 
@@ -69,17 +69,7 @@ def appealed_reward(reward: float, second: float, probability: float) -> float:
     return reward + (second - reward) / probability
 
 
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """A share in [0, 1] and its interval; `count` is what it was measured on."""
-
-    value: float
-    low: float
-    high: float
-    count: int
-
-
-def weighted_rate(wrong: Sequence[bool], weights: Sequence[float]) -> Rate | None:
+def weighted_rate(wrong: Sequence[bool], weights: Sequence[float]) -> ErrorRate | None:
     """The weighted share of `wrong`, with a 95 % interval; None where there is nothing.
 
     Weights are one over the chance of having been looked at. The interval is Wilson's with as many
@@ -95,4 +85,4 @@ def weighted_rate(wrong: Sequence[bool], weights: Sequence[float]) -> Rate | Non
     if spread:
         counted = share * (1 - share) * total * total / spread
     low, high = wilson(share * counted, counted)
-    return Rate(share, low, high, len(weights))
+    return ErrorRate(share, low, high, 0.95, len(weights))

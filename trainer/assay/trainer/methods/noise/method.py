@@ -20,9 +20,8 @@ import numpy as np
 
 from assay.clients import Judgement
 from assay.kit.errors import ConfigError
-from assay.kit.reliability import Reliability
+from assay.kit.reliability import ErrorRate, Reliability
 from assay.trainer.algos.noise import (
-    Rate,
     appealed_reward,
     backward_reward,
     forward_weight,
@@ -182,7 +181,7 @@ class Rates:
         """Appeals within the window."""
         return sum(second >= 0 for _, second, _ in self._appealed)
 
-    def estimates(self) -> tuple[Rate | None, Rate | None]:
+    def estimates(self) -> tuple[ErrorRate | None, ErrorRate | None]:
         """Rates of false positives and false negatives by appeals; None where nothing tells.
 
         Where no accepted response was appealed, all of them count as right, and false positives are
@@ -206,7 +205,7 @@ class Rates:
         return found
 
 
-def _rate(seen: Sequence[tuple[bool, float]]) -> Rate | None:
+def _rate(seen: Sequence[tuple[bool, float]]) -> ErrorRate | None:
     return weighted_rate([wrong for wrong, _ in seen], [weight for _, weight in seen])
 
 
