@@ -1,10 +1,11 @@
 """A verifier with 30 % false negatives and 5 % false positives, and what corrects it (2510.00915).
 
-    python -m bench trainer-noise --out DIR --seeds 0,1,2,3,4
+    python -m bench trainer-noise --out DIR --seeds 0,1,2,3,4 --jobs 0
 
-The task is `miniature_tasks`' counting; a response may end in "?", which hedges, and a hedged
-response is wrong. The judge refuses 30 % of what is right. Of what is wrong it accepts 5 % at the
-pretrained policy, and where these lie is the part's:
+A response is a digit, the sum of those that the problem shows, and may end in "?", which hedges; a
+hedged response is wrong. Pretrained, a policy of 57,000 weights is right in 20 of 100 and hedges in
+5. The judge refuses 30 % of what is right. Of what is wrong it accepts 5 % at the pretrained one,
+and where these lie is the part's:
 
     hedges   the judge takes `FALLS` of the hedged responses for right, and no other wrong one. It
              says of each that it is hedged (a suspicion). Plain GRPO.
@@ -12,34 +13,42 @@ pretrained policy, and where these lie is the part's:
 
 Arms of `hedges`:
 
-    clean        a judge without errors
-    noisy        no correction
-    pair         noise-backward with one pair of rates, 0.05 and 0.3
-    classes      noise-backward with the rates of hedged responses, and of others
-    forward      noise-forward with the same, without a baseline (method.advantage: plain, none)
-    appeal       half of the refused and a fifth of the accepted are asked about anew, of a judge
-                 without errors; their weight is that of method.noise.appeals
+    clean     a judge without errors
+    noisy     no correction
+    pair      noise-backward with one pair of rates, 0.05 and 0.3
+    classes   noise-backward with the rates of hedged responses, and of others
+    forward   noise-forward with the same: no baseline, no deviation
+    appeal    half of the refused and a fifth of the accepted are asked about anew, of a judge
+              without errors; they weigh as method.noise.appeals has it, and no rate is known
 
-Why: within a group one pair of rates is an affine map of all rewards, which GRPO's mean and deviation
-take out, so `pair` must be `noisy`, as it is with every uniform noise, which slows learning and does
-not turn it (tests/property/test_noise_laws.py; "rate, not fate", arXiv 2601.04411). What turns it is
-a class of wrong responses that the judge accepts more often, `FALLS`, than it accepts right ones,
-0.7: the noisy optimum is to hedge. Rates by class make it earn 0 again in the mean.
+Why: one pair of rates is an affine map of a group's rewards, which GRPO's mean and deviation take
+out, so that `pair` is `noisy` (tests/property/test_noise_laws.py). Uniform noise slows learning
+and does not turn it ("rate, not fate", arXiv 2601.04411). What turns it is a class of wrong
+responses that the judge accepts more often, 0.8, than it accepts right ones, 0.7: the noisy
+optimum is to hedge. Rates by class make hedging earn 0 in the mean, and so do appeals. For forward
+nothing is expected: with rates by class its mean is not along the true gradient.
 
-Arms of `even`: clean, noisy, backward with 0.05 and 0.3, and `weaker`, noisy with 0.65 times the KL.
-The noise makes rewards 0.65 times as large, and nothing divides them by a deviation; the KL is as
-large as before, so that the noisy optimum is nearer to the pretrained policy. Backward must be
-clean, and `weaker` must be too: the correction is worth as much as another coefficient of the KL.
+Arms of `even`: clean, noisy, backward with 0.05 and 0.3, `weaker`: noisy with 0.65 times the KL.
+The noise makes rewards 0.65 times as large, and nothing divides them by a deviation; the KL stays.
+The optimum has odds of p / (1 - p) e^(reward / KL): with p = 0.206 and `KL` 0.4 the clean one is
+right in 0.76, the noisy one in 0.57. Backward must be clean, and `weaker` must be too: the
+correction is worth as much as another coefficient of the KL.
 
-Told is the share of held-out samples that are right, after `--steps` steps.
+The bar, over five seeds, by ratios to `clean` of the same seed, of held-out samples that are right
+after 60 steps: noisy at most 0.80, classes, appeal and backward at least 0.95, in the mean; and
+`pair` within 0.05 of noisy.
 
-The bar, over five seeds, by ratios to `clean` of the same seed: noisy at most 0.80, corrected
-(classes, forward, appeal; backward) at least 0.95, in the mean; and `pair` within 0.05 of noisy.
+Pilots with seed 100, 60 steps: right in 0.90 clean, 0.01 noisy, 0.00 pair, 0.88 classes, 0.79
+forward; even, with a KL of 0.33, 0.75 clean and 0.57 noisy. Before, on counting in ten tokens
+(miniature_tasks) with 128 samples a step, `classes` under GRPO's deviation learned to hedge (62 of
+100), as it shrinks the rare large losses of hedges most; without the deviation it did not, and
+needed more samples a step than a clean judge to learn at all.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -53,6 +62,7 @@ from assay.trainer.records.folder import RunFolder
 from bench.miniature import (
     Item,
     Service,
+    Shape,
     as_data,
     begin,
     finished,
@@ -66,26 +76,31 @@ from bench.miniature import (
     write_problems,
 )
 from bench.miniature_report import Runs, compare
-from bench.miniature_tasks import COUNTING, COUNTING_SHAPE, COUNTING_WORDS, LIMIT, attempt, coin
+from bench.miniature_tasks import coin
 
-HEDGE, HEDGES, FALLS = "?", 0.04, 0.8
+HEDGE, HEDGES, FALLS = "?", 0.05, 0.8
 REFUSES, ACCEPTS = 0.3, 0.05
 ASKED = {False: 0.5, True: 0.2}
 """The chance of an appeal, by the first verdict."""
-KL = 0.1
-HELD_OUT = 16
+KL = 0.4
+LETTERS, DIGITS = "ABCDEFGH", "0123456789"
+SUMS = [(f"{letter}n{n:02d}=", str((n // 10 + n) % 10)) for letter in LETTERS for n in range(100)]
+WORDS = (*LETTERS, *(f"n{n:02d}" for n in range(100)), *DIGITS, "=", HEDGE)
+KNOWS = 0.15
+SHAPE = Shape(width=64, layers=1, context=16, steps=400, batch=256, learning_rate=5e-3)
+HELD_OUT = 80
 SMALL = (
     "data.source=jsonl",
     "data.template={question}",
     "model.precision=float32",
     "reward.verifier=miniature",
     "method.loss.aggregation=token-mean",
-    "optim.learning_rate=5e-4",
-    f"rollout.max_new_tokens={LIMIT}",
-    "rollout.prompts_per_step=16",
+    "optim.learning_rate=1e-3",
+    "rollout.max_new_tokens=3",
+    "rollout.prompts_per_step=32",
     "rollout.group_size=8",
     f"eval.prompts={HELD_OUT}",
-    "eval.samples=32",
+    "eval.samples=4",
     "eval.batch_size=1000",
     "eval.show=0",
     "run.checkpoint_every=0",
@@ -122,31 +137,28 @@ ARMS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "weaker": (*TOWARDS, f"method.loss.kl_coef={KL * (1 - REFUSES - ACCEPTS):g}"),
     },
 }  # fmt: skip
-CORRECTED = {"hedges": ("classes", "forward", "appeal"), "even": ("backward",)}
+CORRECTED = {"hedges": ("classes", "appeal"), "even": ("backward",)}
 FIGURES = ("before", "true", "hedged", "false_negatives", "false_positives")
 
 
 def drawn(dice: random.Random) -> tuple[str, str]:
     """A prompt, and a response with the mistakes and the hedges of the pretrained model."""
-    a, b = dice.choice(COUNTING)
-    return f"{a}+{b}=", attempt(a, b, dice) + HEDGE * (dice.random() < HEDGES)
+    prompt, answer = dice.choice(SUMS)
+    said = answer if dice.random() < KNOWS else dice.choice(DIGITS)
+    return prompt, said + HEDGE * (dice.random() < HEDGES)
 
 
 def problems(folder: Path) -> tuple[Path, Path, Path]:
     """The pretrained model, the training problems and the held-out ones."""
-    words = (*COUNTING_WORDS, HEDGE)
-    model = pretrained(folder / "hedges", words, drawn, COUNTING_SHAPE)
-    shuffled = random.Random(0).sample(COUNTING, len(COUNTING))
-    rows = [(f"{a}+{b}=", str((a + b) % 10)) for a, b in shuffled]
+    model = pretrained(folder / "sums", WORDS, drawn, SHAPE)
+    rows = random.Random(0).sample(SUMS, len(SUMS))
     train_path = write_problems(folder / "train.jsonl", rows[HELD_OUT:])
     return model, train_path, write_problems(folder / "test.jsonl", rows[:HELD_OUT])
 
 
 def is_right(response: str, reference: str, *, truncated: bool) -> bool:
-    """The truth: the last answer, not hedged, in a response that ended by itself."""
-    if truncated or HEDGE in response or "=" not in response:
-        return False
-    return response.rpartition("=")[2].strip() == reference
+    """The truth: the digit, not hedged."""
+    return not truncated and response.strip() == reference
 
 
 class Judge(Service):
@@ -180,7 +192,7 @@ class Judge(Service):
             return False
         if truth:
             return coin(self._seed, item) >= REFUSES
-        falls = ACCEPTS if self._part == "even" else FALLS if hedged and "=" in item.response else 0
+        falls = ACCEPTS if self._part == "even" else FALLS if hedged else 0
         return coin(self._seed, item) < falls
 
 
@@ -203,8 +215,6 @@ def config_of(wanted: Mapping[str, Any], made: tuple[Path, Path, Path]) -> Any:
 
 def one_run(wanted: Mapping[str, Any]) -> dict[str, Any]:
     """Trains, and says how much is right before and after, and how the judge erred at first."""
-    import json  # noqa: PLC0415
-
     folder, made = Path(wanted["folder"]), problems(Path(wanted["models"]))
     judge = Judge(wanted["part"], wanted["arm"], wanted["seed"])
     train(config_of(wanted, made), folder, lambda: judge)

@@ -76,6 +76,17 @@ ON: Mapping[str, Mapping[str, str]] = {
     "overlong-filter": {"method.shaping.overlong": "filter"},
     "cosine-length": {"method.shaping.cosine": "true"},
     "repetition-penalty": {"method.shaping.repetition_ngram": "2"},
+    "noise-backward": {
+        "method.noise.correction": "backward",
+        "method.noise.false_negative": "0.3",
+    },
+    "noise-forward": {
+        "method.noise.correction": "forward",
+        "method.noise.false_negative": "0.3",
+        "method.advantage.estimator": "plain",
+    },
+    "appeal": {"method.noise.appeals": "true"},
+    "no-baseline": {"method.advantage.estimator": "plain"},
     "dense-rewards": _DENSE,
     "step-interpolation": {**_DENSE, "method.dense.mix": "interpolate"},
     "advantage-whitening": {"method.advantage.normalise": "batch"},

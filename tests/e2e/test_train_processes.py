@@ -31,7 +31,7 @@ DAPO = {
     "dynamic_sampling": {"enabled": True, "keep_surplus": True},
     "shaping": {"overlong": "soft", "overlong_cache": 2},
 }
-FAULTY = ("grpo", "episodes-faults")
+FAULTY = ("grpo", "episodes-faults", "noise")
 METHODS: dict[str, dict[str, Any]] = {
     "grpo": {
         "method": {"loss": {"kl_coef": 0.05, "aggregation": "seq-mean-token-mean"}},
@@ -120,6 +120,14 @@ METHODS: dict[str, dict[str, Any]] = {
             "loss": {"importance_correction": "decoupled"},
         },
         "optim": {"micro_batch": 8},
+    },
+    "noise": {
+        "method": {
+            "advantage": {"scale": "none"},
+            "noise": {"correction": "backward", "false_negative": 0.3, "appeals": True},
+        },
+        "optim": {"micro_batch": 8},
+        "reward": {"max_fault_ratio": 1.0},
     },
     "lora": {"method": {"loss": {"kl_coef": 0.05}}, "model": {"lora": {"rank": 4}}},
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -88,14 +89,12 @@ def test_one_pair_of_rates_in_a_group_changes_nothing_that_its_deviation_divides
     judged_PG = torch.tensor(said, dtype=torch.float64)
     corrected_PG = (judged_PG - pair[0]) / (1 - sum(pair))
     for estimate in (group_advantages, rloo):
-        plain_PG = estimate(judged_PG, scale="group")
+        plain_PG, whole_PG = estimate(judged_PG, scale="group"), estimate(judged_PG, scale="none")
         # Equal but for the TRL_EPS beside a deviation, which is at least 1/2 here.
         torch.testing.assert_close(
             estimate(corrected_PG, scale="group"), plain_PG, rtol=4 * TRL_EPS, atol=1e-9
         )
-        torch.testing.assert_close(
-            estimate(corrected_PG, scale="none") * (1 - sum(pair)), estimate(judged_PG, scale="none")
-        )
+        torch.testing.assert_close(estimate(corrected_PG, scale="none") * (1 - sum(pair)), whole_PG)
 
 
 @given(verdicts, st.floats(0, 0.9))
@@ -105,7 +104,7 @@ def test_a_groups_mean_takes_the_forward_correction_out(said: list[list[bool]], 
 
 
 def test_a_deviation_takes_the_mean_of_0_from_a_rare_class_of_responses() -> None:
-    """Of hedges the judge accepts 4 in 5, and among wrong answers one earns 0 in the mean; where the
+    """Of hedges the judge accepts 4 in 5. Among wrong answers one earns 0 in the mean; where the
     deviation divides, the rare large loss shrinks and hedging pays."""
     fp = 0.8
     paid = {"none": 0.0, "group": 0.0}
@@ -149,17 +148,20 @@ def test_rates_that_tell_nothing_are_refused(pair: tuple[float, float]) -> None:
         backward_reward(1, 1 - pair[0] / 2, 1 - pair[1] / 2)
 
 
-def config(**own: object) -> Config:
-    return Config(method=MethodSettings(noise=NoiseConfig(**own)))  # type: ignore[arg-type]
+def config(**own: Any) -> Config:
+    tables: dict[str, Any] = {"noise": NoiseConfig(**own)}
+    return Config(method=MethodSettings(**tables))
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=6), rates)
 def test_a_fault_has_no_corrected_reward_and_changes_no_other(
     said: list[bool], pair: tuple[float, float]
 ) -> None:
-    score = scorer(hooks_of(config(correction="backward", false_positive=pair[0], false_negative=pair[1])))
-    alone = score([[rollout(verdict(one)) for one in said]])
-    beside = score([[*(rollout(verdict(one)) for one in said), rollout(Fault("INTERNAL", "x"))]])
+    chosen = config(correction="backward", false_positive=pair[0], false_negative=pair[1])
+    score = scorer(hooks_of(chosen))
+    judged = tuple(rollout(verdict(one)) for one in said)
+    alone = score([judged])
+    beside = score([(*judged, rollout(Fault("INTERNAL", "x")))])
     assert [item.reward for item in beside] == [*(item.reward for item in alone), None]
     assert not beside[-1].trains
     assert [item.reward for item in alone] == [backward_reward(one, *pair) for one in said]
@@ -174,12 +176,12 @@ def test_the_rates_of_a_suspicion_go_before_those_of_a_task_and_these_before_all
             by_suspicion={"hedged": (0.8, 0.0)},
         )
     )
-    rows = [
+    rows = (
         rollout(verdict(True)),
         rollout(verdict(True), "hard"),
         rollout(verdict(True, "other", "hedged"), "hard"),
         rollout(verdict(False, "hedged")),
-    ]
+    )
     scored = scorer([hook])([rows])
     assert [item.reward for item in scored] == pytest.approx([2.0, 4.0, 1.0, -4.0])
 

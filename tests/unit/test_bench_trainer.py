@@ -14,6 +14,7 @@ from bench import __main__ as bench
 from bench import miniature_errands as errands
 from bench import miniature_tasks as tasks
 from bench import trainer_agents as agents
+from bench import trainer_noise as noise
 from bench import trainer_summaries as summaries
 from bench import trainer_tango as tango
 from bench import trainer_void as void
@@ -334,3 +335,39 @@ def test_a_talk_of_cues_tells_how_many_were_right_and_earns_their_share() -> Non
     told = [talk.turn(Reply(f"{ANSWERS[c] if n % 2 else 'x'}yz")) for n, c in enumerate(cues)]
     assert told == ["0g", "1f", "1e", None]
     assert talk.reward() == 0.5
+
+
+@pytest.mark.parametrize("part", noise.ARMS)
+def test_the_noisy_judge_errs_as_often_as_it_is_planted(part: str) -> None:
+    judge = noise.Judge(part, "appeal", 0)
+    dice = random.Random(0)
+    seen: dict[str, list[Any]] = {"right": [], "hedged": [], "wrong": []}
+    for number in range(6000):
+        prompt, response = noise.drawn(dice)
+        reference = dict(noise.SUMS)[prompt]
+        made = item(response, reference, name=str(number))
+        kind = "right" if response == reference else "hedged" if "?" in response else "wrong"
+        seen[kind].append(judge._judged(made).judgement)
+    first = {
+        kind: [one.appeal.first.reward if one.HasField("appeal") else one.reward for one in judged]
+        for kind, judged in seen.items()
+    }
+    means = {kind: sum(values) / len(values) for kind, values in first.items()}
+    assert means["right"] == pytest.approx(0.7, abs=0.04)
+    assert means["hedged"] == pytest.approx(0.8 if part == "hedges" else 0.05, abs=0.06)
+    assert means["wrong"] == pytest.approx(0.0 if part == "hedges" else 0.05, abs=0.01)
+    wrong = first["hedged"] + first["wrong"]
+    assert sum(wrong) / len(wrong) == pytest.approx(0.05, abs=0.015)
+    assert all(list(one.suspicions) == ["hedged"] for one in seen["hedged"])
+    asked = [one.appeal for one in seen["right"] if one.HasField("appeal")]
+    assert all(one.second.reward == 1 for one in asked)
+    assert {one.probability for one in asked} == {0.2, 0.5}
+
+
+@pytest.mark.parametrize(("part", "arm"), [(p, a) for p, arms in noise.ARMS.items() for a in arms])
+def test_each_arm_of_the_noisy_judge_has_settings_that_load(part: str, arm: str) -> None:
+    wanted = {"part": part, "arm": arm, "seed": 0, "steps": 2}
+    config = noise.config_of(wanted, (Path("m"), Path("rows.jsonl"), Path("held.jsonl")))
+    corrected = config.method.noise.correction != "none" or config.method.noise.appeals
+    assert corrected == (arm not in ("clean", "noisy", "weaker"))
+    assert (config.method.loss.kl_coef > 0) == (part == "even")

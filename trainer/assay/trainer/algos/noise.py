@@ -5,19 +5,23 @@
     appealed  R^ + (R2 - R^) / q where it was appealed       [derivation]
     rate      shares of appeals, each weighed by 1 / q       [derivation]
 
-R* is the truth and R~ the verdict, 0 or 1; rho0 = P(R~ = 1 | R* = 0) is the rate of false positives,
-rho1 = P(R~ = 0 | R* = 1) that of false negatives; R2 is the second opinion, q the chance that it is
-asked for.
+R* is the truth and R~ the verdict, 0 or 1; rho0 = P(R~ = 1 | R* = 0) is the rate of false
+positives, rho1 = P(R~ = 0 | R* = 1) that of false negatives; R2 is the second opinion, q the chance
+that it is asked for.
 
 Laws, held by tests/property/test_noise_laws.py:
 
 1. E[R^ | R*] = R*. E[w | R* = 1] = 0 and E[w | R* = 0] = -(1 - rho0 - rho1), so that the mean of w
    times the score function is 1 - rho0 - rho1 times the true gradient.
-2. Both are affine in R~ with a positive slope, w with slope 1. Where a group has one pair of rates,
-   its mean takes w back to R~, and its mean and deviation take R^ back to R~: GRPO's advantages stay
-   as they were. A correction changes them where rates differ within the group, or where nothing is
-   divided by a deviation and something else has a scale: a KL, another prompt's rates.
-3. The appealed reward has the mean R2, whatever R^ is, where both verdicts have a q above 0.
+2. w = (1 - rho0 - rho1) (R^ - 1), and both are affine in R~ with a positive slope. Where a group
+   has one pair of rates, its mean takes w back to R~, and its mean and deviation R^ back to R~:
+   GRPO's advantages stay as they were. A correction changes them where rates differ within the
+   group, or where nothing divides by a deviation and something else has a scale: a KL, or another
+   prompt's rates.
+3. A mean of 0 is no mean of 0 once a group's deviation has divided: of a rare class that is mostly
+   accepted, what it loses now and then shrinks most. Rates that differ within a group want
+   `method.advantage.scale = "none"`.
+4. The appealed reward has the mean R2, whatever R^ is, where both verdicts have a q above 0.
 
 Differences: the paper's text was not at hand. Its abstract and a reproduction's code have the two
 formulas; the proofs above are ours.
@@ -27,8 +31,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from assay.kit.reliability import ErrorRate
 from assay.kit.runs.stats import wilson
 
 
@@ -50,7 +54,7 @@ def backward_reward(verdict: float, false_positive: float, false_negative: float
 
 
 def forward_weight(verdict: float, false_negative: float) -> float:
-    """w = R~ - (1 - rho1), the weight of a response's score function (arXiv 2510.00915, theorem 2).
+    """The weight of a score function, w = R~ - (1 - rho1) (arXiv 2510.00915, theorem 2).
 
     It takes the place of an advantage. `verdict` is 0 or 1, `false_negative` in [0, 1].
     """
@@ -65,17 +69,7 @@ def appealed_reward(reward: float, second: float, probability: float) -> float:
     return reward + (second - reward) / probability
 
 
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """A share in [0, 1] and its interval; `count` is what it was measured on."""
-
-    value: float
-    low: float
-    high: float
-    count: int
-
-
-def weighted_rate(wrong: Sequence[bool], weights: Sequence[float]) -> Rate | None:
+def weighted_rate(wrong: Sequence[bool], weights: Sequence[float]) -> ErrorRate | None:
     """The weighted share of `wrong`, with a 95 % interval; None where there is nothing.
 
     Weights are one over the chance of having been looked at. The interval is Wilson's with as many
@@ -91,4 +85,4 @@ def weighted_rate(wrong: Sequence[bool], weights: Sequence[float]) -> Rate | Non
     if spread:
         counted = share * (1 - share) * total * total / spread
     low, high = wilson(share * counted, counted)
-    return Rate(share, low, high, len(weights))
+    return ErrorRate(share, low, high, 0.95, len(weights))

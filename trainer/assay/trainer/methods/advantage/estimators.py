@@ -48,7 +48,7 @@ GROUP = Estimator(
         "GRPO, arXiv 2402.03300, section 4.1.2",
         lambda c: c.method.advantage.estimator == "group", None,
         code=("algos.advantages.group_advantages",),
-        takes={"critic": "the group is the baseline", "own-zero": "their group's mean is taken out"},
+        takes={"critic": "the group is the baseline", "own-zero": "its mean is taken out"},
     ),
 )  # fmt: skip
 RLOO = Estimator(
@@ -84,7 +84,7 @@ PLAIN = Estimator(
     part=Part(
         "no-baseline", "advantage",
         "A response's reward is its advantage: nothing is taken from it.",
-        "REINFORCE, Williams 1992", _is_plain, _with_group,
+        "ours: REINFORCE as Williams wrote it, without a baseline", _is_plain, _with_group,
         code=("algos.advantages.plain_advantages",), takes={"critic": "there is no baseline"},
     ),
 )  # fmt: skip

@@ -52,6 +52,9 @@ GAE = Estimator(
         _without_critic,
         code=("algos.gae.gae",),
         needs={"whole-batch": "the mean of its loss has a denominator of its own"},
-        takes={"group-baseline": "a critic is the baseline", "own-zero": "a critic's value is taken out"},
+        takes={
+            "group-baseline": "a critic is the baseline",
+            "own-zero": "a critic's value is taken out",
+        },
     ),
 )

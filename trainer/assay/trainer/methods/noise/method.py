@@ -1,9 +1,9 @@
 """The hooks that correct rewards for a verifier's errors (arXiv 2510.00915).
 
 A judged reward of 0 or 1 is corrected by the rates of its response's suspicion, of its task, or of
-all; where it was appealed, the first opinion is, and what the second changes counts by one over the
-chance of being asked. A fault has no reward to correct. Dynamic sampling, filters and accuracy go by
-the verdict, as without the correction.
+all. Where it was appealed, the first opinion is, and what the second changes counts by one over the
+chance of being asked. A fault has no reward to correct. Dynamic sampling, filters and accuracy go
+by the verdict, as without the correction.
 
 Rates by appeals are of the steps before, over all processes, so that no reward corrects itself. A
 run that is taken up again estimates them anew.
@@ -14,21 +14,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from statistics import fmean
+from typing import Any
 
 import numpy as np
 
 from assay.clients import Judgement
 from assay.kit.errors import ConfigError
-from assay.kit.reliability import Reliability
+from assay.kit.reliability import ErrorRate, Reliability
 from assay.trainer.algos.noise import (
-    Rate,
     appealed_reward,
     backward_reward,
     forward_weight,
     weighted_rate,
 )
-from assay.trainer.core.batch import Batch, Scored
+from assay.trainer.core.batch import Scored
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.methods.noise.settings import NoiseConfig, RatePair, says_nothing
@@ -61,7 +60,7 @@ class Noise(RunHooks):
         self._ranks = AccelerateRanks(trainer.accelerator)
         if self._rates.source == "verifier":
             tasks = {problem.task for problem in session.problems.train}
-            self._rates.by_task = measured(
+            self._rates.by_task = rates_by_task(
                 session.judge.reliability,
                 tasks,
                 session.config.reward.verifier,
@@ -79,37 +78,27 @@ class Noise(RunHooks):
         return [[self._corrected(item) for item in group] for group in groups]
 
     def _corrected(self, item: Scored) -> Scored:
-        judgement = judgement_of(item)
-        if item.reward is None or judgement is None:
+        found = judged_of(item.rollout) if isinstance(item.rollout, Rollout) else None
+        if item.reward is None or found is None:
             return item
-        assert isinstance(item.rollout, Rollout)
-        task = item.rollout.request.draw.problem.task
-        return replace(item, reward=self._rates.corrected(judgement, task))
+        return replace(item, reward=self._rates.corrected(*found))
 
-    def mark(self, batch: Batch, scored: Sequence[Scored], collected: Collected) -> Batch:
-        """See Hooks: learns of the batch's appeals, and leaves its numbers."""
-        del collected
-        judgements = [found for item in scored if (found := judgement_of(item)) is not None]
-        self._observe(scored)
+    def measured(self, collected: Collected) -> Mapping[str, float]:
+        """See Hooks; learns of the step's appeals, those of groups that do not train included."""
+        judged = [found for one in collected.held if (found := judged_of(one)) is not None]
+        own = np.array([self._rates.row(*one) for one in judged], np.float64).reshape(-1, 6)
+        rows = own if self._ranks is None else self._ranks.gather(own)
+        numbers: dict[str, float] = {}
+        if len(rows):
+            numbers["noise_corrected"] = float(rows[:, 3].mean())
+        known = rows[rows[:, 4] >= 0]
+        if len(known):
+            numbers["noise_false_positive"] = float(known[:, 4].mean())
+            numbers["noise_false_negative"] = float(known[:, 5].mean())
         if self._rates.appeals:
-            rows = np.array([seen_of(one) for one in judgements], np.float64).reshape(-1, 3)
-            self._rates.learn(rows if self._ranks is None else self._ranks.gather(rows))
-            self.seen |= self._rates.numbers()
-        return batch
-
-    def _observe(self, scored: Sequence[Scored]) -> None:
-        judged = [(item, found) for item in scored if (found := judgement_of(item)) is not None]
-        if not judged:
-            return
-        used = []
-        for item, judgement in judged:
-            assert isinstance(item.rollout, Rollout)
-            used.append(self._rates.of(judgement, item.rollout.request.draw.problem.task))
-        known = [pair for pair in used if pair is not None]
-        self.seen["noise_corrected"] = fmean(item.reward != j.reward for item, j in judged)
-        if known:
-            self.seen["noise_false_positive"] = fmean(fp for fp, _ in known)
-            self.seen["noise_false_negative"] = fmean(fn for _, fn in known)
+            self._rates.learn(rows[:, :3])
+            numbers |= self._rates.numbers()
+        return numbers
 
 
 class Rates:
@@ -160,7 +149,12 @@ class Rates:
             reward = appealed_reward(reward, second.reward, appeal.probability)
         return forward_weight(reward, rates[1]) if self.forward and rates is not None else reward
 
-    def learn(self, rows: np.ndarray) -> None:
+    def row(self, judgement: Judgement, task: str) -> tuple[float, ...]:
+        """What `seen_of` says; whether the reward is another; both rates, -1 for unknown."""
+        changed = self.corrected(judgement, task) != judgement.reward
+        return (*seen_of(judgement), changed, *(self.of(judgement, task) or (-1.0, -1.0)))
+
+    def learn(self, rows: np.ndarray[Any, Any]) -> None:
         """Takes in what `seen_of` says of judgements, and estimates the rates anew.
 
         Raises:
@@ -187,7 +181,7 @@ class Rates:
         """Appeals within the window."""
         return sum(second >= 0 for _, second, _ in self._appealed)
 
-    def estimates(self) -> tuple[Rate | None, Rate | None]:
+    def estimates(self) -> tuple[ErrorRate | None, ErrorRate | None]:
         """Rates of false positives and false negatives by appeals; None where nothing tells.
 
         Where no accepted response was appealed, all of them count as right, and false positives are
@@ -211,7 +205,7 @@ class Rates:
         return found
 
 
-def _rate(seen: Sequence[tuple[bool, float]]) -> Rate | None:
+def _rate(seen: Sequence[tuple[bool, float]]) -> ErrorRate | None:
     return weighted_rate([wrong for wrong, _ in seen], [weight for _, weight in seen])
 
 
@@ -224,12 +218,13 @@ def seen_of(judgement: Judgement) -> tuple[float, float, float]:
     return float(said[0]), float(said[1]), 1 / appeal.probability
 
 
-def judgement_of(item: Scored) -> Judgement | None:
-    """The judgement of a whole response; None for a fault."""
-    return item.rollout.result.judgement if isinstance(item.rollout, Rollout) else None
+def judged_of(rollout: Rollout) -> tuple[Judgement, str] | None:
+    """The judgement and the row's task; None for a fault."""
+    judgement = rollout.result.judgement
+    return None if judgement is None else (judgement, rollout.request.draw.problem.task)
 
 
-def measured(
+def rates_by_task(
     reliability: Sequence[Reliability], tasks: set[str], verifier: str, *, forward: bool
 ) -> dict[str, RatePair]:
     """Both rates by task, as they were measured; that of "all" under "".

@@ -42,9 +42,9 @@ class NoiseConfig(Strict):
     """Among right responses, the share that it rejects."""
     by_task: Annotated[dict[str, RatePair], *_GIVEN] = field(default_factory=dict)
     """Both rates, false positives first, of rows of these tasks."""
-    by_suspicion: Annotated[
-        dict[str, RatePair], other_than("method.noise.correction", "none")
-    ] = field(default_factory=dict)
+    by_suspicion: Annotated[dict[str, RatePair], other_than("method.noise.correction", "none")] = (
+        field(default_factory=dict)
+    )
     """Both rates of responses with these suspicions; they go before all others."""
     window: Annotated[Positive, _BY_APPEALS] = 4000
     """Judgements that the estimate looks back on."""
@@ -176,6 +176,11 @@ def lines(config: Config) -> list[str]:
         found.append(
             "within a prompt the rates are the same, and its deviation takes this correction out: "
             "A is as without it"
+        )
+    elif (chosen.by_suspicion or chosen.appeals) and config.method.advantage.scale == "group":
+        found.append(
+            "a prompt's deviation shrinks rare large losses most, so that what earns 0 in the mean "
+            'may pay; method.advantage.scale = "none" keeps the mean'
         )
     return found
 
