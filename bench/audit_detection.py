@@ -31,7 +31,7 @@ from assay.kit.runs.stats import wilson
 
 GRADERS = Path(__file__).resolve().parents[1] / "tests" / "planted_graders"
 DEPTHS = ("obvious", "class", "subtle")
-SETS = ("first", "second")
+SETS = ("first", "second", "third")
 _CALL_S = 1.0
 
 
