@@ -23,7 +23,6 @@ BENCHES = {
     "math-library": "math_library",
     "tool-call": "tool_call",
     "audits": "audits",
-    "audit-falsepass": "audit_falsepass",
     "math-references": "math_references",
     "math-suites": "math_suites",
     "sandbox": "sandbox",

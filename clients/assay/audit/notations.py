@@ -173,8 +173,10 @@ def _to_roman(value: int) -> str:
 
 
 @cache
-def _every_numeral() -> tuple[str, ...]:
-    return tuple(map(_to_roman, range(1, 4000)))
+def _numerals_of(signs: str) -> tuple[str, ...]:
+    """All numerals of the same letters: each as often as here, or as often as may be."""
+    every = map(_to_roman, range(1, 4000))
+    return tuple(one for one in every if signs in ("".join(sorted(one)), "".join(sorted(set(one)))))
 
 
 def _roman(text: str) -> Readings:
@@ -188,17 +190,16 @@ def _roman(text: str) -> Readings:
 def _near_numerals(text: str, _: str) -> Iterator[Miss]:
     (value,) = _roman(text)
     assert isinstance(value, int)  # noqa: S101 - a numeral's reading
-    letters = Counter(_to_roman(value))
-    every = [one for one in _every_numeral() if one != text.upper()]
+    known = _to_roman(value)
     close = {
-        "the same letters in another order": (n for n in every if Counter(n) == letters),
-        "the same letters, others more often": (n for n in every if set(n) == set(letters)),
+        "the same letters in another order": _numerals_of("".join(sorted(known))),
+        "the same letters, others more often": _numerals_of("".join(sorted(set(known)))),
     }
     for by in (1, -1, 10, -10):
         if 0 < value + by < 4000:
             yield _HERE, _to_roman(value + by), f"{abs(by)} {'more' if by > 0 else 'less'}"
     for note, fit in close.items():
-        for one in itertools.islice(fit, 2):
+        for one in [one for one in fit if one != known][:2]:
             yield _HERE, one, note
     for place in (0, len(text) - 1):
         yield _HERE, text[:place] + text[place + 1 :], "a letter is left out"
