@@ -17,17 +17,20 @@ from typing import Any
 
 import pytest
 
-from planted_graders import generate, generate_second
+from planted_graders import generate, generate_second, generate_third
 
 ROOM = Path(generate.__file__).parent
 MANIFEST = tomllib.loads((ROOM / "manifest.toml").read_text(encoding="utf-8"))
 GRADERS: list[dict[str, Any]] = MANIFEST["grader"]
 PLANTED = [grader for grader in GRADERS if grader["defect"]]
-KINDS = {**generate.KINDS, **generate_second.KINDS}
-SECOND = [grader for grader in PLANTED if grader.get("set") == "second"]
+KINDS = {**generate.KINDS, **generate_second.KINDS, **generate_third.KINDS}
+SETS = {"second": generate_second.KINDS, "third": generate_third.KINDS}
+LATER = [grader for grader in PLANTED if grader.get("set") in SETS]
 SOUND = [grader for grader in GRADERS if not grader["defect"]]
 # Answers whose parts may come in any order.
-PARTED_BY = {"members": ", ", "several": ", ", "arrows": "; ", "table": "\n"}
+PARTED_BY = {"members": ", ", "several": ", ", "arrows": "; ", "table": "\n", "parts": "\n"}
+METRES = {"mm": "0.001", "cm": "0.01", "m": "1", "km": "1000"}
+SYNONYMS = {second: first for first, second in generate_third.NOUNS + generate_third.KINDLY}
 
 Grader = Callable[[str, str], float]
 
@@ -76,16 +79,49 @@ def number(text: str) -> object:
         return text
 
 
-def meaning(kind: str, answer: str) -> object:
-    """What an answer to this kind of question means; equal where two answers mean the same."""
-    if kind in {"story", "number", "rate", "scale"}:
-        return number(answer)
-    if kind == "boxed" and answer.startswith("\\frac"):
+def values_of(expression: str) -> object:
+    try:
+        return [eval(expression, {"x": x}) for x in (-999, -3, 0, 1, 2, 7, 100, 999)]
+    except ZeroDivisionError:
+        return expression
+
+
+def named_pages(answer: str) -> set[int]:
+    ends = [run.split("-") for run in answer.split(", ")]
+    return {page for run in ends for page in range(int(run[0]), int(run[-1]) + 1)}
+
+
+def metres(answer: str) -> Decimal:
+    value, unit = answer.split()
+    return Decimal(value) * Decimal(METRES[unit])
+
+
+def in_a_box(answer: str) -> Fraction:
+    if answer.startswith("\\frac"):
         top, bottom = answer.removeprefix("\\frac{").removesuffix("}").split("}{")
         return Fraction(int(top), int(bottom))
-    if kind == "boxed":
-        return Fraction(answer)
-    if kind in {"record", "catalog"} and answer.startswith(("{", "[")):
+    return Fraction(answer)
+
+
+MEANINGS: dict[str, Callable[[str], object]] = {
+    "boxed": in_a_box,
+    "oneliner": values_of,
+    "pages": named_pages,
+    "length": metres,
+    "share": Fraction,
+    "roots": lambda answer: set(answer.strip("{}").split(", ")),
+    "translation": lambda answer: [SYNONYMS.get(word, word) for word in answer.split()],
+    "reaction": lambda answer: [sorted(side.split(" + ")) for side in answer.split(" -> ")],
+}
+
+
+def meaning(kind: str, answer: str) -> object:
+    """What an answer to this kind of question means; equal where two answers mean the same."""
+    if kind in {"story", "number", "rate", "scale", "ledger"}:
+        return number(answer)
+    if kind in MEANINGS:
+        return MEANINGS[kind](answer)
+    if kind in {"record", "catalog", "settings"} and answer.startswith(("{", "[")):
         return json.dumps(json.loads(answer), sort_keys=True)
     if kind in PARTED_BY:
         return sorted(answer.split(PARTED_BY[kind]))
@@ -93,7 +129,11 @@ def meaning(kind: str, answer: str) -> object:
 
 
 def test_the_manifest_and_the_files_name_the_same_graders() -> None:
-    files = {path.name for path in ROOM.glob("*.py")} - {"generate.py", "generate_second.py"}
+    files = {path.name for path in ROOM.glob("*.py")} - {
+        "generate.py",
+        "generate_second.py",
+        "generate_third.py",
+    }
     written = {
         (file, name)
         for file in files
@@ -107,15 +147,17 @@ def test_the_manifest_and_the_files_name_the_same_graders() -> None:
     assert all("witness_response" not in grader for grader in SOUND)
 
 
-def test_the_second_set_is_large_and_of_kinds_of_its_own() -> None:
-    sound = [grader for grader in SOUND if grader.get("set") == "second"]
-    depths = Counter(grader["depth"] for grader in SECOND)
-    assert {grader["rows"] for grader in [*SECOND, *sound]} == set(generate_second.KINDS)
-    assert not set(generate_second.KINDS) & set(generate.KINDS)
+@pytest.mark.parametrize(("which", "planted", "sound"), [("second", 45, 25), ("third", 80, 60)])
+def test_a_later_set_is_large_and_of_kinds_of_its_own(which: str, planted: int, sound: int) -> None:
+    of_set = [grader for grader in GRADERS if grader.get("set") == which]
+    depths = Counter(grader["depth"] for grader in of_set if grader["defect"])
+    earlier = [generate.KINDS, *(SETS[name] for name in SETS if name != which)]
+    assert {grader["rows"] for grader in of_set} == set(SETS[which])
+    assert not any(set(SETS[which]) & set(kinds) for kinds in earlier)
     assert len(KINDS) == len({grader["rows"] for grader in GRADERS})
-    assert len(SECOND) >= 45
-    assert min(depths.values()) * 4 >= len(SECOND)
-    assert len(sound) >= 25
+    assert depths.total() >= planted
+    assert min(depths.values()) * 5 >= depths.total()
+    assert len(of_set) - depths.total() >= sound
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
@@ -139,7 +181,7 @@ def test_a_planted_grader_accepts_its_witness_which_is_wrong(grader: dict[str, A
     assert not says or meaning(kind, says) != meaning(kind, reference)
 
 
-@pytest.mark.parametrize("grader", SECOND, ids=named)
+@pytest.mark.parametrize("grader", LATER, ids=named)
 def test_only_an_obvious_defect_shows_in_a_third_of_the_rows(grader: dict[str, Any]) -> None:
     """Nothing, the prompt, everything at once, and the answers to other rows."""
     kind = grader["rows"]
