@@ -300,8 +300,12 @@ def _decimal(value: Fraction, places: int) -> str:
     return sign + (f"{digits[:-places]}.{digits[-places:]}" if places else digits)
 
 
-def words_of(text: str) -> list[str]:
-    """The words of a text, without case and accents, articles left out."""
+def loose_words(text: str) -> list[str]:
+    """The words of a text, parted at every sign, without case, accents and articles.
+
+    More texts share one than under SQuAD's rule (`assay.environments.shipped.answers.words_of`),
+    which deletes signs and judges answers; here a word in common says only: not certainly wrong.
+    """
     plain = unicodedata.normalize("NFKD", text).casefold()
     plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
     return [word for word in _WORD.findall(plain) if word not in _ARTICLES]
@@ -326,8 +330,8 @@ def _differs(  # noqa: PLR0911 - one a sort
             if given is None:
                 return (
                     re.search(r"[\d\\]", answer) is None
-                    and bool(words_of(answer))
-                    and (_NUMERAL.isdisjoint(words_of(answer)))
+                    and bool(loose_words(answer))
+                    and (_NUMERAL.isdisjoint(loose_words(answer)))
                 )
             share = _SHARE.search(truth.prompt) or "%" in answer + right
             return known is not None and _apart(given, known, tolerance, bool(share))
@@ -371,7 +375,7 @@ def _apart(given: ReadNumber, known: ReadNumber, tolerance: float, share: bool) 
 
 def _unlike(answer: str, right: str) -> bool:
     """Whether two names have no word in common and neither is the other's initials."""
-    a, b = words_of(answer), words_of(right)
+    a, b = loose_words(answer), loose_words(right)
     if not a or not b or set(a) & set(b):
         return False
     if "".join(a) == "".join(word[0] for word in b) or "".join(b) == "".join(w[0] for w in a):
@@ -400,12 +404,12 @@ def _mentions(  # noqa: PLR0911 - one a sort
     text: str, right: str, truth: Truth
 ) -> bool:
     plain = unicodedata.normalize("NFKC", text).replace("\u2044", "/")
-    words = set(words_of(plain))
+    words = set(loose_words(plain))
     if truth.sort == "choice":
         letter = right.strip("(). ").casefold()
         letters = {word.casefold() for word in _WORD.findall(plain)}
         return letter in letters or (
-            bool(truth.option) and bool(set(words_of(truth.option)) & words)
+            bool(truth.option) and bool(set(loose_words(truth.option)) & words)
         )
     if truth.sort == "polar":
         return bool(words & _POLAR_WORDS[_POLAR[right.casefold().strip(".")]])
@@ -413,7 +417,7 @@ def _mentions(  # noqa: PLR0911 - one a sort
     if known is not None:
         return right in plain or _mentions_number(plain, words, known.value)
     if truth.sort in ("words", "prose"):
-        content = {word for word in words_of(right) if len(word) > 3} or set(words_of(right))
+        content = {word for word in loose_words(right) if len(word) > 3} or set(loose_words(right))
         return bool(content & words) or squeezed(right) in squeezed(plain)
     if truth.sort == "list":
         return all(squeezed(part) in squeezed(plain) for part in shapes.parts_of(right)[1])
@@ -430,7 +434,7 @@ def _mentions_parts(plain: str, words: set[str], right: str, sort: Sort) -> bool
     if squeezed(right) in squeezed(plain):
         return True
     if sort == "lines":
-        return set(words_of(right)) <= words
+        return set(loose_words(right)) <= words
     if sort in ("code", "notation"):
         groups = set(re.findall(r"\d+|[^\W\d_]+", right.casefold()))
         seen = re.findall(r"\d+|[^\W\d_]+", plain.casefold())

@@ -24,7 +24,7 @@ from assay.audit.truth import (
     numbers_in,
     read_number,
     squeezed,
-    words_of,
+    loose_words,
     written,
 )
 
@@ -339,7 +339,7 @@ def _ends_otherwise(answer: str, value: Fraction) -> bool:
 
 
 def _words(truth: Truth) -> Iterator[Miss]:
-    words = words_of(truth.text)
+    words = loose_words(truth.text)
     word = max(words, key=len)
     if 2 <= len(words) <= 4 and all(one.isalpha() and len(one) > 2 for one in words):
         yield "other-name", f"{OTHERS[0]} {words[-1]}", "its last word is left, no other"
