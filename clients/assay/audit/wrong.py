@@ -21,10 +21,10 @@ from assay.audit.truth import (
     is_certainly_wrong,
     is_polar,
     links_of,
+    loose_words,
     numbers_in,
     read_number,
     squeezed,
-    loose_words,
     written,
 )
 
