@@ -5,6 +5,7 @@ Each is audited in a process of its own, on all of its rows, without a server ar
 takes more than a second, and a process that takes more than --limit seconds, is a fault.
 
     python -m bench audit-detection [--only NAME] [--missed]
+    python -m bench audit-detection --falsepass VENV/bin/python     the same graders by falsepass
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ import signal
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -28,10 +31,11 @@ from assay.audit.probes import Probe
 from assay.audit.sources import read_source
 from assay.audit.truth import read_truth
 from assay.kit.runs.stats import wilson
+from bench.audit_falsepass import OPTIONS, probed, version_at
 
 GRADERS = Path(__file__).resolve().parents[1] / "tests" / "planted_graders"
 DEPTHS = ("obvious", "class", "subtle")
-SETS = ("first", "second")
+SETS = ("first", "second", "third")
 _CALL_S = 1.0
 
 
@@ -128,6 +132,66 @@ def share(hits: int, of: int) -> str:
     return f"{hits} of {of}: {hits / of:.2f} [{low:.2f}, {high:.2f}]"
 
 
+_Found = list[tuple[Mapping[str, Any], dict[str, Any]]]
+
+
+def beside(found: _Found, version: str) -> None:
+    """Prints what falsepass found of the same graders, on the same rows."""
+    print(f"\nfalsepass {version}, {' '.join(OPTIONS)}")
+    print("| set | depth | assay audit | falsepass | found by both | by neither |")
+    print("|---|---|---|---|---|---|")
+    for own in SETS:
+        for depth in (*DEPTHS, "all", "sound"):
+            of = [
+                (r["exit"] == 1, r["falsepass"] == "hole") for e, r in found
+                if e.get("set", SETS[0]) == own
+                and (e.get("depth", "sound") == depth or (depth == "all" and e["defect"]))
+            ]  # fmt: skip
+            if of:
+                ours, theirs = (share(sum(one[i] for one in of), len(of)) for i in (0, 1))
+                both, none = sum(map(all, of)), sum(not any(one) for one in of)
+                print(f"| {own} | {depth} | {ours} | {theirs} | {both} | {none} |")
+    times = sorted(result["falsepass_s"] for _, result in found)
+    print(f"falsepass: seconds a grader {times[len(times) // 2]:.1f} (median), {times[-1]:.1f}")
+    told = [f"{e['function']}: {r['falsepass']}" for e, r in found
+            if r["falsepass"] not in ("hole", "none")]  # fmt: skip
+    print(f"of {len(told)} it says nothing: {', '.join(told) or '-'}")
+    accused = [e["function"] for e, r in found if not e["defect"] and r["falsepass"] == "hole"]
+    print(f"sound ones that falsepass accuses: {', '.join(accused) or '-'}")
+
+
+def _asked(entry: Mapping[str, Any], file: str, chosen: argparse.Namespace) -> dict[str, Any]:
+    """What the audit, and falsepass where it is asked, say of one grader; a line is printed."""
+    result = result_of(entry, rows_of(file), chosen.limit)
+    told = ", ".join(result["holes"]) or "-"
+    if chosen.falsepass:
+        python = chosen.falsepass.absolute()
+        said = probed(python, GRADERS / entry["file"], entry["function"], GRADERS / file)
+        result["falsepass"], result["falsepass_s"] = said
+        told = f"{told}; falsepass: {said[0]}"
+    print(
+        f"{entry['file']}:{entry['function']} ({entry.get('depth', 'sound')}): exit "
+        f"{result['exit']}, {told}; {result['probes']} probes, {result['faults']} faults, "
+        f"{result['seconds']:.1f} s",
+        flush=True,
+    )
+    return result
+
+
+def by_depth(found: _Found) -> None:
+    """Prints what the audit found, by set and depth."""
+    print("\n| set | depth | found |\n|---|---|---|")
+    for own in SETS:
+        for depth in (*DEPTHS, "all", "sound ones accused"):
+            of = [
+                r["exit"] == 1 for e, r in found
+                if e.get("set", SETS[0]) == own
+                and depth in ((e["depth"], "all") if e["defect"] else ("sound ones accused",))
+            ]  # fmt: skip
+            if of:
+                print(f"| {own} | {depth} | {share(sum(of), len(of))} |")
+
+
 def run(options: Sequence[str]) -> None:
     """Audits all graders; prints what was found by depth, what was missed, and who was accused."""
     parser = argparse.ArgumentParser(prog="python -m bench audit-detection", description=__doc__)
@@ -135,43 +199,30 @@ def run(options: Sequence[str]) -> None:
     parser.add_argument("--set", choices=SETS, help="of one author alone")
     parser.add_argument("--missed", action="store_true", help="say of what was missed what it is")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for one grader")
+    parser.add_argument("--jobs", type=int, default=1, help="graders at once; seconds suffer")
+    parser.add_argument("--falsepass", type=Path, help="an interpreter that has falsepass")
     chosen = parser.parse_args(options)
+    version = version_at(chosen.falsepass) if chosen.falsepass else ""
+    if chosen.falsepass and not version:
+        print(f"{chosen.falsepass} has no falsepass: that comparison is left out")
+        chosen.falsepass = None
     manifest = tomllib.loads((GRADERS / "manifest.toml").read_text(encoding="utf-8"))
-    kinds = {name: rows_of(one["file"]) for name, one in manifest["rows"].items()}
-    found: list[tuple[Mapping[str, Any], dict[str, Any]]] = []
-    for entry in manifest["grader"]:
-        own = entry.get("set", SETS[0])
-        if chosen.only in entry["function"] and chosen.set in (None, own):
-            result = result_of(entry, kinds[entry["rows"]], chosen.limit)
-            found.append((entry, result))
-            told = ", ".join(result["holes"]) or "-"
-            print(
-                f"{entry['file']}:{entry['function']} ({entry.get('depth', 'sound')}): exit "
-                f"{result['exit']}, {told}; {result['probes']} probes, {result['faults']} faults, "
-                f"{result['seconds']:.1f} s",
-                flush=True,
-            )
-    planted = [(entry, result) for entry, result in found if entry["defect"]]
-    sound = [(entry, result) for entry, result in found if not entry["defect"]]
-    print("\n| set | depth | found |\n|---|---|---|")
-    for own in SETS:
-        for depth in (*DEPTHS, ""):
-            of = [
-                r for e, r in planted if e.get("set", SETS[0]) == own and depth in ("", e["depth"])
-            ]
-            if of:
-                told = share(sum(one["exit"] == 1 for one in of), len(of))
-                print(f"| {own} | {depth or 'all'} | {told} |")
-        of = [r for e, r in sound if e.get("set", SETS[0]) == own]
-        if of:
-            told = share(sum(one["exit"] == 1 for one in of), len(of))
-            print(f"| {own} | sound ones accused | {told} |")
-    accused = [(entry, result) for entry, result in sound if result["exit"] == 1]
+    entries = [
+        entry for entry in manifest["grader"]
+        if chosen.only in entry["function"] and chosen.set in (None, entry.get("set", SETS[0]))
+    ]  # fmt: skip
+    files = [manifest["rows"][entry["rows"]]["file"] for entry in entries]
+    with ThreadPoolExecutor(chosen.jobs) as threads:
+        results = threads.map(partial(_asked, chosen=chosen), entries, files)
+        found = list(zip(entries, results, strict=True))
+    by_depth(found)
+    if version:
+        beside(found, version)
     times = sorted(result["seconds"] for _, result in found)
     print(f"\nseconds for a grader: median {times[len(times) // 2]:.1f}, most {times[-1]:.1f}")
-    for entry, result in accused:
-        print(f"accused: {entry['file']}:{entry['function']}: {json.dumps(result['holes'])[:600]}")
-    if chosen.missed:
-        for entry, result in planted:
-            if result["exit"] != 1:
-                print(f"missed: {entry['function']} ({entry['depth']}): {entry['defect']}")
+    for entry, result in found:
+        name = f"{entry['file']}:{entry['function']}"
+        if not entry["defect"] and result["exit"] == 1:
+            print(f"accused: {name}: {json.dumps(result['holes'])[:600]}")
+        if entry["defect"] and result["exit"] != 1 and chosen.missed:
+            print(f"missed: {name} ({entry['depth']}): {entry['defect']}")

@@ -3,6 +3,7 @@
     python -m bench audits                          the graders of this file, ours, and public ones
     python -m bench audits --file graders.py        every function of a file
     python -m bench audits --data rows.jsonl
+    python -m bench audits --public --rows 40       those of bench/public_graders.py, with examples
 
 The graders of this file read one answer and compare it as a whole: what is accepted of them that
 must not be is a false alarm. Each audit is a process of its own, one after another.
@@ -23,6 +24,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from bench import public_graders
 from bench.math_rows import DATA, read
 
 ROWS = 200
@@ -82,6 +84,37 @@ def gsm8k(path: Path, count: int) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def mathematics(path: Path, count: int) -> None:
+    """Writes rows of GSM8K's test set and of MATH-500, as many of each."""
+    gsm8k(path, count)
+    rows = [row for row in read("math500.jsonl.gz", DATA) if len(str(row["answer"])) < 40][:count]
+    with path.open("a", encoding="utf-8") as file:
+        for row in rows:
+            told = {"prompt": row["problem"], "reference": str(row["answer"])}
+            file.write(json.dumps(told) + "\n")
+
+
+def names(path: Path, count: int) -> None:
+    """Writes rows of ours whose answers are names of people and places, and numbers."""
+    folder = Path(__file__).resolve().parents[1] / "tests" / "planted_graders" / "rows"
+    lines = [
+        line
+        for kind in ("fact", "person", "place", "number")
+        for line in (folder / f"{kind}.jsonl")
+        .read_text(encoding="utf-8")
+        .splitlines()[: count // 2]
+    ]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def examples(report: dict[str, Any], most: int = 2) -> Iterator[str]:
+    """What was accepted, of each class, with the reference."""
+    for one in report["results"][1:]:
+        if one["status"] == "fail":
+            for shown in one["evidence"][:most]:
+                yield f"    {one['measured'].get('class', '')}: {json.dumps(shown)[:400]}"
+
+
 def functions(path: Path) -> Iterator[str]:
     """The functions of a file, in order, without those that begin with an underscore."""
     for node in ast.parse(path.read_bytes()).body:
@@ -127,18 +160,33 @@ def run(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench audits")
     parser.add_argument("--file", type=Path, help="audit every function of this file")
     parser.add_argument("--data", type=Path, help="rows; default: GSM8K's test set")
+    parser.add_argument("--public", action="store_true", help="graders of other packages")
+    parser.add_argument("--only", default="", help="graders whose name holds this text")
     parser.add_argument("--rows", type=int, default=ROWS)
     chosen = parser.parse_args(arguments)
     here = [f"{__file__}:{grade.__name__}" for grade in SOUND]
     targets = [*functions(chosen.file)] if chosen.file else [*here, *OURS, *PUBLIC]
+    if chosen.public:
+        there = [name for name in public_graders.PACKAGES if public_graders.version_of(name)]
+        targets = [f"{public_graders.__file__}:{name}" for name in there]
+        print("\n".join(f"{name}: {public_graders.PACKAGES[name]} "
+                        f"{public_graders.version_of(name)}" for name in there))  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="assay-audits-") as name:
         folder = Path(name)
         data = chosen.data or folder / "rows.jsonl"
         if chosen.data is None:
-            gsm8k(data, chosen.rows)
+            (mathematics if chosen.public else gsm8k)(data, chosen.rows)
+        of_names = folder / "names.jsonl"
+        names(of_names, chosen.rows)
         print(
             "\n| grader | exit | asked | holes | rate %, 95 % | recall % | faults | s | classes |"
         )
         print("|---|---|---|---|---|---|---|---|---|")
         for target in targets:
-            print(line(target, *audited(target, data, folder)), flush=True)
+            grader = target.rpartition(":")[2]
+            if chosen.only in grader:
+                rows = of_names if grader in public_graders.OF_NAMES and chosen.public else data
+                code, seconds, report = audited(target, rows, folder)
+                print(line(target, code, seconds, report), flush=True)
+                if chosen.public and report:
+                    print("\n".join(examples(report)), flush=True)

@@ -32,7 +32,7 @@ from audit_support import accepted_classes, audited, rows
     [
         ("7", "number"), ("1,234.5", "number"), ("-\\frac{1}{2}", "number"), ("5 km", "number"),
         ("B", "choice"), ("(C)", "choice"), ("Yes", "polar"), ("2, 3, 5", "list"),
-        ("New York City", "words"), ("x^2+2x+1", "formula"), ("(-\\infty, 3]", "prose"),
+        ("New York City", "words"), ("x^2+2x+1", "formula"), ("(-\\infty, 3]", "notation"),
         ("He went home because it rained, and nobody else came to the party.", "prose"),
         ("Work.\n#### 42", "number"), ("$\\frac{3}{4}$", "number"), ("\\boxed{7}", "number"),
         ({"a": 1}, "data"), (7, "number"), (True, "polar"), (["7", "seven"], "number"),

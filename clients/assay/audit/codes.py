@@ -6,12 +6,14 @@ take has the class `lax-form`: of 3/4/2024 nobody knows which number is the mont
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator
 
 from assay.audit import shapes
 from assay.audit.shapes import Code, Miss, permuted
 
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\w)")
 _NTH = ("first", "second", "third")
 
 
@@ -20,6 +22,29 @@ def code_misses(text: str) -> Iterator[Miss]:
     code = shapes.read_code(text)
     if code is not None:
         yield from _WAYS.get(code.kind, _other_codes)(code)
+
+
+def replaced(text: str, found: re.Match[str], new: str) -> str:
+    """A text with another one in place of what was found in it."""
+    return f"{text[: found.start()]}{new}{text[found.end() :]}"
+
+
+def more(digits: str, by: int) -> str:
+    """A number as it is written, some more in its whole part."""
+    whole, point, rest = digits.partition(".")
+    return f"{abs(int(whole) + by)}{point}{rest}"
+
+
+def near_numbers(text: str) -> Iterator[Miss]:
+    """One number is one more or less, or the first two are exchanged."""
+    found = list(_NUMBER.finditer(text))
+    for one in (*found[:3], *found[3:][-1:]):
+        yield "component", replaced(text, one, more(one[0], 1)), "a number is one more"
+        if int(one[0].partition(".")[0]):
+            yield "component", replaced(text, one, more(one[0], -1)), "a number is one less"
+    for a, b in itertools.pairwise(found[:3]):
+        turned = f"{text[: a.start()]}{b[0]}{text[a.end() : b.start()]}{a[0]}{text[b.end() :]}"
+        yield "component", turned, "two numbers are exchanged"
 
 
 def days_around(text: str) -> list[str]:

@@ -26,8 +26,12 @@ Miss = tuple[str, str, str]
 _SAID = re.compile(
     r"\b(?:sort|arrange|rank|reorder|order) (?:\w+ ){0,2}(?:the|these|them|all|following|by)"
     r"\b"
-    r"|\b(?:list|give|name|write|return|state|answer|which|what)\b[^.?!]{0,80}\bin (?:the |which )?"
+    r"|\b(?:list|give|name|write|return|state|answer|which|what)\b[^.?!]{0,80}\b"
+    r"in (?:the |this |that |which )?"
     r"(?:right |correct |same |given |chronological )?order\b(?! to\b)"
+    r"|\b(?:write|reverse|list|give|read|spell)\b[^.?!]{0,60}\b"
+    r"(?:backwards?|reversed|reverse order)\b"
+    r"|\breverse (?:the|this|these)\b"
     r"|\b(?:what is|which is|give|write|find|complete) (?:the|this) (?:\w+ )?sequence\b"
     r"|\bnext (?:\w+ )?(?:terms|numbers|elements)\b",
     re.IGNORECASE,

@@ -32,8 +32,8 @@ _ONLY = re.compile(r"\b(?:only|exactly|no other|nothing else|schema)\b", re.IGNO
 
 
 def structured_misses(truth: Truth, tolerance: float) -> Iterator[Miss]:
-    """The near misses of JSON, a code or lines; of any other sort none."""
-    made = {"json": _data, "code": _codes, "lines": _lines}.get(truth.sort)
+    """The near misses of JSON, a code, a notation or lines; of any other sort none."""
+    made = {"json": _data, "code": _codes, "lines": _lines, "notation": _noted}.get(truth.sort)
     for kind, answer, note in made(truth, tolerance) if made else ():
         if answer in truth.texts:
             continue
@@ -45,13 +45,14 @@ def structured_misses(truth: Truth, tolerance: float) -> Iterator[Miss]:
 def _is_rest(kind: str, answer: str, truth: Truth) -> bool:
     """Whether a code is no code of its kind any more: its parts are lost, or other text is in it.
 
-    `agree_codes` says of two kinds only that it does not know.
+    The lenient readers say of two kinds only that they do not know.
     """
+    unlike = all(shapes.plainest(answer) != shapes.plainest(right) for right in truth.texts)
+    if truth.notation is not None:
+        return unlike and not truth.notation.read(answer)
     if truth.sort != "code" or kind not in ("component", "dotless"):
         return False
-    return all(shapes.plainest(answer) != shapes.plainest(right) for right in truth.texts) and (
-        shapes.read_code(answer) is None
-    )
+    return unlike and shapes.read_code(answer) is None
 
 
 def other_structures(truth: Truth, count: int) -> Iterator[str]:
@@ -63,6 +64,9 @@ def other_structures(truth: Truth, count: int) -> Iterator[str]:
                 yield shapes.write_json(_put(value, path, _another(leaf, step)), truth.text)
     elif truth.sort == "code":
         yield from (text for _, text, _ in code_misses(truth.text) if shapes.read_code(text))
+    elif truth.notation is not None:
+        made = truth.notation.misses(truth.text, truth.prompt)
+        yield from (text for _, text, _ in made if truth.notation.differ(text, truth.text))
     elif truth.sort == "lines":
         lines = shapes.read_lines(truth.text, truth.prompt)
         for step in range(1, count + 1):
@@ -71,6 +75,10 @@ def other_structures(truth: Truth, count: int) -> Iterator[str]:
 
 def _codes(truth: Truth, _tolerance: float) -> Iterator[Miss]:
     return code_misses(truth.text)
+
+
+def _noted(truth: Truth, _tolerance: float) -> Iterator[Miss]:
+    return truth.notation.misses(truth.text, truth.prompt) if truth.notation else iter(())
 
 
 def skeletons(truth: Truth) -> Iterator[str]:
@@ -82,7 +90,7 @@ def skeletons(truth: Truth) -> Iterator[str]:
             for path, _ in shapes.leaves(value):
                 filled = _put(filled, path, filler)
             yield shapes.write_json(filled, truth.text)
-    elif truth.sort in ("code", "lines"):
+    elif truth.sort in ("code", "lines", "notation"):
         for filler in ("0", "9", ".*"):
             yield re.sub(r"\d+|[^\W\d_]+", filler, truth.text)
         yield re.sub(r"\d+", lambda one: "0" * len(one[0]), truth.text)
@@ -351,6 +359,10 @@ def _other_numbers(lines: list[str], truth: Truth, tolerance: float) -> Iterator
         turned = permuted(one[0].lstrip("-"))
         if turned and not tolerance:
             yield "line", _with(lines, place, one, turned), "two of its digits are exchanged"
+    for place, one in found:
+        if one[0].startswith("-") and Decimal(one[0]):
+            yield "line", _with(lines, place, one, one[0][1:]), "a minus is left out"
+            break
     for _, one in found:
         number = Decimal(one[0])
         rest = abs(number - int(number))
@@ -368,9 +380,13 @@ def _with(lines: Sequence[str], place: int, found: re.Match[str], new: str) -> l
 
 def _moved_cells(lines: Sequence[str], truth: Truth) -> Iterator[_Changed]:
     """Cells of a row, or of a column, change places."""
-    if truth.order == "free":
+    columns = all("|" in line or "\t" in line for line in lines)
+    columns = (
+        columns and re.search(r"\bcolumns?\b|\bselect\b", truth.prompt, re.IGNORECASE) is not None
+    )
+    if truth.order == "free" and not columns:
         return
-    ordered = truth.order == "said"
+    ordered = truth.order == "said" or columns
     rows = [shapes.cells(line) for line in lines]
     for place, row in enumerate(rows):
         if len(row) > 1 and row[0] != row[-1]:

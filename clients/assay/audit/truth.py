@@ -1,8 +1,8 @@
 r"""What is right for a row, and what is certainly not. Pure: no grader is asked.
 
 An answer has a sort, by its text: a number (with a unit or none), the letter of a choice, yes or
-no, a list, a few words, a formula, JSON, a code (a date, a time, a version, an address), lines, or
-prose. `is_certainly_wrong` and `mentions` err on one side:
+no, a list, a few words, a formula, JSON, a code (a date, a time, a version, an address), lines, a
+notation (`assay.audit.notations`), or prose. `is_certainly_wrong` and `mentions` err on one side:
 the first says yes, and the second no, only where nobody could see it otherwise.
 """
 
@@ -15,13 +15,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
-from assay.audit import shapes
+from assay.audit import expressions, shapes
+from assay.audit.notations import Notation, notation_of
 
 Sort = Literal[
-    "number", "choice", "polar", "list", "words", "formula", "json", "code", "lines", "prose",
-    "data",
+    "number", "choice", "polar", "list", "words", "formula", "json", "code", "lines", "notation",
+    "prose", "data",
 ]  # fmt: skip
-STRUCTURED = ("json", "code", "lines")
+STRUCTURED = ("json", "code", "lines", "notation")
 """Sorts whose near misses are asked where the grader accepts the reference as it stands."""
 
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+"
@@ -29,8 +30,15 @@ _FRACTION = re.compile(
     rf"(?P<sign>[-+]?)\s*(?:\\[dtc]?frac\s*\{{(?P<a>-?\d+)\}}\s*\{{(?P<b>\d+)\}}"
     rf"|(?P<c>\d+)\s*/\s*(?P<d>\d+)|(?P<n>{_DIGITS}))"
 )
+_SHARE = re.compile(
+    r"%|percent|per cent|probab|\b(?:shares?|rates?|proportions?|fraction|chances?|odds|interest)\b"
+    r"|cents?\b|[$\u20ac\u00a3]|euros?\b|dollars?\b|pounds?\b|\bcm\b|\bcentim",
+    re.IGNORECASE,
+)
+"""Where a number may be a hundred times another and mean the same."""
+_MIXED = re.compile(r"(-?)(\d+)\s+(\d+)/(\d+)")
 _UNIT = re.compile(r"(?:\\?%|°|\s?\^?\\circ|\s*[A-Za-zµΩ][A-Za-z/µΩ²³]{0,11})?")
-_MONEY = re.compile(r"(?:\\?\$|€|£)\s*(?=[-+.\d])")
+_MONEY = re.compile(r"(-?)(?:\\?\$|€|£)\s*(?=[-+.\d])")
 _CHOICE = re.compile(r"\(?([A-J])\)?\.?")
 _POLAR = {
     "yes": "yes", "true": "yes", "no": "no", "false": "no",
@@ -40,6 +48,7 @@ _POLAR_WORDS = {
     "no": {"no", "false", "incorrect", "wrong", "not", "n", "f", "cannot", "don", "never", "none",
            "nothing", "unable", "0", "nan", "null"},
 }  # fmt: skip
+_LINK = re.compile(r"(\w+)(\s*(?:->|\u2192|=>)\s*)(\w+)")
 _SMALL = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
     "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
@@ -76,6 +85,7 @@ class Truth:
         ends: what stands around them: brackets, or nothing.
         order: whether the prompt says that order matters.
         prompt: the row's.
+        notation: of an answer in one.
     """
 
     texts: tuple[str, ...]
@@ -90,6 +100,7 @@ class Truth:
     ends: tuple[str, str] = ("", "")
     order: shapes.Order = "unsaid"
     prompt: str = ""
+    notation: Notation | None = None
 
     @property
     def text(self) -> str:
@@ -121,17 +132,36 @@ def read_truth(reference: object, prompt: str = "") -> Truth:
     truth = _structured(texts, prompt) or _sorted_out(texts, prompt)
     shown: dict[str, shapes.Order] = {"(": "said", "{": "free", "\\{": "free"}
     order = shown.get(truth.ends[0]) or shapes.order_of(prompt, truth.sort)
+    if order == "unsaid" and truth.parts and all(is_polar(part) for part in truth.parts):
+        order = "said"
     return replace(truth, order=order, prompt=prompt)
 
 
+def is_polar(text: str) -> bool:
+    """Whether a text is yes or no, or true or false."""
+    return text.casefold() in _POLAR
+
+
+def links_of(parts: Sequence[str]) -> list[re.Match[str]]:
+    """Of parts that are all arrows from one to another, their ends; else none."""
+    found = [one for part in parts if (one := _LINK.fullmatch(part))]
+    return found if len(found) == len(parts) else []
+
+
 def _structured(texts: tuple[str, ...], prompt: str) -> Truth | None:
-    """JSON, lines or a code; None for what has no structure."""
+    """A notation, JSON, lines or a code; None for what has no structure."""
+    offered = _CHOICE.fullmatch(texts[0]) and re.search(r"(?m)(?:^|[\s(])[A-J][).:]", prompt)
+    notation = None if offered or is_polar(texts[0]) else notation_of(texts[0], prompt)
+    if notation is not None and notation.name != "string":
+        return Truth(texts, "notation", notation=notation)
     value = shapes.read_json(texts[0])
     if value is not None:
         return Truth(texts, "json") if shapes.is_answer(value, prompt) else None
     if shapes.read_lines(texts[0], prompt):
         return Truth(texts, "lines")
-    return Truth(texts, "code") if shapes.read_code(texts[0]) else None
+    if shapes.read_code(texts[0]):
+        return Truth(texts, "code")
+    return Truth(texts, "notation", notation=notation) if notation else None
 
 
 def _list(text: str, prompt: str) -> tuple[str, tuple[str, ...]] | None:
@@ -146,7 +176,9 @@ def _list(text: str, prompt: str) -> tuple[str, tuple[str, ...]] | None:
         grouped = all(re.fullmatch(r"\d{3}", part) for part in parts[1:])
         fits = all(re.fullmatch(r"-?\d+(?:\.\d+)?", part) for part in parts)
         return (mark, parts) if len(parts) > 2 and fits and not grouped else None
-    if all(read_number(part) or re.fullmatch("[A-Za-z]", part) for part in parts):
+    polar = len(parts) > 2 and all(map(is_polar, parts))
+    plain = all(read_number(part) or re.fullmatch("[A-Za-z]", part) for part in parts)
+    if plain or polar or links_of(parts):
         return mark, parts
     # Of names a part may be left out: "Paris, France".
     short = all(re.fullmatch(r"[^\W_][\w' -]*", part) and len(part.split()) < 4 for part in parts)
@@ -182,7 +214,8 @@ def _sorted_out(texts: tuple[str, ...], prompt: str) -> Truth:  # noqa: PLR0911 
     if _NAME.fullmatch(text) and not any(re.search(r"[A-Z].*[A-Z]|\d", word) for word in words):
         return Truth(texts, "words" if len(words) <= _MOST_WORDS else "prose")
     is_date = re.fullmatch(r"\d+(?:[-/:.]\d+)+", text)
-    if not is_date and _FORMULA.fullmatch(text) and _is_formula(text):
+    equation = text.count("=") == 1 and expressions.is_formula(text)
+    if equation or (not is_date and _FORMULA.fullmatch(text) and _is_formula(text)):
         return Truth(texts, "formula")
     return Truth(texts, "prose")
 
@@ -209,7 +242,11 @@ def read_number(text: str) -> ReadNumber | None:
     """The number that a text is, with a unit or none behind it; None where it is something else."""
     text = text.strip().replace("\u2212", "-").rstrip(".")
     money = _MONEY.match(text)
-    text = text[money.end() :] if money else text
+    text = money[1] + text[money.end() :] if money else text
+    mixed = _MIXED.fullmatch(text)
+    if mixed and int(mixed[4]):
+        size = int(mixed[2]) + Fraction(int(mixed[3]), int(mixed[4]))
+        return ReadNumber(-size if mixed[1] else size, "", None)
     found = _FRACTION.match(text)
     if found is None:
         return None
@@ -263,8 +300,12 @@ def _decimal(value: Fraction, places: int) -> str:
     return sign + (f"{digits[:-places]}.{digits[-places:]}" if places else digits)
 
 
-def words_of(text: str) -> list[str]:
-    """The words of a text, without case and accents, articles left out."""
+def loose_words(text: str) -> list[str]:
+    """The words of a text, parted at every sign, without case, accents and articles.
+
+    More texts share one than under SQuAD's rule (`assay.environments.shipped.answers.words_of`),
+    which deletes signs and judges answers; here a word in common says only: not certainly wrong.
+    """
     plain = unicodedata.normalize("NFKD", text).casefold()
     plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
     return [word for word in _WORD.findall(plain) if word not in _ARTICLES]
@@ -289,10 +330,11 @@ def _differs(  # noqa: PLR0911 - one a sort
             if given is None:
                 return (
                     re.search(r"[\d\\]", answer) is None
-                    and bool(words_of(answer))
-                    and (_NUMERAL.isdisjoint(words_of(answer)))
+                    and bool(loose_words(answer))
+                    and (_NUMERAL.isdisjoint(loose_words(answer)))
                 )
-            return known is not None and _apart(given, known, tolerance)
+            share = _SHARE.search(truth.prompt) or "%" in answer + right
+            return known is not None and _apart(given, known, tolerance, bool(share))
         case "choice":
             found, known_letter = _CHOICE.fullmatch(answer.strip()), _CHOICE.fullmatch(right)
             return bool(found and known_letter) and found[1] != known_letter[1]  # type: ignore[index]
@@ -314,20 +356,26 @@ def _differs(  # noqa: PLR0911 - one a sort
             return not shapes.agree_codes(answer, right)
         case "lines":
             return not shapes.agree_lines(answer, right, truth.order)
+        case "notation":
+            assert truth.notation is not None  # noqa: S101 - of that sort
+            return truth.notation.differ(answer, right)
+        case "formula":
+            return expressions.differ(answer, right)
         case _:
             return False
 
 
-def _apart(given: ReadNumber, known: ReadNumber, tolerance: float) -> bool:
+def _apart(given: ReadNumber, known: ReadNumber, tolerance: float, share: bool) -> bool:
     """Whether two numbers differ, as they stand and where one is a percentage of the other."""
     a, b = given.value, known.value
     slack = abs(b) * Fraction(tolerance)
-    return all(abs(a * scale - b) > slack for scale in (1, 100, Fraction(1, 100)))
+    scales = (1, 100, Fraction(1, 100)) if share or min(abs(a), abs(b)) <= 1 else (1,)
+    return all(abs(a * scale - b) > slack for scale in scales)
 
 
 def _unlike(answer: str, right: str) -> bool:
     """Whether two names have no word in common and neither is the other's initials."""
-    a, b = words_of(answer), words_of(right)
+    a, b = loose_words(answer), loose_words(right)
     if not a or not b or set(a) & set(b):
         return False
     if "".join(a) == "".join(word[0] for word in b) or "".join(b) == "".join(w[0] for w in a):
@@ -356,20 +404,20 @@ def _mentions(  # noqa: PLR0911 - one a sort
     text: str, right: str, truth: Truth
 ) -> bool:
     plain = unicodedata.normalize("NFKC", text).replace("\u2044", "/")
-    words = set(words_of(plain))
+    words = set(loose_words(plain))
     if truth.sort == "choice":
         letter = right.strip("(). ").casefold()
         letters = {word.casefold() for word in _WORD.findall(plain)}
         return letter in letters or (
-            bool(truth.option) and bool(set(words_of(truth.option)) & words)
+            bool(truth.option) and bool(set(loose_words(truth.option)) & words)
         )
     if truth.sort == "polar":
         return bool(words & _POLAR_WORDS[_POLAR[right.casefold().strip(".")]])
     known = read_number(right)
     if known is not None:
-        return _mentions_number(plain, words, known.value)
+        return right in plain or _mentions_number(plain, words, known.value)
     if truth.sort in ("words", "prose"):
-        content = {word for word in words_of(right) if len(word) > 3} or set(words_of(right))
+        content = {word for word in loose_words(right) if len(word) > 3} or set(loose_words(right))
         return bool(content & words) or squeezed(right) in squeezed(plain)
     if truth.sort == "list":
         return all(squeezed(part) in squeezed(plain) for part in shapes.parts_of(right)[1])
@@ -386,8 +434,8 @@ def _mentions_parts(plain: str, words: set[str], right: str, sort: Sort) -> bool
     if squeezed(right) in squeezed(plain):
         return True
     if sort == "lines":
-        return set(words_of(right)) <= words
-    if sort == "code":
+        return set(loose_words(right)) <= words
+    if sort in ("code", "notation"):
         groups = set(re.findall(r"\d+|[^\W\d_]+", right.casefold()))
         seen = re.findall(r"\d+|[^\W\d_]+", plain.casefold())
         short = {one.lstrip("0") for one in seen}

@@ -12,16 +12,19 @@ import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+from assay.audit.expressions import formula_misses
 from assay.audit.shapes import Miss, permuted
 from assay.audit.structured import OTHERS, other_structures, structured_misses
 from assay.audit.truth import (
     STRUCTURED,
     Truth,
     is_certainly_wrong,
+    is_polar,
+    links_of,
+    loose_words,
     numbers_in,
     read_number,
     squeezed,
-    words_of,
     written,
 )
 
@@ -43,12 +46,31 @@ _LONGER = {
 _OTHER_KIND = {
     "km": "kg", "m": "kg", "cm": "g", "mm": "mg", "kg": "km", "g": "cm", "mg": "mm", "s": "K",
     "h": "km", "hours": "miles", "minutes": "meters", "seconds": "meters", "meters": "seconds",
+    "\u00b5g": "g", "\u00b5m": "m", "\u00b5s": "s", "m\u00b2": "m", "cm\u00b2": "cm",
+    "km\u00b2": "km", "m\u00b3": "m\u00b2", "cm\u00b3": "cm\u00b2", "MB": "MiB", "GB": "GiB",
+    "kB": "KiB", "TB": "TiB",
+    "MiB": "MB", "GiB": "GB", "KiB": "kB", "TiB": "TB", "\u00b0C": "\u00b0F", "\u00b0F": "\u00b0C",
+    "km/h": "m/s", "m/s": "km/h", "mph": "km/h", "Pa": "kPa", "kPa": "Pa", "Hz": "kHz", "kHz": "Hz",
+    "MHz": "GHz", "GHz": "MHz", "eV": "keV", "A": "mA", "mA": "A", "ms": "s", "min": "h",
     "miles": "hours", "days": "dollars", "dollars": "days", "J": "V", "kJ": "kV", "N": "V",
     "W": "A", "V": "A", "L": "s", "mL": "ms",
 }  # fmt: skip
 _CASED = {"mW": "MW", "MW": "mW", "mV": "MV", "MV": "mV", "mHz": "MHz", "MHz": "mHz", "mJ": "MJ",
           "MJ": "mJ", "Mg": "mg", "mg": "Mg", "Mb": "mb", "MB": "Mb", "Mbps": "MBps", "kb": "kB",
           "kB": "kb", "mm": "Mm", "Gb": "GB", "GB": "Gb"}  # fmt: skip
+_MEASURED = ("W", "V", "Hz", "J", "A")
+"""Of these a thousandth and a million are both common, and differ in the case of m alone."""
+_OPPOSITE = {
+    "north": "south", "south": "north", "east": "west", "west": "east", "upper": "lower",
+    "lower": "upper", "left": "right", "right": "left", "inner": "outer", "outer": "inner",
+    "northern": "southern", "southern": "northern", "eastern": "western", "western": "eastern",
+    "major": "minor", "minor": "major", "first": "second", "second": "third", "third": "fourth",
+    "jr": "sr", "sr": "jr", "junior": "senior", "senior": "junior", "ii": "iii", "iii": "ii",
+    "positive": "negative", "negative": "positive", "primary": "secondary", "old": "new",
+    "new": "old", "increasing": "decreasing", "decreasing": "increasing", "maximum": "minimum",
+    "minimum": "maximum", "before": "after", "after": "before", "odd": "even", "even": "odd",
+    "monday": "tuesday", "tuesday": "wednesday", "friday": "saturday",
+}  # fmt: skip
 _NAMESAKES = {
     "Paris": "Texas", "London": "Ontario", "Athens": "Georgia", "Rome": "Georgia",
     "Moscow": "Idaho", "Berlin": "New Hampshire", "Cairo": "Illinois", "Lima": "Ohio",
@@ -79,12 +101,12 @@ _PARTED = re.compile(r"\b(?:decimal|fraction|probability|between 0 and 1)\b", re
 
 def near_misses(truth: Truth, tolerance: float = 0.0) -> Iterator[Miss]:
     """The near misses of a right answer, each once."""
-    seen = {squeezed(text) for text in truth.texts}
+    seen, seen_exactly = {squeezed(text) for text in truth.texts}, set(truth.texts)
     for kind, answer, note in _made(truth, tolerance):
         exact = kind in ("look-alike", "unit-case", "run-together") or truth.sort in STRUCTURED
-        text = answer if exact else squeezed(answer)
-        if text not in seen:
-            seen.add(text)
+        text, known = (answer, seen_exactly) if exact else (squeezed(answer), seen)
+        if text not in known:
+            known.add(text)
             yield kind, answer, note
 
 
@@ -107,6 +129,8 @@ def plain_wrong(truth: Truth, count: int = 2) -> list[str]:
         found = [truth.listed(part) for part in _other_lists(truth.parts)]
     elif truth.sort in STRUCTURED:
         found = list(other_structures(truth, count))
+    elif truth.sort == "formula" and "=" in truth.text:
+        return [text for _, text, _ in formula_misses(truth.text, truth.prompt)][:count]
     elif truth.sort == "formula":
         return [f"({truth.text})+1", f"({truth.text})+2"][:count]
     sure = [one for one in dict.fromkeys(found) if is_certainly_wrong(one, truth)]
@@ -140,16 +164,20 @@ def _made(truth: Truth, tolerance: float) -> Iterator[Miss]:
         case "list":
             yield from _lists(truth)
         case "formula":
-            yield "off-by-one", f"({truth.text})+1", "one more"
-            yield "off-by-one", f"({truth.text})-1", "one less"
-        case "json" | "code" | "lines":
+            yield from formula_misses(truth.text, truth.prompt)
+        case "json" | "code" | "lines" | "notation":
             yield from structured_misses(truth, tolerance)
 
 
 def _numbers(truth: Truth, tolerance: float) -> Iterator[Miss]:
     value = truth.value
     assert value is not None  # noqa: S101 - of a number
-    for kind, answer, note in (*_changed(value, truth), *_extended(value, truth)):
+    currency = re.match(r"-?(\$|\u20ac|\u00a3)", truth.text)
+    for kind, bare, note in (*_changed(value, truth), *_extended(value, truth)):
+        answer = bare
+        if currency and re.fullmatch(r"-?\d[\d.]*", bare):
+            sign = "-" if bare.startswith("-") else ""
+            answer = f"{sign}{currency[1]}{bare.removeprefix('-')}"
         given = read_number(answer)
         unlike = given is None and _ends_otherwise(answer, value)
         far = given is not None and abs(given.value - value) >= abs(value) * _least(truth)
@@ -181,7 +209,12 @@ def _units(truth: Truth) -> Iterator[Miss]:
         if unit in table:
             yield "unit", f"{core} {table[unit]}", note
     if unit in _CASED:
-        yield "unit-case", f"{core} {_CASED[unit]}", "the unit in another case"
+        mega = unit.swapcase()[:1] + unit[1:] == _CASED[unit] and unit[1:] in _MEASURED
+        yield "unit" if mega else "unit-case", f"{core} {_CASED[unit]}", "the unit in another case"
+    currency = re.match(r"-?(\$|\u20ac|\u00a3)", truth.text)
+    if currency:
+        other = "\u20ac" if currency[1] == "$" else "$"
+        yield "unit", truth.text.replace(currency[1], other), "another currency"
     value = truth.value
     if value and unit in ("%", "\\%"):
         share = Fraction(value) / 100
@@ -218,7 +251,9 @@ def _changed(value: Fraction, truth: Truth) -> Iterator[Miss]:
     else:
         # Beyond what a reader of decimals may round away.
         least = max(abs(value) / 40, Fraction(2, 10 ** (truth.places or 2)))
-        steps = [(least, "2.5 % more"), (-least, "2.5 % less"), (abs(value) / 4, "a quarter more")]
+        if truth.places:
+            least = Fraction(math.ceil(least * 10**truth.places), 10**truth.places)
+        steps = [(least, "2.5 % more"), (-least, "2.5 % less"), (10 * least, "a quarter more")]
         if truth.places and abs(value - int(value)) >= Fraction(1, 20):
             note = "the decimal places are cut off"
             yield "cut", f"{int(value)}{truth.unit}", note
@@ -233,10 +268,23 @@ def _changed(value: Fraction, truth: Truth) -> Iterator[Miss]:
         yield "cut", f"{value.numerator}", "the numerator alone"
         yield "cut", f"{value.denominator}", "the denominator alone"
     else:
+        if value and (value / 10 * 10 ** (truth.places or 0)).denominator == 1:
+            yield "scaled", written(value / 10, truth), "a tenth"
         yield "scaled", written(value * 10, truth), "ten times"
         yield "scaled", written(value * 1000, truth), "a thousand times"
+    yield from _redigited(value, truth)
+
+
+def _redigited(value: Fraction, truth: Truth) -> Iterator[Miss]:
+    """The right digits in another order, or without some."""
     digits = str(abs(int(value)))
     sign = "-" if value < 0 else ""
+    mixed = re.fullmatch(r"(-?\d+)\s+(\d+/\d+)", truth.text)
+    if mixed:
+        yield "run-together", f"{mixed[1]}{mixed[2]}", "without the blank of a mixed number"
+        yield "cut", mixed[2], "without its whole part"
+        yield "cut", mixed[1], "its whole part alone"
+        return
     if truth.places == 0:
         yield "digits", f"{sign}{digits[::-1]}{truth.unit}", "the digits in reverse"
         yield "digits", f"{sign}{permuted(digits)}{truth.unit}", "two digits are exchanged"
@@ -291,7 +339,7 @@ def _ends_otherwise(answer: str, value: Fraction) -> bool:
 
 
 def _words(truth: Truth) -> Iterator[Miss]:
-    words = words_of(truth.text)
+    words = loose_words(truth.text)
     word = max(words, key=len)
     if 2 <= len(words) <= 4 and all(one.isalpha() and len(one) > 2 for one in words):
         yield "other-name", f"{OTHERS[0]} {words[-1]}", "its last word is left, no other"
@@ -307,7 +355,19 @@ def _words(truth: Truth) -> Iterator[Miss]:
     for other in OTHERS[:2]:
         if is_certainly_wrong(other, truth):
             yield "another-word", other, "another word"
+    yield from _opposites(truth)
     yield from _namesakes(truth)
+
+
+def _opposites(truth: Truth) -> Iterator[Miss]:
+    """One word of several is turned."""
+    for one in re.finditer(r"[A-Za-z]+", truth.text):
+        other = _OPPOSITE.get(one[0].casefold())
+        if other and truth.text != one[0]:
+            new = other.upper() if one[0].isupper() and len(one[0]) > 1 else other
+            new = new.capitalize() if one[0].istitle() else new
+            note = "one of its words is another, against it"
+            yield "other-name", f"{truth.text[: one.start()]}{new}{truth.text[one.end() :]}", note
 
 
 def _namesakes(truth: Truth) -> Iterator[Miss]:
@@ -328,39 +388,83 @@ def _namesakes(truth: Truth) -> Iterator[Miss]:
             yield "namesake", f"{truth.text}'s {word}", "who stands close to that person"
 
 
+def _against(part: str) -> str:
+    """The opposite of yes or no, as it is written."""
+    pairs = {"true": "false", "false": "true", "yes": "no", "no": "yes"}
+    other = pairs[part.casefold()]
+    return other.upper() if part.isupper() else other.title() if part.istitle() else other
+
+
+def _turned_truths(truth: Truth) -> Iterator[Miss]:
+    parts, turned = truth.parts, [_against(part) for part in truth.parts]
+    yield "list-part", truth.listed([turned[0], *parts[1:]]), "one is turned"
+    yield "list-part", truth.listed([*parts[:-1], turned[-1]]), "one is turned"
+    yield "list-part", truth.listed(turned), "all are turned"
+
+
+def _turned_links(truth: Truth) -> Iterator[Miss]:
+    """An arrow goes the other way, or two arrows end at each other's end."""
+    links = links_of(truth.parts)
+    known = {(one[1], one[3]) for one in links}
+    for place in dict.fromkeys((0, len(links) - 1)):
+        one = links[place]
+        if (one[3], one[1]) not in known:
+            new = [*truth.parts[:place], f"{one[3]}{one[2]}{one[1]}", *truth.parts[place + 1 :]]
+            yield "list-part", truth.listed(new), "an arrow is turned"
+    a, b = links[0], links[-1]
+    if a[1] != b[1] and a[3] != b[3] and not {(a[1], b[3]), (b[1], a[3])} & known:
+        new = [f"{a[1]}{a[2]}{b[3]}", *truth.parts[1:-1], f"{b[1]}{b[2]}{a[3]}"]
+        yield "list-part", truth.listed(new), "two arrows end at each other's end"
+
+
 def _lists(truth: Truth) -> Iterator[Miss]:
     parts = list(truth.parts)
     numbers = any(read_number(part) for part in parts)
     letters = all(len(part) == 1 and part.isalpha() for part in parts)
+    polar = all(is_polar(part) for part in parts)
     extras = ("999", "998") if numbers else tuple("EDCBAF") if letters else OTHERS
     extra = next(one for one in (*extras, "zinc") if one not in parts)
-    mark = truth.mark
-    if len(set(parts)) == len(parts):
+    if links_of(parts):
+        yield from _turned_links(truth)
+        extra = "zinc->wolfram"
+    if polar:
+        yield from _turned_truths(truth)
+        extra = parts[-1]
+    if len(set(parts)) == len(parts) or polar or truth.order == "said":
         yield "list-part", truth.listed(parts[:-1]), "its last part is left out"
         yield "list-part", truth.listed(parts[1:]), "its first part is left out"
     yield "list-part", truth.listed([*parts, extra]), "with a part too many"
-    yield "list-part", truth.listed([extra, *parts[1:]]), "with one part replaced"
-    if len(parts) > 2:
+    if not polar:
+        yield "list-part", truth.listed([extra, *parts[1:]]), "with one part replaced"
+    if len(parts) > 2 and not polar:
         changed = [parts[0], extra, *parts[2:]]
         yield "list-part", truth.listed(changed), "with one part in the middle replaced"
     if numbers:
-        yield (
-            "run-together",
-            "".join((truth.ends[0], *parts, truth.ends[1])),
-            "without what parts it",
-        )
-        if len(parts) > 2:
-            joined = truth.listed([parts[0] + parts[1], *parts[2:]])
-            yield "run-together", joined, "two parts are joined"
-        for place, part in enumerate(parts):
-            turned = permuted(part) if part.isdecimal() else ""
-            if turned and turned not in parts:
-                new = truth.listed([*parts[:place], turned, *parts[place + 1 :]])
-                yield "list-part", new, "two digits are exchanged"
-                break
-    if truth.order == "free":
-        return
-    said = truth.order == "said" or mark.strip() in ("->", "→")
+        yield from _joined(truth, parts)
+    if truth.order != "free":
+        yield from _reordered(truth, parts)
+
+
+def _joined(truth: Truth, parts: list[str]) -> Iterator[Miss]:
+    """What parts the numbers of a list is left out, or a number's digits are exchanged."""
+    yield (
+        "run-together",
+        "".join((truth.ends[0], *parts, truth.ends[1])),
+        "without what parts it",
+    )
+    if len(parts) > 2:
+        joined = truth.listed([parts[0] + parts[1], *parts[2:]])
+        yield "run-together", joined, "two parts are joined"
+    for place, part in enumerate(parts):
+        turned = permuted(part) if part.isdecimal() else ""
+        if turned and turned not in parts:
+            new = truth.listed([*parts[:place], turned, *parts[place + 1 :]])
+            yield "list-part", new, "two digits are exchanged"
+            break
+
+
+def _reordered(truth: Truth, parts: list[str]) -> Iterator[Miss]:
+    said = truth.order == "said" or truth.mark.strip() in ("->", "→")
     yield ("list-part" if said else "order-unsaid"), truth.listed([*parts, parts[-1]]), "one twice"
     worth = [number.value if number else part for part, number in
              ((part, read_number(part)) for part in parts)]  # fmt: skip

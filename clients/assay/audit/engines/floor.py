@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from assay.audit.dress import DRESSES
 from assay.audit.probes import Asking, Probe, ProbeClass, Subject
-from assay.audit.truth import is_certainly_wrong, mentions, words_of
+from assay.audit.truth import is_certainly_wrong, loose_words, mentions
 
 _FILLER = (
     "First we look at what is given. Then we think about how the parts relate. After that we go "
@@ -152,7 +152,7 @@ def _answerless(subject: Subject, row: int) -> Iterator[tuple[str, str, str, str
     yield "empty", "<think></think>", "the form without an answer", ""
     yield "empty", "<think>\n\n</think>\n<answer></answer>", "the form without an answer", ""
     truth = subject.rows[row].truth
-    refuses = _UNANSWERED.intersection(word for text in truth.texts for word in words_of(text))
+    refuses = _UNANSWERED.intersection(word for text in truth.texts for word in loose_words(text))
     for text in () if refuses else _REFUSALS:
         yield "refusal", text, "it refuses", ""
         yield "refusal", subject.dresses[0].wear(text), "it refuses", subject.dresses[0].name

@@ -75,8 +75,11 @@ CLASSES = (
                "JSON with other types, a field more, a key twice, or a misspelt text",
                "see whether the task allows it; a schema says so"),
     ProbeClass("component", "refuse", "hole",
-               "a date, time, version, address or code with a component changed or left out",
+               "a date, interval, formula, numeral, number to dial or other code with a component "
+               "changed or left out",
                "parse both sides and compare all components; no prefix, and no similarity"),
+    ProbeClass("term", "refuse", "hole", "a formula with a sign, number or term changed",
+               "compare formulas by a symbolic difference, or at many points, of random size"),
     ProbeClass("dotless", "refuse", "hole", "another sign stands where a point belongs",
                "a reference is no pattern: compare texts, or re.escape it"),
     ProbeClass("lax-form", "refuse", "warning",
