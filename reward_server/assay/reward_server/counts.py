@@ -174,7 +174,7 @@ class RewardMetrics:
             self._journal_bytes,
         ]
         canaries = [self._agreement, self._kappa, self._evidence, self._alarm]
-        return [*self.items.collectors, self._values, *self._tables, *pool, *journal, *canaries]
+        return [*self.items.collectors, self._values, *self._tables, *canaries, *pool, *journal]
 
     def watch(self, pool: ScorePool) -> None:
         """Adds the metrics of a pool of workers."""
