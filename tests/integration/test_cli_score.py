@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from assay.cli.main import run
+from assay.cli.scoring.rows import OUTPUT_KEYS
 from assay.clients.testing import FakeRewardServer, Knobs
 
 Rows = list[dict[str, Any]]
@@ -151,7 +152,7 @@ def test_interrupted_work_goes_on(kill: int, write: Callable[..., Path], tmp_pat
     assert read(out) == [
         {**row, "reward": float(n % 2), "verdict": ("incorrect", "correct")[n % 2],
          "answer": str(n % 2), "components": [], "explanation": ("not equal", "equal")[n % 2],
-         "suspicions": [], "fault": None}
+         "suspicions": [], "appeal": None, "fault": None}
         for n, row in enumerate(rows(6000))
     ]  # fmt: skip
     assert not partial.exists()
@@ -316,7 +317,7 @@ def test_rows_come_and_go_in_other_forms(
     for row in back:
         if form == ".parquet":
             row["extra"] = json.loads(row["extra"])
-        for key in ("reward", "verdict", "answer", "components", "explanation", "suspicions"):
+        for key in OUTPUT_KEYS[:-1]:
             assert row.pop(f"input_{key}") == row[key]
         assert row.pop("input_fault") is None
     assert back == straight

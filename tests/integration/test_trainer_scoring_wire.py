@@ -93,6 +93,8 @@ def test_a_group_travels_in_one_message() -> None:
     with FakeRewardServer(verifiers=[info]) as server:
         config = RewardConfig(verifier="exact", target=server.address)
         with open_judge(config) as judge, judge.open_round(8) as scoring:
+            assert judge.verifier is not None
+            assert judge.verifier.name == config.verifier
             for index in range(8):
                 for number in range(20):
                     scoring.submit(request(number, index), response())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import importlib
+import io
 import json
 import time
 import tomllib
@@ -12,10 +13,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
 
 from assay.kit.errors import ConfigError
 from assay.reward_server.domain import Appeal, Opinion
 from assay.reward_server.journal.command import journal
+from assay.reward_server.journal.rejudge import RejudgeTally
 from journal_support import LATE, SPANNED, filled, judgement, settled
 
 
@@ -190,3 +193,15 @@ def test_both_verdicts_of_an_appeal_are_shown(tmp_path: Path) -> None:
     assert "drawn, chance 0.05" in invoke("show", path, "3").stdout
     with pytest.raises(ConfigError, match="a fault has no appeal"):
         invoke("search", path, "--appeal", "any", "--only", "faults")
+
+
+def test_rejudging_shows_what_an_appeal_overruled() -> None:
+    first, second = Opinion("match", "1", "incorrect", 0.0), Opinion("judge", "3", "correct", 1.0)
+    appeal = dataclasses.asdict(Appeal("answer", first, second, drawn=False, probability=1.0))
+    tally = RejudgeTally("math")
+    line = {"id": 1, "reward": 0.0, "verdict": "incorrect", "fault": None, "explanation": ""}
+    recorded = {"reward": 1.0, "verdict": "correct", "fault": None, "appeal": appeal}
+    tally.add(line | {f"input_{name}": value for name, value in recorded.items()})
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(tally.report())
+    assert "correct 1 (first incorrect)" in console.export_text()

@@ -24,7 +24,6 @@ from assay.kit.reliability import (
 from assay.reward_server.convert import info_to_proto
 from assay.reward_server.registry import load_registry
 from assay.reward_server.reliability import SHIPPED, load_reliability
-from assay.trainer.records.report import markdown, told_verifier
 
 REGISTRY = load_registry()
 MATH = REGISTRY.verifier("math")
@@ -124,19 +123,3 @@ def test_a_file_of_the_operator_counts_before_what_ships(tmp_path: Path) -> None
     assert found["mine"] == (ONE,)
     with pytest.raises(ConfigError, match=r"absent\.json: cannot read"):
         load_reliability([tmp_path / "absent.json"])
-
-
-def test_a_run_reports_what_is_known_of_its_verifier() -> None:
-    assert MATH is not None
-    run = {"name": "r", "model": "m", "steps": 1, "samples_per_step": 1, "seed": 0}
-    message = reward_pb2.ListVerifiersResponse(
-        verifiers=[info_to_proto(MATH.spec, [ONE]), info_to_proto(MATH.spec)]
-    )
-    measured, unmeasured = server_info_from_proto(message).verifiers
-    told = told_verifier(measured)
-    assert json.loads(json.dumps(told)) == told
-    text = markdown({"run": run, "verifier": told}, None, None, show=0)
-    assert f"`math`, version `{MATH.spec.version}`" in text
-    assert "- gsm8k: wrong accepted 0 % (0 to 7.1; 50 responses)" in text
-    text = markdown({"run": run, "verifier": told_verifier(unmeasured)}, None, None, show=0)
-    assert "has not been measured" in text

@@ -15,6 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from assay.clients.types import Reliability, VerifierInfo
+from assay.kit.reliability import error_rate
 from assay.kit.runs.stats import mcnemar_exact, paired_change, wilson
 from assay.trainer.core.evaluation import Answer, Evaluation
 from assay.trainer.records.report import (
@@ -24,6 +26,7 @@ from assay.trainer.records.report import (
     faults_by_reason,
     markdown,
     table,
+    told_verifier,
     write,
 )
 
@@ -211,3 +214,20 @@ def test_an_evaluation_of_faults_only_is_reported() -> None:
     assert report["change"]["p"] == 1.0
     assert accuracies(report) == "- -> -"
     assert "| avg@2 | - | - |" in markdown(report, nothing, nothing, show=1)
+
+
+def test_a_run_reports_what_is_known_of_its_verifier() -> None:
+    measured = Reliability("gsm8k", error_rate(0, 50), None, "5", "ab" * 32, "labels")
+    verifier = VerifierInfo(
+        "math", "5", "Judges.", (), 0, 1, True, True, True, False, (), ("correct",), False,
+        (measured,),
+    )  # fmt: skip
+    told = told_verifier(verifier)
+    assert json.loads(json.dumps(told)) == told
+    run = {"name": "r", "model": "m", "steps": 1, "samples_per_step": 1, "seed": 0}
+    text = markdown({"run": run, "verifier": told}, None, None, show=0)
+    assert "`math`, version `5`" in text
+    assert "- gsm8k: wrong accepted 0 % (0 to 7.1; 50 responses)" in text
+    told = told_verifier(dataclasses.replace(verifier, reliability=()))
+    text = markdown({"run": run, "verifier": told}, None, None, show=0)
+    assert "has not been measured" in text

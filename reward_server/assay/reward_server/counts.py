@@ -49,9 +49,9 @@ class AppealCounts(Collector):
         """Counts answered items of profiles; others are passed over."""
         for item in items:
             served, outcome = item.served, item.outcome
-            if served is None or item.item is None or not isinstance(served.verifier, Profile):
+            if served is None or served.road != "composite" or item.item is None:
                 continue
-            rules = served.verifier.appeals
+            rules = served.verifier.appeals if isinstance(served.verifier, Profile) else {}
             if not rules:
                 continue
             appeal = failed_appeal(outcome) if isinstance(outcome, Fault) else outcome.appeal
