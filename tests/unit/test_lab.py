@@ -17,7 +17,7 @@ from assay.lab.running import Laboratory, Trial, chosen, contestant_names
 from assay.lab.scripts import SCRIPTS, ScriptedRewardServer
 from assay.lab.steps import BATCH, ROWS, Groups, coefficients, kept, rewarded, tokens_of
 from assay.lab.trainers.source import taken
-from assay.lab.verdicts import Cell, Oracles, judge_step
+from assay.lab.verdicts import LabCell, Oracles, judge_step
 
 NAMES = [row.name for row in ROWS]
 REPOSITORY = Path(__file__).parents[2]
@@ -156,7 +156,7 @@ def test_no_default_of_ours_teaches_a_fault() -> None:
 
 
 def test_exit_codes() -> None:
-    red, grey = Cell("red", "wrong"), Cell("grey", "not run")
+    red, grey = LabCell("red", "wrong"), LabCell("grey", "not run")
     about = ("t", "T", "1", "advantages")
     assert exit_code([Trial(*about, False, "", {"fault": red})]) == 0
     assert exit_code([Trial(*about, True, "", {"fault": red})]) == 1

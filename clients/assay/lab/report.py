@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from assay.kit.errors import ConfigError
 from assay.lab.running import Trial
 from assay.lab.scripts import SCRIPTS
-from assay.lab.verdicts import GREEN, GREY, RED, YELLOW, Cell, Difference
+from assay.lab.verdicts import GREEN, GREY, RED, YELLOW, LabCell, StepDifference
 
 MARKS = {GREEN: "✓", YELLOW: "~", RED: "✗", GREY: "·"}
 BEGIN, END = "<!-- written by `assay lab --page`; do not edit -->", "<!-- end of the matrix -->"
@@ -47,15 +48,24 @@ def from_plain(plain: Mapping[str, Any]) -> Trial:
     cells = {}
     for script, cell in plain["cells"].items():
         numbers = cell["difference"]
-        found = numbers and Difference(
+        found = numbers and StepDifference(
             *(math.inf if numbers[name] is None else numbers[name] for name in _NUMBERS)
         )
-        cells[script] = Cell(cell["colour"], cell["says"], found, tuple(cell["unjudged"]))
+        cells[script] = LabCell(cell["colour"], cell["says"], found, tuple(cell["unjudged"]))
     return Trial(**{name: plain[name] for name in _PLAIN}, cells=cells)
+
+
+def with_cells(kept: Trial | None, trial: Trial) -> Trial:
+    """A trial with the cells that were kept of the same version, where it has none."""
+    if kept is None or kept.version != trial.version:
+        return trial
+    both = {**kept.cells, **trial.cells}
+    return replace(trial, cells={name: both[name] for name in SCRIPTS if name in both})
 
 
 def matrix(trials: Sequence[Trial]) -> str:
     """The tables of a page: marks, versions, and what is behind each mark that is not green."""
+    trials = sorted(trials, key=lambda trial: (not trial.default, trial.name))
     given = [name for name in SCRIPTS if any(name in trial.cells for trial in trials)]
     lines = [
         f"| trainer and policy | {' | '.join(f'`{name}`' for name in given)} |",

@@ -20,7 +20,7 @@ from assay.kit.errors import ConfigError
 from assay.kit.hints import did_you_mean
 from assay.lab.scripts import SCRIPTS, ScriptedRewardServer
 from assay.lab.steps import BATCH, ROWS, Contestant, Groups, kept, rewarded
-from assay.lab.verdicts import GREEN, GREY, YELLOW, Cell, Oracles, Vector, judge_step
+from assay.lab.verdicts import GREEN, GREY, YELLOW, LabCell, Oracles, Vector, judge_step
 
 GROUP = "assay.lab"
 _MOST_S = 900.0
@@ -42,7 +42,7 @@ class Trial:
     compared: str
     default: bool
     read: str
-    cells: dict[str, Cell] = field(default_factory=dict)
+    cells: dict[str, LabCell] = field(default_factory=dict)
 
     @property
     def reds(self) -> list[str]:
@@ -81,7 +81,7 @@ class Laboratory:
         self._contestant = contestant
         self._steps: dict[Any, list[float]] = {}
 
-    def cell(self, name: str) -> Cell:
+    def cell(self, name: str) -> LabCell:
         """What the contestant does of a script."""
         server = ScriptedRewardServer(knobs=SCRIPTS[name].knobs)
         step, error = None, None
@@ -93,10 +93,10 @@ class Laboratory:
                     error = stopped
                     traceback.print_exc()
         except AssertionError:  # the fake's: it was not asked in the way that it is to fail
-            return Cell(GREY, "cannot happen: it asks row by row")
+            return LabCell(GREY, "cannot happen: it asks row by row")
         unjudged = tuple(row.name for row in ROWS if row.name not in server.judged)
         if step is None:
-            return Cell(YELLOW, f"training stops: {type(error).__name__}", None, unjudged)
+            return LabCell(YELLOW, f"training stops: {type(error).__name__}", None, unjudged)
         return judge_step(step, self._oracles(frozenset(unjudged)), unjudged)
 
     def whole(self) -> list[float]:
@@ -141,7 +141,7 @@ class Laboratory:
 
 
 def try_out(
-    name: str, scripts: Sequence[str], step: Callable[[str, Cell], None] = lambda _n, _c: None
+    name: str, scripts: Sequence[str], step: Callable[[str, LabCell], None] = lambda _n, _c: None
 ) -> Trial:
     """Takes a contestant through scripts, in this process."""
     one = contestant(name)
@@ -149,13 +149,13 @@ def try_out(
     try:
         version = one.version()
     except ImportError as error:
-        cells = {script: Cell(GREY, "not run") for script in scripts}
+        cells = {script: LabCell(GREY, "not run") for script in scripts}
         return Trial(name, one.title, f"cannot be imported: {error}", *about, cells)
     room = Laboratory(one)
     cells = {}
     control = room.cell("clean")
     if control.colour != GREEN or not any(room.whole()):
-        control = Cell(GREY, f"the control failed: {control.says}")
+        control = LabCell(GREY, f"the control failed: {control.says}")
         return Trial(name, one.title, version, *about, dict.fromkeys(scripts, control))
     for script in scripts:
         cells[script] = control if script == "clean" else room.cell(script)
@@ -178,5 +178,5 @@ def try_apart(name: str, scripts: Sequence[str]) -> Trial:
             return found
         said = log.read_text(errors="replace").strip().splitlines() or ["nothing"]
     one = contestant(name)
-    cells = {script: Cell(GREY, "not run") for script in scripts}
+    cells = {script: LabCell(GREY, "not run") for script in scripts}
     return Trial(name, one.title, f"ended: {said[-1]}", one.compared, one.default, one.read, cells)

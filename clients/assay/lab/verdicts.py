@@ -14,7 +14,7 @@ _TINY = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class StepDifference:
     """Two steps beside each other.
 
     Attributes:
@@ -38,7 +38,7 @@ class Difference:
         return self.cosine > 1 - _PARALLEL
 
 
-def differ(step: Vector, oracle: Vector) -> Difference:
+def differ(step: Vector, oracle: Vector) -> StepDifference:
     """How far a step is from the oracle's.
 
     Raises:
@@ -49,10 +49,12 @@ def differ(step: Vector, oracle: Vector) -> Difference:
     most = max(map(abs, oracle), default=0.0)
     gap = max((abs(a - b) for a, b in zip(step, oracle, strict=True)), default=0.0)
     if own < _TINY and other < _TINY:
-        return Difference(1.0, 0.0, 1.0)
+        return StepDifference(1.0, 0.0, 1.0)
     if own < _TINY or other < _TINY:
-        return Difference(0.0, gap / most if most else math.inf, own / other if other else math.inf)
-    return Difference(dot / (own * other), gap / most, own / other)
+        return StepDifference(
+            0.0, gap / most if most else math.inf, own / other if other else math.inf
+        )
+    return StepDifference(dot / (own * other), gap / most, own / other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ class Oracles:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class LabCell:
     """What a trainer does of a script.
 
     Attributes:
@@ -87,23 +89,23 @@ class Cell:
 
     colour: str
     says: str
-    difference: Difference | None = None
+    difference: StepDifference | None = None
     unjudged: tuple[str, ...] = ()
 
 
-def judge_step(step: Vector, oracles: Oracles, unjudged: tuple[str, ...]) -> Cell:
+def judge_step(step: Vector, oracles: Oracles, unjudged: tuple[str, ...]) -> LabCell:
     """The cell of a step that was taken."""
     if not all(map(math.isfinite, step)):
-        return Cell(RED, "NaN reaches the step", None, unjudged)
+        return LabCell(RED, "NaN reaches the step", None, unjudged)
     found = differ(step, oracles.never)
     if found.same:
         says = "as if the rows never were" if unjudged else "all rows train"
-        return Cell(GREEN, says, found, unjudged)
+        return LabCell(GREEN, says, found, unjudged)
     colour, says = _less(step, found, oracles) or (RED, _wrong(step, found, oracles))
-    return Cell(colour, says, found, unjudged)
+    return LabCell(colour, says, found, unjudged)
 
 
-def _less(step: Vector, found: Difference, oracles: Oracles) -> tuple[str, str] | None:
+def _less(step: Vector, found: StepDifference, oracles: Oracles) -> tuple[str, str] | None:
     """Data that is lost, where that is all that there is."""
     if not any(step):
         return YELLOW, "the step is empty"
@@ -117,7 +119,7 @@ def _less(step: Vector, found: Difference, oracles: Oracles) -> tuple[str, str] 
     return None
 
 
-def _wrong(step: Vector, found: Difference, oracles: Oracles) -> str:
+def _wrong(step: Vector, found: StepDifference, oracles: Oracles) -> str:
     """What another step is made of."""
     if differ(step, oracles.zero).parallel:
         return "a fault trains as the reward 0"

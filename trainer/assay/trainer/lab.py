@@ -12,7 +12,14 @@ from types import SimpleNamespace
 from typing import Any
 
 from assay.lab.steps import Groups, LabRow
-from assay.lab.trainers.tiny import gradient_of, joined, tiny_policy, tiny_tokenizer
+from assay.lab.trainers.tiny import (
+    first_of_pairs,
+    gradient_of,
+    in_pairs,
+    joined,
+    tiny_policy,
+    tiny_tokenizer,
+)
 from assay.trainer.core import build
 from assay.trainer.core.rewards import Judge, open_judge
 from assay.trainer.data.problems import load_problems
@@ -45,8 +52,8 @@ class Assay:
             trainer: Any = None
             for size in sorted({len(group) for group in groups}):
                 same = [group for group in groups if len(group) == size]
-                trainer, batch = _collected(same, size, target, Path(folder))
-                parts.append(batch)
+                trainer, batch = _collected(in_pairs(same), max(size, 2), target, Path(folder))
+                parts.append(batch if size > 1 else first_of_pairs(batch))
             whole = joined(parts, {"completion_ids": 0}, [])
             loss = trainer._compute_loss(trainer.model, trainer._counted(whole))  # noqa: SLF001  # as TRL does
             return gradient_of(trainer.model, loss)

@@ -14,7 +14,7 @@ from rich.text import Text
 from assay.cli.scoring.partial import write_json
 from assay.kit.console import make_console
 from assay.kit.errors import AssayError, ConfigError
-from assay.lab.report import MARKS, exit_code, from_plain, page_with, to_plain
+from assay.lab.report import MARKS, exit_code, from_plain, page_with, to_plain, with_cells
 from assay.lab.running import Trial, chosen, contestant_names, try_apart
 from assay.lab.scripts import SCRIPTS
 
@@ -51,7 +51,7 @@ def lab(
         for name, scripts in _asked(trainers, only).items():
             console.print(f"{name} ...", highlight=False)
             trials.append(try_apart(name, scripts))
-        kept |= {trial.name: trial for trial in trials}
+        kept |= {trial.name: with_cells(kept.get(trial.name), trial) for trial in trials}
         if json_file is not None:
             ordered = [kept[name] for name in sorted(kept)]
             write_json(json_file, {"trials": [to_plain(trial) for trial in ordered]})

@@ -276,12 +276,7 @@ def name_all(items: Sequence[Named], noun: str) -> list[str]:
 
 def match_all(kind: CallKind[R], sent: Sequence[Any], results: Iterable[Any], noun: str) -> list[R]:
     """The outcome of each item, by id: unknown results are skipped, absent ones are faults."""
-    by_id: dict[str, Any] = {}
-    contradicted: set[str] = set()
-    for result in results:
-        first = by_id.setdefault(result.id, result)
-        if first is not result and first != result:
-            contradicted.add(result.id)
+    by_id, contradicted = answers_of(results)
     matched: list[R] = []
     for message in sent:
         answer = by_id.get(message.id)
@@ -289,8 +284,23 @@ def match_all(kind: CallKind[R], sent: Sequence[Any], results: Iterable[Any], no
             text = f"the server answered without this {noun}"
             matched.append(kind.fault(message.id, make_fault(Reason.MISSING_RESULT, text)))
         elif message.id in contradicted:
-            text = f"the server answered this {noun} twice, differently"
-            matched.append(kind.fault(message.id, make_fault(Reason.INTERNAL, text)))
+            matched.append(kind.fault(message.id, contradiction(noun)))
         else:
             matched.append(kind.decode(message, answer))
     return matched
+
+
+def answers_of(results: Iterable[Any]) -> tuple[dict[str, Any], set[str]]:
+    """The results of one message by id, and the ids that it answers twice, differently."""
+    by_id: dict[str, Any] = {}
+    contradicted: set[str] = set()
+    for result in results:
+        first = by_id.setdefault(result.id, result)
+        if first is not result and first != result:
+            contradicted.add(result.id)
+    return by_id, contradicted
+
+
+def contradiction(noun: str) -> Fault:
+    """The fault of an item that was answered twice, differently."""
+    return make_fault(Reason.INTERNAL, f"the server answered this {noun} twice, differently")

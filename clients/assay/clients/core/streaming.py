@@ -16,7 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 from assay.clients.config import ClientConfig
 from assay.clients.core.batching import framed_bytes
 from assay.clients.core.channel import Transport
-from assay.clients.core.client import CallKind, CallLimits, check_id
+from assay.clients.core.client import CallKind, CallLimits, answers_of, check_id, contradiction
 from assay.clients.core.retry import is_retryable, next_delay_s
 from assay.clients.faults import fault_of_error, make_fault
 from assay.clients.types import Fault
@@ -198,10 +198,13 @@ class _Stream(Generic[R]):
         )
         async with aclosing(cast("Any", responses)):  # transports' streams are async generators
             async for response in responses:
+                by_id, contradicted = answers_of(response.results)
                 outcomes = [
-                    self._kind.decode(sent[0], result)
-                    for result in response.results
-                    if (sent := self._unanswered.pop(result.id, None)) is not None
+                    self._kind.fault(item_id, contradiction(self._noun))
+                    if item_id in contradicted
+                    else self._kind.decode(sent[0], result)
+                    for item_id, result in by_id.items()
+                    if (sent := self._unanswered.pop(item_id, None)) is not None
                 ]
                 self._answered += len(outcomes)
                 self.ready.put_nowait(outcomes)

@@ -16,7 +16,7 @@ from assay.lab.trainers.source import taken
 from assay.lab.trainers.tiny import tiny_tokenizer
 
 
-class Engine:
+class OneAnswer:
     """What the executor uses of vLLM: one answer, as token ids."""
 
     def __init__(self, ids: list[int]) -> None:
@@ -86,7 +86,7 @@ class OpenRlhf:
         calls = [
             executor.execute(
                 row.prompt, row.name, sampling, 512, tokenizer,
-                Engine(tokenizer.encode(row.response)),
+                OneAnswer(tokenizer.encode(row.response)),
             )
             for row in rows
         ]  # fmt: skip

@@ -75,7 +75,7 @@ class Tinker:
 
         left = [tokens_said(row.response) for row in group]
 
-        class Policy(TokenCompleter):
+        class SaidPolicy(TokenCompleter):
             """Says what it is told to, one text after the other."""
 
             async def __call__(self, model_input: Any, stop: Any, **_: Any) -> Any:
@@ -84,7 +84,7 @@ class Tinker:
 
         renderer = renderers.get_renderer("role_colon", tiny_tokenizer())
         env = partial(AssayEnv, renderer, group[0].prompt, {"answer": group[0].group})
-        return ProblemGroupBuilder(env, len(group)), Policy()
+        return ProblemGroupBuilder(env, len(group)), SaidPolicy()
 
 
 def tokens_said(response: str) -> list[int]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from assay.lab.steps import Groups
+
 _PAD, _END, _UNKNOWN = "<pad>", "<end>", "<unk>"
 
 
@@ -54,6 +56,18 @@ def gradient_of(model: Any, loss: Any) -> list[float]:
     loss.backward()
     weights = [weight.grad for weight in model.parameters() if weight.grad is not None]
     return [value for grad in weights for value in grad.flatten().tolist()]
+
+
+def in_pairs(groups: Groups) -> Groups:
+    """Groups of one row with that row twice: two equal rows have nothing to compare, either."""
+    return [(group[0], group[0]) if len(group) == 1 else group for group in groups]
+
+
+def first_of_pairs(batch: dict[str, Any]) -> dict[str, Any]:
+    """A batch of such groups with each row once."""
+    return {
+        name: value[::2] if getattr(value, "ndim", 0) else value for name, value in batch.items()
+    }
 
 
 def joined(parts: Sequence[dict[str, Any]], pads: dict[str, int], sums: Sequence[str]) -> Any:

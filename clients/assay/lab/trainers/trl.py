@@ -10,7 +10,14 @@ from importlib.metadata import version
 from typing import Any
 
 from assay.lab.steps import Groups, LabRow
-from assay.lab.trainers.tiny import gradient_of, joined, tiny_policy, tiny_tokenizer
+from assay.lab.trainers.tiny import (
+    first_of_pairs,
+    gradient_of,
+    in_pairs,
+    joined,
+    tiny_policy,
+    tiny_tokenizer,
+)
 
 
 def nothing(prompts: Sequence[str], **_columns: Any) -> list[float]:
@@ -45,10 +52,15 @@ class Trl:
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for size in sorted({len(group) for group in groups}):
-                rows = [row for group in groups if len(group) == size for row in group]
-                trainer = self._trainer(model, functions, rows, size, folder)
+                same = in_pairs([group for group in groups if len(group) == size])
+                rows = [row for group in same for row in group]
+                trainer = self._trainer(model, functions, rows, max(size, 2), folder)
                 inputs = [{"prompt": row.prompt, "reference": row.name} for row in rows]
-                parts.append(trainer._generate_and_score_completions(inputs))
+                part = trainer._generate_and_score_completions(inputs)
+                if size == 1:
+                    part = first_of_pairs(part)
+                    part["num_items_in_batch"] = part["completion_mask"].sum()
+                parts.append(part)
             batch = joined(parts, {"completion_ids": 0}, ["num_items_in_batch"])
             loss = trainer._compute_loss(model, batch)
         reward.client.close()
