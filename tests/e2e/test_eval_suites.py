@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -194,3 +197,29 @@ def test_a_training_run_evaluates_suites_beside_its_held_out_prompts(
     kept = [file for file in files_in(folder.rollouts) if file.phase == "eval"]
     assert [file.step for file in kept][:2] == [0, 1]
     assert command(["compare", str(tmp_path / "eval_before.json"), str(tmp_path)]) in (0, 3)
+
+
+@pytest.mark.slow
+def test_two_processes_evaluate_as_one(tiny_model: Path, suites: Path, tmp_path: Path) -> None:
+    asked = [
+        "-m", "assay.cli", "eval", str(tiny_model), "--suite", f"{suites}:sums@4", "--suite",
+        f"{suites}:tens", "--max-new-tokens", "4", "model.device=cpu", "eval.best_by=length",
+    ]  # fmt: skip
+    launch = [str(Path(sys.executable).with_name("torchrun")), "--nproc-per-node", "2"]
+    rendezvous = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]
+    found = []
+    for name, command_line in (
+        ("one", [sys.executable, *asked]),
+        ("two", [*launch, *rendezvous, *asked]),
+    ):
+        done = subprocess.run(
+            [*command_line, "--run-dir", str(tmp_path / name)],
+            capture_output=True, text=True, check=False, timeout=200,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        found.append(json.loads((tmp_path / name / "eval_after.json").read_text()))
+    assert found[0]["suites"]["sums"]["answers"] == found[1]["suites"]["sums"]["answers"]
+    assert found[0]["suites"]["tens"]["answers"] == found[1]["suites"]["tens"]["answers"]
+    parts = [files_in(tmp_path / name / "rollouts") for name in ("one", "two")]
+    assert [len(some) for some in parts] == [1, 2]
