@@ -9,6 +9,7 @@ import inspect
 import json
 import re
 import runpy
+import shutil
 import tomllib
 from pathlib import Path
 from types import ModuleType
@@ -25,6 +26,7 @@ from assay.kit.errors import ConfigError
 from assay.reward_server.__main__ import cli as reward_cli
 from assay.reward_server.profiles.reading import read_profiles
 from assay.trainer.data.suites import read_suites
+from assay.trainer.recipes.chain import plan as chain_plan
 from assay.trainer.recipes.code_prm import config as pipelines
 from assay.trainer.recipes.ladder import plan
 from assay.trainer.recipes.reward_model import config as rm_configs
@@ -126,6 +128,7 @@ def test_settings_are_those_that_we_have(
     all_blocks: list[Block], tmp_path: Path, repository: Path
 ) -> None:
     seen = set()
+    shutil.copytree(repository / "configs", tmp_path / "configs")
     for block in all_blocks:
         if block.language != "toml":
             continue
@@ -137,10 +140,6 @@ def test_settings_are_those_that_we_have(
         kind = next(iter(tree))
         seen.add(kind)
         file = tmp_path / "configs" / "ladders" / "block.toml"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "configs" / "dapo.toml").write_text(
-            (repository / "configs" / "dapo.toml").read_text()
-        )
         file.write_text(block.text)
         match kind:
             case "profile":
@@ -149,6 +148,8 @@ def test_settings_are_those_that_we_have(
                 assert read_models(file)
             case "base":
                 assert plan.load(file, ["data.path=rows.jsonl"]).rungs
+            case "stage":
+                assert chain_plan.load(file, ["data.path=rows.jsonl"], tmp_path)
             case "port":
                 assert reward_cli.make_context("reward", ["--config", str(file)])
             case "units":

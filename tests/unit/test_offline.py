@@ -67,3 +67,12 @@ def test_a_pipeline_s_stages_fit(name: str, tmp_path: Path) -> None:
     assert drawn.config.optim.learning_rate == 0
     assert cold.config.method.offline.rows == str(drawn.folder)
     assert last.config.model.name == str(cold.folder / "model")
+
+
+def test_a_setting_can_be_for_one_stage(tmp_path: Path) -> None:
+    path, given = Path("pipelines/tango"), ["data=rows.jsonl", "optim.micro_batch=4"]
+    stages = plan.load(path, [*given, "sft:method.offline.rows=scored.jsonl"], tmp_path)
+    assert [one.config.method.offline.rows for one in stages] == ["scored.jsonl", ""]
+    assert {one.config.optim.micro_batch for one in stages} == {4}
+    with pytest.raises(ConfigError, match=r"there is no stage 'stf'.*stages are sft, tango"):
+        plan.load(path, [*given, "stf:run.steps=1"], tmp_path)

@@ -69,7 +69,7 @@ def test_overrides(override: str, key: str, value: object) -> None:
         ("optm.learning_rate=1", "optm is not a setting; did you mean optim?"),
         ("data.columns.promt=x", "did you mean data.columns.prompt?"),
         ("optim.learning_rate=fast", 'optim.learning_rate: expected number, got "fast"'),
-        ("optim.learning_rate=0", "optim.learning_rate: expected greater than 0, got 0"),
+        ("optim.learning_rate=-1", "optim.learning_rate: expected greater than or equal to 0"),
         ("optim.learning_rate=inf", "optim.learning_rate: expected a finite number"),
         ("run.steps=1.5", "run.steps: expected integer, got 1.5"),
         ("run.steps=true", "run.steps: expected integer, got true"),

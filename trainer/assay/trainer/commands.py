@@ -304,11 +304,13 @@ def stages(path: Path, overrides: tuple[str, ...], folder: Path | None) -> None:
     """Train in stages: each run begins with the model, or the rollouts, of one before it.
 
     STAGES.toml names the settings of each stage, as SFT or DPO on stored rollouts and RL after it.
-    KEY=VALUE changes the settings of all stages. The same command goes on where it was stopped.
+    KEY=VALUE changes the settings of all stages, STAGE:KEY=VALUE those of one. The same command
+    goes on where it was stopped.
 
     \b
       assay stages configs/pipelines/specs.toml data=rows.jsonl model=Qwen/Qwen2.5-1.5B
       assay stages configs/pipelines/sft_rl.toml data=rows.jsonl --dir runs/sft-rl
+      assay stages configs/pipelines/tango.toml data=rows.jsonl sft:method.offline.rows=scored.jsonl
     """  # noqa: D301  # click takes the escape itself
     from assay.kit.console import make_console  # noqa: PLC0415  # only what prints needs it
     from assay.trainer.recipes.chain import plan, running  # noqa: PLC0415

@@ -20,7 +20,7 @@ model = "cold-start"                       # begins with what that stage trained
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -65,7 +65,7 @@ class ChainConfig(Strict):
 def load(path: Path, overrides: Iterable[str], folder: Path) -> list[RungRun]:
     """The runs of a file of stages, in their order, each in a folder of its own under `folder`.
 
-    `overrides` are for all of them, as for `assay train`.
+    `overrides` are for all of them, as for `assay train`; `STAGE:key=value` is for one.
 
     Raises:
         ConfigError: the file or a base cannot be read, a stage's settings do not fit, or it names a
@@ -75,18 +75,31 @@ def load(path: Path, overrides: Iterable[str], folder: Path) -> list[RungRun]:
     read = toml_config.read(path, examples=presets.known("pipelines"))
     found = toml_config.build(ChainConfig, read, origin=str(path))
     texts = list(overrides)
+    names = [stage.name for stage in found.stage]
     runs: dict[str, RungRun] = {}
     for stage in found.stage:
         if stage.name in runs:
             raise ConfigError(f"{path}: stage {stage.name} is there twice")
         origin = f"{path}, stage {stage.name}"
-        handed = _handed(stage, runs, origin)
-        config = _config(
-            stage, path.parent / stage.base, found.overrides, [*texts, *handed], origin
-        )
+        own = (_for_stage(text, stage.name, names) for text in texts)
+        given = [*filter(None, own), *_handed(stage, runs, origin)]
+        config = _config(stage, path.parent / stage.base, found.overrides, given, origin)
         seed = config.run.seed
         runs[stage.name] = RungRun(stage.name, seed, config, folder / stage.name / str(seed))
     return list(runs.values())
+
+
+def _for_stage(text: str, name: str, names: Sequence[str]) -> str:
+    """An override as a stage has it; empty where it is another's."""
+    whose, colon, _ = text.partition("=")[0].partition(":")
+    if not colon:
+        return text
+    if whose not in names:
+        raise ConfigError(
+            f"override {text!r}: there is no stage {whose!r}{did_you_mean(whose, names)}; stages "
+            f"are {', '.join(names)}"
+        )
+    return text[len(whose) + 1 :] if whose == name else ""
 
 
 def _config(

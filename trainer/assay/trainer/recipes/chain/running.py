@@ -13,7 +13,7 @@ from rich.console import Console
 from assay.kit.runs.progress import Display
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.recipes.children import INTERRUPTED
-from assay.trainer.recipes.ladder.climb import Work
+from assay.trainer.recipes.ladder.climb import RunQueue
 from assay.trainer.recipes.ladder.processes import RungRun, last_line
 
 
@@ -35,7 +35,7 @@ def run(stages: Sequence[RungRun], folder: Path, console: Console) -> int:
             display.note(f"{where}: done before")
             continue
         display.note(f"{where} (its output: {stage.log})")
-        work = Work(display, [stage], deque([stage]), 1)
+        work = RunQueue(display, [stage], deque([stage]), 1)
         try:
             interrupted = work.run()
         finally:

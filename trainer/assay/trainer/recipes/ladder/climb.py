@@ -45,7 +45,7 @@ def climb(plan: LadderPlan, folder: Path, console: Console, *, jobs: int = 1) ->
         f"{len(runs)} runs, {len(runs) - len(waiting)} of them finished"
     )
     folder.mkdir(parents=True, exist_ok=True)
-    work = Work(display, runs, waiting, jobs)
+    work = RunQueue(display, runs, waiting, jobs)
     try:
         interrupted = work.run()
     finally:
@@ -59,7 +59,7 @@ def climb(plan: LadderPlan, folder: Path, console: Console, *, jobs: int = 1) ->
     return 1 if work.failed else 0
 
 
-class Work:
+class RunQueue:
     """The running processes, and the remaining runs.
 
     Attributes:
