@@ -10,13 +10,17 @@ from assay.api.reward.v1 import reward_pb2
 from assay.clients.faults import fault_from_proto, make_fault
 from assay.clients.types import (
     Anchor,
+    Appeal,
     Component,
     Data,
+    ErrorRate,
     Fault,
     Item,
     Judgement,
+    Opinion,
     Parameter,
     ParameterInfo,
+    Reliability,
     Result,
     ServerInfo,
     ServerLimits,
@@ -28,10 +32,8 @@ from assay.clients.types import (
 )
 from assay.kit import limits
 from assay.kit.durations import seconds_of
-from assay.kit.judgements import Appeal, Opinion
 from assay.kit.plain import to_plain
 from assay.kit.reasons import Reason
-from assay.kit.reliability import ErrorRate, Reliability
 
 _TYPE_NAMES = {
     common_pb2.PARAMETER_TYPE_BOOL: "bool",
@@ -193,23 +195,18 @@ def _judgement_from_proto(message: reward_pb2.Judgement) -> Judgement | Fault:
             verifier=message.verifier.name,
             version=message.verifier.version,
             suspicions=tuple(message.suspicions),
-            appeal=_appeal(message.appeal) if message.HasField("appeal") else None,
+            appeal=_appeal_from_proto(message.appeal) if message.HasField("appeal") else None,
         )
     except ValueError as error:
         return make_fault(Reason.INTERNAL, f"{error}; report it to whoever runs the server")
 
 
-def _appeal(message: reward_pb2.Appeal) -> Appeal:
-    chance = message.probability
-    if not 0 < chance <= 1:
-        raise ValueError(f"an appeal's probability is {chance:g}, which must be above 0, at most 1")
-    first, second = _opinion(message.first), _opinion(message.second)
-    return Appeal(message.component, first, second, message.drawn, chance)
-
-
-def _opinion(message: reward_pb2.Opinion) -> Opinion:
-    who = message.verifier
-    return Opinion(who.name, who.version, message.verdict, message.reward)
+def _appeal_from_proto(message: reward_pb2.Appeal) -> Appeal:
+    first, second = (
+        Opinion(one.verifier.name, one.verifier.version, one.verdict, one.reward)
+        for one in (message.first, message.second)
+    )
+    return Appeal(message.component, first, second, message.drawn, message.probability)
 
 
 def limits_from_proto(message: common_pb2.BatchLimits) -> ServerLimits:
@@ -251,24 +248,23 @@ def _verifier_from_proto(message: reward_pb2.VerifierInfo) -> VerifierInfo:
         parameters=tuple(_parameter_info(spec) for spec in message.parameters),
         verdicts=tuple(message.verdicts),
         is_profile=message.is_profile,
-        reliability=tuple(_reliability(one) for one in message.reliability),
+        reliability=tuple(_reliability_from_proto(one) for one in message.reliability),
     )
 
 
-def _reliability(message: reward_pb2.Reliability) -> Reliability:
-    positive = message.false_positive if message.HasField("false_positive") else None
-    negative = message.false_negative if message.HasField("false_negative") else None
+def _reliability_from_proto(message: reward_pb2.Reliability) -> Reliability:
+    positive, negative = message.false_positive, message.false_negative
     return Reliability(
         domain=message.domain,
-        false_positive=None if positive is None else _error_rate(positive),
-        false_negative=None if negative is None else _error_rate(negative),
+        false_positive=_rate(positive) if message.HasField("false_positive") else None,
+        false_negative=_rate(negative) if message.HasField("false_negative") else None,
         verifier_version=message.verifier_version,
         data_digest=message.data_digest,
         truth=message.truth,
     )
 
 
-def _error_rate(message: reward_pb2.ErrorRate) -> ErrorRate:
+def _rate(message: reward_pb2.ErrorRate) -> ErrorRate:
     return ErrorRate(
         message.value, message.low, message.high, message.confidence, message.responses
     )

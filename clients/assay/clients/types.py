@@ -13,22 +13,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.api.execution.v1 import execution_pb2
-from assay.kit.judgements import Component, Judgement, Span
-from assay.kit.reliability import Reliability
+from assay.kit.judgements import Appeal, Component, Judgement, Opinion, Span
+from assay.kit.reliability import ErrorRate, Reliability
 from assay.kit.tool_calls import ToolCall as ToolCall  # noqa: PLC0414
 from assay.kit.tool_calls import read_tool_call
 
 __all__ = [
     "Anchor",
+    "Appeal",
     "Component",
     "Data",
+    "ErrorRate",
     "Fault",
     "Item",
     "Judgement",
     "Message",
+    "Opinion",
     "Parameter",
     "ParameterInfo",
     "Reference",
+    "Reliability",
     "Result",
     "ServerInfo",
     "ServerLimits",

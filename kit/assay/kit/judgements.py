@@ -6,7 +6,9 @@ Verifiers make them and clients read them; `assay.kit.faults` has what there is 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 SPENT = ("judge-tokens", "judge-seconds", "judge-cost")
 """Components of weight 0 that say what a model's judgement took.
@@ -85,6 +87,22 @@ class Appeal:
     second: Opinion | None
     drawn: bool
     probability: float
+
+    @classmethod
+    def from_plain(cls, said: Mapping[str, Any] | None) -> Appeal | None:
+        """The appeal of its `dataclasses.asdict`; None for None.
+
+        Raises:
+            KeyError, TypeError: it is something else.
+        """
+        if said is None:
+            return None
+        first, second = (
+            None if said[name] is None else Opinion(**said[name]) for name in ("first", "second")
+        )
+        if first is None:
+            raise TypeError("an appeal has a first opinion")
+        return cls(said["component"], first, second, said["drawn"], said["probability"])
 
 
 @dataclass(frozen=True, slots=True)

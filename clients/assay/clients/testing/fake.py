@@ -255,6 +255,14 @@ def result_to_proto(item_id: str, outcome: Judgement | Fault) -> reward_pb2.Resu
         judgement.extracted_answer = outcome.extracted_answer
     for part in outcome.components:
         judgement.components.add(name=part.name, score=part.score, weight=part.weight)
+    if outcome.appeal is not None and outcome.appeal.second is not None:
+        appeal, told = outcome.appeal, judgement.appeal
+        told.component, told.drawn, told.probability = (
+            *(appeal.component, appeal.drawn, appeal.probability),
+        )
+        for one, said in ((told.first, appeal.first), (told.second, outcome.appeal.second)):
+            one.verifier.name, one.verifier.version = said.verifier, said.version
+            one.verdict, one.reward = said.verdict, said.reward
     for span in outcome.spans:
         place = common_pb2.TextRange(start=span.start, end=span.end)
         judgement.spans.add(

@@ -33,6 +33,46 @@ def wilson(successes: float, trials: float, z: float = Z95) -> tuple[float, floa
     return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
 
 
+def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
+    """The exact interval of a proportion (Clopper and Pearson 1934, Biometrika 26:404).
+
+    Each end misses with at most half of `1 - confidence`, also for independent trials whose
+    chances differ (Hoeffding 1956, Ann. Math. Statist. 27:713).
+
+    Raises:
+        ValueError: the counts are impossible.
+    """
+    if not 0 <= successes <= trials:
+        raise ValueError(f"{successes} of {trials} is no proportion")
+    tail = (1 - confidence) / 2
+    high = 1.0 if successes == trials else _solved(successes, trials, tail)
+    low = 0.0 if not successes else 1 - _solved(trials - successes, trials, tail)
+    return low, high
+
+
+def _solved(successes: int, trials: int, tail: float) -> float:
+    """The chance under which at most so many successes have the probability `tail`."""
+    low, high = successes / trials, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        below = _at_most(successes, trials, middle) < tail
+        low, high = (low, middle) if below else (middle, high)
+    return high
+
+
+def _at_most(successes: int, trials: int, chance: float) -> float:
+    if chance >= 1:
+        return 0.0
+    odds = math.log(chance) - math.log1p(-chance)
+    term = trials * math.log1p(-chance)
+    terms = [term]
+    for k in range(successes):
+        term += math.log((trials - k) / (k + 1)) + odds
+        terms.append(term)
+    top = max(terms)
+    return math.exp(top) * math.fsum(math.exp(one - top) for one in terms)
+
+
 def mcnemar_exact(gained: int, lost: int) -> float:
     """Two-sided exact p of McNemar's test: were as many gained as lost, among pairs that changed?
 

@@ -23,7 +23,6 @@ from assay.clients.rows.tests import read_tests
 from assay.clients.services import EmbeddedServices
 from assay.kit.errors import CallError, ConfigError, StartupError
 from assay.kit.labels import fitting
-from assay.kit.reliability import Reliability
 from assay.kit.tls import ClientTls
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Request, Response
@@ -68,7 +67,7 @@ class Judge:
         in_pairs: the samples of a training prompt are compared in pairs.
         done: steps of the run that are over, for the labels of what is judged.
         judges_groups: the verifier compares the samples of a prompt.
-        reliability: how often the verifier was found wrong, as the service says.
+        verifier: as the server described it at the start; None where nobody asked.
     """
 
     def __init__(
@@ -78,7 +77,6 @@ class Judge:
         *,
         judges_groups: bool = False,
         patience: Patience | None = None,
-        reliability: Sequence[Reliability] = (),
     ) -> None:
         self.patience = patience or Patience(
             config.max_outage_s if config.target else 0.0, config.timeout_s
@@ -89,7 +87,7 @@ class Judge:
         self._client = client
         self._config = config
         self.judges_groups = judges_groups
-        self.reliability = tuple(reliability)
+        self.verifier: VerifierInfo | None = None
         self._rounds: list[StreamingRound] = []
 
     def score(self, samples: Sequence[Sample]) -> list[Result]:
@@ -345,9 +343,8 @@ def open_judge(
         ) as client,
     ):
         found = _check(client, config, address)
-        judge = Judge(
-            client, config, judges_groups=found.needs_group, reliability=found.reliability
-        )
+        judge = Judge(client, config, judges_groups=found.needs_group)
+        judge.verifier = found
         try:
             yield judge
         finally:
