@@ -240,6 +240,12 @@ def test_few_appeals_correct_nothing_and_those_of_refused_ones_alone_give_no_fal
     assert forward.corrected(verdict(True), "") == pytest.approx(1 / 3)
 
 
+def test_an_appeal_without_a_chance_stops_the_run() -> None:
+    found = Rates(NoiseConfig(appeals=True))
+    with pytest.raises(TrainingStoppedError, match="report it to whoever runs the server"):
+        found.corrected(appealed(True, False, 0.0), "")
+
+
 def test_appeals_that_turn_every_verdict_stop_the_run() -> None:
     found = Rates(NoiseConfig(correction="backward", appeals=True, rates="appeals", least=4))
     rows = torch.tensor([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]] * 40).double().numpy()

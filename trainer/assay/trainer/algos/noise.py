@@ -64,8 +64,13 @@ def forward_weight(verdict: float, false_negative: float) -> float:
 def appealed_reward(reward: float, second: float, probability: float) -> float:
     """R^ + (R2 - R^) / q: a derivation, the estimate of Horvitz and Thompson of what R^ lacks.
 
-    Where no appeal was made the reward is R^. `probability` is in (0, 1].
+    Where no appeal was made the reward is R^.
+
+    Raises:
+        ValueError: the probability is not above 0 and at most 1.
     """
+    if not 0 < probability <= 1:
+        raise ValueError(f"an appeal has a chance above 0, at most 1, not {probability:g}")
     return reward + (second - reward) / probability
 
 

@@ -61,7 +61,7 @@ class Noise(RunHooks):
         if self._rates.source == "verifier":
             tasks = {problem.task for problem in session.problems.train}
             self._rates.by_task = rates_by_task(
-                session.judge.reliability,
+                [] if session.judge.verifier is None else session.judge.verifier.reliability,
                 tasks,
                 session.config.reward.verifier,
                 forward=self._rates.forward,
@@ -146,7 +146,12 @@ class Rates:
         if rates is not None and not self.forward:
             reward = backward_reward(said, *rates)
         if appeal is not None and second is not None:
-            reward = appealed_reward(reward, second.reward, appeal.probability)
+            try:
+                reward = appealed_reward(reward, second.reward, appeal.probability)
+            except ValueError as error:
+                raise TrainingStoppedError(
+                    f"{judgement.verifier!r}: {error}; report it to whoever runs the server"
+                ) from error
         return forward_weight(reward, rates[1]) if self.forward and rates is not None else reward
 
     def row(self, judgement: Judgement, task: str) -> tuple[float, ...]:
