@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import html.parser
 import json
 import random
@@ -19,8 +20,9 @@ from assay.audit.engines import engines as installed
 from assay.audit.engines import programs
 from assay.audit.engines.mutation import Mutation
 from assay.audit.graders import read_target
-from assay.audit.mutants import more_inputs, mutants
+from assay.audit.mutants import more_inputs, more_stdin, mutants
 from assay.audit.page import html_page, said_of
+from assay.audit.probes import Probe
 from assay.audit.sources import read_source
 from assay.audit.truth import read_truth
 from assay.kit.errors import ConfigError
@@ -276,6 +278,39 @@ def test_mutants_that_pass_come_with_a_test_that_kills_them() -> None:
                 exec(proposed[1], space)
 
 
+def test_mutants_of_a_program_that_reads_and_prints_come_with_the_input_that_kills_them() -> None:
+    source = (
+        "n = int(input())\nx = list(map(int, input().split()))\nprint(max(x) if n > 1 else x[0])\n"
+    )
+
+    def printed(text: str, given: str) -> list[str]:
+        ended = subprocess.run(
+            [sys.executable, "-c", text], input=given, capture_output=True, text=True, check=False
+        )
+        return ended.stdout.split() if ended.returncode == 0 else ["?"]
+
+    weak = ["2\n5 1\n", "2\n4 2\n", "2\n9 8\n"]
+    strong = ["1\n4\n", "2\n1 5\n", "2\n7 5\n"]
+    for texts, survives in ((weak, True), (strong, False)):
+        tests = {"tests": [{"stdin": one, "stdout": printed(source, one)[0]} for one in texts]}
+        row = AuditRow("1", "The largest.", read_truth(None), (source,), tests=tests)
+
+        def judged(probe: Probe, given: Sequence[str] = texts) -> Ruling:
+            same = [printed(probe.response, one) == printed(source, one) for one in given]
+            return Ruling(float(all(same)))
+
+        plan = AuditPlan(execute=run_here)
+        asker = ProbeAsker(lambda probes, say=judged: [say(one) for one in probes], plan)
+        found = carry_out([row], [Mutation()], asker, plan)
+        assert found.judged
+        assert bool(found.holes) == survives, found.holes
+        for one in found.holes:
+            killing = re.search(r"add the input ('.*?'), of which", one.probe.note)
+            assert killing
+            given = str(ast.literal_eval(killing[1]))
+            assert printed(one.probe.response, given) != printed(source, given)
+
+
 def test_a_mutant_has_one_change_and_inputs_stay_within_what_is_known() -> None:
     made = dict(mutants(RIGHT))
     assert len(made) > 3
@@ -287,6 +322,14 @@ def test_a_mutant_has_one_change_and_inputs_stay_within_what_is_known() -> None:
     for values, number in more_inputs(known, random.Random(0)):
         assert set(values) <= {1, 2, 3, 5}
         assert 4 <= number <= 9
+    texts = ["3\n1 20 9\n", "3\n7 4 8\n"]
+    for text in more_stdin(texts, random.Random(0)):
+        first, second = text.splitlines()
+        assert first == "3"
+        a, b, c = map(int, second.split())
+        assert 1 <= a <= 7
+        assert 4 <= b <= 20
+        assert 8 <= c <= 9
 
 
 def test_a_denial_is_a_hole_of_who_reads_a_mark_alone() -> None:

@@ -10,9 +10,11 @@ import ast
 import copy
 import json
 import random
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from assay.audit.codes import replaced
 from assay.audit.probes import AuditRow
 from assay.clients.rows.tests import read_tests
 
@@ -164,12 +166,76 @@ def _another(seen: Sequence[Any], value: Any, draws: random.Random) -> Any:
     return copy.deepcopy(draws.choice(alike))
 
 
+def stdin_of(row: AuditRow) -> list[str]:
+    """What the tests give a program to read, each once, in order."""
+    try:
+        suite = read_tests(row.tests)
+    except ValueError:
+        return []
+    read = [case.stdio.stdin for case in suite.tests if case.HasField("stdio")]
+    return list(dict.fromkeys(one.decode(errors="replace") for one in read))
+
+
+def more_stdin(known: Sequence[str], draws: random.Random) -> list[str]:
+    """New texts of the form of known ones: numbers between the least and greatest of their place.
+
+    A number that may say how many lines or words follow stays.
+    """
+    found: dict[str, None] = {}
+    for _ in range(8 * _MOST_INPUTS if known else 0):
+        if len(found) == _MOST_INPUTS:
+            break
+        base = draws.choice(list(known))
+        alike = [one for one in known if _form(one) == _form(base)]
+        counts = {str(len(line.split())) for line in base.splitlines()}
+        counts |= {str(len(base.splitlines()) - place) for place in range(3)}
+        places = [
+            place for place, word in enumerate(base.split())
+            if re.fullmatch(r"-?\d{1,18}", word) and word not in counts
+        ]  # fmt: skip
+        if places:
+            place = draws.choice(places)
+            seen = [int(one.split()[place]) for one in alike]
+            if len(seen) == 1:
+                seen += [int(base.split()[one]) for one in places]
+            word = list(re.finditer(r"\S+", base))[place]
+            text = replaced(base, word, str(draws.randint(min(seen), max(seen))))
+            if text not in known:
+                found[text] = None
+    return list(found)
+
+
+def _form(text: str) -> list[list[bool]]:
+    """How many words stand on each line, and which are numbers."""
+    return [
+        [re.fullmatch(r"-?\d{1,18}", word) is not None for word in line.split()]
+        for line in text.splitlines()
+    ]
+
+
 _COMPARE = """
-import copy, json, signal, sys
+import copy, io, json, signal, sys
 def _load(text):
+    if not NAME:
+        return _program(compile(text, "candidate", "exec"))
     space = {"__name__": "candidate"}
     exec(compile(text, "candidate", "exec"), space)
     return space[NAME]
+def _program(code):
+    def run(given):
+        before = sys.stdin, sys.stdout
+        sys.stdin = io.TextIOWrapper(io.BytesIO(given.encode()))
+        sys.stdout = io.TextIOWrapper(io.BytesIO())
+        try:
+            try:
+                exec(code, {"__name__": "__main__"})
+            except SystemExit:
+                pass
+            sys.stdout.flush()
+            return sys.stdout.buffer.getvalue().decode().split()
+        finally:
+            sys.stdin, sys.stdout = before
+    return run
 class _Late(BaseException):
     pass
 def _late(*_):
@@ -213,6 +279,8 @@ for text in MUTANTS:
 
 def comparison(right: str, name: str, changed: Sequence[str], inputs: Sequence[list[Any]]) -> str:
     """A program that says of each mutant where it differs from the right program: JSON lines.
+
+    Without a name whole programs are compared, by the words that they print of a text.
 
     The first line is how many inputs the right program takes; inputs on which it raises, is late
     or changes its mind are left out.

@@ -11,7 +11,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from assay.audit.engines.programs import functions_of
-from assay.audit.mutants import comparison, inputs_of, more_inputs, mutants
+from assay.audit.mutants import (
+    comparison,
+    inputs_of,
+    more_inputs,
+    more_stdin,
+    mutants,
+    stdin_of,
+)
 from assay.audit.probes import Asking, Probe, ProbeClass, Subject
 
 _MOST_MUTANTS = 12
@@ -32,7 +39,7 @@ class Mutation:
     classes: Sequence[ProbeClass] = CLASSES
 
     def ask(self, subject: Subject) -> Asking:
-        """Asks some rows at a time; rows without a program or a function have none."""
+        """Asks some rows at a time; rows without a program have none."""
         rows = [
             place
             for place, row in enumerate(subject.rows)
@@ -58,23 +65,30 @@ def _proven(subject: Subject, rows: Sequence[int]) -> Iterator[Probe]:
 
 
 def _killing(name: str, says: str, differs: dict[str, Any]) -> str:
+    if not name:
+        (given,), want, got = differs["args"], differs["want"], differs["got"]
+        return f"{says}; add the input {given!r}, of which {want} is printed, where it gives {got}"
     args = ", ".join(map(repr, differs["args"]))
     want, got = differs["want"], differs["got"]
     return f"{says}; add: assert {name}({args}) == {want}, where it gives {got}"
 
 
 def _prepared(subject: Subject, row: int) -> tuple[str, list[tuple[str, str]], str] | None:
-    """The function's name, the mutants, and the program that compares them."""
+    """The function's name (none of a whole program), the mutants, and what compares them."""
     known = subject.rows[row]
     right = known.right[0]
     defined = functions_of(right)
     named = [name for name in defined if inputs_of(known, name)]
-    if not named:
+    read = stdin_of(known)
+    if not named and not read:
         return None
-    name = named[-1]
     draws = subject.draws("mutants", row)
-    inputs = inputs_of(known, name)
-    inputs += more_inputs(inputs, draws)
+    name = named[-1] if named else ""
+    if name:
+        inputs = inputs_of(known, name)
+        inputs += more_inputs(inputs, draws)
+    else:
+        inputs = [[one] for one in (*read, *more_stdin(read, draws))]
     changed = [*mutants(right)]
     changed = draws.sample(changed, min(_MOST_MUTANTS, len(changed)))
     if not changed:
