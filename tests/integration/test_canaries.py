@@ -254,7 +254,8 @@ async def test_a_canary_is_judged_anew_where_a_live_item_is_not(tmp_path: Path) 
             await settled(scorer)
         found = fates(scorer)
         assert found["disagreed"] > 20
-        assert len(asked) == 20 + found["disagreed"]
+        # Live items are judged once each, here or by a worker.
+        assert found["disagreed"] <= len(asked) <= 20 + found["disagreed"]
     finally:
         await scorer.close()
 
