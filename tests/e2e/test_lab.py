@@ -24,7 +24,8 @@ def test_our_trainer_forgets_a_fault_and_trl_beside_another_function_learns_it(
     told = found["assay"]["cells"]["fault"]
     assert (told["unjudged"], told["difference"]["largest"]) == (["a3"], pytest.approx(0, abs=1e-4))
     assert found["trl"]["cells"]["fault"]["says"] == "same direction, 0.86 of the step"
-    assert "a fault trains as" in capsys.readouterr().out
+    assert found["trl-beside"]["cells"]["fault"]["says"] == "a fault trains as the reward 0"
+    assert "✗" in capsys.readouterr().out
 
     assert run(["lab", "trlx"]) == 2
     assert "there is no trainer 'trlx'; did you mean 'trl'" in capsys.readouterr().err

@@ -69,7 +69,8 @@ def test_no_file_is_in_two_wheels_and_none_hides_the_namespace(wheels: dict[str,
     )
     assert set(packages) == {
         "api", "kit", "clients", "cli", "environments", "viewer", "audit", "lab", "math",
-        "reward_server", "sandbox", "genrm", "trainer", "compat", "docker_backend", "ray_pool", "verifiers_extra",
+        "reward_server", "sandbox", "genrm", "trainer", "compat", "docker_backend", "ray_pool",
+        "verifiers_extra",
     }  # fmt: skip
     assert set(packages.values()) == {1}
 
