@@ -46,7 +46,7 @@ def test_one_row_is_one_test_and_only_the_wrong_ones_fail(repository: Path, tmp_
     assert "4 failed, 2 passed" in ended.stdout
     failed = re.findall(r"FAILED .*\[vectors-(\d)-", ended.stdout)
     assert sorted(failed) == ["1", "2", "3", "4"]
-    assert "unknown function 'no_such_function'; known: aggregate_loss, " in ended.stdout
+    assert "unknown function 'no_such_function'; known: a_lol_losses, " in ended.stdout
 
 
 @pytest.mark.parametrize(
