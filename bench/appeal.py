@@ -35,7 +35,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from assay.clients import EmbeddedServices, Item, Judgement, RewardClient
-from assay.kit.appeals import AppealTally, ErrorRate, ErrorRates
+from assay.kit.appeals import AppealTally, ErrorBounds, ErrorRates
 from assay.reward_server.domain import Candidate, VerifierItem
 from assay.reward_server.profiles.appeals import is_drawn
 from bench.math_rows import DATA, read
@@ -191,8 +191,8 @@ def real(share: float = 0.05) -> None:
     rates = _tallied(pairs, found["rule-appealed"][0], share).rates()
     whole = _tallied(pairs, found["rule-all"][0], 1.0, called=False).rates()
     for kind in ("false_positive", "false_negative"):
-        estimate: ErrorRate = getattr(rates, kind)
-        truth: ErrorRate = getattr(whole, kind)
+        estimate: ErrorBounds = getattr(rates, kind)
+        truth: ErrorBounds = getattr(whole, kind)
         print(f"{kind}: {_shown(estimate)} from appeals, {_shown(truth)} where all are asked about")
     print(f"{rates.asked} of {rates.served} different items asked about")
 
@@ -233,7 +233,7 @@ def _tallied(
     return tally
 
 
-def _shown(rate: ErrorRate) -> str:
+def _shown(rate: ErrorBounds) -> str:
     value = "?" if rate.value is None else f"{100 * rate.value:.1f} %"
     return f"{value} [{100 * rate.low:.1f}, {100 * rate.high:.1f}]"
 

@@ -17,7 +17,7 @@ from assay.clients.types import (
     Fault,
     Item,
     Judgement,
-    Opinion,
+    Ruling,
     Parameter,
     ParameterInfo,
     Reliability,
@@ -205,13 +205,13 @@ def _appeal_from_proto(message: reward_pb2.Appeal) -> Appeal:
     chance = message.probability
     if not 0 < chance <= 1:
         raise ValueError(f"an appeal's probability is {chance:g}, which must be above 0, at most 1")
-    first, second = _opinion(message.first), _opinion(message.second)
+    first, second = _ruling(message.first), _ruling(message.second)
     return Appeal(message.component, first, second, message.drawn, chance)
 
 
-def _opinion(message: reward_pb2.Opinion) -> Opinion:
+def _ruling(message: reward_pb2.Ruling) -> Ruling:
     who = message.verifier
-    return Opinion(who.name, who.version, message.verdict, message.reward)
+    return Ruling(who.name, who.version, message.verdict, message.reward)
 
 
 def limits_from_proto(message: common_pb2.BatchLimits) -> ServerLimits:

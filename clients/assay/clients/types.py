@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.api.execution.v1 import execution_pb2
-from assay.kit.judgements import Appeal, Component, Judgement, Opinion, Span
+from assay.kit.judgements import Appeal, Component, Judgement, Ruling, Span
 from assay.kit.reliability import ErrorRate, Reliability
 from assay.kit.tool_calls import ToolCall as ToolCall  # noqa: PLC0414
 from assay.kit.tool_calls import read_tool_call
@@ -28,7 +28,7 @@ __all__ = [
     "Item",
     "Judgement",
     "Message",
-    "Opinion",
+    "Ruling",
     "Parameter",
     "ParameterInfo",
     "Reference",

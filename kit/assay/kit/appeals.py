@@ -58,7 +58,7 @@ class Stratum(NamedTuple):
         return self.served * self.errors / answered if answered else None if self.served else 0.0
 
 
-class ErrorRate(NamedTuple):
+class ErrorBounds(NamedTuple):
     """A share with its interval; the value is None where nothing is known."""
 
     low: float
@@ -77,8 +77,8 @@ class ErrorRates:
         asked: those of them that the second verifier was asked about.
     """
 
-    false_positive: ErrorRate
-    false_negative: ErrorRate
+    false_positive: ErrorBounds
+    false_negative: ErrorBounds
     served: int
     asked: int
 
@@ -252,7 +252,7 @@ def _rate(
     most: Mapping[bool, int],
     totals: Mapping[bool, int],
     value: float | None,
-) -> ErrorRate:
+) -> ErrorBounds:
     """Of the errors of one kind of verdict, their share of those that the second says alike.
 
     It grows with its own errors and with the other kind's.
@@ -261,4 +261,4 @@ def _rate(
     high_of = most[kind] + totals[not kind] - most[not kind]
     low = least[kind] / low_of if low_of else 0.0
     high = most[kind] / high_of if high_of else 1.0
-    return ErrorRate(low, value, high)
+    return ErrorBounds(low, value, high)

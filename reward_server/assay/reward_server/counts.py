@@ -14,7 +14,7 @@ from prometheus_client import Gauge
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from assay.kit.appeals import AppealTally, ErrorRate, ErrorRates
+from assay.kit.appeals import AppealTally, ErrorBounds, ErrorRates
 from assay.kit.metrics import OTHER, FunctionCounter, ItemMetrics, TableCounter, TableHistogram
 from assay.kit.runs.agreement import cohen_kappa
 from assay.kit.runs.drift import RiseWatch
@@ -119,7 +119,7 @@ class AppealCounts(Collector):
         )
 
 
-def _percent(rate: ErrorRate) -> str:
+def _percent(rate: ErrorBounds) -> str:
     value = "an unknown share" if rate.value is None else f"{100 * rate.value:.1f} %"
     return f"{value} [{100 * rate.low:.1f}, {100 * rate.high:.1f}]"
 class WatchedCanaries(Protocol):

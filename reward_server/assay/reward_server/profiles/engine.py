@@ -25,7 +25,7 @@ from assay.reward_server.domain import (
     CompositeVerifier,
     Fault,
     Judgement,
-    Opinion,
+    Ruling,
     Outcome,
     Stages,
     Subtask,
@@ -183,8 +183,8 @@ class Profile(CompositeVerifier):
                 if rule.draws
                 else probability > 0
             )
-            opinion = _opinion(self._bound[part.name], first)
-            report.appeal = Appeal(part.name, opinion, None, drawn, probability)
+            ruling = _ruling(self._bound[part.name], first)
+            report.appeal = Appeal(part.name, ruling, None, drawn, probability)
             if not (called or drawn):
                 continue
             task = tasks[part.second]
@@ -192,7 +192,7 @@ class Profile(CompositeVerifier):
             if isinstance(outcome, Fault):
                 facts = {**outcome.metadata, **appeals.facts(report.appeal)}
                 return self._fault(task, replace(outcome, metadata=facts))
-            report.hear(part, first, outcome, _opinion(self._bound[part.second], outcome))
+            report.hear(part, first, outcome, _ruling(self._bound[part.second], outcome))
         return None
 
     def _task(self, bound: Bound, item: VerifierItem) -> Subtask | Fault:
@@ -312,11 +312,11 @@ class _Report:
         )
 
     def hear(
-        self, part: ProfilePart, first: Judgement, second: Judgement, opinion: Opinion
+        self, part: ProfilePart, first: Judgement, second: Judgement, ruling: Ruling
     ) -> None:
         """Puts the second judgement of a part in the place of its first."""
         self.overruled = first
-        self.appeal = self.appeal and replace(self.appeal, second=opinion)
+        self.appeal = self.appeal and replace(self.appeal, second=ruling)
         self.add_part(part, second)
         self.notes[-1] = f"{self.notes[-1]} (on appeal)"
 
@@ -377,9 +377,9 @@ class _Report:
         return found
 
 
-def _opinion(bound: Bound, judgement: Judgement) -> Opinion:
+def _ruling(bound: Bound, judgement: Judgement) -> Ruling:
     version = bound.spec.version if bound.spec else ""
-    return Opinion(bound.verifier, version, judgement.verdict, judgement.reward)
+    return Ruling(bound.verifier, version, judgement.verdict, judgement.reward)
 
 
 def _text(item: VerifierItem) -> str:

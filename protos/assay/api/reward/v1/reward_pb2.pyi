@@ -590,19 +590,19 @@ class Appeal(_message.Message):
     by one over it.
     """
     @_builtins.property
-    def first(self) -> Global___Opinion:
+    def first(self) -> Global___Ruling:
         """What the component's own verifier said."""
 
     @_builtins.property
-    def second(self) -> Global___Opinion:
+    def second(self) -> Global___Ruling:
         """What the second one said. It counts."""
 
     def __init__(
         self,
         *,
         component: _builtins.str = ...,
-        first: Global___Opinion | None = ...,
-        second: Global___Opinion | None = ...,
+        first: Global___Ruling | None = ...,
+        second: Global___Ruling | None = ...,
         drawn: _builtins.bool = ...,
         probability: _builtins.float = ...,
     ) -> None: ...
@@ -615,7 +615,7 @@ class Appeal(_message.Message):
 Global___Appeal: _TypeAlias = Appeal  # noqa: Y015
 
 @_typing.final
-class Opinion(_message.Message):
+class Ruling(_message.Message):
     """What one verifier said of a response."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -644,7 +644,7 @@ class Opinion(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Opinion: _TypeAlias = Opinion  # noqa: Y015
+Global___Ruling: _TypeAlias = Ruling  # noqa: Y015
 
 @_typing.final
 class Component(_message.Message):
