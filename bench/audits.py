@@ -191,7 +191,7 @@ def run(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--file", type=Path, help="audit every function of this file")
     parser.add_argument("--data", type=Path, help="rows; default: GSM8K's test set")
     parser.add_argument("--public", action="store_true", help="graders of other packages")
-    parser.add_argument("--only", default="", help="graders whose name holds one of these, parted by commas")
+    parser.add_argument("--only", default="", help="graders with one of these texts")
     parser.add_argument("--rows", type=int, default=ROWS)
     chosen = parser.parse_args(arguments)
     here = [f"{__file__}:{grade.__name__}" for grade in SOUND]
