@@ -31,7 +31,7 @@ from assay.clients import Judgement
 from assay.clients.judging.verdicts import Verdict
 from assay.genrm.judges import numbers
 from assay.genrm.steps import labels
-from assay.kit.judgements import Appeal, Ruling
+from assay.kit.judgements import Appeal, Hearing
 from assay.trainer.algos.advantages import TRL_EPS
 from assay.trainer.algos.dense import PAPER_EPS
 from assay.trainer.algos.gae import decoupled_gae as gae_kernel
@@ -474,7 +474,7 @@ def forward_weight(verdict: int, false_negative: float) -> float:
 
 @golden(Rates.corrected)
 def appealed_reward(first: int, second: int, probability: float) -> float:
-    told = [Ruling("", "", _verdict(one).verdict, one) for one in (first, second)]
+    told = [Hearing("", "", _verdict(one).verdict, one) for one in (first, second)]
     asked = replace(_verdict(second), appeal=Appeal("", told[0], told[1], False, probability))
     return Rates(NoiseConfig(appeals=True)).corrected(asked, "")
 

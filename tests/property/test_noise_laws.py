@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from assay.clients import Fault, Judgement, Result
-from assay.kit.judgements import Appeal, Ruling
+from assay.kit.judgements import Appeal, Hearing
 from assay.trainer.algos.advantages import TRL_EPS, group_advantages, plain_advantages
 from assay.trainer.algos.advantages import rloo_advantages as rloo
 from assay.trainer.algos.noise import (
@@ -50,7 +50,7 @@ def verdict(right: bool, *suspicions: str, appeal: Appeal | None = None) -> Judg
 
 
 def appealed(first: bool, second: bool, probability: float) -> Judgement:
-    said = [Ruling("v", "1", "correct" if one else "incorrect", one) for one in (first, second)]
+    said = [Hearing("v", "1", "correct" if one else "incorrect", one) for one in (first, second)]
     return verdict(second, appeal=Appeal("c", said[0], said[1], first, probability))
 
 

@@ -17,8 +17,8 @@ from assay.reward_server.domain import (
     Candidate,
     Component,
     Fault,
+    Hearing,
     Judgement,
-    Ruling,
     Outcome,
     Span,
     VerifierItem,
@@ -84,7 +84,7 @@ def test_a_negative_is_appealed_and_the_second_verdict_counts() -> None:
     assert scores(judgement) == {"answer": (0.75, 2.0), "brevity": (-0.5, 1.0)}
     assert (judgement.extracted_answer, judgement.spans) == ("5", (span,))
     assert judgement.suspicions == ("hedged-answer", "odd")
-    said = (Ruling("answer", "1", "incorrect", 0.25), Ruling("second", "7", "yes", 0.75))
+    said = (Hearing("answer", "1", "incorrect", 0.25), Hearing("second", "7", "yes", 0.75))
     assert judgement.appeal == Appeal("answer", *said, drawn=False, probability=1.0)
     assert "(on appeal)" in judgement.explanation
 
@@ -288,7 +288,7 @@ def test_what_is_wrong_with_an_appeal_is_said(old: str, new: str, words: str) ->
 
 
 def test_only_a_profile_may_say_an_appeal() -> None:
-    said = Ruling("x", "1", "correct", 1.0)
+    said = Hearing("x", "1", "correct", 1.0)
     forged = Appeal("answer", said, said, drawn=False, probability=1.0)
     given = dataclasses.replace(right(), appeal=forged)
     outcome = border.checked(FAKES["answer"].spec, given)

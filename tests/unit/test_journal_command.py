@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 from assay.kit.errors import ConfigError
-from assay.reward_server.domain import Appeal, Ruling
+from assay.reward_server.domain import Appeal, Hearing
 from assay.reward_server.journal.command import journal
 from assay.reward_server.journal.rejudge import RejudgeTally
 from journal_support import LATE, SPANNED, filled, judgement, settled
@@ -176,7 +176,7 @@ def test_the_command_is_installed_with_the_server(repository: Path) -> None:
 
 def test_both_verdicts_of_an_appeal_are_shown(tmp_path: Path) -> None:
     path = tmp_path / "appeals.sqlite"
-    first, second = Ruling("match", "1", "incorrect", 0.0), Ruling("judge", "3", "correct", 1.0)
+    first, second = Hearing("match", "1", "incorrect", 0.0), Hearing("judge", "3", "correct", 1.0)
     appeal = Appeal("answer", first, second, drawn=False, probability=1.0)
     upheld = dataclasses.replace(appeal, second=first, drawn=True, probability=0.05)
     offers = [settled("a", judgement(appeal=appeal)), settled("b", judgement(0.0, "incorrect"))]
@@ -196,7 +196,7 @@ def test_both_verdicts_of_an_appeal_are_shown(tmp_path: Path) -> None:
 
 
 def test_rejudging_shows_what_an_appeal_overruled() -> None:
-    first, second = Ruling("match", "1", "incorrect", 0.0), Ruling("judge", "3", "correct", 1.0)
+    first, second = Hearing("match", "1", "incorrect", 0.0), Hearing("judge", "3", "correct", 1.0)
     appeal = dataclasses.asdict(Appeal("answer", first, second, drawn=False, probability=1.0))
     tally = RejudgeTally("math")
     line = {"id": 1, "reward": 0.0, "verdict": "incorrect", "fault": None, "explanation": ""}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from assay.kit.errors import ConfigError
-from assay.reward_server.domain import Appeal, Ruling
+from assay.reward_server.domain import Appeal, Hearing
 from assay.reward_server.journal.store import FORMAT, MIN_LIMIT_BYTES, Store
 from assay.viewer.journals.reader import Filter, Reader, Record
 from assay.viewer.journals.rows import row_of
@@ -106,12 +106,12 @@ def test_another_format_is_refused(old: Path, version: int) -> None:
 
 APPEALED = Appeal(
     "answer",
-    Ruling("match", "1", "incorrect", 0.0),
-    Ruling("judge", "3", "correct", 1.0),
+    Hearing("match", "1", "incorrect", 0.0),
+    Hearing("judge", "3", "correct", 1.0),
     drawn=False,
     probability=1.0,
 )
-UPHELD = dataclasses.replace(APPEALED, second=Ruling("judge", "3", "incorrect", 0.0), drawn=True)
+UPHELD = dataclasses.replace(APPEALED, second=Hearing("judge", "3", "incorrect", 0.0), drawn=True)
 UNASKED = dataclasses.replace(APPEALED, second=None)
 
 

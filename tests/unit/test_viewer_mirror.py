@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.kit.errors import ConfigError
-from assay.reward_server.domain import Appeal, Ruling
+from assay.reward_server.domain import Appeal, Hearing
 from assay.reward_server.journal.entries import Entry
 from assay.viewer.app import dumped
 from assay.viewer.journals.reader import JSON_FIELDS, Reader
@@ -90,7 +90,7 @@ def test_a_mirror_has_what_the_journal_has(tmp_path: Path) -> None:
 
 
 def test_a_mirror_of_before_appeals_goes_on(tmp_path: Path) -> None:
-    journal, said = tmp_path / "journal.sqlite", Ruling("exact", "1", "correct", 1.0)
+    journal, said = tmp_path / "journal.sqlite", Hearing("exact", "1", "correct", 1.0)
     fill(journal, offers(3))
     with closing(Mirror(tmp_path, ONE)) as mirror:
         caught_up(mirror, journal)

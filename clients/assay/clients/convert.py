@@ -15,9 +15,9 @@ from assay.clients.types import (
     Data,
     ErrorRate,
     Fault,
+    Hearing,
     Item,
     Judgement,
-    Ruling,
     Parameter,
     ParameterInfo,
     Reliability,
@@ -205,13 +205,13 @@ def _appeal_from_proto(message: reward_pb2.Appeal) -> Appeal:
     chance = message.probability
     if not 0 < chance <= 1:
         raise ValueError(f"an appeal's probability is {chance:g}, which must be above 0, at most 1")
-    first, second = _ruling(message.first), _ruling(message.second)
+    first, second = _hearing(message.first), _hearing(message.second)
     return Appeal(message.component, first, second, message.drawn, chance)
 
 
-def _ruling(message: reward_pb2.Ruling) -> Ruling:
+def _hearing(message: reward_pb2.Hearing) -> Hearing:
     who = message.verifier
-    return Ruling(who.name, who.version, message.verdict, message.reward)
+    return Hearing(who.name, who.version, message.verdict, message.reward)
 
 
 def limits_from_proto(message: common_pb2.BatchLimits) -> ServerLimits:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.api.execution.v1 import execution_pb2
-from assay.kit.judgements import Appeal, Component, Judgement, Ruling, Span
+from assay.kit.judgements import Appeal, Component, Hearing, Judgement, Span
 from assay.kit.reliability import ErrorRate, Reliability
 from assay.kit.tool_calls import ToolCall as ToolCall  # noqa: PLC0414
 from assay.kit.tool_calls import read_tool_call
@@ -25,10 +25,10 @@ __all__ = [
     "Data",
     "ErrorRate",
     "Fault",
+    "Hearing",
     "Item",
     "Judgement",
     "Message",
-    "Ruling",
     "Parameter",
     "ParameterInfo",
     "Reference",

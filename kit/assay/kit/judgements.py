@@ -53,7 +53,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
+class Hearing:
     """What one verifier said of a response.
 
     Attributes:
@@ -83,8 +83,8 @@ class Appeal:
     """
 
     component: str
-    first: Ruling
-    second: Ruling | None
+    first: Hearing
+    second: Hearing | None
     drawn: bool
     probability: float
 
@@ -98,10 +98,10 @@ class Appeal:
         if said is None:
             return None
         first, second = (
-            None if said[name] is None else Ruling(**said[name]) for name in ("first", "second")
+            None if said[name] is None else Hearing(**said[name]) for name in ("first", "second")
         )
         if first is None:
-            raise TypeError("an appeal has a first ruling")
+            raise TypeError("an appeal has a first hearing")
         return cls(said["component"], first, second, said["drawn"], said["probability"])
 
 

@@ -122,6 +122,8 @@ class AppealCounts(Collector):
 def _percent(rate: ErrorBounds) -> str:
     value = "an unknown share" if rate.value is None else f"{100 * rate.value:.1f} %"
     return f"{value} [{100 * rate.low:.1f}, {100 * rate.high:.1f}]"
+
+
 class WatchedCanaries(Protocol):
     """What the canaries of a profile say."""
 

@@ -23,8 +23,8 @@ from assay.kit.faults import Unjudgeable as Unjudgeable  # noqa: PLC0414
 from assay.kit.json_text import JsonValue as JsonValue  # noqa: PLC0414
 from assay.kit.judgements import Appeal as Appeal  # noqa: PLC0414
 from assay.kit.judgements import Component as Component  # noqa: PLC0414
+from assay.kit.judgements import Hearing as Hearing  # noqa: PLC0414
 from assay.kit.judgements import Judgement as Judgement  # noqa: PLC0414
-from assay.kit.judgements import Ruling as Ruling  # noqa: PLC0414
 from assay.kit.judgements import Span as Span  # noqa: PLC0414
 from assay.kit.tool_calls import ToolCall as ToolCall  # noqa: PLC0414
 

@@ -68,7 +68,7 @@ class Entry:
             in entries of format 1.
         cut: JSON, a list of the parts that are not here as a whole: "prompt", "response",
             "reference", "parameters". None in entries of format 1.
-        appeal: JSON, the two rulings of an appeal as `Appeal` has them. None where no second one
+        appeal: JSON, the two hearings of an appeal as `Appeal` has them. None where no second one
             was asked for, and in entries of formats 1 and 2.
     """
 

@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Mapping
 
 from assay.kit.errors import ConfigError
-from assay.reward_server.domain import Appeal, Fault, Ruling, VerifierItem
+from assay.reward_server.domain import Appeal, Fault, Hearing, VerifierItem
 
 PROCESS_KEY = secrets.token_bytes(32)
 """The key where the operator gives none: other draws after each start."""
@@ -69,7 +69,7 @@ def failed_appeal(fault: Fault) -> Appeal | None:
     if said.get("component") != f"{component}.appeal":
         return None
     try:
-        first = Ruling("", "", said[_VERDICT], float(said[_REWARD]))
+        first = Hearing("", "", said[_VERDICT], float(said[_REWARD]))
         return Appeal(component, first, None, said[_WHY] == "drawn", float(said[_PROBABILITY]))
     except (KeyError, ValueError):
         return None

@@ -24,8 +24,8 @@ from assay.reward_server.domain import (
     Component,
     CompositeVerifier,
     Fault,
+    Hearing,
     Judgement,
-    Ruling,
     Outcome,
     Stages,
     Subtask,
@@ -183,8 +183,8 @@ class Profile(CompositeVerifier):
                 if rule.draws
                 else probability > 0
             )
-            ruling = _ruling(self._bound[part.name], first)
-            report.appeal = Appeal(part.name, ruling, None, drawn, probability)
+            hearing = _hearing(self._bound[part.name], first)
+            report.appeal = Appeal(part.name, hearing, None, drawn, probability)
             if not (called or drawn):
                 continue
             task = tasks[part.second]
@@ -192,7 +192,7 @@ class Profile(CompositeVerifier):
             if isinstance(outcome, Fault):
                 facts = {**outcome.metadata, **appeals.facts(report.appeal)}
                 return self._fault(task, replace(outcome, metadata=facts))
-            report.hear(part, first, outcome, _ruling(self._bound[part.second], outcome))
+            report.hear(part, first, outcome, _hearing(self._bound[part.second], outcome))
         return None
 
     def _task(self, bound: Bound, item: VerifierItem) -> Subtask | Fault:
@@ -312,11 +312,11 @@ class _Report:
         )
 
     def hear(
-        self, part: ProfilePart, first: Judgement, second: Judgement, ruling: Ruling
+        self, part: ProfilePart, first: Judgement, second: Judgement, hearing: Hearing
     ) -> None:
         """Puts the second judgement of a part in the place of its first."""
         self.overruled = first
-        self.appeal = self.appeal and replace(self.appeal, second=ruling)
+        self.appeal = self.appeal and replace(self.appeal, second=other)
         self.add_part(part, second)
         self.notes[-1] = f"{self.notes[-1]} (on appeal)"
 
@@ -377,9 +377,9 @@ class _Report:
         return found
 
 
-def _ruling(bound: Bound, judgement: Judgement) -> Ruling:
+def _hearing(bound: Bound, judgement: Judgement) -> Hearing:
     version = bound.spec.version if bound.spec else ""
-    return Ruling(bound.verifier, version, judgement.verdict, judgement.reward)
+    return Hearing(bound.verifier, version, judgement.verdict, judgement.reward)
 
 
 def _text(item: VerifierItem) -> str:

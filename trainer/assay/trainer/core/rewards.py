@@ -23,6 +23,7 @@ from assay.clients.rows.tests import read_tests
 from assay.clients.services import EmbeddedServices, who_brings
 from assay.kit.errors import CallError, ConfigError, StartupError
 from assay.kit.labels import fitting
+from assay.kit.reliability import Reliability
 from assay.kit.tls import ClientTls
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Request, Response

@@ -590,19 +590,19 @@ class Appeal(_message.Message):
     by one over it.
     """
     @_builtins.property
-    def first(self) -> Global___Ruling:
+    def first(self) -> Global___Hearing:
         """What the component's own verifier said."""
 
     @_builtins.property
-    def second(self) -> Global___Ruling:
+    def second(self) -> Global___Hearing:
         """What the second one said. It counts."""
 
     def __init__(
         self,
         *,
         component: _builtins.str = ...,
-        first: Global___Ruling | None = ...,
-        second: Global___Ruling | None = ...,
+        first: Global___Hearing | None = ...,
+        second: Global___Hearing | None = ...,
         drawn: _builtins.bool = ...,
         probability: _builtins.float = ...,
     ) -> None: ...
@@ -615,7 +615,7 @@ class Appeal(_message.Message):
 Global___Appeal: _TypeAlias = Appeal  # noqa: Y015
 
 @_typing.final
-class Ruling(_message.Message):
+class Hearing(_message.Message):
     """What one verifier said of a response."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -644,7 +644,7 @@ class Ruling(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Ruling: _TypeAlias = Ruling  # noqa: Y015
+Global___Hearing: _TypeAlias = Hearing  # noqa: Y015
 
 @_typing.final
 class Component(_message.Message):
