@@ -311,9 +311,7 @@ class _Report:
             f"{part.name}: {judgement.explanation[:_SHOWN_CHARS] or judgement.verdict}"
         )
 
-    def hear(
-        self, part: ProfilePart, first: Judgement, second: Judgement, hearing: Hearing
-    ) -> None:
+    def hear(self, part: ProfilePart, first: Judgement, second: Judgement, other: Hearing) -> None:
         """Puts the second judgement of a part in the place of its first."""
         self.overruled = first
         self.appeal = self.appeal and replace(self.appeal, second=other)
