@@ -325,7 +325,7 @@ def test_each_class_is_made_where_it_fits(right: str, kinds: set[str]) -> None:
         ("Return JSON.", '{"a": 1}', '{"a": 1, "other": 7}', "lax-data"),
         ("How many ways?", "123456", "123457", "neighbour"),
         ("Which population?", "123456", "123457", "neighbour-unsaid"),
-        ("", "5 mW", "5 MW", "unit"), ("", "5 mm", "5 m", "unit"),
+        ("", "5 mW", "5 MW", "unit-case"), ("", "5 mm", "5 m", "unit"),
         ("", "5 km", "5 kg", "unit"),
         ("", "40%", "0.4%", "unit"), ("As a decimal.", "0.25", "0.25%", "qualified"),
         ("Who?", "Marie Curie", "Mildred Curie", "other-name"),
