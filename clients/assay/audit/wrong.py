@@ -58,8 +58,6 @@ _OTHER_KIND = {
 _CASED = {"mW": "MW", "MW": "mW", "mV": "MV", "MV": "mV", "mHz": "MHz", "MHz": "mHz", "mJ": "MJ",
           "MJ": "mJ", "Mg": "mg", "mg": "Mg", "Mb": "mb", "MB": "Mb", "Mbps": "MBps", "kb": "kB",
           "kB": "kb", "mm": "Mm", "Gb": "GB", "GB": "Gb"}  # fmt: skip
-_MEASURED = ("W", "V", "Hz", "J", "A")
-"""Of these a thousandth and a million are both common, and differ in the case of m alone."""
 _OPPOSITE = {
     "north": "south", "south": "north", "east": "west", "west": "east", "upper": "lower",
     "lower": "upper", "left": "right", "right": "left", "inner": "outer", "outer": "inner",
@@ -209,8 +207,7 @@ def _units(truth: Truth) -> Iterator[Miss]:
         if unit in table:
             yield "unit", f"{core} {table[unit]}", note
     if unit in _CASED:
-        mega = unit.swapcase()[:1] + unit[1:] == _CASED[unit] and unit[1:] in _MEASURED
-        yield "unit" if mega else "unit-case", f"{core} {_CASED[unit]}", "the unit in another case"
+        yield "unit-case", f"{core} {_CASED[unit]}", "the unit in another case"
     currency = re.match(r"-?(\$|\u20ac|\u00a3)", truth.text)
     if currency:
         other = "\u20ac" if currency[1] == "$" else "$"
