@@ -406,7 +406,7 @@ def test_data_that_are_neither_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here.csv").write_text("a,b\n")
-    with pytest.raises(ConfigError, match=r"give a \.jsonl or \.jsonl\.gz file, a folder"):
+    with pytest.raises(ConfigError, match=r"give a \.jsonl or .* file, a folder"):
         expand([f"data={value}"])
 
 

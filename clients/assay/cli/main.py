@@ -57,6 +57,7 @@ _BROUGHT_BY = {
     "label-critiques": "assay-rl-genrm",
     "ladder": "assay-rl-trainer",
     "pivots": "assay-rl-trainer",
+    "stages": "assay-rl-trainer",
     "train": "assay-rl-trainer",
     "train-rm": "assay-rl-trainer",
 }
