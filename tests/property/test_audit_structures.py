@@ -349,14 +349,14 @@ def test_what_is_certain_and_what_is_only_a_warning(
         ("", '{"ground_truth": "42", "style": "rule"}', "prose"),
         ("Who wrote it?", '["Twain", "Samuel Clemens"]', "prose"),
         ("List all names.", '["Twain", "Clemens"]', "json"), ("", "{}", "prose"),
-        ("", "3x-2", "formula"), ("", "x-1", "formula"), ("", "2 1/2", "formula"),
+        ("", "3x-2", "formula"), ("", "x-1", "formula"), ("", "2 1/2", "number"),
         ("", "He came.\nHe saw.", "prose"), ("", "def f(x):\n    return 1", "prose"),
         ("", "(3, 4)", "list"), ("", "\\{1, 2\\}", "list"),
         ("", "(x, 4)", "prose"), ("", "(1,234)", "prose"), ("", "1 234 567", "prose"),
         ("", "1 2 3", "list"), ("", "Paris, France", "words"),
-        ("", "sin2x", "formula"), ("", "UTF-8", "code"), ("", "(-1, 3]", "prose"),
+        ("", "sin2x", "formula"), ("", "UTF-8", "code"), ("", "(-1, 3]", "notation"),
         ("", "31/02/2024", "prose"), ("", "25:61", "prose"), ("", "110/month", "prose"),
-        ("", "10:30AM", "prose"), ("", "60^\n60^", "prose"), ("", "[\x0crac{1}{8}, 2)", "prose"),
+        ("", "10:30AM", "notation"), ("", "60^\n60^", "prose"), ("", "[\x0crac{1}{8}, 2)", "prose"),
     ],
 )  # fmt: skip
 def test_what_has_no_structure_for_sure_has_none(prompt: str, right: str, sort: str) -> None:

@@ -436,6 +436,7 @@ def _near_releases(text: str, _: str) -> Iterator[Miss]:
         new = ".".join([numbers[1], numbers[0], *numbers[2:]])
         yield _HERE, f"{mark}{new}{rest}", "two components are exchanged"
     yield "run-together", f"{mark}{''.join(numbers)}{rest}", "without its points"
+    yield "dotless", f"{mark}{'7'.join(numbers)}{rest}", "a digit where the points are"
     if found[2]:
         yield _HERE, f"{mark}{found[1]}", "without what is behind the numbers"
         last = f"{found[2][:-1]}{int(found[2][-1]) + 1}" if found[2][-1].isdigit() else "rc7"
